@@ -1,0 +1,161 @@
+"""All sessions: one piece of evidence in, the verdict on it and the changes of status out.
+
+`fold` is deterministic, and the same whether the history comes at once or in parts: all of its
+state is in the records that `take_dirty` hands to the database and `load` takes back.  It does all
+of it or nothing: if a rule raises, the board is what it was before.
+
+Rules of this file: no I/O, no clock, no exception on any event.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Final
+
+import msgspec
+
+from . import machine
+from .events import AHEAD, Event
+from .identity import absorb, place, runs_in, settle
+from .ledger import Folded, Transition, refused, why_of
+from .machine import TABLE, Verdict
+from .records import Records
+from .routes import ROUTES, TOMBSTONE
+from .session import ABSENT, Session, published_status
+
+TWICE: Final = 2.0  # so far apart the same event told twice may come (plugin and settings)
+MOST_RECENT: Final = 12  # events remembered against their copies, and all of the last moments
+MOST_EVER: Final = 100  # however many there are in a moment
+STARTS: Final = frozenset({"start", "resume"})
+#: What people and hosts do is no news of the session.
+NO_NEWS: Final = frozenset(
+    {"view", "jump", "set", "label", "name", "park", "snooze", "facts", "forget", "restart"}
+)
+
+_NOT_LISTED: Final = refused("it is not listed, and this does not list it")
+_TWICE: Final = refused("the same event, told twice")
+
+
+class Board(Records):
+    """Every session known, and the one way to change them."""
+
+    def fold(self, e: Event) -> list[Folded]:
+        """Take one piece of evidence; first what time brought before it."""
+        before = self.savepoint()
+        try:
+            return self._fold(e)
+        except BaseException:
+            self.take_back(before)
+            raise
+
+    def advance(self, now: float) -> list[Folded]:
+        """Let time pass, and happen what it brings."""
+        out: list[Folded] = []
+        while self._queue and self._queue[0][0] <= now and (found := self._next()):
+            when, sid = found
+            if when > now:
+                break
+            self.ledger.clock = max(self.ledger.clock, when)
+            try:
+                out += self._expire(sid, when)
+            except Exception as e:  # what fails in one session must not stop the clock of all
+                self.count(f"deadline: {e!r}")
+                self._due.pop(sid, None)
+        if now > self.ledger.clock:
+            self.ledger.clock = now
+        return out
+
+    def _fold(self, e: Event) -> list[Folded]:
+        out = self.advance(e.clock)
+        if e.t > e.clock + AHEAD:
+            e = msgspec.structs.replace(e, t=e.clock)
+        route = ROUTES.get(e.kind)
+        if route is not None:
+            out += route(self, e)
+        elif e.session_id:
+            out.append(self.fold_into(e, e.session_id))
+        if self._queue and self._queue[0][0] <= self.ledger.clock:
+            out += self.advance(self.ledger.clock)  # what was told late may be due already
+        return out
+
+    def _expire(self, sid: str, now: float) -> list[Folded]:
+        """What time has brought to one session."""
+        old = self.sessions[sid]
+        s = copy(old)
+        out = []
+        for event in machine.expire(s, now, self.options):
+            was = published_status(s)
+            verdict = machine.apply(s, event, self.options)
+            out.append(Folded(event, sid, verdict, self._change(s, was, event, verdict)))
+        if self.keep(s) and (others := settle(self, s, old)):
+            out[-1] = msgspec.structs.replace(out[-1], changes=out[-1].changes + others)
+        return out
+
+    def fold_into(self, e: Event, sid: str) -> Folded:
+        """Fold an event into the session that it is about."""
+        old = self.sessions.get(sid)
+        if old is None:
+            if TABLE[e.kind]["absent"] == ".":
+                return Folded(e, sid, _NOT_LISTED)
+            s = Session(sid, started=e.t)
+        else:
+            s = copy(old)
+        from_hook = e.from_hook
+        if (no := _unfit(s, e, from_hook)) is not None:
+            return Folded(e, sid, no)
+        was = published_status(s)
+        absent = s.turn == ABSENT
+        if from_hook and (absent or e.origin != s.origin):
+            place(self, s, e, begins=absent and e.kind != "end")
+        if e.kind not in NO_NEWS:
+            absorb(s, e)
+        verdict = machine.apply(s, e, self.options)
+        if s.turn == ABSENT:
+            s.hooked = False
+            if old is None:
+                return Folded(e, sid, verdict)
+        elif from_hook:
+            s.hooked = True
+            if e.origin.pid is not None and e.kind != "end":
+                runs_in(self, s, e.origin.pid)
+        return self.changed(e, s, old, was, verdict)
+
+    def changed(
+        self, e: Event, s: Session, old: Session | None, was: str | None, verdict: Verdict
+    ) -> Folded:
+        """Put a session back that an event changed; what is published of that, and of others."""
+        if s.ended and s.turn != ABSENT:
+            s.ended, s.end_reason, s.ended_pid = 0.0, "", 0
+        moved = self.keep(s)
+        changes = self._change(s, was, e, verdict)
+        if moved:
+            changes += settle(self, s, old)
+        return Folded(e, s.session_id, verdict, changes)
+
+    def _change(self, s: Session, was: str | None, e: Event, v: Verdict) -> tuple[Transition, ...]:
+        now = published_status(s)
+        if now == was:
+            return ()
+        t = max(e.clock, self.ledger.clock)
+        return (Transition(t, s.session_id, was, now, v.rule, why_of(e, v)),)
+
+
+def _unfit(s: Session, e: Event, from_hook: bool) -> Verdict | None:
+    """Why an event cannot count for this session, if it cannot."""
+    if s.turn == ABSENT and s.ended:
+        if e.t < s.ended:
+            return refused("older than its end")
+        same = e.origin.pid is None or not s.ended_pid or e.origin.pid == s.ended_pid
+        if e.kind not in STARTS and same and e.t < s.ended + TOMBSTONE:
+            return refused("it has ended")
+    if from_hook:
+        recent = s.recent
+        told = recent.get(e.key)
+        if told is not None and abs(e.t - told) < TWICE:
+            return _TWICE
+        if len(recent) > MOST_RECENT:
+            recent = {k: t for k, t in recent.items() if t > e.t - TWICE}
+            if len(recent) > MOST_EVER:
+                recent = dict(list(recent.items())[-MOST_RECENT:])
+        s.recent = {**recent, e.key: e.t}
+    return None

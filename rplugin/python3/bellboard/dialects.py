@@ -1,0 +1,84 @@
+"""How the CLIs name their events, and the neutral kinds that these become.
+
+The kinds are the rows of the table in `machine.py`; a new CLI is a few more names here.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+#: Hook name → kind.  Names of other CLIs that mean the same stand beside Claude Code's own.
+KINDS: Final[dict[str, str]] = {
+    "SessionStart": "start",  # or resume, compacted: by its source
+    "SessionEnd": "end",
+    "UserPromptSubmit": "prompt",  # or report: by its text
+    "UserPromptExpansion": "activity",
+    "Stop": "stop",
+    "StopFailure": "failure",
+    "PreToolUse": "tool",  # or question: by its tool
+    "PostToolUse": "tool end",
+    "PostToolUseFailure": "tool end",
+    "PostToolBatch": "batch",
+    "PermissionRequest": "request",
+    "PermissionDenied": "tool end",
+    "Elicitation": "form",
+    "ElicitationResult": "form answer",
+    "Notification": "notification",  # nudge, choice, idle nudge, form answer or note: by its type
+    "SubagentStart": "agent start",
+    "SubagentStop": "agent stop",
+    "PreCompact": "compacting",
+    "PostCompact": "compacted",
+    "TaskCreated": "task",
+    "TaskCompleted": "task done",
+    "TeammateIdle": "teammate idle",
+    "PostModelSwitch": "note",
+    "PreModelSwitch": "note",
+    "InstructionsLoaded": "note",
+    "ConfigChange": "note",
+    "CwdChanged": "note",
+    "FileChanged": "note",
+    "DirectoryAdded": "note",
+    "WorktreeCreate": "note",
+    "WorktreeRemove": "note",
+    "Setup": "note",
+    "MessageDisplay": "note",
+    # Gemini CLI
+    "BeforeAgent": "prompt",
+    "AfterAgent": "stop",
+    "BeforeTool": "tool",
+    "AfterTool": "tool end",
+    "BeforeModel": "note",
+    "AfterModel": "note",
+    "PreCompress": "compacting",
+    # Codex, Kimi, Grok
+    "Interrupt": "interrupt",
+    "StopCancelled": "interrupt",
+    "PermissionResult": "tool end",
+}
+
+STARTS: Final = {"resume": "resume", "compact": "compacted"}
+NOTIFICATIONS: Final = {
+    "permission_prompt": "nudge",
+    "worker_permission_prompt": "nudge",
+    "elicitation_dialog": "nudge",
+    "elicitation_url_dialog": "nudge",
+    "ToolPermission": "nudge",
+    "agent_needs_input": "choice",
+    "idle_prompt": "idle nudge",
+    "elicitation_complete": "form answer",
+    "elicitation_response": "form answer",
+}
+QUESTIONS: Final = {"AskUserQuestion": "question", "ExitPlanMode": "plan"}
+#: What a subagent's events become: they are news of the subagent, never of its parent.
+BY_AGENT: Final = {
+    "tool": "agent tool",
+    "question": "agent request",
+    "request": "agent request",
+    "tool end": "agent tool end",
+    "batch": "agent batch",
+    "agent start": "agent start",
+    "agent stop": "agent stop",
+    "form": "agent request",
+    "form answer": "agent tool end",
+}
+FINISHED: Final = frozenset({"completed", "failed", "killed", "stopped", "done", "cancelled"})

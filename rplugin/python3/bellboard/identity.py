@@ -1,0 +1,181 @@
+"""Who a session is: where it runs, what it is called, whose place it takes, who sees it.
+
+A session is known by its id; it runs in one or more processes, and has at most one terminal.  A
+process runs one session, a terminal holds one: whichever begins there last.  Names and labels move
+on with the process, or, where no process is known, with the terminal.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Final
+
+from .events import Event, Origin
+from .ledger import Transition, View
+from .records import Records
+from .rules.steps import end
+from .session import (
+    ABSENT,
+    Process,
+    Session,
+    is_listed,
+    owns_pane,
+    published_status,
+    terminal_of,
+)
+
+REKEYED: Final = 10.0  # so long after its end a session can move on under a new id
+MOVES_ON: Final = frozenset({"clear", "resume", "fork", "rekeyed"})
+MOST_PREVIOUS: Final = 20
+
+
+def sees(view: View, s: Session) -> bool:
+    """Whether a view shows this session: its pane only if that is the session's own."""
+    if view.session_id:
+        return view.session_id == s.session_id
+    return bool(view.pane) and (view.tmux, view.pane) == (s.tmux, s.pane) and owns_pane(s)
+
+
+# ---------------------------------------------------------------- what an event tells of it
+
+
+def place(records: Records, s: Session, e: Event, begins: bool) -> None:
+    """Where an event says that its session is: its terminal, its lead."""
+    s.origin = e.origin
+    locate(s, e.origin, begins)
+    if s.pane:
+        s.pane_tty = records.ledger.panes.get(f"{s.tmux}\n{s.pane}", "")
+    lead = records.sessions.get(s.parent) if s.parent else None
+    s.teammate = s.teammate or (lead is not None and is_listed(lead))
+
+
+def locate(s: Session, o: Origin, begins: bool) -> None:
+    """Where it is, as its origin tells; what a job or a nested run inherited is not it."""
+    env = o.env
+    s.agent = o.agent
+    if begins:
+        s.tty = s.tmux = s.pane = s.pane_tty = s.nvim = ""
+        s.headless = (
+            env.get("CLAUDE_CODE_ENTRYPOINT", "").startswith("sdk-")
+            and env.get("CLAUDE_CODE_SESSION_ATTENDED") != "1"
+        )
+    s.job = s.job or bool(env.get("CLAUDE_JOB_DIR"))
+    if not s.job:
+        s.tty = o.tty or s.tty
+        s.tmux, s.pane = (o.tmux or "", o.pane) if o.pane else (s.tmux, s.pane)
+        s.nvim = o.nvim or s.nvim
+    s.parent = env.get("CLAUDE_CODE_PARENT_SESSION_ID", s.parent)
+    s.project_dir = env.get("CLAUDE_PROJECT_DIR", s.project_dir)
+    s.config_dir = env.get("CLAUDE_CONFIG_DIR", s.config_dir)
+    s.terminal_program = env.get("TERM_PROGRAM", s.terminal_program)
+    s.ssh = env.get("SSH_CONNECTION", s.ssh)
+
+
+def absorb(s: Session, e: Event) -> None:
+    """The facts in an event that no rule needs."""
+    if e.t > s.last:
+        s.last = e.t
+    s.stale = False
+    if e.agent:
+        return
+    if e.cwd:
+        s.cwd = e.cwd
+    if e.transcript:
+        s.transcript = e.transcript
+    if e.mode:
+        s.mode = e.mode
+    if e.model:
+        s.model = e.model
+    if e.context:
+        s.context = e.context
+    if e.prompt:
+        s.prompt = e.prompt
+    if e.message and e.kind in ("stop", "said text", "said last"):
+        s.message = e.message
+    if e.title and (e.named or not s.titled):
+        s.title, s.titled = e.title, e.named or s.titled
+
+
+def runs_in(records: Records, s: Session, pid: int) -> None:
+    """A live process is known to run it."""
+    if pid not in s.processes:
+        s.processes = {**s.processes, pid: Process(pid)}
+        records.unbury(pid)
+
+
+# ---------------------------------------------------------------- whose place it takes
+
+
+def settle(records: Records, s: Session, old: Session | None) -> tuple[Transition, ...]:
+    """After it came, went or moved: one terminal holds one session, one process runs one."""
+    was_listed = old is not None and is_listed(old)
+    if not is_listed(s):
+        if was_listed and s.parent:
+            _muster(records, s)
+        return ()
+    out: list[Transition] = []
+    known = old.processes if old is not None and was_listed else {}
+    for pid in sorted(s.processes.keys() - known.keys()):
+        for other in records.ran_in(pid):
+            if other.session_id != s.session_id:
+                out += _yield(records, other, s)
+    if not was_listed:
+        terminal = terminal_of(s)
+        for other in records.in_terminal(terminal) if terminal else ():
+            if other.session_id != s.session_id:
+                out += _yield(records, other, s)
+        _look(records, s)
+        if s.parent:
+            _muster(records, s)
+    return tuple(out)
+
+
+def _yield(records: Records, other: Session, s: Session) -> list[Transition]:
+    """Another session gives up the process or the terminal that this one now has."""
+    now = records.ledger.clock
+    shared = other.processes.keys() & s.processes.keys()
+    ended_lately = other.turn == ABSENT and other.ended and now <= other.ended + REKEYED
+    moved_on = other.turn != ABSENT if shared else ended_lately and other.end_reason in MOVES_ON
+    if moved_on and other.session_id not in s.previous:
+        s.previous = (*other.previous, other.session_id)[-MOST_PREVIOUS:]
+        s.label, s.name = s.label or other.label, s.name or other.name
+        s.parked = s.parked or other.parked
+        s.snoozed_until = max(s.snoozed_until, other.snoozed_until)
+        records.keep(s)
+    gone = copy(other)
+    gone.processes = {p: x for p, x in other.processes.items() if p not in shared}
+    if shared and (gone.processes or other.turn == ABSENT):
+        records.keep(gone)
+    if gone.turn == ABSENT or (shared and gone.processes):
+        return []
+    was = published_status(gone)
+    end(gone, now, "rekeyed" if shared else "taken over", min(shared, default=0))
+    records.keep(gone)
+    if was is None:
+        return []
+    why = f"{s.session_id} has its {'process' if shared else 'terminal'} now"
+    rule = "moved on" if shared else "taken over"
+    return [Transition(now, gone.session_id, was, None, rule, why)]
+
+
+def _look(records: Records, s: Session) -> None:
+    """A session that begins where somebody looks already is looked at."""
+    s.viewers = {
+        viewer: max(view.since, s.started)
+        for viewer, view in records.ledger.views.items()
+        if sees(view, s)
+    }
+    records.keep(s)
+
+
+def _muster(records: Records, member: Session) -> None:
+    """Its lead knows its members; a team whose last member ended is over soon."""
+    lead = records.sessions.get(member.parent)
+    if lead is None or lead is member:
+        return
+    team = lead.team if member.session_id in lead.team else (*lead.team, member.session_id)
+    others = (records.sessions.get(m) for m in team)
+    ended = all(m is None or m.turn == ABSENT for m in others)
+    lead = copy(lead)
+    lead.team, lead.team_over = team, member.ended if ended else 0.0
+    records.keep(lead)

@@ -1,0 +1,74 @@
+"""What shapes the rules: every number in them, with its reason.
+
+Hosts share these, because the fold must come out the same in all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+
+class Options(Struct, frozen=True):
+    """What shapes the rules, in seconds; shared by all hosts."""
+
+    hold: float = 0.25  # a question is held back: auto-allowed ones resolve within milliseconds
+    settle: float = 0.25  # a registry value must stand; the CLI's own blips last up to 120 ms
+    swap: float = 0.05  # hooks of one moment may be stamped in either order
+    dwell: float = 1.0  # a look shorter than this is a passing glance
+    grace: float = 15.0  # what ends while you look stays that long, so that it is seen at all
+    late: float = 45.0  # a permission notice may come that long after the answer (seen: 4 to 41 s)
+    report: float = 2.0  # an agent's report follows its end by 80 to 250 ms, or never
+    compaction: float = 60.0  # without news a compaction is thought over
+    fresh: float = 30.0  # a record so young is trusted when a host comes back
+    silence: float = 15.0  # a transcript alone that grows no more tells the end of the turn
+    stale: float = 600.0  # silent for so long at work: a tool may run ten minutes, no longer
+    team: float = 15.0  # a team whose last member ended is kept that long
+    forget: float = 86400.0  # a session whose process nobody knows is given up
+    prompts: int = 0  # so many prompts of the live session are kept; none, as they are private
+    approval: dict[str, float] = {}  # seconds by class of tool; empty: no approval timers
+
+
+LONGEST: Final = 1e9  # no option is longer: thirty years
+_NUMBERS: Final = frozenset(Options.__struct_fields__) - {"approval"}
+
+#: Approval timers for CLIs without PermissionRequest: off by default, these are their usual times.
+APPROVAL_TIMES: Final = {"fast": 3.0, "question": 3.0, "web": 15.0, "slow": 8.0}
+APPROVAL_CLASS: Final = {
+    **dict.fromkeys(("Read", "Write", "Edit", "MultiEdit", "NotebookEdit", "Grep", "Glob"), "fast"),
+    **dict.fromkeys(("AskUserQuestion", "EnterPlanMode", "ExitPlanMode"), "question"),
+    **dict.fromkeys(("WebFetch", "WebSearch"), "web"),
+    **dict.fromkeys(("Bash", "Task", "Agent"), "slow"),
+}
+
+
+def options_of(settings: Mapping[str, Any], base: Options) -> Options:
+    """Options from a user's settings; what is unknown or of the wrong type stays as it was."""
+    flat: dict[str, Any] = {}
+    for key, value in settings.items():
+        flat.update(value if key == "clear" and isinstance(value, dict) else {key: value})
+    changed: dict[str, Any] = {
+        k: type(getattr(base, k))(v)
+        for k, v in flat.items()
+        if k in _NUMBERS
+        and isinstance(v, int | float)
+        and not isinstance(v, bool)
+        and 0 <= v <= LONGEST
+    }
+    approval = flat.get("approval")
+    if approval is True:
+        changed["approval"] = APPROVAL_TIMES
+    elif isinstance(approval, dict):
+        times = {
+            k: float(v)
+            for k, v in approval.items()
+            if k in APPROVAL_TIMES and isinstance(v, int | float) and 0 < v <= LONGEST
+        }
+        on = approval.get("enabled", True)
+        changed["approval"] = (APPROVAL_TIMES | times) if on else {}
+    elif approval is False:
+        changed["approval"] = {}
+    return replace(base, **changed)

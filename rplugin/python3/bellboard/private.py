@@ -1,0 +1,161 @@
+"""Private text of events, replaced: prompts, messages, titles, commands, paths, addresses, names.
+
+Each text gets a placeholder of its kind, the same one wherever it comes again, so that what was
+equal stays equal and a path stays below the path that it was below.  Nothing is left of a text but
+that.  Session ids, process ids, terminals and what the CLIs themselves name (events, tools, models,
+modes) are kept: without them nothing could be looked into.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from .dialects import KINDS
+from .events import Event, Origin, Task
+
+#: Parts of paths that say nothing about anybody; a worktree is told by the first two.
+COMMON: Final = frozenset(
+    (
+        *(".claude", "worktrees", "projects", "sessions", "home", "Users", "private", "tmp", "var"),
+        *("usr", "opt", "etc", "srv", "mnt", "run", "src", "lib", "bin", "dev", "tests", "docs"),
+        *(".", "..", "~", "root", "folders", "user"),
+    )
+)
+LABELS: Final = frozenset({"ONEOFF", "HEAVY", "IMPORTANT"})
+AGENTS: Final = frozenset({"general-purpose", "Explore", "Plan", "statusline-setup"})
+KEPT_VARIABLES: Final = frozenset(
+    (
+        *("CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SESSION_ATTENDED"),
+        *("CLAUDE_CODE_PARENT_SESSION_ID", "TERM_PROGRAM"),
+    )
+)
+_ID = re.compile(r"[A-Za-z]{0,6}_?[A-Za-z0-9]{0,30}\d[A-Za-z0-9_-]{0,40}")
+_SUFFIX = re.compile(r"\.[A-Za-z0-9]{1,5}$")
+_MCP = re.compile(r"mcp__(.+?)__(.+)")
+
+
+class Names:
+    """Placeholders for the texts of one trace."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], str] = {}
+        self._counts: dict[str, int] = {}
+
+    def event(self, e: Event) -> Event:
+        """The same event without its private texts."""
+        return replace(
+            e,
+            origin=self.origin(e.origin),
+            agent=self.id(e.agent),
+            agent_type=e.agent_type if e.agent_type in AGENTS else self("agent type", e.agent_type),
+            tool=self.tool(e),
+            detail=self.detail(e),
+            prompt=self("prompt", e.prompt),
+            message=self("message", e.message),
+            error=self.error(e.error),
+            title=self("title", e.title),
+            cwd=self.path(e.cwd),
+            transcript=self.path(e.transcript),
+            tasks=None if e.tasks is None else tuple(map(self.task, e.tasks)),
+            status=self.status(e),
+            viewer=self("viewer", e.viewer),
+            why=self("reason", e.why),  # of junk: it may quote what could not be read
+            settings=self.settings(e.settings),
+            key=self.number("key", e.key),
+            tool_key=self.number("tool key", e.tool_key),
+        )
+
+    def __call__(self, kind: str, text: str) -> str:
+        """The placeholder of a text."""
+        if not text:
+            return text
+        known = self._known.get((kind, text))
+        if known is None:
+            count = self._counts[kind] = self._counts.get(kind, 0) + 1
+            known = self._known[kind, text] = f"{kind} {count}"
+        return known
+
+    def number(self, kind: str, checksum: int) -> int:
+        """A small number for a checksum: a guess at the text could be proven by that."""
+        return int(self(kind, str(checksum)).rpartition(" ")[2]) if checksum else 0
+
+    # ------------------------------------------------------------ by kind
+
+    def path(self, text: str) -> str:
+        """A path of the same shape, below the same folders."""
+        return "/".join(map(self._part, text.split("/")))
+
+    def _part(self, part: str) -> str:
+        if not part or part in COMMON:
+            return part
+        suffix = _SUFFIX.search(part)
+        return self("d", part).replace(" ", "") + (suffix.group() if suffix else "")
+
+    def id(self, text: str) -> str:
+        """An id made by a machine is kept; one that is a name is not."""
+        return text if _ID.fullmatch(text) else self("agent", text).replace(" ", "-")
+
+    def tool(self, e: Event) -> str:
+        """A tool's own name; servers of tools are the user's affair."""
+        if KINDS.get(e.name) in ("form", "form answer"):
+            return self("server", e.tool).replace(" ", "")
+        mcp = _MCP.fullmatch(e.tool)
+        if mcp is None:
+            return e.tool
+        server = self("server", mcp.group(1)).replace(" ", "")
+        return f"mcp__{server}__{self('tool', mcp.group(2)).replace(' ', '')}"
+
+    def detail(self, e: Event) -> str:
+        if e.kind == "said retry" or not e.detail:
+            return e.detail
+        if "/" in e.detail and " " not in e.detail and "://" not in e.detail:
+            return self.path(e.detail)
+        return self("command" if e.tool == "Bash" else e.asks or "detail", e.detail)
+
+    def error(self, text: str) -> str:
+        """The CLI's own name of an error is kept, not its words."""
+        name, _, rest = text.partition(":")
+        if re.fullmatch(r"[a-z_]{3,40}", name):
+            return f"{name}: {self('error', rest)}" if rest else name
+        return self("error", text)
+
+    def task(self, x: Task) -> Task:
+        return Task(self.id(x.id), x.type, self("task", x.description))
+
+    def status(self, e: Event) -> str:
+        if e.kind not in ("label", "name") or e.status in LABELS:
+            return e.status
+        return self(e.kind, e.status)
+
+    def origin(self, o: Origin) -> Origin:
+        env = {
+            k: v
+            if k in KEPT_VARIABLES
+            else self.path(v)
+            if v.startswith("/")
+            else self(k.lower().replace("_", " "), v)
+            for k, v in o.env.items()
+        }
+        return replace(o, tmux=self._socket(o.tmux), nvim=self._socket(o.nvim), env=env)
+
+    def _socket(self, path: str | None) -> str | None:
+        return self.path(path) if path else path
+
+    def settings(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Options are numbers; of facts, numbers are kept and texts replaced."""
+        return {k: v if k == "session_id" else self._value(k, v) for k, v in given.items()}
+
+    def _value(self, key: str, value: Any) -> Any:
+        if isinstance(value, str):
+            if value.startswith("/"):
+                return self.path(value)
+            return self(key, value)
+        if isinstance(value, list):
+            return [self._value(key, x) for x in value]
+        if isinstance(value, dict):
+            return {k: self._value(k, v) for k, v in value.items()}
+        return value

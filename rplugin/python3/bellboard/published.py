@@ -1,0 +1,175 @@
+"""What is published of the sessions: one plain record each, their order, counts and groups.
+
+This is the shape that Lua, `bellboard list --json` and every other reader sees.  Nothing here
+decides a status; it only says what is known in words that need no explanation.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import PurePosixPath
+from typing import Any, Final
+
+from .session import (
+    URGENCY,
+    Session,
+    is_hidden,
+    is_listed,
+    markers_of,
+    question_of,
+    status_of,
+)
+
+Published = dict[str, Any]
+
+WEIGHT: Final = {"working": 100.0, "idle": 1.0}  # the rest wait for somebody
+WAITING_WEIGHT: Final = 50.0
+QUESTION_BONUS: Final = 30.0
+HALF_LIFE: Final = 1800.0  # seconds in which activity loses half of its weight
+
+
+def publish(s: Session) -> Published:
+    """One session as others see it; what is not known is left out."""
+    status = status_of(s)
+    question = question_of(s)
+    tool = max(s.tools.values(), key=lambda t: t.since) if s.tools else None
+    if question:
+        kind, tool_name, detail = question.asks, question.tool, question.detail
+    elif status == "working" and not s.retrying:
+        kind, tool_name, detail = "", tool.name if tool else "", tool.detail if tool else ""
+    else:
+        kind, tool_name, detail = "", "", s.error or s.retrying
+    asking = {b.agent for b in s.blocks.values() if b.shown}
+    known: Published = {
+        "kind": kind,
+        "tool": tool_name,
+        "detail": detail,
+        "title": s.title,
+        "name": s.name,
+        "label": s.label,
+        "project": project_of(s),
+        "cwd": s.cwd,
+        "project_dir": s.project_dir,
+        "agent": s.agent,
+        "pid": next(iter(s.processes), None),
+        "tty": s.tty,
+        "tmux": s.tmux,
+        "pane": s.pane,
+        "nvim": s.nvim,
+        "job": s.job,
+        "terminal_program": s.terminal_program,
+        "ssh": s.ssh,
+        "parent": s.parent,
+        "previous": list(s.previous),
+        "team": list(s.team),
+        "agents": [
+            {
+                "id": a.id,
+                "type": a.type,
+                "since": a.since,
+                "description": a.description,
+                "blocked": a.id in asking,
+            }
+            for a in s.agents.values()
+        ],
+        "background": [
+            {"id": x.id, "type": x.type, "since": x.since, "description": x.description}
+            for x in s.shells
+        ],
+        "tasks": {"done": s.tasks_done, "total": s.tasks} if s.tasks else None,
+        "wakeups": s.wakeups,
+        "mode": s.mode,
+        "model": s.model,
+        "context": s.context,
+        "last_prompt": s.prompt,
+        "prompts": list(s.prompts),
+        "last_message": s.message,
+        "transcript": s.transcript,
+        "snoozed_until": s.snoozed_until,
+        **s.facts,
+    }
+    return {
+        "session_id": s.session_id,
+        "status": status,
+        "since": s.since,
+        "hidden": is_hidden(s),
+        "markers": markers_of(s),
+        "urgency": URGENCY[status],
+        "updated": s.last,
+        **{k: v for k, v in known.items() if v},
+    }
+
+
+def project_of(s: Session) -> str:
+    """A short name for where it works: the repository's, else the folder's."""
+    repository = s.facts.get("repository")
+    named = repository if isinstance(repository, str) else ""
+    where = named or s.project_dir or s.cwd
+    return PurePosixPath(where).name
+
+
+def snapshot(sessions: Iterable[Session]) -> list[Published]:
+    """All that are listed, most urgent first, then those that have waited longest."""
+    listed = [s for s in sessions if is_listed(s)]
+    listed.sort(key=lambda s: (URGENCY[status_of(s)], s.since, s.session_id))
+    return [publish(s) for s in listed]
+
+
+def counts(published: Iterable[Published]) -> dict[str, int]:
+    """How many sessions are in each status, most urgent first; hidden ones do not count."""
+    found = Counter(p["status"] for p in published if not p["hidden"])
+    return {status: found[status] for status in URGENCY if found[status]}
+
+
+def groups(published: Iterable[Published], now: float) -> list[tuple[str, str, list[Published]]]:
+    """Sessions by repository, else project: name, most urgent status, members; busiest first."""
+    members: dict[str, list[Published]] = {}
+    for p in published:
+        members.setdefault(p.get("repository") or p.get("project") or "", []).append(p)
+    ranked = sorted(members.items(), key=lambda m: (-activity(m[1], now), m[0]))
+    return [(name, min(ms, key=lambda p: p["urgency"])["status"], ms) for name, ms in ranked]
+
+
+def activity(members: Iterable[Published], now: float) -> float:
+    """How busy a group is: what its sessions do, fading with the time since they last did."""
+    return float(
+        sum(
+            (
+                WEIGHT.get(p["status"], WAITING_WEIGHT)
+                + (QUESTION_BONUS if p["status"] == "blocked" else 0.0)
+            )
+            * 0.5 ** (max(0.0, now - p["updated"]) / HALF_LIFE)
+            for p in members
+        )
+    )
+
+
+def of_directory(published: Iterable[Published], path: str) -> Published | None:
+    """The session that a directory is about: in it, else below it, else above it.
+
+    A session above counts only while its process is known to live: one that was once started at
+    the root would else speak for every directory.
+    """
+    here = PurePosixPath(path)
+    best: tuple[int, int, float] | None = None
+    found = None
+    for p in published:
+        place = _relation(here, p)
+        if place is None or p["hidden"]:
+            continue
+        rank = (place, p["urgency"], -p["since"])
+        if best is None or rank < best:
+            best, found = rank, p
+    return found
+
+
+def _relation(here: PurePosixPath, p: Mapping[str, Any]) -> int | None:
+    places = [PurePosixPath(x) for x in (p.get("cwd"), p.get("project_dir")) if x]
+    if here in places:
+        return 0
+    if any(here in x.parents for x in places):
+        return 1
+    if p.get("pid") and any(x in here.parents for x in places):
+        return 2
+    return None

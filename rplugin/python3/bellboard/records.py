@@ -1,0 +1,229 @@
+"""The records of all sessions: found by process and by terminal, due in time, taken back whole.
+
+A record is kept by replacing it (`keep`), so the one before it is the savepoint: `take_back` makes
+the board what it was before the fold that failed.  What is looked up here follows from the records
+alone, so it is the same whether they came one by one or out of the database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from heapq import heappop, heappush
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from . import machine
+from .ledger import LEDGER, Ledger, with_one_dead, with_one_more
+from .options import Options
+from .session import ABSENT, Session, is_listed, terminal_of
+
+MOST_SESSIONS: Final = 4096  # kept in memory, ended ones among them; beyond, the least recent go
+NEVER: Final = float("inf")
+Savepoint = tuple[Ledger, float, Options]
+
+_encode = msgspec.msgpack.Encoder().encode
+_session = msgspec.msgpack.Decoder(Session).decode
+_ledger = msgspec.msgpack.Decoder(Ledger).decode
+
+
+class Records:
+    """Every session known, and what is known beyond them."""
+
+    def __init__(self, options: Options | None = None) -> None:
+        self.options = options or Options()
+        self.sessions: dict[str, Session] = {}
+        self.ledger = Ledger()
+        self.dirty: set[str] = set()
+        self._before: dict[str, Session | None] = {}  # as it was at the savepoint
+        self._at: dict[object, frozenset[str]] = {}  # process or terminal → its sessions
+        self._due: dict[str, float] = {}
+        self._queue: list[tuple[float, str]] = []
+
+    # ------------------------------------------------------------ in and out
+
+    def load(self, records: Iterable[tuple[str, bytes]]) -> None:
+        """Take records as another host, or an earlier life, left them."""
+        for key, body in records:
+            if key == LEDGER:
+                self.ledger = _ledger(body)
+            else:
+                self._put(key, _session(body))
+        self.dirty.clear()
+
+    def take_dirty(self) -> list[tuple[str, bytes | None]]:
+        """The records changed since the last call; None for one that is gone."""
+        keys, self.dirty = self.dirty, set()
+        if not keys:
+            return []
+        gone = sorted(k for k in keys if k != LEDGER and k not in self.sessions)
+        kept = sorted(k for k in keys if k in self.sessions)
+        return [
+            (LEDGER, _encode(self.ledger)),  # always: the clock is in it
+            *((k, _encode(self.sessions[k])) for k in kept),
+            *((k, None) for k in gone),
+        ]
+
+    # ------------------------------------------------------------ the ledger
+
+    def note(self, **changed: Any) -> None:
+        """Write something into the ledger."""
+        self.ledger = replace(self.ledger, **changed)
+        self.dirty.add(LEDGER)
+
+    def count(self, what: str) -> None:
+        self.note(counts=with_one_more(self.ledger.counts, what[:80]))
+
+    def bury(self, pid: int, started: str) -> None:
+        """This process is dead."""
+        self.note(dead=with_one_dead(self.ledger.dead, pid, started))
+
+    def unbury(self, pid: int) -> None:
+        """This process lives: its number was used again."""
+        if pid in self.ledger.dead:
+            self.note(dead={p: x for p, x in self.ledger.dead.items() if p != pid})
+
+    # ------------------------------------------------------------ one record
+
+    def keep(self, s: Session) -> bool:
+        """Put a session back, with its deadlines; tell whether it has come, gone or moved."""
+        sid = s.session_id
+        if sid not in self._before:
+            self._before[sid] = self.sessions.get(sid)
+        self.dirty.add(sid)
+        moved = self._put(sid, s)
+        if moved and len(self.sessions) > MOST_SESSIONS:
+            self._forget_some(sid)
+        return moved
+
+    def drop(self, sid: str) -> None:
+        """Forget a session altogether."""
+        if sid in self.sessions:
+            self._before.setdefault(sid, self.sessions[sid])
+            self._put(sid, None)
+            self.dirty.add(sid)
+
+    def _put(self, sid: str, s: Session | None) -> bool:
+        old = self.sessions.get(sid)
+        if s is None:
+            self.sessions.pop(sid, None)
+            self._due.pop(sid, None)
+        else:
+            self.sessions[sid] = s
+            if old is None or sid not in self._due or machine.is_due_sooner(s, old, self.options):
+                when = machine.due(s, self.options)
+                if when is None:
+                    self._due.pop(sid, None)
+                elif when < self._due.get(sid, NEVER):  # else it is looked at again then
+                    self._wake(sid, when)
+        moved = old is None or s is None or has_moved(old, s)
+        if moved:
+            for place in _places(old):
+                self._at[place] -= {sid}
+                if not self._at[place]:
+                    del self._at[place]
+            for place in _places(s):
+                self._at[place] = self._at.get(place, frozenset()) | {sid}
+        return moved
+
+    def _forget_some(self, but: str) -> None:
+        """Ended sessions go first, the least recent ones; then those least heard of."""
+        ranked = sorted(
+            (s for s in self.sessions.values() if s.session_id != but),
+            key=lambda s: (s.turn != ABSENT, max(s.last, s.ended)),
+        )
+        for s in ranked[: MOST_SESSIONS // 8]:
+            self.drop(s.session_id)
+
+    # ------------------------------------------------------------ look-ups
+
+    def running_in(self, pid: int) -> list[Session]:
+        """The sessions that a process runs, listed ones first."""
+        found = (s for s in self._found(pid) if pid in s.processes)
+        return sorted(found, key=lambda s: (s.turn == ABSENT, s.session_id))
+
+    def ran_in(self, pid: int) -> list[Session]:
+        """The sessions that a process runs, or that ended in it; the least recent first."""
+        return sorted(self._found(pid), key=lambda s: (s.ended, s.session_id))
+
+    def in_terminal(self, terminal: tuple[str, ...]) -> list[Session]:
+        """The listed sessions whose own terminal this is."""
+        return sorted(self._found(terminal), key=lambda s: s.session_id)
+
+    def _found(self, place: object) -> list[Session]:
+        return [self.sessions[sid] for sid in self._at.get(place, ())]
+
+    # ------------------------------------------------------------ time
+
+    def due(self) -> float | None:
+        """When time alone changes something next."""
+        found = self._next()
+        return found[0] if found else None
+
+    def _wake(self, sid: str, when: float) -> None:
+        """Look at a session then, and no later."""
+        self._due[sid] = when
+        heappush(self._queue, (when, sid))
+        if len(self._queue) > 2 * len(self._due) + 64:  # most of it outdated
+            self._queue = sorted((t, key) for key, t in self._due.items())
+
+    def _next(self) -> tuple[float, str] | None:
+        """What is due next, and when."""
+        queue = self._queue
+        while queue:
+            set_for, sid = queue[0]
+            if self._due.get(sid) == set_for:
+                when = machine.due(self.sessions[sid], self.options)
+                if when == set_for:
+                    return queue[0]
+                del self._due[sid]
+                if when is not None:
+                    self._wake(sid, when)
+            if queue[0] == (set_for, sid):
+                heappop(queue)
+        return None
+
+    def configure(self, options: Options) -> None:
+        """Other options: every deadline is reckoned anew."""
+        self.options = options
+        self._due, self._queue = {}, []
+        for sid, s in self.sessions.items():
+            self._put(sid, s)
+
+    # ------------------------------------------------------------ savepoint
+
+    def savepoint(self) -> Savepoint:
+        self._before = {}
+        return self.ledger, self.ledger.clock, self.options
+
+    def take_back(self, savepoint: Savepoint) -> None:
+        """Make everything what it was at the savepoint."""
+        self.ledger, self.ledger.clock, options = savepoint
+        for sid, old in self._before.items():
+            self._put(sid, old)
+        if options is not self.options:
+            self.configure(options)
+
+
+def has_moved(old: Session, s: Session) -> bool:
+    """Whether it is listed, runs or is shown elsewhere than before."""
+    return (
+        s.processes is not old.processes
+        or s.ended_pid != old.ended_pid
+        or (s.turn == ABSENT) != (old.turn == ABSENT)
+        or s.tty != old.tty
+        or s.pane != old.pane
+        or s.tmux != old.tmux
+        or s.nvim != old.nvim
+        or s.job != old.job
+    )
+
+
+def _places(s: Session | None) -> set[object]:
+    """Where to look for a session: its processes, the one it ended in, and its own terminal."""
+    if s is None:
+        return set()
+    places: set[object] = {pid for pid in (*s.processes, s.ended_pid) if pid}
+    terminal = terminal_of(s) if is_listed(s) else None
+    return places | {terminal} if terminal else places

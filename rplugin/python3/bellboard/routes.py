@@ -1,0 +1,218 @@
+"""Evidence that names no session, or more than one: which sessions is it about?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from . import machine
+from .clock import set_back
+from .events import AHEAD, Event
+from .identity import absorb, locate, sees
+from .ledger import Folded, View, noted, refused
+from .machine import Verdict
+from .options import options_of
+from .session import ABSENT, Process, Session, owns_pane, published_status, terminal_of
+
+if TYPE_CHECKING:
+    from .board import Board
+
+TOMBSTONE: Final = 60.0  # so long the late events of an ended process are swallowed
+UNKNOWN: Final = refused("no session of it is known")
+
+# ---------------------------------------------------------------- the host and its clock
+
+
+def count(board: Board, e: Event) -> list[Folded]:
+    board.count(f"{e.kind}: {e.name if e.kind == 'unknown' else e.why}")
+    return [Folded(e, e.session_id, refused(e.why or "an event of an unknown kind"))]
+
+
+def configure(board: Board, e: Event) -> list[Folded]:
+    board.configure(options_of(e.settings, board.options))
+    return [Folded(e, "", Verdict("configured", True, "Options were set."))]
+
+
+def restart(board: Board, e: Event) -> list[Folded]:
+    """Nobody looks, nothing said is still sure; each session doubts by its own record."""
+    board.note(views={})
+    out = []
+    for _, old in sorted(board.sessions.items()):
+        s = copy(old)
+        s.viewers = {}
+        s.processes = {
+            pid: Process(pid, p.started, file_session=p.file_session)
+            for pid, p in s.processes.items()
+        }
+        board.keep(s)
+        if s.turn != ABSENT:
+            out.append(board.fold_into(e, s.session_id))
+    return out or [Folded(e, "", noted("Nobody watched, and nothing ran."))]
+
+
+# ---------------------------------------------------------------- the CLI's session files
+
+
+def registry(board: Board, e: Event) -> list[Folded]:
+    pid = e.pid or 0
+    buried = board.ledger.dead.get(pid)
+    if buried is not None:
+        if not (e.started and buried and e.started != buried):
+            return [Folded(e, e.session_id, refused("its process is dead"))]
+        board.unbury(pid)
+    sid = session_of_file(board, e)
+    old = board.sessions.get(sid)
+    s = copy(old) if old is not None else Session(sid, started=e.t)
+    if s.turn == ABSENT and s.ended and pid == s.ended_pid and e.t < s.ended + TOMBSTONE:
+        return [Folded(e, sid, refused("it has ended"))]
+    known = s.processes.get(pid)
+    if known and e.started and known.started and e.started != known.started:
+        known = None  # an earlier process of the same number
+    value = said(e, known)
+    if value == known and (not e.title or e.title == s.title):
+        return [Folded(e, sid, refused("it says so already"))]
+    absorb(s, e)
+    if s.turn == ABSENT:
+        locate(s, e.origin, begins=True)
+    s.processes = {**s.processes, pid: value}
+    was = published_status(s)
+    verdict = noted("It counts once it has stood.")
+    if value.says == "waiting" and value.stood:
+        verdict = machine.apply(s, machine.registry_event(s, value, e.clock), board.options)
+    return [board.changed(e, s, old, was, verdict)]
+
+
+def said(e: Event, known: Process | None) -> Process:
+    """What a process's file says now, and since when; a question counts at once."""
+    at, stood = (e.at if e.at <= e.clock + AHEAD else e.t), False
+    if known is not None and known.says == e.status and known.at >= at:  # told no newer time
+        at, stood = (known.at, known.stood) if known.asks == e.asks else (e.t, False)
+    return Process(
+        pid=e.pid or 0,
+        started=e.started or (known.started if known else ""),
+        says=e.status,
+        asks=e.asks,
+        tool=e.tool,
+        at=at,
+        stood=stood or e.status == "waiting",
+        file_session=e.session_id,
+        children=known.children if known else 0,
+    )
+
+
+def session_of_file(board: Board, e: Event) -> str:
+    """Join by process: older CLIs leave a stale session id in the file after /clear."""
+    for s in board.running_in(e.pid or 0):
+        p = s.processes[e.pid or 0]
+        if s.turn == ABSENT or (e.started and p.started and e.started != p.started):
+            continue
+        if s.hooked and p.file_session in ("", e.session_id):
+            return s.session_id
+    return e.session_id
+
+
+def registry_gone(board: Board, e: Event) -> list[Folded]:
+    pid = e.pid or 0
+    out = []
+    for s in board.running_in(pid):
+        s = copy(s)
+        s.processes = {**s.processes, pid: Process(pid, started=s.processes[pid].started)}
+        if s.turn == ABSENT:
+            s.processes = {p: x for p, x in s.processes.items() if p != pid}
+        board.keep(s)
+        out.append(Folded(e, s.session_id, noted("The registry says nothing any more.")))
+    return out or [Folded(e, "", UNKNOWN)]
+
+
+# ---------------------------------------------------------------- processes and panes
+
+
+def process(board: Board, e: Event) -> list[Folded]:
+    pid = e.pid or 0
+    board.unbury(pid)
+    out = []
+    for old in board.running_in(pid):
+        s = copy(old)
+        known = s.processes[pid]
+        seen = msgspec.structs.replace(
+            known, started=e.started or known.started, children=e.children
+        )
+        s.processes = {**s.processes, pid: seen}
+        was = published_status(s)
+        s.tty = s.tty if s.job else e.origin.tty or s.tty
+        verdict = noted("Where its process is, and what it runs.")
+        out.append(board.changed(e, s, old, was, verdict))
+    return out or [Folded(e, "", UNKNOWN)]
+
+
+def process_gone(board: Board, e: Event) -> list[Folded]:
+    pid = e.pid or 0
+    out = []
+    started = ""
+    for s in board.running_in(pid):
+        started = started or s.processes[pid].started
+        if s.turn != ABSENT:
+            out.append(board.fold_into(e, s.session_id))
+        else:
+            s = copy(s)
+            s.processes = {p: x for p, x in s.processes.items() if p != pid}
+            board.keep(s)
+    if not (e.started and started and e.started != started):
+        board.bury(pid, e.started or started)
+    return out or [Folded(e, "", UNKNOWN)]
+
+
+def pane(board: Board, e: Event) -> list[Folded]:
+    tmux, pane = e.origin.tmux or "", e.origin.pane or ""
+    where = f"{tmux}\n{pane}"
+    panes = {k: x for k, x in board.ledger.panes.items() if k != where}
+    board.note(panes=panes | {where: e.origin.tty or ""} if e.alive else panes)
+    out = []
+    there = [s for s in board.sessions.values() if (s.tmux, s.pane) == (tmux, pane)]
+    for s in sorted(there, key=lambda s: s.session_id):
+        if s.turn == ABSENT:
+            continue
+        if e.alive and e.origin.tty:
+            s = copy(s)
+            s.pane_tty = e.origin.tty
+            board.keep(s)
+        elif not e.alive and terminal_of(s) is not None and owns_pane(s):
+            out.append(board.fold_into(e, s.session_id))
+    return out or [Folded(e, "", UNKNOWN)]
+
+
+# ---------------------------------------------------------------- views
+
+
+def view(board: Board, e: Event) -> list[Folded]:
+    view = View(e.session_id, e.origin.tmux or "", e.origin.pane or "", e.t)
+    board.note(views={**board.ledger.views, e.viewer: view})
+    looks = {
+        sid: s.turn != ABSENT and sees(view, s)
+        for sid, s in board.sessions.items()
+        if e.viewer in s.viewers or sees(view, s)
+    }
+    out = [
+        board.fold_into(msgspec.structs.replace(e, alive=looks[sid]), sid) for sid in sorted(looks)
+    ]
+    return out or [Folded(e, "", noted("Somebody looks elsewhere."))]
+
+
+ROUTES: Final[dict[str, Callable[[Board, Event], list[Folded]]]] = {
+    "junk": count,
+    "unknown": count,
+    "config": configure,
+    "restart": restart,
+    "registry": registry,
+    "registry gone": registry_gone,
+    "process": process,
+    "process gone": process_gone,
+    "pane": pane,
+    "pane gone": pane,
+    "view": view,
+    "clock": set_back,
+    "tick": lambda board, e: [],
+}

@@ -1,0 +1,64 @@
+"""The rules that the table in `machine.py` names, by what they are about.
+
+A rule changes one session's record in place and returns None, or changes nothing that counts and
+returns why it refused.  Its docstring is the reason that `bellboard explain` prints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from ..events import Event
+from ..options import Options
+from ..session import Session
+from . import crew, people, questions, turn, witnesses
+
+Rule = Callable[[Session, Event, Options], "str | None"]
+
+RULES: Final[dict[str, Rule]] = {
+    rule.__name__: rule
+    for rule in (
+        turn.begin,
+        turn.reopen,
+        turn.leave,
+        turn.depart,
+        turn.lose_pane,
+        turn.work,
+        turn.wake,
+        turn.go_on,
+        turn.finish,
+        turn.amend,
+        turn.recount,
+        turn.fail,
+        turn.break_off,
+        turn.missed,
+        turn.compact,
+        turn.compacted,
+        turn.fade,
+        questions.ask,
+        questions.remind,
+        questions.confirm,
+        questions.show,
+        questions.move_on,
+        questions.answered,
+        questions.suspect,
+        crew.enlist,
+        crew.dismiss,
+        crew.give_up,
+        crew.count,
+        crew.retire,
+        crew.disband,
+        witnesses.stir,
+        witnesses.settle,
+        witnesses.hear,
+        witnesses.hear_end,
+        witnesses.retry,
+        people.look,
+        people.clear,
+        people.correct,
+        people.mark,
+        people.learn,
+        people.doubt,
+    )
+}

@@ -1,0 +1,64 @@
+"""Rules of subagents, teammates and tasks: they never wake, complete or end their session."""
+
+from __future__ import annotations
+
+from ..events import Event
+from ..options import Options
+from ..session import Agent, Finished, Session
+from .steps import complete, end_questions, finish, has_finished, is_busy, rest
+
+
+def enlist(s: Session, e: Event, o: Options) -> str | None:
+    """A subagent runs."""
+    if has_finished(s, e):
+        return "it has ended since"
+    known = s.agents.get(e.agent)
+    s.agents = {**s.agents, e.agent: known or Agent(e.agent, e.agent_type, e.t)}
+    return None
+
+
+def dismiss(s: Session, e: Event, o: Options) -> str | None:
+    """A subagent ended; the last one's report follows."""
+    ended = {k for k, b in s.blocks.items() if b.agent and b.agent == e.agent}
+    end_questions(s, ended, e.t)
+    if e.agent:
+        finish(s, Finished(e.t, e.agent))
+    if e.agent not in s.agents:
+        return None if ended else "no such agent runs"
+    s.agents = {i: a for i, a in s.agents.items() if i != e.agent}
+    if s.held and not s.agents:
+        s.held_until = e.t + o.report
+    return None
+
+
+def give_up(s: Session, e: Event, o: Options) -> str | None:
+    """The report did not come: the turn is over."""
+    s.held_until = 0.0
+    if is_busy(s):
+        return "the CLI is still at work"
+    complete(s, e.t)
+    return None
+
+
+def count(s: Session, e: Event, o: Options) -> str | None:
+    """A task of its list was made or done."""
+    if e.kind == "task":
+        s.tasks += 1
+    else:
+        s.tasks_done += 1
+        s.tasks = max(s.tasks, s.tasks_done)
+    return None
+
+
+def retire(s: Session, e: Event, o: Options) -> str | None:
+    """A teammate waits for its lead."""
+    s.teammate = True
+    s.blocks = {}
+    rest(s, e.t)
+    return None
+
+
+def disband(s: Session, e: Event, o: Options) -> str | None:
+    """The last member of its team has ended."""
+    s.team, s.team_over = (), 0.0
+    return None

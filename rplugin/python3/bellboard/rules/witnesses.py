@@ -1,0 +1,80 @@
+"""Rules of the witnesses that are not hooks: the CLI's registry, and the transcript.
+
+The registry sees what hooks are blind to: Esc, denial, approval.  It is believed once a value has
+stood, and only against older hooks.  The transcript alone decides where nothing else speaks.
+"""
+
+from __future__ import annotations
+
+from ..events import Event
+from ..options import Options
+from ..session import Session
+from .steps import complete, give_back, is_alone, newest_question, rest, turn_to_work
+
+
+def stir(s: Session, e: Event, o: Options) -> str | None:
+    """The CLI is at work though no hook told of a prompt."""
+    if e.t < s.over:
+        return "older than the end of the turn"
+    s.rested, s.rested_since = (s.turn if s.turn != "unknown" else ""), s.since
+    s.prompted = False
+    turn_to_work(s, e.t)
+    return None
+
+
+def settle(s: Session, e: Event, o: Options) -> str | None:
+    """The CLI is at rest: whatever ran or asked is over."""
+    if e.t < max(s.active, newest_question(s)):
+        return "older than the newest hook"
+    if any(p.says in ("busy", "waiting") and p.pid != e.pid for p in s.processes.values()):
+        return "another process of it is at work"
+    before, asked = (s.turn, s.unseen), bool(s.blocks)
+    s.blocks, s.agents, s.tools = {}, {}, {}
+    has_shell = e.status == "shell"
+    if not has_shell:
+        s.shells = ()
+    if s.turn in ("working", "unknown"):
+        if s.held:
+            complete(s, max(e.t, s.stopped))
+        elif not s.hooked and not asked:
+            complete(s, e.t)
+        elif s.rested:
+            give_back(s, e.t)
+        else:
+            rest(s, e.t, interrupted=True)
+    if s.turn != "error":
+        unseen = s.turn == "completed" or s.unseen
+        at_rest = "completed" if unseen else "idle"
+        s.turn, s.unseen = ("background", unseen) if has_shell else (at_rest, False)
+    return None if asked or before != (s.turn, s.unseen) else "it is at rest"
+
+
+def hear(s: Session, e: Event, o: Options) -> str | None:
+    """The transcript alone tells that it is at work."""
+    if not is_alone(s) and s.turn != "unknown":
+        return "its hooks or its registry tell that"
+    if e.t <= s.over:
+        return "older than the end of the turn"
+    s.prompted = True
+    s.began = e.t if e.kind == "said prompt" else s.began
+    turn_to_work(s, e.t)
+    return None
+
+
+def hear_end(s: Session, e: Event, o: Options) -> str | None:
+    """The transcript tells that the turn is over."""
+    if e.kind == "said last" and not is_alone(s) and s.turn != "unknown":
+        return "its hooks or its registry tell that"
+    if s.held or s.agents:
+        return "agents still run"
+    if e.t < max(s.active, s.began):
+        return "older than the newest hook"
+    complete(s, e.t)
+    s.inferred = e.kind == "transcript quiet"
+    return None
+
+
+def retry(s: Session, e: Event, o: Options) -> str | None:
+    """The API failed, and is tried again."""
+    s.retrying = e.detail or "retrying"
+    return None

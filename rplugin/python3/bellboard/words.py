@@ -1,0 +1,224 @@
+"""What is said of a session in a few words: its icon, what it does, since when, and where.
+
+The same words as in Neovim (`lua/bellboard/ui.lua`), for terminals and status bars.  Titles,
+details and paths come from agents and are hostile: what is shown has gone through `plain`.
+
+Rules of this file: it does no I/O and imports nothing heavy, for `bellboard status` is run by
+status bars every few seconds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import PurePosixPath
+from typing import Final
+from unicodedata import category, east_asian_width
+
+from .published import Published
+
+ICONS: Final = {
+    "blocked": "!",
+    "question": "?",
+    "error": "x",
+    "completed": "+",
+    "unknown": "~",
+    "working": "*",
+    "background": "&",
+    "idle": ".",
+}
+ROOM: Final = 60  # cells for `status`: a third of a status bar
+NAME_ROOM: Final = 16  # cells of it for the session's name
+
+FIRST_RUN: Final = """\
+ No sessions yet.
+
+ 1  Tell Claude Code about bellboard:  :ClaudeSessions hooks, in Neovim
+ 2  Start claude anywhere:             a terminal, a tmux pane
+ 3  It appears here by itself.         bellboard watch
+"""
+
+# ---------------------------------------------------------------- text of others
+
+#: Whole escape sequences: CSI, terminated strings (OSC, DCS, …), and the short ones.
+_ESCAPES = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
+    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)"
+    r"|\x1b[ -/]*[0-~]?"
+)
+#: What a terminal would act on: control characters, and marks that turn the writing direction.
+_ACTIVE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
+
+
+def plain(text: object) -> str:
+    """Text as one tidy piece of a line, with nothing in it that a terminal acts on."""
+    told = str(text or "")
+    if not (told.isascii() and told.isprintable()):
+        told = told.encode("utf-8", "replace").decode()
+        told = _ACTIVE.sub(" ", _ESCAPES.sub("", told))
+    return " ".join(told.split())
+
+
+def width(text: str) -> int:
+    """How many cells a terminal gives to it."""
+    return len(text) if text.isascii() else sum(map(_cells, text))
+
+
+def cut(text: str, cells: int) -> str:
+    """At most so many cells of it."""
+    if width(text) <= cells:
+        return text
+    kept, room = "", cells - 1
+    for c in text:
+        room -= _cells(c)
+        if room < 0:
+            break
+        kept += c
+    return kept.rstrip() + "…" if cells > 0 else ""
+
+
+def _cells(c: str) -> int:
+    if c.isascii():
+        return 1
+    if category(c) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if east_asian_width(c) in "WF" else 1
+
+
+# ---------------------------------------------------------------- one session
+
+
+def icon(p: Published) -> str:
+    return ICONS["question" if p.get("kind") in ("question", "plan") else p["status"]]
+
+
+def project(p: Published) -> str:
+    """The short name of what it works on."""
+    where = p.get("repository") or p.get("project") or p.get("cwd") or ""
+    return plain(PurePosixPath(where).name or p.get("title")) or p["session_id"][:8]
+
+
+def repository(p: Published) -> str:
+    return plain(p.get("repository")) or project(p)
+
+
+def branch(p: Published) -> str:
+    return plain(p.get("branch") or PurePosixPath(p.get("worktree") or "").name)
+
+
+def title(p: Published) -> str:
+    """What it is about: how a person calls it, its title, or what it was told last."""
+    return plain(p.get("name") or p.get("title") or p.get("last_prompt"))
+
+
+def doing(p: Published) -> tuple[str, str]:
+    """What it does or asks: one word, and the rest."""
+    detail, status, markers = plain(p.get("detail")), p["status"], p.get("markers") or ()
+    if status == "blocked":
+        tool, kind = plain(p.get("tool")), plain(p.get("kind"))
+        return (tool if kind == "permission" and tool else kind) or "waiting", detail
+    if status == "error":
+        return "failed", detail
+    if status == "completed":
+        return "done", plain(p.get("last_message")) or detail
+    if status == "background":
+        first: Published = next(iter(p.get("background") or ()), {})
+        return plain(first.get("type")) or "shell", plain(first.get("description")) or detail
+    if status == "working":
+        for marker in ("compacting", "retrying"):
+            if marker in markers:
+                return marker, detail
+        return plain(p.get("tool")) or "thinking", detail
+    return "stopped" if "interrupted" in markers else status, detail
+
+
+def members(p: Published) -> str:
+    """Who works for it: its subagents, its team, and what runs in its background."""
+    parts = []
+    nouns = (("agents", "agent"), ("team", "teammate"), ("background", "background task"))
+    for key, noun in nouns:
+        if count := len(p.get(key) or ()):
+            parts.append(amount(count, noun))
+    return ", ".join(parts)
+
+
+def progress(p: Published) -> str:
+    tasks = p.get("tasks")
+    return f"{tasks['done']}/{tasks['total']}" if tasks else ""
+
+
+def place(p: Published) -> str:
+    """Where it runs, as a word or two."""
+    if nvim := p.get("nvim"):
+        pid = re.search(r"nvim\.(\d+)\.", nvim)
+        return f"nvim {pid.group(1)}" if pid else "nvim"
+    if p.get("pane"):
+        return f"tmux {plain(p['pane'])}"
+    if p.get("tty"):
+        return plain(p["tty"]).removeprefix("/dev/")
+    if p.get("job"):
+        return "job"
+    return f"pid {p['pid']}" if p.get("pid") else ""
+
+
+def amount(count: int, noun: str) -> str:
+    many = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
+    return f"{count} {noun if count == 1 else many}"
+
+
+# ---------------------------------------------------------------- time
+
+_UNITS: Final = ((86400, "d"), (3600, "h"), (60, "m"))
+
+
+def age(since: float, now: float) -> str:
+    """How long ago, in one short word; in coarse steps, so that little on a screen moves."""
+    seconds = max(0.0, now - since)
+    for unit, name in _UNITS:
+        if seconds >= unit:
+            return f"{seconds // unit:.0f}{name}"
+    return f"{seconds // 10 * 10:.0f}s" if seconds >= 10 else "now"
+
+
+def age_changes(since: float, now: float) -> float:
+    """When the word for it will be another one."""
+    seconds = max(0.0, now - since)
+    step = next((unit for unit, _ in _UNITS if seconds >= unit), 10)
+    return since + (seconds // step + 1) * step
+
+
+# ---------------------------------------------------------------- all sessions in a line
+
+
+def tally(sessions: Iterable[Published]) -> list[tuple[str, str, int]]:
+    """How many sessions have each icon, with their status; most urgent first, none hidden."""
+    found = Counter((p["status"], icon(p)) for p in sessions if not p["hidden"])
+    order = list(ICONS.values())
+    ranked = sorted(found.items(), key=lambda x: order.index(x[0][1]))
+    return [(sign, status, count) for (status, sign), count in ranked]
+
+
+def status_text(sessions: Iterable[Published], now: float, room: int = ROOM) -> str:
+    """Who is blocked, and if it is one on what; then how many do what; nothing without sessions.
+
+    !1 api: rm -rf build 2m  +2 *3 &1      !2 4m  +1 *3      *3
+    """
+    sessions = list(sessions)
+    tallied = tally(sessions)
+    heads = " ".join(f"{sign}{n}" for sign, status, n in tallied if status == "blocked")
+    rest = [f"{sign}{n}" for sign, status, n in tallied if status not in ("blocked", "idle")]
+    if not heads:  # idle ones are nothing for you: they show while there is nothing else
+        return " ".join(rest or [f"{sign}{n}" for sign, _, n in tallied])
+    blocked = [p for p in sessions if p["status"] == "blocked" and not p["hidden"]]
+    since = age(min(p["since"] for p in blocked), now)
+    since = "" if since[-1] in "sw" else f" {since}"  # the first minute need not be counted
+    tail = since + (f"  {' '.join(rest)}" if rest else "")
+    return heads + (_who(blocked[0], room - len(heads + tail)) if len(blocked) == 1 else "") + tail
+
+
+def _who(p: Published, room: int) -> str:
+    name = cut(project(p), min(NAME_ROOM, room - 1))
+    word, text = doing(p)
+    left = room - width(name) - 3
+    return (f" {name}" if name else "") + (f": {cut(text or word, left)}" if left >= 6 else "")
