@@ -1,0 +1,38 @@
+"""Started by its path, as Neovim does: the stock pynvim host for this one package.
+
+`python -m bellboard` is the command line.
+"""
+
+import os
+import sys
+
+
+def serve_neovim() -> None:
+    """Speak to the Neovim at the other end of standard input until it is gone."""
+    package = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - no import of pathlib
+    sys.path[0] = os.path.dirname(package)  # noqa: PTH120 - its modules are no top-level modules
+    sys.argv[1:] = [package]
+    import pynvim
+
+    try:
+        pynvim.start_host()
+    except (EOFError, KeyboardInterrupt):
+        pass
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+        sys.stderr.flush()
+        os._exit(1)
+    os._exit(0)  # no thread may hold up :qa
+
+
+if not __package__ and len(sys.argv) == 1:
+    serve_neovim()
+else:
+    if not __package__:
+        here = os.path.abspath(__file__)  # noqa: PTH100
+        sys.path[0] = os.path.dirname(os.path.dirname(here))  # noqa: PTH120
+    from bellboard.cli import main
+
+    raise SystemExit(main())

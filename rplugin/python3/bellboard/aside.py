@@ -1,0 +1,109 @@
+"""What the spool refused: kept for a while with the reason beside it, and counted for good."""
+
+# ruff: noqa: PTH104, PTH108, PTH208
+# Paths are strings in here, as in spool.py.
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import time
+from pathlib import Path
+
+import msgspec
+
+FILES, BYTES = 400, 20 << 20  # of 200 files and their reasons; more by SLACK between two looks
+SLACK = 20
+REASON_LIMIT = 64 << 10  # bytes: a long traceback
+
+
+class Aside:
+    """The directory of what was set aside; one host writes to it at a time."""
+
+    def __init__(self, directory: str) -> None:
+        self._directory = directory
+        self._counts = f"{directory}/refused.json"
+        self._due = 0
+
+    def take(self, path: str, name: str, reason: str, detail: str = "") -> bool:
+        """Move in whatever lies there, without opening it; False if it is still there."""
+        proper = re.sub(r"[^A-Za-z0-9_.-]", "_", name)[:150]
+        aside = f"{self._directory}/{time.time_ns():020d}-{proper}"
+        try:
+            os.rename(path, aside)
+        except FileNotFoundError:
+            return True
+        except OSError:
+            if not remove(path):
+                return False
+        with contextlib.suppress(OSError):  # a full disk: it is out of the way, that matters
+            why = f"{reason}\n{detail}".encode("utf-8", "backslashreplace")
+            _write(f"{aside}.why", why[:REASON_LIMIT])
+            counts = self.refused()
+            counts[reason] = counts.get(reason, 0) + 1
+            tmp = f"{self._counts}.tmp"
+            _write(tmp, msgspec.json.encode(counts))
+            os.rename(tmp, self._counts)
+        self._due -= 1 + _size(aside) // (BYTES // SLACK)
+        if self._due < 0:  # looking at all of them each time took 1 ms
+            self._trim()
+            self._due = SLACK
+        return True
+
+    def refused(self) -> dict[str, int]:
+        """How many were ever set aside, by reason."""
+        try:
+            data = Path(self._counts).read_bytes()
+            return msgspec.json.decode(data, type=dict[str, int])
+        except (OSError, msgspec.DecodeError):
+            return {}
+
+    def kept(self) -> int:
+        """How many are still here."""
+        return sum(
+            name[0].isdigit() and not name.endswith(".why") for name in listing(self._directory)
+        )
+
+    def _trim(self) -> None:
+        files = size = 0
+        dated = (name for name in listing(self._directory) if name[0].isdigit())
+        for name in sorted(dated, reverse=True):  # names begin with the time: newest first
+            path = f"{self._directory}/{name}"
+            length = _size(path)
+            if files + 1 > FILES or size + length > BYTES:
+                remove(path)
+            else:
+                files, size = files + 1, size + length
+
+
+def _size(path: str) -> int:
+    try:
+        return os.lstat(path).st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _write(path: str, data: bytes) -> None:
+    with open(path, "wb", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
+        file.write(data)
+
+
+def listing(path: str) -> list[str]:
+    """What is in a directory; nothing if there is none."""
+    try:
+        return os.listdir(path)
+    except FileNotFoundError:
+        return []
+
+
+def remove(path: str) -> bool:
+    """Remove whatever it is, without following or opening it; False if it is still there."""
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
+    except OSError:  # a directory says EISDIR on Linux, EPERM elsewhere
+        shutil.rmtree(path, ignore_errors=True)
+    return not os.path.lexists(path)

@@ -1,0 +1,132 @@
+"""What happened: history, explain, record, replay."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .home import Args, Commands, Problem, add, find, opened, print_json, warn
+
+if TYPE_CHECKING:
+    from ..board import Board
+
+
+def add_to(commands: Commands) -> None:
+    history = add(commands, "history", show_history, "list the changes of status")
+    history.add_argument("session", nargs="?", help="only of this one")
+    history.add_argument("--since", type=float, metavar="MINUTES", help="not older than that")
+    history.add_argument("--json", action="store_true", help="one change a line, for programs")
+    explain = add(
+        commands, "explain", explain_session, "tell every event of a session, and what it did"
+    )
+    explain.add_argument("session")
+    record = add(
+        commands, "record", record_trace, "print a trace for a bug report, private text replaced"
+    )
+    record.add_argument(
+        "--minutes",
+        type=float,
+        default=10.0,
+        help="sessions of so many last minutes, each from its beginning (default: 10)",
+    )
+    record.add_argument("--session", metavar="SESSION", help="only this one")
+    record.add_argument("--full", action="store_true", help="keep private text")
+    replay = add(commands, "replay", replay_trace, "fold a trace with the code that runs live")
+    replay.add_argument("file", nargs="?", help="without it: standard input")
+    replay.add_argument("--json", action="store_true", help="for programs")
+
+
+def show_history(args: Args) -> None:
+    from ..trace import transition_line
+
+    with opened() as clerk:
+        since = time.time() - args.since * 60 if args.since is not None else 0.0
+        sid = find(clerk, args.session) if args.session else ""
+        found = clerk.store.history(since, sid)
+        names = _names(clerk.board)
+    if args.json:
+        for change in found:
+            print_json(transition_line(change))
+        return
+    from .. import terminal
+
+    terminal.show_history(found, names)
+
+
+def explain_session(args: Args) -> None:
+    with opened() as clerk:
+        log = clerk.store.log(find(clerk, args.session))
+    from .. import terminal
+
+    terminal.show_story(log)
+
+
+def record_trace(args: Args) -> None:
+    from ..recording import record, span
+
+    with opened() as clerk:
+        log = clerk.store.log()
+        since = time.time() - args.minutes * 60
+        if args.session:
+            only = {find(clerk, args.session)}
+        else:
+            only = {c.session_id for c in clerk.store.history(since)}
+            only |= {row.session_id for row in log if row.event.clock >= since} - {""}
+        options = clerk.store.option("config")
+    for line in record(span(log, only, options), private=not args.full):
+        print_json(line)
+
+
+def replay_trace(args: Args) -> int:
+    from .. import trace
+    from ..board import Board
+
+    board = Board()
+    lines = _Lines(args.file)
+    folded = trace.replay(lines, board)
+    if args.json:
+        for one in folded:
+            for change in one.changes:
+                print_json(trace.transition_line(change))
+        print_json(trace.final_line(board))
+    else:
+        from .. import terminal
+
+        terminal.show_replay(folded, board)
+    counted = sum(n for name, n in board.ledger.counts.items() if name.startswith("junk"))
+    if counted:
+        what = "no line of it is" if counted >= lines.count else f"{counted} of its lines are not"
+        warn(f"{args.file or 'standard input'}: {what} evidence; is it a trace?")
+    return 1 if counted and counted >= lines.count else 0
+
+
+class _Lines:
+    """The lines of a trace, counted."""
+
+    def __init__(self, file: str | None) -> None:
+        self.count = 0
+        self._file = file
+
+    def __iter__(self) -> Iterator[bytes]:
+        for line in self._read():
+            if line.strip():
+                self.count += 1
+                yield line
+
+    def _read(self) -> Iterable[bytes]:
+        if self._file is None or self._file == "-":
+            return sys.stdin.buffer
+        try:
+            return Path(self._file).read_bytes().splitlines()
+        except OSError as e:
+            raise Problem(f"cannot read the trace {self._file}: {e.strerror}") from None
+
+
+def _names(board: Board) -> dict[str, str]:
+    from .. import words
+    from ..published import project_of
+
+    return {sid: words.plain(s.name or project_of(s)) for sid, s in board.sessions.items()}

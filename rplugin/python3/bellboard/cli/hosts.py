@@ -1,0 +1,126 @@
+"""What lives until it is stopped: serve, watch."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import stat
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from .home import Args, Commands, Problem, add, here, print_json, reason, warn
+
+Message = dict[str, Any]
+Push = Callable[[Message], None]
+
+
+def add_to(commands: Commands) -> None:
+    watch = add(commands, "watch", watch_sessions, "show the sessions live")
+    watch.add_argument("--json", action="store_true", help="one change of status a line")
+    serve = add(commands, "serve", serve_host, "be a host without an editor")
+    serve.add_argument(
+        "--on",
+        action="append",
+        default=[],
+        metavar="STATUS=COMMAND",
+        help="run it when a session gets there, with the words: from to session project",
+    )
+
+
+def serve_host(args: Args) -> None:
+    import shlex
+
+    from ..session import STATUSES
+
+    known = (*STATUSES, "ended", "transition")
+    commands = {}
+    for spec in args.on:
+        status, _, command = spec.partition("=")
+        if status not in known or not command.strip():
+            raise Problem(f"--on {spec}: expected STATUS=COMMAND, STATUS one of {', '.join(known)}")
+        try:
+            commands[status] = shlex.split(command)
+        except ValueError as e:
+            raise Problem(f"--on {spec}: {e}") from None
+    run_host(Notes().push, {"callbacks": commands}, read=False)
+
+
+def watch_sessions(args: Args) -> None:
+    if args.json:
+        notes = Notes()
+
+        def push(message: Message) -> None:
+            try:
+                for transition in message["transitions"]:
+                    print_json(transition)
+                sys.stdout.flush()
+            except BrokenPipeError:
+                raise
+            except OSError as e:
+                raise Problem(f"cannot write the changes: {e.strerror}") from None
+            notes.push(message)
+
+        run_host(push, {})
+    elif sys.stdout.isatty():
+        from ..live import Live
+
+        with Live() as live:
+            run_host(live.push, {})
+    else:
+        from ..live import Stream
+
+        run_host(Stream().push, {})
+
+
+class Notes:
+    """Says on standard error what is not as it should be, once."""
+
+    def __init__(self) -> None:
+        self._told: dict[str, str] = {}
+
+    def push(self, message: Message) -> None:
+        if "health" not in message:  # only what changed is told
+            return
+        notes: dict[str, str] = message["health"].get("notes", {})
+        for about, note in notes.items():
+            if self._told.get(about) != note:
+                warn(f"{about}: {note}")
+        self._told = dict(notes)
+
+
+def run_host(push: Push, config: dict[str, Any], read: bool = True) -> None:
+    """Be a host until a signal ends it, or whoever reads its output is gone."""
+    import asyncio
+
+    from ..host import Host
+    from ..spool import Refused
+
+    home = here()
+
+    async def live() -> None:
+        host = Host(home, push, config)
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            loop.add_signal_handler(number, host.stop)
+        running = asyncio.ensure_future(host.run())
+        if read and _is_pipe(sys.stdout.fileno()):
+            # The end of `watch | head -1` shows before there is anything more to write.
+            with contextlib.suppress(OSError):
+                loop.add_reader(sys.stdout.fileno(), host.stop)
+        await running
+
+    try:
+        asyncio.run(live())
+    except Refused as e:
+        raise Problem(f"{e}; set BELLBOARD_HOME to a folder of your own") from None
+    except BrokenPipeError:
+        raise
+    except OSError as e:
+        raise Problem(f"cannot be a host in {home}: {reason(e, home)}") from None
+
+
+def _is_pipe(descriptor: int) -> bool:
+    mode = os.fstat(descriptor).st_mode
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)

@@ -1,0 +1,63 @@
+"""The tables of board.db, and how an older database becomes one of today."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from typing import Final
+
+SCHEMA: Final = 1
+
+#: Schema → what makes it from the one before.  One that was released is never changed again.
+MIGRATIONS: Final[Mapping[int, str]] = {
+    1: """
+    CREATE TABLE sessions (
+      session_id TEXT PRIMARY KEY, revision INTEGER NOT NULL, listed INTEGER NOT NULL,
+      last REAL NOT NULL, record BLOB
+    ) WITHOUT ROWID;
+    CREATE INDEX sessions_by_revision ON sessions (revision);
+    CREATE TABLE transitions (
+      id INTEGER PRIMARY KEY AUTOINCREMENT, t REAL NOT NULL, session_id TEXT NOT NULL,
+      before TEXT, after TEXT, rule TEXT NOT NULL, why TEXT NOT NULL, live INTEGER NOT NULL
+    );
+    CREATE INDEX transitions_by_time ON transitions (t);
+    CREATE TABLE events (
+      id INTEGER PRIMARY KEY AUTOINCREMENT, session_id TEXT NOT NULL, file TEXT NOT NULL,
+      rule TEXT NOT NULL, taken INTEGER NOT NULL, why TEXT NOT NULL,
+      before TEXT, after TEXT, event BLOB NOT NULL
+    );
+    CREATE INDEX events_by_session ON events (session_id);
+    CREATE TABLE applied (name TEXT PRIMARY KEY, t REAL NOT NULL) WITHOUT ROWID;
+    CREATE TABLE claims (
+      transition_id INTEGER NOT NULL, effect TEXT NOT NULL, pid INTEGER NOT NULL, t REAL NOT NULL,
+      PRIMARY KEY (transition_id, effect)
+    ) WITHOUT ROWID;
+    CREATE TABLE options (
+      key TEXT PRIMARY KEY, value BLOB NOT NULL, pid INTEGER NOT NULL, t REAL NOT NULL
+    ) WITHOUT ROWID;
+    CREATE TABLE editors (
+      pid INTEGER PRIMARY KEY, server TEXT NOT NULL, tmux TEXT NOT NULL, pane TEXT NOT NULL,
+      focused REAL NOT NULL
+    );
+    """,
+}
+
+
+def version_of(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+
+def migrate(db: sqlite3.Connection, schema: int, migrations: Mapping[int, str]) -> None:
+    """Bring an older database forward, whole or not at all; leave a newer one alone."""
+    if version_of(db) >= schema:
+        return
+    db.execute("BEGIN IMMEDIATE")  # another host may have done it by the time this is granted
+    try:
+        for version in range(version_of(db) + 1, schema + 1):
+            for statement in migrations[version].split(";"):
+                db.execute(statement)
+            db.execute(f"PRAGMA user_version = {version}")
+        db.execute("COMMIT")
+    except BaseException:
+        db.execute("ROLLBACK")
+        raise
