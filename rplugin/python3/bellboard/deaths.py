@@ -1,0 +1,204 @@
+"""The death of a process, told within milliseconds where the system can tell.
+
+pidfd on Linux and kqueue on macOS make it readable in the event loop, and cost nothing meanwhile;
+what they cannot watch (no descriptors left, an older kernel) is looked at every few seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import os
+import select
+import sys
+from collections.abc import Callable
+from typing import Final, Literal, Protocol
+
+from .processes import runs
+
+POLL: Final = 2.0  # seconds; a look is 20 µs per process
+
+
+class Backend(Protocol):
+    """Tells of the deaths of processes that the system lets it watch."""
+
+    def add(self, pid: int) -> bool:
+        """Watch it; False if there is no such process. OSError if it cannot be watched."""
+
+    def remove(self, pid: int) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Deaths:
+    """Calls `died(pid, started)`, in the loop that runs, once for each watched process."""
+
+    def __init__(
+        self,
+        died: Callable[[int, str], None],
+        how: Literal["pidfd", "kqueue", "polling", ""] = "",
+    ) -> None:
+        self.how = how or ("pidfd" if _pidfd_open else "kqueue")
+        self._died = died
+        self._started: dict[int, str] = {}
+        self._polled: set[int] = set()
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+        self._backend: Backend | None = None
+        try:
+            if self.how == "pidfd":
+                self._backend = _Pidfds(self._tell)
+            elif self.how == "kqueue":
+                self._backend = _Kqueue(self._tell)
+        except (OSError, NotImplementedError):
+            self.how = "polling"
+
+    @property
+    def watched(self) -> set[int]:
+        """The processes that are watched."""
+        return set(self._started)
+
+    @property
+    def note(self) -> str:
+        """What health should say of this; empty if there is nothing to say."""
+        return f"{len(self._polled)} processes are looked at every {POLL:g} s" * bool(self._polled)
+
+    def watch(self, pid: int, started: str = "") -> None:
+        """Watch it; one that has died already, or is another by now, is told of in a moment."""
+        if self._started.get(pid) == started:
+            return
+        self.leave(pid)
+        self._started[pid] = started
+        try:
+            there = self._backend is not None and self._backend.add(pid)
+        except OSError:
+            there = False
+            self._polled.add(pid)
+        if self._backend is None:
+            self._polled.add(pid)
+        # Asked after it is watched: a death in between would else be missed.
+        if not runs(pid, started) or not (there or pid in self._polled):
+            self._loop.call_soon(self._check, pid)
+        if self._polled and self._timer is None:
+            self._timer = self._loop.call_later(POLL, self._poll)
+
+    def leave(self, pid: int) -> None:
+        """Watch it no more."""
+        if self._started.pop(pid, None) is not None:
+            self._polled.discard(pid)
+            if self._backend:
+                self._backend.remove(pid)
+
+    def close(self) -> None:
+        """End it: nothing is called any more."""
+        self._started.clear()
+        self._polled.clear()
+        if self._timer:
+            self._timer.cancel()
+        if self._backend:
+            self._backend.close()
+
+    def _tell(self, pid: int) -> None:
+        started = self._started.get(pid)
+        if started is not None:
+            self.leave(pid)
+            self._died(pid, started)
+
+    def _check(self, pid: int) -> None:
+        started = self._started.get(pid)
+        if started is not None and not runs(pid, started):
+            self._tell(pid)
+
+    def _poll(self) -> None:
+        for pid in list(self._polled):
+            self._check(pid)
+        self._timer = self._loop.call_later(POLL, self._poll) if self._polled else None
+
+
+_pidfd_open: Callable[[int], int] | None = getattr(os, "pidfd_open", None)
+
+
+class _Pidfds:
+    """Linux: a descriptor for each process, readable when it has ended."""
+
+    def __init__(self, died: Callable[[int], None]) -> None:
+        if _pidfd_open is None:
+            raise NotImplementedError("this Python knows no pidfd")
+        self._open = _pidfd_open
+        os.close(self._open(os.getpid()))  # OSError where the kernel has none, or forbids it
+        self._died = died
+        self._loop = asyncio.get_running_loop()
+        self._fds: dict[int, int] = {}
+
+    def add(self, pid: int) -> bool:
+        try:
+            fd = self._open(pid)
+        except ProcessLookupError:
+            return False
+        self._fds[pid] = fd
+        self._loop.add_reader(fd, self._ended, pid)
+        return True
+
+    def remove(self, pid: int) -> None:
+        fd = self._fds.pop(pid, None)
+        if fd is not None:
+            self._loop.remove_reader(fd)
+            os.close(fd)
+
+    def close(self) -> None:
+        for pid in list(self._fds):
+            self.remove(pid)
+
+    def _ended(self, pid: int) -> None:
+        self.remove(pid)
+        self._died(pid)
+
+
+class _Kqueue:
+    """macOS and the BSDs: one queue for all."""
+
+    if sys.platform != "linux":
+
+        def __init__(self, died: Callable[[int], None]) -> None:
+            self._died = died
+            self._queue = select.kqueue()
+            self._loop = asyncio.get_running_loop()
+            self._loop.add_reader(self._queue.fileno(), self._ended)
+
+        def add(self, pid: int) -> bool:
+            try:
+                self._ask(pid, select.KQ_EV_ADD | select.KQ_EV_ONESHOT)
+            except OSError as error:
+                if error.errno == errno.ESRCH:
+                    return False
+                raise
+            return True
+
+        def remove(self, pid: int) -> None:
+            with contextlib.suppress(OSError):  # it has been told of: gone from the queue
+                self._ask(pid, select.KQ_EV_DELETE)
+
+        def close(self) -> None:
+            self._loop.remove_reader(self._queue.fileno())
+            self._queue.close()
+
+        def _ask(self, pid: int, flags: int) -> None:
+            kind, note = select.KQ_FILTER_PROC, select.KQ_NOTE_EXIT
+            self._queue.control([select.kevent(pid, kind, flags, note)], 0)
+
+        def _ended(self) -> None:
+            for event in self._queue.control(None, 64, 0):
+                self._died(event.ident)
+
+    else:
+
+        def __init__(self, died: Callable[[int], None]) -> None:
+            raise NotImplementedError("this system has no kqueue")
+
+        def add(self, pid: int) -> bool:
+            return False
+
+        def remove(self, pid: int) -> None: ...
+
+        def close(self) -> None: ...

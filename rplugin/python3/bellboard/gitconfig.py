@@ -1,0 +1,138 @@
+"""git's configuration, as far as it names remotes; and what a remote's address says.
+
+This file does no I/O.  `[include]` is not followed.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+from urllib.parse import unquote
+
+LONGEST: Final = 2000  # characters of an address
+
+_SECTION: Final = re.compile(r'\[\s*([A-Za-z0-9.-]+)\s*(?:"((?:[^"\\]|\\.)*)")?\s*\]')
+_ENTRY: Final = re.compile(r"([A-Za-z][A-Za-z0-9-]*)\s*(?:=\s*(.*))?")
+_WITH_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]*)(/.*)?", re.DOTALL)
+_LIKE_SCP: Final = re.compile(r"(?:[^@/\s]+@)?(\[[^\]]+\]|[^:/@\s]{2,}):(?!:)(.*)", re.DOTALL)
+_ESCAPES: Final = {"n": "\n", "t": "\t", "b": ""}
+
+
+class Config(NamedTuple):
+    """What a configuration says of remotes."""
+
+    remotes: dict[str, str]  # name → the first address
+    upstreams: dict[str, str]  # branch → name of its remote
+
+
+class Remote(NamedTuple):
+    """A remote's address, taken apart."""
+
+    host: str
+    owner: str  # with subgroups: group/subgroup
+    name: str
+    address: str  # for people, without credentials
+
+
+def config_in(text: str) -> Config:
+    """What a configuration says; lines that are none are skipped."""
+    remotes: dict[str, str] = {}
+    upstreams: dict[str, str] = {}
+    shorter: list[tuple[str, str]] = []  # insteadOf → what it stands for
+    section = subsection = ""
+    for row in re.sub(r"\\\r?\n", "", text).splitlines():
+        row = row.strip()
+        head = _SECTION.match(row)
+        if head is not None:
+            section, _, dotted = head[1].partition(".")
+            section = section.lower()
+            quoted = head[2]
+            subsection = re.sub(r"\\(.)", r"\1", quoted) if quoted is not None else dotted.lower()
+            row = row[head.end() :].strip()
+        entry = _ENTRY.match(row)
+        if entry is None or section not in ("remote", "branch", "url"):
+            continue
+        key, value = entry[1].lower(), _value(entry[2] or "")
+        if (section, key) == ("remote", "url") and value:
+            remotes.setdefault(subsection, value)
+        elif (section, key) == ("branch", "remote"):
+            upstreams[subsection] = value
+        elif (section, key) == ("url", "insteadof") and value:
+            shorter.append((value, subsection))
+    for name, url in remotes.items():
+        fitting = [(len(short), full, short) for short, full in shorter if url.startswith(short)]
+        if fitting:
+            _, full, short = max(fitting)
+            remotes[name] = full + url.removeprefix(short)
+    return Config(remotes, upstreams)
+
+
+def _value(raw: str) -> str:
+    """A value: quotes and escapes undone, a comment cut off."""
+    out: list[str] = []
+    kept = 0  # up to here, blanks at the end count
+    quoted = False
+    letters = iter(raw)
+    for letter in letters:
+        if letter == "\\":
+            following = next(letters, "")
+            out.append(_ESCAPES.get(following, following))
+            kept = len(out)
+        elif letter == '"':
+            quoted = not quoted
+            kept = len(out)
+        elif letter in "#;" and not quoted:
+            break
+        else:
+            out.append(letter)
+            kept = len(out) if quoted or not letter.isspace() else kept
+    return "".join(out[:kept])
+
+
+def remote_in(url: str) -> Remote | None:
+    """Owner and name in an address as git knows it: a URL, host:path, or a path."""
+    url = url.strip()[:LONGEST]
+    scheme, host, path = "", "", url
+    if (match := _WITH_SCHEME.fullmatch(url)) is not None:
+        scheme, authority, path = match[1].lower(), match[2], match[3] or ""
+        host = authority.rpartition("@")[2]
+        path = unquote(re.split(r"[?#]", path, maxsplit=1)[0])
+    elif (match := _LIKE_SCP.fullmatch(url)) is not None:
+        scheme, host, path = "ssh", match[1], match[2]
+    is_local = scheme in ("", "file")
+    # An address with one slash too few is taken for a path: it may still hold a password.
+    parts = [re.sub(r"^[^@]*:[^@]*@", "", part) for part in path.split("/")]
+    path, parts = "/".join(parts), [part for part in parts if part not in ("", ".", "~")]
+    if parts and parts[-1] == ".git":
+        parts.pop()
+    if not parts:
+        return None
+    name = parts[-1].removesuffix(".git")
+    if is_local or not host:
+        return Remote("", "", name, "/".join(("", *parts)) if path.startswith("/") else path)
+    port = host.rpartition(":")[2] if re.search(r"[^:\]]*:\d+$", host) else ""
+    bare = (host.removesuffix(f":{port}") if port else host).lower()
+    bare, groups = _by_host(bare, parts[:-1])
+    web = f"{bare}:{port}" if port and scheme in ("http", "https") else bare
+    whole = "/".join((*parts[:-1], name))
+    if scheme == "ssh" and not set(".:") & set(bare):  # a name of somebody's ssh configuration
+        return Remote(bare, "/".join(groups), name, f"{bare}:{whole}")
+    kind = scheme if scheme == "http" else "https"
+    return Remote(bare, "/".join(groups), name, f"{kind}://{web}/{whole}")
+
+
+def _by_host(host: str, groups: list[str]) -> tuple[str, list[str]]:
+    """Where a service puts more into the path than the owner."""
+    if host in ("ssh.github.com", "www.github.com"):
+        return "github.com", groups
+    if host == "altssh.bitbucket.org":
+        return "bitbucket.org", groups
+    if host == "altssh.gitlab.com":
+        return "gitlab.com", groups
+    if host == "ssh.dev.azure.com" and groups[:1] == ["v3"]:
+        return "dev.azure.com", groups[1:]
+    if groups[:1] == ["scm"]:  # Bitbucket of one's own
+        return host, groups[1:]
+    if groups[-1:] == ["_git"]:  # Azure DevOps
+        return host, groups[:-1]
+    return host, groups
