@@ -1,0 +1,254 @@
+local M = {}
+
+---@alias bellboard.Status
+---| 'blocked' it asks for something
+---| 'error' the turn died
+---| 'completed' the turn is over and you have not looked
+---| 'unknown' was working when nobody watched
+---| 'working' busy
+---| 'background' the turn is over, shells still run
+---| 'idle' nothing for you
+
+---@alias bellboard.IconName bellboard.Status|'question'
+
+---@class (exact) bellboard.Config
+---@field command string name of the command
+---@field auto_start boolean start the host when Neovim has started
+---@field python? string|string[] interpreter of the host, or a command that ends in one
+---@field restarts integer quick deaths of the host in a row before it is given up
+---@field icons 'ascii'|'unicode'|'nerd'|table<bellboard.IconName, string>
+---@field statusline bellboard.Config.Statusline
+---@field float bellboard.Config.Float
+---@field board bellboard.Config.Board
+---@field jump bellboard.Config.Jump
+---@field host table<string, any> what shapes the states; shared by all Neovims
+---@field on_transition? fun(transition: bellboard.TransitionData)
+---@field on table<bellboard.Status, fun(transition: bellboard.TransitionData)>
+
+---@class (exact) bellboard.Config.Statusline
+---@field detail boolean say who asks what while exactly one session is blocked
+---@field width integer cells that this may take
+---@field click boolean make the items react to the mouse
+
+---@class (exact) bellboard.Config.Float
+---@field enabled boolean
+---@field width integer most cells it may take
+---@field sessions integer most sessions it lists
+---@field zindex integer
+
+---@class (exact) bellboard.Config.Board
+---@field layout 'split'|'vsplit'|'tab'|'float'
+---@field size number rows (split), columns (vsplit), or the part of the screen if not above 1
+
+---@class (exact) bellboard.Config.Jump
+---@field insert boolean enter terminal mode in the session's terminal
+
+---@class bellboard.UserConfig: bellboard.Config, {}  every field may be left out
+
+---@type bellboard.Config
+local defaults = {
+  command = 'ClaudeSessions',
+  auto_start = true,
+  python = nil,
+  restarts = 5,
+  icons = 'ascii',
+  statusline = { detail = true, width = 40, click = true },
+  float = { enabled = true, width = 60, sessions = 4, zindex = 60 },
+  board = { layout = 'split', size = 0.35 },
+  jump = { insert = true },
+  host = {},
+  on_transition = nil,
+  on = {},
+}
+
+--- What the type of a default does not say: other types, a closed choice, or keys not known here.
+local rules = {
+  python = { types = { 'string', 'table' } },
+  icons = { types = { 'string', 'table' }, among = { 'ascii', 'unicode', 'nerd' }, open = true },
+  host = { open = true },
+  on_transition = { types = { 'function' } },
+  on = { open = true, each = 'function' },
+  ['board.layout'] = { among = { 'split', 'vsplit', 'tab', 'float' } },
+}
+
+---@type bellboard.UserConfig|nil  what setup() was given
+local given
+---@type bellboard.Config|nil
+local resolved
+---@type string[]
+local problems = {}
+
+---@param path string
+---@param value any
+---@param default any
+---@return string|nil problem
+local function check(path, value, default)
+  local rule = rules[path] or {}
+  local types = rule.types or { type(default) }
+  if not vim.tbl_contains(types, type(value)) then
+    return ('%s: expected %s, got %s'):format(path, table.concat(types, ' or '), type(value))
+  end
+  if rule.among and type(value) == 'string' and not vim.tbl_contains(rule.among, value) then
+    return ('%s: expected one of %s, got "%s"'):format(path, table.concat(rule.among, ', '), value)
+  end
+  if rule.each then
+    for key, member in pairs(value) do
+      if type(member) ~= rule.each then
+        return ('%s.%s: expected %s, got %s'):format(path, key, rule.each, type(member))
+      end
+    end
+  end
+end
+
+--- Copy what is right of `user` over `base`, in place; note what is wrong.
+---@param base table
+---@param user table
+---@param prefix string
+local function merge(base, user, prefix)
+  for key, value in pairs(user) do
+    local path = prefix .. tostring(key)
+    local rule = rules[path] or {}
+    if base[key] == nil and not rules[path] then
+      problems[#problems + 1] = path .. ': no such option'
+    else
+      local problem = check(path, value, base[key])
+      if problem then
+        problems[#problems + 1] = problem
+      elseif type(value) == 'table' and type(base[key]) == 'table' and not rule.open then
+        merge(base[key], value, path .. '.')
+      else
+        base[key] = value
+      end
+    end
+  end
+end
+
+---@return bellboard.Config
+local function resolve()
+  problems = {}
+  local config = vim.deepcopy(defaults)
+  local global = vim.g.bellboard
+  if type(global) == 'function' then
+    local ok, made = pcall(global)
+    if not ok then
+      problems[#problems + 1] = 'the function threw: ' .. tostring(made)
+    end
+    global = ok and made or nil
+  end
+  for _, source in ipairs({ global or vim.empty_dict(), given or vim.empty_dict() }) do
+    if type(source) == 'table' then
+      merge(config, source, '')
+    else
+      problems[#problems + 1] = 'expected a table or a function, got ' .. type(source)
+    end
+  end
+  if #problems > 0 then
+    table.sort(problems)
+    local text = 'bellboard: vim.g.bellboard.' .. table.concat(problems, '\n  vim.g.bellboard.')
+    vim.schedule(function()
+      vim.notify(text .. ' (default used)', vim.log.levels.WARN)
+    end)
+  end
+  return config
+end
+
+--- Store options; they count from now on. Equal to setting `vim.g.bellboard`.
+---@param opts? bellboard.UserConfig
+M.set = function(opts)
+  given = opts
+  resolved = nil
+end
+
+---@return bellboard.Config
+M.get = function()
+  resolved = resolved or resolve()
+  return resolved
+end
+
+--- What was wrong with the configuration, one line each.
+---@return string[]
+M.problems = function()
+  M.get()
+  return problems
+end
+
+--- Every option by its dotted path, for the manual's test.
+---@return string[]
+M.keys = function()
+  local keys = { 'python', 'on_transition' } -- nil by default
+  local function walk(table_, prefix)
+    for key, value in pairs(table_) do
+      keys[#keys + 1] = prefix .. key
+      if type(value) == 'table' then
+        walk(value, prefix .. key .. '.')
+      end
+    end
+  end
+  walk(defaults, '')
+  table.sort(keys)
+  return keys
+end
+
+--- Events that every Claude Code CLI knows; an unknown one switches an older CLI's hooks off.
+-- stylua: ignore
+local events = {
+  'SessionStart', 'SessionEnd', 'UserPromptSubmit', 'PreToolUse', 'PostToolUse',
+  'PostToolUseFailure', 'PermissionRequest', 'Notification', 'Stop', 'SubagentStart',
+  'SubagentStop', 'PreCompact',
+}
+
+--- What to put into the settings.json of Claude Code.
+---@return string[] lines
+M.hooks = function()
+  local lines = {}
+  for _, event in ipairs(events) do
+    local command = ('"%s/hooks/emit" %s "$PPID"'):format(M.root(), event)
+    local hook = vim.json.encode({ type = 'command', command = command }):gsub('\\\\/', '/')
+    lines[#lines + 1] = ('    "%s": [{ "hooks": [%s] }]'):format(event, hook)
+  end
+  lines = vim.split('{\n  "hooks": {\n' .. table.concat(lines, ',\n') .. '\n  }\n}', '\n')
+  return lines
+end
+
+---@class bellboard.Interpreter
+---@field command string[]
+---@field why string where it was found
+
+--- The folder of this plugin.
+---@return string
+M.root = function()
+  return vim.fs.dirname(
+    vim.fs.dirname(vim.fs.dirname(vim.fs.normalize(debug.getinfo(1, 'S').source:sub(2))))
+  )
+end
+
+--- The interpreter of the host. Nothing is started to find it: a wrong one says so when it dies.
+---@return bellboard.Interpreter
+M.interpreter = function()
+  local wanted = M.get().python
+  if type(wanted) == 'string' then
+    return { command = { vim.fn.expand(wanted) }, why = 'the option python' }
+  elseif wanted then
+    return { command = wanted, why = 'the option python' }
+  end
+  local own = M.root() .. '/.venv/bin/python'
+  if vim.fn.executable(own) == 1 then
+    return { command = { own }, why = "the plugin's own .venv" }
+  end
+  local prog = vim.g.python3_host_prog
+  if type(prog) == 'string' and prog ~= '' then
+    return { command = { vim.fn.expand(prog) }, why = 'g:python3_host_prog' }
+  end
+  local launcher = vim.fn.exepath('pynvim-python')
+  if launcher ~= '' then
+    -- Not the launcher itself: it would leave the real interpreter behind when stopped.
+    local sibling = vim.fs.dirname(vim.uv.fs_realpath(launcher) or launcher) .. '/python'
+    if vim.fn.executable(sibling) == 1 then
+      return { command = { sibling }, why = 'the environment of pynvim-python' }
+    end
+  end
+  local found = vim.fn.exepath('python3')
+  return { command = { found ~= '' and found or 'python3' }, why = 'python3 on PATH' }
+end
+
+return M

@@ -1,0 +1,240 @@
+local bellboard = require('bellboard')
+local config = require('bellboard.config')
+local jump = require('bellboard.jump')
+local ui = require('bellboard.ui')
+
+local M = {}
+
+local api = vim.api
+
+--- Smaller than this, there is no room for both the float and the work.
+local LEAST_COLUMNS, LEAST_LINES = 30, 8
+
+local namespace = api.nvim_create_namespace('bellboard')
+---@type integer|nil
+local win
+---@type integer|nil
+local buf
+---@type { width: integer, height: integer, title: string }|nil
+local shape
+---@type string[]
+local shown = {}
+
+---@return bellboard.Session[]
+local function waiting()
+  local list = {}
+  for _, session in ipairs(bellboard.sessions()) do
+    if session.status ~= 'blocked' then
+      break -- they are in order
+    elseif not ui.marked(session, 'parked') and not jump.in_view(session) then
+      list[#list + 1] = session
+    end
+  end
+  return list
+end
+
+--- How wide the lines below want to be.
+---@param sessions bellboard.Session[]
+---@return integer
+local function wish(sessions)
+  local widest = LEAST_COLUMNS
+  for _, session in ipairs(sessions) do
+    local word, text = ui.doing(session)
+    local head = ui.width(ui.project(session)) + ui.width(ui.branch(session)) + ui.width(word)
+    widest = math.max(widest, head + 17, ui.width(text) + 4)
+  end
+  return widest
+end
+
+--- Two lines a session: who and since when, and what it asks.
+---@param sessions bellboard.Session[]
+---@param width integer
+---@return bellboard.Chunk[][]
+local function lines_of(sessions, width)
+  local lines = {}
+  local most = math.min(config.get().float.sessions, math.floor((vim.o.lines - 5) / 2))
+  for place, session in ipairs(sessions) do
+    if place > most then
+      lines[#lines + 1] = { { ('   and %d more'):format(#sessions - most), 'BellboardDim' } }
+      break
+    end
+    local word, text = ui.doing(session)
+    local right = ('  %s %s '):format(ui.cut(word, 12), ui.fit(ui.age(session.since), 4, true))
+    local icon = (' %s '):format(ui.icon(session))
+    local name = ui.cut(ui.project(session), width - ui.width(right) - 4)
+    local room = width - ui.width(icon) - ui.width(name) - ui.width(right)
+    local branch = room > 6 and '  ' .. ui.branch(session) or ''
+    lines[#lines + 1] = {
+      { icon, ui.group(session) },
+      { name, 'BellboardProject' },
+      { ui.fit(branch, room), 'BellboardDim' },
+      { right, 'BellboardDim' },
+    }
+    if text ~= '' then
+      lines[#lines + 1] = { { '   ' .. ui.cut(text, width - 4), 'BellboardDetail' } }
+    end
+  end
+  return lines
+end
+
+---@param lines bellboard.Chunk[][]
+local function draw(lines)
+  local texts = {}
+  for row, chunks in ipairs(lines) do
+    local text = ''
+    for _, chunk in ipairs(chunks) do
+      text = text .. chunk[1]
+    end
+    texts[row] = text
+  end
+  if vim.deep_equal(texts, shown) then
+    return
+  end
+  shown = texts
+  api.nvim_buf_set_lines(buf, 0, -1, false, texts)
+  api.nvim_buf_clear_namespace(buf, namespace, 0, -1)
+  for row, chunks in ipairs(lines) do
+    local from = 0
+    for _, chunk in ipairs(chunks) do
+      local to = from + #chunk[1]
+      local opts = { end_col = to, hl_group = chunk[2] }
+      api.nvim_buf_set_extmark(buf, namespace, row - 1, from, opts)
+      from = to
+    end
+  end
+end
+
+--- The corner that leaves the cursor free, north-east first.
+---@param width integer of the whole float, border and all
+---@param height integer
+---@return { anchor: string, row: integer, col: integer }|nil
+local function place(width, height)
+  local columns, bottom = vim.o.columns, vim.o.lines - vim.o.cmdheight
+  bottom = bottom - (vim.o.laststatus > 0 and 1 or 0)
+  local tabline = vim.o.showtabline
+  local top = (tabline == 2 or tabline == 1 and #api.nvim_list_tabpages() > 1) and 1 or 0
+  local position = api.nvim_win_get_cursor(0)
+  local cursor = vim.fn.screenpos(0, position[1], position[2] + 1)
+  local row, col = cursor.row - 1, cursor.col - 1
+  for _, corner in ipairs({ { 'N', 'E' }, { 'S', 'E' }, { 'S', 'W' }, { 'N', 'W' } }) do
+    local first = corner[1] == 'N' and top or bottom - height
+    local left = corner[2] == 'E' and columns - width or 0
+    local rows = row >= first and row < first + height
+    local cols = col >= left and col < left + width
+    if not (rows and cols) and first >= top then
+      return {
+        anchor = corner[1] .. corner[2],
+        row = corner[1] == 'N' and top or bottom,
+        col = corner[2] == 'E' and columns or 0,
+      }
+    end
+  end
+end
+
+local function close()
+  if win and api.nvim_win_is_valid(win) then
+    api.nvim_win_close(win, true)
+  end
+  win, shape, shown = nil, nil, {}
+  api.nvim_create_augroup('bellboard.float.open', {}) -- nothing to follow any more
+end
+
+---@return string|nil border unless the user chose one for all floats
+local function border()
+  if vim.fn.exists('+winborder') == 1 and vim.o.winborder ~= '' then
+    return nil
+  end
+  return 'rounded'
+end
+
+local function settle()
+  if not (shape and win and api.nvim_win_is_valid(win)) then
+    return
+  end
+  local spot = place(shape.width + 2, shape.height + 2)
+  if not spot then
+    return close()
+  end
+  local now = api.nvim_win_get_config(win)
+  if now.anchor ~= spot.anchor or now.row ~= spot.row or now.col ~= spot.col then
+    api.nvim_win_set_config(win, vim.tbl_extend('force', spot, { relative = 'editor' }))
+  end
+end
+
+local function follow()
+  local group = api.nvim_create_augroup('bellboard.float.open', {})
+  local moves = { 'CursorMoved', 'CursorMovedI', 'WinEnter', 'WinScrolled', 'TermEnter' }
+  api.nvim_create_autocmd(moves, { group = group, callback = settle })
+end
+
+--- Show what is blocked, or nothing if nothing is.
+M.update = function()
+  local options = config.get().float
+  local sessions = options.enabled and waiting() or {}
+  if #sessions == 0 or vim.o.columns < LEAST_COLUMNS or vim.o.lines < LEAST_LINES then
+    return close()
+  end
+  local width = math.min(wish(sessions), options.width, vim.o.columns - 4)
+  local lines = lines_of(sessions, width)
+  local title = (' %d need%s you '):format(#sessions, #sessions == 1 and 's' or '')
+  local spot = place(width + 2, #lines + 2)
+  if not spot then
+    return close()
+  end
+  if not (buf and api.nvim_buf_is_valid(buf)) then
+    buf = api.nvim_create_buf(false, true)
+    vim.bo[buf].bufhidden = 'hide'
+    shown = {}
+  end
+  draw(lines)
+  local wanted = { width = width, height = #lines, title = title }
+  local here = win and api.nvim_win_is_valid(win) and api.nvim_win_get_tabpage(win)
+  if here == api.nvim_get_current_tabpage() and vim.deep_equal(wanted, shape) then
+    return settle()
+  end
+  local edge = border()
+  local framed = edge or vim.o.winborder ~= 'none'
+  local layout = vim.tbl_extend('error', spot, {
+    relative = 'editor',
+    width = width,
+    height = #lines,
+    style = 'minimal',
+    focusable = false,
+    zindex = options.zindex,
+    border = edge,
+    title = framed and { { title, 'BellboardBlocked' } } or nil,
+    footer = framed and { { ' :' .. config.get().command .. ' next ', 'BellboardDim' } } or nil,
+    footer_pos = framed and 'right' or nil,
+  })
+  shape = wanted
+  if here == api.nvim_get_current_tabpage() then
+    api.nvim_win_set_config(win, layout)
+  else
+    if here then
+      api.nvim_win_close(win, true)
+    end
+    win = api.nvim_open_win(buf, false, vim.tbl_extend('error', layout, { noautocmd = true }))
+    vim.wo[win].winhighlight =
+      'NormalFloat:BellboardFloat,FloatBorder:BellboardFloatBorder,FloatTitle:BellboardFloatTitle'
+    vim.wo[win].wrap = false
+    follow()
+  end
+end
+
+--- Follow the sessions, the size of the screen and the tab.
+M.attach = function()
+  local group = api.nvim_create_augroup('bellboard.float', {})
+  api.nvim_create_autocmd('User', {
+    group = group,
+    pattern = 'BellboardUpdate',
+    callback = M.update,
+  })
+  api.nvim_create_autocmd({ 'VimResized', 'TabEnter' }, {
+    group = group,
+    callback = function()
+      vim.schedule(M.update)
+    end,
+  })
+end
+
+return M

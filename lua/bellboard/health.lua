@@ -1,0 +1,112 @@
+local bellboard = require('bellboard')
+local config = require('bellboard.config')
+local host = require('bellboard.host')
+
+local M = {}
+
+local health = vim.health
+
+---@param value any
+---@return string|nil nothing if there is nothing to say
+local function worded(value)
+  if type(value) ~= 'table' then
+    return value ~= '' and tostring(value) or nil
+  end
+  local parts, keys = {}, vim.tbl_keys(value)
+  table.sort(keys)
+  for _, key in ipairs(keys) do
+    local text = worded(value[key])
+    if text and value[key] ~= 0 then
+      parts[#parts + 1] = type(key) == 'string' and key .. ' ' .. text or text
+    end
+  end
+  return #parts > 0 and table.concat(parts, ', ') or nil
+end
+
+local function editor()
+  health.start('bellboard: editor')
+  local problems = config.problems()
+  for _, problem in ipairs(problems) do
+    health.error('vim.g.bellboard.' .. problem)
+  end
+  if #problems == 0 then
+    health.ok('configuration')
+  end
+  local command = config.get().command
+  local defined = vim.api.nvim_get_commands({})[command]
+  if defined and (defined.definition or ''):find('Agent sessions', 1, true) then
+    health.ok(':' .. command)
+  else
+    health.warn(
+      (':%s belongs to another plugin'):format(command),
+      "choose another name: vim.g.bellboard = { command = 'Bellboard' }"
+    )
+  end
+end
+
+local function coprocess()
+  health.start('bellboard: host')
+  local status = host.status()
+  local interpreter = config.interpreter()
+  health.info(('%s (%s)'):format(table.concat(interpreter.command, ' '), interpreter.why))
+  local said = bellboard.health()
+  if status.running then
+    health.ok(('running, channel %d'):format(status.channel))
+    if said.version == bellboard.version then
+      health.ok('version ' .. bellboard.version)
+    elseif said.version then
+      health.error(
+        ('the host is version %s, this plugin is %s'):format(said.version, bellboard.version),
+        'another bellboard may come first on the Python path; restart Neovim after an update'
+      )
+    else
+      health.warn('it has not said anything yet')
+    end
+  elseif status.gave_up then
+    health.error('given up', {
+      ('run once: cd %s && uv sync --no-dev'):format(config.root()),
+      ('then :%s restart'):format(config.get().command),
+    })
+  else
+    health.warn('not running', (':%s starts it'):format(config.get().command))
+  end
+  if status.restarts > 0 then
+    health.info(('started again %d times, last exit %s'):format(status.restarts, status.exit))
+  end
+  for _, line in ipairs(status.stderr) do
+    if line ~= '' then
+      health.info('stderr: ' .. line)
+    end
+  end
+  local keys = vim.tbl_keys(said)
+  table.sort(keys)
+  for _, key in ipairs(keys) do
+    local text = key ~= 'version' and worded(said[key])
+    if text then
+      health.info(('%s: %s'):format(key:gsub('_', ' '), text))
+    end
+  end
+end
+
+local function sessions()
+  health.start('bellboard: sessions')
+  local count = #bellboard.sessions()
+  if count > 0 then
+    health.ok(('%d known'):format(count))
+  else
+    health.info('none yet; the hooks: :help bellboard-hooks')
+  end
+  if vim.fn.executable('tmux') == 1 then
+    health.ok('tmux: ' .. vim.fn.exepath('tmux'))
+  else
+    health.info('no tmux: jumps reach terminal buffers and other Neovims only')
+  end
+end
+
+M.check = function()
+  editor()
+  coprocess()
+  sessions()
+end
+
+return M

@@ -1,0 +1,446 @@
+local config = require('bellboard.config')
+local host = require('bellboard.host')
+
+local M = {}
+
+M.version = '0.1.0'
+
+---@class bellboard.Task something that runs beside the main thread
+---@field id string
+---@field type? string
+---@field description? string
+---@field since? number
+---@field blocked? boolean
+
+--- One agent session as the host publishes it. Times are seconds since the epoch.
+---@class bellboard.Session
+---@field session_id string
+---@field status bellboard.Status
+---@field since number
+---@field kind? 'permission'|'question'|'plan'|'form'|'choice' what blocks it
+---@field detail? string what it asks, why it died, what it does
+---@field tool? string
+---@field markers? string[] unseen interrupted compacting scheduled retrying parked stale inferred
+---@field hidden? boolean
+---@field title? string
+---@field label? string
+---@field project? string
+---@field repository? string
+---@field branch? string
+---@field worktree? string
+---@field cwd? string
+---@field project_dir? string
+---@field agent? string
+---@field pid? integer
+---@field tty? string
+---@field tmux? string socket of its tmux server
+---@field pane? string its tmux pane
+---@field nvim? string address of the Neovim it runs in
+---@field agents? bellboard.Task[]
+---@field tasks? { done: integer, total: integer }
+---@field background? bellboard.Task[]
+---@field wakeups? integer
+---@field mode? string
+---@field model? string
+---@field context? integer tokens
+---@field last_prompt? string
+---@field last_message? string
+---@field transcript? string
+---@field updated? number
+---@field urgency? integer
+
+---@class bellboard.Transition
+---@field t number
+---@field session_id string
+---@field from? bellboard.Status
+---@field to? bellboard.Status
+---@field rule? string
+---@field why? string
+---@field live? boolean false for what is only caught up with
+
+--- What the host sends: all sessions, or those that changed since the push before.
+---@class bellboard.Push
+---@field v integer
+---@field version string
+---@field seq integer
+---@field full boolean
+---@field now number
+---@field sessions bellboard.Session[]
+---@field removed? string[]
+---@field transitions? bellboard.Transition[]
+---@field health? table<string, any>
+
+--- What callbacks and `User BellboardTransition` get.
+---@class bellboard.TransitionData: bellboard.Transition
+---@field session? bellboard.Session
+
+--- Most urgent first; this order is the order of everything on the screen.
+---@type bellboard.Status[]
+M.statuses = { 'blocked', 'error', 'completed', 'unknown', 'working', 'background', 'idle' }
+
+local rank = {}
+for place, status in ipairs(M.statuses) do
+  rank[status] = place
+end
+
+---@type table<string, bellboard.Session>
+local by_id = {}
+---@type bellboard.Session[] without the hidden ones, most urgent first
+local ordered = {}
+---@type table<string, bellboard.Session>
+local by_tty = {}
+---@type table<bellboard.Status, integer>
+local counts = {}
+---@type integer|nil
+local last_seq
+---@type table<string, bellboard.Session> what the last push took away: transitions may follow it
+local gone = {}
+local asked = false
+local stale = false
+local warned = {}
+---@type table<string, any>
+local health = {}
+
+---@param text string
+---@param level? integer
+local function notify(text, level)
+  vim.schedule(function()
+    vim.notify('bellboard: ' .. text, level or vim.log.levels.WARN)
+  end)
+end
+
+---@param key string
+---@param text string
+local function warn_once(key, text)
+  if not warned[key] then
+    warned[key] = true
+    notify(text)
+  end
+end
+
+--- Python's None arrives as vim.NIL, which is true: take it out, at every depth.
+local function without_nil(value)
+  if type(value) ~= 'table' then
+    return value
+  end
+  for key, member in pairs(value) do
+    if member == vim.NIL then
+      value[key] = nil
+    elseif type(member) == 'table' then
+      without_nil(member)
+    end
+  end
+  return value
+end
+
+---@param a bellboard.Session
+---@param b bellboard.Session
+local function more_urgent(a, b)
+  local x, y = rank[a.status] or 99, rank[b.status] or 99
+  if x ~= y then
+    return x < y
+  elseif a.since ~= b.since then
+    return a.since < b.since
+  end
+  return a.session_id < b.session_id
+end
+
+local function reorder()
+  ordered, by_tty, counts = {}, {}, {}
+  for _, status in ipairs(M.statuses) do
+    counts[status] = 0
+  end
+  for _, session in pairs(by_id) do
+    if not session.hidden then
+      ordered[#ordered + 1] = session
+      counts[session.status] = (counts[session.status] or 0) + 1
+    end
+    if session.tty then
+      by_tty[session.tty] = session
+    end
+  end
+  table.sort(ordered, more_urgent)
+end
+
+---@param callback function|nil
+---@param data bellboard.TransitionData
+local function call(callback, data)
+  if callback then
+    local ok, problem = pcall(callback, data)
+    if not ok then
+      notify('a transition callback threw: ' .. tostring(problem), vim.log.levels.ERROR)
+    end
+  end
+end
+
+---@param transition bellboard.Transition
+---@param session? bellboard.Session
+local function announce(transition, session)
+  ---@type bellboard.TransitionData
+  local data = vim.tbl_extend('force', transition, { session = session })
+  local options = config.get()
+  call(options.on_transition, data)
+  call(options.on[data.to], data)
+  vim.api.nvim_exec_autocmds('User', {
+    pattern = 'BellboardTransition',
+    modeline = false,
+    data = data,
+  })
+end
+
+--- Draw anew and tell everyone; also when only the shown ages have changed.
+M._refresh = function()
+  require('bellboard.ui').update()
+  vim.api.nvim_exec_autocmds('User', { pattern = 'BellboardUpdate', modeline = false })
+end
+
+--- Take what the host publishes. Only the host calls this.
+---@param push bellboard.Push
+M._push = function(push)
+  without_nil(push)
+  if push.v ~= 1 then
+    warn_once('v', ('the host speaks version %s of the protocol, not 1'):format(push.v))
+    return
+  elseif push.version ~= M.version then
+    warn_once(
+      'version',
+      ('the running host is %s, this plugin %s. :checkhealth bellboard'):format(
+        push.version,
+        M.version
+      )
+    )
+  end
+  host.heard()
+  if push.full then
+    by_id, asked = {}, false
+  elseif push.seq ~= (last_seq or -1) + 1 and not asked then
+    asked = true
+    host.notify('snapshot')
+  end
+  local was_stale = stale
+  last_seq, stale = push.seq, push.stale == true
+  health = push.health or health
+  health.version = push.version
+  if stale then
+    warn_once('stale', (health.notes or {}).database or 'what is shown is old')
+  end
+
+  local sessions, removed = push.sessions or {}, push.removed or {}
+  if push.full or push.health or #sessions > 0 or #removed > 0 or was_stale ~= stale then
+    gone = {}
+    for _, session in ipairs(sessions) do
+      by_id[session.session_id] = session
+    end
+    for _, id in ipairs(removed) do
+      gone[id], by_id[id] = by_id[id], nil
+    end
+    reorder()
+    M._refresh()
+  end
+  for _, transition in ipairs(push.transitions or {}) do
+    if transition.live ~= false then
+      announce(transition, by_id[transition.session_id] or gone[transition.session_id])
+    end
+  end
+end
+
+--- The host is gone for now.
+M._went = function()
+  stale, last_seq = true, nil
+  vim.defer_fn(function() -- a restart takes less: nobody need see it
+    if stale then
+      M._refresh()
+    end
+  end, 1000)
+end
+
+--- All sessions, most urgent first, then oldest first. Do not change them.
+---@param opts? { hidden?: boolean }
+---@return bellboard.Session[]
+M.sessions = function(opts)
+  if opts and opts.hidden then
+    local all = vim.tbl_values(by_id)
+    table.sort(all, more_urgent)
+    return all
+  end
+  return ordered
+end
+
+---@param id string
+---@return bellboard.Session|nil
+M.session = function(id)
+  return by_id[id]
+end
+
+--- The session of a terminal device.
+---@param tty string
+---@return bellboard.Session|nil
+M.session_of_tty = function(tty)
+  return by_tty[tty]
+end
+
+--- How many sessions there are in each status.
+---@return table<bellboard.Status, integer>
+M.counts = function()
+  return counts
+end
+
+--- Whether the host is away, so that what is shown may be old.
+---@return boolean
+M.stale = function()
+  return stale
+end
+
+--- What the host said about itself.
+---@return table<string, any>
+M.health = function()
+  return health
+end
+
+--- Text for the statusline, coloured; costs a table look-up.
+---@param opts? { plain?: boolean } without colours and mouse
+---@return string
+M.statusline = function(opts)
+  return require('bellboard.ui').statusline(opts)
+end
+
+--- Tell the host about something that happened here.
+---@param evidence table
+---@return boolean told
+M.tell = function(evidence)
+  return host.notify('evidence', evidence)
+end
+
+--- Store options. Never needed: `vim.g.bellboard` does the same.
+---@param opts? bellboard.UserConfig
+M.setup = function(opts)
+  config.set(opts)
+end
+
+--- Start the host and what shows its news.
+M.start = function()
+  if host.status().running then
+    return
+  end
+  require('bellboard.ui').attach()
+  require('bellboard.jump').attach()
+  require('bellboard.float').attach()
+  host.start({
+    v = 1,
+    version = M.version,
+    server = vim.v.servername,
+    pid = vim.fn.getpid(),
+    options = next(config.get().host) and config.get().host or vim.empty_dict(),
+  }, M._went)
+end
+
+M.autostart = function()
+  if config.get().auto_start then
+    M.start()
+  end
+end
+
+M.stop = function()
+  host.stop()
+end
+
+--- Go to a session, wherever it runs.
+---@param id string
+M.jump = function(id)
+  require('bellboard.jump').to(id)
+end
+
+--- Go to the next session that needs you.
+---@param count? integer
+M.next = function(count)
+  require('bellboard.jump').step(count or 1)
+end
+
+---@param count? integer
+M.prev = function(count)
+  require('bellboard.jump').step(-(count or 1))
+end
+
+--- Go back to where the first jump began.
+M.back = function()
+  require('bellboard.jump').back()
+end
+
+---@type table<string, fun(count: integer, rest: string[])>
+local verbs = {
+  pick = function()
+    require('bellboard.pick').open()
+  end,
+  board = function()
+    require('bellboard.panel').open()
+  end,
+  next = function(count)
+    M.next(count)
+  end,
+  prev = function(count)
+    M.prev(count)
+  end,
+  back = function()
+    M.back()
+  end,
+  ['goto'] = function(_, rest)
+    M.jump(rest[1] or '')
+  end,
+  hooks = function()
+    vim.cmd.new()
+    vim.api.nvim_buf_set_lines(0, 0, -1, false, config.hooks())
+    vim.bo.buftype, vim.bo.bufhidden, vim.bo.filetype = 'nofile', 'wipe', 'json'
+    notify('put this into ~/.claude/settings.json, beside what is there', vim.log.levels.INFO)
+  end,
+  health = function()
+    vim.cmd.checkhealth('bellboard')
+  end,
+  restart = function()
+    host.restart()
+  end,
+  stop = function()
+    M.stop()
+  end,
+}
+
+--- Do what a subcommand of `:ClaudeSessions` does.
+---@param verb string
+---@param count? integer
+---@param rest? string[]
+M.run = function(verb, count, rest)
+  local action = verbs[verb]
+  if not action then
+    notify(('no such subcommand: %s'):format(verb), vim.log.levels.ERROR)
+    return
+  end
+  if verb ~= 'stop' and verb ~= 'health' then
+    M.start()
+  end
+  action(count or 1, rest or {})
+end
+
+---@param args vim.api.keyset.create_user_command.command_args
+M.command = function(args)
+  local words = vim.deepcopy(args.fargs)
+  M.run(table.remove(words, 1) or 'pick', args.count, words)
+end
+
+---@param lead string
+---@param line string
+---@return string[]
+M.complete = function(lead, line)
+  local candidates = {}
+  if line:match('%s+goto%s+%S*$') then
+    for _, session in ipairs(ordered) do
+      candidates[#candidates + 1] = session.session_id
+    end
+  elseif line:match('^%s*[%d%s]*%S+%s+%S*$') then
+    candidates = vim.tbl_keys(verbs)
+    table.sort(candidates)
+  end
+  return vim.tbl_filter(function(word)
+    return vim.startswith(word, lead)
+  end, candidates)
+end
+
+return M

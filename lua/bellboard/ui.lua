@@ -1,0 +1,448 @@
+local bellboard = require('bellboard')
+local config = require('bellboard.config')
+local jump = require('bellboard.jump')
+
+local M = {}
+
+local api = vim.api
+
+---@alias bellboard.Chunk { [1]: string, [2]?: string } text and highlight group
+
+--- Every highlight group of ours; a colorscheme may set them, and we never overwrite.
+---@type table<string, string|false> what each links to; false: nothing, it shows as what is below
+M.highlights = {
+  BellboardBlocked = 'DiagnosticError',
+  BellboardError = 'DiagnosticWarn',
+  BellboardCompleted = 'DiagnosticOk',
+  BellboardUnknown = 'DiagnosticHint',
+  BellboardWorking = 'DiagnosticInfo',
+  BellboardBackground = 'DiagnosticHint',
+  BellboardIdle = 'Comment',
+  BellboardStale = 'NonText',
+  BellboardRepository = 'Title',
+  BellboardProject = false,
+  BellboardDetail = false,
+  BellboardDim = 'Comment',
+  BellboardFloat = 'NormalFloat',
+  BellboardFloatBorder = 'FloatBorder',
+  BellboardFloatTitle = 'FloatTitle',
+}
+
+---@type table<string, table<bellboard.IconName, string>>
+local icons = {
+  -- stylua: ignore
+  ascii = {
+    blocked = '!', question = '?', error = 'x', completed = '+',
+    unknown = '~', working = '*', background = '&', idle = '.',
+  },
+  -- stylua: ignore
+  unicode = {
+    blocked = '▲', question = '?', error = '✗', completed = '✓',
+    unknown = '≈', working = '●', background = '◌', idle = '·',
+  },
+  -- stylua: ignore
+  nerd = {
+    blocked = '\u{f0f3}', question = '\u{f059}', error = '\u{f00d}', completed = '\u{f00c}',
+    unknown = '\u{f128}', working = '\u{f013}', background = '\u{f120}', idle = '\u{f186}',
+  },
+}
+
+local group_of = {}
+for _, status in ipairs(bellboard.statuses) do
+  group_of[status] = 'Bellboard' .. status:sub(1, 1):upper() .. status:sub(2)
+end
+
+---@type string what statusline() returns
+local styled = ''
+---@type string
+local plain = ''
+---@type uv.uv_timer_t|nil
+local timer
+local due = math.huge
+local arming = false
+
+---@return number seconds since the epoch
+local function now()
+  local seconds, micros = vim.uv.gettimeofday()
+  return seconds + micros / 1e6
+end
+
+---@param status bellboard.IconName
+---@return string
+local function icon_named(status)
+  local choice = config.get().icons
+  local set = type(choice) == 'table' and choice or icons[choice]
+  return set[status] or icons.ascii[status] or '?'
+end
+
+---@param session bellboard.Session
+---@return boolean
+local function asks(session)
+  return session.status == 'blocked' and (session.kind == 'question' or session.kind == 'plan')
+end
+
+---@param session bellboard.Session
+---@return string
+M.icon = function(session)
+  return icon_named(asks(session) and 'question' or session.status)
+end
+
+---@param session bellboard.Session
+---@return string
+M.group = function(session)
+  return bellboard.stale() and 'BellboardStale' or group_of[session.status] or 'BellboardUnknown'
+end
+
+--- Text from an agent without anything that a terminal or a buffer acts on: control characters,
+--- and marks that turn the direction of writing.
+---@param text any
+---@return string
+M.safe_line = function(text)
+  text = tostring(text or '')
+  if not text:find('[%z\1-\31\127\194\226]') then
+    return text
+  end
+  return (
+    text
+      :gsub('\194[\128-\159]', ' ')
+      :gsub('\226\128[\142\143\168-\174]', ' ')
+      :gsub('\226\129[\166-\169]', ' ')
+      :gsub('[%z\1-\31\127]', ' ')
+  )
+end
+
+--- The same as one tidy piece of a line.
+---@param text any
+---@return string
+M.safe = function(text)
+  return vim.trim((M.safe_line(text):gsub('%s+', ' ')))
+end
+
+---@param text string
+---@return integer
+local function width_of(text)
+  return text:find('[\128-\255]') and api.nvim_strwidth(text) or #text
+end
+M.width = width_of
+
+--- Cut to at most so many cells.
+---@param text string
+---@param cells integer
+---@return string
+M.cut = function(text, cells)
+  if width_of(text) <= cells then
+    return text
+  elseif cells < 1 then
+    return ''
+  end
+  local kept = vim.fn.strcharpart(text, 0, cells - 1)
+  while width_of(kept) > cells - 1 do -- wide characters
+    kept = vim.fn.strcharpart(kept, 0, vim.fn.strcharlen(kept) - 1)
+  end
+  return kept .. '…'
+end
+
+--- Cut or fill to exactly so many cells.
+---@param text string
+---@param cells integer
+---@param right? boolean align right
+---@return string
+M.fit = function(text, cells, right)
+  local cut = M.cut(text, cells)
+  local fill = (' '):rep(cells - width_of(cut))
+  return right and fill .. cut or cut .. fill
+end
+
+local function rearm()
+  arming = false
+  timer = timer or assert(vim.uv.new_timer())
+  local wait = math.max(0, due - now()) * 1000
+  timer:start(
+    math.ceil(wait),
+    0,
+    vim.schedule_wrap(function()
+      due = math.huge
+      bellboard._refresh()
+    end)
+  )
+end
+
+--- Be called again when what was shown as an age has become another word.
+---@param when number
+local function revisit(when)
+  if when < due then
+    due = when
+    if not arming then
+      arming = true
+      vim.schedule(rearm)
+    end
+  end
+end
+
+local units = { { 86400, 'd' }, { 3600, 'h' }, { 60, 'm' } }
+
+--- How long ago, in one short word. The steps are coarse, so that little on the screen moves, and
+--- the next one is waited for: nothing ticks.
+---@param since number
+---@return string
+M.age = function(since)
+  local seconds = math.max(0, now() - since)
+  local step, text = 10, 'now'
+  if seconds >= 60 then
+    for _, unit in ipairs(units) do
+      if seconds >= unit[1] then
+        step = unit[1]
+        text = ('%d%s'):format(math.floor(seconds / step), unit[2])
+        break
+      end
+    end
+  elseif seconds >= step then
+    text = ('%ds'):format(math.floor(seconds / step) * step)
+  end
+  revisit(since + (math.floor(seconds / step) + 1) * step)
+  return text
+end
+
+---@param session bellboard.Session
+---@param marker string
+---@return boolean
+M.marked = function(session, marker)
+  return vim.tbl_contains(session.markers or {}, marker)
+end
+
+--- The short name of what a session works on.
+---@param session bellboard.Session
+---@return string
+M.project = function(session)
+  local path = session.repository or session.project_dir or session.cwd
+  local name = session.project or (path and vim.fs.basename(path))
+  return M.safe(name or session.title or session.session_id:sub(1, 8))
+end
+
+--- The repository that a session belongs to on the board.
+---@param session bellboard.Session
+---@return string
+M.repository = function(session)
+  return M.safe(session.repository or session.project or M.project(session))
+end
+
+---@param session bellboard.Session
+---@return string
+M.branch = function(session)
+  local worktree = session.worktree and vim.fs.basename(session.worktree)
+  return M.safe(session.branch or worktree or '')
+end
+
+--- What it is about: its title, or what it was told last.
+---@param session bellboard.Session
+---@return string
+M.title = function(session)
+  return M.safe(session.title or session.last_prompt or '')
+end
+
+--- What a session does or asks: one word, and the rest.
+---@param session bellboard.Session
+---@return string word
+---@return string text
+M.doing = function(session)
+  local detail, status = M.safe(session.detail), session.status
+  if status == 'blocked' then
+    local word = session.kind == 'permission' and session.tool or session.kind or session.tool
+    return M.safe(word or 'waiting'), detail
+  elseif status == 'error' then
+    return 'failed', detail
+  elseif status == 'completed' then
+    return 'done', M.safe(session.last_message or session.detail)
+  elseif status == 'background' then
+    local first = (session.background or {})[1]
+    return 'shell', M.safe(first and first.description or session.detail)
+  elseif status == 'working' then
+    for _, marker in ipairs({ 'compacting', 'retrying' }) do
+      if M.marked(session, marker) then
+        return marker, detail
+      end
+    end
+    return M.safe(session.tool or 'thinking'), detail
+  end
+  return M.marked(session, 'interrupted') and 'stopped' or status, detail
+end
+
+--- Where a session runs, as a word.
+---@param session bellboard.Session
+---@return string
+M.place = function(session)
+  if jump.buffer(session) then
+    return 'terminal'
+  elseif session.nvim and session.nvim ~= vim.v.servername then
+    return 'nvim'
+  elseif session.pane then
+    return 'tmux ' .. M.safe(session.pane)
+  end
+  return session.tty and M.safe(session.tty):gsub('^/dev/', '') or ''
+end
+
+---@param segments bellboard.Chunk[]
+---@return integer
+local function cells(segments)
+  local sum = 0
+  for _, segment in ipairs(segments) do
+    sum = sum + width_of(segment[1])
+  end
+  return sum
+end
+
+--- Who is blocked, most urgent of all: how many, for how long, and if it is one, on what.
+---@param blocked bellboard.Session[]
+---@param room integer
+---@return bellboard.Chunk[]
+local function blocked_segments(blocked, room)
+  local tally, oldest = {}, blocked[1].since
+  for _, session in ipairs(blocked) do
+    local icon = M.icon(session)
+    tally[icon] = (tally[icon] or 0) + 1
+    oldest = math.min(oldest, session.since)
+  end
+  local heads = {}
+  for _, name in ipairs({ 'blocked', 'question' }) do
+    local icon = icon_named(name)
+    heads[#heads + 1] = tally[icon] and icon .. tally[icon] or nil
+    tally[icon] = nil
+  end
+  local age = M.age(oldest)
+  age = age:match('[mhd]$') and ' ' .. age or '' -- the first minute need not be counted
+  local segments = { { table.concat(heads, ' '), 'BellboardBlocked' } }
+  if #blocked == 1 and config.get().statusline.detail then
+    local word, text = M.doing(blocked[1])
+    room = room - width_of(segments[1][1]) - #age - 1
+    local name = M.cut(M.project(blocked[1]), math.min(16, room))
+    local rest = room - width_of(name) - 2
+    segments[2] = { ' ' .. name }
+    if rest >= 6 then
+      segments[3] = { ': ' .. M.cut(text ~= '' and text or word, rest) }
+    end
+  end
+  segments[#segments + 1] = { age }
+  return segments
+end
+
+---@return bellboard.Chunk[]
+local function segments_now()
+  local counts, rest = bellboard.counts(), {}
+  for _, status in ipairs(bellboard.statuses) do
+    local count = counts[status] or 0
+    -- Idle sessions are nothing for you: they show only while there is nothing else.
+    if count > 0 and status ~= 'blocked' and (status ~= 'idle' or #rest == 0) then
+      local text = icon_named(status) .. count
+      rest[#rest + 1] = { (#rest > 0 and ' ' or '') .. text, group_of[status] }
+    end
+  end
+  if (counts.blocked or 0) == 0 then
+    return rest
+  end
+  if #rest == 1 and rest[1][2] == group_of.idle then
+    rest = {}
+  end
+  local blocked = {}
+  for _, session in ipairs(bellboard.sessions()) do
+    if session.status ~= 'blocked' then
+      break
+    end
+    blocked[#blocked + 1] = session
+  end
+  local gap = #rest > 0 and 2 or 0
+  local room = config.get().statusline.width - cells(rest) - gap
+  local segments = blocked_segments(blocked, room)
+  if gap > 0 then
+    segments[#segments + 1] = { (' '):rep(gap) }
+  end
+  return vim.list_extend(segments, rest)
+end
+
+--- Plain text that stays text even if it is put into a statusline as it is.
+---@param text string
+---@return string
+local function defused(text)
+  return (text:gsub('%%', '％'))
+end
+
+--- Every terminal buffer of a session says so in b:bellboard_status.
+local function label_terminals()
+  for tty, buf in pairs(jump.terminals()) do
+    if api.nvim_buf_is_valid(buf) then
+      local session = bellboard.session_of_tty(tty)
+      local text = ''
+      if session then
+        local word, detail = M.doing(session)
+        text = defused(M.cut(vim.trim(('%s %s %s'):format(M.icon(session), word, detail)), 60))
+      end
+      if (vim.b[buf].bellboard_status or '') ~= text then
+        vim.b[buf].bellboard_status = text
+      end
+    end
+  end
+end
+
+--- Work out anew everything that a statusline may ask for.
+M.update = function()
+  local segments = segments_now()
+  local colours, texts = {}, {}
+  for place, segment in ipairs(segments) do
+    local group = bellboard.stale() and 'BellboardStale' or segment[2]
+    local colour = group and ('%%#%s#'):format(group) or '%*' -- the statusline's own
+    colours[place] = colour .. segment[1]:gsub('%%', '%%%%')
+    texts[place] = segment[1]
+  end
+  local now_styled = ''
+  if #segments > 0 then
+    now_styled = table.concat(colours) .. '%*'
+    if config.get().statusline.click then
+      now_styled = "%@v:lua.require'bellboard.ui'.click@" .. now_styled .. '%X'
+    end
+  end
+  plain = defused(table.concat(texts))
+  label_terminals()
+  local dict = { text = plain, total = #bellboard.sessions(), stale = bellboard.stale() }
+  vim.g.bellboard_status = plain
+  vim.g.bellboard_status_dict = vim.tbl_extend('force', dict, bellboard.counts())
+  if now_styled ~= styled then
+    styled = now_styled
+    vim.cmd.redrawstatus({ bang = true })
+    if vim.o.tabline:find('bellboard', 1, true) then
+      vim.cmd.redrawtabline()
+    end
+  end
+end
+
+--- See |bellboard.statusline()|.
+---@param opts? { plain?: boolean }
+---@return string
+M.statusline = function(opts)
+  return opts and opts.plain and plain or styled
+end
+
+--- A click on the statusline: left goes to the next that needs you, right opens the picker.
+---@param button string
+M.click = function(_, _, button)
+  local counts = bellboard.counts()
+  local needed = (counts.blocked or 0) + (counts.error or 0) + (counts.completed or 0)
+  vim.schedule(function()
+    bellboard.run(button == 'l' and needed > 0 and 'next' or 'pick')
+  end)
+end
+
+local function define_highlights()
+  for name, target in pairs(M.highlights) do
+    api.nvim_set_hl(0, name, { link = target or nil, default = true })
+  end
+end
+
+--- Have the highlights, now and after every change of the colorscheme.
+M.attach = function()
+  define_highlights()
+  api.nvim_create_autocmd('ColorScheme', {
+    group = api.nvim_create_augroup('bellboard.ui', {}),
+    callback = define_highlights,
+  })
+end
+
+return M

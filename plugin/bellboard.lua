@@ -1,0 +1,32 @@
+-- Requires nothing: the rest is loaded after the start, or by the first command or key.
+if vim.g.loaded_bellboard or vim.fn.has('nvim-0.10') == 0 then
+  return
+end
+vim.g.loaded_bellboard = true
+
+-- stylua: ignore
+local late = setmetatable({}, { __index = function(_, name)
+  return function(...) return require('bellboard')[name](...) end
+end })
+
+if vim.v.vim_did_enter == 1 then
+  vim.schedule(late.autostart)
+else
+  vim.api.nvim_create_autocmd(
+    'VimEnter',
+    { once = true, callback = vim.schedule_wrap(late.autostart) }
+  )
+end
+
+local given = type(vim.g.bellboard) == 'table' and vim.g.bellboard.command
+local name = type(given) == 'string' and given or 'ClaudeSessions'
+if vim.fn.exists(':' .. name) ~= 2 then -- other plugins use this name too: the first one keeps it
+  local opts =
+    { nargs = '*', bar = true, count = 1, complete = late.complete, desc = 'Agent sessions' }
+  vim.api.nvim_create_user_command(name, late.command, opts)
+end
+for _, verb in ipairs({ 'pick', 'board', 'next', 'prev', 'back' }) do
+  vim.keymap.set('n', ('<Plug>(bellboard-%s)'):format(verb), function()
+    late.run(verb, vim.v.count1)
+  end) -- stylua: ignore
+end
