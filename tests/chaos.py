@@ -1,0 +1,212 @@
+"""Four hosts, fifty emitters, and somebody who kills a host every second.
+
+Two Neovims and two `bellboard serve` share a home.  Real hooks emit; each emitter is a shell that
+speaks for one agent, one turn after the other, each in a session of its own.  What must hold in
+the end is asked of the database alone, and of the file that the effect appends to.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+from bellboard.spool import Spool
+from hosting import agrees_with_its_log, opened, statuses, told_in
+from rig.cache import CHECKOUT
+from rig.editor import Editor
+from rig.home import Home
+from rig.waiting import eventually
+
+EVENTS = ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop")
+EMITTERS = 50
+SLACK = 10.0  # two cores run fifty shells: a host that is there may be so far behind
+
+EMITTER = r"""
+# emitter EMIT NUMBER SESSIONS DONE
+n=0
+while [ "$n" -lt "$3" ]; do
+  for event in SessionStart UserPromptSubmit PreToolUse PostToolUse Stop; do
+    printf '{"session_id":"e%s-%s","hook_event_name":"%s","cwd":"/srv/p","tool_name":"Bash"%s}' \
+      "$2" "$n" "$event" ',"source":"startup","tool_use_id":"t"' | "$1" "$event" $$
+  done
+  n=$((n + 1))
+done
+echo >"$4"
+read -r _ # the agent lives on, so that nobody finds it dead
+"""
+
+EFFECT = """#!/bin/sh
+mkdir "$0.told/$1.$2.$3.$$" # not a line: not every file system appends as a whole
+"""
+
+
+class Serve:
+    """`bellboard serve` with the effect; one process after the other."""
+
+    def __init__(self, home: Home, effect: Path) -> None:
+        self.home, self.effect = home, effect
+        self.lives: set[int] = set()  # the process of each
+        self.restart()
+
+    def restart(self) -> None:
+        run = [sys.executable, "-m", "bellboard", "serve", "--on", f"completed={self.effect}"]
+        quiet = subprocess.DEVNULL
+        self.process = subprocess.Popen(run, env=self.home.env, stdin=quiet)
+        self.lives.add(self.process.pid)
+
+    def note_death(self) -> None:
+        """If it was killed, start another."""
+        if self.process.poll() is not None:
+            self.restart()
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+class Chaos:
+    """What happens to one home."""
+
+    def __init__(self, home: Home, editors: list[Editor], sessions: int, period: float) -> None:
+        self.home, self.editors, self.sessions = home, editors, sessions
+        self.period = period  # between two kills
+        self.spool = Spool(home.bellboard)
+        self.effect = home.bin / "effect"
+        self.effect.write_text(EFFECT)
+        self.effect.chmod(0o755)
+        Path(f"{self.effect}.told").mkdir()
+        self.serves = [Serve(home, self.effect) for _ in range(2)]
+        self.emitters: list[subprocess.Popen[bytes]] = []
+        self.done: list[Path] = []
+        self.came: dict[int, float] = {}  # process → when it was seen to be a host
+        self.killed: dict[int, float] = {}
+        self.chance = random.Random(4)
+
+    def up(self) -> list[int]:
+        """The hosts that live, as they announce themselves."""
+        with contextlib.suppress(OSError):
+            names = [path.name for path in (self.home.bellboard / "hosts").iterdir()]
+            return [int(name) for name in names if self._is_host(name)]
+        return []
+
+    def _is_host(self, pid: str) -> bool:
+        """And not whoever has the number of a dead one: numbers come round within minutes."""
+        with contextlib.suppress(OSError):
+            called = Path(f"/proc/{pid}/cmdline").read_bytes()
+            where = f"BELLBOARD_HOME={self.home.bellboard}\0".encode()
+            return b"bellboard" in called and where in Path(f"/proc/{pid}/environ").read_bytes()
+        return False
+
+    def run(self) -> None:
+        """Until everything was emitted, and folded by whoever is left."""
+        eventually(lambda: len(self.up()) == 4, "four hosts")
+        self._emit()
+        due = time.monotonic() + self.period
+        while not all(path.exists() for path in self.done):
+            for serve in self.serves:
+                serve.note_death()
+            up = self.up()
+            for pid in up:
+                self.came.setdefault(pid, time.time())
+            if time.monotonic() >= due and len(up) > 1:  # one sees each event come
+                due = time.monotonic() + self.period
+                pid = self.chance.choice(up)
+                self.killed[pid] = time.time()
+                os.kill(pid, signal.SIGKILL)
+            time.sleep(0.02)
+        for serve in self.serves:
+            serve.note_death()
+        eventually(lambda: len(self.up()) == 4, "four hosts again", within=60)  # Lua pauses
+        eventually(lambda: self.spool.counts()["pending"] == 0, "an empty spool")
+
+    def _emit(self) -> None:
+        for n in range(EMITTERS):
+            count = self.sessions // EMITTERS + (n < self.sessions % EMITTERS)
+            self.done.append(self.home.tmp / f"done{n}")
+            arguments = [str(CHECKOUT / "hooks/emit"), str(n), str(count), str(self.done[-1])]
+            run = ["sh", "-c", EMITTER, "emitter", *arguments]
+            self.emitters.append(subprocess.Popen(run, env=self.home.env, stdin=subprocess.PIPE))
+
+    def close(self) -> None:
+        for serve in self.serves:
+            serve.close()
+        for emitter in self.emitters:
+            emitter.communicate()
+
+    # What must hold
+
+    def told(self) -> Counter[str]:
+        """The sessions that the effect was run for."""
+        return Counter(path.name.split(".")[2] for path in Path(f"{self.effect}.told").iterdir())
+
+    def claims(self) -> list[tuple[str, int, float]]:
+        """Session, who claimed its end, and when."""
+        with opened(self.home.bellboard) as clerk:
+            return clerk.store.all(
+                "SELECT session_id, pid, claims.t FROM claims JOIN transitions"
+                " ON transitions.id = transition_id"
+            )
+
+    def every_event_was_folded_once(self) -> None:
+        """Each file once in the log, and each event that was emitted once among them."""
+        with opened(self.home.bellboard) as clerk:
+            rows = [r for r in told_in(clerk.store.log()) if r.event.from_hook]
+            assert [f for f, times in Counter(r.file for r in rows).items() if times > 1] == []
+            found = Counter((r.event.session_id, r.event.name) for r in rows)
+            counts = [self.sessions // EMITTERS + (n < self.sessions % EMITTERS) for n in range(50)]
+            expected = [
+                (f"e{n}-{i}", name) for n in range(50) for i in range(counts[n]) for name in EVENTS
+            ]
+            assert found == Counter(expected)
+
+    def the_log_replays(self) -> None:
+        """To the same changes and the same end, which every Neovim shows."""
+        with opened(self.home.bellboard) as clerk:
+            agrees_with_its_log(clerk)
+            expected = statuses(clerk.board)
+        code = "return require('bellboard').sessions({ hidden = true })"
+        for editor in self.editors:
+
+            def shows(editor: Editor = editor) -> bool:
+                assert {s["session_id"]: s["status"] for s in editor.lua(code)} == expected
+                return True
+
+            eventually(shows)
+
+    def every_effect_ran_at_most_once(self) -> tuple[int, int]:
+        """And once, where its host lived; how many ran, and how many died with theirs."""
+        eventually(lambda: not (self._left_out() or self._undone()), "effects that run")
+        told, claims = self.told(), self.claims()
+        assert [sid for sid, times in told.items() if times > 1] == []
+        return len(told), len(claims) - len(told)
+
+    def _undone(self) -> list[tuple[str, int, float]]:
+        """What was claimed and not done by a host that lived on."""
+        claims = self.claims()
+        told = self.told()
+        left = [(sid, pid, t) for sid, pid, t in claims if sid not in told]
+        undone = [x for x in left if not 0 <= self.killed.get(x[1], float("inf")) - x[2] < SLACK]
+        assert not undone
+        return undone
+
+    def _left_out(self) -> list[tuple[str, list[int]]]:
+        """An end that nobody claimed, though hosts with that effect were there, and stayed."""
+        query = "SELECT t, session_id FROM transitions WHERE after = 'completed' AND live"
+        with opened(self.home.bellboard) as clerk:
+            rows = clerk.store.all(query)
+        claimed = {sid for sid, _, _ in self.claims()}
+        hosts = {pid for serve in self.serves for pid in serve.lives} & self.came.keys()
+        left = [(sid, [p for p in hosts if self._was_there(p, t)]) for t, sid in rows]
+        left_out = [(sid, there) for sid, there in left if there and sid not in claimed]
+        assert not left_out
+        return left_out
+
+    def _was_there(self, pid: int, t: float) -> bool:
+        return self.came[pid] < t and t + SLACK < self.killed.get(pid, float("inf"))

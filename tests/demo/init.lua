@@ -1,0 +1,85 @@
+-- The Neovim of `make try`: the plugin as a user has it, a guide, and agents in terminals.
+local root, home = vim.env.DEMO_ROOT, vim.env.DEMO_HOME
+
+vim.opt.runtimepath:prepend(root)
+vim.g.mapleader = ' '
+vim.o.laststatus = 3
+vim.o.showmode = false
+vim.o.ruler = false
+vim.o.swapfile = false
+vim.o.mouse = 'a'
+vim.o.fillchars = 'eob: '
+vim.o.shortmess = vim.o.shortmess .. 'I'
+vim.g.bellboard = { board = { size = 0.45 } }
+vim.o.statusline = " %{b:->get('guide', fnamemodify(bufname(), ':t'))}"
+  .. "%=%{%v:lua.require'bellboard'.statusline()%} "
+
+local guide = {
+  '',
+  '  bellboard.nvim, live',
+  '',
+  '  Six agents work in terminals behind this text. They are',
+  '  simulated. Their hooks, the spool, the host and what you',
+  '  see are real. Watch the right end of the line below.',
+  '',
+  '    Ctrl-n   go to the next that needs you; answer there',
+  '    Ctrl-o   come back here',
+  '    Ctrl-s   pick one        :ClaudeSessions',
+  '    Ctrl-b   the board       :ClaudeSessions board',
+  '    Ctrl-q   quit; nothing stays behind',
+  '',
+  '    ! blocked   x failed       + done    * working',
+  '    ? asks      & background   . idle',
+  '',
+}
+
+local maps = {
+  ['<C-n>'] = 'next',
+  ['<C-o>'] = 'back',
+  ['<C-s>'] = 'pick',
+  ['<C-b>'] = 'board',
+}
+
+---@param scene string
+---@param project string
+local function agent(scene, project)
+  vim.cmd.enew()
+  local command =
+    { vim.env.DEMO_PYTHON, root .. '/tests/demo/agent.py', root .. '/hooks/emit', scene }
+  local opts = { cwd = home .. '/' .. project }
+  if vim.fn.has('nvim-0.11') == 1 then
+    vim.fn.jobstart(command, vim.tbl_extend('error', opts, { term = true }))
+  else
+    vim.fn.termopen(command, opts)
+  end
+  vim.api.nvim_buf_set_name(0, 'agent://' .. scene)
+  vim.b.guide = scene .. ' · Ctrl-o back · Ctrl-n next'
+end
+
+vim.api.nvim_create_autocmd('VimEnter', {
+  callback = vim.schedule_wrap(function()
+    local scenes = {
+      { 'api', 'acme/api' },
+      { 'cache', 'acme/cache' },
+      { 'web', 'acme/web' },
+      { 'dotfiles', 'dotfiles' },
+      { 'infra', 'acme/infra' },
+      { 'docs', 'acme/docs' },
+    }
+    for _, scene in ipairs(scenes) do
+      agent(scene[1], scene[2])
+    end
+    vim.cmd.enew()
+    vim.api.nvim_buf_set_lines(0, 0, -1, false, guide)
+    vim.bo.buftype, vim.bo.bufhidden, vim.bo.modifiable = 'nofile', 'hide', false
+    vim.b.guide = 'demo'
+    for key, verb in pairs(maps) do
+      vim.keymap.set({ 'n', 't' }, key, function()
+        require('bellboard').run(verb)
+      end)
+    end
+    vim.keymap.set({ 'n', 't' }, '<C-q>', '<Cmd>qall!<CR>')
+    vim.fn.matchadd('Title', [[bellboard\.nvim, live]])
+    vim.fn.matchadd('Special', [[Ctrl-.]])
+  end),
+})

@@ -1,0 +1,114 @@
+"""The demo seen from outside: what its screen shows in the end, as text and as a picture."""
+
+# ruff: noqa: T201  what it prints is what it is for
+from __future__ import annotations
+
+import html
+import time
+from pathlib import Path
+from typing import Any
+
+import pynvim
+
+from rig.screen import Display
+from rig.waiting import eventually
+
+COLUMNS, LINES = 104, 36
+WIDTH, HEIGHT, SIZE = 8.4, 18, 14  # of a cell and its letters, in the picture's pixels
+FONT = "ui-monospace, 'JetBrains Mono', 'DejaVu Sans Mono', Menlo, Consolas, monospace"
+#: What the statusline must have said within ten seconds: one of each.
+EXPECTED = ("!1", "?1", "x1", "+1", "*1", "&1")
+
+
+class Canvas(Display):
+    """A display that knows colours, too."""
+
+    def __init__(self, socket: Path) -> None:
+        self.styles: dict[int, dict[str, Any]] = {0: {}}
+        self.ground = (0xE0E2EA, 0x14161B)
+        super().__init__(socket, COLUMNS, LINES)
+
+    def _draw(self, batch: list[list[Any]]) -> None:
+        for name, *calls in batch:
+            if name == "hl_attr_define":
+                self.styles |= {number: rgb for number, rgb, *_ in calls}
+            elif name == "default_colors_set":
+                self.ground = (calls[-1][0], calls[-1][1])
+        super()._draw(batch)
+
+    def svg(self) -> str:
+        """The screen as it is, one run of equal cells after another."""
+        width, height = round(COLUMNS * WIDTH) + 24, LINES * HEIGHT + 24
+        front, back = (f"#{colour:06x}" for colour in self.ground)
+        head = (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+            f'font-family="{FONT}" font-size="{SIZE}">\n'
+            f'<rect width="{width}" height="{height}" rx="8" fill="{back}"/>\n'
+            f'<g transform="translate(12 12)" fill="{front}" xml:space="preserve">\n'
+        )
+        parts = []
+        for row, (cells, marks) in enumerate(zip(self._grid.cells, self._grid.marks, strict=True)):
+            column = 0
+            while column < COLUMNS:
+                end = column + 1
+                while end < COLUMNS and marks[end] == marks[column]:
+                    end += 1
+                text = "".join(cells[column:end])
+                parts.append(self._run(row, column, end - column, text, marks[column]))
+                column = end
+        return head + "".join(parts) + "</g>\n</svg>\n"
+
+    def _run(self, row: int, column: int, length: int, text: str, mark: int) -> str:
+        style = self.styles.get(mark, {})
+        front, back = style.get("foreground"), style.get("background")
+        if style.get("reverse"):
+            front = self.ground[1] if back is None else back
+            back = self.ground[0] if style.get("foreground") is None else style["foreground"]
+        x, y = column * WIDTH, row * HEIGHT
+        made = ""
+        if back is not None and back != self.ground[1]:
+            made += (
+                f'<rect x="{x:.1f}" y="{y}" width="{length * WIDTH + 0.4:.1f}" '
+                f'height="{HEIGHT}" fill="#{back:06x}"/>\n'
+            )
+        if text.strip():
+            colour = f' fill="#{front:06x}"' if front is not None else ""
+            weight = ' font-weight="bold"' if style.get("bold") else ""
+            made += (
+                f'<text x="{x:.1f}" y="{y + SIZE}" textLength="{length * WIDTH:.1f}"'
+                f"{colour}{weight}>{html.escape(text)}</text>\n"
+            )
+        return made
+
+
+def play(socket: Path, picture: Path | None, patience: float) -> tuple[str, str]:
+    """Let the demo run until every status has shown; its last screen, and what was wrong."""
+    eventually(socket.exists, "the demo's Neovim")
+    display = Canvas(socket)
+    nvim = pynvim.attach("socket", path=str(socket))
+    problem = ""
+    try:
+        started = time.monotonic()
+
+        def complete() -> bool:
+            lines = display.picture.lines
+            bar = next((line for line in reversed(lines) if line.startswith(" demo")), "")
+            missing = [mark for mark in EXPECTED if mark not in bar]
+            assert not missing, f"the statusline lacks {' '.join(missing)}: {bar.strip()!r}"
+            assert "2 need you" in display.picture.text, "no float says that two need you"
+            return True
+
+        eventually(complete, within=patience)
+        print(f"every status was on the screen after {time.monotonic() - started:.1f} s")
+        nvim.command("ClaudeSessions board")
+        eventually(lambda: "6 sessions" in display.picture.text, "a board with six sessions")
+        if picture:
+            picture.write_text(display.svg())
+            print(f"drawn: {picture}")
+    except AssertionError as error:
+        problem = str(error).splitlines()[0]
+    shown = display.picture.text
+    nvim.command("qall!", async_=True)
+    display.close()
+    nvim.close()
+    return shown, problem

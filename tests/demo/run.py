@@ -1,0 +1,143 @@
+"""`make try`: a Neovim with the plugin and simulated agents, in folders of its own.
+
+usage: run.py [--headless | --picture FILE | --which] [--patience SECONDS]
+"""
+
+# ruff: noqa: T201  what it prints is what it is for
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+
+OLDEST = (0, 10)
+PROJECTS = {
+    "acme/api": "main",
+    "acme/cache": "cache",
+    "acme/web": "fix/login",
+    "acme/infra": "main",
+    "acme/docs": "main",
+    "dotfiles": "main",
+}
+FOREIGN = ("NVIM", "NVIM_APPNAME", "NVIM_LISTEN_ADDRESS", "VIM", "VIMRUNTIME", "MYVIMRC")
+
+
+def neovim() -> str:
+    """The user's own Neovim if it is new enough, else one that the test rig fetches."""
+    if found := shutil.which("nvim"):
+        said = subprocess.run([found, "--version"], capture_output=True, text=True, check=False)
+        version = re.match(r"NVIM v(\d+)\.(\d+)", said.stdout)
+        if version and (int(version[1]), int(version[2])) >= OLDEST:
+            return found
+    fetched = subprocess.run(
+        [ROOT / "tests/rig/nvim", "0.12"], stdout=subprocess.PIPE, text=True, check=False
+    )
+    if fetched.returncode:
+        sys.exit("make try: Neovim 0.10 or newer is missing; install it and try again")
+    return fetched.stdout.strip()
+
+
+@contextmanager
+def home() -> Iterator[tuple[Path, dict[str, str]]]:
+    """A folder with everything in it that the demo may touch, and the environment that says so."""
+    folder = Path(tempfile.mkdtemp(prefix="bellboard-try-", dir=_short())).resolve()
+    projects = folder / "demo"
+    for name, branch in PROJECTS.items():
+        git = projects / name / ".git"
+        (git / "objects").mkdir(parents=True)
+        (git / "refs").mkdir()
+        (git / "HEAD").write_text(f"ref: refs/heads/{branch}\n")
+        if "/" in name:
+            url = f"https://example.org/{name.replace('cache', 'api')}.git"
+            (git / "config").write_text(f'[remote "origin"]\n\turl = {url}\n')
+    env = {key: value for key, value in os.environ.items() if key not in FOREIGN}
+    for key in ("CONFIG", "DATA", "STATE", "CACHE"):
+        env[f"XDG_{key}_HOME"] = str(folder / key.lower())
+    (folder / "run").mkdir(mode=0o700)
+    env |= {
+        "XDG_RUNTIME_DIR": str(folder / "run"),
+        "HOME": str(folder),
+        "BELLBOARD_HOME": str(folder / "board"),
+        "CLAUDE_CONFIG_DIR": str(folder / "claude"),
+        "DEMO_ROOT": str(ROOT),
+        "DEMO_HOME": str(projects),
+        "DEMO_PYTHON": sys.executable,
+    }
+    for number in (signal.SIGHUP, signal.SIGTERM):  # a closed terminal cleans up as well
+        signal.signal(number, lambda *_: sys.exit(1))
+    try:
+        yield folder, env
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _short() -> str | None:
+    """A socket's path may have 103 bytes, and macOS's own temporary folder takes half of them."""
+    return "/tmp" if os.access("/tmp", os.W_OK) else None
+
+
+def command() -> list[str]:
+    return [neovim(), "-n", "-i", "NONE", "-u", str(ROOT / "tests/demo/init.lua")]
+
+
+def interactive() -> int:
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        sys.exit("make try: this is no terminal; make try HEADLESS=1 prints the demo's screen")
+    with home() as (folder, env):
+        return subprocess.run(command(), env=env, cwd=folder, check=False).returncode
+
+
+def headless(picture: Path | None, patience: float) -> int:
+    from demo import picture as canvas
+
+    with home() as (folder, env):
+        socket = folder / "run/nvim.sock"
+        argv = [*command(), "--headless", "--listen", str(socket)]
+        editor = subprocess.Popen(
+            argv,
+            env={**env, "TERM": "xterm-256color"},
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        try:
+            shown, problem = canvas.play(socket, picture, patience)
+        finally:
+            try:
+                editor.wait(5)
+            except subprocess.TimeoutExpired:
+                editor.kill()
+    print(shown)
+    if problem:
+        print(f"make try: {problem}", file=sys.stderr)
+    return 1 if problem else 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="make try")
+    parser.add_argument("--headless", action="store_true")
+    parser.add_argument("--picture", type=Path)
+    parser.add_argument("--patience", type=float, default=20, metavar="SECONDS")
+    parser.add_argument("--which", action="store_true")
+    wanted = parser.parse_args()
+    if wanted.which:
+        print(neovim())
+        return 0
+    if wanted.headless or wanted.picture:
+        return headless(wanted.picture, wanted.patience)
+    return interactive()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,210 @@
+"""What the tests of hosts share: events as the hook leaves them, hosts that tell, replays."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bellboard import trace
+from bellboard.board import Board
+from bellboard.folding import Clerk
+from bellboard.recording import record
+from bellboard.session import is_listed, status_of
+from bellboard.spool import MAGIC, Spool
+from bellboard.store import Logged, Store
+from playback import encoded
+from rig.clock import Clock
+from rig.home import Home
+from rig.waiting import eventually
+
+Change = tuple[float, str, str | None, str | None, str]
+
+
+def put(spool: Spool, event: str, session: str = "s", t: float | None = None, **fields: Any) -> str:
+    """An event as `hooks/emit` leaves it, of that time; its name."""
+    head = f"agent=claude\0event={event}\0pid=0\0\0"
+    payload = {"session_id": session, "hook_event_name": event, "cwd": "/srv/project", **fields}
+    return put_raw(spool, MAGIC + head.encode() + json.dumps(payload).encode(), t)
+
+
+def put_raw(spool: Spool, data: bytes, t: float | None = None) -> str:
+    """A file of the spool, of that time."""
+    name = f"{time.time_ns()}.event"
+    tmp = spool.home / "spool" / "tmp" / name
+    tmp.write_bytes(data)
+    ns = int((time.time() if t is None else t) * 1e9)
+    os.utime(tmp, ns=(ns, ns))
+    tmp.rename(spool.new / name)
+    return name
+
+
+def made(home: Path) -> Spool:
+    """A spool that is prepared."""
+    spool = Spool(home)
+    spool.prepare()
+    return spool
+
+
+def statuses(board: Board) -> dict[str, str]:
+    """Of all that are listed."""
+    return {sid: status_of(s) for sid, s in board.sessions.items() if is_listed(s)}
+
+
+@contextlib.contextmanager
+def opened(home: Path) -> Iterator[Clerk]:
+    """A clerk that reads only, up to date."""
+    clerk = Clerk(Spool(home), Store(home))
+    try:
+        clerk.catch_up()
+        yield clerk
+    finally:
+        clerk.store.close()
+
+
+def told_in(log: list[Logged]) -> list[Logged]:
+    """The events that came in files, without what time brought."""
+    return [row for row in log if row.file]
+
+
+def agrees_with_its_log(clerk: Clerk) -> None:
+    """What was recorded replays to the same changes and the same end."""
+    lived = [(c.t, c.session_id, c.before, c.after, c.rule) for c in clerk.store.history()]
+    board = Board()
+    replayed: list[Change] = [
+        (c.t, c.session_id, c.before, c.after, c.rule)
+        for folded in trace.replay(encoded(record(clerk.store.log(), private=False)), board)
+        for c in folded.changes
+    ]
+    assert lived == replayed
+    assert statuses(clerk.board) == statuses(board)
+
+
+class Telling:
+    """A host in a process of its own (`told_host.py`), and what it has told."""
+
+    def __init__(self, home: Home, name: str = "host", **how: Any) -> None:
+        self.out = home.root / f"{name}.told"
+        script = Path(__file__).with_name("told_host.py")
+        with (home.root / f"{name}.stderr").open("w") as errors:
+            self.process = subprocess.Popen(
+                [sys.executable, str(script), str(home.bellboard), str(self.out), json.dumps(how)],
+                env=home.env,
+                stdin=subprocess.DEVNULL,
+                stderr=errors,
+            )
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        """Everything it has pushed."""
+        text = self.out.read_text() if self.out.exists() else ""
+        return [json.loads(line) for line in text.splitlines(keepends=True) if line[-1] == "\n"]
+
+    @property
+    def health(self) -> dict[str, Any]:
+        """As it last said."""
+        found: list[dict[str, Any]] = [m["health"] for m in self.messages if "health" in m]
+        return found[-1] if found else {}
+
+    @property
+    def note(self) -> str:
+        """What it says is wrong."""
+        return "; ".join(self.health.get("notes", {}).values())
+
+    @property
+    def shown(self) -> dict[str, str]:
+        """What a reader of all messages knows: session → status."""
+        known: dict[str, str] = {}
+        for message in self.messages:
+            known = {} if message["full"] else known
+            known |= {p["session_id"]: p["status"] for p in message["sessions"]}
+            for sid in message["removed"]:
+                known.pop(sid, None)
+        return known
+
+    @property
+    def live(self) -> list[tuple[str, str | None]]:
+        """The changes that it announced: session, status."""
+        told = [t for m in self.messages for t in m["transitions"] if t["live"]]
+        return [(t["session_id"], t["to"]) for t in told]
+
+    def says(self, text: str, within: float = 20.0) -> None:
+        """Wait for a note in its health."""
+
+        def found() -> bool:
+            assert self.process.poll() is None, "the host has ended"
+            assert text in self.note
+            return True
+
+        eventually(found, within=within)
+
+    def is_up(self) -> Telling:
+        """Wait until it has told something."""
+        eventually(lambda: self.messages, "the first message")
+        return self
+
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        self.process.send_signal(number)
+        self.process.wait(20)
+
+
+Make = Callable[..., Clerk]
+
+
+@pytest.fixture
+def make(tmp_path: Path, clock: Clock) -> Iterator[Make]:
+    """make(**how) → a clerk of a host on the same home; `how` goes to its store."""
+    spool = made(tmp_path / "home")
+    clerks: list[Clerk] = []
+
+    def one(spool: Spool = spool, **how: Any) -> Clerk:
+        clerks.append(Clerk(spool, Store(spool.home, **how), watching=True))
+        if len(clerks) == 1:
+            watched_since(clerks[0], clock())
+        return clerks[-1]
+
+    yield one
+    for clerk in clerks:
+        clerk.store.close()
+
+
+def watched_since(clerk: Clerk, t: float) -> None:
+    with clerk.store.lock():
+        clerk.store.set_option("watched_since", t, 1, t)
+
+
+def tell(clerk: Clerk, clock: Clock, event: str, session: str = "s", **fields: Any) -> str:
+    """An event of now."""
+    return put(clerk.spool, event, session, clock(), **fields)
+
+
+def work(clerk: Clerk, clock: Clock) -> None:
+    tell(clerk, clock, "UserPromptSubmit")
+    clerk.step(clock())
+
+
+@pytest.fixture
+def start(home: Home) -> Iterator[Callable[..., Telling]]:
+    """start(name, **how) → a host that tells, and is up."""
+    started: list[Telling] = []
+
+    def one(name: str = "host", **how: Any) -> Telling:
+        started.append(Telling(home, name, **how))
+        return started[-1].is_up()
+
+    yield one
+    for host in started:
+        host.kill()

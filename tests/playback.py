@@ -1,0 +1,34 @@
+"""Traces played through the core: what it would have published, and when."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from bellboard import trace
+from bellboard.board import Board
+
+TRACES = Path(__file__).parent / "traces"
+Line = dict[str, Any]
+
+
+def read_lines(path: Path) -> list[Line]:
+    with path.open(encoding="utf-8") as f:
+        return [json.loads(text) for text in f]
+
+
+def encoded(lines: Iterable[Line]) -> list[bytes]:
+    return [json.dumps(x).encode() for x in lines]
+
+
+def play(lines: Iterable[Line], board: Board | None = None) -> tuple[list[Line], list[Line]]:
+    """The changes of status that were published, and what is listed in the end."""
+    board = board or Board()
+    changes = [
+        trace.transition_line(change)
+        for folded in trace.replay(encoded(lines), board)
+        for change in folded.changes
+    ]
+    return changes, trace.final_line(board)["sessions"]

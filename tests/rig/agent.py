@@ -1,0 +1,256 @@
+"""The real Claude Code CLI, interactive, in a home of its own, speaking to the fake API."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rig import claude_code
+from rig.api import Api
+from rig.home import Home
+from rig.loopback import Watch
+from rig.tmux import Pane, Server
+from rig.waiting import PATIENCE, eventually
+
+KEY = "loopback-only-and-no-real-key-0123456789"
+RECORD = Path(__file__).with_name("record")
+ELICIT = Path(__file__).with_name("elicit.py")
+PROMPT = "(?m)^\\s*[\u276f>]\\s"  # the arrow before the input, by version
+DIALOG = r"Esc to (cancel|exit)|\u276f 1\. "
+QUIET = {
+    "DISABLE_AUTOUPDATER": "1",
+    "DISABLE_TELEMETRY": "1",
+    "DISABLE_ERROR_REPORTING": "1",
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    # Not covered by the one above in 2.1.328: it asks downloads.claude.ai and github.com.
+    "CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL": "1",
+}
+# Hook events by the version that brought them: an older CLI skips a settings file that names one.
+EVENTS: dict[str, str] = {
+    "2.0.76": "PreToolUse PostToolUse PostToolUseFailure Notification UserPromptSubmit "
+    "SessionStart SessionEnd Stop SubagentStart SubagentStop PreCompact PermissionRequest",
+    "2.1.33": "TeammateIdle TaskCompleted",
+    "2.1.49": "ConfigChange",
+    "2.1.50": "WorktreeRemove",
+    "2.1.69": "InstructionsLoaded",
+    "2.1.76": "PostCompact Elicitation ElicitationResult",
+    "2.1.78": "StopFailure",
+    "2.1.83": "CwdChanged",
+    "2.1.84": "TaskCreated",
+    "2.1.88": "PermissionDenied",
+    "2.1.119": "UserPromptExpansion PostToolBatch",
+    "2.1.251": "PreModelSwitch PostModelSwitch",
+}
+
+
+@dataclass(frozen=True)
+class Launch:
+    """All that it takes to start the CLI somewhere: in a tmux pane, a :terminal, a subprocess."""
+
+    argv: list[str]
+    env: dict[str, str]
+    cwd: Path
+    version: str
+    recorded: Path
+    config: Path
+
+    @property
+    def command(self) -> list[str]:
+        """argv that clears whatever environment it is run in, but for the place it names."""
+        keep = ("TMUX", "TMUX_PANE", "NVIM")
+        passed = "".join(f'${{{name}+{name}="${name}"}} ' for name in keep)
+        given = [f"{key}={value}" for key, value in self.env.items()]
+        return ["sh", "-c", f'exec env -i {passed}"$@"', "sh", *given, *self.argv]
+
+
+def prepare(
+    home: Home,
+    api: Api,
+    watch: Watch,
+    *,
+    version: str = claude_code.VERSION,
+    args: Sequence[str] = (),
+    settings: Mapping[str, Any] | None = None,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+) -> Launch:
+    """Write the config that skips onboarding and trusts `cwd`, record every hook, say how to start.
+
+    `settings` is merged over the recorder's own, hooks added to hooks. Call it again for another
+    session in the same home.
+    """
+    program = claude_code.executable(version)
+    cwd = cwd or home.project
+    recorded = home.root / "recorded"
+    recorded.mkdir(exist_ok=True)
+    _accept(home.claude / ".claude.json", version, cwd)
+    path = home.claude / "settings.json"
+    if settings is not None or not path.exists():
+        merged = _merge(_recording(version, recorded), settings or {})
+        path.write_text(json.dumps(merged, indent=1))
+    # Known to no version before it, and then the way to see every dialog.
+    manual = "manual" if claude_code.numbers(version) >= (2, 1, 197) else "default"
+    mode = () if "--permission-mode" in args else ("--permission-mode", manual)
+    given = {"ANTHROPIC_BASE_URL": api.url, "ANTHROPIC_API_KEY": KEY, **QUIET, **watch.env}
+    terminal = {"TERM": "tmux-256color"}
+    return Launch(
+        argv=[str(program), *mode, *args],
+        env={**home.env, **terminal, **given, **(env or {})},
+        cwd=cwd,
+        version=version,
+        recorded=recorded,
+        config=home.claude,
+    )
+
+
+def elicitation(home: Home) -> tuple[str, ...]:
+    """The arguments that give the CLI the MCP server of scenario `elicit`."""
+    server = {"command": str(home.bin / "python3"), "args": [str(ELICIT)]}
+    path = home.root / "mcp.json"
+    path.write_text(json.dumps({"mcpServers": {"rig": server}}))
+    return ("--mcp-config", str(path), "--strict-mcp-config", "--allowedTools", "mcp__rig__ask")
+
+
+def _accept(path: Path, version: str, cwd: Path) -> None:
+    """What a user says once: the theme, the key, the trust in a folder."""
+    state = json.loads(path.read_text()) if path.exists() else {}
+    state |= {"hasCompletedOnboarding": True, "lastOnboardingVersion": version, "theme": "dark"}
+    state["customApiKeyResponses"] = {"approved": [KEY[-20:]], "rejected": []}
+    trusted = {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}
+    state.setdefault("projects", {})[str(cwd)] = trusted
+    path.write_text(json.dumps(state))
+
+
+def _recording(version: str, folder: Path) -> dict[str, Any]:
+    """Settings that record each event that the version knows, and allow the scenarios' waits."""
+    has = claude_code.numbers(version)
+    known = [
+        event
+        for since, events in EVENTS.items()
+        if claude_code.numbers(since) <= has
+        for event in events.split()
+    ]
+    hook = {"type": "command", "command": f"{RECORD} {folder}", "timeout": 10}
+    return {
+        "hooks": {event: [{"hooks": [hook]}] for event in known},
+        "permissions": {"allow": ["Bash(python3:*)"]},
+    }
+
+
+def _merge(base: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Tables merged, lists joined, anything else replaced."""
+    merged = dict(base)
+    for key, value in over.items():
+        mine = merged.get(key)
+        if isinstance(mine, dict) and isinstance(value, dict):
+            merged[key] = _merge(mine, value)
+        elif isinstance(mine, list) and isinstance(value, list):
+            merged[key] = [*mine, *value]
+        else:
+            merged[key] = value
+    return merged
+
+
+@dataclass
+class Agent:
+    """A running CLI; `pane` is its terminal."""
+
+    launch: Launch
+    pane: Pane
+    pid: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.pid = self.pane.pid
+
+    @classmethod
+    def start(cls, launch: Launch, server: Server, session: str, watch: Watch) -> Agent:
+        """In a new tmux session, ready for a prompt when this returns."""
+        pane = server.open(launch.command, session=session, cwd=launch.cwd, columns=110, lines=45)
+        agent = cls(launch, pane)
+        watch.follow(agent.pid)
+        agent.happens("SessionStart")
+        # The hook comes before the prompt can be typed into; the hint below it is drawn last.
+        pane.shows(PROMPT)
+        return agent
+
+    def events(self, name: str = "", **fields: Any) -> list[dict[str, Any]]:
+        """The hook payloads so far, oldest first, of that name and with those fields."""
+        files = sorted(self.launch.recorded.glob("*.json"), key=lambda p: p.stat().st_mtime_ns)
+        payloads = [json.loads(path.read_text()) for path in files]
+        return [
+            payload
+            for payload in payloads
+            if name in ("", payload["hook_event_name"])
+            and all(payload.get(key) == value for key, value in fields.items())
+        ]
+
+    def happens(self, name: str, times: int = 1, within: float = PATIENCE, **fields: Any) -> Any:
+        """Wait for a hook event; its payload (the last one of `times`)."""
+
+        def look() -> Any:
+            found = self.events(name, **fields)
+            seen = [payload["hook_event_name"] for payload in self.events()]
+            assert len(found) >= times, (
+                f"no {name} {fields} {times} times in {seen}:\n{self.text()}"
+            )
+            return found[times - 1]
+
+        return eventually(look, within=within)
+
+    def registry(self) -> dict[str, Any]:
+        """What the CLI says of itself in sessions/<pid>.json; empty if there is none."""
+        try:
+            text = (self.launch.config / "sessions" / f"{self.pid}.json").read_text()
+            return dict(json.loads(text))
+        except (FileNotFoundError, json.JSONDecodeError):  # written in place
+            return {}
+
+    def becomes(self, status: str, within: float = PATIENCE) -> dict[str, Any]:
+        """Wait for that status in the session file."""
+
+        def look() -> dict[str, Any]:
+            found = self.registry()
+            assert found.get("status") == status, f"{found} is not {status}:\n{self.text()}"
+            return found
+
+        return eventually(look, within=within)
+
+    def text(self) -> str:
+        """What the terminal shows."""
+        return self.pane.text()
+
+    def shows(self, pattern: str, within: float = PATIENCE) -> str:
+        """Wait until the terminal matches."""
+        return self.pane.shows(pattern, within)
+
+    def submit(self, prompt: str) -> None:
+        """Type a prompt, see it there, press Enter."""
+        self.pane.type(prompt)
+        self.shows(re.escape(prompt[-40:]))
+        self.press("Enter")
+
+    def press(self, *keys: str) -> None:
+        """Keys by tmux's names."""
+        self.pane.press(*keys)
+
+    def answer(self, *keys: str, dialog: str = DIALOG) -> None:
+        """Press keys in a dialog until it is gone: one that has just opened ignores them."""
+        self.shows(dialog)
+
+        def gone() -> bool:
+            self.press(*keys)
+            try:
+                return eventually(lambda: not re.search(dialog, self.text()), within=0.5)
+            except AssertionError:
+                return False
+
+        eventually(gone, f"the end of the dialog {dialog!r}")
+
+    def exit(self) -> None:
+        """Leave as a user does."""
+        self.submit("/exit")
+        eventually(lambda: self.pane.dead, "the end of the CLI")

@@ -1,0 +1,119 @@
+"""Debian packages of any suite, unpacked into a private folder with the system left untouched.
+
+apt itself does the work, with every one of its folders moved into a private one and an empty
+package database: so it resolves the whole closure down to libc, and it accepts no file whose hash
+is not in an index signed by Debian's keyring. Of the system's settings only the way to the
+archive is taken over: mirror, proxies, certificates.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+from rig.cache import Missing, kept, run
+
+KEYRINGS = (
+    Path("/usr/share/keyrings/debian-archive-keyring.gpg"),
+    Path("/usr/share/keyrings/debian-archive-keyring.pgp"),
+)
+SOURCES = (Path("/etc/apt/sources.list"), Path("/etc/apt/sources.list.d"))
+STRICT = """
+Acquire::AllowInsecureRepositories "false";
+Acquire::AllowWeakRepositories "false";
+Acquire::AllowDowngradeToInsecureRepositories "false";
+APT::Get::AllowUnauthenticated "false";
+"""
+
+
+def mirror() -> str:
+    """$BELLBOARD_MIRROR, else where the system gets Debian from, else Debian's own address."""
+    if chosen := os.environ.get("BELLBOARD_MIRROR"):
+        return chosen
+    listed = [SOURCES[0], *sorted(SOURCES[1].glob("*"))] if SOURCES[1].is_dir() else [SOURCES[0]]
+    for path in listed:
+        text = path.read_text(errors="replace") if path.is_file() else ""
+        uris = re.findall(r"^(?:deb\s+(?:\[.*?\]\s+)?|URIs:\s*)(\S+)", text, re.MULTILINE)
+        for uri in uris:
+            if re.search(r"/debian/?$", uri):
+                return uri
+    return "http://deb.debian.org/debian"
+
+
+def _settings(apt: Path, suite: str) -> dict[str, str]:
+    """An environment in which apt works inside `apt` only."""
+    keyring = next((path for path in KEYRINGS if path.exists()), None)
+    if keyring is None:
+        raise Missing("no Debian keyring here; install debian-archive-keyring")
+    for part in ("lists/partial", "archives/partial"):
+        (apt / part).mkdir(parents=True)
+    (apt / "status").touch()
+    (apt / "sources.list").write_text(f"deb [signed-by={keyring}] {mirror()} {suite} main\n")
+    moved = {
+        "Dir::State": apt,
+        "Dir::State::lists": apt / "lists",
+        "Dir::State::status": apt / "status",
+        "Dir::Cache": apt,
+        "Dir::Cache::archives": apt / "archives",
+        "Dir::Log": apt,
+        "Dir::Etc::sourcelist": apt / "sources.list",
+    }
+    for unused in ("main", "parts", "sourceparts", "preferences", "preferencesparts", "netrc"):
+        moved[f"Dir::Etc::{unused}"] = Path("/dev/null")
+    lines = [f'{key} "{path}";' for key, path in moved.items()]
+    lines += ['Acquire::Languages "none";', 'APT::Sandbox::User "root";']
+    way = run("apt-config", "dump", "Acquire").splitlines()
+    lines += [
+        line for line in way if not line.startswith(("Acquire::IndexTargets", "Acquire::Languages"))
+    ]
+    (apt / "apt.conf").write_text("\n".join(lines) + STRICT)
+    return {**os.environ, "APT_CONFIG": str(apt / "apt.conf"), "LC_ALL": "C.UTF-8"}
+
+
+def unpack(suite: str, packages: tuple[str, ...], into: Path) -> None:
+    """The packages and all that they depend on, verified, as a tree under `into`."""
+    for tool in ("apt-get", "dpkg-deb", "gpgv"):
+        if shutil.which(tool) is None:
+            raise Missing(f"{tool} not found; install {packages[0]} yourself and put it on PATH")
+    apt = into / ".apt"
+    env = _settings(apt, suite)
+    run("apt-get", "--quiet", "-o", "APT::Update::Error-Mode=any", "update", env=env)
+    fetch = ("--yes", "--quiet", "--no-install-recommends", "--download-only")
+    run("apt-get", *fetch, "install", *packages, env=env)
+    for deb in sorted((apt / "archives").glob("*.deb")):
+        run("dpkg-deb", "--extract", deb, into)
+    shutil.rmtree(apt)
+    # Programs are what is wanted; the documentation that comes with libraries is a third of it.
+    for unread in ("doc", "man", "locale", "info"):
+        shutil.rmtree(into / "usr/share" / unread, ignore_errors=True)
+
+
+def bind(root: Path, programs: tuple[str, ...], home: Path) -> None:
+    """Programs under `root` start with their own loader and libraries once `root` is at `home`.
+
+    Patched rather than wrapped: nothing in the environment for child processes to inherit, and
+    the editor's own idea of its path (which it starts again as a server) is true.
+    """
+    loader = next((root / "usr/lib").glob("*/ld-linux*.so.*"))
+    libraries = home / loader.parent.relative_to(root)
+    patchelf = (loader, "--library-path", loader.parent, root / "usr/bin/patchelf")
+    for program in programs:
+        into = ("--set-interpreter", libraries / loader.name, "--force-rpath")
+        run(*patchelf, *into, "--set-rpath", libraries, root / "usr/bin" / program)
+    (root / ".bound").write_text(str(home))
+
+
+def tree(name: str, suite: str, packages: tuple[str, ...], programs: tuple[str, ...] = ()) -> Path:
+    """The packages as a kept folder in which the named programs run; also after it was moved."""
+
+    def fill(draft: Path, target: Path) -> None:
+        unpack(suite, (*packages, "patchelf") if programs else packages, draft)
+        if programs:
+            bind(draft, programs, target)
+
+    root = kept(name, fill)
+    if programs and (root / ".bound").read_text() != str(root):
+        bind(root, programs, root)
+    return root

@@ -1,0 +1,51 @@
+"""An MCP server on stdio with one tool, `ask`, that asks the user for a name (elicitation)."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"name": {"type": "string", "description": "Any name"}},
+    "required": ["name"],
+}
+TOOL = {
+    "name": "ask",
+    "description": "Asks the user for a name.",
+    "inputSchema": {"type": "object", "properties": {}},
+}
+
+
+def send(**message: Any) -> None:
+    """One message to the client."""
+    print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+
+
+def main() -> None:
+    """Answer until the client closes."""
+    waiting: Any = None  # the id of the call that an elicitation keeps open
+    for line in sys.stdin:
+        message = json.loads(line)
+        match message.get("method"):
+            case "initialize":
+                version = message["params"]["protocolVersion"]
+                server = {"name": "rig", "version": "1"}
+                result = {"protocolVersion": version, "capabilities": {"tools": {}}}
+                send(id=message["id"], result={**result, "serverInfo": server})
+            case "tools/list":
+                send(id=message["id"], result={"tools": [TOOL]})
+            case "tools/call":
+                waiting = message["id"]
+                asked = {"message": "What name?", "requestedSchema": SCHEMA}
+                send(id="elicit", method="elicitation/create", params=asked)
+            case None if message.get("id") == "elicit":
+                said = json.dumps(message.get("result", message.get("error")))
+                send(id=waiting, result={"content": [{"type": "text", "text": said}]})
+            case method if method and "id" in message:
+                send(id=message["id"], error={"code": -32601, "message": f"no {method}"})
+
+
+if __name__ == "__main__":
+    main()

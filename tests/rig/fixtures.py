@@ -1,0 +1,244 @@
+"""The rig as pytest fixtures: clock, home, nvim, screen, tmux, api, watch, claude, eventually.
+
+Nothing is skipped in silence: what cannot be had fails with a line that says what to install, and
+a layer left out on purpose (BELLBOARD_SKIP="claude tmux") is named at the end of the run.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rig import agent, claude_code, waiting
+from rig import home as homes
+from rig import tmux as tmuxes
+from rig.api import Api
+from rig.cache import CHECKOUT, Missing
+from rig.clock import Clock
+from rig.editor import Editor
+from rig.home import Home
+from rig.loopback import Watch
+from rig.screen import Picture
+
+VERSIONS = os.environ.get("BELLBOARD_NVIMS", "0.10 0.12").split()
+SCREENS = CHECKOUT / "tests" / "screens"
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """Time that stands still until `advance`."""
+    return Clock()
+
+
+@pytest.fixture
+def eventually() -> Any:
+    """eventually(predicate, what="", within=PATIENCE): the predicate's first true value."""
+    return waiting.eventually
+
+
+@pytest.fixture
+def home() -> Iterator[Home]:
+    """Isolated folders and an environment (`home.env`) built from nothing."""
+    made = homes.build()
+    yield made
+    homes.remove(made)
+
+
+@pytest.fixture(params=VERSIONS)
+def version(request: pytest.FixtureRequest) -> str:
+    """Each Neovim of the matrix in turn (BELLBOARD_NVIMS="0.10 0.12")."""
+    return str(request.param)
+
+
+class Editors:
+    """nvim(version, config): a new editor; all are ended with the test."""
+
+    def __init__(self, home: Home) -> None:
+        self.home = home
+        self.opened: list[Editor] = []
+
+    def __call__(
+        self,
+        version: str = VERSIONS[-1],
+        config: Mapping[str, Any] | None = None,
+        *,
+        lua: str = "",
+        peers: Sequence[str] = (),
+        columns: int = 80,
+        lines: int = 24,
+        ui: bool = True,
+        env: Mapping[str, str] | None = None,
+        args: Sequence[str] = (),
+        home: Home | None = None,
+    ) -> Editor:
+        """`config` is g:bellboard and brings the plugin; None starts Neovim without it."""
+        start: dict[str, Any] = {"config": config, "lua": lua, "peers": peers, "args": args}
+        start |= {"columns": columns, "lines": lines, "ui": ui, "env": env or {}}
+        editor = Editor(version, home or self.home, f"nvim{len(self.opened)}", **start)
+        self.opened.append(editor)
+        return editor
+
+    def shown(self) -> str:
+        """The screens, for the report of a failure."""
+        return "\n".join(editor.screen.text for editor in self.opened if editor.shown)
+
+
+@pytest.fixture
+def nvim(home: Home) -> Iterator[Editors]:
+    """nvim(version, config, …) → Editor: .nvim, .lua(), .command(), .press(), .screen, .shows()."""
+    editors = Editors(home)
+    yield editors
+    for editor in editors.opened:
+        editor.close()
+
+
+class Screens:
+    """screen(editor) is what it shows; screen.matches(editor, name) compares it with a file."""
+
+    def __init__(self, rewrite: bool) -> None:
+        self.rewrite = rewrite
+
+    def __call__(self, editor: Editor) -> Picture:
+        """The screen as of now."""
+        return editor.screen
+
+    def matches(self, editor: Editor, name: str, within: float = waiting.PATIENCE) -> None:
+        """Wait until the screen equals tests/screens/NAME.txt (or NAME@VERSION.txt, if there)."""
+        own = SCREENS / f"{name}@{editor.version}.txt"
+        path = own if own.exists() else SCREENS / f"{name}.txt"
+        if self.rewrite:
+            path.write_text(str(self.settled(editor)))
+            return
+        if not path.exists():
+            pytest.fail(f"no {path}; run pytest --update-screens and review it", pytrace=False)
+
+        def compare() -> bool:
+            expected, actual = path.read_text(), str(editor.screen)
+            assert expected == actual, f"{path.name} differs; it shows now:\n{actual}"
+            return True
+
+        waiting.eventually(compare, within=within)
+
+    def settled(self, editor: Editor) -> Picture:
+        """A screen that did not change for some looks in a row."""
+        same: list[Picture] = []
+
+        def still() -> bool:
+            if same and same[-1] != editor.screen:
+                same.clear()
+            same.append(editor.screen)
+            return len(same) > 20
+
+        waiting.eventually(still, "a screen at rest")
+        return same[-1]
+
+
+@pytest.fixture
+def screen(request: pytest.FixtureRequest) -> Screens:
+    """screen(editor) → Picture: .lines, .text, .groups_of(text); .matches(editor, name)."""
+    return Screens(bool(request.config.getoption("--update-screens")))
+
+
+@pytest.fixture
+def tmux(home: Home) -> Iterator[tmuxes.Server]:
+    """A tmux server on its own socket: .open(argv) → Pane, .run(…); everything in it is ended."""
+    server = tmuxes.Server(home)
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def api() -> Iterator[Api]:
+    """The fake API: .url, .requests, .pace, .hold(), .release(), .scenarios."""
+    with Api() as running:
+        yield running
+
+
+@pytest.fixture
+def watch() -> Iterator[Watch]:
+    """Fails the test if a watched process spoke to anything but this machine."""
+    with Watch() as running:
+        yield running
+    assert running.spoke_out() == set()
+
+
+class Agents:
+    """claude(…): a new CLI in its own tmux session; claude.prepare(…): how to start one."""
+
+    def __init__(self, home: Home, api: Api, watch: Watch, tmux: tmuxes.Server) -> None:
+        self.home, self.api, self.watch, self.tmux = home, api, watch, tmux
+        self.started: list[agent.Agent] = []
+
+    def prepare(
+        self,
+        *args: str,
+        version: str = claude_code.VERSION,
+        settings: Mapping[str, Any] | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+    ) -> agent.Launch:
+        """A Launch: .command (with an environment from nothing), .argv, .env, .cwd."""
+        more: dict[str, Any] = {"version": version, "settings": settings, "env": env, "cwd": cwd}
+        self.watch.old |= version != claude_code.VERSION
+        return agent.prepare(self.home, self.api, self.watch, args=args, **more)
+
+    def __call__(self, *args: str, session: str = "", **how: Any) -> agent.Agent:
+        """A session that waits for its first prompt; args are the CLI's, `how` as in prepare."""
+        name = session or f"agent{len(self.started)}"
+        started = agent.Agent.start(self.prepare(*args, **how), self.tmux, name, self.watch)
+        self.started.append(started)
+        return started
+
+    def shown(self) -> str:
+        """The terminals, for the report of a failure."""
+        return "\n".join(each.text() for each in self.started)
+
+
+@pytest.fixture
+def claude(home: Home, api: Api, watch: Watch, tmux: tmuxes.Server) -> Agents:
+    """claude(*args, version=…, settings=…, env=…, cwd=…) → Agent, ready for a prompt."""
+    return Agents(home, api, watch, tmux)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-screens", action="store_true", help="rewrite tests/screens from what is shown"
+    )
+
+
+def skipped() -> list[str]:
+    """The layers left out on purpose."""
+    return os.environ.get("BELLBOARD_SKIP", "").replace(",", " ").split()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    known = {line.partition(":")[0] for line in config.getini("markers")}
+    if strange := set(skipped()) - known:
+        raise pytest.UsageError(f"BELLBOARD_SKIP names no layer: {', '.join(sorted(strange))}")
+    for item in items:
+        for layer in skipped():
+            if item.get_closest_marker(layer):
+                item.add_marker(pytest.mark.skip(reason=f"BELLBOARD_SKIP={layer}"))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if layers := skipped():
+        line = f"skipped layers: {', '.join(layers)} (BELLBOARD_SKIP)"
+        terminalreporter.write_line(line, yellow=True, bold=True)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    report: Any = yield
+    if call.excinfo and call.excinfo.errisinstance(Missing):
+        report.longrepr = f"cannot be had: {call.excinfo.value}"
+    if report.when == "call" and report.failed:
+        for name, value in getattr(item, "funcargs", {}).items():
+            if isinstance(value, Editors | Agents) and (text := value.shown()):
+                report.sections.append((f"what {name} shows", text))
+    return report

@@ -1,0 +1,92 @@
+"""A home of a test's own: folders, and an environment that is built from nothing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+SYSTEM_PATH = ("/usr/local/bin", "/usr/bin", "/bin")
+BORROWED = ("tmux", "git", "node")  # linked into the home's bin where the system path lacks them
+
+
+@dataclass(frozen=True)
+class Home:
+    """Isolated folders under one short path (a socket's path may have 107 bytes, 103 on macOS)."""
+
+    root: Path
+    env: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def bellboard(self) -> Path:
+        """BELLBOARD_HOME."""
+        return self.root / "board"
+
+    @property
+    def claude(self) -> Path:
+        """CLAUDE_CONFIG_DIR."""
+        return self.root / "claude"
+
+    @property
+    def project(self) -> Path:
+        """A folder to work in."""
+        return self.root / "project"
+
+    @property
+    def tmp(self) -> Path:
+        """TMPDIR."""
+        return self.root / "tmp"
+
+    @property
+    def bin(self) -> Path:
+        """The first folder on PATH."""
+        return self.root / "bin"
+
+    def file(self, name: str, text: str) -> Path:
+        """A file of that text in the project, with the folders on its way."""
+        path = self.project / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+
+def build() -> Home:
+    """A new home; `remove` it afterwards."""
+    base = "/tmp" if os.access("/tmp", os.W_OK) else tempfile.gettempdir()
+    home = Home(Path(tempfile.mkdtemp(prefix="bb-", dir=base)).resolve())
+    for path in (home.claude, home.project, home.tmp, home.bin):
+        path.mkdir()
+    named = {"CONFIG_HOME": "config", "DATA_HOME": "data", "STATE_HOME": "state"}
+    named |= {"CACHE_HOME": "cache", "RUNTIME_DIR": "run"}
+    for folder in named.values():
+        (home.root / folder).mkdir(mode=0o700)
+    searched = os.pathsep.join(SYSTEM_PATH)
+    for tool in BORROWED:
+        if shutil.which(tool, path=searched) is None and (found := shutil.which(tool)):
+            (home.bin / tool).symlink_to(found)
+    # Not a symlink: a virtual environment's Python finds itself by the path it is called with.
+    for name in ("python3", "python"):
+        (home.bin / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+        (home.bin / name).chmod(0o755)
+    home.env.update(
+        {
+            "HOME": str(home.root),
+            "PATH": os.pathsep.join((str(home.bin), *SYSTEM_PATH)),
+            "SHELL": "/bin/sh",
+            "LANG": "C.UTF-8",
+            "TERM": "xterm-256color",
+            "TMPDIR": str(home.tmp),
+            "BELLBOARD_HOME": str(home.bellboard),
+            "CLAUDE_CONFIG_DIR": str(home.claude),
+            **{f"XDG_{key}": str(home.root / folder) for key, folder in named.items()},
+        }
+    )
+    return home
+
+
+def remove(home: Home) -> None:
+    """Take the home away, with what a dying process may still be writing there."""
+    shutil.rmtree(home.root, ignore_errors=True)

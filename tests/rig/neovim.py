@@ -1,0 +1,86 @@
+"""Which Neovim a version means on this machine, and real plugins to be neighbours with."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+from rig import debian
+from rig.cache import Missing, folder
+
+# A line of releases → the Debian suites to look in, the first that has it wins.
+LINES: dict[str, tuple[str, ...]] = {
+    "0.10": ("trixie",),
+    "0.12": ("sid", "forky"),
+}
+FLOOR = (0, 10)
+NEWEST = "0.12"
+PEERS = ("neovim-lualine", "neovim-plenary", "neovim-telescope")
+
+
+def release(path: str | Path) -> tuple[int, ...]:
+    """(0, 10, 4) for `NVIM v0.10.4`; empty if that program does not run."""
+    try:
+        said = subprocess.run(
+            [path, "--version"], stdin=subprocess.DEVNULL, capture_output=True, text=True
+        ).stdout
+    except OSError:
+        return ()
+    number = said.partition("NVIM v")[2].split("\n")[0].partition("-")[0].partition("+")[0]
+    return tuple(int(part) for part in number.split(".") if part.isdigit())
+
+
+def installed(wanted: str) -> Path | None:
+    """The nvim on PATH, if it is of that line (`stable` and `nightly`: any from 0.10 on)."""
+    found = shutil.which("nvim")
+    if found is None:
+        return None
+    has = release(found)
+    fits = has >= FLOOR if wanted not in LINES else ".".join(map(str, has[:2])) == wanted
+    return Path(found) if fits else None
+
+
+def executable(wanted: str) -> Path:
+    """A program that runs as it stands: no wrapper, nothing needed in its environment."""
+    if wanted not in (*LINES, "stable", "nightly"):
+        raise Missing(f"no Neovim line {wanted!r} here; one of {', '.join(LINES)}, stable, nightly")
+    if found := installed(wanted):
+        return found
+    if wanted == "nightly":
+        raise Missing("Neovim nightly is not packaged; put its nvim on PATH")
+    line = wanted if wanted in LINES else NEWEST
+    if shutil.which("apt-get") is None:
+        raise Missing(f"install Neovim {line} and put its nvim on PATH")
+    return _fetched(line)
+
+
+def _fetched(line: str) -> Path:
+    """Debian's Neovim of that line."""
+    suite, *others = LINES[line]
+    package = f"neovim={line}.*"
+    try:
+        root = debian.tree(f"nvim-{line}", suite, (package,), programs=("nvim",))
+    except Missing as missing:
+        if not others or "was not found" not in str(missing):  # the suite has moved on
+            raise Missing(f"{missing} (or put an nvim {line} on PATH)") from None
+        root = debian.tree(f"nvim-{line}", others[0], (package,), programs=("nvim",))
+    return root / "usr/bin/nvim"
+
+
+def peer(name: str) -> Path:
+    """The runtimepath folder of a plugin that Debian packages, with what it depends on."""
+    package = name if name.startswith("neovim-") else f"neovim-{name}"
+    if package not in PEERS:
+        raise Missing(f"no peer {name!r}; one of {', '.join(PEERS)}")
+    if not (folder() / "peers").is_dir() and shutil.which("apt-get") is None:
+        raise Missing(f"{package} comes from Debian and there is no apt-get here")
+    root = debian.tree("peers", "sid", PEERS)
+    return _runtime(root, package.removeprefix("neovim-"))
+
+
+def _runtime(root: Path, plugin: str) -> Path:
+    """The folder under `root` whose lua/ holds the plugin."""
+    for lua in root.glob(f"usr/share/**/lua/{plugin}"):
+        return lua.parents[1]
+    raise Missing(f"the package neovim-{plugin} holds no lua/{plugin}; remove {root}")

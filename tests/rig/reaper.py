@@ -1,0 +1,42 @@
+"""Ending processes that a test started, by their ids, and those they left behind."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+
+import psutil
+
+from rig.waiting import eventually
+
+GRACE = 3.0
+
+
+def family(pids: Iterable[int]) -> list[psutil.Process]:
+    """The processes and all their descendants that live now."""
+    found: dict[int, psutil.Process] = {}
+    for pid in pids:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process = psutil.Process(pid)
+            for each in (process, *process.children(recursive=True)):
+                found[each.pid] = each
+    return list(found.values())
+
+
+def lives(process: psutil.Process) -> bool:
+    """It runs, and its pid is still its own; one that waits to be reaped (by whom?) does not."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def end(processes: Iterable[psutil.Process]) -> None:
+    """Gone when this returns: asked first, killed after a grace."""
+    mine = list(processes)
+    for stop in (psutil.Process.terminate, psutil.Process.kill):
+        for process in filter(lives, mine):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                stop(process)
+        with contextlib.suppress(AssertionError):
+            eventually(lambda: not any(map(lives, mine)), within=GRACE)

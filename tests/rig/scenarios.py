@@ -1,0 +1,181 @@
+"""What the fake model does: `play:NAME` in a prompt picks a row here, each turn of it in order.
+
+A scenario is a tuple of turns. The first answers the prompt, each next one what follows from the
+turn before (a tool's result, a notification); the last one repeats.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Text:
+    """Words of the model."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A call; `$CWD` in its input stands for the session's working directory."""
+
+    name: str
+    input: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One answer: `before` seconds of silence, then its blocks, `between` seconds a word."""
+
+    blocks: tuple[Text | Tool, ...]
+    before: float = 0.0
+    between: float = 0.0
+    stop: str = ""  # empty: tool_use or end_turn, as the blocks say
+    tokens: int = 120
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An error of the API instead of an answer."""
+
+    status: int
+    type: str
+    retry_after: int | None = None
+
+
+Scenario = tuple[Turn | Failure, ...]
+
+
+def say(text: str, **pace: Any) -> Turn:
+    """A turn of words."""
+    return Turn((Text(text),), **pace)
+
+
+def call(name: str, /, **input: Any) -> Turn:
+    """A turn of one tool call."""
+    return Turn((Tool(name, input),))
+
+
+def shell(command: str, **more: Any) -> Tool:
+    """A call of the Bash tool."""
+    return Tool("Bash", {"command": command, "description": command[:40], **more})
+
+
+def helper(prompt: str, **more: Any) -> Turn:
+    """A turn that starts a subagent, in the foreground unless said otherwise."""
+    kind = {"subagent_type": "general-purpose", "run_in_background": False}
+    return call("Agent", description="a helper", prompt=prompt, **{**kind, **more})
+
+
+def words(count: int) -> str:
+    """A long text of short lines."""
+    return "".join(f"word{n}{chr(10) if n % 8 == 7 else ' '}" for n in range(count))
+
+
+# A wait that the CLI takes for work: it refuses a bare foreground `sleep`.
+WAIT = "python3 -c 'import time; time.sleep({})'"
+QUESTION = {
+    "question": "Which colour?",
+    "header": "Colour",
+    "multiSelect": False,
+    "options": [
+        {"label": "Red", "description": "warm"},
+        {"label": "Blue", "description": "cold"},
+    ],
+}
+
+SCENARIOS: dict[str, Scenario] = {
+    # words
+    "text": (say("Hello from the fake model."),),
+    "slow": (say(words(400), between=0.25),),
+    "hang": (say("never shown", before=600),),
+    "big": (say("A reply in a big context.", tokens=190_000),),
+    "cut": (say("cut off", stop="max_tokens"), say("more"), say("still more")),
+    "refuse": (say("no", stop="refusal"),),
+    # tools
+    "bash": (Turn((Text("Running."), shell("echo hi"))), say("Done.")),
+    "bashes": (Turn((shell("echo one"),)), Turn((shell("echo two"),)), say("Both done.")),
+    "bashfail": (Turn((shell("ls no-such-folder"),)), say("It failed.")),
+    "parallel": (
+        Turn((shell("echo p1"), shell("echo p2"), shell("ls no-such-file"))),
+        say("Parallel done."),
+    ),
+    "sleep": (Turn((shell(WAIT.format(25), timeout=60_000),)), say("Slept.")),
+    "cd": (Turn((shell("cd sub"),)), say("Moved.")),
+    "read": (call("Read", file_path="$CWD/sub/x.txt"), say("Read it.")),
+    "badtool": (call("NoSuchTool", x=1), say("No such tool.")),
+    "badinput": (call("Read", wrong="x"), say("Bad input.")),
+    "tasks": (
+        call("TaskCreate", subject="First task", description="do it"),
+        call("TaskUpdate", taskId="1", status="in_progress"),
+        call("TaskUpdate", taskId="1", status="completed"),
+        say("Tasks done."),
+    ),
+    "load": (
+        call("ToolSearch", query="select:CronCreate,Monitor,TaskCreate", max_results=10),
+        say("Loaded."),
+    ),
+    "notify": (call("PushNotification", message="hi", title="t"), say("Pushed.")),
+    "worktree": (call("EnterWorktree", name="aside"), say("In the worktree.")),
+    # what blocks on the user
+    "perm": (Turn((Text("May I?"), shell("touch made.txt"))), say("Touched.")),
+    "perms": (Turn((shell("touch a1.txt"), shell("touch a2.txt"))), say("Touched both.")),
+    "write": (call("Write", file_path="$CWD/w.txt", content="x\n"), say("Written.")),
+    "danger": (Turn((shell("curl -s http://127.0.0.1:1/x | sh"),)), say("Tried it.")),
+    "ask": (call("AskUserQuestion", questions=[QUESTION]), say("You chose.")),
+    "plan": (call("ExitPlanMode"), say("Plan done.")),
+    "elicit": (call("mcp__rig__ask"), say("Elicited.")),
+    # subagents; the last four are what they play
+    "agent": (helper("play:sub"), say("The subagent finished.")),
+    "agentperm": (helper("play:subperm"), say("The subagent with a question finished.")),
+    "agentslow": (helper("play:subslow"), say("never")),
+    "agentbg": (
+        helper("play:sublater", run_in_background=True),
+        say("Launched in the background."),
+        say("Heard from it."),
+    ),
+    "agentbgperm": (
+        helper("play:subperm", run_in_background=True),
+        say("Launched in the background."),
+        say("Heard from it."),
+    ),
+    "team": (
+        helper("play:sub", name="researcher", team_name="t1"),
+        say("Teammate launched."),
+        say("Noted."),
+    ),
+    "taskold": (
+        call("Task", description="a helper", prompt="play:sub", subagent_type="general-purpose"),
+        say("The subagent finished."),
+    ),
+    "sub": (Turn((Text("At work."), shell("echo from-sub"))), say("Result of the subagent.")),
+    "subperm": (Turn((shell("touch by-sub.txt"),)), say("Result after permission.")),
+    "subslow": (say(words(300), between=0.3),),
+    "sublater": (Turn((shell("echo from-sub"),), before=4), say("A late result.", before=2)),
+    # what goes on after the turn
+    "bgshell": (
+        Turn((shell(WAIT.format(6), run_in_background=True),)),
+        say("Started a background shell."),
+        say("Heard from the shell."),
+    ),
+    "cron": (
+        call("CronCreate", cron="*/1 * * * *", prompt="play:text", recurring=False),
+        say("Scheduled."),
+    ),
+    "wake": (
+        call("ScheduleWakeup", delaySeconds=60, reason="a test", prompt="play:text"),
+        say("Will wake."),
+    ),
+    # errors
+    "e400": (Failure(400, "invalid_request_error"),),
+    "e401": (Failure(401, "authentication_error"),),
+    "e429": (Failure(429, "rate_limit_error", retry_after=1),),
+    "e500": (Failure(500, "api_error"),),
+    "e529": (Failure(529, "overloaded_error"),),
+}
+
+# Requests that no prompt asked for: the CLI's own errands.
+COMPACT = say("<analysis>a</analysis>\n<summary>\nThe user tried things.\n</summary>", before=1)
+ERRAND = say('{"title": "Fake title"}')

@@ -1,0 +1,135 @@
+"""A real tmux server of a test's own, on its own socket and without anybody's configuration."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rig import reaper
+from rig.cache import Missing
+from rig.home import Home
+from rig.waiting import PATIENCE, eventually
+
+
+@dataclass(frozen=True)
+class Pane:
+    """One pane, by its id."""
+
+    server: Server
+    id: str
+
+    def ask(self, format: str) -> str:
+        """A tmux format of this pane: ask("#{pane_tty}")."""
+        return self.server.run("display-message", "-p", "-t", self.id, format).rstrip("\n")
+
+    @property
+    def pid(self) -> int:
+        return int(self.ask("#{pane_pid}"))
+
+    @property
+    def tty(self) -> str:
+        return self.ask("#{pane_tty}")
+
+    @property
+    def dead(self) -> bool:
+        """Its program has ended (the pane stays, to be read)."""
+        return self.ask("#{pane_dead}") == "1"
+
+    def text(self) -> str:
+        """What the pane shows."""
+        return self.server.run("capture-pane", "-p", "-t", self.id)
+
+    def type(self, text: str) -> None:
+        """Text as if typed, no key names in it."""
+        self.server.run("send-keys", "-l", "-t", self.id, "--", text)
+
+    def press(self, *keys: str) -> None:
+        """Keys by tmux's names: press("Escape"), press("C-c")."""
+        self.server.run("send-keys", "-t", self.id, "--", *keys)
+
+    def shows(self, pattern: str, within: float = PATIENCE) -> str:
+        """Wait until the screen matches; the text of the screen that did."""
+
+        def look() -> str:
+            text = self.text()
+            assert re.search(pattern, text), f"no {pattern!r} on this screen:\n{text}"
+            return text
+
+        return eventually(look, within=within)
+
+
+class Server:
+    """A tmux server; `close` it."""
+
+    def __init__(self, home: Home) -> None:
+        found = shutil.which("tmux", path=home.env["PATH"])
+        if found is None:
+            raise Missing("tmux is missing; install tmux")
+        self.home = home
+        self.socket = home.root / "tmux.sock"
+        self._command = (found, "-S", str(self.socket), "-f", "/dev/null")
+
+    def run(self, *arguments: str) -> str:
+        """A tmux command's output."""
+        done = subprocess.run(
+            [*self._command, *arguments],
+            env=self.home.env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, f"tmux {shlex.join(arguments)}: {done.stderr.strip()}"
+        return done.stdout
+
+    def open(
+        self,
+        argv: Sequence[str | Path] = ("sh",),
+        *,
+        session: str = "test",
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        columns: int = 100,
+        lines: int = 30,
+    ) -> Pane:
+        """A new window that runs argv as the pane's own process, in the home's environment."""
+        exports = [f"{key}={value}" for key, value in (env or {}).items()]
+        command = "exec " + shlex.join(["env", *exports, *map(str, argv)])
+        if self.has(session):
+            where = ["new-window", "-d", "-t", f"={session}:"]
+        else:
+            where = ["new-session", "-d", "-s", session, "-x", str(columns), "-y", str(lines)]
+        kept = ["set-option", "-g", "remain-on-exit", "on", ";"]
+        kept += ["set-option", "-g", "default-terminal", "tmux-256color", ";"]
+        place = ("-P", "-F", "#{pane_id}", "-c", str(cwd or self.home.project), command)
+        start = ("start-server", ";", *kept) if not self.pid else ()
+        return Pane(self, self.run(*start, *where, *place).strip())
+
+    def has(self, session: str) -> bool:
+        """Whether that session exists."""
+        return bool(self.pid) and session in self.run(
+            "list-sessions", "-F", "#{session_name}"
+        ).split("\n")
+
+    @property
+    def pid(self) -> int:
+        """The server's process, 0 while there is none."""
+        done = subprocess.run(
+            [*self._command, "display-message", "-p", "#{pid}"],
+            env=self.home.env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return int(done.stdout) if done.returncode == 0 else 0
+
+    def close(self) -> None:
+        """End the server and whatever was started in it, also what survives a hang-up."""
+        if pid := self.pid:
+            reaper.end(reaper.family([pid]))

@@ -1,0 +1,119 @@
+"""What a host would publish, for the tests of the editor side: sessions, and how to push them."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from rig.editor import Editor
+
+SET_UP = """
+for _, part in ipairs({ 'ui', 'jump', 'float' }) do
+  require('bellboard.' .. part).attach()
+end
+vim.o.laststatus, vim.o.ruler = 3, false
+vim.o.statusline = "%=%{%v:lua.require'bellboard'.statusline()%} "
+"""
+#: A plugin whose host says nothing: the tests push by themselves.
+QUIET = {"auto_start": False, "python": ["sh", "-c", "exec sleep 1000"]}
+
+
+def session(status: str, id: str = "", ago: float = 130, **more: Any) -> dict[str, Any]:
+    """A session that has been in its status for so many seconds."""
+    return {"session_id": id or status, "status": status, "since": time.time() - ago, **more}
+
+
+def blocked(project: str = "api", detail: str = "rm -rf build", **more: Any) -> dict[str, Any]:
+    """One that asks for permission to run a command."""
+    asked = {"kind": "permission", "tool": "Bash", "project": project, "detail": detail}
+    return session("blocked", more.pop("id", project), **{**asked, **more})
+
+
+def house() -> list[dict[str, Any]]:
+    """One of everything, in four repositories."""
+    return [
+        blocked(
+            repository="acme/api",
+            branch="main",
+            title="add rate limits",
+            detail="rm -rf build && make all",
+            pane="%4",
+            tmux="/nowhere/tmux",
+            agents=[
+                {"id": "x", "type": "Explore", "description": "find the limiter"},
+                {"id": "y", "type": "Plan", "description": "plan the cache"},
+            ],
+            background=[{"id": "b", "type": "shell", "description": "npm run dev"}],
+        ),
+        session(
+            "blocked",
+            "web",
+            ago=70,
+            kind="question",
+            detail="Which database should the tests use?",
+            project="web",
+            repository="acme/web",
+            branch="fix/login",
+            title="login redirect",
+        ),
+        session(
+            "working",
+            ago=250,
+            tool="Edit",
+            detail="src/cache.py",
+            project="api",
+            repository="acme/api",
+            branch="cache",
+            title="cache layer",
+            tasks={"done": 3, "total": 7},
+        ),
+        session(
+            "completed",
+            ago=310,
+            project="web",
+            repository="acme/web",
+            branch="main",
+            title="tidy css",
+            last_message="Removed 214 unused rules",
+        ),
+        session(
+            "error",
+            ago=3700,
+            project="infra",
+            repository="acme/infra",
+            branch="main",
+            detail="overloaded",
+        ),
+        session(
+            "background",
+            project="dotfiles",
+            branch="main",
+            background=[{"id": "s", "type": "shell", "description": "mkdocs serve"}],
+        ),
+        session("idle", ago=9000, project="dotfiles", branch="zsh"),
+    ]
+
+
+class Host:
+    """Pushes as a host does, numbered."""
+
+    def __init__(self, editor: Editor) -> None:
+        self.editor = editor
+        self.seq = 0
+        editor.lua(SET_UP)
+
+    def push(self, *sessions: dict[str, Any], full: bool = True, **more: Any) -> None:
+        self.seq += 1
+        message = {
+            "v": 1,
+            "version": self.editor.lua("return require('bellboard').version"),
+            "seq": self.seq,
+            "full": full,
+            "now": time.time(),
+            "sessions": list(sessions),
+            "removed": [],
+            "transitions": [],
+            "health": {},
+            **more,
+        }
+        self.editor.lua("require('bellboard')._push(...)", message)

@@ -1,0 +1,44 @@
+"""A host of a few lines, for the tests of host.lua: it notes what it is told, pushes one session.
+
+It is started as the interpreter of the host: python = [sys.executable, small_host.py, HOW, NOTES].
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pynvim
+
+
+def main() -> None:
+    how, notes = sys.argv[1], Path(sys.argv[2])
+    with notes.open("a") as file:
+        file.write(json.dumps(["born", os.getpid()]) + "\n")
+    if how == "dies":
+        raise SystemExit("the host's last words")
+    if how == "lacks":
+        raise ModuleNotFoundError("No module named 'msgspec'")
+    nvim = pynvim.attach("stdio")
+
+    def hear(name: str, arguments: list[Any]) -> None:
+        with notes.open("a") as file:
+            file.write(json.dumps([name, *arguments]) + "\n")
+        if name in ("start", "snapshot"):
+            push = {"v": 1, "version": "0.1.0", "seq": 1, "full": True, "now": 0.0}
+            push["sessions"] = [{"session_id": "a", "status": "working", "since": 0.0}]
+            nvim.exec_lua("require('bellboard')._push(...)", push, async_=True)
+        elif name == "stop":
+            os._exit(0)
+
+    try:
+        nvim.run_loop(None, hear)
+    except (EOFError, OSError):
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

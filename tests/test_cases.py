@@ -1,0 +1,64 @@
+"""Facts about many tools' rules, with this project's rulings: each case a trace and what it shows.
+
+`traces/cases.jsonl` came with the specification; `traces/more.jsonl` was found while building.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from playback import TRACES, Line, encoded, play, read_lines
+
+CASES = read_lines(TRACES / "cases.jsonl") + read_lines(TRACES / "more.jsonl")
+BY_ID = {case["id"]: case for case in CASES}
+
+
+def verify(case: Line, changes: list[Line], final: list[Line]) -> None:
+    """Every want and every check of a case holds; a check is about the first session wanted."""
+    listed = {s["session_id"]: s for s in final}
+    shown = {sid: listed[sid]["status"] if sid in listed else "absent" for sid in case["want"]}
+    assert shown == case["want"]
+    first = next(iter(case["want"]))
+    mine = [c for c in changes if c["session_id"] == first]
+    for check in case["check"]:
+        ((kind, wanted),) = check.items()
+        if kind == "never":
+            assert wanted not in [c["to"] for c in changes]
+        elif kind == "transitions":
+            assert [[c["from"] or "absent", c["to"] or "absent"] for c in mine] == wanted
+        elif kind == "since":
+            assert listed[first]["since"] == pytest.approx(wanted, abs=0.01)
+        elif kind == "hidden":
+            assert listed[wanted]["hidden"]
+        elif kind == "detail":  # this and the next in the project's own cases only
+            assert listed[first]["detail"] == wanted
+        elif kind == "markers":
+            assert listed[first]["markers"] == wanted
+        else:
+            pytest.fail(f"no such check: {kind}")
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("id", BY_ID)
+def test_case(id: str) -> None:
+    case = BY_ID[id]
+    verify(case, *play(case["trace"]))
+
+
+@pytest.mark.files
+@pytest.mark.parametrize("id", ["P26", "X06", "N24"])
+def test_the_console_command_replays_by_the_same_code(id: str) -> None:
+    case = BY_ID[id]
+    told = subprocess.run(
+        [sys.executable, "-m", "bellboard", "replay", "--json"],
+        input=b"\n".join(encoded(case["trace"])),
+        capture_output=True,
+        check=True,
+    )
+    *changes, last = (json.loads(x) for x in told.stdout.splitlines())
+    assert (changes, last["sessions"]) == play(case["trace"])
+    verify(case, changes, last["sessions"])

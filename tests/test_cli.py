@@ -1,0 +1,533 @@
+"""The command line: real processes on a real spool, mostly without any host."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+import pytest
+
+from bellboard import __version__, words
+from bellboard.spool import Spool
+from rig import tmux as tmuxes
+from rig.home import Home
+from rig.waiting import eventually
+
+pytestmark = pytest.mark.files
+
+ROOT = Path(__file__).resolve().parents[1]
+EMIT = ROOT / "hooks/emit"
+Answer = subprocess.CompletedProcess[str]
+
+
+class Shell:
+    """A user's shell in a home of its own: bellboard(…), and agents that say something."""
+
+    def __init__(self, home: Home) -> None:
+        self.home = home
+        self.env = home.env | {"PYTHONPATH": str(ROOT / "rplugin/python3"), "TZ": "UTC"}
+        self.argv = (sys.executable, "-m", "bellboard")
+        self.spool = Spool(home.bellboard)
+        self.now = time.time()
+        self.running: list[subprocess.Popen[str]] = []
+
+    def bellboard(self, *args: str, input: str = "", code: int = 0, **env: str) -> Answer:
+        """One command; it must end with that code, and say nothing on standard error if with 0."""
+        done = subprocess.run(
+            [*self.argv, *args],
+            env=self.env | env,
+            input=input,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == code, done.stderr or done.stdout
+        assert "Traceback" not in done.stderr
+        return done
+
+    def fails(self, *args: str, **env: str) -> str:
+        """What a command that cannot be done says."""
+        done = self.bellboard(*args, code=1, **env)
+        assert done.stdout == ""
+        return done.stderr
+
+    def start(self, *args: str, **streams: Any) -> subprocess.Popen[str]:
+        """A command that lives on."""
+        started = subprocess.Popen(
+            [*self.argv, *args], env=self.env, text=True, stdout=subprocess.PIPE, **streams
+        )
+        self.running.append(started)
+        hosts = self.home.bellboard / "hosts"
+        eventually(lambda: (hosts / str(started.pid)).exists(), "a host")
+        return started
+
+    def emit(self, event: str, pid: int = 0, **payload: Any) -> None:
+        """The hook itself."""
+        told = {"session_id": "s", "hook_event_name": event, **payload}
+        subprocess.run(
+            ["sh", str(EMIT), event, str(pid)],
+            env=self.env,
+            input=json.dumps(told),
+            text=True,
+            check=True,
+        )
+
+    def told(self, ago: float, session: str, event: str, /, **payload: Any) -> None:
+        """What a hook said some time ago."""
+        hook = {"session_id": session, "hook_event_name": event, **payload}
+        self.spool.write({"t": self.now - ago, "hook": hook, "origin": payload.pop("origin", {})})
+
+    def sessions(self) -> dict[str, dict[str, Any]]:
+        listed = json.loads(self.bellboard("list", "--json").stdout)["sessions"]
+        return {p["session_id"]: p for p in listed}
+
+
+@pytest.fixture
+def shell(home: Home) -> Iterator[Shell]:
+    made = Shell(home)
+    made.spool.prepare()
+    yield made
+    for process in made.running:
+        process.kill()
+        process.wait()
+        if process.stdout:
+            process.stdout.close()
+
+
+def fill(shell: Shell) -> None:
+    """Sessions in every status that hooks can tell."""
+    for n, (sid, folder) in enumerate(
+        {"a1": "api", "a2": "api", "b1": "web", "c1": "docs"}.items()
+    ):
+        shell.told(400 + n, sid, "SessionStart", cwd=f"/w/{folder}", session_title=f"title {n}")
+        shell.told(390 + n, sid, "UserPromptSubmit", prompt="do it")
+    ask = {"tool_name": "Bash", "tool_input": {"command": "rm -rf build"}}
+    shell.told(131, "a1", "PermissionRequest", **ask)
+    shell.told(320, "b1", "Stop", last_assistant_message="All done.")
+    listed = [{"id": "x", "type": "shell", "command": "mkdocs serve", "status": "running"}]
+    shell.told(370, "c1", "Stop", background_tasks=listed)
+
+
+# ---------------------------------------------------------------- help
+
+
+def test_bare_it_helps(shell: Shell) -> None:
+    """With one line for each command, none of which is long."""
+    shown = shell.bellboard().stdout
+    assert shown == shell.bellboard("--help").stdout
+    commands = re.findall(r"^    (\w+) +(\S.*)$", shown, re.M)
+    assert {"list", "status", "watch", "history", "explain", "record", "replay"} <= dict(
+        commands
+    ).keys()
+    assert max(map(len, shown.splitlines())) <= 100
+
+
+def test_it_tells_its_version(shell: Shell) -> None:
+    assert shell.bellboard("--version").stdout == f"bellboard {__version__}\n"
+
+
+def test_what_is_not_understood_is_code_2(shell: Shell) -> None:
+    done = shell.bellboard("lits", code=2)
+    assert "invalid choice: 'lits'" in done.stderr
+
+
+# ---------------------------------------------------------------- list, status
+
+
+def test_with_no_session_list_says_how_to_begin_and_status_says_nothing(shell: Shell) -> None:
+    assert shell.bellboard("list").stdout == words.FIRST_RUN
+    assert shell.bellboard("status").stdout == ""
+
+
+def test_without_a_host_what_waits_is_folded(shell: Shell) -> None:
+    shell.emit("SessionStart", cwd="/w/api")
+    shell.emit("UserPromptSubmit", prompt="do it")
+    assert shell.bellboard("status").stdout == "*1\n"
+    assert shell.sessions()["s"]["status"] == "working"
+    assert shell.spool.pending() == 0
+
+
+def test_without_a_host_time_goes_on(shell: Shell) -> None:
+    """The report of the last subagent does not come, and nothing else happens: it is over."""
+    shell.emit("UserPromptSubmit", prompt="x")
+    shell.emit("SubagentStart", agent_id="a1", agent_type="Explore")
+    shell.emit("Stop")
+    shell.emit("SubagentStop", agent_id="a1")
+    shell.sessions()
+    eventually(lambda: shell.sessions()["s"]["status"] == "completed")
+
+
+@pytest.mark.parametrize("columns", [60, 200])
+def test_list_and_status_in_narrow_and_wide(
+    shell: Shell, columns: int, request: pytest.FixtureRequest
+) -> None:
+    fill(shell)
+    picture = ROOT / f"tests/screens/cli-shell-{columns}.txt"
+    shown = shell.bellboard("list", COLUMNS=str(columns)).stdout
+    if request.config.getoption("--update-screens"):
+        picture.write_text(shown)
+    assert shown == picture.read_text()
+    assert shell.bellboard("status").stdout == "!1 api: rm -rf build 2m  +1 *1 &1\n"
+    assert shell.bellboard("status", "--width", "24").stdout == "!1 api 2m  +1 *1 &1\n"
+
+
+def test_what_is_piped_is_plain_and_whole(shell: Shell) -> None:
+    shell.told(60, "s", "UserPromptSubmit", prompt="x", cwd="/w/api")
+    shell.told(50, "s", "Stop", last_assistant_message="word " * 40)
+    shown = shell.bellboard("list").stdout
+    assert "word " * 39 in shown
+    assert "\x1b" not in shown
+
+
+def test_a_status_can_be_asked_for_a_folder(shell: Shell) -> None:
+    work = shell.home.project
+    (work / "api/src").mkdir(parents=True)
+    (work / "other").mkdir()
+    shell.told(9, "s", "UserPromptSubmit", prompt="x", cwd=str(work / "api"))
+    ask = ("status", "--dir")
+    assert shell.bellboard(*ask, str(work / "api")).stdout == "working\n"
+    assert shell.bellboard(*ask, str(work)).stdout == "working\n"
+    assert shell.bellboard(*ask, str(work / "other"), code=1).stdout == "none\n"
+    # above only counts for a session known to live, and this one has no process
+    assert shell.bellboard(*ask, str(work / "api/src"), code=1).stdout == "none\n"
+    assert shell.fails(*ask, str(work / "gone")) == f"bellboard: {work}/gone is no directory\n"
+
+
+# ---------------------------------------------------------------- history, explain
+
+
+def test_history_and_explain_tell_the_same_story(shell: Shell) -> None:
+    fill(shell)
+    told = [json.loads(x) for x in shell.bellboard("history", "--json").stdout.splitlines()]
+    steps = [(c["from"], c["to"]) for c in told if c["session_id"] == "a1"]
+    assert steps == [(None, "idle"), ("idle", "working"), ("working", "blocked")]
+    assert list(told[0]) == ["t", "session_id", "from", "to", "rule", "why"]
+    shown = re.sub(r"\d\d:\d\d:\d\d", "00:00:00", shell.bellboard("history", "a1").stdout)
+    assert [line.split("  ")[:3] for line in shown.splitlines()[1:]] == [
+        [" 00:00:00", "api", "new → idle"],
+        [" 00:00:00", "api", "idle → working"],
+        [" 00:00:00", "api", "working → blocked"],
+    ]
+    story = shell.bellboard("explain", "a1").stdout
+    assert re.search(r"PermissionRequest +.*\(Bash: rm -rf build\)$", story, re.M)
+    assert re.search(r"question stood +working → blocked  ", story)
+    since = shell.bellboard("history", "--since", "5", "--json").stdout.splitlines()
+    assert [json.loads(x)["session_id"] for x in since] == ["a1"]
+
+
+# ---------------------------------------------------------------- record, replay
+
+
+def test_a_recording_replays_to_the_history(shell: Shell) -> None:
+    fill(shell)
+    history = shell.bellboard("history", "--json").stdout.splitlines()
+    recorded = shell.bellboard("record").stdout
+    assert "rm -rf" not in recorded
+    assert "rm -rf" in shell.bellboard("record", "--full").stdout
+    *changes, last = shell.bellboard("replay", "--json", input=recorded).stdout.splitlines()
+    keys = ("t", "session_id", "from", "to", "rule")
+    assert [[json.loads(c)[k] for k in keys] for c in changes] == [
+        [json.loads(c)[k] for k in keys] for c in history
+    ]
+    final = {s["session_id"]: s["status"] for s in json.loads(last)["sessions"]}
+    assert final == {sid: p["status"] for sid, p in shell.sessions().items()}
+
+
+def test_a_recording_of_one_session_is_about_it_alone(shell: Shell) -> None:
+    fill(shell)
+    recorded = shell.bellboard("record", "--session", "b1").stdout
+    lines = [json.loads(x) for x in recorded.splitlines()]
+    assert {line["hook"]["session_id"] for line in lines if "hook" in line} == {"b1"}
+
+
+def test_a_recording_of_minutes_tells_their_sessions_from_the_beginning(shell: Shell) -> None:
+    fill(shell)
+    recorded = shell.bellboard("record", "--minutes", "4").stdout
+    hooks = [x["hook"] for x in map(json.loads, recorded.splitlines()) if "hook" in x]
+    assert [(x["session_id"], x["hook_event_name"]) for x in hooks] == [
+        ("a1", "SessionStart"),
+        ("a1", "UserPromptSubmit"),
+        ("a1", "PermissionRequest"),
+    ]
+
+
+def test_replay_is_for_people_too(shell: Shell) -> None:
+    trace = ROOT / "tests/traces/recordings/perm_yes.jsonl"
+    shown = shell.bellboard("replay", str(trace)).stdout
+    assert re.search(r"^ \d\d:\d\d:\d\d  \S+ +working → blocked ", shown, re.M)
+
+
+def test_a_trace_that_cannot_be_read_is_said(shell: Shell) -> None:
+    gone = shell.home.project / "gone.jsonl"
+    assert shell.fails("replay", str(gone)) == (
+        f"bellboard: cannot read the trace {gone}: No such file or directory\n"
+    )
+    assert "Is a directory" in shell.fails("replay", str(shell.home.project))
+
+
+def test_lines_that_are_no_evidence_are_counted(shell: Shell) -> None:
+    file = shell.home.file("mixed.jsonl", '{"t": 1, "tick": {}}\nnot JSON\n')
+    done = shell.bellboard("replay", "--json", str(file))
+    assert done.stderr == f"bellboard: {file}: 1 of its lines are not evidence; is it a trace?\n"
+    file.write_bytes(b"\x7fELF\n\x00\n")
+    done = shell.bellboard("replay", "--json", str(file), code=1)
+    assert done.stderr == f"bellboard: {file}: no line of it is evidence; is it a trace?\n"
+
+
+# ---------------------------------------------------------------- evidence by hand
+
+
+def test_a_person_can_correct_label_name_park_snooze_and_forget(shell: Shell) -> None:
+    fill(shell)
+    for command in (
+        ("set", "a1", "working"),
+        ("label", "a1", "HEAVY"),
+        ("name", "a1", "my session"),
+        ("park", "a1"),
+        ("snooze", "a1", "5"),
+        ("forget", "c1"),
+    ):
+        assert shell.bellboard(*command).stdout == ""
+    sessions = shell.sessions()
+    told = sessions["a1"]
+    assert (told["status"], told["label"], told["name"]) == ("working", "HEAVY", "my session")
+    assert "parked" in told["markers"]
+    assert told["snoozed_until"] == pytest.approx(time.time() + 300, abs=30)
+    assert "c1" not in sessions
+    for command in (("label", "a1"), ("name", "a1"), ("park", "a1", "--back")):
+        shell.bellboard(*command)
+    told = shell.sessions()["a1"]
+    assert not {"label", "name"} & told.keys()
+    assert "parked" not in told["markers"]
+
+
+def test_a_session_can_be_named_as_people_do(shell: Shell) -> None:
+    """By the beginning of its id, its project or its name."""
+    fill(shell)
+    shell.bellboard("name", "b1", "the site")
+    for called in ("b1", "b", "web", "the site"):
+        assert "the site  new → idle" in shell.bellboard("history", called).stdout
+    assert shell.fails("explain", "api") == (
+        "bellboard: 2 sessions are called api: a1, a2; name one by its id\n"
+    )
+    assert shell.fails("explain", "nobody") == (
+        "bellboard: no session is called nobody; `bellboard list` shows those there are\n"
+    )
+    assert "no session is called ;" in shell.fails("forget", "")
+
+
+def test_what_cannot_be_set_is_said(shell: Shell) -> None:
+    fill(shell)
+    assert shell.fails("set", "a1", "dancing") == (
+        "bellboard: dancing is no status to set; one of "
+        "blocked, error, completed, working, background, idle is\n"
+    )
+    shell.bellboard("forget", "b1")
+    assert "bellboard: b1: refused, " in shell.fails("set", "b1", "idle")
+
+
+# ---------------------------------------------------------------- homes that are odd
+
+
+def test_a_relative_home_is_refused(shell: Shell) -> None:
+    for command in ("list", "status", "watch", "serve"):
+        assert shell.fails(command, BELLBOARD_HOME="here") == (
+            "bellboard: not an absolute path: here; "
+            "set BELLBOARD_HOME to an absolute path, or unset it\n"
+        )
+
+
+def test_a_home_that_cannot_be_made_is_said(shell: Shell) -> None:
+    file = shell.home.file("file", "")
+    said = shell.fails("list", BELLBOARD_HOME=f"{file}/home")
+    assert said.startswith(f"bellboard: cannot make {file}/home: {file}: ")
+    assert "set BELLBOARD_HOME to a folder that can be written" in said
+    said = shell.fails("watch", "--json", BELLBOARD_HOME=f"{file}/home")
+    assert said.startswith(f"bellboard: cannot be a host in {file}/home: {file}: ")
+
+
+def test_a_newer_database_is_shown_as_it_was(shell: Shell) -> None:
+    """It may not be written; what is said by hand waits for those who may."""
+    fill(shell)
+    shell.bellboard("list")
+    with sqlite3.connect(shell.home.bellboard / "board.db") as db:
+        db.execute("PRAGMA user_version = 99")
+    shell.emit("Stop")
+    done = shell.bellboard("status")
+    assert done.stdout == "!1 api: rm -rf build 2m  +1 *1 &1\n"
+    assert "board.db was written by a newer bellboard; what is shown may be old" in done.stderr
+    assert shell.spool.pending() == 1
+    with sqlite3.connect(shell.home.bellboard / "board.db") as db:
+        db.execute("ALTER TABLE sessions RENAME TO somethings")
+    assert "newer bellboard, and cannot be read by this one; update it" in shell.fails("list")
+
+
+@pytest.mark.parametrize("damage", [b"no database" * 999, b"SQLite format 3\0" + b"\xff" * 9000])
+def test_a_damaged_database_is_said_and_left(shell: Shell, damage: bytes) -> None:
+    database = shell.home.bellboard / "board.db"
+    database.write_bytes(damage)
+    shell.emit("UserPromptSubmit", prompt="x")
+    said = shell.fails("list")
+    assert said.startswith(f"bellboard: {database}: ")
+    assert "start Neovim or `bellboard serve`, which sets it aside" in said
+    assert database.read_bytes() == damage
+    assert shell.spool.pending() == 1
+
+
+# ---------------------------------------------------------------- what lives
+
+
+def read_line(stream: IO[str] | None) -> Any:
+    assert stream is not None
+    return json.loads(stream.readline())
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_watch_streams_changes_until_a_signal(shell: Shell, number: int) -> None:
+    watch = shell.start("watch", "--json", stderr=subprocess.PIPE)
+    shell.emit("UserPromptSubmit", prompt="x")
+    change = read_line(watch.stdout)
+    assert (change["session_id"], change["from"], change["to"]) == ("s", None, "working")
+    shell.emit("Stop")
+    assert read_line(watch.stdout)["to"] == "completed"
+    watch.send_signal(number)
+    rest, said = watch.communicate(timeout=10)
+    assert (watch.returncode, rest, said) == (0, "", "")
+    assert list((shell.home.bellboard / "hosts").iterdir()) == []
+
+
+def test_watch_for_people_is_a_line_a_change_where_it_is_piped(shell: Shell) -> None:
+    watch = shell.start("watch")
+    shell.emit("UserPromptSubmit", prompt="x", cwd="/w/api")
+    assert watch.stdout is not None
+    line = watch.stdout.readline()
+    assert re.match(r" \d\d:\d\d:\d\d  api  new → working +\S", line)
+
+
+def test_watch_ends_when_its_reader_does(shell: Shell) -> None:
+    """`bellboard watch --json | head -1` ends after the first line, not only at the second."""
+    watch = shell.start("watch", "--json", stderr=subprocess.PIPE)
+    head = subprocess.Popen(["head", "-1"], stdin=watch.stdout, stdout=subprocess.PIPE, text=True)
+    assert watch.stdout is not None
+    watch.stdout.close()
+    shell.emit("UserPromptSubmit", prompt="x")
+    shown, _ = head.communicate(timeout=10)
+    assert json.loads(shown)["to"] == "working"
+    assert watch.wait(10) == 0
+    assert watch.stderr is not None
+    assert watch.stderr.read() == ""
+    watch.stderr.close()
+
+
+def test_serve_is_a_host_that_runs_commands(shell: Shell) -> None:
+    mark = shell.home.project / "marks"
+    script = shell.home.file("mark", f'#!/bin/sh\necho "$@" >>{mark}\n')
+    script.chmod(0o755)
+    serve = shell.start("serve", "--on", f"working={script} 'two words'")
+    shell.emit("UserPromptSubmit", prompt="x", cwd="/w/api")
+    eventually(lambda: mark.exists() and mark.read_text() == "two words none working s api\n")
+    assert shell.sessions()["s"]["status"] == "working"
+    serve.terminate()
+    assert serve.wait(10) == 0
+
+
+def test_serve_says_what_is_no_command(shell: Shell) -> None:
+    for spec in ("dancing=x", "working", "working=", "working='"):
+        assert f"--on {spec}: " in shell.fails("serve", "--on", spec)
+
+
+@pytest.mark.tmux
+@pytest.mark.parametrize("columns", [60, 200])
+def test_watch_shows_the_sessions_live(shell: Shell, tmux: tmuxes.Server, columns: int) -> None:
+    fill(shell)
+    argv = (
+        "sh",
+        "-c",
+        f"trap : INT; '{sys.executable}' -m bellboard watch; echo left with $?; sleep 99",
+    )
+    pane = tmux.open(argv, env=shell.env, columns=columns, lines=12)
+    shown = pane.shows(r"rm -rf build")
+    # nobody had watched the one that works, and nothing proves that it still does
+    assert shown.splitlines()[0] == " 3 repositories · 4 sessions   !1 +1 ~1 &1"
+    assert [line[1] for line in shown.splitlines()[2:6]] == ["!", "+", "~", "&"]
+    tmux.run("resize-window", "-t", pane.id, "-x", "60", "-y", "5")
+    pane.shows(r" … 3 lines more", within=5)  # and not only when an age changes
+    tmux.run("resize-window", "-t", pane.id, "-x", "80", "-y", "12")
+    shell.told(0, "a1", "PostToolUse", tool_name="Bash")
+    pane.shows(r" 3 repositories · 4 sessions   \+1 ~1 \*1 &1 *\n")
+    pane.press("C-c")
+    # the screen of before is there again
+    assert pane.shows(r"left with \d").split() == ["left", "with", "0"]
+
+
+@pytest.mark.tmux
+def test_on_a_terminal_there_is_colour_unless_it_is_not_wanted(
+    shell: Shell, tmux: tmuxes.Server
+) -> None:
+    fill(shell)
+
+    def shown(**env: str) -> str:
+        argv = ("sh", "-c", f"'{sys.executable}' -m bellboard list; echo the end; sleep 99")
+        pane = tmux.open(argv, env=shell.env | env)
+        pane.shows("the end")
+        return tmux.run("capture-pane", "-e", "-p", "-t", pane.id)
+
+    assert "\x1b[1m\x1b[31m!" in shown()
+    assert "\x1b" not in shown(NO_COLOR="1")
+    assert "\x1b" not in shown(TERM="dumb")
+
+
+def test_output_that_cannot_be_written_is_said(shell: Shell) -> None:
+    fill(shell)
+    shell.bellboard("list")
+    for command in ("list", "status", "history", "record"):
+        with Path("/dev/full").open("w") as full:
+            done = subprocess.run(
+                [*shell.argv, command],
+                env=shell.env,
+                stdout=full,
+                stderr=subprocess.PIPE,
+                text=True,
+                check=False,
+            )
+        said = "bellboard: [Errno 28] No space left on device\n"
+        assert (done.returncode, done.stderr) == (1, said)
+
+
+# ---------------------------------------------------------------- quick
+
+
+def test_status_and_json_load_nothing_heavy(shell: Shell) -> None:
+    """A status bar runs it every few seconds: 0.1 s, of which Python itself takes a fifth."""
+    fill(shell)
+    code = (
+        "import sys; from bellboard.cli import main\n"
+        "for args in (['status'], ['list', '--json'], ['history', '--json']): main(args)\n"
+        "heavy = {'asyncio', 'rich', 'psutil', 'pynvim', 'watchfiles', 'asyncinotify', 'ssl'}\n"
+        "print(sorted(heavy & sys.modules.keys()), file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=shell.env, capture_output=True, text=True, check=True
+    )
+    assert done.stderr == "[]\n"
+
+
+def test_list_json_is_what_is_published(shell: Shell) -> None:
+    fill(shell)
+    told = msgspec.json.decode(shell.bellboard("list", "--json").stdout)
+    assert (told["v"], told["t"]) == (1, pytest.approx(time.time(), abs=30))
+    first = told["sessions"][0]
+    assert (first["status"], first["detail"], first["kind"]) == (
+        "blocked",
+        "rm -rf build",
+        "permission",
+    )

@@ -1,0 +1,204 @@
+"""The file that hosts share: versions, damage, locks, and a size that stays."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from bellboard import schema
+from bellboard.board import Board
+from bellboard.database import WAL_LIMIT, set_aside
+from bellboard.events import Event
+from bellboard.ledger import Folded, Transition, noted
+from bellboard.mounts import network_of
+from bellboard.store import KEEP, Busy, Damaged, Newer, Store
+from hosting import Make, made, statuses, tell, work
+from rig.clock import Clock
+
+pytestmark = pytest.mark.files
+
+NEXT = {**schema.MIGRATIONS, schema.SCHEMA + 1: "ALTER TABLE sessions ADD COLUMN mood TEXT"}
+
+
+# The file
+
+
+def test_a_newer_program_brings_it_forward_and_an_older_one_stops(make: Make, clock: Clock) -> None:
+    """The older host notices at its next transaction, and keeps what it knew."""
+    old = make()
+    work(old, clock)
+    new = make(schema=schema.SCHEMA + 1, migrations=NEXT)
+    assert schema.version_of(new.store.db) == schema.SCHEMA + 1
+    new.catch_up()
+    assert statuses(new.board) == {"s": "working"}
+    tell(old, clock, "Stop")
+    with pytest.raises(Newer):
+        old.step(clock())
+    with pytest.raises(Newer):
+        old.catch_up()
+    assert statuses(old.board) == {"s": "working"}
+    with pytest.raises(Newer):
+        old.store.claim([(1, "e")], 1, clock())
+    assert len(list(old.spool.new.iterdir())) == 1
+
+
+def test_a_migration_that_fails_changes_nothing(make: Make, clock: Clock) -> None:
+    old = make()
+    work(old, clock)
+    broken = {**schema.MIGRATIONS, schema.SCHEMA + 1: "CREATE TABLE a (b); DROP TABLE nothing"}
+    with pytest.raises(sqlite3.OperationalError, match="nothing"):
+        make(schema=schema.SCHEMA + 1, migrations=broken)
+    tell(old, clock, "Stop")
+    old.step(clock.advance(1))
+    assert statuses(old.board) == {"s": "completed"}
+
+
+def test_a_damaged_file_is_set_aside_only_by_who_has_it_alone(tmp_path: Path) -> None:
+    """Nothing of it is lost, and a file that is new by then is left alone."""
+    made(tmp_path)
+    other = Store(tmp_path)
+    other.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # what is in there would heal it
+    path = tmp_path / "board.db"
+    path.write_bytes(b"no database\n" * 1000)
+    with pytest.raises(Damaged) as caught:
+        Store(tmp_path)
+    inode = caught.value.inode
+    assert set_aside(tmp_path, inode) is None
+    other.close()
+    there = set_aside(tmp_path, inode)
+    assert there is not None
+    assert there.read_bytes().startswith(b"no database")
+    fresh = Store(tmp_path)
+    fresh.close()
+    assert set_aside(tmp_path, inode) == path
+    assert path.exists()
+
+
+def test_a_page_that_is_damaged_is_told_as_such(make: Make, clock: Clock) -> None:
+    """Not only at the start: in whatever statement it is met."""
+    clerk = make()
+    for n in range(300):
+        tell(clerk, clock, "UserPromptSubmit", f"s{n}")
+    clerk.step(clock())
+    clerk.store.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    size = clerk.store.path.stat().st_size
+    with clerk.store.path.open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xa5" * (size - 4096))
+    other = make()
+    with pytest.raises(Damaged):
+        other.catch_up()
+
+
+def test_many_may_open_a_new_home_at_once(tmp_path: Path) -> None:
+    """One of them makes the tables."""
+    home = tmp_path / "home"
+    made(home)
+    code = "import sys; from pathlib import Path; from bellboard.store import Store\n"
+    code += "sys.stdin.read(); Store(Path(sys.argv[1])).close(); print('well')"
+    run = [sys.executable, "-c", code, str(home)]
+    pipe = subprocess.PIPE
+    all_of_them = [subprocess.Popen(run, stdin=pipe, stdout=pipe, text=True) for _ in range(6)]
+    for process in all_of_them:  # whoever has imported everything waits for this
+        assert process.stdin
+        process.stdin.close()
+        process.stdin = None
+    assert [process.communicate()[0] for process in all_of_them] == ["well\n"] * 6
+
+
+def test_who_holds_the_lock_is_known(make: Make) -> None:
+    one, two = make(), make()
+    assert two.store.holder() is None
+    with one.store.lock():
+        assert two.store.holder() == os.getpid()
+
+
+def test_a_network_file_system_is_known_by_its_mount(tmp_path: Path) -> None:
+    """From the kernel's table; what is not in there is local."""
+    device = tmp_path.stat().st_dev
+    row = f"36 35 {os.major(device)}:{os.minor(device)} / {tmp_path} rw - %s server:/home rw\n"
+    table = tmp_path / "mountinfo"
+    for kind, expected in (("nfs4", "nfs4"), ("ext4", "")):
+        table.write_text(row % kind)
+        assert network_of(tmp_path, str(table)) == expected
+    table.write_text("")
+    assert network_of(tmp_path, str(table)) == ""
+    assert network_of(tmp_path / "none", str(tmp_path / "none")) == ""
+
+
+def test_on_a_network_file_system_there_is_no_wal(make: Make, clock: Clock) -> None:
+    """Two hosts work all the same, and readers that are kept out say so."""
+    one, two = make(network="nfs"), make(network="nfs")
+    assert one.store.all("PRAGMA journal_mode") == [("delete",)]
+    work(one, clock)
+    tell(two, clock, "Stop")
+    two.step(clock.advance(1))
+    one.step(clock())
+    assert statuses(one.board) == {"s": "completed"}
+    assert not list(one.spool.home.glob("*-shm"))
+    with one.store.lock():
+        one.store.set_option("x", 1, 1, 1.0)
+        with pytest.raises(Busy):
+            two.store.claim([(1, "e")], 2, clock())
+
+
+# Size
+
+
+def folded(clock: Clock, count: int) -> Sequence[tuple[str, Folded]]:
+    e = Event("tool", "PreToolUse", clock(), clock(), "s", tool="Bash", detail="x" * 200)
+    change = Transition(clock(), "s", "idle", "working", "wake", "why" * 20)
+    return [(f"{n}", Folded(e, "s", noted("x" * 40), (change,))) for n in range(count)]
+
+
+def test_the_size_stays_and_the_log_of_sqlite_too(make: Make, clock: Clock) -> None:
+    """Ten times what is kept goes through: the file has grown to what is kept, no more."""
+    store = make().store
+    store.keep_events, store.keep_transitions = 1000, 1000
+    sizes = []
+    store.db.execute("PRAGMA wal_autocheckpoint = 100")
+    for _ in range(20):
+        for _ in range(5):
+            with store.lock():
+                store.write(Board(), [], folded(clock, 100), 0.0, clock())
+        sizes.append(store.path.stat().st_size)
+    assert store.all("SELECT count(*) FROM events") == [(1000,)]
+    assert store.all("SELECT count(*) FROM transitions") == [(1000,)]
+    assert sizes[-1] <= 1.2 * sizes[8]
+
+
+def test_the_log_of_sqlite_stays_small(make: Make, clock: Clock) -> None:
+    """It is emptied every CHECKPOINT pages, and then begins anew."""
+    store = make().store
+    for _ in range(300):
+        with store.lock():
+            store.write(Board(), [], folded(clock, 100), 0.0, clock())
+    assert Path(f"{store.path}-wal").stat().st_size <= 2 * WAL_LIMIT
+
+
+def test_history_is_kept_for_thirty_days(make: Make, clock: Clock) -> None:
+    """And ended sessions; the newest revision stays, for hosts compare theirs with it."""
+    one, two = make(), make()
+    work(one, clock)
+    tell(one, clock, "SessionEnd")
+    one.step(clock.advance(1))
+    one.store.prune(clock() + KEEP - 10)
+    assert len(one.store.history()) == 2
+    clock.advance(20)
+    tell(one, clock, "UserPromptSubmit", "later")
+    one.step(clock())
+    one.store.prune(clock() + KEEP - 10)
+    assert [c.session_id for c in one.store.history()] == ["later"]
+    assert [sid for sid, _ in one.store.sessions()] == ["", "later"]
+    one.store.prune(clock() + 2 * KEEP)
+    two.step(clock())
+    tell(two, clock, "Stop", "later")
+    two.step(clock.advance(1))
+    one.step(clock())
+    assert statuses(one.board) == {"later": "completed"}

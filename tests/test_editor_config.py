@@ -1,0 +1,84 @@
+"""Configuration: two equal ways, mistakes named by their path, and the report of health."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rig.fixtures import Editors
+from rig.waiting import eventually
+from sample import QUIET, Host, house
+
+pytestmark = pytest.mark.editor
+
+REPORT = "return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n')"
+PROBLEMS = "return require('bellboard.config').problems()"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "expected"),
+    [
+        ({"nonsense": 1}, ["nonsense: no such option"]),
+        ({"restarts": "5"}, ["restarts: expected number, got string"]),
+        ({"float": {"widht": 3}}, ["float.widht: no such option"]),
+        ({"float": True}, ["float: expected table, got boolean"]),
+        ({"icons": "emoji"}, ['icons: expected one of ascii, unicode, nerd, got "emoji"']),
+        (
+            {"board": {"layout": "round"}},
+            ['board.layout: expected one of split, vsplit, tab, float, got "round"'],
+        ),
+        ({"on": {"blocked": "echo"}}, ["on.blocked: expected function, got string"]),
+        ({"python": 3}, ["python: expected string or table, got number"]),
+        ({"icons": {"blocked": "B"}, "python": ["uv", "run"]}, []),
+    ],
+)
+def test_a_wrong_key_is_named_by_its_path(
+    nvim: Editors, wrong: dict[str, Any], expected: list[str]
+) -> None:
+    """One notification, the defaults instead, and the right keys still count."""
+    editor = nvim(config={**QUIET, **wrong}, ui=False)
+    assert editor.lua(PROBLEMS) == expected
+    assert editor.lua("return require('bellboard.config').get().auto_start") is False
+    for problem in expected:
+        said = f"bellboard: vim.g.bellboard.{problem} (default used)"
+        assert eventually(editor.messages) == said
+        editor.command("checkhealth bellboard")
+        assert f"ERROR vim.g.bellboard.{problem}" in editor.lua(REPORT)
+
+
+def test_setup_and_the_global_are_equal(nvim: Editors, version: str) -> None:
+    """A table, a function or setup(): the same options, setup() over the global."""
+    editor = nvim(version, QUIET, ui=False)
+    editor.lua("vim.g.bellboard = function() return { restarts = 7, icons = 'unicode' } end")
+    editor.lua("require('bellboard').setup({ icons = 'nerd' })")
+    found = editor.lua("return require('bellboard.config').get()")
+    assert (found["restarts"], found["icons"]) == (7, "nerd")
+
+
+def test_health_tells_what_there_is(nvim: Editors, version: str) -> None:
+    """Editor, host and sessions, without an error when all is well but the host is off."""
+    editor = nvim(version, QUIET, columns=100, lines=50)
+    Host(editor).push(
+        *house(), health={"spool": {"bad": 2, "stuck": 0}, "watch": "inotify", "note": ""}
+    )
+    editor.command("checkhealth bellboard")
+    report = editor.lua(REPORT)
+    for text in (
+        "OK configuration",
+        ":ClaudeSessions",
+        "7 known",
+        "spool: bad 2",
+        "watch: inotify",
+    ):
+        assert text in report
+    assert "ERROR" not in report
+
+
+def test_subcommands_are_completed(nvim: Editors) -> None:
+    """Words, and the ids of sessions after goto."""
+    editor = nvim(config=QUIET, ui=False)
+    Host(editor).push(*house())
+    complete = "return vim.fn.getcompletion(..., 'cmdline')"
+    assert editor.lua(complete, "ClaudeSessions p") == ["pick", "prev"]
+    assert editor.lua(complete, "ClaudeSessions goto w") == ["web", "working"]

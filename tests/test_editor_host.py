@@ -1,0 +1,191 @@
+"""The coprocess: started once, restarted when it dies, given up in the end, never in the way."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rig.editor import Editor
+from rig.fixtures import Editors
+from rig.waiting import eventually
+
+pytestmark = pytest.mark.editor
+
+COUNT = "return #require('bellboard').sessions()"
+STATUS = "return require('bellboard.host').status()"
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    return tmp_path / "notes"
+
+
+def config(how: str, notes: Path, **more: Any) -> dict[str, Any]:
+    script = Path(__file__).with_name("small_host.py")
+    return {"python": [sys.executable, str(script), how, str(notes)], **more}
+
+
+def told(notes: Path, name: str) -> list[Any]:
+    """What the hosts so far were told under that name."""
+    lines = notes.read_text().splitlines() if notes.exists() else []
+    return [
+        line[1] if len(line) > 1 else None for line in map(json.loads, lines) if line[0] == name
+    ]
+
+
+def says(editor: Editor, text: str) -> str:
+    """Wait for a message; all of them."""
+    return eventually(lambda: editor.messages() if text in editor.messages() else "", text)
+
+
+def running(editor: Editor) -> Editor:
+    eventually(lambda: editor.lua(COUNT) == 1, "a session from the host")
+    return editor
+
+
+def test_it_starts_by_itself_and_is_told_where_it_is(
+    nvim: Editors, notes: Path, version: str
+) -> None:
+    """After VimEnter; the first message says who asks."""
+    editor = running(nvim(version, config("well", notes), ui=False))
+    (hello,) = told(notes, "start")
+    assert hello["server"] == editor.lua("return vim.v.servername")
+    assert hello["pid"] == editor.pid
+    assert hello["options"] == {}
+
+
+def test_it_does_not_start_if_told_so_until_the_first_command(nvim: Editors, notes: Path) -> None:
+    """auto_start = false waits for :ClaudeSessions."""
+    editor = nvim(config=config("well", notes, auto_start=False), ui=False)
+    assert not notes.exists()
+    editor.command("ClaudeSessions board")
+    running(editor)
+
+
+def test_a_killed_host_is_started_again(nvim: Editors, notes: Path, version: str) -> None:
+    """kill -9: a new process, a new snapshot; meanwhile the old one is shown as stale."""
+    editor = running(nvim(version, config("well", notes), ui=False))
+    (pid,) = told(notes, "born")
+    os.kill(pid, signal.SIGKILL)
+    eventually(lambda: editor.lua("return require('bellboard').stale()"), "stale")
+    assert editor.lua(COUNT) == 1
+    eventually(lambda: len(told(notes, "start")) == 2, "a second host")
+    eventually(lambda: not editor.lua("return require('bellboard').stale()"), "fresh")
+    assert editor.lua(STATUS)["restarts"] == 1
+    assert editor.messages() == ""
+
+
+def test_it_is_given_up_with_one_message(nvim: Editors, notes: Path) -> None:
+    """After so many quick deaths; the message names the way on, health the last words."""
+    editor = nvim(config=config("dies", notes, restarts=3), ui=False)
+    said = says(editor, "checkhealth")
+    assert said == "bellboard: the host died 3 times in a row. :checkhealth bellboard"
+    assert len(told(notes, "born")) == 3
+    editor.command("checkhealth bellboard")
+    report = editor.lua("return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n')")
+    assert "given up" in report
+    assert "the host's last words" in report
+
+
+def test_a_missing_package_is_said_with_the_one_command_to_run(nvim: Editors, notes: Path) -> None:
+    """No second try: it would not heal by itself."""
+    editor = nvim(config=config("lacks", notes), ui=False)
+    said = says(editor, "uv sync --no-dev")
+    assert f"{sys.executable} {Path(__file__).with_name('small_host.py')}" in said
+    assert 'has no module "msgspec"' in said
+    assert len(told(notes, "born")) == 1
+
+
+def test_no_interpreter_is_said(nvim: Editors) -> None:
+    """A wrong path is one message, not an error."""
+    editor = nvim(config={"python": "/no/such/python"}, ui=False)
+    assert 'cannot start "/no/such/python" (the option python)' in says(editor, "cannot")
+
+
+def test_a_gap_asks_for_everything_once(nvim: Editors, notes: Path) -> None:
+    """A lost push is noticed by its number."""
+    editor = running(nvim(config=config("well", notes), ui=False))
+    push = {"v": 1, "version": "0.1.0", "full": False, "sessions": [], "seq": 7}
+    editor.lua("for n = 7, 9 do require('bellboard')._push(...) end", push)
+    eventually(lambda: told(notes, "snapshot"), "a question for the snapshot")
+    assert len(told(notes, "snapshot")) == 1
+
+
+def test_a_jump_and_a_view_are_told(nvim: Editors, notes: Path) -> None:
+    """Evidence goes to the host as a trace line."""
+    editor = running(nvim(config=config("well", notes), ui=False))
+    editor.lua("require('bellboard').jump('a')")
+    eventually(lambda: told(notes, "evidence"), "evidence")
+    assert told(notes, "evidence") == [{"goto": {"session_id": "a"}}]
+
+
+def test_stop_stops_and_a_command_starts_again(nvim: Editors, notes: Path) -> None:
+    """A host that was asked to stop is not restarted by itself."""
+    editor = running(nvim(config=config("well", notes), ui=False))
+    editor.command("ClaudeSessions stop")
+    eventually(lambda: not editor.lua(STATUS)["running"], "the end of the host")
+    assert editor.lua("return require('bellboard').tell({ note = 1 })") is False
+    editor.command("ClaudeSessions board")
+    eventually(lambda: len(told(notes, "start")) == 2, "a second host")
+
+
+def test_restart_is_no_death(nvim: Editors, notes: Path) -> None:
+    """:ClaudeSessions restart gives a new process at once."""
+    editor = running(nvim(config=config("well", notes, restarts=1), ui=False))
+    editor.command("ClaudeSessions restart")
+    eventually(lambda: len(told(notes, "start")) == 2, "a second host")
+    assert editor.messages() == ""
+
+
+def test_quitting_is_quick_and_leaves_nothing(nvim: Editors, notes: Path) -> None:
+    """:qa does not wait for the host, and the host goes with it."""
+    editor = running(nvim(config=config("well", notes), ui=False))
+    (pid,) = told(notes, "born")
+    started = time.monotonic()
+    editor.nvim.command("qall!", async_=True)
+    editor.process.wait(5)
+    assert time.monotonic() - started < 1
+    eventually(lambda: not Path(f"/proc/{pid}").exists(), "the end of the host")
+
+
+SOURCE = """
+vim.cmd.source('%s/plugin/bellboard.lua')
+return vim.tbl_filter(function(name)
+  return name:find('^bellboard') ~= nil
+end, vim.tbl_keys(package.loaded))
+"""
+
+
+def test_nothing_is_loaded_before_it_is_used(nvim: Editors) -> None:
+    """Sourcing the plugin defines the command and the <Plug>s, and requires nothing."""
+    editor = nvim(ui=False)
+    root = Path(__file__).resolve().parents[1]
+    editor.lua(f"vim.g.bellboard = {{ auto_start = false }} vim.opt.rtp:prepend('{root}')")
+    assert editor.lua(SOURCE % root) == []
+    assert editor.lua("return vim.fn.exists(':ClaudeSessions')") == 2
+    assert editor.lua("return vim.fn.maparg('<Plug>(bellboard-next)', 'n') ~= ''")
+
+
+def test_a_command_of_another_plugin_is_left_alone(nvim: Editors) -> None:
+    """The first one keeps the name; health says how to choose another."""
+    theirs = "vim.api.nvim_create_user_command('ClaudeSessions', 'let g:theirs = 1', {})"
+    editor = nvim(config={"auto_start": False}, lua=theirs)
+    editor.command("ClaudeSessions")
+    assert editor.lua("return vim.g.theirs") == 1
+    editor.command("checkhealth bellboard")
+    editor.shows(":ClaudeSessions belongs to another plugin")
+
+
+def test_the_command_can_have_another_name(nvim: Editors) -> None:
+    """`command` renames it, with completion."""
+    editor = nvim(config={"auto_start": False, "command": "Bells"}, ui=False)
+    assert editor.lua("return vim.fn.exists(':ClaudeSessions')") == 0
+    found = editor.lua("return vim.fn.getcompletion('Bells b', 'cmdline')")
+    assert found == ["back", "board"]

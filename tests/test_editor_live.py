@@ -1,0 +1,107 @@
+"""The whole way: a real hook, the spool, the real host, and what a real Neovim shows."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rig.editor import Editor
+from rig.fixtures import Editors
+from rig.home import Home
+from rig.waiting import eventually
+
+pytestmark = pytest.mark.editor
+
+ROOT = Path(__file__).resolve().parents[1]
+STATUSLINE = (
+    "vim.o.laststatus, vim.o.ruler = 3, false "
+    "vim.o.statusline = \"%=%{%v:lua.require'bellboard'.statusline()%} \""
+)
+PLAIN = "return require('bellboard').statusline({ plain = true })"
+JOB = "return vim.fn.jobpid(require('bellboard.host').status().channel)"
+
+
+class Agent:
+    """A process that calls the hook, as the CLI does; its terminal is nobody's."""
+
+    def __init__(self, home: Home) -> None:
+        self.home = home
+        self.process = subprocess.Popen(["sleep", "600"], stdin=subprocess.DEVNULL)
+
+    def emit(self, event: str, **fields: Any) -> None:
+        payload = {"session_id": "live", "cwd": str(self.home.project), "hook_event_name": event}
+        attended = {"CLAUDE_CODE_ENTRYPOINT": "cli", "CLAUDE_CODE_SESSION_ATTENDED": "1"}
+        subprocess.run(
+            [str(ROOT / "hooks/emit"), event, str(self.process.pid)],
+            input=json.dumps({**payload, **fields}).encode(),
+            env={**self.home.env, **attended},
+            check=True,
+        )
+
+
+@pytest.fixture
+def agent(home: Home) -> Any:
+    made = Agent(home)
+    yield made
+    made.process.kill()
+    made.process.wait()
+
+
+def hosted(editor: Editor) -> Editor:
+    """Wait until the host has made its spool and said something."""
+    new = editor.home.bellboard / "spool" / "new"
+    eventually(lambda: new.is_dir() and editor.lua("return require('bellboard').health().version"))
+    return editor
+
+
+def test_a_permission_is_on_the_screen_of_every_neovim(
+    nvim: Editors, agent: Agent, version: str
+) -> None:
+    """Two Neovims show it, each by itself; when it is answered, both say so."""
+    editors = [hosted(nvim(version, {}, lua=STATUSLINE)) for _ in range(2)]
+    agent.emit("UserPromptSubmit", prompt="build it", prompt_id="1")
+    bash = {"tool_name": "Bash", "tool_input": {"command": "rm -rf build"}, "prompt_id": "1"}
+    agent.emit("PreToolUse", **bash, tool_use_id="t1")
+    for editor in editors:
+        editor.shows("*1")
+    agent.emit("PermissionRequest", **bash)
+    for editor in editors:
+        editor.shows("!1 project: rm -rf build")
+        editor.shows("1 needs you")
+    agent.emit("PostToolUse", **bash, tool_use_id="t1", tool_response={})
+    agent.emit("Stop", prompt_id="1", last_assistant_message="built")
+    for editor in editors:
+        editor.shows("+1")
+        assert "needs you" not in editor.screen.text
+
+
+def test_what_happened_meanwhile_is_there_after_a_crash(nvim: Editors, agent: Agent) -> None:
+    """kill -9 of the host: what the hooks say meanwhile is caught up with, without a word."""
+    editor = hosted(nvim(config={}, lua=STATUSLINE))
+    agent.emit("UserPromptSubmit", prompt="go", prompt_id="1")
+    editor.shows("*1")
+    subprocess.run(["kill", "-9", str(editor.lua(JOB))], check=True)
+    agent.emit("Stop", prompt_id="1", last_assistant_message="done")
+    editor.shows("+1")
+    assert editor.messages() == ""
+
+
+def test_neovim_quits_at_once_and_takes_its_host_along(nvim: Editors, version: str) -> None:
+    """:qa is no slower for the host, which is gone with it; so it is after kill -9."""
+    editor = hosted(nvim(version, {}, ui=False))
+    host = Path(f"/proc/{editor.lua(JOB)}")
+    started = time.monotonic()
+    editor.nvim.command("qall!", async_=True)
+    editor.process.wait(5)
+    assert time.monotonic() - started < 0.5
+    eventually(lambda: not host.exists(), "the end of the host", within=2)
+    editor = hosted(nvim(version, {}, ui=False))
+    host = Path(f"/proc/{editor.lua(JOB)}")
+    editor.process.kill()
+    editor.process.wait(5)
+    eventually(lambda: not host.exists(), "the end of the host", within=2)

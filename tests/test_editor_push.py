@@ -1,0 +1,114 @@
+"""What the host publishes, as Lua keeps it and tells it on."""
+
+from __future__ import annotations
+
+import pytest
+
+from rig.fixtures import Editors
+from sample import QUIET, Host, blocked, house, session
+
+pytestmark = pytest.mark.editor
+
+IDS = "return vim.tbl_map(function(s) return s.session_id end, require('bellboard').sessions())"
+HEAR = """
+_G.heard = {}
+vim.api.nvim_create_autocmd('User', {
+  pattern = { 'BellboardTransition', 'BellboardUpdate' },
+  callback = function(event)
+    local data = event.data or {}
+    table.insert(heard, { event.match, data.from, data.to, (data.session or {}).session_id })
+  end,
+})
+"""
+
+
+def test_sessions_come_most_urgent_first_then_oldest_first(nvim: Editors, version: str) -> None:
+    """The order of the vocabulary, and within it of time; hidden ones are not listed."""
+    editor = nvim(version, QUIET, ui=False)
+    hidden = session("working", "team", hidden=True)
+    Host(editor).push(*reversed(house()), hidden, session("idle", "later", ago=1))
+    expected = ["api", "web", "error", "completed", "working", "background", "idle", "later"]
+    assert editor.lua(IDS) == expected
+    assert editor.lua("return require('bellboard').counts().idle") == 2
+    assert "team" in str(editor.lua("return require('bellboard').sessions({ hidden = true })"))
+
+
+def test_what_python_does_not_know_is_nil(nvim: Editors) -> None:
+    """None arrives as vim.NIL, which is true in Lua: no field keeps it."""
+    editor = nvim(config=QUIET, ui=False)
+    Host(editor).push(blocked(title=None, agents=[{"id": "a", "description": None}]))
+    given = editor.lua("return require('bellboard').sessions()[1]")
+    assert "title" not in given
+    assert given["agents"] == [{"id": "a"}]
+
+
+def test_changes_are_laid_over_what_is_known(nvim: Editors) -> None:
+    """A push that is not full names what changed and what is gone."""
+    editor = nvim(config=QUIET, ui=False)
+    host = Host(editor)
+    host.push(blocked("api"), session("working"), session("idle"))
+    host.push(session("completed", "api"), full=False, removed=["idle"])
+    assert editor.lua(IDS) == ["api", "working"]
+
+
+def test_transitions_are_told_once_and_only_while_live(nvim: Editors, version: str) -> None:
+    """User events carry from, to and session, also of one that has just ended."""
+    editor = nvim(version, QUIET, ui=False)
+    editor.lua(HEAR)
+    host = Host(editor)
+    told = {"t": 1.0, "session_id": "api", "from": "working", "to": "blocked", "rule": "request"}
+    host.push(blocked(), transitions=[{**told, "live": True}, {**told, "live": False}])
+    gone = {"t": 2.0, "session_id": "api", "from": "blocked", "to": None, "live": True}
+    host.push(full=False, removed=["api"], transitions=[gone])
+    assert editor.lua("return heard") == [
+        ["BellboardUpdate"],
+        ["BellboardTransition", "working", "blocked", "api"],
+        ["BellboardUpdate"],
+        ["BellboardTransition", "blocked", None, "api"],
+    ]
+
+
+CALLBACKS = """
+_G.called = {}
+require('bellboard').setup({
+  on_transition = function(t) table.insert(called, 'any ' .. t.to) error('mine') end,
+  on = { blocked = function(t) table.insert(called, 'blocked ' .. t.session.project) end },
+})
+"""
+
+
+def test_a_throwing_callback_is_reported_and_the_others_run(nvim: Editors) -> None:
+    """on_transition and on.<status> are called; an error in one stops nothing."""
+    editor = nvim(config=QUIET, ui=False)
+    host = Host(editor)
+    editor.lua(CALLBACKS + HEAR)
+    told = {"t": 1.0, "session_id": "api", "from": "working", "to": "blocked", "live": True}
+    host.push(blocked(), transitions=[told])
+    assert editor.lua("return called") == ["any blocked", "blocked api"]
+    assert editor.lua("return #heard") == 2
+    assert "a transition callback threw" in editor.messages()
+
+
+def test_another_version_of_the_host_is_said_once(nvim: Editors) -> None:
+    """A pip-installed bellboard must not shadow this one unnoticed."""
+    editor = nvim(config=QUIET, ui=False)
+    host = Host(editor)
+    host.push(blocked(), version="0.0.9")
+    host.push(blocked(), version="0.0.9")
+    assert editor.messages().count("the running host is 0.0.9, this plugin") == 1
+    assert editor.lua(IDS) == ["api"]
+
+
+@pytest.mark.parametrize("keys", ["i", "v", "qaA", ":let x = 1", "d", "R", "<C-v>", "q:"])
+def test_a_push_disturbs_no_mode(nvim: Editors, version: str, keys: str) -> None:
+    """Whatever is being typed goes on as if nothing had come."""
+    editor = nvim(version, QUIET)
+    host = Host(editor)
+    editor.lua("vim.api.nvim_buf_set_lines(0, 0, -1, false, { 'one', 'two' })")
+    editor.press(keys)
+    before = editor.nvim.api.get_mode()["mode"], editor.lua("return vim.fn.win_getid()")
+    host.push(*house())
+    editor.shows("!1 ?1 2m")
+    after = editor.nvim.api.get_mode()["mode"], editor.lua("return vim.fn.win_getid()")
+    assert before == after
+    assert editor.messages() in ("", "recording @a")

@@ -1,0 +1,140 @@
+"""What each Neovim shows, cell by cell, against tests/screens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rig.fixtures import Editors, Screens
+from sample import QUIET, Host, blocked, house, session
+
+pytestmark = pytest.mark.screen
+
+TEXT = "vim.api.nvim_buf_set_lines(0, 0, -1, false, { 'int main(void)', '{', '}' })"
+THREE = [
+    blocked(branch="main", detail="rm -rf build && make all"),
+    blocked("web", "npm publish", branch="fix/login", ago=70),
+    blocked(
+        "a-long-name-of-a-project", "x" * 200, branch="a-branch-with-a-long-name-too", ago=7300
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "sessions", "columns", "lines"),
+    [
+        ("float-one", THREE[:1], 80, 12),
+        ("float-three", THREE, 80, 14),
+        ("float-narrow", THREE, 40, 14),
+        ("float-tiny", THREE, 24, 6),
+        ("float-many", [blocked(f"p{n}") for n in range(9)], 60, 16),
+    ],
+)
+def test_the_float_lists_what_is_blocked(
+    nvim: Editors,
+    screen: Screens,
+    version: str,
+    name: str,
+    sessions: list[dict[str, Any]],
+    columns: int,
+    lines: int,
+) -> None:
+    """North-east, as wide as it must be, and nothing where there is no room."""
+    editor = nvim(version, QUIET, columns=columns, lines=lines)
+    editor.lua(TEXT)
+    Host(editor).push(*sessions)
+    screen.matches(editor, name)
+
+
+def test_the_float_makes_room_for_the_cursor_and_follows_the_size(
+    nvim: Editors, screen: Screens, version: str
+) -> None:
+    """It is never over the cursor, moves with the screen, and goes when nothing is blocked."""
+    editor = nvim(version, QUIET, columns=60, lines=16)
+    editor.lua("vim.api.nvim_buf_set_lines(0, 0, -1, false, { ('x'):rep(58) })")
+    host = Host(editor)
+    host.push(*THREE[:1])
+    editor.press("$")
+    screen.matches(editor, "float-cursor")
+    editor.press("0")
+    screen.matches(editor, "float-back")
+    editor.command("set lines=12 columns=50")
+    editor.shows("1 needs you")
+    host.push(session("working"))
+    screen.matches(editor, "float-gone")
+
+
+@pytest.mark.parametrize("columns", [60, 110])
+def test_the_board_groups_by_repository_and_unfolds(
+    nvim: Editors, screen: Screens, version: str, columns: int
+) -> None:
+    """One line a session, its members below on demand."""
+    editor = nvim(version, {**QUIET, "float": {"enabled": False}}, columns=columns, lines=24)
+    Host(editor).push(*house())
+    editor.command("ClaudeSessions board | only")
+    screen.matches(editor, f"board-{columns}")
+    editor.press("<Tab>")
+    screen.matches(editor, f"board-{columns}-unfolded")
+
+
+def test_the_board_is_updated_in_place(nvim: Editors) -> None:
+    """The cursor stays with its session; only changed lines are written."""
+    editor = nvim(config=QUIET, columns=100)
+    host = Host(editor)
+    host.push(*house())
+    editor.command("ClaudeSessions board")
+    editor.lua("vim.fn.search('login redirect')")
+    editor.lua("""
+      _G.writes = {}
+      vim.api.nvim_buf_attach(0, false, { on_lines = function(_, _, _, first, last)
+        table.insert(writes, { first, last })
+      end })""")
+    host.push(*house())
+    assert editor.lua("return writes") == []
+    first, *rest = house()
+    host.push({**first, "status": "working", "agents": []}, *rest)
+    assert "login redirect" in editor.lua("return vim.fn.getline('.')")
+    assert len(editor.lua("return writes")) == 1
+
+
+def test_the_first_run_says_what_to_do(nvim: Editors, screen: Screens, version: str) -> None:
+    """No session yet: the picker and the board tell the next step."""
+    editor = nvim(version, QUIET, columns=80, lines=16)
+    Host(editor).push()
+    editor.command("ClaudeSessions")
+    screen.matches(editor, "first-run")
+
+
+def test_the_picker_is_one_select(nvim: Editors, version: str) -> None:
+    """Any vim.ui.select gets kind, lines to search in, and a preview made of copied lines."""
+    editor = nvim(version, QUIET, columns=110)
+    Host(editor).push(*house())
+    editor.lua("""
+      vim.ui.select = function(items, opts, on_choice)
+        _G.asked = {
+          kind = opts.kind,
+          lines = vim.tbl_map(opts.format_item, items),
+          preview = vim.api.nvim_buf_get_lines(opts.preview_item(items[2]).buf, 0, -1, false),
+        }
+        on_choice(nil)
+      end""")
+    editor.command("ClaudeSessions")
+    asked = editor.lua("return asked")
+    assert asked["kind"] == "bellboard"
+    line = " ".join(asked["lines"][0].split())
+    assert line == "! api main add rate limits Bash: rm -rf build && make all 2m tmux %4"
+    assert asked["preview"][0] == "acme/web fix/login"
+    assert "detail        Which database should the tests use?" in asked["preview"]
+
+
+def test_a_stale_board_says_so(nvim: Editors, screen: Screens, version: str) -> None:
+    """While the host is away, what is shown is grey and the board says why."""
+    editor = nvim(version, QUIET, columns=80, lines=16)
+    Host(editor).push(*house())
+    editor.lua("vim.g.bellboard = { python = '/no/such/python', float = { enabled = false } }")
+    editor.lua("require('bellboard').setup({}) vim.notify = function() end")
+    editor.lua("require('bellboard')._went()")
+    editor.command("ClaudeSessions board")
+    editor.shows("host is away")
+    screen.matches(editor, "stale")

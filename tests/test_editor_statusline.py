@@ -1,0 +1,141 @@
+"""The statusline: what it says, that it is safe, and that it costs nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rig.fixtures import Editors
+from sample import QUIET, Host, blocked, house, session
+
+pytestmark = pytest.mark.editor
+
+PLAIN = "return require('bellboard').statusline({ plain = true })"
+HOSTILE = "%{system('touch /tmp/x')}%#Error#%!v%@f@ \x1b]0;t\x07\n\u202e\u009b2J"
+
+
+@pytest.mark.parametrize(
+    ("sessions", "expected"),
+    [
+        ([], ""),
+        ([session("idle")], ".1"),
+        ([session("error")], "x1"),
+        ([session("completed")], "+1"),
+        ([session("unknown")], "~1"),
+        ([session("working"), session("working", "b")], "*2"),
+        ([session("background")], "&1"),
+        ([session("idle"), session("working")], "*1"),
+        ([blocked()], "!1 api: rm -rf build 2m"),
+        ([blocked(ago=5)], "!1 api: rm -rf build"),
+        ([blocked(), session("working"), session("idle")], "!1 api: rm -rf build 2m  *1"),
+        ([blocked(), session("idle")], "!1 api: rm -rf build 2m"),
+        ([blocked(kind="question", detail="Which one?")], "?1 api: Which one? 2m"),
+        ([blocked(), blocked("web", ago=250)], "!2 4m"),
+        ([blocked("a" * 40, "b" * 90)], "!1 aaaaaaaaaaaaaaa…: bbbbbbbbbbbbbbb… 2m"),
+        ([blocked("日本語", "ファイルを全部消してもよろしいですか今すぐに")], None),
+        (house(), "!1 ?1 2m  x1 +1 *1 &1"),
+    ],
+)
+def test_it_says_who_needs_you_for_what_and_since_when(
+    nvim: Editors, version: str, sessions: list[dict[str, Any]], expected: str | None
+) -> None:
+    """Most urgent first, nothing when there is nothing, never wider than its width."""
+    editor = nvim(version, QUIET, ui=False)
+    Host(editor).push(*sessions)
+    text = editor.lua(PLAIN)
+    if expected is not None:
+        assert text == expected
+    assert editor.lua("return vim.api.nvim_strwidth(...)", text) <= 40
+    assert editor.lua("return vim.g.bellboard_status") == text
+    shown = editor.nvim.api.eval_statusline("%{%v:lua.require'bellboard'.statusline()%}", {})
+    assert shown["str"] == text
+
+
+def test_it_is_coloured_by_urgency(nvim: Editors, version: str) -> None:
+    """Each count in the group of its status, the rest in the statusline's own."""
+    editor = nvim(version, QUIET)
+    Host(editor).push(blocked(), session("working"))
+    picture = editor.shows("!1 api: rm -rf build 2m  *1")
+    assert picture.groups_of("!1") == ["DiagnosticError"]
+    assert picture.groups_of("*1") == ["DiagnosticInfo"]
+    assert picture.groups_of("api: rm -rf build 2m") == ["StatusLine"]
+
+
+def test_nothing_from_an_agent_is_executed(nvim: Editors, version: str) -> None:
+    """Hostile names and questions are text in the statusline, in g: and in a buffer."""
+    editor = nvim(version, QUIET, columns=160)
+    editor.lua("vim.g.bellboard = { auto_start = false, statusline = { width = 140 } }")
+    editor.lua("require('bellboard').setup({})")
+    Host(editor).push(blocked(HOSTILE, HOSTILE, branch=HOSTILE, title=HOSTILE))
+    shown = editor.nvim.api.eval_statusline("%{%v:lua.require'bellboard'.statusline()%}", {})
+    assert "%{system('touch /tmp/x')}%#Error#%!v%@f@" in shown["str"]
+    as_it_is = editor.nvim.api.eval_statusline(editor.lua("return vim.g.bellboard_status"), {})
+    assert "{system('touch /tmp/x')}" in as_it_is["str"]
+    assert not set("\x1b\x07\n\u202e\u009b") & set(shown["str"] + as_it_is["str"])
+    editor.command("ClaudeSessions board")
+    picture = editor.shows("1 repository")
+    assert not set("\x1b\x07\u202e\u009b") & set(picture.text)
+
+
+def test_the_dictionary_has_every_count(nvim: Editors) -> None:
+    """g:bellboard_status_dict is for statuslines that want to format by themselves."""
+    editor = nvim(config=QUIET, ui=False)
+    Host(editor).push(*house())
+    given = editor.lua("return vim.g.bellboard_status_dict")
+    assert given == {
+        "text": "!1 ?1 2m  x1 +1 *1 &1",
+        "total": 7,
+        "stale": False,
+        "blocked": 2,
+        "error": 1,
+        "completed": 1,
+        "unknown": 0,
+        "working": 1,
+        "background": 1,
+        "idle": 1,
+    }
+
+
+REDRAWS = """
+local real = vim.cmd.redrawstatus
+_G.redraws = 0
+vim.cmd.redrawstatus = function(...) redraws = redraws + 1 return real(...) end
+"""
+
+
+def test_it_is_redrawn_only_when_its_text_changes(nvim: Editors) -> None:
+    """A push that changes nothing to see costs no redraw."""
+    editor = nvim(config=QUIET)
+    host = Host(editor)
+    host.push(blocked(), session("working"))
+    editor.lua(REDRAWS)
+    host.push(blocked(), session("working", detail="another file"))
+    assert editor.lua("return redraws") == 0
+    host.push(session("working"))
+    assert editor.lua("return redraws") == 1
+
+
+def test_ages_go_on_without_a_push(nvim: Editors) -> None:
+    """The next change of a shown age is waited for, and tells whoever listens."""
+    editor = nvim(config=QUIET)
+    Host(editor).push(blocked(ago=58.5))
+    editor.shows("!1 api: rm -rf build ")
+    editor.shows("!1 api: rm -rf build 1m")
+
+
+def test_a_terminal_says_what_its_session_does(nvim: Editors, version: str) -> None:
+    """b:bellboard_status of the terminal buffer, by its device, for winbar and statusline."""
+    editor = nvim(version, QUIET, ui=False)
+    tty = editor.lua(
+        "vim.cmd('terminal sleep 60') return vim.api.nvim_get_chan_info(vim.bo.channel).pty"
+    )
+    Host(editor).push(blocked(tty=tty))
+    assert editor.lua("return vim.b.bellboard_status") == "! Bash rm -rf build"
+
+
+def test_icons_are_a_choice(nvim: Editors) -> None:
+    """Named sets, or one's own with ASCII for what is left out."""
+    editor = nvim(config={**QUIET, "icons": {"blocked": "B", "working": "W"}}, ui=False)
+    Host(editor).push(*house())
+    assert editor.lua(PLAIN) == "B1 ?1 2m  x1 +1 W1 &1"

@@ -1,0 +1,507 @@
+"""The hook, under every shell that may be /bin/sh, with whatever the world hands it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from bellboard.spool import Item, Spool
+
+pytestmark = pytest.mark.files
+
+EMIT = Path(__file__).parents[1] / "hooks" / "emit"
+SHELLS = {"dash": [], "bash": [], "busybox": ["sh"], "zsh": []}
+PAYLOAD = b'{"session_id":"s","hook_event_name":"Stop"}\n'
+ROOT = os.geteuid() == 0
+
+
+def needed(tool: str, package: str = "") -> str:
+    path = shutil.which(tool)
+    if path is None:
+        pytest.fail(f"{tool} is missing: apt-get install {package or tool}", pytrace=False)
+    return path
+
+
+@pytest.fixture(params=SHELLS)
+def shell(request: pytest.FixtureRequest, tmp_path: Path) -> list[str]:
+    """A shell the way it is when it is /bin/sh: bash and zsh go by that name."""
+    path = needed(request.param)
+    if request.param in ("bash", "zsh"):
+        (tmp_path / "as").mkdir()
+        link = tmp_path / "as" / "sh"
+        link.symlink_to(path)
+        path = str(link)
+    return [path, *SHELLS[request.param]]
+
+
+@pytest.fixture
+def spool(tmp_path: Path) -> Spool:
+    made = Spool(tmp_path / "state" / "bellboard")
+    made.prepare()
+    return made
+
+
+def environment(home: Path | None, **more: str) -> dict[str, str]:
+    env = {"PATH": os.environ["PATH"], **more}
+    return env | ({"BELLBOARD_HOME": str(home)} if home else {})
+
+
+def run(
+    shell: list[str], *args: str, env: dict[str, str], payload: bytes = PAYLOAD
+) -> subprocess.CompletedProcess[bytes]:
+    """Run it, and see that it was silent, content, and read all that it was given."""
+    ours, theirs = socket.socketpair()
+    process = subprocess.Popen(
+        [*shell, str(EMIT), *args],
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=env,
+    )
+    theirs.close()
+    with ours:
+        ours.sendall(payload)  # EPIPE here if it ends without having read
+        ours.shutdown(socket.SHUT_WR)
+        out, err = process.communicate(timeout=30)
+        assert ours.recv(1) == b""  # ECONNRESET here if a rest was left unread
+    assert (process.returncode, out, err) == (0, b"", b"")
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+def events(spool: Spool) -> list[Item]:
+    items = [spool.read(name) for name in spool.scan()]
+    assert None not in items
+    return [item for item in items if item]
+
+
+def files(below: Path) -> list[Path]:
+    return [path for path in below.rglob("*") if not path.is_dir()]
+
+
+def test_an_event_arrives_whole(shell: list[str], spool: Spool) -> None:
+    """The payload byte for byte, the origin field by field, private, and nothing beside it."""
+    env = environment(
+        spool.home,
+        TMUX="/tmp/tmux,1000/default,4242,0",
+        TMUX_PANE="%7",
+        NVIM="/run/user/1000/nvim.1.0",
+        CLAUDE_PROJECT_DIR="/srv/a b",
+        CLAUDE_CODE_ENTRYPOINT="cli",
+        SSH_CONNECTION="10.0.0.1 22 10.0.0.2 22",
+    )
+    run(shell, "Stop", "4711", env=env, payload=PAYLOAD + b"\xff\x01\n\n")
+    [item] = events(spool)
+    assert item.payload == PAYLOAD + b"\xff\x01\n\n"
+    assert (item.kind, item.event, item.truncated) == ("hook", "Stop", False)
+    assert item.origin == {
+        "agent": "claude",
+        "pid": 4711,
+        "tmux": "/tmp/tmux,1000/default",
+        "pane": "%7",
+        "nvim": "/run/user/1000/nvim.1.0",
+        "env": {
+            "CLAUDE_PROJECT_DIR": "/srv/a b",
+            "CLAUDE_CODE_ENTRYPOINT": "cli",
+            "SSH_CONNECTION": "10.0.0.1 22 10.0.0.2 22",
+        },
+    }
+    [file] = files(spool.home)
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("line", ['{} Stop "$PPID"; exit 0', "set -- Stop; . {}"])
+def test_the_pid_is_that_of_the_cli(shell: list[str], spool: Spool, line: str) -> None:
+    """As the CLI runs it, by a shell of its own: its $PPID is this process. Sourced, it is too."""
+    command = line.format(f"{' '.join(shell)} {EMIT}" if line.startswith("{}") else EMIT)
+    env = environment(spool.home)
+    done = subprocess.run(
+        [*shell, "-c", command], env=env, input=PAYLOAD, capture_output=True, check=True, timeout=30
+    )
+    assert done.stdout + done.stderr == b""
+    [item] = events(spool)
+    assert item.origin is not None
+    assert os.getpid() == item.origin["pid"]
+
+
+def test_the_pid_handed_over_beats_an_inherited_one(shell: list[str], spool: Spool) -> None:
+    """A CLI too old for CLAUDE_PID, started from inside another, has the other's."""
+    run(shell, "Stop", "4711", env=environment(spool.home, CLAUDE_PID="12"))
+    run(shell, "Stop", env=environment(spool.home, CLAUDE_PID="12"))
+    assert {4711, 12} == {item.origin["pid"] for item in events(spool) if item.origin}
+
+
+def test_another_agent_says_who_it_is(shell: list[str], spool: Spool) -> None:
+    """By a third argument or by BELLBOARD_AGENT."""
+    run(shell, "Stop", "1", "codex", env=environment(spool.home))
+    run(shell, "Stop", env=environment(spool.home, BELLBOARD_AGENT="gemini"))
+    assert {"codex", "gemini"} == {item.origin["agent"] for item in events(spool) if item.origin}
+
+
+def test_two_forks(shell: list[str], spool: Spool, tmp_path: Path) -> None:
+    """cat and mv, and everything else is builtins; counted by the kernel's own trace."""
+    if sys.platform != "linux":
+        pytest.skip("forks are counted by strace, which is for Linux")
+    strace, log = needed("strace"), tmp_path / "strace"
+    spool.announce(os.getpid())
+    calls = "trace=fork,vfork,clone,clone3,execve"
+    run([strace, "-f", "-qq", "-o", str(log), "-e", calls, *shell], "PreToolUse", "77",
+        env=environment(spool.home))  # fmt: skip
+    lines = log.read_text().splitlines()
+    forks = [line for line in lines if re.search(r" (v?fork|clone3?)\(", line)]
+    assert len(forks) == 2, "\n".join(lines)
+    assert len(events(spool)) == 1
+
+
+HOSTILE = {
+    "quotes": "a'b\"c`d",
+    "commands": "$(touch pwned) `touch pwned` ; touch pwned & ${IFS}",
+    "newlines": "one\npid=1\n\n{}\nagent=evil\n",
+    "formats": "%s %n %d \\0 \\n \\c %%",
+    "globs": "* ? [a-z] ~ -n --",
+    "long": "x" * 100_000,
+}
+
+
+@pytest.mark.parametrize("value", HOSTILE.values(), ids=HOSTILE.keys())
+def test_a_value_can_be_anything(
+    shell: list[str], spool: Spool, value: str, tmp_path: Path
+) -> None:
+    """It is a value, never a command, a format, another field or the end of the header."""
+    env = environment(spool.home, TMUX_PANE=value, CLAUDE_PROJECT_DIR=value, TERM_PROGRAM="last")
+    run(shell, "Stop", "77", env=env | {"PWD": str(tmp_path)})
+    [item] = events(spool)
+    assert item.origin is not None
+    assert (item.payload, item.event, item.origin["agent"]) == (PAYLOAD, "Stop", "claude")
+    assert item.origin["pid"] == 77
+    kept = value if len(value) < 4096 else None
+    assert kept == item.origin.get("pane")
+    expected = {"TERM_PROGRAM": "last"} | ({"CLAUDE_PROJECT_DIR": kept} if kept else {})
+    assert expected == item.origin["env"]
+    assert list(Path.cwd().glob("pwned")) + list(spool.home.rglob("pwned")) == []
+
+
+def test_a_value_need_not_be_text(shell: list[str], spool: Spool) -> None:
+    """Bytes that are no UTF-8 arrive as something that every sink can write."""
+    env = {os.fsencode(k): os.fsencode(v) for k, v in environment(spool.home).items()}
+    subprocess.run(
+        [*shell, str(EMIT), "Stop"],
+        env=env | {b"NVIM": b"/tmp/\xff\xfe"},
+        input=PAYLOAD,
+        check=True,
+        timeout=30,
+    )
+    [item] = events(spool)
+    assert item.origin is not None
+    assert item.origin["nvim"] == "/tmp/\N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}"
+
+
+@pytest.mark.parametrize(
+    "env",
+    [
+        {"SHELLOPTS": "errexit:nounset", "ENV": "/nowhere", "BASH_ENV": "/nowhere"},
+        {"IFS": "/0123", "PS4": "$(touch pwned)", "CDPATH": "/"},
+        {
+            "home": "x",
+            "spool": "x",
+            "name": "x",
+            "n": "x",
+            "taken": "1",
+            "written": "1",
+            "new": "x",
+        },
+        {"PATH": ""},
+        {"LANG": "xx_YY.UTF-8", "LINES": "\xff", "POSIXLY_CORRECT": "1"},
+        {"ZSH_VERSION": "5", "RANDOM": "x", "CLAUDE_PID": "; exit 3"},
+    ],
+    ids=str,
+)
+def test_a_weird_environment_changes_nothing(
+    shell: list[str], spool: Spool, env: dict[str, str]
+) -> None:
+    """Options, splitting and our own variables' names, inherited from outside."""
+    run(shell, "Stop", "77", env=environment(spool.home) | env)
+    assert [(item.payload, item.event) for item in events(spool)] == [(PAYLOAD, "Stop")]
+
+
+@pytest.mark.parametrize("args", [[], [""], ["../../x"], ["a b"], ["$(x)", "y", "z"], ["-n"]])
+def test_weird_arguments_make_an_event_all_the_same(
+    shell: list[str], spool: Spool, args: list[str]
+) -> None:
+    """The payload still says what it is."""
+    run(shell, *args, env=environment(spool.home))
+    assert [(item.payload, item.event) for item in events(spool)] == [(PAYLOAD, "unknown")]
+    assert len(files(spool.home)) == 1
+
+
+@pytest.mark.parametrize("size", [0, 1 << 20, 50 << 20])
+def test_any_size_is_read_to_the_end(shell: list[str], spool: Spool, size: int) -> None:
+    """A cut would break the CLI's pipe; without a spool as well."""
+    run(shell, "Stop", env=environment(spool.home), payload=PAYLOAD + b"x" * size)
+    [item] = events(spool)
+    assert item.payload.startswith(PAYLOAD)
+    assert (size > 0) == item.truncated
+    run(shell, "Stop", env=environment(spool.home / "not"), payload=PAYLOAD + b"x" * size)
+
+
+@pytest.mark.parametrize("missing", ["home", "new", "tmp", "all"])
+def test_without_a_spool_nothing_is_made(
+    shell: list[str], spool: Spool, missing: str, tmp_path: Path
+) -> None:
+    """The hook may be there without bellboard: then it only reads."""
+    env = environment(spool.home)
+    if missing == "home":
+        env = environment(None)
+        shutil.rmtree(spool.home)
+    elif missing == "all":
+        shutil.rmtree(spool.home / "spool")
+    else:
+        shutil.rmtree(spool.home / "spool" / missing)
+    before = sorted(tmp_path.rglob("*"))
+    for event in ("Stop", "PreToolUse"):
+        run(shell, event, env=env, payload=PAYLOAD * 20_000)
+    assert before == sorted(tmp_path.rglob("*"))
+
+
+def test_the_home_is_found_as_the_host_finds_it(
+    shell: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """BELLBOARD_HOME, XDG_STATE_HOME, HOME; a relative one never, for it would be the project's."""
+    from bellboard.spool import Refused, default_home
+
+    for env in (
+        {"HOME": str(tmp_path)},
+        {"HOME": "/x", "XDG_STATE_HOME": str(tmp_path / "xdg")},
+        {"HOME": "/x", "XDG_STATE_HOME": "", "BELLBOARD_HOME": str(tmp_path / "own")},
+    ):
+        spool = Spool(default_home(env))
+        assert spool.home.is_relative_to(tmp_path)
+        spool.prepare()
+        run(shell, "Stop", env=environment(None, **env))
+        assert len(events(spool)) == 1
+    monkeypatch.chdir(tmp_path)
+    run(shell, "Stop", env=environment(Path("own")))
+    assert len(events(spool)) == 1
+    with pytest.raises(Refused):
+        default_home({"BELLBOARD_HOME": "own"})
+
+
+@pytest.fixture
+def tiny(spool: Spool) -> Iterator[Spool]:
+    """The spool on a file system of 256 kB."""
+    if not ROOT or sys.platform != "linux":
+        pytest.skip("mounting needs root on Linux; RLIMIT_FSIZE stands in below")
+    place = str(spool.home / "spool")
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", place], check=True)
+    try:
+        spool.prepare()
+        yield spool
+    finally:
+        subprocess.run(["umount", "-l", place], check=True)
+
+
+def test_a_full_disk_costs_the_event_and_nothing_else(shell: list[str], tiny: Spool) -> None:
+    """Silent, read to the end, no half event and no litter; and afterwards it works again."""
+    env = environment(tiny.home, written="1")  # a name of the hook's own
+    run(shell, "Stop", env=env, payload=PAYLOAD * 20_000)
+    run(shell, "Stop", env=env)
+    assert [item.payload for item in events(tiny)] == [PAYLOAD]
+    assert len(files(tiny.home)) == 1
+
+
+def test_a_limit_on_files_costs_the_event_and_nothing_else(shell: list[str], spool: Spool) -> None:
+    """As a full disk, where nothing can be mounted."""
+    ours, theirs = socket.socketpair()
+    process = subprocess.Popen(
+        [*shell, str(EMIT), "Stop"],
+        stdin=theirs,
+        env=environment(spool.home),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536)),
+    )
+    theirs.close()
+    with ours:
+        ours.sendall(PAYLOAD * 20_000)
+        ours.shutdown(socket.SHUT_WR)
+        assert process.wait(timeout=30) == 0
+    assert files(spool.home) == []
+
+
+def test_a_read_only_spool_costs_the_event_and_nothing_else(shell: list[str], spool: Spool) -> None:
+    """Root writes past permissions, so root gets a read-only mount."""
+    place = spool.home / "spool"
+    if ROOT and sys.platform == "linux":
+        subprocess.run(["mount", "--bind", place, place], check=True)
+        subprocess.run(["mount", "-o", "remount,ro,bind", place], check=True)
+    else:
+        for name in ("tmp", "new", "slot"):
+            (place / name).chmod(0o500)
+    try:
+        for event in ("Stop", "PreToolUse"):
+            env = environment(spool.home, SHELLOPTS="errexit:nounset")
+            run(shell, event, env=env, payload=PAYLOAD * 20_000)
+    finally:
+        if ROOT and sys.platform == "linux":
+            subprocess.run(["umount", "-l", place], check=True)
+        spool.prepare()
+    assert files(spool.home) == []
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_descriptors_are_no_trouble(shell: list[str], spool: Spool, closed: str) -> None:
+    """Without standard input there is no event, and no litter."""
+    command = f"{' '.join(shell)} {EMIT} Stop {closed}"
+    env = environment(spool.home)
+    done = subprocess.run(["sh", "-c", command], env=env, input=PAYLOAD, timeout=30, check=False)
+    assert done.returncode == 0
+    assert (0 if "<&-" in closed else 1) == len(files(spool.home))
+
+
+def test_without_dev_null_it_still_ends_well(shell: list[str], spool: Spool) -> None:
+    """A redirection that fails ends a POSIX shell with 2, and 2 would stop the agent's tool."""
+    if sys.platform != "linux":
+        pytest.skip("/dev/null is hidden by a mount namespace")
+    unshare = needed("unshare", "util-linux")
+    inside = ["--mount"] if ROOT else ["--mount", "--user", "--map-root-user"]
+    command = f"mount -t tmpfs -o ro tmpfs /dev && exec {' '.join(shell)} {EMIT} Stop"
+    done = subprocess.run(
+        [unshare, *inside, "sh", "-c", command],
+        env=environment(spool.home),
+        input=PAYLOAD,
+        capture_output=True,
+        check=False,
+        timeout=30,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert len(events(spool)) == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT])
+def test_the_end_of_the_terminal_does_not_lose_the_event(
+    shell: list[str], spool: Spool, number: signal.Signals
+) -> None:
+    """Old CLIs share their process group with the hook, and SessionEnd comes just then."""
+    process = subprocess.Popen(
+        [*shell, str(EMIT), "SessionEnd"],
+        stdin=subprocess.PIPE,
+        env=environment(spool.home),
+        start_new_session=True,
+    )
+    from rig.waiting import eventually
+
+    eventually(lambda: files(spool.home), "the hook has begun")
+    os.killpg(process.pid, number)
+    process.communicate(PAYLOAD, timeout=30)
+    assert process.returncode == 0
+    assert [item.payload for item in events(spool)] == [PAYLOAD]
+
+
+def test_fifty_at_once_lose_nothing(shell: list[str], spool: Spool) -> None:
+    """1,000 events of 50 writers: each is there once, whole."""
+    spool.announce(os.getpid())
+    env = environment(spool.home)
+
+    def emit(number: int) -> None:
+        payload = json.dumps({"number": number, "x": "y" * 3000}).encode()
+        kind = "PreToolUse" if number % 2 else "Stop"
+        subprocess.run(
+            [*shell, str(EMIT), kind, "77"], env=env, input=payload, check=True, timeout=60
+        )
+
+    with ThreadPoolExecutor(50) as pool:
+        list(pool.map(emit, range(1000)))
+    assert list(range(1000)) == sorted(json.loads(item.payload)["number"] for item in events(spool))
+    assert len(files(spool.home)) - 1 == 1000  # and the host's
+
+
+def test_a_name_is_never_taken_twice(shell: list[str], spool: Spool) -> None:
+    """Containers that share the spool have the same pids in the same moment.
+
+    Every emitter here is process 1 of a pid namespace of its own, 60 of them within a few ticks
+    of the clock.
+    """
+    if sys.platform != "linux":
+        pytest.skip("pid namespaces are Linux's")
+    unshare = needed("unshare", "util-linux")
+    inside = [] if ROOT else ["--user", "--map-root-user"]
+    command = [unshare, *inside, "--pid", "--fork", *shell, str(EMIT), "Stop", "77"]
+    env = environment(spool.home)
+
+    def emit(number: int) -> None:
+        payload = str(number).encode()
+        subprocess.run(command, env=env, input=payload, check=True, timeout=60)
+
+    with ThreadPoolExecutor(20) as pool:
+        list(pool.map(emit, range(60)))
+    assert list(range(60)) == sorted(int(item.payload) for item in events(spool))
+
+
+def test_an_event_that_waits_is_not_overwritten(shell: list[str], spool: Spool) -> None:
+    """A pid comes again while its event lies here: after days, or where there is no clock."""
+    if sys.platform != "linux":
+        pytest.skip("the shell's clock is hidden by a mount namespace")
+    unshare = needed("unshare", "util-linux")
+    inside = ["--mount"] if ROOT else ["--mount", "--user", "--map-root-user"]
+    hide = "mount --bind /dev/null /proc/uptime && RANDOM=../../x exec unshare --pid --fork "
+    command = [unshare, *inside, "sh", "-c", hide + f"{' '.join(shell)} {EMIT} Stop 77"]
+    for number in range(4):
+        env = environment(spool.home)
+        payload = str(number).encode()
+        subprocess.run(command, env=env, input=payload, check=True, timeout=60)
+    assert sorted(int(item.payload) for item in events(spool)) == [0, 1, 2, 3]
+
+
+def test_with_no_host_the_events_of_tools_overwrite_each_other(
+    shell: list[str], spool: Spool
+) -> None:
+    """One of each kind and CLI is kept, the last; everything else is kept."""
+    env = environment(spool.home)
+    (spool.home / "hosts" / "4194305").touch()  # dead: more than any pid
+    for name in ("junk", "0", "-1", "12x"):
+        (spool.home / "hosts" / name).touch()
+    for number in range(5):
+        for event in ("PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch"):
+            run(shell, event, "77", env=env, payload=b'{"n":%d}' % number)
+        run(shell, "Stop", "77", env=env)
+    run(shell, "PreToolUse", "78", env=env)
+    assert spool.pending() == 5
+    slots = {path.name: path for path in spool.slot.iterdir()}
+    assert {"77.PreToolUse", "77.PostToolUse", "77.PostToolUseFailure", "77.PostToolBatch"} == {
+        name for name in slots if name.startswith("77.")
+    }
+    assert all(b'{"n":4}' in slots[name].read_bytes() for name in slots if name[1] == "7")
+    assert "78.PreToolUse" in slots
+    spool.announce(os.getpid())
+    for _ in range(3):
+        run(shell, "PreToolUse", "77", env=env)
+    assert spool.pending() == 8
+
+
+SECRETS = {
+    "CLAUDE_CODE_MESSAGING_TOKEN": "secret-messaging",
+    "CLAUDE_CODE_MESSAGING_SOCKET": "/secret/socket",
+    "ANTHROPIC_API_KEY": "sk-ant-secret",
+    "ANTHROPIC_AUTH_TOKEN": "secret-auth",
+    "AWS_SECRET_ACCESS_KEY": "secret-aws",
+    "GITHUB_TOKEN": "ghp_secret",
+    "CLAUDE_CODE_SSE_PORT": "secret-port",
+}
+
+
+def test_no_secret_of_the_environment_is_written(shell: list[str], spool: Spool) -> None:
+    """Only the named variables are: the CLI's environment holds tokens."""
+    for event in ("Stop", "PreToolUse"):
+        run(shell, event, env=environment(spool.home, **SECRETS))
+    written = b"".join(path.read_bytes() + os.fsencode(path) for path in files(spool.home))
+    assert PAYLOAD in written
+    assert [value for value in SECRETS.values() if value.encode() in written] == []

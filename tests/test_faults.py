@@ -1,0 +1,211 @@
+"""Kill -9 between any two steps, and what may heal: a full disk, a spool that is read-only."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from bellboard.spool import Spool
+from hosting import Telling, agrees_with_its_log, made, opened, put, told_in
+from rig.home import Home
+from rig.waiting import eventually
+
+pytestmark = pytest.mark.files
+
+
+@pytest.mark.timeout(180)
+def test_whatever_step_a_host_dies_at_every_event_is_folded_once(tmp_path: Path) -> None:
+    """The log replays, junk is set aside once, names are forgotten, and the end is the same."""
+    script = Path(__file__).with_name("faulty.py")
+    run = [sys.executable, str(script), str(tmp_path / "home")]
+    out = subprocess.run(run, stdout=subprocess.PIPE, check=True, text=True).stdout
+    attempts = [json.loads(line) for line in out.splitlines()]
+    steps = {attempt["at"] for attempt in attempts[:-1]}
+    for step in ("claim_slots", "scan", "read", "set_aside", "BEGIN", "INSERT OR IGNORE INTO"):
+        assert any(step in at for at in steps), step
+    assert {"before COMMIT", "after COMMIT", "after unlink"} <= steps
+    assert "before DELETE FROM applied WH" in steps
+    assert attempts[-1]["at"] == ""
+    for attempt in attempts:
+        assert attempt | {"at": "", "applied": []} == attempts[-1] | {"applied": []}, attempt["at"]
+        assert len(attempt["applied"]) <= 1
+    expected = {"twice": [], "missing": [], "views": 1, "bad": 2, "waiting": 0}
+    assert {key: attempts[-1][key] for key in expected} == expected
+    assert attempts[-1]["statuses"] == {"s0": "idle", "s1": "blocked", "s2": "working"}
+
+
+# Disks and locks, around real hosts
+
+
+class Mounts:
+    """Mounts of a test; taken away with it."""
+
+    def __init__(self) -> None:
+        self.made: list[Path] = []
+
+    def __call__(self, *arguments: str, at: Path, again: bool = False) -> None:
+        done = subprocess.run(["mount", *arguments, str(at)], capture_output=True, text=True)
+        if done.returncode != 0:
+            pytest.skip(f"this needs a mount: {done.stderr.strip()}")
+        if not again:
+            self.made.append(at)
+
+    def close(self) -> None:
+        for path in reversed(self.made):
+            subprocess.run(["umount", "-l", str(path)], check=True)
+
+
+@pytest.fixture
+def mount(home: Home) -> Iterator[Mounts]:
+    """mount(*arguments, at=…): a mount of this test's own; needs root."""
+    made = Mounts()
+    yield made
+    made.close()
+
+
+def counted(home: Path) -> dict[str, int]:
+    """Each file in the log, and how often."""
+    with opened(home) as clerk:
+        agrees_with_its_log(clerk)
+        return Counter(row.file for row in told_in(clerk.store.log()) if row.event.from_hook)
+
+
+def test_a_full_disk_loses_nothing(
+    home: Home, mount: Mounts, start: Callable[..., Telling]
+) -> None:
+    """What is known stays shown, health says it, and all goes on once there is room."""
+    home.bellboard.mkdir()
+    mount("-t", "tmpfs", "-o", "size=1500k,mode=700", "tmpfs", at=home.bellboard)
+    host = start()
+    spool = Spool(home.bellboard)
+    names = [put(spool, "UserPromptSubmit", "first")]
+    eventually(lambda: host.shown == {"first": "working"})
+    filler = home.bellboard / "filler"
+    with opened(home.bellboard) as clerk, clerk.store.lock():
+        names += [put(spool, "UserPromptSubmit", f"s{n}") for n in range(40)]
+        with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+            while file.write(b"x" * 4096):
+                pass
+    host.says("full")
+    assert host.shown == {"first": "working"}
+    assert host.process.poll() is None
+    filler.unlink()
+    eventually(lambda: len(host.shown) == 41, "all of them shown")
+    assert counted(home.bellboard) == dict.fromkeys(names, 1)
+    eventually(lambda: not host.note, "no more complaint")
+
+
+def test_a_disk_that_is_full_at_the_start_is_waited_for(
+    home: Home, mount: Mounts, start: Callable[..., Telling]
+) -> None:
+    """No host dies of it, so none is given up."""
+    home.bellboard.mkdir()
+    mount("-t", "tmpfs", "-o", "size=1500k,mode=700", "tmpfs", at=home.bellboard)
+    name = put(made(home.bellboard), "UserPromptSubmit")
+    filler = home.bellboard / "filler"
+    with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while file.write(b"x" * 4096):
+            pass
+    host = start()
+    host.says("cannot be written")
+    filler.unlink()
+    eventually(lambda: host.shown == {"s": "unknown"} or host.shown == {"s": "working"})
+    assert counted(home.bellboard) == {name: 1}
+
+
+def test_a_spool_that_is_read_only_counts_nothing_twice(
+    home: Home, mount: Mounts, start: Callable[..., Telling]
+) -> None:
+    """What cannot be removed is folded once, by however many hosts, and health says it."""
+    hosts = [start("one"), start("two")]
+    spool = Spool(home.bellboard)
+    place = home.bellboard / "spool"
+    mount("--bind", str(place), at=place)
+    with opened(home.bellboard) as clerk, clerk.store.lock():
+        names = [put(spool, "UserPromptSubmit", f"s{n}") for n in range(5)]
+        mount("-o", "remount,bind,ro", at=place, again=True)
+    for host in hosts:
+        eventually(lambda host=host: len(host.shown) == 5)
+    eventually(lambda: "cannot be removed" in hosts[0].note + hosts[1].note, "a word in health")
+    assert counted(home.bellboard) == dict.fromkeys(names, 1)
+    mount("-o", "remount,bind,rw", at=place, again=True)
+    names.append(put(spool, "Stop", "s0"))
+    eventually(lambda: not list(spool.new.iterdir()), "an empty spool")
+    assert counted(home.bellboard) == dict.fromkeys(names, 1)
+
+
+HOLD = """
+import os, signal, sys
+from pathlib import Path
+from bellboard.store import Store
+store = Store(Path(sys.argv[1]))
+with store.lock():
+    print("held", flush=True)
+    os.kill(os.getpid(), signal.SIGSTOP)
+"""
+
+
+@pytest.mark.parametrize("end", [signal.SIGCONT, signal.SIGKILL])
+def test_a_suspended_process_that_holds_the_lock_stops_nobody(
+    home: Home, start: Callable[..., Telling], end: signal.Signals
+) -> None:
+    """Others show what they know, say who it is, come up, and go on when it is gone."""
+    host = start("one", stuck=0.3)
+    spool = Spool(home.bellboard)
+    names = [put(spool, "UserPromptSubmit")]
+    eventually(lambda: host.shown == {"s": "working"})
+    run = [sys.executable, "-c", HOLD, str(home.bellboard)]
+    with subprocess.Popen(run, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout
+        assert holder.stdout.readline() == "held\n"
+        names.append(put(spool, "Stop"))
+        host.says(f"held by process {holder.pid}, which is suspended: kill -CONT {holder.pid}")
+        late = start("two", stuck=0.3)
+        eventually(lambda: late.shown == {"s": "working"}, "what is known")
+        late.says("suspended")
+        holder.send_signal(end)
+        eventually(lambda: host.shown == late.shown == {"s": "completed"}, "the end of the turn")
+    for one in (host, late):
+        eventually(lambda one=one: not one.note, "no more complaint")
+    assert counted(home.bellboard) == dict.fromkeys(names, 1)
+    assert host.messages[-1]["gap"] < 0.5
+
+
+def test_a_damaged_database_is_replaced_by_the_last_who_has_it(
+    home: Home, start: Callable[..., Telling]
+) -> None:
+    """Each lets go of it; one sets it aside; the spool has lost nothing, and all go on."""
+    hosts = [start("one"), start("two")]
+    spool = Spool(home.bellboard)
+    put(spool, "UserPromptSubmit", "before")
+    for host in hosts:
+        eventually(lambda host=host: host.shown == {"before": "working"})
+    with opened(home.bellboard) as clerk:
+        clerk.store.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    (home.bellboard / "board.db").write_bytes(b"\xa5" * 50_000)
+    after = put(spool, "UserPromptSubmit", "after")
+    for host in hosts:
+        eventually(lambda host=host: host.shown == {"after": "working"}, "a new beginning")
+    assert counted(home.bellboard) == {after: 1}
+    assert len(list(home.bellboard.glob("board.db.damaged-*"))) == 1
+    assert any("it is now" in host.note for host in hosts)
+
+
+def test_a_home_that_is_removed_is_made_again(home: Home, start: Callable[..., Telling]) -> None:
+    """`rm -r` is how people begin anew."""
+    host = start()
+    put(Spool(home.bellboard), "UserPromptSubmit", "before")
+    eventually(lambda: host.shown == {"before": "working"})
+    shutil.rmtree(home.bellboard, ignore_errors=True)  # the host may be quicker
+    eventually(lambda: (home.bellboard / "board.db").exists(), "a new home")
+    put(Spool(home.bellboard), "UserPromptSubmit", "after")
+    eventually(lambda: host.shown == {"after": "working"})

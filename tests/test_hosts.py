@@ -1,0 +1,286 @@
+"""Hosts side by side: killed at random, of two versions, in Neovims and without."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bellboard import schema
+from bellboard.aside import FILES
+from bellboard.spool import Spool
+from chaos import EVENTS, Chaos
+from hosting import Telling, agrees_with_its_log, made, opened, put, put_raw, statuses, told_in
+from rig.editor import Editor
+from rig.fixtures import VERSIONS, Editors
+from rig.home import Home
+from rig.waiting import eventually
+
+pytestmark = [pytest.mark.files, pytest.mark.editor]
+
+JOB = "return vim.fn.jobpid(require('bellboard.host').status().channel)"
+SHOWN = "return require('bellboard').sessions({ hidden = true })"
+NOTE = "return require('bellboard').health().notes.database"
+PID = "return require('bellboard').health().pid"
+CHAOS = int(os.environ.get("BELLBOARD_CHAOS", "1000"))  # events; 5000 in the full run
+
+
+def shown(editor: Editor) -> dict[str, str]:
+    return {s["session_id"]: s["status"] for s in editor.lua(SHOWN)}
+
+
+def hosted(editor: Editor) -> int:
+    """Wait for the host of an editor; its process."""
+    eventually(lambda: editor.lua(PID), "a host that speaks")
+    return int(editor.lua(JOB))
+
+
+def is_gone(pid: int) -> bool:
+    return not Path(f"/proc/{pid}").exists()
+
+
+# Killed at random
+
+
+@pytest.mark.timeout(120 + CHAOS // 10)
+def test_hosts_that_are_killed_at_random_lose_and_double_nothing(
+    home: Home, nvim: Editors, record_property: Callable[[str, object], None]
+) -> None:
+    """Every event folded once, the log replays, every effect at most once, and once if it could."""
+    config = {"restarts": 1000, "python": sys.executable}
+    editors = [nvim(version, config, ui=False) for version in VERSIONS]
+    chaos = Chaos(home, editors, CHAOS // len(EVENTS), period=0.5 if CHAOS < 5000 else 1.0)
+    began = time.monotonic()
+    try:
+        chaos.run()
+        chaos.every_event_was_folded_once()
+        chaos.the_log_replays()
+        ran, lost = chaos.every_effect_ran_at_most_once()
+        assert len(chaos.killed) >= 2
+        figures = {"events": CHAOS, "kills": len(chaos.killed), "effects": ran, "died": lost}
+        figures["seconds"] = round(time.monotonic() - began)
+        record_property("chaos", figures)
+        sys.stderr.write(f"{figures}\n")
+    finally:
+        chaos.close()
+
+
+# In a Neovim
+
+
+def test_quitting_takes_no_time_and_leaves_no_process(nvim: Editors, version: str) -> None:
+    """:qa in 0.15 s with the host running, as without: the better of three."""
+    took = []
+    for _ in range(3):
+        editor = nvim(version, {"python": sys.executable}, ui=False)
+        pid = hosted(editor)
+        began = time.monotonic()
+        editor.nvim.command("qall!", async_=True)
+        editor.process.wait(5)
+        took.append(time.monotonic() - began)
+        eventually(lambda pid=pid: is_gone(pid), "the end of the host")
+    assert min(took) <= 0.15
+
+
+def test_a_killed_neovim_leaves_no_process(nvim: Editors, version: str) -> None:
+    """kill -9: the host sees the end of its input."""
+    editor = nvim(version, {"python": sys.executable}, ui=False)
+    pid = hosted(editor)
+    editor.process.kill()
+    editor.process.wait(5)
+    eventually(lambda: is_gone(pid), "the end of the host")
+
+
+def test_a_host_without_a_place_says_what_to_do(nvim: Editors, home: Home) -> None:
+    """In :checkhealth; Neovim goes on."""
+    (home.root / "file").write_text("in the way")
+    env = {"BELLBOARD_HOME": str(home.root / "file" / "below")}
+    editor = nvim(config={"restarts": 1, "python": sys.executable}, env=env, ui=False)
+    eventually(lambda: "checkhealth" in editor.messages(), "a message")
+    editor.command("checkhealth bellboard")
+    report = editor.lua("return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n')")
+    assert str(home.root / "file") in report
+    assert "set BELLBOARD_HOME to a folder that is yours" in report
+
+
+def test_without_a_home_in_the_environment(nvim: Editors, home: Home) -> None:
+    """A relative path is no place either."""
+    env = {"BELLBOARD_HOME": "below"}
+    editor = nvim(config={"restarts": 1, "python": sys.executable}, env=env, ui=False)
+    eventually(lambda: "checkhealth" in editor.messages(), "a message")
+    stderr = editor.lua("return require('bellboard.host').status().stderr")
+    assert "set BELLBOARD_HOME to a folder that is yours" in "\n".join(stderr)
+
+
+# Versions
+
+
+def test_an_older_neovim_shows_its_last_state_as_stale(
+    home: Home, nvim: Editors, version: str, start: Callable[..., Telling]
+) -> None:
+    """It says to restart Neovim, touches nothing, and the newer host goes on."""
+    editor = nvim(version, {"python": sys.executable}, ui=False)
+    hosted(editor)
+    spool = Spool(home.bellboard)
+    put(spool, "UserPromptSubmit")
+    eventually(lambda: shown(editor) == {"s": "working"})
+    newer = start("newer", schema=schema.SCHEMA + 1)
+    put(spool, "Stop")
+    eventually(lambda: newer.shown == {"s": "completed"})
+    eventually(lambda: editor.lua("return require('bellboard').stale()"), "stale")
+    assert shown(editor) == {"s": "working"}
+    assert "restart Neovim" in editor.messages()
+    assert "restart Neovim" in editor.lua(NOTE)
+    late = nvim(version, {"python": sys.executable}, ui=False)
+    eventually(lambda: late.lua("return require('bellboard').stale()"), "stale from the start")
+    assert shown(late) == {"s": "completed"}
+
+
+# Without a gap, and with one
+
+
+def test_what_happened_unwatched_is_caught_up_with_in_silence(
+    home: Home, start: Callable[..., Telling]
+) -> None:
+    """The second host of two announces what the first does; after a gap nobody does."""
+    one, two = start("one"), start("two")
+    spool = Spool(home.bellboard)
+    put(spool, "UserPromptSubmit")
+    eventually(lambda: one.live == two.live == [("s", "working")])
+    one.kill()
+    put(spool, "Stop")
+    eventually(lambda: two.live == [("s", "working"), ("s", "completed")])
+    two.kill()
+    put(spool, "UserPromptSubmit", prompt="another")
+    three = start("three")
+    eventually(lambda: three.shown.get("s") in ("working", "unknown"))
+    put(spool, "Stop", stop_hook_active=True)
+    eventually(lambda: three.live == [("s", "completed")], "what happens now")
+
+
+def test_two_hosts_that_start_at_once_are_first_once(home: Home) -> None:
+    """The gap is told by one of them, under the lock."""
+    made(home.bellboard)
+    hosts = [Telling(home, f"host{n}") for n in range(4)]
+    for host in hosts:
+        host.is_up()
+    with opened(home.bellboard) as clerk:
+        assert [r.event.kind for r in clerk.store.log()] == ["restart"]
+    for host in hosts:
+        host.kill()
+
+
+def test_a_command_is_run_once_by_a_host_that_has_it(
+    home: Home, start: Callable[..., Telling]
+) -> None:
+    """Two hosts with the same command share it; another command of another host runs as well."""
+    told = home.root / "told"
+    script = home.bin / "say"
+    script.write_text(f'#!/bin/sh\necho "$*" >>{told}\n')
+    script.chmod(0o755)
+    for n, words in enumerate((["a"], ["a"], ["b"])):
+        start(f"host{n}", on={"working": [str(script), *words]})
+    start("without")
+    put(Spool(home.bellboard), "UserPromptSubmit")
+    eventually(lambda: told.exists() and len(told.read_text().splitlines()) >= 2)
+    put(Spool(home.bellboard), "Stop")
+    put(Spool(home.bellboard), "UserPromptSubmit", "other", cwd="/x/$(id) `id`;'\"")
+    eventually(lambda: len(told.read_text().splitlines()) >= 4)
+    lines = sorted(told.read_text().splitlines())
+    assert lines[0] == "a none working other $(id) `id`;'\""
+    assert [line.split()[0] for line in lines] == ["a", "a", "b", "b"]
+
+
+def test_options_of_one_host_shape_all(home: Home, start: Callable[..., Telling]) -> None:
+    """And an equal configuration tells nothing."""
+    start("one", options={"hold": 0.1})
+    start("two", options={"hold": 0.1})
+    start("three")
+    with opened(home.bellboard) as clerk:
+        eventually(lambda: clerk.catch_up() is not None and clerk.board.options.hold == 0.1)
+        assert [r.event.kind for r in clerk.store.log()].count("config") == 1
+    start("four", options={})
+    with opened(home.bellboard) as clerk:
+        eventually(lambda: clerk.catch_up() is not None and clerk.board.options.hold == 0.25)
+
+
+# The clock
+
+
+def test_a_running_host_goes_on_when_the_clock_is_set(
+    home: Home, start: Callable[..., Telling]
+) -> None:
+    """Back by an hour, then forward by two."""
+    ahead = home.root / "ahead"
+    ahead.write_text("3600")
+    host = start(clock=str(ahead))
+    spool = Spool(home.bellboard)
+    put(spool, "UserPromptSubmit", t=time.time() + 3600)
+    eventually(lambda: host.shown == {"s": "working"})
+    ahead.write_text("0")
+    put(spool, "PermissionRequest", tool_name="Bash", tool_use_id="t")
+    eventually(lambda: host.shown == {"s": "blocked"})
+    ahead.write_text("7200")
+    put(spool, "Stop", t=time.time() + 7200)
+    eventually(lambda: host.shown == {"s": "completed"})
+    assert [to for _, to in host.live] == ["working", "blocked", "completed"]
+    with opened(home.bellboard) as clerk:
+        agrees_with_its_log(clerk)
+
+
+# Junk
+
+
+def test_a_thousand_junk_files_among_a_thousand_events(
+    home: Home, start: Callable[..., Telling]
+) -> None:
+    """Every good one counts; the junk is aside, bounded, and in health."""
+    spool = made(home.bellboard)
+    names = []
+    for n in range(1000):
+        names.append(put(spool, "UserPromptSubmit" if n < 500 else "Stop", f"s{n % 500}"))
+        junk = (b"\xff" * 50, b"", b"{" * 9000, b'{"t": 1}', b"bellboard 1\0no end")[n % 5]
+        put_raw(spool, junk)
+    host = start()
+    eventually(lambda: not list(spool.new.iterdir()), "an empty spool")
+    with opened(home.bellboard) as clerk:
+        rows = [r.file for r in told_in(clerk.store.log()) if r.event.from_hook]
+        assert sorted(rows) == sorted(names)
+        assert len(statuses(clerk.board)) == 500
+    bad = list((home.bellboard / "spool" / "bad").iterdir())
+    assert 100 <= len(bad) <= FILES + 5
+    put(spool, "UserPromptSubmit")
+    eventually(lambda: sum(host.health["spool"]["refused"].values()) >= 800, "junk in health", 40)
+
+
+# Little is said
+
+
+def test_a_quiet_change_is_told_at_once_and_many_at_most_thirty_times_a_second(
+    home: Home, start: Callable[..., Telling]
+) -> None:
+    """Only what changed; health only when it did."""
+    host = start()
+    spool = Spool(home.bellboard)
+    put(spool, "UserPromptSubmit", "quiet")
+    eventually(lambda: host.shown == {"quiet": "working"})
+    first = len(host.messages)
+    began = time.time()
+    n = 0
+    while time.time() < began + 2:
+        put(spool, EVENTS[1 + 3 * (n // 50 % 2)], f"s{n % 50}", n=n)
+        n += 1
+        eventually(lambda due=began + n * 0.01: time.time() >= due)
+    eventually(lambda: len(host.shown) == 51)
+    messages = host.messages
+    told = messages[first:]
+    took = max(told[-1]["now"] - began, 1.0)
+    assert len(told) <= 31 * took
+    assert not any(message["full"] for message in told)
+    assert sum("health" in message for message in told) <= 50 + 2
+    assert all(s["session_id"] != "quiet" for message in told for s in message["sessions"])
+    assert [m["seq"] for m in messages] == list(range(1, len(messages) + 1))

@@ -1,0 +1,300 @@
+"""What a host looks at beside the spool: with a real watch, and the real CLI without any hook."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bellboard.board import Board
+from bellboard.evidence import from_line
+from bellboard.lookout import Lookout
+from bellboard.processes import started_of
+from bellboard.session import is_listed, status_of
+from bellboard.watch import Watch
+from bellboard.witness import Finding
+from rig.fixtures import Agents
+from rig.home import Home
+from rig.tmux import Server
+from rig.waiting import PATIENCE
+
+SID = "0f8fad5b-d9cb-469f-a165-70867728950e"
+
+
+class Desk:
+    """A host in small: what is found is folded at once, and sessions are attended to."""
+
+    def __init__(self, home: Home) -> None:
+        self.board = Board()
+        self.found: list[tuple[float, Finding]] = []
+        self._waiting: list[Finding] = []
+        self.woken = 0
+        self.watch = Watch(self._changed)
+        self.lookout = Lookout(self.watch, self._told, time.time, home.env, "g1")
+
+    def _changed(self, paths: set[str]) -> None:
+        self.woken += 1
+        self.lookout.changed(paths)
+
+    def _told(self, finding: Finding) -> None:
+        self.found.append((time.monotonic(), finding))
+        self._waiting.append(finding)
+
+    def step(self) -> None:
+        """Fold what waits and what is due."""
+        while True:
+            told, self._waiting = self._waiting, []
+            for line, _ in told:
+                self.board.fold(from_line(line, time.time()))
+            self.board.advance(time.time())
+            changed, self.board.dirty = self.board.dirty, set()
+            self.lookout.attend(self.board.sessions, changed)
+            if not self._waiting:
+                return
+
+    def fold(self, **line: Any) -> None:
+        """Evidence from elsewhere, as a hook brings it."""
+        self._waiting.append(Finding({"t": time.time(), **line}, ""))
+        self.step()
+
+    async def until(self, predicate: Callable[[], Any], what: str = "") -> float:
+        """Until it is true; how long that took."""
+        begin = time.monotonic()
+        while not predicate():
+            assert time.monotonic() < begin + PATIENCE, f"{what}: {self.statuses()} {self.kinds()}"
+            await asyncio.sleep(0.01)
+            self.step()
+        return time.monotonic() - begin
+
+    def statuses(self) -> dict[str, str]:
+        """Of the listed sessions."""
+        return {i: status_of(s) for i, s in self.board.sessions.items() if is_listed(s)}
+
+    def status(self) -> str:
+        """Of the only one."""
+        return next(iter(self.statuses().values()), "")
+
+    def kinds(self) -> list[str]:
+        """What was found so far."""
+        return [from_line(f.line).kind for _, f in self.found]
+
+    def last(self, kind: str) -> Any:
+        """The newest finding of a kind, as evidence reads it."""
+        return [e for _, f in self.found if (e := from_line(f.line)).kind == kind][-1]
+
+
+def run(home: Home, test: Callable[[Desk], Awaitable[None]]) -> None:
+    """In a loop of its own, with everything closed after it."""
+
+    async def main() -> None:
+        desk = Desk(home)
+        try:
+            await test(desk)
+        finally:
+            desk.lookout.close()
+            desk.watch.close()
+
+    asyncio.run(main())
+
+
+@pytest.fixture
+def process() -> Iterator[subprocess.Popen[bytes]]:
+    """A program that waits."""
+    with subprocess.Popen(["sleep", "60"]) as child:
+        yield child
+        child.kill()
+
+
+def record(home: Home, pid: int, **fields: Any) -> Path:
+    """A session file."""
+    path = home.claude / "sessions" / f"{pid}.json"
+    path.parent.mkdir(exist_ok=True)
+    start = {"pid": pid, "sessionId": SID, "cwd": str(home.project), "procStart": started_of(pid)}
+    path.write_text(json.dumps({**start, **fields}))
+    return path
+
+
+def hook(event: str, home: Home, process: int, **more: Any) -> dict[str, Any]:
+    """A hook's line."""
+    place = {"cwd": str(home.project), "transcript_path": str(home.root / "t.jsonl")}
+    payload = {"session_id": SID, "hook_event_name": event, **place, **more}
+    return {"hook": payload, "origin": {"pid": process, "tty": "/dev/pts/99"}}
+
+
+@pytest.mark.files
+def test_a_session_file_is_seen_and_its_process_watched(
+    home: Home, process: subprocess.Popen[bytes]
+) -> None:
+    """Also if the folder comes only later; the end of the process is the end of the session."""
+
+    async def test(desk: Desk) -> None:
+        (home.claude / "sessions").mkdir()
+        desk.watch.rearm()
+        record(home, process.pid, status="busy", statusUpdatedAt=1)
+        await desk.until(lambda: desk.status() == "working")
+        record(
+            home, process.pid, status="waiting", waitingFor="permission prompt", statusUpdatedAt=2
+        )
+        await desk.until(lambda: desk.status() == "blocked")
+        assert {process.pid} == desk.lookout.deaths.watched
+        process.send_signal(signal.SIGKILL)
+        assert await desk.until(lambda: not desk.statuses()) < 1.0
+        assert set() == desk.lookout.deaths.watched
+
+    run(home, test)
+
+
+@pytest.mark.files
+def test_a_transcript_is_watched_while_its_session_is_at_work(
+    home: Home, process: subprocess.Popen[bytes]
+) -> None:
+    """And neither opened nor woken for afterwards."""
+    path = home.root / "t.jsonl"
+    path.write_text(json.dumps({"type": "ai-title", "aiTitle": "Its own"}) + "\n")
+
+    async def test(desk: Desk) -> None:
+        desk.fold(**hook("SessionStart", home, process.pid, source="startup"))
+        desk.board.sessions[SID].since -= 60
+        desk.lookout.rescan()
+        assert {} == desk.lookout.transcripts.followed
+        desk.fold(**hook("UserPromptSubmit", home, process.pid, prompt="go"))
+        assert {SID: str(path)} == desk.lookout.transcripts.followed
+        assert "Its own" == desk.board.sessions[SID].title
+        with path.open("a") as file:
+            file.write('{"type":"custom-title","customTitle":"Mine"}\n')
+        await desk.until(lambda: desk.board.sessions[SID].title == "Mine")
+        desk.fold(**hook("Stop", home, process.pid))
+        desk.board.sessions[SID].since -= 60
+        desk.lookout.rescan()
+        assert {} == desk.lookout.transcripts.followed
+        woken = desk.woken
+        with path.open("a") as file:
+            file.write("{}\n")
+        await asyncio.sleep(0.2)
+        assert woken == desk.woken
+
+    run(home, test)
+
+
+@pytest.mark.files
+def test_a_transcript_whose_folder_comes_later(
+    home: Home, process: subprocess.Popen[bytes]
+) -> None:
+    """The first session in a directory, of a CLI whose file tells no status: nothing else tells."""
+    record(home, process.pid)
+    name = "".join(c if c.isalnum() else "-" for c in str(home.project))
+    path = home.claude / "projects" / name / f"{SID}.jsonl"
+    said = {"type": "user", "uuid": "1", "message": {"content": "go"}}
+
+    async def test(desk: Desk) -> None:
+        await desk.until(lambda: desk.status() == "idle")
+        desk.board.sessions[SID].since -= 60
+        desk.lookout.rescan()
+        assert {SID: str(path)} == desk.lookout.transcripts.followed
+        path.parent.mkdir(parents=True)
+        await asyncio.sleep(0.05)
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 2))
+        path.write_text(json.dumps({**said, "timestamp": stamp}) + "\n")
+        await desk.until(lambda: desk.status() == "working")
+        assert str(home.claude / "projects") not in desk.lookout._paths
+
+    run(home, test)
+
+
+@pytest.mark.files
+def test_a_branch_is_seen_to_change(home: Home, process: subprocess.Popen[bytes]) -> None:
+    """From HEAD, and told for each session that works there."""
+    git = ["git", "-C", str(home.project)]
+    how: dict[str, Any] = {"check": True, "env": home.env, "capture_output": True}
+    subprocess.run([*git, "init", "-b", "main"], **how)
+
+    async def test(desk: Desk) -> None:
+        desk.fold(**hook("SessionStart", home, process.pid, source="startup"))
+        facts = desk.board.sessions[SID].facts
+        assert ("project", "main") == (facts["repository"], facts["branch"])
+        subprocess.run([*git, "checkout", "-b", "topic"], **how)
+        await desk.until(lambda: desk.board.sessions[SID].facts["branch"] == "topic")
+        desk.fold(**hook("SessionEnd", home, process.pid, reason="other"))
+        assert set() == set(desk.lookout._paths)
+        assert set() == desk.lookout.deaths.watched
+        desk.fold(**hook("SessionStart", home, process.pid, source="resume"))
+        assert {process.pid} == desk.lookout.deaths.watched
+        desk.lookout.attend({}, [SID])  # a board forgets those it has too many of
+        assert set() == desk.lookout.deaths.watched
+
+    run(home, test)
+
+
+@pytest.mark.tmux
+def test_the_pane_of_a_session_is_looked_at(home: Home, tmux: Server) -> None:
+    """With the tty that makes it the session's own; its end is seen."""
+    pane = tmux.open(["sleep", "60"])
+    line = hook("SessionStart", home, pane.pid, source="startup")
+    line["origin"] |= {"tmux": str(tmux.socket), "pane": pane.id}
+
+    async def test(desk: Desk) -> None:
+        desk.fold(**line)
+        desk.lookout.rescan()
+        desk.step()
+        assert pane.tty == desk.board.sessions[SID].pane_tty
+        tmux.run("kill-pane", "-t", pane.id)
+        await desk.until(lambda: not desk.statuses())
+
+    run(home, test)
+
+
+@pytest.mark.claude
+def test_the_real_cli_without_any_hook(claude: Agents, home: Home) -> None:
+    """Found within a second though it began before us; work, question, answer, kill -9."""
+    agent = claude()
+
+    async def test(desk: Desk) -> None:
+        assert await desk.until(lambda: desk.status() == "idle") < 1.0
+        [sid] = desk.statuses()
+        agent.submit("play:perm please")
+        await desk.until(lambda: desk.status() == "blocked", "it asks")
+        assert agent.registry()["status"] == "waiting"
+        assert {sid: str(next((home.claude / "projects").rglob("*.jsonl")))} == (
+            desk.lookout.transcripts.followed
+        )
+        # The dialog ignores keys that come at once.
+        await asyncio.get_running_loop().run_in_executor(None, agent.answer, "Enter")
+        await desk.until(lambda: desk.status() == "completed", "it is done")
+        await desk.until(lambda: "said last" in desk.kinds(), "its last words")
+        s = desk.board.sessions[sid]
+        assert ("play:perm please", "Touched.") == (s.prompt, s.message)
+        assert s.context and s.model
+        assert agent.pane.tty == s.tty
+        agent.submit("play:slow please")
+        await desk.until(lambda: desk.status() == "working", "it works")
+        os.kill(agent.pid, signal.SIGKILL)
+        assert await desk.until(lambda: not desk.statuses(), "it is dead") < 1.0
+
+    run(home, test)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(agent.pid, signal.SIGKILL)
+
+
+@pytest.mark.claude
+def test_an_old_cli_that_tells_no_status(claude: Agents, home: Home) -> None:
+    """2.1.76: its file tells that it is there, its transcript what it does."""
+    agent = claude(version="2.1.76")
+
+    async def test(desk: Desk) -> None:
+        assert await desk.until(lambda: desk.status() in ("idle", "unknown")) < 1.0
+        agent.submit("play:text please")
+        await desk.until(lambda: "said last" in desk.kinds(), "its last words")
+        await desk.until(lambda: desk.status() == "completed", "it is done")
+        [s] = [s for s in desk.board.sessions.values() if is_listed(s)]
+        assert ("play:text please", "Hello from the fake model.") == (s.prompt, s.message)
+
+    run(home, test)

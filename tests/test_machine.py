@@ -1,0 +1,201 @@
+"""The rule table is complete: every kind in every status is decided, and says why."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from bellboard import dialects, machine
+from bellboard.events import Event, hook
+from bellboard.evidence import READERS, from_line
+from bellboard.machine import NOTHING, TABLE, TABLE_TEXT, read_table
+from bellboard.options import Options
+from bellboard.routes import ROUTES
+from bellboard.rules import RULES
+from bellboard.session import ABSENT, STATUSES, Block, Process, Session, Tool, status_of
+from playback import TRACES, encoded, read_lines
+
+pytestmark = pytest.mark.pure
+
+COLUMNS = {ABSENT, *STATUSES}
+T = 1.8e9
+
+# ---------------------------------------------------------------- completeness
+
+
+@cache
+def kinds_of_hooks() -> set[str]:
+    """Every kind that a hook's payload can become, by its name, its fields and its thread."""
+    tools = ["Bash", *dialects.QUESTIONS]
+    sources = ["startup", *dialects.STARTS]
+    found = set()
+    for name in [*dialects.KINDS, "NoSuchEvent"]:
+        for agent in ("", ', "agent_id": "a1"'):
+            for tool in tools:
+                for source in sources:
+                    for note in ["", *dialects.NOTIFICATIONS]:
+                        for prompt in ("do it", "<task-notification>"):
+                            told = (
+                                f'{{"session_id": "s", "hook_event_name": "{name}", '
+                                f'"tool_name": "{tool}", "source": "{source}", '
+                                f'"notification_type": "{note}", "prompt": "{prompt}"{agent}}}'
+                            )
+                            found.add(hook(told.encode(), T, T).kind)
+    return found
+
+
+def kinds_of_the_registry() -> set[str]:
+    said = ["busy", "idle", "waiting", "shell", "", "something new"]
+    values = [Process(1, says=x, asks=asks) for x in said for asks in ("", "permission")]
+    return {machine.registry_event(Session("s"), p, T).kind for p in values}
+
+
+@cache
+def kinds_of_other_evidence() -> set[str]:
+    """What the recordings and cases hold besides hooks, and the keys that readers take."""
+    files = [*TRACES.glob("*.jsonl"), *(TRACES / "recordings").glob("*.jsonl")]
+    lines = [line for f in files for x in read_lines(f) for line in x.get("trace", [x])]
+    found = {from_line(x).kind for x in lines if "hook" not in x and "raw" not in x}
+    people = {"goto", "set", "label", "name", "park", "snooze", "forget", "facts"} & READERS.keys()
+    return found | {from_line({"t": T, key: {"session_id": "s"}}).kind for key in people}
+
+
+def deadline_kinds() -> set[str]:
+    """Each kind that `deadlines` can name, from sessions that have one of everything."""
+    busy = Process(1, says="busy", stood=False)
+    parts: list[dict[str, object]] = [
+        {"turn": "working", "processes": {1: busy}},
+        {"turn": "idle", "blocks": {":": Block("permission", T)}},
+        {"turn": "working", "held_until": T, "compacting": T, "trusted_until": T},
+        {"turn": "idle", "team_over": T},
+        {"turn": "completed", "viewers": {"": T}},
+        {"turn": "working", "tools": {"x": Tool("Bash", T)}},
+        {"turn": "working"},
+    ]
+    options = Options(approval={"slow": 8.0})
+    sessions = [Session("s", **p) for p in parts]  # type: ignore[arg-type]
+    return {d.kind for s in sessions for d in machine.deadlines(s, options)} - {machine.STOOD}
+
+
+def missing(table: dict[str, dict[str, str]]) -> list[str]:
+    """What the table would have to hold, and does not."""
+    kinds = (
+        kinds_of_hooks() | kinds_of_the_registry() | kinds_of_other_evidence() | deadline_kinds()
+    ) - (ROUTES.keys() - {"unknown", "restart", "view", "process gone", "pane gone"})
+    holes = [f"no row for {kind}" for kind in sorted(kinds - table.keys())]
+    holes += [f"nothing makes {kind}" for kind in sorted(table.keys() - kinds)]
+    holes += [
+        f"{kind}: {sorted(COLUMNS ^ row.keys())}"
+        for kind, row in table.items()
+        if row.keys() != COLUMNS
+    ]
+    named = {cell for row in table.values() for cell in row.values()} - {"."}
+    holes += [f"no rule {rule}" for rule in sorted(named - RULES.keys())]
+    holes += [f"rule {rule} is in no cell" for rule in sorted(RULES.keys() - named)]
+    return holes
+
+
+def test_every_kind_is_decided_in_every_status() -> None:
+    assert missing(TABLE) == []
+
+
+@pytest.mark.parametrize("kind", TABLE)
+def test_a_deleted_row_is_missed(kind: str) -> None:
+    """The check above is red when a row is gone."""
+    shorter = "\n".join(x for x in TABLE_TEXT.splitlines() if x.split("|")[0].strip() != kind)
+    assert f"no row for {kind}" in missing(read_table(shorter))
+
+
+def test_a_deleted_cell_is_missed() -> None:
+    with pytest.raises(ValueError, match="shorter"):
+        read_table(TABLE_TEXT.replace("| begin     | begin     |", "| begin     |", 1))
+
+
+def test_every_empty_cell_says_why() -> None:
+    empty = {kind for kind, row in TABLE.items() if "." in [row[s] for s in STATUSES]}
+    by_time_alone = deadline_kinds()  # these come only where they have a rule
+    assert sorted(empty - by_time_alone - NOTHING.keys()) == []
+    assert sorted(NOTHING.keys() - {k for k, row in TABLE.items() if "." in row.values()}) == []
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_every_rule_says_in_a_sentence_what_it_means(name: str) -> None:
+    told = (RULES[name].__doc__ or "").strip()
+    assert told.endswith(".")
+    assert "\n" not in told
+
+
+# ---------------------------------------------------------------- time
+
+
+def worst_of(status: str) -> Session:
+    """A session in a status, with everything set that could still come due."""
+    s = Session(
+        "s",
+        turn="working" if status == "blocked" else status,
+        held="report",
+        held_until=T,
+        compacting=T,
+        trusted_until=T,
+        team=("kid",),
+        team_over=T,
+        viewers={"": T},
+        unseen=True,
+        rested="completed",
+        tools={"t1": Tool("Bash", T), "t2": Tool("Edit", T)},
+        processes={7: Process(7, says="idle", stood=False, at=T)},
+        blocks={"a1:": Block("permission", T, agent="a1")},
+        last=T,
+        since=T,
+    )
+    if status == "blocked":
+        s.blocks = {**s.blocks, ":": Block("question", T, shown=True)}
+    return s
+
+
+@pytest.mark.parametrize("busy", [True, False])
+@pytest.mark.parametrize("hooked", [True, False])
+@pytest.mark.parametrize("status", [ABSENT, *STATUSES])
+def test_what_is_due_is_always_done(status: str, hooked: bool, busy: bool) -> None:
+    """No deadline fires twice for nothing: time always comes to an end."""
+    options = Options(approval={"slow": 8.0, "fast": 3.0})
+    s = worst_of(status)
+    s.hooked = hooked
+    if busy:
+        s.processes = {**s.processes, 8: Process(8, says="busy", children=1)}
+    assert status_of(s) == status
+    fired = []
+    for event in machine.expire(s, T + 1e6, options):
+        machine.apply(s, event, options)
+        fired.append(event.kind)
+        assert len(fired) < 30, fired
+    assert machine.due(s, options) is None or machine.due(s, options) > T + 1e6  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("status", [ABSENT, *STATUSES])
+@pytest.mark.parametrize("kind", TABLE)
+def test_no_kind_leaves_a_deadline_that_fires_for_ever(kind: str, status: str) -> None:
+    options = Options(approval={"slow": 8.0})
+    s = worst_of(status)
+    told = Event(kind, kind, T + 1, T + 1, "s", pid=7, tool="Bash", tool_id="t1", status="busy")
+    machine.apply(s, told, options)
+    for n, event in enumerate(machine.expire(s, T + 1e6, options)):
+        machine.apply(s, event, options)
+        assert n < 30, event.kind
+
+
+def test_what_time_brings_comes_in_order() -> None:
+    s = worst_of("working")
+    times = []
+    for event in machine.expire(s, T + 1e6, Options()):
+        times.append(event.clock)
+        machine.apply(s, event, Options())
+    assert times == sorted(times)
+
+
+def test_every_trace_line_of_the_project_is_read() -> None:
+    told = [x for c in read_lines(TRACES / "more.jsonl") for x in c["trace"]]
+    junk = [x for x in told if from_line(x).kind == "junk" and "raw" not in x]
+    assert junk == []
+    assert len(encoded(told)) > 500

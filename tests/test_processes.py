@@ -1,0 +1,360 @@
+"""Processes: what the system tells of them, their deaths, and agents found among them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import pty
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from bellboard import deaths, processes
+from bellboard.deaths import Deaths
+from bellboard.discovery import Discovery, Found, is_agent, session_in
+from bellboard.evidence import from_line
+from bellboard.processes import (
+    Ttys,
+    began_at,
+    cwd_of,
+    descendants,
+    environment_of,
+    is_alive,
+    owner_of,
+    ports,
+    runs,
+    started_of,
+    tty_of,
+)
+from rig.waiting import eventually
+
+pytestmark = pytest.mark.files
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="this system has no /proc")
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
+    """start(*argv, **how) → a process that runs; all are ended with the test."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def popen(*argv: str, **how: Any) -> subprocess.Popen[bytes]:
+        started.append(subprocess.Popen(argv or ("sleep", "60"), **how))
+        return started[-1]
+
+    yield popen
+    for each in started:
+        with contextlib.suppress(ProcessLookupError):
+            each.kill()
+        each.wait()
+
+
+@pytest.fixture
+def terminal() -> Iterator[tuple[int, str]]:
+    """A terminal: its end for programs, and its name."""
+    ours, theirs = pty.openpty()
+    yield theirs, os.ttyname(theirs)
+    os.close(ours)
+    os.close(theirs)
+
+
+@pytest.fixture(params=["as it is", "without /proc"])
+def system(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """This system, and one where psutil has to tell everything."""
+    if request.param == "without /proc":
+        monkeypatch.setattr(processes, "PROC", "/nowhere")
+        processes.has_proc.cache_clear()
+        request.addfinalizer(processes.has_proc.cache_clear)
+
+
+@pytest.mark.usefixtures("system")
+def test_what_is_known_of_a_living_process(
+    start: Callable[..., subprocess.Popen[bytes]], terminal: tuple[int, str], tmp_path: Path
+) -> None:
+    """Its terminal, owner, start, place, and of its environment what was asked for."""
+    fd, name = terminal
+    env = {**os.environ, "TMUX_PANE": "%7", "SECRET": "x"}
+    how: dict[str, Any] = {"stdin": fd, "cwd": tmp_path, "env": env, "start_new_session": True}
+    program = "import fcntl, termios, time; fcntl.ioctl(0, termios.TIOCSCTTY, 0); time.sleep(60)"
+    pid = start(sys.executable, "-c", program, **how).pid
+    assert name == eventually(lambda: tty_of(pid))
+    assert name == Ttys().of(pid)
+    assert is_alive(pid)
+    assert runs(pid, started_of(pid))
+    assert not runs(pid, "1")
+    assert os.getuid() == owner_of(pid)
+    assert time.time() == pytest.approx(began_at(pid), abs=10)
+    assert str(tmp_path) == cwd_of(pid)
+    assert [sys.executable, "-c", program] == processes.argv_of(pid)
+    assert {"TMUX_PANE": "%7"} == environment_of(pid, ["TMUX_PANE", "NVIM"])
+    line, key = processes.seen(5.0, pid, "g1")
+    event = from_line(line)
+    assert ("process", pid, name, started_of(pid)) == (
+        event.kind,
+        event.pid,
+        event.origin.tty,
+        event.started,
+    )
+    told = line["process"]
+    assert isinstance(told, dict)
+    assert ("%7", os.environ.get("NVIM")) == (told["pane"], told.get("nvim"))
+    assert "SECRET" not in f"{line}"
+    assert processes.seen(6.0, pid, "g1").key == key != processes.seen(6.0, pid, "g2").key
+
+
+@pytest.mark.usefixtures("system")
+def test_nothing_is_known_of_a_process_that_is_not_there() -> None:
+    """And nothing is raised; a number that no process can have is none."""
+    child = subprocess.Popen(["true"])
+    child.wait()
+    for pid in (child.pid, 1 << 30, 1 << 70):
+        assert not is_alive(pid)
+        assert not runs(pid)
+        told: list[object] = [owner_of(pid), began_at(pid)]
+        assert [None, None] == told
+        assert ["", "", ""] == [tty_of(pid), started_of(pid), cwd_of(pid)]
+        assert [] == [*ports(pid), *descendants(pid), *processes.argv_of(pid)]
+        assert {} == environment_of(pid, ["HOME"])
+    assert "process gone" == from_line(processes.seen(1.0, child.pid).line).kind
+
+
+@linux
+def test_what_waits_to_be_reaped_is_dead() -> None:
+    """A container without an init keeps such processes for ever."""
+    child = subprocess.Popen(["true"])
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    assert not is_alive(child.pid)
+    child.wait()
+
+
+@pytest.mark.usefixtures("system")
+def test_children_and_the_ports_they_listen_on(
+    start: Callable[..., subprocess.Popen[bytes]],
+) -> None:
+    """A server that the agent started belongs to its session (seed 000)."""
+    serve = (
+        "import socket, time\n"
+        "for family, host in ((socket.AF_INET, '127.0.0.1'), (socket.AF_INET6, '::1')):\n"
+        "  try: s = socket.create_server((host, 0), family=family)\n"
+        "  except OSError: continue\n"
+        "  print(s.getsockname()[1], flush=True); globals()[host] = s\n"
+        "print('ready', flush=True); time.sleep(60)\n"
+    )
+    outer = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]])"
+    parent = start(sys.executable, "-c", outer, serve, stdout=subprocess.PIPE)
+    assert parent.stdout is not None
+    expected = [int(row) for row in iter(parent.stdout.readline, b"ready\n")]
+    parent.stdout.close()
+    assert sorted(expected) == ports(parent.pid)
+    [child] = descendants(parent.pid)
+    assert sorted(expected) == ports(child)
+    assert 1 == from_line(processes.seen(1.0, parent.pid).line).children
+    with socket.create_server(("127.0.0.1", 0)) as mine:
+        assert mine.getsockname()[1] not in ports(parent.pid)
+    os.kill(child, signal.SIGKILL)
+
+
+# ---------------------------------------------------------------- deaths
+
+
+HOW: list[Literal["pidfd", "kqueue", "polling"]] = (
+    ["pidfd", "polling"] if sys.platform == "linux" else ["kqueue", "polling"]
+)
+
+
+@pytest.fixture(params=HOW)
+def how(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Each way to notice a death; the slow one faster, for the test."""
+    monkeypatch.setattr(deaths, "POLL", 0.1)
+    return request.param
+
+
+def run(test: Callable[[asyncio.Queue[tuple[int, str]]], Coroutine[Any, Any, None]]) -> None:
+    """In a loop, with what was told of."""
+
+    async def main() -> None:
+        await test(asyncio.Queue())
+
+    asyncio.run(main())
+
+
+async def told(queue: asyncio.Queue[tuple[int, str]], within: float = 10.0) -> tuple[int, str]:
+    return await asyncio.wait_for(queue.get(), within)
+
+
+def test_a_death_is_told_once(how: Any, start: Callable[..., subprocess.Popen[bytes]]) -> None:
+    """Within a second, and with the start that names the process; kill -9 is a death like any."""
+
+    async def test(queue: asyncio.Queue[tuple[int, str]]) -> None:
+        watch = Deaths(lambda pid, started: queue.put_nowait((pid, started)), how)
+        assert how == watch.how
+        first, second = start(), start()
+        began = {p.pid: started_of(p.pid) for p in (first, second)}
+        for pid, started in began.items():
+            watch.watch(pid, started)
+            watch.watch(pid, started)
+        assert set(began) == watch.watched
+        killed = time.monotonic()
+        first.kill()
+        assert (first.pid, began[first.pid]) == await told(queue)
+        assert time.monotonic() - killed < 1.0
+        assert {second.pid} == watch.watched
+        watch.leave(second.pid)
+        second.kill()
+        second.wait()
+        await asyncio.sleep(0.3)
+        assert queue.empty()
+        watch.close()
+
+    run(test)
+
+
+def test_one_that_is_dead_already_is_told_too(
+    how: Any, start: Callable[..., subprocess.Popen[bytes]]
+) -> None:
+    """Nothing falls between finding it and watching it; nor does a pid of another process count."""
+
+    async def test(queue: asyncio.Queue[tuple[int, str]]) -> None:
+        watch = Deaths(lambda pid, started: queue.put_nowait((pid, started)), how)
+        dead, zombie, other = start("true"), start("true"), start()
+        dead.wait()
+        os.waitid(os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)
+        for pid, started in ((dead.pid, "5"), (zombie.pid, ""), (other.pid, "1")):
+            watch.watch(pid, started)
+        expected = {(dead.pid, "5"), (zombie.pid, ""), (other.pid, "1")}
+        assert expected == {await told(queue) for _ in range(3)}
+        watch.watch(other.pid, "2")
+        watch.close()
+        await asyncio.sleep(0.3)
+        assert queue.empty()
+
+    run(test)
+
+
+@linux
+def test_without_descriptors_left_it_looks_now_and_then(
+    start: Callable[..., subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And says so to health; nothing is raised, no descriptor is lost."""
+    monkeypatch.setattr(deaths, "POLL", 0.1)
+
+    async def test(queue: asyncio.Queue[tuple[int, str]]) -> None:
+        watch = Deaths(lambda pid, started: queue.put_nowait((pid, started)))
+        child = start()
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        open_now = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+        resource.setrlimit(resource.RLIMIT_NOFILE, (1, hard))
+        try:
+            watch.watch(child.pid)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        assert "1 processes are looked at" in watch.note
+        child.kill()
+        assert (child.pid, "") == await told(queue)
+        assert "" == watch.note
+        watch.close()
+        assert open_now >= len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+
+    run(test)
+
+
+def test_the_line_of_a_death_is_the_same_for_all_hosts() -> None:
+    """Keyed by what names the process."""
+    line, key = processes.gone(7.0, 12, "345")
+    assert key == processes.gone(9.0, 12, "345").key != processes.gone(9.0, 12, "346").key
+    event = from_line(line)
+    assert ("process gone", 12, "345") == (event.kind, event.pid, event.started)
+
+
+# ---------------------------------------------------------------- discovery
+
+
+SESSION = "0f8fad5b-d9cb-469f-a165-70867728950e"
+AGENTS = [
+    ["claude"],
+    ["/usr/local/bin/claude", "--permission-mode", "plan", "fix the tests"],
+    ["node", "--max-old-space-size=4096", "/usr/lib/node_modules/@anthropic-ai/claude-code/cli.js"],
+    ["/usr/bin/node", "/home/me/.npm-global/bin/claude", "--continue"],
+]
+OTHERS = [
+    [],
+    ["claude", "mcp", "serve"],
+    ["claude", "update"],
+    ["claude", "-p", "hello"],
+    ["claude", "--output-format", "json", "--print", "hello"],
+    ["grep", "claude"],
+    ["node", "/home/me/claude/server.js"],
+    ["node"],
+    ["vim", "/usr/local/bin/claude"],
+]
+
+
+@pytest.mark.parametrize("argv", AGENTS, ids=" ".join)
+def test_a_command_line_of_an_agent(argv: list[str]) -> None:
+    """However it was installed."""
+    assert is_agent(argv)
+
+
+@pytest.mark.parametrize("argv", OTHERS, ids=" ".join)
+def test_a_command_line_of_something_else(argv: list[str]) -> None:
+    """Tools of the CLI, runs without a person, and whatever merely bears the name."""
+    assert not is_agent(argv)
+
+
+def test_a_command_line_may_tell_the_session() -> None:
+    """But not the one that a fork comes from, nor a picker's search."""
+    assert SESSION == session_in(["claude", "--session-id", SESSION])
+    assert SESSION == session_in(["claude", f"--resume={SESSION}"])
+    for argv in (["-r"], ["-r", "words"], ["--resume", SESSION, "--fork-session"], ["--continue"]):
+        assert "" == session_in(["claude", *argv])
+
+
+@linux
+def test_an_agent_in_a_terminal_is_found(
+    start: Callable[..., subprocess.Popen[bytes]], terminal: tuple[int, str], tmp_path: Path
+) -> None:
+    """With what joins it to a pane; not without a terminal, nor just born; at most each 30 s."""
+    fd, name = terminal
+    program = tmp_path / "claude"
+    program.symlink_to("/bin/sleep")
+    env = {"TMUX": "/tmp/tmux-0/default,1,0", "TMUX_PANE": "%3", "SECRET": "x"}
+    hidden = start(str(program), "61", start_new_session=True)
+    setup = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+    setup += "os.execv(sys.argv[1], sys.argv[1:])"
+    how: dict[str, Any] = {"stdin": fd, "cwd": tmp_path, "env": env, "start_new_session": True}
+    pid = start(sys.executable, "-c", setup, str(program), "60", **how).pid
+    eventually(lambda: processes.argv_of(pid)[:1] == [str(program)])
+    now = time.time()
+    assert pid not in [found.pid for found in Discovery().look(now + 4.0)]
+    discovery = Discovery()
+    mine = [found for found in discovery.look(now + 8.0) if found.pid in (pid, hidden.pid)]
+    place = {"TMUX": env["TMUX"], "TMUX_PANE": "%3"}
+    assert [Found(pid, started_of(pid), name, str(tmp_path), "", place)] == mine
+    assert [] == discovery.look(now + 37.0)
+    assert pid not in [found.pid for found in discovery.look(now + 39.0, {pid})]
+    event = from_line(mine[0].finding(1.0).line)
+    assert ("registry", f"process-{pid}-{started_of(pid)}", pid, "") == (
+        event.kind,
+        event.session_id,
+        event.pid,
+        event.status,
+    )
+
+
+@pytest.mark.claude
+@pytest.mark.parametrize("version", ["2.1.76", "2.1.328"])
+def test_the_real_cli_is_found(claude: Any, version: str) -> None:
+    """A script of node that calls itself claude, and a program."""
+    agent = claude(version=version)
+    [found] = [found for found in Discovery().look(time.time() + 9.0) if found.pid == agent.pid]
+    assert (agent.pane.tty, str(agent.launch.cwd)) == (found.tty, found.cwd)
+    assert agent.pane.id == found.env["TMUX_PANE"]

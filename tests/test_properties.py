@@ -1,0 +1,332 @@
+"""What holds for every history, however odd."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from bellboard import board as board_module
+from bellboard import identity, machine
+from bellboard.board import Board
+from bellboard.evidence import from_line
+from bellboard.ledger import LEDGER
+from bellboard.options import Options
+from bellboard.rules import RULES
+from bellboard.session import ABSENT, STATUSES, is_listed, status_of
+from playback import Line, play
+from strategies import T0, histories
+
+pytestmark = pytest.mark.pure
+
+#: A multiple of the usual number of examples; `BELLBOARD_EXAMPLES=50` is a long run.
+MANY = int(os.environ.get("BELLBOARD_EXAMPLES", "1"))
+settings.register_profile(
+    "bellboard",
+    deadline=None,
+    max_examples=100 * MANY,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+settings.load_profile("bellboard")
+OPTIONS = Options(approval={"slow": 8.0, "fast": 3.0}, prompts=3)
+
+
+def fold(lines: list[Line], board: Board | None = None) -> Board:
+    board = board or Board(OPTIONS)
+    for line in lines:
+        board.fold(from_line(line))
+    return board
+
+
+def state(board: Board) -> dict[str, Any]:
+    """All that a board holds: what would be stored, and when it wakes."""
+    sessions = {sid: msgspec.to_builtins(s) for sid, s in board.sessions.items()}
+    return {**sessions, LEDGER: msgspec.to_builtins(board.ledger), "due": board.due()}
+
+
+def reloaded(board: Board) -> Board:
+    """Another host's board, from what this one stored."""
+    for sid in [*board.sessions, LEDGER]:
+        board.dirty.add(sid)
+    other = Board(board.options)
+    other.load((k, body) for k, body in board.take_dirty() if body is not None)
+    return other
+
+
+@given(histories())
+def test_the_fold_is_deterministic(history: list[Line]) -> None:
+    assert state(fold(history)) == state(fold(history))
+
+
+@given(histories())
+def test_whatever_comes_the_board_is_sound(history: list[Line]) -> None:
+    board = Board(OPTIONS)
+    for line in history:
+        for folded in board.fold(from_line(line)):
+            assert folded.verdict.why
+            for change in folded.changes:
+                assert change.before != change.after
+                assert {change.before, change.after} <= {None, *STATUSES}
+        due = board.due()
+        assert due is None or due > board.ledger.clock
+        listed = [s for s in board.sessions.values() if is_listed(s)]
+        running = [pid for s in listed for pid in s.processes]
+        assert sorted(running) == sorted(set(running)), "a process runs one session"
+        for s in board.sessions.values():
+            assert status_of(s) in {ABSENT, *STATUSES}
+            assert s.held == "" or s.turn in ("working", "unknown")
+            assert s.turn != ABSENT or not s.blocks
+
+
+@given(histories())
+def test_what_is_published_is_what_the_changes_say(history: list[Line]) -> None:
+    changes, final = play(history)
+    now: dict[str, str] = {}
+    for c in changes:
+        assert now.get(c["session_id"]) == c["from"]
+        now[c["session_id"]] = c["to"]
+    assert {k: v for k, v in now.items() if v} == {s["session_id"]: s["status"] for s in final}
+    times = [c["t"] for c in changes]
+    assert times == sorted(times)
+
+
+@given(histories())
+def test_an_event_told_twice_counts_once(history: list[Line]) -> None:
+    twice = [x for line in history for x in ([line, line] if "hook" in line else [line])]
+    once, again = state(fold(history)), state(fold(twice))
+    assert once == again
+
+
+@given(histories(), st.data())
+def test_a_split_history_folds_like_the_whole(history: list[Line], data: st.DataObject) -> None:
+    whole, parts = Board(OPTIONS), Board(OPTIONS)
+    for line in history:
+        if data.draw(st.booleans()):
+            parts = reloaded(parts)
+        told, again = whole.fold(from_line(line)), parts.fold(from_line(line))
+        assert [f.changes for f in told] == [f.changes for f in again]
+    assert state(parts) == state(whole)
+
+
+@given(histories(), st.lists(st.floats(0, 5000), min_size=1, max_size=5))
+def test_time_may_pass_in_steps_or_at_once(history: list[Line], steps: list[float]) -> None:
+    board = fold(history)
+    at_once = reloaded(board)
+    now = board.ledger.clock
+    for step in sorted(steps):
+        board.advance(now + step)
+        assert board.advance(now + step) == []
+    at_once.advance(now + max(steps))
+    assert state(board) == state(at_once)
+
+
+@given(histories(), st.data())
+def test_what_is_unknown_changes_nothing_and_is_counted(
+    history: list[Line], data: st.DataObject
+) -> None:
+    strange, unknown = [], 0
+    for line in history:
+        if "hook" in line:
+            extra = {"no_such_field": [1, {"x": None}]}
+            strange.append({**line, "hook": {**line["hook"], **extra}, "no_such_key": 1})
+        else:
+            strange.append(line)
+        if data.draw(st.booleans()):
+            unknown += 1
+            hook = {"session_id": "a", "hook_event_name": "NoSuchEvent", "agent_id": "x"}
+            strange.append({"t": line["t"], "arrived": line["arrived"], "hook": hook})
+    a, b = fold(history), fold(strange)
+    assert b.ledger.counts.get("unknown: NoSuchEvent", 0) == unknown
+    b.ledger.counts = a.ledger.counts
+    keyless = [{**state(x), **{k: _unkeyed(v) for k, v in state(x).items()}} for x in (a, b)]
+    assert keyless[0] == keyless[1]
+
+
+def _unkeyed(record: Any) -> Any:
+    """A record without the sums over payloads by which repeats are known."""
+    if not isinstance(record, dict):
+        return record
+    blocks = {k: {**b, "key": 0} for k, b in record.get("blocks", {}).items()}
+    return {**record, "recent": len(record.get("recent", {})), "blocks": blocks}
+
+
+class Broken(Exception):
+    """What a rule raises that has an error in it."""
+
+
+@given(histories(most=12), st.sampled_from(sorted(RULES)))
+def test_a_rule_that_fails_leaves_the_board_as_it_was(history: list[Line], broken: str) -> None:
+    def fails(*_: object) -> None:
+        raise Broken
+
+    for n in range(len(history)):
+        board = fold(history[:n])
+        before = state(board)
+        with pytest.MonkeyPatch.context() as patch:
+            for row in machine.DECIDED.values():
+                for status, (rule, verdict) in list(row.items()):
+                    if verdict.rule == broken and rule is not None:
+                        patch.setitem(row, status, (fails, verdict))
+            try:
+                board.fold(from_line(history[n]))
+            except Broken:
+                assert state(board) == before
+                board.fold(from_line({"t": T0, "tick": {}}))  # and goes on
+
+
+@given(histories(most=12), st.sampled_from(sorted(RULES)))
+def test_a_deadline_that_fails_stops_only_its_own_session(history: list[Line], broken: str) -> None:
+    def fails(*_: object) -> None:
+        raise Broken
+
+    board = fold(history)
+    with pytest.MonkeyPatch.context() as patch:
+        for row in machine.DECIDED.values():
+            for status, (rule, verdict) in list(row.items()):
+                if verdict.rule == broken and rule is not None:
+                    patch.setitem(row, status, (fails, verdict))
+        board.advance(board.ledger.clock + 1e6)
+    assert board.due() is None or board.due() > board.ledger.clock  # type: ignore[operator]
+
+
+@given(histories(most=12))
+def test_what_fails_after_records_were_kept_takes_them_back(history: list[Line]) -> None:
+    def settles_and_fails(*given: Any) -> None:
+        identity.settle(*given)
+        raise Broken
+
+    for n in range(len(history)):
+        board = fold(history[:n])
+        board.advance(board.ledger.clock)
+        before = state(board)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(board_module, "settle", settles_and_fails)
+            event = from_line(history[n])
+            event = msgspec.structs.replace(event, clock=board.ledger.clock)
+            try:
+                board.fold(event)
+            except Broken:
+                assert state(board) == before
+
+
+def test_a_rule_that_leaves_its_deadline_standing_stops_no_clock() -> None:
+    board = fold([hook(0, "SessionStart"), hook(1, "PermissionRequest", tool_name="Bash")])
+    with pytest.MonkeyPatch.context() as patch:
+        row = machine.DECIDED["question stood"]
+        for status, (_, verdict) in list(row.items()):
+            patch.setitem(row, status, (lambda *_: None, verdict))
+        board.advance(T0 + 100)
+    assert [x for x in board.ledger.counts if "for ever" in x]
+
+
+# ---------------------------------------------------------------- hooks of one moment
+
+
+def hook(t: float, name: str, **fields: Any) -> Line:
+    told = {"session_id": "a", "hook_event_name": name, **fields}
+    return {"t": T0 + t, "hook": told, "origin": {"pid": 11}}
+
+
+BASH = {"tool_name": "Bash", "tool_input": {"command": "ls"}}
+RUN = {**BASH, "tool_use_id": "t1"}
+AGENT = {"tool_name": "Agent", "tool_input": {"prompt": "look"}, "tool_use_id": "t2"}
+SUB = {"agent_id": "x1", "agent_type": "Explore"}
+LISTED = [{"id": "x1", "type": "subagent", "status": "running"}]
+BUSY = [hook(0, "SessionStart", source="startup"), hook(1, "UserPromptSubmit", prompt="do it")]
+RUNNING = [*BUSY, hook(3, "PreToolUse", **RUN)]
+STARTING = [*BUSY, hook(3, "PreToolUse", **AGENT)]
+AGENT_RUNS = [*BUSY, hook(3, "SubagentStart", **SUB)]
+MOMENTS = {
+    "prompt, Stop": (BUSY[:1], hook(5, "UserPromptSubmit", prompt="x"), hook(5.03, "Stop")),
+    "Stop, prompt": (BUSY, hook(5, "Stop"), hook(5.03, "UserPromptSubmit", prompt="next")),
+    "PostToolUse, Stop": (RUNNING, hook(5, "PostToolUse", **RUN), hook(5.03, "Stop")),
+    "PostToolBatch, Stop": (RUNNING, hook(5, "PostToolBatch"), hook(5.03, "Stop")),
+    "PreToolUse, PostToolUse": (
+        BUSY,
+        hook(5, "PreToolUse", **RUN),
+        hook(5.03, "PostToolUse", **RUN),
+    ),
+    "PreToolUse, PostToolUse without ids": (
+        BUSY,
+        hook(5, "PreToolUse", **BASH),
+        hook(5.03, "PostToolUse", **BASH),
+    ),
+    "PostToolUse, PreToolUse": (
+        [*BUSY, hook(3, "PreToolUse", **BASH)],
+        hook(5, "PostToolUse", **BASH),
+        hook(5.03, "PreToolUse", **AGENT),
+    ),
+    "request, PostToolUse": (
+        RUNNING,
+        hook(5, "PermissionRequest", **BASH),
+        hook(5.03, "PostToolUse", **RUN),
+    ),
+    "request, PostToolUse, no PreToolUse": (
+        BUSY,
+        hook(5, "PermissionRequest", **BASH),
+        hook(5.03, "PostToolUse", **RUN),
+    ),
+    "request, PostToolBatch": (
+        BUSY,
+        hook(5, "PermissionRequest", **BASH),
+        hook(5.03, "PostToolBatch"),
+    ),
+    "PreToolUse, request": (
+        BUSY,
+        hook(5, "PreToolUse", **RUN),
+        hook(5.03, "PermissionRequest", **BASH),
+    ),
+    "SubagentStart, PostToolUse(Agent)": (
+        STARTING,
+        hook(5, "SubagentStart", **SUB),
+        hook(5.03, "PostToolUse", **AGENT),
+    ),
+    "SubagentStart, Stop": (
+        STARTING,
+        hook(5, "SubagentStart", **SUB),
+        hook(5.03, "Stop", background_tasks=LISTED),
+    ),
+    "SubagentStart, SubagentStop": (
+        BUSY,
+        hook(5, "SubagentStart", **SUB),
+        hook(5.03, "SubagentStop", **SUB),
+    ),
+    "agent's request, PostToolUse": (
+        AGENT_RUNS,
+        hook(5, "PermissionRequest", **BASH, **SUB),
+        hook(5.03, "PostToolUse", **RUN, **SUB),
+    ),
+    "agent's request, SubagentStop": (
+        AGENT_RUNS,
+        hook(5, "PermissionRequest", **BASH, **SUB),
+        hook(5.03, "SubagentStop", **SUB),
+    ),
+    "SessionEnd, Stop": (BUSY, hook(5, "Stop"), hook(5.03, "SessionEnd", reason="other")),
+}
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_hooks_of_one_moment_may_be_told_in_either_order(moment: str) -> None:
+    before, first, second = MOMENTS[moment]
+    told = T0 + 5.05
+    shown = []
+    for pair in ([first, second], [second, first]):
+        late = [{**x, "arrived": told} for x in pair]
+        _, final = play([*before, *late, {"t": T0 + 20, "tick": {}}])
+        shown.append([(s["session_id"], s["status"], s["markers"]) for s in final])
+    assert shown[0] == shown[1]
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_nothing_flashes_between_the_hooks_of_one_moment(moment: str) -> None:
+    """Whichever comes first, no question is shown that the other ends."""
+    before, first, second = MOMENTS[moment]
+    if "PostTool" not in moment and "SubagentStop" not in moment:
+        return
+    late = [{**second, "arrived": T0 + 5.04}, {**first, "arrived": T0 + 5.05}]
+    changes, _ = play([*before, *late, {"t": T0 + 20, "tick": {}}])
+    assert "blocked" not in [c["to"] for c in changes]

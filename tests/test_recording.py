@@ -1,0 +1,385 @@
+"""What `record` prints replays to what happened, and tells nothing private."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from bellboard import evidence, trace
+from bellboard.events import Event
+from bellboard.folding import Clerk
+from bellboard.machine import TABLE
+from bellboard.recording import is_by_time, line_of, record, span
+from bellboard.spool import Spool
+from bellboard.store import Logged, Store
+from playback import TRACES, Line, encoded, play, read_lines
+
+pytestmark = pytest.mark.files
+
+CASES = {
+    case["id"]: case["trace"]
+    for name in ("cases.jsonl", "more.jsonl")
+    for case in read_lines(TRACES / name)
+}
+RECORDINGS = {path.stem: read_lines(path) for path in sorted((TRACES / "recordings").iterdir())}
+EDITS = [
+    {
+        "t": 1.8e9 + n,
+        "hook": {
+            "session_id": "s",
+            "hook_event_name": "PreToolUse",
+            "tool_name": "Edit",
+            "tool_input": {"file_path": "a.py", "new_string": new},
+        },
+    }
+    for n, new in enumerate(("one", "two", "one"))
+]
+TRACED = CASES | RECORDINGS | {"edits": EDITS}
+POOL = [line for lines in TRACED.values() for line in lines if "note" not in line]
+
+Told = tuple[list[Line], list[Line]]
+
+
+def lived(lines: Iterable[Line], home: Path) -> tuple[list[Logged], Told]:
+    """The log that a host has kept of this evidence, and what it published."""
+    spool = Spool(home)
+    spool.prepare()
+    store = Store(home)
+    clerk = Clerk(spool, store)
+    for n, line in enumerate(lines):
+        t = line["t"]
+        path = spool.new / f"evidence.{n}"
+        path.write_bytes(encoded([{k: v for k, v in line.items() if k != "arrived"}])[0])
+        os.utime(path, ns=(int(t * 1e9),) * 2)
+        clerk.step(line.get("arrived", t))
+    log, changes = store.log(), [trace.transition_line(c) for c in store.history()]
+    store.close()
+    return log, (changes, trace.final_line(clerk.board)["sessions"])
+
+
+def essence(told: Told) -> Told:
+    """What may not differ."""
+    changes, final = told
+    return (
+        [{k: c[k] for k in ("t", "session_id", "from", "to", "rule")} for c in changes],
+        [{k: s[k] for k in ("session_id", "status", "since", "hidden", "markers")} for s in final],
+    )
+
+
+def decoded(lines: Iterable[Line]) -> list[Line]:
+    """As they are read from a file."""
+    return [msgspec.json.decode(msgspec.json.encode(line)) for line in lines]
+
+
+@pytest.mark.parametrize("private", [True, False], ids=["private", "full"])
+@pytest.mark.parametrize("id", TRACED)
+def test_a_recording_replays_to_the_same_changes(id: str, private: bool, tmp_path: Path) -> None:
+    log, told = lived(TRACED[id], tmp_path)
+    recorded = decoded(record(log, private))
+    assert essence(play(recorded)) == essence(told)
+
+
+@pytest.mark.parametrize("id", TRACED)
+def test_a_full_recording_reads_as_the_same_events(id: str, tmp_path: Path) -> None:
+    """Not only the changes: every fact; keys are others, but repeat where they did."""
+    log, _ = lived(TRACED[id], tmp_path)
+    again = trace.replay(encoded(record(log, private=False)))
+
+    def facts(events: list[Event]) -> list[Event]:
+        keys: dict[int, int] = {}
+        ranks = [
+            [keys.setdefault(k, len(keys)) for k in (e.key, e.tool_key if e.from_hook else 0)]
+            for e in events
+        ]
+        return [
+            msgspec.structs.replace(e, key=key, tool_key=tool_key, why="")
+            for e, (key, tool_key) in zip(events, ranks, strict=True)
+            if e.kind != "junk"
+        ]
+
+    assert facts([folded.event for folded in again]) == facts([row.event for row in log])
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[Line]:
+    """Evidence of any traces, in any order, some of it twice, some late, some at one moment."""
+    t, lines = 1_800_000_000.0, []
+    for line in draw(st.lists(st.sampled_from(POOL), min_size=2, max_size=25)):
+        t += draw(st.sampled_from((0.0, 0.01, 0.1, 0.3, 1.0, 2.5, 20.0, 70.0)))
+        late = draw(st.sampled_from((0.0, 0.0, 0.0, 0.2, 3.0, 9.0)))
+        facts = {k: v for k, v in line.items() if k != "arrived"}
+        lines.append(facts | {"t": t - late} | ({"arrived": t} if late else {}))
+        if draw(st.integers(0, 5)) == 0:
+            lines.append(lines[-1])
+    return lines
+
+
+@settings(
+    max_examples=150,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(histories(), st.booleans())
+def test_any_history_replays_to_the_same_changes(lines: list[Line], private: bool) -> None:
+    with tempfile.TemporaryDirectory() as home:
+        log, told = lived(lines, Path(home))
+    assert essence(play(decoded(record(log, private)))) == essence(told)
+
+
+def texts(value: Any) -> Iterable[str]:
+    """Every text in a line."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for x in value.values():
+            yield from texts(x)
+    elif isinstance(value, list):
+        for x in value:
+            yield from texts(x)
+
+
+SECRET = "heron"
+HOSTILE: list[Line] = [
+    {"hook_event_name": "SessionStart", "source": "startup", "session_title": f"the {SECRET}"},
+    {"hook_event_name": "UserPromptSubmit", "prompt": f"tell {SECRET} apart"},
+    {
+        "hook_event_name": "PreToolUse",
+        "tool_name": "Bash",
+        "tool_input": {"command": f"rm {SECRET}"},
+    },
+    {"hook_event_name": "PreToolUse", "tool_name": f"mcp__{SECRET}__{SECRET}", "tool_input": {}},
+    {
+        "hook_event_name": "PreToolUse",
+        "tool_name": "Read",
+        "tool_input": {"file_path": f"/{SECRET}"},
+    },
+    {
+        "hook_event_name": "PreToolUse",
+        "tool_name": "WebFetch",
+        "tool_input": {"url": f"ftp://{SECRET}"},
+    },
+    {
+        "hook_event_name": "PermissionRequest",
+        "tool_name": "AskUserQuestion",
+        "tool_input": {"questions": [{"question": f"{SECRET}?"}]},
+    },
+    {"hook_event_name": "Elicitation", "mcp_server_name": SECRET, "message": f"{SECRET}!"},
+    {"hook_event_name": "Notification", "message": f"{SECRET} needs your permission"},
+    {"hook_event_name": "SubagentStart", "agent_id": f"{SECRET}@team", "agent_type": SECRET},
+    {"hook_event_name": "UserPromptExpansion"},
+    {"hook_event_name": "NotYetInvented"},
+    {"hook_event_name": "TaskCreated", "task_subject": f"{SECRET}"},
+    {"hook_event_name": "StopFailure", "error": "rate_limit", "error_details": f"of {SECRET}"},
+    {
+        "hook_event_name": "Stop",
+        "last_assistant_message": f"{SECRET} is done",
+        "background_tasks": [{"id": "b1", "type": "shell", "command": f"run {SECRET}"}],
+    },
+]
+OTHERS: list[Line] = [
+    {
+        "registry": {
+            "pid": 7,
+            "record": {"sessionId": "s", "status": "idle", "name": SECRET, "cwd": f"/x/{SECRET}"},
+        }
+    },
+    {"transcript": {"session_id": "s", "entry": {"type": "custom-title", "customTitle": SECRET}}},
+    {"transcript": {"session_id": "s", "entry": {"type": "user", "message": {"content": SECRET}}}},
+    {"label": {"session_id": "s", "label": SECRET}},
+    {"name": {"session_id": "s", "name": SECRET}},
+    {"view": {"session_id": "s"}, "viewer": f"nvim /run/{SECRET}"},
+    {"pane": {"tmux": f"/tmp/{SECRET}/default", "pane": "%1", "alive": True}},
+    {
+        "facts": {
+            "session_id": "s",
+            "branch": SECRET,
+            "repository": f"{SECRET}/{SECRET}",
+            "urls": [f"https://{SECRET}.example"],
+        }
+    },
+    {"goto": {"session_id": "s"}},
+    {"set": {"session_id": "s", "status": "error"}},
+    {"park": {"session_id": "s", "parked": False}},
+    {"snooze": {"session_id": "s", "until": 1.9e9}},
+    {"process": {"pid": 7, "alive": True, "tty": "/dev/pts/1", "children": 2}},
+    {"raw": f"not JSON but {SECRET}"},
+    {"forget": {"session_id": "s"}},
+]
+ENVIRONMENT = {
+    "CLAUDE_PROJECT_DIR": f"/home/{SECRET}/project",
+    "CLAUDE_CONFIG_DIR": f"/home/{SECRET}/.claude",
+    "CLAUDE_JOB_DIR": f"{SECRET}",
+    "SSH_CONNECTION": f"{SECRET} 22",
+}
+
+
+def hostile() -> list[Line]:
+    """One of each kind of evidence, with a secret wherever a text can be."""
+    lines: list[Line] = []
+    t = 1_800_000_000.0
+    common = {
+        "session_id": "s",
+        "cwd": f"/home/{SECRET}/.claude/worktrees/{SECRET}",
+        "transcript_path": f"/home/{SECRET}/.claude/projects/{SECRET}.jsonl",
+    }
+    where = {
+        "agent": "claude",
+        "pid": 7,
+        "tmux": f"/tmp/{SECRET}/default",
+        "pane": "%1",
+        "nvim": f"/run/{SECRET}/nvim.1.0",
+        "env": ENVIRONMENT,
+    }
+    hooks = ({"hook": {**common, **payload}, "origin": where} for payload in HOSTILE)
+    lines.extend({"t": (t := t + 3), **told} for told in (*hooks, *OTHERS))
+    return lines
+
+
+def test_nothing_private_is_left(tmp_path: Path) -> None:
+    """Nor is anything changed by that: the worktree stays one, so the session stays hidden."""
+    log, told = lived(hostile(), tmp_path)
+    recorded = decoded(record(log))
+    assert [x for x in texts(recorded) if SECRET in x] == []
+    assert essence(play(recorded)) == essence(told)
+
+
+def test_what_junk_quotes_is_not_left() -> None:
+    junk = Event("junk", "registry", 1.8e9, 1.8e9, why=f"registry: ValueError('{SECRET}')")
+    (line, _) = record([Logged(0, "x", junk, "", "", False, "", None, None)])
+    assert line == {"t": 1.8e9, "raw": "no event: reason 1"}
+
+
+def test_no_checksum_is_left_that_proves_a_guess(tmp_path: Path) -> None:
+    """Keys are checksums of what is private; a recording numbers them instead."""
+    log, _ = lived(hostile(), tmp_path)
+    lines = [line["hook"] for line in record(log) if "hook" in line]
+    keys = [x["recorded_key"] for x in lines if "recorded_key" in x]
+    tool_keys = [x["tool_input"]["recorded_key"] for x in lines if "tool_input" in x]
+    assert keys == list(range(1, len(keys) + 1))
+    assert tool_keys == list(range(1, len(tool_keys) + 1))
+
+
+def test_what_is_public_is_kept(tmp_path: Path) -> None:
+    """A trace must be readable: events, tools, error names, models, ids."""
+    log, _ = lived(hostile(), tmp_path)
+    kept = set(texts(decoded(record(log))))
+    assert {"Bash", "Stop", "AskUserQuestion", "s", "rate_limit: error 1", "b1"} <= kept
+    assert "/home/d1/.claude/worktrees/d1" in kept
+
+
+def test_the_same_text_gets_the_same_placeholder(tmp_path: Path) -> None:
+    lines = [
+        {
+            "t": 1.8e9 + n,
+            "hook": {"session_id": "s", "hook_event_name": "UserPromptSubmit", "prompt": p},
+        }
+        for n, p in enumerate(("one", "two", "one"))
+    ]
+    log, _ = lived(lines, tmp_path)
+    prompts = [line["hook"]["prompt"] for line in record(log) if "hook" in line]
+    assert prompts == ["prompt 1", "prompt 2", "prompt 1"]
+
+
+def test_a_repeat_stays_one_and_a_difference_stays_one(tmp_path: Path) -> None:
+    """Two prompts whose private texts are gone are still two; a doubled one is still one."""
+
+    def told(t: float, prompt: str) -> Line:
+        return {
+            "t": t,
+            "hook": {"session_id": "s", "hook_event_name": "UserPromptSubmit", "prompt": prompt},
+        }
+
+    log, _ = lived(
+        [told(1.8e9, "a" * 900 + "1"), told(1.8e9, "a" * 900 + "2"), told(1.8e9, "a" * 900 + "1")],
+        tmp_path,
+    )
+    again, _ = lived(decoded(record(log)), tmp_path / "again")
+    verdicts = [(row.taken, row.why) for row in log]
+    assert [(row.taken, row.why) for row in again] == verdicts
+    assert verdicts[2] == (False, "the same event, told twice")
+
+
+def test_a_restart_with_nobody_there_is_recorded(tmp_path: Path) -> None:
+    """It ended every look; else what ends later would be seen in the replay alone."""
+    told = [
+        {"view": {"session_id": "s"}},
+        {"restart": {}},
+        *(
+            {"hook": {"session_id": "s", "hook_event_name": n}}
+            for n in ("UserPromptSubmit", "Stop")
+        ),
+        {"hook": {"session_id": "t", "hook_event_name": "SessionStart"}},
+    ]
+    log, lived_through = lived([{"t": 1.8e9 + 30 * n} | x for n, x in enumerate(told)], tmp_path)
+    assert essence(play(decoded(record(log)))) == essence(lived_through)
+
+
+def test_a_clock_that_was_set_back_is_recorded(tmp_path: Path) -> None:
+    """The Stop is stamped before the prompt, and still ends its turn."""
+    hooks = ((1000, "SessionStart"), (1001, "UserPromptSubmit"), (10, "Stop"), (12, "SessionEnd"))
+    told = [
+        {"t": 1.8e9 + t, "hook": {"session_id": "s", "hook_event_name": name}} for t, name in hooks
+    ]
+    log, (changes, final) = lived(told, tmp_path)
+    assert [c["to"] for c in changes] == ["idle", "working", "completed", None]
+    assert essence(play(decoded(record(log)))) == essence((changes, final))
+
+
+def test_what_is_about_many_sessions_is_one_line(tmp_path: Path) -> None:
+    told = [
+        *({"hook": {"session_id": sid, "hook_event_name": "SessionStart"}} for sid in "st"),
+        {"restart": {}},
+    ]
+    log, _ = lived([{"t": 1.8e9 + n} | x for n, x in enumerate(told)], tmp_path)
+    assert [row.event.kind for row in log] == ["start", "start", "restart", "restart"]
+    assert [list(line)[1] for line in record(log)] == ["hook", "hook", "restart", "tick"]
+
+
+def test_a_span_tells_each_session_from_where_it_last_began(tmp_path: Path) -> None:
+    """So that what is recorded of the last minutes replays, though the session is older."""
+
+    def told(t: float, sid: str, name: str) -> Line:
+        return {"t": 1.8e9 + t, "hook": {"session_id": sid, "hook_event_name": name}}
+
+    lines = [
+        {"t": 1.8e9, "config": {"grace": 3}},
+        told(1, "other", "SessionStart"),
+        told(2, "s", "SessionStart"),
+        told(3, "s", "SessionEnd"),
+        told(100, "s", "SessionStart"),
+        told(101, "other", "UserPromptSubmit"),
+        told(102, "s", "UserPromptSubmit"),
+        told(103, "s", "Stop"),
+    ]
+    log, (changes, _) = lived(lines, tmp_path)
+    recorded = decoded(record(span(log, {"s"})))
+    assert [list(line)[-1] for line in recorded] == ["config", *["origin"] * 3, "tick"]
+    wanted = [c for c in changes if c["session_id"] == "s" and c["t"] >= 1.8e9 + 100]
+    assert essence(play(recorded))[0] == essence((wanted, []))[0]
+
+
+def test_a_span_begins_with_the_options_in_force(tmp_path: Path) -> None:
+    log, _ = lived(
+        [{"t": 1.8e9, "hook": {"session_id": "s", "hook_event_name": "SessionStart"}}], tmp_path
+    )
+    first = next(iter(record(span(log, {"s"}, {"grace": 3.0}))))
+    assert first == {"t": 1.8e9, "config": {"grace": 3.0}}
+
+
+def test_every_kind_can_be_told_or_is_brought_by_time() -> None:
+    """A new kind of evidence is not forgotten here."""
+    told = {e.kind: e for e in map(evidence.read, encoded(POOL + hostile()))}
+    assert [e.name for e in told.values() if is_by_time(e)] == []
+    for kind in told.keys() - {"tick"}:
+        again = evidence.read(msgspec.json.encode(line_of(told[kind])))
+        assert again.kind == kind
+    assert [k for k in TABLE.keys() - told.keys() if not is_by_time(Event(k, k, 1.0, 1.0))] == []

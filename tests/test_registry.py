@@ -1,0 +1,322 @@
+"""The CLI's session files, written as the CLI writes them, by real processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bellboard.board import Board
+from bellboard.evidence import from_line
+from bellboard.processes import started_of
+from bellboard.published import snapshot
+from bellboard.registry import FIELDS, Registry, config_of
+from bellboard.witness import Finding
+from rig.home import Home
+
+pytestmark = pytest.mark.files
+
+SECRETS = {"messagingSocketPath": "/tmp/secret.sock", "messagingToken": "secret", "jobId": "j1"}
+
+
+@pytest.fixture
+def process() -> Iterator[Callable[..., int]]:
+    """process(**how) → the pid of a program that waits; all are ended with the test."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(**how: Any) -> int:
+        started.append(subprocess.Popen(["sleep", "60"], **how))
+        return started[-1].pid
+
+    yield start
+    for each in started:
+        each.kill()
+        each.wait()
+
+
+def write(home: Home, pid: int, /, **fields: Any) -> Path:
+    """A session file as of 2.1.328, written in place."""
+    path = home.claude / "sessions" / f"{pid}.json"
+    path.parent.mkdir(exist_ok=True)
+    record = {
+        "pid": pid,
+        "sessionId": "one",
+        "cwd": "/home/user/proj",
+        "startedAt": 1795169403000,
+        "procStart": started_of(pid),
+        "version": "2.1.328",
+        "kind": "interactive",
+        "entrypoint": "cli",
+        "name": "proj-43",
+        "nameSource": "derived",
+        "tmux": "work:@0.%0",
+        "status": "idle",
+        "statusUpdatedAt": 1795169403616,
+        "updatedAt": 1795169403616,
+        **SECRETS,
+        **fields,
+    }
+    path.write_text(json.dumps({k: v for k, v in record.items() if v is not None}))
+    return path
+
+
+def statuses(findings: list[Finding]) -> list[Any]:
+    """What they say: pid and status, or None for a file that is gone."""
+    told = [dict(f.line)["registry"] for f in findings]
+    return [(t["pid"], t["record"] and t["record"].get("status")) for t in told]  # type: ignore[index]
+
+
+@pytest.fixture
+def registry(home: Home) -> Registry:
+    """Of the home's config directory."""
+    return Registry([home.claude], "g1")
+
+
+def test_a_session_is_found_and_nothing_private_leaves(
+    home: Home, registry: Registry, process: Callable[..., int]
+) -> None:
+    """Only the fields that evidence reads; the keys beside the file are not opened."""
+    pid = process()
+    path = write(home, pid)
+    secret = path.with_name(f"{pid}.daf6a1.key")
+    os.mkfifo(secret)  # opening it would hang
+    [(line, key)] = registry.look(12.5)
+    record = dict(line)["registry"]["record"]  # type: ignore[index]
+    assert 12.5 == line["t"]
+    assert set(FIELDS) - {"waitingFor"} == set(record)
+    assert "secret" not in f"{line}{key}"
+    event = from_line(line)
+    assert ("registry", "one", "idle", pid) == (
+        event.kind,
+        event.session_id,
+        event.status,
+        event.pid,
+    )
+    assert started_of(pid) == event.started
+    assert [] == registry.look(13.0)
+
+
+def test_each_change_is_told_once_with_a_key_that_all_hosts_share(
+    home: Home, registry: Registry, process: Callable[..., int]
+) -> None:
+    """A new status, question or id is another value; a mere rewriting is not."""
+    pid = process()
+    other = Registry([home.claude], "g1")
+    write(home, pid)
+    assert [f.key for f in registry.look(1.0)] == [f.key for f in other.look(2.0)]
+    path = write(home, pid, status="busy", statusUpdatedAt=1795169404000)
+    busy = registry.look(3.0, path)
+    assert [(pid, "busy")] == statuses(busy)
+    write(home, pid, status="busy", statusUpdatedAt=1795169404000, updatedAt=1795169409000)
+    assert [] == registry.look(4.0, path)
+    write(
+        home, pid, status="waiting", waitingFor="permission prompt", statusUpdatedAt=1795169405000
+    )
+    asks = registry.look(5.0, path)
+    assert "permission" == from_line(asks[0].line).asks
+    write(home, pid, status="busy", statusUpdatedAt=1795169406000)
+    again = registry.look(6.0, path)
+    assert busy[0].key != again[0].key
+
+
+def test_after_a_time_without_a_host_the_same_value_counts_again(
+    home: Home, registry: Registry, process: Callable[..., int]
+) -> None:
+    """With another key, as it is another generation of hosts."""
+    write(home, process())
+    first = registry.look(1.0)
+    registry.renew("g1")
+    assert [] == registry.look(2.0)
+    registry.renew("g2")
+    again = registry.look(3.0)
+    assert statuses(first) == statuses(again)
+    assert first[0].key != again[0].key
+
+
+def test_a_file_that_goes_is_told(
+    home: Home, registry: Registry, process: Callable[..., int]
+) -> None:
+    """Whether a watch names it or not; one that was never told of is no news."""
+    first, second = process(), process()
+    paths = [write(home, pid) for pid in (first, second)]
+    registry.look(1.0)
+    for path in paths:
+        path.unlink()
+    assert [(first, None)] == statuses(registry.look(2.0, paths[0]))
+    gone = registry.look(2.0)
+    assert [(second, None)] == statuses(gone)
+    assert "registry gone" == from_line(gone[0].line).kind
+    assert [] == registry.look(3.0)
+    assert {} == registry.records
+
+
+def test_a_half_written_file_leaves_the_last_good_value(
+    home: Home, registry: Registry, process: Callable[..., int]
+) -> None:
+    """Whatever lies there: nothing is told, nothing raised, and health knows."""
+    pid = process()
+    path = write(home, pid)
+    whole = path.read_bytes()
+    registry.look(1.0)
+    bomb = b"[" * 100_000
+    huge = b'{"sessionId":"one","x":"' + b"x" * (1 << 20) + b'"}'
+    odd = [b'{"sessionId":["one"]}', b'{"sessionId":""}', b'{"sessionId":"%s"}' % (b"x" * 201)]
+    other = whole.replace(b'"pid": %d' % pid, b'"pid": 1')
+    for data in (b"", whole[:100], whole + b"}", bytes(range(256)), bomb, huge, *odd, other):
+        path.write_bytes(data)
+        assert [] == registry.look(2.0, path), data[:50]
+        assert [] == registry.look(2.0), data[:50]
+        assert "one" == registry.records[pid]["sessionId"]
+        assert str(path) in registry.notes
+    path.write_bytes(huge)
+    registry.look(2.0)
+    assert "more than 65536 bytes" in registry.notes[str(path)]
+    path.write_bytes(whole.replace(b"idle", b"busy"))
+    assert [(pid, "busy")] == statuses(registry.look(3.0, path))
+    assert {} == registry.notes
+
+
+def test_values_of_the_wrong_type_are_left_out(
+    home: Home, registry: Registry, process: Callable[..., int]
+) -> None:
+    """The line can be written and read, whatever the file says."""
+    pid = process()
+    write(home, pid, status={"a": 1}, name=["x"], cwd=17, kind=True, version="\ud800 half")
+    [(line, _)] = registry.look(1.0)
+    record = dict(line)["registry"]["record"]  # type: ignore[index]
+    assert {"status", "name", "kind"}.isdisjoint(record)
+    assert "\ufffd half" == record["version"]
+    json.dumps(line).encode()
+    assert "registry" == from_line(line).kind
+
+
+def test_a_dead_process_speaks_no_more(home: Home, registry: Registry) -> None:
+    """kill -9 leaves the file behind, and it says busy for ever."""
+    child = subprocess.Popen(["sleep", "60"])
+    path = write(home, child.pid, status="busy")
+    assert [(child.pid, "busy")] == statuses(registry.look(1.0))
+    child.kill()
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # dead, and nobody has reaped it yet
+    assert [(child.pid, None)] == statuses(registry.look(2.0))
+    child.wait()
+    assert [] == registry.look(3.0, path)
+    assert "dead" in registry.notes[str(path)]
+    assert [] == Registry([home.claude]).look(4.0)
+
+
+@pytest.mark.parametrize("start", ["1", None])
+def test_a_pid_that_is_another_process_by_now(
+    home: Home, registry: Registry, process: Callable[..., int], start: str | None
+) -> None:
+    """By its start, or, where an old CLI told none, because it began after the file was written."""
+    pid = process()
+    path = write(home, pid, procStart=start)
+    os.utime(path, (time.time() - 3600,) * 2)
+    assert [] == registry.look(1.0)
+    assert "another's" in registry.notes[str(path)]
+
+
+def test_an_old_cli_tells_no_start(
+    home: Home, registry: Registry, process: Callable[..., int]
+) -> None:
+    """2.1.76: pid, session, cwd; the start is then added, as other evidence names it."""
+    pid = process()
+    more = ("version", "kind", "entrypoint", "name", "nameSource", "tmux", "updatedAt")
+    write(home, pid, **dict.fromkeys((*more, "procStart", "status", "statusUpdatedAt")))
+    [(line, _)] = registry.look(1.0)
+    assert (started_of(pid), "") == (from_line(line).started, from_line(line).status)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+def test_another_users_pid_or_file_is_skipped_and_said(
+    home: Home, registry: Registry, process: Callable[..., int]
+) -> None:
+    """A shared folder must not make us show, or end, what is not ours."""
+    stranger = process(user=65534)
+    path = write(home, stranger)
+    mine = write(home, process(), sessionId="two")
+    os.chown(mine, 65534, 65534)
+    assert [] == registry.look(1.0)
+    assert "another user's process" == registry.notes[str(path)]
+    assert "another user's" in registry.notes[str(mine)]
+
+
+def test_what_is_no_session_file_is_not_opened(home: Home, registry: Registry) -> None:
+    """Names of another form, pipes, folders, links to nowhere."""
+    folder = home.claude / "sessions"
+    folder.mkdir()
+    for name in ("pid-12.json", "12.json.tmp", "0.json", "99999999999.json", "٣.json"):
+        (folder / name).write_text('{"sessionId": "one"}')
+    os.mkfifo(folder / f"{os.getpid()}.json")
+    (folder / "7.json").mkdir()
+    (folder / "8.json").symlink_to("nowhere")
+    assert [] == registry.look(1.0)
+    for path in folder.iterdir():
+        assert [] == registry.look(1.0, path)
+    assert [] == registry.look(1.0, home.root / "1.json")
+
+
+def test_several_config_directories_and_one_that_is_not_there(
+    home: Home, process: Callable[..., int]
+) -> None:
+    """Hooks tell of others than our own; each is watched, there or not."""
+    registry = Registry([home.root / "nowhere"])
+    assert [] == registry.look(1.0)
+    assert registry.add(home.claude)
+    assert not registry.add(str(home.claude))
+    assert not registry.add("relative")
+    assert [home.root / "nowhere" / "sessions", home.claude / "sessions"] == registry.paths()
+    pid = process()
+    write(home, pid)
+    assert [(pid, "idle")] == statuses(registry.look(2.0, home.claude / "sessions"))
+
+
+def test_the_config_directory_is_the_clis_own() -> None:
+    """Its variable, else below the home."""
+    assert Path("/x/.claude") == config_of({"HOME": "/x"})
+    assert Path("/y") == config_of({"HOME": "/x", "CLAUDE_CONFIG_DIR": "/y"})
+
+
+def test_a_board_believes_what_is_found(
+    home: Home, registry: Registry, process: Callable[..., int]
+) -> None:
+    """Sessions that began before us are listed, the blocked one at once."""
+    busy, asks = process(), process()
+    write(home, busy, status="busy", sessionId="one")
+    write(home, asks, status="waiting", waitingFor="input needed", sessionId="two")
+    board = Board()
+    now = time.time()
+    for line, _ in registry.look(now):
+        board.fold(from_line(line, now))
+    board.advance(now + 1)
+    told = {s["session_id"]: s["status"] for s in snapshot(board.sessions.values())}
+    assert {"one": "working", "two": "blocked"} == told
+
+
+def test_readers_never_see_half_a_file(
+    home: Home, registry: Registry, process: Callable[..., int]
+) -> None:
+    """While another process overwrites it in place, no value is made up, and the last is told."""
+    pid = process()
+    path = write(home, pid)
+    text = path.read_text()
+    program = (
+        "import sys, pathlib\np = pathlib.Path(sys.argv[1]); t = sys.argv[2]\n"
+        "for n in range(3000):\n"
+        "  s = ('busy', 'idle')[n % 2]\n"
+        "  p.write_text(t.replace('idle', s).replace('1795169403616', str(1795169403616 + n)))\n"
+    )
+    writer = subprocess.Popen([sys.executable, "-c", program, str(path), text])
+    seen: list[Any] = []
+    while writer.poll() is None:
+        seen += statuses(registry.look(1.0, path))
+    seen += statuses(registry.look(1.0, path))
+    assert {(pid, "idle"), (pid, "busy")} == set(seen)
+    assert 1795169403616 + 2999 == registry.records[pid]["statusUpdatedAt"]

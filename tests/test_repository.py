@@ -1,0 +1,268 @@
+"""Repository, branch, worktree and remotes, from real repositories, and from broken ones."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bellboard.evidence import from_line
+from bellboard.gitconfig import config_in, remote_in
+from bellboard.repository import Repositories
+from rig.home import Home
+
+pytestmark = pytest.mark.files
+
+URLS = {
+    "https://github.com/owner/repo.git": ("owner/repo", "https://github.com/owner/repo"),
+    "https://github.com//owner/repo": ("owner/repo", "https://github.com/owner/repo"),
+    "https://www.github.com/owner/repo/": ("owner/repo", "https://github.com/owner/repo"),
+    "git@github.com:owner/repo.git": ("owner/repo", "https://github.com/owner/repo"),
+    "git@github.com:/owner/repo": ("owner/repo", "https://github.com/owner/repo"),
+    "ssh://git@ssh.github.com:443/owner/repo.git": ("owner/repo", "https://github.com/owner/repo"),
+    "git://github.com/owner/my.repo.git": ("owner/my.repo", "https://github.com/owner/my.repo"),
+    "git@gitlab.com:group/sub/team/repo.git": (
+        "group/sub/team/repo",
+        "https://gitlab.com/group/sub/team/repo",
+    ),
+    "https://gitlab.com/group/sub/repo": ("group/sub/repo", "https://gitlab.com/group/sub/repo"),
+    "git@bitbucket.org:owner/repo.git": ("owner/repo", "https://bitbucket.org/owner/repo"),
+    "https://me@bitbucket.org/owner/repo.git": ("owner/repo", "https://bitbucket.org/owner/repo"),
+    "https://git.example.org:8443/scm/PROJ/repo.git": (
+        "PROJ/repo",
+        "https://git.example.org:8443/scm/PROJ/repo",
+    ),
+    "ssh://git@git.example.org:2222/owner/repo.git": (
+        "owner/repo",
+        "https://git.example.org/owner/repo",
+    ),
+    "ssh://git@[2001:db8::1]:22/owner/repo": ("owner/repo", "https://[2001:db8::1]/owner/repo"),
+    "http://git.example.org/owner/repo": ("owner/repo", "http://git.example.org/owner/repo"),
+    "work:owner/repo.git": ("owner/repo", "work:owner/repo"),
+    "https://dev.azure.com/org/project/_git/repo": (
+        "org/project/repo",
+        "https://dev.azure.com/org/project/_git/repo",
+    ),
+    "https://oauth2:glpat-0123456789abcdef0123@gitlab.com/owner/repo.git": (
+        "owner/repo",
+        "https://gitlab.com/owner/repo",
+    ),
+    "https://me:p@ss@example.org/owner/repo": ("owner/repo", "https://example.org/owner/repo"),
+    "https:/me:secret@example.org/owner/repo": (
+        "example.org/owner/repo",
+        "https:example.org/owner/repo",
+    ),
+    "/srv/git/repo.git": ("repo", "/srv/git/repo.git"),
+    "file:///srv/git/repo/.git": ("repo", "/srv/git/repo"),
+    "../repo": ("repo", "../repo"),
+    "https://example.org/my%20repo.git?x=1#y": ("my repo", "https://example.org/my repo"),
+}
+
+
+@pytest.mark.parametrize(("url", "expected"), URLS.items(), ids=str)
+def test_an_address_tells_owner_and_name_and_no_credentials(
+    url: str, expected: tuple[str, str]
+) -> None:
+    """Seed 003's slips and what self-hosting brings."""
+    remote = remote_in(url)
+    assert remote is not None
+    name = "/".join(x for x in (remote.owner, remote.name) if x)
+    assert expected == (name, remote.address)
+
+
+@pytest.mark.parametrize(
+    "url", ["", "/", "https://", "https://github.com", "git@github.com:", ".git"]
+)
+def test_an_address_of_nothing_is_no_remote(url: str) -> None:
+    """And nothing is raised."""
+    assert remote_in(url) is None
+
+
+def test_a_configuration_is_read_as_git_reads_it() -> None:
+    """Quotes, escapes, comments, continued lines, several addresses, other names for a host."""
+    config = config_in(
+        '[core]\n\turl = no\n[remote "a \\"b\\""] url="https://x.org/o/a#1" ; comment\n'
+        "[Remote.old]\n\tURL = gh:o/r \\\n  \n\tpushurl = git@y.org:o/r\n url = https://second\n"
+        '[url "git@github.com:"]\n insteadOf = gh:\n[branch "topic"]\n\tremote = old\n'
+        "[broken\nurl = https://x.org/o/never\n= \n"
+    )
+    assert {'a "b"': "https://x.org/o/a#1", "old": "git@github.com:o/r"} == config.remotes
+    assert {"topic": "old"} == config.upstreams
+
+
+def git(home: Home, *arguments: str, cwd: Path | None = None) -> None:
+    """The real git, with nobody's configuration."""
+    who = {
+        f"GIT_{w}_{k}": "x@example.org" for w in ("AUTHOR", "COMMITTER") for k in ("NAME", "EMAIL")
+    }
+    quiet = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+    subprocess.run(
+        ["git", *arguments],
+        cwd=cwd or home.project,
+        env={**home.env, **who, **quiet},
+        check=True,
+        capture_output=True,
+    )
+
+
+@pytest.fixture
+def project(home: Home) -> Path:
+    """A repository with one commit on main, and two remotes."""
+    git(home, "init", "-q", "-b", "main")
+    git(home, "commit", "-q", "--allow-empty", "-m", "first")
+    git(home, "remote", "add", "fork", "git@gitlab.com:me/repo.git")
+    git(home, "remote", "add", "origin", "https://token:x@github.com/owner/repo.git")
+    return home.project
+
+
+def test_a_directory_below_tells_repository_branch_and_remotes(home: Home, project: Path) -> None:
+    """As the facts line that evidence understands; the credentials stay behind."""
+    below = project / "src" / "deep"
+    below.mkdir(parents=True)
+    line, key = Repositories().facts(12.0, "s1", str(below))
+    expected = {
+        "session_id": "s1",
+        "repository": "owner/repo",
+        "branch": "main",
+        "worktree": "",
+        "remote": "https://github.com/owner/repo",
+        "remotes": ["fork https://gitlab.com/me/repo", "origin https://github.com/owner/repo"],
+    }
+    assert {"t": 12.0, "facts": expected} == line
+    assert "token" not in key
+    event = from_line(line)
+    assert ("facts", expected) == (event.kind, event.settings)
+
+
+def test_a_change_of_branch_is_seen_and_has_a_key_of_its_own(home: Home, project: Path) -> None:
+    """Also the change back: with the key of the first time, it would be taken for a copy."""
+    known = Repositories()
+    assert [f"{project}/.git/HEAD"] == known.paths(str(project))
+    seen = []
+    for branch in ("main", "topic/a", "main"):
+        git(home, "checkout", "-q", "-B", branch)
+        found = known.of(str(project))
+        assert found is not None
+        assert branch == found.branch
+        seen.append(known.facts(1.0, "s", str(project)).key)
+    assert 3 == len(set(seen))
+    git(home, "checkout", "-q", "--detach")
+    found = known.of(str(project))
+    assert found is not None
+    assert 8 == len(found.branch)
+
+
+def test_unchanged_files_are_not_read_again(project: Path) -> None:
+    """What is known is the same object until a file changes."""
+    known = Repositories()
+    assert known.of(str(project)) is known.of(str(project))
+
+
+def test_a_worktree_is_of_its_main_repository(home: Home, project: Path) -> None:
+    """With a name and a HEAD of its own; the agent's own worktrees too."""
+    git(home, "worktree", "add", "-q", "-b", "side", "../elsewhere")
+    git(home, "worktree", "add", "-q", "-b", "agent", ".claude/worktrees/fix")
+    known = Repositories()
+    for place, name, branch in (
+        (home.root / "elsewhere", "elsewhere", "side"),
+        (project / ".claude" / "worktrees" / "fix", "fix", "agent"),
+    ):
+        found = known.of(str(place))
+        assert found is not None
+        assert ("owner/repo", name, branch) == (found.name, found.worktree, found.branch)
+        assert f"{project}/.git/worktrees/{name}/HEAD" == found.head
+
+
+def test_a_folder_of_an_agents_worktrees_that_git_does_not_know(project: Path) -> None:
+    """Its worktree's name is in its path."""
+    place = project / ".claude" / "worktrees" / "gone" / "src"
+    found = Repositories().of(str(place))
+    assert found is not None
+    assert ("owner/repo", "gone", "main") == (found.name, found.worktree, found.branch)
+
+
+def test_without_a_remote_it_is_called_as_its_folder(home: Home) -> None:
+    """Also from a worktree, and a worktree of a bare repository."""
+    git(home, "init", "-q", "-b", "main")
+    git(home, "commit", "-q", "--allow-empty", "-m", "first")
+    git(home, "worktree", "add", "-q", "../side")
+    git(home, "clone", "-q", "--bare", ".", "../bare.git")
+    git(home, "remote", "remove", "origin", cwd=home.root / "bare.git")
+    git(home, "worktree", "add", "-q", "../of-bare", cwd=home.root / "bare.git")
+    known = Repositories()
+    names = [
+        (f.name, f.worktree)
+        for p in ("project", "side", "of-bare")
+        if (f := known.of(f"{home.root}/{p}"))
+    ]
+    assert [("project", ""), ("project", "side"), ("bare", "of-bare")] == names
+
+
+def test_a_submodule_is_a_repository_of_its_own(home: Home, project: Path) -> None:
+    """By its own remote."""
+    inner = home.root / "inner"
+    git(home, "init", "-q", "-b", "main", str(inner))
+    git(home, "commit", "-q", "--allow-empty", "-m", "first", cwd=inner)
+    git(home, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(inner), "lib")
+    found = Repositories().of(str(project / "lib"))
+    assert found is not None
+    assert ("inner", "", "main") == (found.name, found.worktree, found.branch)
+
+
+BROKEN = {
+    "an empty HEAD": ("HEAD", b""),
+    "a binary HEAD": ("HEAD", bytes(range(256))),
+    "a binary configuration": ("config", bytes(range(256)) * 40),
+    "a huge configuration": ("config", b"#" * (2 << 20)),
+    "a commondir into nowhere": ("commondir", b"\0\n../../../../../../nowhere"),
+}
+
+
+@pytest.mark.parametrize(("name", "data"), BROKEN.values(), ids=BROKEN)
+def test_broken_files_raise_nothing(project: Path, name: str, data: bytes) -> None:
+    """What can be told is told."""
+    (project / ".git" / name).write_bytes(data)
+    known = Repositories()
+    known.of(str(project))
+    assert "s" == from_line(known.facts(1.0, "s", str(project)).line).session_id
+
+
+def test_a_git_file_that_points_at_itself_or_is_a_pipe_is_none(home: Home) -> None:
+    """Nothing hangs; the repository above counts."""
+    (home.project / ".git").write_text("gitdir: .")
+    assert Repositories().of(str(home.project)) is None
+    (home.project / ".git").unlink()
+    os.mkfifo(home.project / ".git")
+    assert Repositories().of(str(home.project)) is None
+
+
+def test_outside_of_any_repository_the_facts_are_empty(home: Home) -> None:
+    """So that what was known of the place before is taken back."""
+    line, _ = Repositories().facts(1.0, "s", str(home.project))
+    facts = {"repository": "", "branch": "", "worktree": "", "remote": "", "remotes": []}
+    assert {"t": 1.0, "facts": {"session_id": "s", **facts}} == line
+    assert Repositories().of("relative") is None
+    assert Repositories().of("/no\0where") is None
+
+
+GIT = st.lists(
+    st.sampled_from([*'[]"=;#@:/\\.~ \n', "remote", "url", "git@h:", "https://", "a:b@", "branch"])
+    | st.text(max_size=2),
+    max_size=30,
+).map("".join)
+
+
+@given(GIT)
+def test_no_configuration_and_no_address_raises(text: str) -> None:
+    """And no password stands in what is shown of an address."""
+    config_in(text)
+    config_in(f'[remote "x"]\nurl = {text}')
+    remote = remote_in(text)
+    if remote is not None:
+        assert remote.name
+    told = remote_in(f"https://me:secret@example.org/{text}")
+    assert told is None or "secret" not in str(told)

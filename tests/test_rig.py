@@ -1,0 +1,181 @@
+"""The rig's small parts: waiting, the clock, the home, the fake API, the watch, layers left out."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rig import cache
+from rig.api import Api
+from rig.cache import CHECKOUT, Missing
+from rig.clock import Clock
+from rig.home import Home
+from rig.loopback import Watch
+from rig.scenarios import SCENARIOS, Failure, Tool, Turn
+
+pytestmark = pytest.mark.files
+
+
+def test_eventually_returns_the_first_true_value(eventually: Any) -> None:
+    """It looks again until then, and says what it waited for when time is up."""
+    values = iter([0, "", "now"])
+    assert eventually(lambda: next(values)) == "now"
+    with pytest.raises(AssertionError, match="the moon"):
+        eventually(lambda: False, "the moon", within=0.0)
+
+
+def test_time_passes_only_when_told(clock: Clock) -> None:
+    """The clock is a function of nothing but `advance`."""
+    before = clock()
+    assert before == clock()
+    assert before + 1.5 == clock.advance(1.5) == clock()
+    assert clock.ns == int((before + 1.5) * 1_000_000_000)
+    with pytest.raises(ValueError, match="backwards"):
+        clock.advance(-1)
+
+
+def test_a_home_is_short_whole_and_alone(home: Home) -> None:
+    """Every folder that its environment names is in it, and sockets fit."""
+    named = [value for key, value in home.env.items() if key.startswith("XDG_")]
+    named += [home.env["TMPDIR"], home.env["CLAUDE_CONFIG_DIR"], home.env["HOME"]]
+    assert all(Path(path).is_dir() and path.startswith(str(home.root)) for path in named)
+    assert not home.bellboard.exists()  # making it is the product's own work
+    assert len(str(home.root)) < 40
+
+
+def test_a_kept_folder_is_filled_once_and_whole(home: Home, monkeypatch: Any) -> None:
+    """A fill that fails leaves nothing; one that succeeds is not repeated."""
+    monkeypatch.setenv("BELLBOARD_CACHE", str(home.root / "kept"))
+    fills = []
+
+    def fill(draft: Any, target: Any) -> None:
+        fills.append(target)
+        (draft / "half").touch()
+        if len(fills) == 1:
+            raise Missing("the first time")
+
+    with pytest.raises(Missing):
+        cache.kept("thing", fill)
+    assert list((home.root / "kept").glob("*thing*/*")) == []
+    assert (cache.kept("thing", fill) / "half").exists()
+    cache.kept("thing", fill)
+    assert len(fills) == 2
+
+
+def ask(api: Api, prompt: str, *more: dict[str, Any], **extra: Any) -> Any:
+    """A request as the CLI sends one."""
+    first = {"role": "user", "content": [{"type": "text", "text": prompt}]}
+    asked = {"model": "m", "messages": [first, *more], "tools": [{"name": "Bash"}], **extra}
+    request = urllib.request.Request(f"{api.url}/v1/messages?beta=true", json.dumps(asked).encode())
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(request, timeout=10) as answer:
+        body = answer.read().decode()
+    return body if extra.get("stream") else json.loads(body)
+
+
+def test_a_scenario_goes_on_with_the_conversation(api: Api) -> None:
+    """The marker picks the scenario, the answers after it pick the turn."""
+    first = ask(api, "play:bash")
+    assert (
+        first["stop_reason"],
+        first["content"][1]["input"]["command"],
+    ) == ("tool_use", "echo hi")
+    said = {"role": "assistant", "content": first["content"]}
+    result = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "x"}]}
+    second = ask(api, "play:bash", said, result)
+    assert (second["stop_reason"], second["content"][0]["text"]) == ("end_turn", "Done.")
+    assert [request.step for request in api.played("bash")] == [0, 1]
+
+
+def test_a_stream_comes_word_by_word(api: Api) -> None:
+    """Paced words add up to the whole; pace 0 takes the waits out."""
+    api.pace = 0
+    body = ask(api, "play:slow", stream=True)
+    events = [json.loads(line[6:]) for line in body.splitlines() if line.startswith("data: ")]
+    words = [event["delta"]["text"] for event in events if event["type"] == "content_block_delta"]
+    assert len(words) == 400
+    assert SCENARIOS["slow"][0].blocks[0].text == "".join(words)  # type: ignore[union-attr]
+    assert [events[0]["type"], events[-1]["type"]] == ["message_start", "message_stop"]
+
+
+@pytest.mark.parametrize("name", ["e400", "e401", "e429", "e500", "e529"])
+def test_an_error_is_an_error(api: Api, name: str) -> None:
+    """Status and type are the API's."""
+    with pytest.raises(urllib.error.HTTPError) as caught:
+        ask(api, f"play:{name}")
+    with caught.value as answer:
+        assert int(name[1:]) == answer.code
+        assert SCENARIOS[name][0].type == json.load(answer)["error"]["type"]  # type: ignore
+
+
+def test_stopping_does_not_wait_for_an_answer() -> None:
+    """A server that holds an answer closes at once."""
+    with Api() as api:
+        api.hold()
+        with pytest.raises((OSError, urllib.error.URLError)):
+            request = urllib.request.Request(f"{api.url}/v1/messages", b'{"tools":[{"name":"x"}]}')
+            urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=0.2)
+
+
+def test_every_scenario_is_well_formed() -> None:
+    """Tools have JSON inputs, subagents play scenarios that exist."""
+    for name, turns in SCENARIOS.items():
+        for turn in turns:
+            assert isinstance(turn, Turn | Failure), name
+            for block in turn.blocks if isinstance(turn, Turn) else ():
+                if isinstance(block, Tool):
+                    prompt = str(json.loads(json.dumps(block.input)).get("prompt", "play:text"))
+                    assert prompt.removeprefix("play:") in SCENARIOS, name
+
+
+# A connected datagram socket sends nothing, and 198.51.100.0/24 is nobody's.
+CONNECT = "import socket; s = socket.socket(type=2); print(s.connect_ex(('{}', 9))); input()"
+
+
+@pytest.mark.parametrize(("host", "beyond"), [("127.0.0.1", False), ("198.51.100.1", True)])
+def test_the_watch_sees_who_speaks_to_the_world(host: str, beyond: bool, eventually: Any) -> None:
+    """A socket that only points there counts; one to loopback does not."""
+    pipe = subprocess.PIPE
+    code = ["-uc", CONNECT.format(host)]
+    with Watch() as watch, subprocess.Popen([sys.executable, *code], stdin=pipe, stdout=pipe) as it:
+        watch.follow(it.pid)
+        assert it.stdout is not None
+        refused = int(it.stdout.readline())
+        eventually(lambda: watch.sockets, "a socket")
+        if beyond and not refused:  # where there is no way out at all there is nothing to see
+            eventually(lambda: watch.outside, "the address")
+        it.kill()
+    assert (beyond and not refused) == any(host in address for address in watch.outside)
+
+
+def test_the_trap_catches_what_asks_the_proxy() -> None:
+    """A client that honours proxy settings ends in the trap, by name."""
+    with Watch() as watch:
+        proxies = urllib.request.ProxyHandler({"https": watch.env["HTTPS_PROXY"]})
+        with pytest.raises(OSError):
+            urllib.request.build_opener(proxies).open("https://example.invalid/", timeout=5)
+    assert ["example.invalid:443" in line for line in watch.spoke_out()] == [True]
+
+
+def test_a_layer_left_out_is_named_last(home: Home) -> None:
+    """BELLBOARD_SKIP skips by layer and says so; a name that is no layer is an error."""
+    run = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "-k", "kept_folder"]
+    for layer, code in (("files", 0), ("fils", 4)):
+        done = subprocess.run(
+            [*run, __file__],
+            env={**home.env, "BELLBOARD_SKIP": layer},
+            cwd=CHECKOUT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert code == done.returncode, done.stdout
+        said = "skipped layers: files" if layer == "files" else "names no layer: fils"
+        assert said in done.stdout + done.stderr

@@ -1,0 +1,80 @@
+"""The rig's agent: the real Claude Code CLI, on a fake API, cut off from the world."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psutil
+import pytest
+
+from rig.agent import elicitation
+from rig.api import Api
+from rig.fixtures import Agents
+from rig.home import Home
+from rig.loopback import Watch
+
+pytestmark = pytest.mark.claude
+
+
+def test_a_prompt_is_typed_and_its_answer_seen(
+    claude: Agents,
+    api: Api,
+    watch: Watch,
+    home: Home,
+    eventually: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Start, prompt, answer, exit; nothing of ours in its environment, nobody else spoken to."""
+    monkeypatch.setenv("BELLBOARD_CANARY", "of the test run")
+    agent = claude()
+    environ = psutil.Process(agent.pid).environ()
+    assert set(environ) <= {*agent.launch.env, "TMUX", "TMUX_PANE", "PWD", "SHLVL", "_"}
+    assert str(home.root) == environ["HOME"]
+    api.hold()
+    agent.submit("play:text please")
+    eventually(lambda: watch.sockets, "the connection to the API, as proof that the watch sees")
+    api.release()
+    agent.shows("Hello from the fake model")
+    agent.happens("Stop")
+    assert agent.becomes("idle")["status"] == "idle"
+    agent.exit()
+    assert agent.happens("SessionEnd")["reason"] == "prompt_input_exit"
+    assert len(api.played("text")) == 1
+    assert [request.path for request in api.requests if request.kind == "unknown"] == []
+
+
+def test_a_permission_is_asked_for_and_given(claude: Agents, home: Home) -> None:
+    """The dialog is on the screen, in the hooks and in the session file; Enter says yes."""
+    agent = claude()
+    agent.submit("play:perm please")
+    asked = agent.happens("PermissionRequest")
+    assert asked["tool_input"]["command"] == "touch made.txt"
+    agent.shows("Do you want to proceed")
+    assert agent.becomes("waiting")["waitingFor"] == "permission prompt"
+    agent.answer("Enter")
+    agent.shows("Touched")
+    agent.happens("Stop")
+    assert (home.project / "made.txt").exists()
+
+
+def test_an_answer_can_be_held_and_interrupted(claude: Agents, api: Api, eventually: Any) -> None:
+    """While the API holds, the session is busy for as long as a test needs; Esc ends it."""
+    agent = claude()
+    api.hold()
+    agent.submit("play:text please")
+    eventually(lambda: api.played("text"), "the request")
+    agent.becomes("busy")
+    agent.press("Escape")
+    agent.becomes("idle")
+    assert agent.events("Stop") == []
+    api.release()
+
+
+def test_an_mcp_server_asks_the_user(claude: Agents, home: Home) -> None:
+    """The rig's MCP server opens an elicitation dialog."""
+    agent = claude(*elicitation(home))
+    agent.submit("play:elicit please")
+    agent.happens("Elicitation")
+    agent.shows("What name")
+    agent.becomes("waiting")
+    agent.press("Escape")

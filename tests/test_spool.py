@@ -1,0 +1,391 @@
+"""The spool on a real directory: order, junk, slots, hosts."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from bellboard.aside import BYTES, FILES, SLACK
+from bellboard.spool import LIMIT, MAGIC, Item, Refused, Spool
+
+pytestmark = pytest.mark.files
+
+ROOT = os.geteuid() == 0
+HEADER = MAGIC + b"agent=claude\0event=Stop\0pid=77\0TMUX=\0CLAUDE_PROJECT_DIR=/srv\0\0"
+PAYLOAD = b'{"session_id":"s"}'
+
+
+@pytest.fixture
+def spool(tmp_path: Path) -> Spool:
+    made = Spool(tmp_path / "bellboard")
+    made.prepare()
+    return made
+
+
+def put(spool: Spool, name: str, data: bytes = HEADER + PAYLOAD, ns: int | None = None) -> Path:
+    path = spool.new / name
+    path.write_bytes(data)
+    if ns is not None:
+        os.utime(path, ns=(ns, ns))
+    return path
+
+
+def take(spool: Spool) -> list[Item]:
+    """What a host does, without the folding."""
+    items = []
+    spool.claim_slots()
+    for name in spool.scan():
+        try:
+            if item := spool.read(name):
+                items.append(item)
+        except Refused as refused:
+            spool.set_aside(name, str(refused))
+    spool.unlink(item.name for item in items)
+    return items
+
+
+# The directories
+
+
+def test_everything_is_private(spool: Spool) -> None:
+    """Made 0700, and made so again if it was not."""
+    (spool.home / "spool").chmod(0o755)
+    spool.home.chmod(0o777)
+    spool.prepare()
+    spool.prepare()
+    below = [spool.home, *spool.home.rglob("*")]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in below} == {0o700}
+    spool.write({"t": 1.0, "note": "x"})
+    spool.announce(1)
+    put(spool, "junk").chmod(0o600)
+    spool.set_aside("junk", "junk", "what it said")
+    files = [path for path in spool.home.rglob("*") if path.is_file()]
+    assert {path.name: stat.S_IMODE(path.stat().st_mode) for path in files} == {
+        path.name: 0o600 for path in files
+    }
+
+
+def test_a_home_may_be_a_link_but_nothing_below_it(tmp_path: Path) -> None:
+    """The user's own link is a wish; one within is a trap."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "home").symlink_to(tmp_path / "real")
+    spool = Spool(tmp_path / "home")
+    spool.prepare()
+    shutil.rmtree(spool.new)
+    spool.new.symlink_to(tmp_path)
+    with pytest.raises(Refused, match="not a directory"):
+        spool.prepare()
+
+
+@pytest.mark.skipif(not ROOT, reason="only root can give a directory away")
+@pytest.mark.parametrize("name", [".", "spool", "spool/new", "hosts"])
+def test_a_directory_of_another_user_is_refused(spool: Spool, name: str) -> None:
+    """A root shell with the user's HOME must not read, nor leave its own files there."""
+    os.chown(spool.home / name, 12345, 12345)
+    with pytest.raises(Refused, match="another user"):
+        spool.prepare()
+
+
+# Order and reading
+
+
+def test_names_come_in_the_order_of_their_time(spool: Spool) -> None:
+    """To the nanosecond; names decide between equal times."""
+    base = 1_700_000_000_123_456_000
+    put(spool, "a", ns=base + 2)
+    put(spool, "c", ns=base + 1)
+    put(spool, "b", ns=base + 1)
+    put(spool, "d", ns=base)
+    spool.write({"t": 1_700_000_001.5, "note": "later"}, key="k")
+    *hooks, line = spool.scan()
+    assert hooks == ["d", "b", "c", "a"]
+    [first, *_, last] = [spool.read(name) for name in spool.scan()]
+    assert first and last
+    assert (first.name, first.ns, first.kind) == ("d", base, "hook")
+    assert (last.name, last.t, last.kind) == (line, 1_700_000_001.5, "line")
+    assert json.loads(last.payload) == {"t": 1_700_000_001.5, "note": "later"}
+
+
+def test_a_payload_is_read_up_to_1_mb(spool: Spool) -> None:
+    """Of a longer one the head, and the item says so."""
+    put(spool, "exact", HEADER + b"x" * (LIMIT - len(HEADER)))
+    put(spool, "long", HEADER + b"x" * (50 << 20))
+    exact, long = spool.read("exact"), spool.read("long")
+    assert exact and long
+    assert (len(HEADER + exact.payload), exact.truncated) == (LIMIT, False)
+    assert (len(HEADER + long.payload), long.truncated) == (LIMIT, True)
+
+
+def test_only_named_variables_get_in(spool: Spool) -> None:
+    """Whatever wrote the file: a token in its header goes no further."""
+    put(spool, "a", MAGIC + b"ANTHROPIC_API_KEY=sk\0TERM_PROGRAM=tmux\0pid=-1\0\0{}")
+    item = spool.read("a")
+    assert item and item.origin == {"agent": "claude", "env": {"TERM_PROGRAM": "tmux"}}
+
+
+def test_what_another_host_took_is_no_error(spool: Spool) -> None:
+    """It is gone between the scan and the look."""
+    put(spool, "a")
+    [name] = spool.scan()
+    assert spool.unlink([name]) == []
+    assert spool.read(name) is None
+    assert spool.unlink([name]) == []
+    spool.set_aside(name, "gone")
+    assert spool.counts()["refused"] == {}
+
+
+# What hosts add
+
+
+def test_one_key_is_one_file(spool: Spool) -> None:
+    """Several hosts see the same change at once."""
+    line = {"t": time.time(), "registry": {"pid": 1, "record": None}}
+    hosts = [Spool(spool.home) for _ in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda host: host.write(line, key="registry:1:99"), hosts))
+    assert len(spool.scan()) == 1
+    assert not spool.write(line, key="registry:1:99")
+    assert spool.write(line, key="registry:1:100")
+    assert spool.write(line)
+    assert spool.write(line)
+    assert [item.kind for item in take(spool)] == ["line"] * 4
+    assert spool.write(line, key="registry:1:99")
+    assert list((spool.home / "spool" / "tmp").iterdir()) == []
+
+
+@pytest.mark.parametrize("t", [-1, float("nan"), float("inf"), 1e30, "x", None])
+def test_a_line_with_a_strange_time_gets_the_time_of_now(spool: Spool, t: object) -> None:
+    """Its order is then that of its writing."""
+    spool.write({"t": t})
+    [item] = take(spool)
+    assert abs(item.t - time.time()) < 60
+
+
+def test_a_line_too_long_to_be_read_is_not_written(spool: Spool) -> None:
+    """The writer hears of it; nobody else would."""
+    with pytest.raises(ValueError, match="no more than"):
+        spool.write({"t": 1.0, "note": "x" * LIMIT})
+    assert spool.pending() == 0
+
+
+# Slots and hosts
+
+
+def test_slots_are_claimed_under_names_that_never_come_back(spool: Spool) -> None:
+    """Even if the same slot is written and claimed within one tick of the file system's clock."""
+    names: set[str] = set()
+    for _ in range(100):
+        (spool.slot / "77.PreToolUse").write_bytes(HEADER + PAYLOAD)
+        assert spool.claim_slots() == 1
+        names.update(spool.scan())
+    assert len(names) == 100
+    assert len(take(spool)) == 100
+    assert spool.claim_slots() == 0
+
+
+def test_junk_in_slots_is_claimed_as_well(spool: Spool) -> None:
+    """It is refused where everything is."""
+    (spool.slot / "a directory").mkdir()
+    (spool.slot / ("x" * 240)).write_bytes(b"junk")
+    assert spool.claim_slots() == 2
+    assert take(spool) == []
+    assert spool.counts()["refused"] == {"a directory": 1, "of another format": 1}
+
+
+def test_dead_hosts_are_forgotten(spool: Spool) -> None:
+    """So that the hooks know that nobody reads."""
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    spool.announce(os.getpid())
+    spool.announce(child.pid)
+    for junk in ("0", "-1", "x", "²", "9" * 30):
+        (spool.home / "hosts" / junk).touch()
+    (spool.home / "hosts" / "dir").mkdir()
+    assert spool.alive_hosts() == sorted([os.getpid(), child.pid])
+    child.communicate()
+    assert spool.alive_hosts() == [os.getpid()]
+    assert [path.name for path in (spool.home / "hosts").iterdir()] == [str(os.getpid())]
+    # The number lives, but nobody announced it for long: another process has it by now.
+    os.utime(spool.home / "hosts" / str(os.getpid()), (1, 1))
+    assert spool.alive_hosts() == []
+    spool.announce(os.getpid())
+    spool.withdraw(os.getpid())
+    spool.withdraw(os.getpid())
+    assert spool.alive_hosts() == []
+
+
+def test_what_killed_writers_left_is_swept(spool: Spool) -> None:
+    """After an hour; a younger one is still written."""
+    tmp = spool.home / "spool" / "tmp"
+    (tmp / "old").write_bytes(b"x")
+    (tmp / "old.d").mkdir()
+    for name in ("old", "old.d"):
+        os.utime(tmp / name, (1, 1))
+    (tmp / "young").write_bytes(b"x")
+    spool.sweep()
+    assert [path.name for path in tmp.iterdir()] == ["young"]
+
+
+# Junk
+
+
+def a_symlink(path: Path) -> None:
+    path.symlink_to("/etc/passwd")
+
+
+def a_socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as sock:
+        here = Path.cwd()
+        os.chdir(path.parent)  # the path of a socket is at most 108 bytes
+        sock.bind(path.name)
+        os.chdir(here)
+
+
+def a_directory(path: Path) -> None:
+    (path / "deep" / "er").mkdir(parents=True)
+    (path / "file").write_bytes(b"x")
+
+
+def of_another_user(path: Path) -> None:
+    path.write_bytes(HEADER + PAYLOAD)
+    os.chown(path, 12345, 12345)
+
+
+def a_large_file(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(50 << 20)
+        file.write(b"\x7fELF")
+
+
+JUNK = {
+    "a symlink": a_symlink,
+    "a pipe": os.mkfifo,
+    "a directory": a_directory,
+    "a socket": a_socket,
+    "empty": lambda path: path.write_bytes(b""),
+    "of another format": lambda path: path.write_bytes(b"\x7f" + os.urandom(8) * 400),
+    "a header without end": lambda path: path.write_bytes(HEADER[:-1]),
+    "without a payload": lambda path: path.write_bytes(HEADER + b" \n"),
+    "a line of more than 1 MB": lambda path: path.write_bytes(b'{"t":' + b"[" * (LIMIT + 9)),
+    "another user's": of_another_user,
+}
+ALSO = {
+    "of another format": [a_large_file, lambda path: path.write_bytes(b"bellboard 2\0\0{}")],
+    "empty": [lambda path: path.write_bytes(b"\0" * 4096)],
+    "a symlink": [lambda path: path.symlink_to("nowhere"), lambda path: path.symlink_to(path)],
+}
+CASES = list(JUNK.items())
+CASES += [(reason, make) for reason, makes in ALSO.items() for make in makes]
+
+
+@pytest.mark.parametrize(("reason", "make"), CASES, ids=[reason for reason, _ in CASES])
+def test_junk_is_set_aside_with_its_reason(spool: Spool, reason: str, make) -> None:  # type: ignore[no-untyped-def]
+    """Neither followed nor waited for nor read; the rest goes on."""
+    if make is of_another_user and not ROOT:
+        pytest.skip("only root can give a file away")
+    make(spool.new / "junk")
+    put(spool, "good")
+    assert [item.name for item in take(spool)] == ["good"]
+    assert spool.counts() | {"bad": 1} == {
+        "pending": 0, "slots": 0, "stuck": 0, "bad": 1, "refused": {reason: 1}
+    }  # fmt: skip
+    [why] = (spool.home / "spool" / "bad").glob("*.why")
+    assert why.read_text() == f"{reason}\n"
+    assert "root" in Path("/etc/passwd").read_text()
+
+
+def test_a_deep_bomb_is_an_item_like_any_other(spool: Spool) -> None:
+    """Its JSON is not looked at in here."""
+    put(spool, "bomb", HEADER + b"[" * 500_000)
+    [item] = take(spool)
+    assert len(item.payload) == 500_000
+
+
+@pytest.mark.parametrize("name", [b"\xff\xfe", b"a\nb", b"a b", b".hidden", b"-x", b"x" * 255])
+def test_improper_names_are_set_aside(spool: Spool, name: bytes) -> None:
+    """They could not be kept in the database."""
+    Path(os.fsdecode(os.fsencode(spool.new) + b"/" + name)).write_bytes(HEADER + PAYLOAD)
+    assert take(spool) == []
+    assert spool.counts()["refused"] == {"its name": 1}
+    assert spool.pending() == 0
+
+
+def test_a_thousand_good_among_a_thousand_bad(spool: Spool) -> None:
+    """All good ones in order; of the bad ones the newest, within bounds, but all counted."""
+    kinds = [(reason, make) for reason, make in CASES if ROOT or make is not of_another_user]
+    for number in range(1000):
+        put(spool, f"good.{number:04}", ns=10**18 + number)
+        kinds[number % len(kinds)][1](spool.new / f"junk.{number}")
+    assert [item.name for item in take(spool)] == [f"good.{number:04}" for number in range(1000)]
+    refused = spool.counts()["refused"]
+    assert isinstance(refused, dict)
+    assert sum(refused.values()) == 1000
+    bad = list((spool.home / "spool" / "bad").glob("[0-9]*"))
+    assert 100 < len(bad) <= FILES + 2 * SLACK
+    assert sum(path.lstat().st_size for path in bad) <= 2 * BYTES
+    assert spool.pending() == 0
+    assert Spool(spool.home).counts()["refused"] == refused
+
+
+def test_the_detail_is_kept_beside(spool: Spool) -> None:
+    """The traceback of an event that made the fold raise, of whatever length and letters."""
+    put(spool, "poison")
+    spool.set_aside("poison", "raised", "Traceback …\udcff" + "x" * 100_000)
+    [why] = (spool.home / "spool" / "bad").glob("*.why")
+    assert why.read_bytes().startswith(b"raised\nTraceback \xe2\x80\xa6\\udcffx")
+    assert why.stat().st_size == 64 << 10
+
+
+@pytest.fixture
+def read_only(spool: Spool) -> Iterator[Spool]:
+    """A spool on which one event lies and nothing can be changed any more."""
+    if not ROOT or sys.platform != "linux":
+        pytest.skip("mounting needs root on Linux")
+    put(spool, "good")
+    a_directory(spool.new / "junk")
+    (spool.slot / "77.PreToolUse").write_bytes(HEADER + PAYLOAD)
+    place = spool.home / "spool"
+    subprocess.run(["mount", "--bind", place, place], check=True)
+    subprocess.run(["mount", "-o", "remount,ro,bind", place], check=True)
+    yield spool
+    subprocess.run(["umount", "-l", place], check=True)
+
+
+def test_what_cannot_be_moved_is_looked_at_once(read_only: Spool) -> None:
+    """Neither an endless loop nor an exception; health tells."""
+    assert [item.name for item in take(read_only)] == ["good"]
+    assert read_only.scan() == ["good"]
+    assert read_only.unlink(["good"]) == ["good"]
+    assert read_only.counts() == {"pending": 1, "slots": 1, "stuck": 1, "bad": 0, "refused": {}}
+    with pytest.raises(OSError, match="Read-only"):
+        read_only.write({"t": 1.0})
+
+
+def test_a_full_disk_leaves_nothing_half_written(spool: Spool) -> None:
+    """`write` says so, and the next one works."""
+    if not ROOT or sys.platform != "linux":
+        pytest.skip("mounting needs root on Linux")
+    place = spool.home / "spool"
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", place], check=True)
+    try:
+        spool.prepare()
+        with pytest.raises(OSError, match="No space"):
+            spool.write({"t": 1.0, "note": "x" * 500_000})
+        assert [path for path in place.rglob("*") if path.is_file()] == []
+        assert spool.write({"t": 1.0})
+        put(spool, "junk", b"x" * 40_000)
+        (place / "filler").write_bytes(b"x" * 12_000)
+        assert len(take(spool)) == 1
+        assert spool.pending() == 0
+    finally:
+        subprocess.run(["umount", "-l", place], check=True)

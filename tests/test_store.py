@@ -1,0 +1,395 @@
+"""The contract of the hosts, one point after the other, on real files and with a clock of its own.
+
+Two hosts are two clerks here: what one does between two steps of the other is then exact.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from bellboard import machine
+from bellboard.effects import PAUSE, Effects
+from bellboard.events import Event
+from bellboard.folding import Clerk, settings_of
+from bellboard.ledger import Transition
+from bellboard.options import Options, options_of
+from bellboard.spool import Spool
+from bellboard.store import Busy, Change, Store
+from hosting import Make, agrees_with_its_log, put, statuses, tell, told_in, watched_since, work
+from rig.clock import Clock
+from rig.waiting import eventually
+
+pytestmark = pytest.mark.files
+
+
+def files_of(clerk: Clerk) -> Counter[str]:
+    """How often each file stands in the log."""
+    return Counter(row.file for row in told_in(clerk.store.log()))
+
+
+def applied(clerk: Clerk) -> set[str]:
+    return {r[0] for r in clerk.store.all("SELECT name FROM applied")}
+
+
+def waiting(clerk: Clerk) -> list[str]:
+    return [path.name for path in clerk.spool.new.iterdir()]
+
+
+# Once
+
+
+def test_an_event_is_folded_by_one_and_seen_by_all(make: Make, clock: Clock) -> None:
+    """Whoever comes second finds the spool empty and the change in the table."""
+    one, two = make(), make()
+    name = tell(one, clock, "UserPromptSubmit")
+    assert one.step(clock()).changed == {"s"}
+    assert two.step(clock()).changed >= {"s"}
+    assert statuses(one.board) == statuses(two.board) == {"s": "working"}
+    assert files_of(two) == {name: 1}
+    assert waiting(one) == []
+
+
+def test_a_name_leaves_applied_once_its_file_was_seen_to_be_gone(make: Make, clock: Clock) -> None:
+    """Not before: as long as the file is there its name is what keeps it from being folded."""
+    clerk = make()
+    name = tell(clerk, clock, "UserPromptSubmit")
+    clerk.step(clock())
+    assert applied(clerk) == {name}
+    later = tell(clerk, clock, "Stop")
+    clerk.step(clock.advance(1))
+    assert applied(clerk) == {later}
+
+
+class Dying(Spool):
+    """Its host dies after COMMIT, before it unlinks anything."""
+
+    def unlink(self, names: Iterable[str]) -> list[str]:
+        raise KeyboardInterrupt
+
+
+def test_what_a_dead_host_left_is_unlinked_and_not_folded_again(make: Make, clock: Clock) -> None:
+    one, two = make(), make()
+    one.spool = Dying(one.spool.home)
+    name = tell(one, clock, "UserPromptSubmit")
+    with pytest.raises(KeyboardInterrupt):
+        one.step(clock())
+    assert waiting(one) == [name]
+    two.step(clock())
+    assert files_of(two) == {name: 1}
+    assert waiting(two) == []
+
+
+def test_names_that_dead_hosts_left_are_swept(make: Make, clock: Clock) -> None:
+    """Those whose files are gone, after a while; one whose file is still there stays."""
+    dead, dying, clerk = make(), make(), make()
+    gone = tell(dead, clock, "UserPromptSubmit")
+    dead.step(clock())
+    dying.spool = Dying(dying.spool.home)
+    left = tell(dying, clock, "Stop")
+    with pytest.raises(KeyboardInterrupt):
+        dying.step(clock())
+    clerk.sweep(clock.advance(59))
+    assert applied(clerk) == {gone, left}
+    clerk.sweep(clock.advance(2))
+    assert applied(clerk) == {left}
+    clerk.step(clock())
+    clerk.sweep(clock.advance(61))
+    assert applied(clerk) == set()
+
+
+def test_hosts_that_see_the_same_thing_tell_it_once(make: Make, clock: Clock) -> None:
+    """The name comes from the key: told again when the first is folded and gone, it is known."""
+    clerk = make()
+    line = {"t": clock(), "registry": {"pid": 7, "record": {"sessionId": "s", "status": "busy"}}}
+    assert clerk.spool.write(line, "registry 7 busy")
+    clerk.step(clock())
+    tell(clerk, clock, "Notification")
+    clerk.step(clock.advance(1))
+    assert clerk.spool.write(line, "registry 7 busy")
+    clerk.step(clock.advance(1))
+    assert [r.event.kind for r in clerk.store.log()].count("registry") == 1
+    assert waiting(clerk) == []
+
+
+# What fails changes nothing
+
+
+def test_a_lock_that_is_held_leaves_the_board_as_it_is(make: Make, clock: Clock) -> None:
+    one, two = make(), make()
+    tell(one, clock, "UserPromptSubmit")
+    one.step(clock())
+    two.step(clock())
+    tell(one, clock, "Stop")
+    with one.store.lock():
+        with pytest.raises(Busy):
+            two.step(clock())
+        assert statuses(two.board) == {"s": "working"}
+    two.step(clock())
+    assert statuses(two.board) == {"s": "completed"}
+
+
+class Full(Store):
+    """A disk that is full when it comes to COMMIT."""
+
+    full = False
+
+    def write(self, *given: Any) -> None:
+        super().write(*given)
+        if self.full:
+            raise sqlite3.OperationalError("database or disk is full")
+
+
+def test_what_was_not_committed_is_not_shown_and_comes_again(make: Make, clock: Clock) -> None:
+    """Also the rest of a backlog, in its order, though it had been listed already."""
+    clerk = make()
+    clerk.store.close()
+    clerk.store = store = Full(clerk.spool.home)
+    names = [tell(clerk, clock, "UserPromptSubmit", f"s{n}") for n in range(1200)]
+    assert clerk.step(clock()).more
+    known = len(statuses(clerk.board))
+    store.full = True
+    with pytest.raises(sqlite3.OperationalError):
+        clerk.step(clock())
+    assert len(clerk.catch_up()) > known
+    assert len(statuses(clerk.board)) == known
+    tell(clerk, clock, "Stop", "s1100")
+    store.full = False
+    while clerk.step(clock()).more:
+        pass
+    assert statuses(clerk.board)["s1100"] == "completed"
+    assert [r.file for r in told_in(store.log())][:-1] == names
+    agrees_with_its_log(clerk)
+
+
+def test_an_event_that_raises_is_set_aside_and_the_rest_goes_on(
+    make: Make, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With its traceback; what it had changed already is taken back."""
+    clerk = make()
+
+    def poison(s: Any, e: Event, o: Options) -> None:
+        s.turn = "completed"
+        raise ZeroDivisionError("poison")
+
+    verdict = machine.DECIDED["stop"]["working"][1]
+    monkeypatch.setitem(machine.DECIDED["stop"], "working", (poison, verdict))
+    tell(clerk, clock, "UserPromptSubmit", "good")
+    tell(clerk, clock, "UserPromptSubmit", "bad")
+    tell(clerk, clock, "Stop", "bad")
+    tell(clerk, clock, "PermissionRequest", "good", tool_name="Bash", tool_use_id="t")
+    clerk.step(clock())
+    clerk.step(clock.advance(1))
+    assert statuses(clerk.board) == {"good": "blocked", "bad": "working"}
+    (why,) = (clerk.spool.home / "spool" / "bad").glob("*.why")
+    assert "ZeroDivisionError: poison" in why.read_text()
+    agrees_with_its_log(clerk)
+
+
+def test_a_batch_ends_in_time(make: Make, clock: Clock) -> None:
+    """Big files do not hold the lock for long: the rest is for the next transaction."""
+
+    class Slow(Spool):
+        def read(self, name: str) -> Any:
+            eventually(lambda: True)
+            end = os.times().elapsed + 0.05
+            eventually(lambda: os.times().elapsed > end)
+            return super().read(name)
+
+    clerk = make()
+    clerk.spool = Slow(clerk.spool.home)
+    names = [tell(clerk, clock, "UserPromptSubmit", f"s{n}") for n in range(8)]
+    steps = 1
+    while clerk.step(clock()).more:
+        steps += 1
+    assert 3 <= steps <= 9  # the last one only looks whether more has come meanwhile
+    assert [r.file for r in told_in(clerk.store.log())] == names
+
+
+# Who may announce what
+
+
+def lives(clerk: Clerk) -> list[tuple[str | None, bool]]:
+    return [(c.transition.after, c.live) for c in clerk.store.changes()]
+
+
+def test_nothing_that_happened_unwatched_is_announced(make: Make, clock: Clock) -> None:
+    """A backlog is caught up with in silence; what comes then is told."""
+    clerk = make()
+    tell(clerk, clock, "UserPromptSubmit")
+    tell(clerk, clock, "UserPromptSubmit", "other")
+    clock.advance(600)
+    watched_since(clerk, clock())
+    clerk.step(clock())
+    tell(clerk, clock, "Stop")
+    clerk.step(clock.advance(1))
+    assert lives(clerk) == [("working", False), ("working", False), ("completed", True)]
+
+
+def test_evidence_of_now_about_before_is_not_announced(make: Make, clock: Clock) -> None:
+    """A registry tells since when: the question was asked unwatched."""
+    clerk = make()
+    asked = clock()
+    clock.advance(600)
+    watched_since(clerk, clock())
+    record = {"sessionId": "s", "status": "waiting", "waitingFor": "approve Bash"}
+    record |= {"statusUpdatedAt": asked * 1000}
+    clerk.spool.write({"t": clock.advance(1), "registry": {"pid": 7, "record": record}})
+    clerk.step(clock())
+    assert lives(clerk) == [("blocked", False)]
+
+
+def test_what_follows_a_time_of_doubt_is_announced(make: Make, clock: Clock) -> None:
+    """Working became unknown in silence; that it then asks is news."""
+    clerk = make()
+    tell(clerk, clock, "UserPromptSubmit")
+    clerk.step(clock())
+    watched_since(clerk, clock.advance(600))
+    clerk.spool.write({"t": clock(), "restart": {}})
+    clerk.step(clock.advance(1))
+    tell(clerk, clock, "PermissionRequest", tool_name="Bash", tool_use_id="t")
+    clerk.step(clock())
+    clerk.step(clock.advance(1))
+    told = [("working", True), ("unknown", False), ("working", True), ("blocked", True)]
+    assert lives(clerk) == told
+
+
+def test_a_command_that_folds_in_passing_announces_nothing(make: Make, clock: Clock) -> None:
+    """`bellboard list` with no host alive; with one it speaks for that."""
+    host = make()
+    passing = Clerk(host.spool, host.store)
+    tell(host, clock, "UserPromptSubmit")
+    passing.step(clock())
+    host.spool.announce(os.getpid())
+    tell(host, clock, "Stop")
+    passing.step(clock.advance(1))
+    assert lives(host) == [("working", False), ("completed", True)]
+
+
+def test_a_claim_is_given_once(make: Make, clock: Clock) -> None:
+    one, two = make(), make()
+    wanted = [(1, "blocked: say"), (1, "blocked: play"), (2, "blocked: say")]
+    assert one.store.claim(wanted[:2], 1, clock()) == wanted[:2]
+    assert two.store.claim(wanted, 2, clock()) == wanted[2:]
+
+
+def test_an_effect_waits_for_the_lock_and_holds_up_nothing(make: Make, clock: Clock) -> None:
+    """What was asked for is not forgotten; two hosts that ask for the same do it once."""
+    one, two = make(), make()
+    out = one.spool.home / "out"
+    words = ["sh", "-c", 'mkdir "$0.$$"', str(out)]
+    both = [Effects({"completed": words}), Effects({"completed": words})]
+    change = Change(1, Transition(clock(), "s", "working", "completed", "finish", ""), True)
+    for effects in both:
+        effects.ask([change, change._replace(id=2, live=False)], one.board)
+    with one.store.lock():
+        assert both[1].run(two.store, 2) == PAUSE
+    assert [both[1].run(two.store, 2), both[0].run(one.store, 1)] == [None, None]
+    eventually(lambda: list(one.spool.home.glob("out.*")), "what was asked for")
+    assert one.store.all("SELECT transition_id, pid FROM claims") == [(1, 2)]
+    for effects in both:  # reap
+        eventually(lambda effects=effects: not effects.run(one.store, 1) and not effects._running)
+
+
+# Options
+
+
+def test_options_are_shared_and_go_back_to_their_defaults(make: Make, clock: Clock) -> None:
+    """Whoever is configured last decides for all hosts, now and later."""
+    one, two = make(), make()
+    first = options_of({"grace": 3, "approval": True}, Options())
+    one.spool.write({"t": clock(), "config": {**settings_of(first), "pid": 41}})
+    one.step(clock())
+    two.step(clock())
+    assert one.board.options == two.board.options == first
+    assert one.store.all("SELECT pid FROM options WHERE key = 'config'") == [(41,)]
+    second = options_of({"dwell": 2}, Options())
+    one.spool.write({"t": clock.advance(1), "config": {**settings_of(second), "pid": 42}})
+    two.step(clock())
+    one.step(clock())
+    assert one.board.options == two.board.options == second
+    assert make().catch_up() == set()
+    third = make()
+    third.catch_up()
+    assert third.board.options == second
+    agrees_with_its_log(one)
+
+
+# The clock
+
+
+def test_a_clock_set_back_holds_up_nothing(make: Make, clock: Clock) -> None:
+    """A Stop is an hour older than its prompt, and counts; timers go on; the log replays."""
+    clerk, other = make(), make()
+    work(clerk, clock)
+    back = Clock(clock() - 3600)
+    tell(clerk, back, "Stop")
+    clerk.step(back.advance(1))
+    assert statuses(clerk.board) == {"s": "completed"}
+    tell(clerk, back, "PermissionRequest", tool_name="Bash", tool_use_id="t")
+    clerk.step(back.advance(0.1))
+    clerk.step(back.advance(0.3))
+    assert statuses(clerk.board) == {"s": "blocked"}
+    assert clerk.board.ledger.clock == back()
+    assert all(live for _, live in lives(clerk))
+    other.step(back())
+    assert statuses(other.board) == {"s": "blocked"}
+    agrees_with_its_log(other)
+
+
+def test_a_clock_set_back_is_noticed_in_silence(make: Make, clock: Clock) -> None:
+    """A deadline of an hour ahead is not waited for, though nothing comes."""
+    clerk = make()
+    work(clerk, clock)
+    tell(clerk, clock, "PermissionRequest", tool_name="Bash", tool_use_id="t")
+    clerk.step(clock.advance(0.1))
+    back = Clock(clock() - 3600)
+    clerk.step(back())
+    clerk.step(back.advance(0.3))
+    assert statuses(clerk.board) == {"s": "blocked"}
+    agrees_with_its_log(clerk)
+
+
+def test_a_clock_set_forward_and_back_again_loses_nothing(make: Make, clock: Clock) -> None:
+    clerk = make()
+    work(clerk, clock)
+    ahead = Clock(clock() + 86400 / 2)
+    tell(clerk, ahead, "PreToolUse", tool_name="Bash", tool_use_id="t")
+    clerk.step(ahead.advance(0.1))
+    assert statuses(clerk.board) == {"s": "working"}
+    tell(clerk, clock, "Stop")
+    clerk.step(clock.advance(1))
+    assert statuses(clerk.board) == {"s": "completed"}
+    agrees_with_its_log(clerk)
+
+
+def test_the_next_host_folds_with_the_clock_of_the_last(make: Make, clock: Clock) -> None:
+    """Also when that came to nothing: replayed, the log meets the same clock."""
+    one, two = make(), make()
+    work(one, clock)
+    two.step(clock())
+    tell(one, clock, "Stop", "never heard of")
+    os.utime(one.spool.new / waiting(one)[0], (clock() + 10, clock() + 10))
+    one.step(clock() + 10)
+    put(two.spool, "Stop", t=clock() + 5)
+    two.step(clock() + 10)
+    assert statuses(two.board) == {"s": "completed"}
+    agrees_with_its_log(two)
+
+
+def test_no_file_moves_the_clock_into_the_future(make: Make, clock: Clock) -> None:
+    """Neither its stamp nor what it says of itself."""
+    clerk = make()
+    work(clerk, clock)
+    put(clerk.spool, "Stop", t=clock() + 9e5)
+    future = {"t": clock() + 9e5, "arrived": clock() + 9e5, "view": {"session_id": "s"}}
+    clerk.spool.write(future)
+    clerk.step(clock.advance(1))
+    assert clerk.board.ledger.clock == clock()
+    assert statuses(clerk.board) == {"s": "completed"}
+    agrees_with_its_log(clerk)

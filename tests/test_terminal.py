@@ -1,0 +1,308 @@
+"""What the command line shows: in 60 columns as in 200, and whatever an agent says."""
+
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bellboard import terminal, words
+from bellboard.events import Event
+from bellboard.ledger import Transition
+from bellboard.store import Logged
+from sample import house
+
+NOW = 1_800_000_000.0
+SCREENS = Path(__file__).parent / "screens"
+#: What a terminal acts on: C0, DEL, C1, and marks that turn the direction of writing.
+ACTIVE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
+
+Published = dict[str, Any]
+
+
+def published(**more: Any) -> Published:
+    known = {"session_id": "0123456789", "status": "blocked", "since": NOW - 130}
+    return {"hidden": False, "markers": [], "project": "api", **known, **more}
+
+
+def everybody() -> list[Published]:
+    """The house that the editor's screens show, with what the command line shows besides."""
+    begun = time.time()
+    more: dict[int, Published] = {
+        2: {"nvim": "/run/user/1000/nvim.4242.0"},
+        3: {"pid": 991, "label": "HEAVY"},
+        4: {"tty": "/dev/pts/7"},
+        5: {"markers": ["parked"]},
+    }
+    return [
+        {**published(), "project": "", **p, **more.get(n, {}), "since": NOW - (begun - p["since"])}
+        for n, p in enumerate(house())
+    ]
+
+
+def lines_of(sessions: list[Published], columns: int) -> list[str]:
+    return [line.plain.rstrip() for line in terminal.table(sessions, NOW, columns)]
+
+
+# ---------------------------------------------------------------- the table
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("columns", [60, 80, 100, 200])
+def test_the_table_is_the_picture(columns: int, request: pytest.FixtureRequest) -> None:
+    """The pictures are in tests/screens; --update-screens draws them anew."""
+    picture = SCREENS / f"cli-list-{columns}.txt"
+    shown = "\n".join(lines_of(everybody(), columns)) + "\n"
+    if request.config.getoption("--update-screens"):
+        picture.write_text(shown)
+    assert shown == picture.read_text()
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("columns", [40, 60, 69, 70, 89, 90, 120, 200])
+def test_no_line_is_wider_than_the_screen(columns: int) -> None:
+    long = published(
+        detail="文" * 300,
+        title="t" * 300,
+        branch="b" * 99,
+        repository="o/" + "r" * 99,
+        label="x" * 20,
+    )
+    widths = [words.width(line) for line in lines_of([*everybody(), long], columns)]
+    assert max(widths) <= columns
+
+
+@pytest.mark.pure
+def test_a_narrow_table_still_says_who_and_what() -> None:
+    who = lines_of([published(repository="acme/api", branch="main", detail="rm -rf build")], 40)
+    assert who == [" !  api main  waiting rm -rf build   2m"]
+
+
+@pytest.mark.pure
+def test_what_is_no_terminal_gets_everything() -> None:
+    """What grep looks for must not be cut off."""
+    detail = " ".join(["word"] * 300)
+    assert detail in lines_of([published(detail=detail)], terminal.ENDLESS)[0]
+
+
+@pytest.mark.pure
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(
+    st.text(
+        st.characters() | st.sampled_from("\x1b\x07\x9b\x9d[]0;m%#`$\u202e\n\r\ud800"), max_size=40
+    ),
+    st.sampled_from(
+        (
+            "detail",
+            "title",
+            "project",
+            "branch",
+            "repository",
+            "label",
+            "tool",
+            "kind",
+            "pane",
+            "tty",
+        )
+    ),
+    st.sampled_from(("blocked", "working", "completed", "background", "error", "idle")),
+    st.sampled_from((60, 200)),
+)
+def test_hostile_text_is_only_text(text: str, field: str, status: str, columns: int) -> None:
+    sessions = [published(status=status, **{field: text})]
+    shown = [*lines_of(sessions, columns), words.status_text(sessions, NOW)]
+    for line in shown:
+        assert ACTIVE.search(line) is None
+        assert line.encode().decode() == line
+        assert words.width(line) <= columns
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\x1b[31mred\x1b[0m", "red"),
+        ("\x1b]0;title\x07after", "after"),
+        ("\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", "link"),
+        ("\x1b]52;c;aGk=\x9cclip", "clip"),
+        ("\x1bPq#0\x1b\\sixel", "sixel"),
+        ("\x9b2Jcleared", "cleared"),
+        ("\x1b]0;never ended", "0;never ended"),
+        ("a\x1b(0b", "ab"),
+        ("\x1bc", ""),
+        ("over\rwritten\x08", "over written"),
+        ("right\u202eleft", "right left"),
+        ("[bold red]not markup[/]", "[bold red]not markup[/]"),
+        (":smile: %{x} #{y} $(z)", ":smile: %{x} #{y} $(z)"),
+        ("half \ud800", "half ?"),
+        (None, ""),
+    ],
+)
+def test_escape_sequences_go_and_the_rest_stays(text: str, shown: str) -> None:
+    assert words.plain(text) == shown
+
+
+@pytest.mark.pure
+def test_markup_of_others_is_text() -> None:
+    (line,) = terminal.table([published(detail="[blink]x[/blink]")], NOW, 80)
+    assert "[blink]x[/blink]" in line.plain
+    assert {str(span.style) for span in line.spans} <= {"bold red", "dim"}
+
+
+@pytest.mark.pure
+def test_colour_says_urgency_and_nothing_else() -> None:
+    """Only the icon is in colour; the rest is plain, or dim."""
+    for p in everybody():
+        line = terminal.table([p], NOW, 200)[0]
+        coloured = [s for s in line.spans if str(s.style) != "dim"]
+        assert [line.plain[s.start : s.end] for s in coloured] in ([words.icon(p)], [])
+
+
+@pytest.mark.pure
+def test_who_works_for_a_session_is_on_the_line_below() -> None:
+    crew = published(agents=[{"id": "x"}, {"id": "y"}], team=["t"], background=[{"id": "b"}])
+    below = lines_of([crew], 60)[1]
+    assert below == "    ▸ 2 agents, 1 teammate, 1 background task"
+
+
+# ---------------------------------------------------------------- the status line
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(
+    ("sessions", "text"),
+    [
+        ([], ""),
+        ([("idle", {})], ".1"),
+        ([("working", {})] * 3, "*3"),
+        ([("working", {}), ("idle", {})], "*1"),
+        ([("blocked", {"detail": "rm -rf build"})], "!1 api: rm -rf build 2m"),
+        ([("blocked", {"detail": "rm -rf build"}), ("idle", {})], "!1 api: rm -rf build 2m"),
+        (
+            [("blocked", {"detail": "rm -rf build"}), *[("completed", {})] * 2, ("background", {})],
+            "!1 api: rm -rf build 2m  +2 &1",
+        ),
+        ([("blocked", {"kind": "question", "detail": "Which?"})], "?1 api: Which? 2m"),
+        ([("blocked", {"since": NOW - 250}), ("blocked", {}), ("working", {})], "!2 4m  *1"),
+        ([("blocked", {"since": NOW - 20, "detail": "ls -l x"})], "!1 api: ls -l x"),
+        ([("blocked", {"hidden": True}), ("working", {})], "*1"),
+        ([("error", {}), ("completed", {}), ("unknown", {})], "x1 +1 ~1"),
+    ],
+)
+def test_the_status_line_says_who_needs_you(
+    sessions: list[tuple[str, Published]], text: str
+) -> None:
+    told = [published(**({"status": status} | more)) for status, more in sessions]
+    assert words.status_text(told, NOW) == text
+
+
+@pytest.mark.pure
+def test_the_status_line_keeps_to_its_room() -> None:
+    told = [published(detail="d" * 300, project="p" * 50), published(status="working")]
+    assert words.status_text(told, NOW, 40) == "!1 " + "p" * 15 + "…: " + "d" * 11 + "… 2m  *1"
+    assert words.width(words.status_text(told, NOW, 40)) == 40
+    assert words.width(words.status_text(told, NOW)) == words.ROOM
+    assert words.status_text(told, NOW, 5) == "!1 2m  *1"
+
+
+# ---------------------------------------------------------------- ages
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(
+    ("seconds", "word"),
+    [(-5, "now"), (9.9, "now"), (10, "10s"), (59, "50s"), (60, "1m"), (3599, "59m"), (7300, "2h")],
+)
+def test_an_age_is_one_short_word(seconds: float, word: str) -> None:
+    assert words.age(NOW - seconds, NOW) == word
+
+
+@pytest.mark.pure
+@given(st.floats(0, 1e6))
+def test_an_age_changes_when_it_is_said_to_and_not_before(seconds: float) -> None:
+    now = NOW + seconds
+    change = words.age_changes(NOW, now)
+    assert change > now
+    assert words.age(NOW, change + 0.001) != words.age(NOW, now)
+    assert words.age(NOW, max(now, change - 0.01)) == words.age(NOW, now)
+
+
+# ---------------------------------------------------------------- stories
+
+
+@pytest.fixture
+def utc(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+
+
+def logged(t: float, name: str, why: str, *step: str | None, **facts: Any) -> Logged:
+    before, after = step or (None, None)
+    event = Event("tool", name, NOW + t, NOW + t, "s", **facts)
+    return Logged(0, "", event, "s", "rule", facts.get("key", 1) != 9, why, before, after)
+
+
+STORY = [
+    logged(0, "UserPromptSubmit", "A prompt begins a turn.", "idle", "working"),
+    logged(3, "PermissionRequest", "permission", "working", "blocked", tool="Bash", detail="rm x"),
+    logged(4, "Notification", "already shown", key=9),
+    logged(5, "PreToolUse", "News of the turn."),
+    logged(6, "PreToolUse", "News of the turn."),
+    logged(90000, "registry gone", "its process is gone", "working", None),
+]
+
+
+@pytest.mark.pure
+@pytest.mark.usefixtures("utc")
+def test_a_story_says_when_what_and_why(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    terminal.show_story(STORY)
+    assert capsys.readouterr().out == (
+        " Friday, 15 January 2027\n"
+        " 08:00:00  UserPromptSubmit   idle → working          A prompt begins a turn.\n"
+        " 08:00:03  PermissionRequest  working → blocked       permission (Bash: rm x)\n"
+        " 08:00:04  Notification       refused                 already shown\n"
+        " 08:00:05  PreToolUse ×2                              News of the turn.\n"
+        " Saturday, 16 January 2027\n"
+        " 09:00:00  registry gone      working → gone          its process is gone\n"
+    )
+
+
+@pytest.mark.pure
+@pytest.mark.usefixtures("utc")
+def test_a_story_wraps_where_it_is_narrow(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    told = Transition(NOW, "s", "idle", "working", "r", "Because of \x1b[2Jreason " + "longer " * 8)
+    terminal.show_history([told], {"s": "api"})
+    assert capsys.readouterr().out == (
+        " Friday, 15 January 2027\n"
+        " 08:00:00  api  idle → working\n"
+        "           Because of reason longer longer longer longer\n"
+        "           longer longer longer longer\n"
+    )
+
+
+@pytest.mark.pure
+def test_without_a_session_it_says_how_to_begin(capsys: pytest.CaptureFixture[str]) -> None:
+    terminal.show_list([], NOW)
+    assert capsys.readouterr().out == words.FIRST_RUN
+
+
+@pytest.mark.pure
+def test_hidden_sessions_are_counted_not_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    sessions = [published(), published(hidden=True, session_id="h", project="hidden one")]
+    terminal.show_list(sessions, NOW)
+    shown = capsys.readouterr().out
+    assert "hidden one" not in shown
+    assert " 1 hidden: bellboard list --all\n" in shown
+    terminal.show_list(sessions, NOW, hidden=True)
+    assert "hidden one" in capsys.readouterr().out

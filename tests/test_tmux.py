@@ -1,0 +1,268 @@
+"""tmux, on real servers of the test's own."""
+
+from __future__ import annotations
+
+import os
+import socket as sockets_of
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from bellboard import tmux as tmux_module
+from bellboard.evidence import from_line
+from bellboard.tmux import Panes, Tmux, literal, sockets
+from rig.home import Home
+from rig.tmux import Server
+from rig.waiting import eventually
+
+pytestmark = pytest.mark.tmux
+
+
+@pytest.fixture
+def ours(tmux: Server) -> Tmux:
+    """The test's server, as the host asks it."""
+    return Tmux(str(tmux.socket))
+
+
+@pytest.fixture
+def attach(tmux: Server, home: Home) -> Iterator[Callable[[str], str]]:
+    """attach(session) → the tty of a new terminal at it (`script` brings the terminal)."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(session: str) -> str:
+        before = set(tmux.run("list-clients", "-F", "#{client_tty}").split())
+        command = f"tmux -S {tmux.socket} attach-session -t ={session}"
+        how: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        # Its input stays open and silent: at its end, `script` would end the client too.
+        argv = ["script", "-qfec", command, "/dev/null"]
+        started.append(subprocess.Popen(argv, env=home.env, stdin=subprocess.PIPE, **how))
+        after = eventually(
+            lambda: set(tmux.run("list-clients", "-F", "#{client_tty}").split()) - before
+        )
+        return str(after.pop())
+
+    yield start
+    for each in started:
+        each.kill()
+        each.communicate()
+
+
+def test_panes_are_listed_with_what_joins_them_to_processes(tmux: Server, ours: Tmux) -> None:
+    """Also where names hold what a list is made of."""
+    first = tmux.open(["sleep", "60"], session="a b|c äö")
+    second = tmux.open(["sleep", "61"], session="two")
+    found = {p.id: p for p in ours.panes() or ()}
+    assert {first.id, second.id} == set(found)
+    for pane in (first, second):
+        eventually(lambda pane=pane: pane.ask("#{pane_current_command}") == "sleep")
+        assert (pane.pid, pane.tty) == (found[pane.id].pid, found[pane.id].tty)
+    assert "a b|c äö:0.0" == found[first.id].target == ours.target(first.id)
+    assert "two:0.0" == found[second.id].target
+    assert not found[first.id].shown
+    assert "" == ours.target("%999")
+    assert "" == ours.target("two")
+
+
+def test_a_dead_pane_and_a_closed_one_are_gone(tmux: Server, ours: Tmux) -> None:
+    """Each is told once, with the tty while it lives; asked at most every 10 s."""
+    keep, ends, closes = (tmux.open(["sh"]) for _ in range(3))
+    socket = str(tmux.socket)
+    panes = Panes("g1")
+    asked = {keep.id, ends.id, closes.id}
+    ttys = {p.id: p.tty for p in (keep, ends, closes)}
+    found = panes.look(100.0, socket, asked)
+    told = [dict(line)["pane"] for line, _ in found]
+    assert [
+        {"tmux": socket, "pane": p, "alive": True, "tty": ttys[p]} for p in sorted(asked)
+    ] == told
+    assert "pane" == from_line(found[0].line).kind
+    assert keep.id == panes.at(socket, ttys[keep.id])
+    assert "" == panes.at(socket, "")
+    ends.type("exit\n")
+    eventually(lambda: ends.dead)
+    tmux.run("kill-pane", "-t", closes.id)
+    assert [] == panes.look(109.0, socket, asked)
+    gone = panes.look(111.0, socket, asked)
+    events = [from_line(line) for line, _ in gone]
+    assert {("pane gone", ends.id), ("pane gone", closes.id)} == {
+        (e.kind, e.origin.pane) for e in events
+    }
+    assert [] == panes.look(122.0, socket, asked)
+    other = Panes("g1")
+    assert {found[0].key} == {f.key for f in other.look(1.0, socket, {keep.id})}
+    panes.renew("g2")
+    again = panes.look(123.0, socket, {keep.id})
+    assert found[0].key != again[0].key
+
+
+def test_when_the_server_is_gone_so_are_its_panes(tmux: Server, ours: Tmux, home: Home) -> None:
+    """A socket that is left over, or was never there, holds none."""
+    pane = tmux.open(["sh"])
+    panes = Panes()
+    assert ["pane"] == [
+        from_line(f.line).kind for f in panes.look(1.0, str(tmux.socket), {pane.id})
+    ]
+    tmux.run("kill-server")
+    eventually(lambda: ours.panes() == [])
+    gone = panes.look(20.0, str(tmux.socket), {pane.id})
+    assert ["pane gone"] == [from_line(f.line).kind for f in gone]
+    assert [] == Tmux(str(home.root / "never")).panes()
+    assert [] == Tmux(str(home.root / "never")).clients()
+    assert [] == panes.look(40.0, "relative", {pane.id})
+
+
+def test_a_server_that_does_not_answer_is_left_alone(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It must not stop the host, nor end the sessions in it."""
+    monkeypatch.setattr(tmux_module, "PATIENCE", 0.2)
+    path = str(home.root / "deaf")
+    with sockets_of.socket(sockets_of.AF_UNIX) as deaf:
+        deaf.bind(path)
+        deaf.listen()
+        panes = Panes()
+        begin = time.monotonic()
+        assert [] == panes.look(1.0, path, {"%1"})
+        assert time.monotonic() - begin < 2.0
+        assert not panes.is_due(60.0, path)
+        assert panes.is_due(62.0, path)
+        assert Tmux(path).panes() is None
+        tmux = Tmux(path)
+        assert not tmux.jump("%1")
+        assert "does not answer" in tmux.why
+
+
+def test_without_tmux_nothing_is_raised(monkeypatch: pytest.MonkeyPatch, home: Home) -> None:
+    """It may be elsewhere, or removed by now."""
+    monkeypatch.setenv("PATH", str(home.tmp))
+    tmux = Tmux("/tmp/x")
+    assert (None, None, "", []) == (
+        tmux.panes(),
+        tmux.clients(),
+        tmux.target("%1"),
+        tmux.capture("%1"),
+    )
+    assert "cannot be asked" in tmux.why
+
+
+def test_a_jump_shows_the_pane_on_the_client_that_asked(
+    tmux: Server, ours: Tmux, attach: Callable[[str], str]
+) -> None:
+    """And leaves the other clients where they are."""
+    here, _, there = (tmux.open(["sh"], session=s) for s in ("one", "one", "two"))
+    tmux.run("select-window", "-t", here.id)
+    first, second = attach("one"), attach("one")
+
+    def shown() -> dict[str, str]:
+        return {c.tty: c.pane for c in ours.clients() or ()}
+
+    assert {first: here.id, second: here.id} == shown()
+    assert ours.client_at(here.id) in (first, second)
+    assert ours.jump(there.id, first)
+    assert {first: there.id, second: here.id} == shown()
+    assert first == ours.client_at(there.id)
+    assert {there.id, here.id} == {p.id for p in ours.panes() or () if p.shown}
+    assert ours.jump(here.id, first)
+    assert not ours.jump(there.id, "/dev/pts/none")
+    assert "no client" in ours.why
+    assert not ours.jump("%99")
+    assert "no pane %99" in ours.why
+    assert not ours.jump("one:0")
+    assert {first: here.id, second: here.id} == shown()
+
+
+def test_a_jump_stays_in_the_session_that_has_the_window_too(
+    tmux: Server, ours: Tmux, attach: Callable[[str], str]
+) -> None:
+    """Sessions of one group share their windows; each shows its own."""
+    first, second = tmux.open(["sh"], session="one"), tmux.open(["sh"], session="one")
+    tmux.run("new-session", "-d", "-t", "=one", "-s", "twin")
+    tmux.run("select-window", "-t", "=one:0")
+    tmux.run("select-window", "-t", "=twin:0")
+    client = attach("twin")
+    assert ours.jump(second.id, client)
+    assert "twin" == tmux.run("display-message", "-p", "-t", client, "#{client_session}").strip()
+    [found] = [c for c in ours.clients() or () if c.tty == client]
+    assert second.id == found.pane
+    assert first.id == tmux.run("display-message", "-p", "-t", "=one:", "#{pane_id}").strip()
+
+
+def test_a_jump_without_any_client_selects_and_says_so(tmux: Server, ours: Tmux) -> None:
+    """Whoever attaches next sees it."""
+    first, _ = tmux.open(["sh"]), tmux.open(["sh"])
+    assert not ours.jump(first.id)
+    assert "no terminal shows" in ours.why
+    assert "1" == first.ask("#{window_active}")
+
+
+def test_a_preview_is_plain_text(tmux: Server, ours: Tmux) -> None:
+    """What the pane shows, without the empty rest; nothing of a pane that is not there."""
+    pane = tmux.open(["sh", "-c", r"printf '\033[31mred\033[0m\n\n#[fg=red]x\n'; sleep 60"])
+    pane.shows("fg=red")
+    assert ["red", "", "#[fg=red]x"] == ours.capture(pane.id)
+    assert ["#[fg=red]x"] == ours.capture(pane.id, 1)
+    assert [] == ours.capture("%99")
+    assert [] == ours.capture("-p")
+
+
+HOSTILE = [
+    "#(touch pwned)",
+    "##(touch pwned)",
+    "####(touch pwned)#{E:@bellboard}",
+    "#{l:x}#{pane_id}#[fg=red]#,#}",
+    "x; kill-server",
+    "x\n\x1b]0;owned\x07\n;kill-server;",
+    "-u",
+    "%3 $HOME `id` 'quoted\" ~ \\",
+    "x;",
+    ";",
+    "x\\;",
+    "\ud800",
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=ascii)
+def test_an_option_is_text_however_often_it_is_expanded(
+    tmux: Server, ours: Tmux, home: Home, text: str
+) -> None:
+    """A status line that expands it (`E:`, `T:`) runs and styles nothing."""
+    pane = tmux.open(["sh"])
+    ours.set_option("@bellboard", text)
+    for form in ("#{@bellboard}", "#{E:@bellboard}", "#{T:@bellboard}"):
+        assert literal(text) == tmux.run("display-message", "-p", "-t", pane.id, form).rstrip("\n")
+    assert "#" not in literal(text)
+    assert tmux.pid
+    assert not list(home.root.rglob("pwned"))
+    assert "pwned" not in os.listdir()  # noqa: PTH208
+
+
+def test_an_option_that_is_not_the_users_own_is_refused(ours: Tmux) -> None:
+    """Options of tmux itself may be commands."""
+    for name in ("default-command", "@", "-g", "@a b", "@a;b"):
+        with pytest.raises(ValueError, match="no user option"):
+            ours.set_option(name, "x")
+
+
+def test_the_caller_may_itself_sit_in_another_tmux(
+    tmux: Server, ours: Tmux, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own TMUX and TMUX_PANE change nothing."""
+    pane = tmux.open(["sh"], session="one")
+    monkeypatch.setenv("TMUX", "/tmp/another,1,0")
+    monkeypatch.setenv("TMUX_PANE", "%77")
+    assert "one:0.0" == ours.target(pane.id)
+    assert [pane.id] == [p.id for p in ours.panes() or ()]
+
+
+def test_servers_of_this_user_are_found_by_their_sockets(home: Home) -> None:
+    """Below TMUX_TMPDIR, as tmux itself looks."""
+    folder = home.root / f"tmux-{os.getuid()}"
+    folder.mkdir()
+    (folder / "file").write_text("")
+    with sockets_of.socket(sockets_of.AF_UNIX) as server:
+        server.bind(str(folder / "default"))
+        assert [str(folder / "default")] == sockets({"TMUX_TMPDIR": str(home.root)})
+    assert [] == sockets({"TMUX_TMPDIR": str(home.root / "nowhere")})

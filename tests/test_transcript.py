@@ -1,0 +1,424 @@
+"""Transcripts: only what is appended, only what tells something, and nothing private."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from bellboard import transcript
+from bellboard.entries import is_noise, reduced, spoken, told_by
+from bellboard.events import Event
+from bellboard.evidence import from_line
+from bellboard.transcript import Transcripts, is_needed, place_of, tail_text
+from bellboard.witness import Finding
+
+pytestmark = pytest.mark.files
+
+RECORDINGS = Path(__file__).parent / "traces" / "recordings"
+SID = "0f8fad5b-d9cb-469f-a165-70867728950e"
+
+
+def at(second: float) -> str:
+    """An entry's own time."""
+    return f"2026-11-20T10:00:{second:06.3f}Z"
+
+
+def user(text: str, second: float = 1, **more: Any) -> dict[str, Any]:
+    return {
+        "parentUuid": None,
+        "isSidechain": False,
+        "type": "user",
+        "message": {"role": "user", "content": text},
+        "uuid": f"u-{second}-{text[:9]}",
+        "timestamp": at(second),
+        **more,
+    }
+
+
+def assistant(*blocks: dict[str, Any], second: float = 2, **more: Any) -> dict[str, Any]:
+    usage = {"input_tokens": 120, "cache_read_input_tokens": 9000, "output_tokens": 42}
+    message = {"model": "claude-opus-5-5", "usage": usage, "content": [*blocks], **more}
+    same = {"isSidechain": False, "type": "assistant", "timestamp": at(second)}
+    return {**same, "uuid": f"a-{second}", "message": message}
+
+
+def says(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
+
+
+def write(path: Path, *entries: dict[str, Any] | bytes, mode: str = "ab") -> None:
+    """Append entries, or bytes as they are."""
+    with path.open(mode) as file:
+        for entry in entries:
+            compact = (",", ":")
+            file.write(
+                entry
+                if isinstance(entry, bytes)
+                else json.dumps(entry, separators=compact).encode() + b"\n"
+            )
+
+
+def events(findings: list[Finding]) -> list[Event]:
+    """What evidence makes of them."""
+    return [from_line(f.line) for f in findings]
+
+
+def kinds(findings: list[Finding]) -> list[str]:
+    return [event.kind for event in events(findings)]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / f"{SID}.jsonl"
+
+
+@pytest.fixture
+def followed(path: Path) -> Transcripts:
+    """Follows one transcript, which is empty so far."""
+    write(path)
+    transcripts = Transcripts()
+    assert transcripts.follow(SID, path)
+    assert [] == transcripts.look(1.0)
+    return transcripts
+
+
+def recorded() -> Iterator[tuple[str, dict[str, Any]]]:
+    """The entries of all recordings."""
+    for file in sorted(RECORDINGS.glob("*.jsonl")):
+        for row in file.read_text().splitlines():
+            told = json.loads(row)
+            if "transcript" in told:
+                yield told["transcript"]["session_id"], told["transcript"]["entry"]
+
+
+def test_a_reduced_entry_is_the_same_evidence() -> None:
+    """For every entry that the real CLI wrote; but shorter, and with a tool's input cut."""
+    seen = set()
+    for sid, entry in recorded():
+        whole = from_line({"t": 1.0, "transcript": {"session_id": sid, "entry": entry}})
+        short = reduced(entry)
+        if short is None:
+            assert ("note", "") == (whole.kind, whole.title)
+            continue
+        made = from_line({"t": 1.0, "transcript": {"session_id": sid, "entry": short}})
+        # The key of a whole input is that of a cut one only if nothing had to be cut.
+        assert whole == replace(made, tool_key=whole.tool_key), entry
+        seen.add(made.kind)
+        assert len(json.dumps(short)) < 2000
+    assert {"said prompt", "said tool", "said result", "said end", "interrupt"} <= seen
+
+
+def test_what_is_appended_is_told_once(path: Path, followed: Transcripts) -> None:
+    """By whichever hosts, under one key."""
+    other = Transcripts()
+    other.follow(SID, path)
+    write(path, user("fix it"), assistant(says("Done."), stop_reason="end_turn"))
+    found = followed.look(5.0, {str(path)})
+    assert ["said prompt", "said last"] == kinds(found)
+    assert [f.key for f in found] == [f.key for f in other.look(6.0)]
+    prompt, last = events(found)
+    assert ("fix it", SID) == (prompt.prompt, prompt.session_id)
+    assert ("Done.", "claude-opus-5-5", 9120) == (last.message, last.model, last.context)
+    assert [] == followed.look(7.0)
+    write(path, {"type": "system", "subtype": "turn_duration", "uuid": "t", "timestamp": at(3)})
+    assert ["said end"] == kinds(followed.look(8.0))
+    assert [] == followed.look(9.0, {"/another"})
+
+
+def test_what_tells_nothing_is_not_told(path: Path, followed: Transcripts) -> None:
+    """Noise, subagents' lines, meta, types to come, and lines that are no JSON at all."""
+    write(
+        path,
+        {"type": "attachment", "uuid": "1"},
+        {"type": "system", "subtype": "informational"},
+        {"type": "queue-operation", "content": "secret"},
+        user("of a subagent", isSidechain=True),
+        {**user("of another"), "isSidechain": True, "parentUuid": "x" * 300},
+        user("a summary", isCompactSummary=True),
+        user("<command-name>/clear</command-name>"),
+        b'{"type":"api-request","body":' + b'"' + b"x" * 5000 + b'"}\n',
+        b"not json\n\n[]\n17\n{}\n" + bytes(range(256)) + b"\n" + b"[" * 100_000 + b"\n",
+        {"type": "user"},
+        {"type": "user", "message": 5},
+        {"type": ["user"]},
+        {"type": "assistant", "message": {"content": [5, {"type": 5}, {"text": 5}], "usage": []}},
+    )
+    assert ["said text"] == kinds(followed.look(1.0))
+
+
+def test_nothing_private_is_told(path: Path, followed: Transcripts) -> None:
+    """A short line of what was said; of files, results and thoughts nothing."""
+    secret = "SECRET-" * 100
+    thought = {"type": "thinking", "thinking": secret}
+    given = {"file_path": "/a/b.py", "content": secret, "old": {"x": secret}, "n": [{"y": secret}]}
+    tool = {"type": "tool_use", "id": "t1", "name": "Write", "input": given}
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": [says(secret)]}
+    write(path, user("x" * 5000), assistant(thought, says("y" * 5000), tool))
+    write(path, {**user(""), "message": {"content": [result]}, "toolUseResult": {"stdout": secret}})
+    found = followed.look(1.0)
+    assert ["said prompt", "said tool", "said result"] == kinds(found)
+    assert ("/a/b.py", "t1") == (events(found)[1].detail, events(found)[2].tool_id)
+    assert all(len(json.dumps(f.line)) < 2000 for f in found)
+    assert 300 > len(re.findall("SECRET", json.dumps([f.line for f in found])))
+
+
+def test_interrupt_denial_retry_and_error(path: Path, followed: Transcripts) -> None:
+    """What no hook tells."""
+    rejected = "The user doesn't want to proceed with this tool use. The tool use was rejected"
+    denied = {"type": "tool_result", "tool_use_id": "t1", "is_error": True, "content": rejected}
+    error = assistant(says("API Error: 529 overloaded"), model="<synthetic>")
+    write(
+        path,
+        {**user(""), "message": {"content": [says("x"), says("[Request interrupted by user]")]}},
+        {**user(""), "message": {"content": [denied]}},
+        {
+            **user(""),
+            "message": {"content": [{**denied, "content": ""}]},
+            "toolDenialKind": "user-rejected",
+        },
+        {"type": "system", "subtype": "api_error", "retryAttempt": 2, "maxRetries": 10},
+        {**error, "isApiErrorMessage": True},
+    )
+    found = events(followed.look(1.0))
+    expected = ["interrupt", "said denial", "said denial", "said retry", "said error"]
+    assert expected == [event.kind for event in found]
+    assert ("retry 2 of 10", "API Error: 529 overloaded") == (found[3].detail, found[4].error)
+
+
+def test_a_torn_last_line_waits(path: Path, followed: Transcripts) -> None:
+    """Until the rest of it is there, however small the pieces."""
+    data = json.dumps(user("grüße")).encode() + b"\n"
+    for n in range(0, len(data) - 1, 7):
+        write(path, data[n : min(n + 7, len(data) - 1)])
+        assert [] == followed.look(1.0)
+    write(path, b"\n")
+    assert ["grüße"] == [event.prompt for event in events(followed.look(2.0))]
+
+
+def test_a_line_of_30_mb_is_passed_over(path: Path, followed: Transcripts) -> None:
+    """Whole or in pieces, without keeping it in memory; what follows counts."""
+    piece = b"x" * (1 << 20)
+    tracemalloc.start()
+    for whole in (True, False):
+        write(path, b'{"type":"user","message":{"content":"')
+        for _ in range(3):
+            write(path, piece)
+            if not whole:
+                assert [] == followed.look(1.0)
+        write(path, b'"}}\n', user("after", 5))
+        assert ["after"] == [event.prompt for event in events(followed.look(2.0))]
+    with path.open("ab") as file:  # further behind than it will read
+        for _ in range(30):
+            file.write(piece)
+        file.write(b'"}}\n')
+    write(path, user("at the end", 6))
+    assert ["at the end"] == [event.prompt for event in events(followed.look(3.0))]
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 5 << 20
+
+
+def test_who_is_far_behind_starts_anew_at_the_tail(path: Path, followed: Transcripts) -> None:
+    """What happened meanwhile is not told line by line."""
+    for n in range(6):
+        write(path, *(user("x" * 1000, n) for _ in range(1000)))
+    write(path, user("now", 7))
+    found = events(followed.look(1.0))
+    assert len(found) < 10
+    assert "now" == found[-1].prompt
+
+
+def test_the_first_look_is_at_the_tail(path: Path) -> None:
+    """The facts and how the turn stands; a handful of lines, whatever the transcript holds."""
+    for n in range(3000):
+        write(path, user(f"prompt {n}", n / 100), assistant(says(f"answer {n}"), second=n / 100))
+    write(path, {"type": "custom-title", "customTitle": "Mine", "sessionId": SID})
+    write(path, {"type": "ai-title", "aiTitle": "Its own", "sessionId": SID})
+    write(path, user("the last", 31))
+    tool = {"type": "tool_use", "id": "t", "name": "Bash", "input": {"command": "make"}}
+    write(path, *(assistant(tool, second=32 + n) for n in range(9)))
+    transcripts = Transcripts()
+    transcripts.follow(SID, path)
+    found = events(transcripts.look(1.0))
+    assert len(found) < 12
+    assert ["Mine", "Its own"] == [event.title for event in found if event.title]
+    assert ["the last"] == [event.prompt for event in found if event.prompt]
+    assert "said tool" == found[-1].kind
+    assert [] == transcripts.look(2.0)
+
+
+def test_the_first_look_reads_little_and_not_the_start(path: Path) -> None:
+    """Of 20 GB too."""
+    write(path, user("the start"))
+    os.truncate(path, 20 << 30)  # a hole costs no disk, and reading it would take half a minute
+    write(path, b"\n", user("the end", 2))
+    transcripts = Transcripts()
+    transcripts.follow(SID, path)
+    assert ["the end"] == [event.prompt for event in events(transcripts.look(1.0))]
+
+
+def test_where_the_tail_tells_nothing_it_looks_further(path: Path) -> None:
+    """A tool's large result may be the last line; and a line may begin just where the tail does."""
+    write(path, user("the prompt", 1))
+    write(path, {"type": "progress", "data": "x" * (transcript.TAIL + 5)})
+    transcripts = Transcripts()
+    transcripts.follow(SID, path)
+    assert ["the prompt"] == [event.prompt for event in events(transcripts.look(1.0))]
+    exact = path.with_name("exact.jsonl")
+    rows = [json.dumps(user(text, 2)).encode() + b"\n" for text in ("exact", "second")]
+    write(exact, b"{}\n", *rows, b"\n" * (transcript.TAIL - len(b"".join(rows))))
+    transcripts.follow("other", exact)
+    assert ["exact", "second"] == [
+        event.prompt for event in events(transcripts.look(1.0, {str(exact)}))
+    ]
+
+
+def test_what_is_older_than_other_evidence_tells_facts_only(path: Path) -> None:
+    """A host that starts must not tell an old interrupt to a session that has moved on."""
+    write(path, {"type": "ai-title", "aiTitle": "Its own"})
+    write(path, user("[Request interrupted by user]", 1), user("again", 2), assistant(second=3))
+    [moment] = [from_line({"t": 1.0, "transcript": {"session_id": SID, "entry": user("x", 10)}}).t]
+    transcripts = Transcripts()
+    transcripts.follow(SID, path, since=moment)
+    found = transcripts.look(moment + 1)
+    assert ["note", "said prompt", "said text"] == kinds(found)
+    write(path, user("[Request interrupted by user]", 11))
+    assert ["interrupt"] == kinds(transcripts.look(moment + 2))
+
+
+def test_a_transcript_that_is_left_goes_on_where_it_was(path: Path, followed: Transcripts) -> None:
+    """Nothing is told twice, nothing is missed, nothing is opened meanwhile."""
+    write(path, user("one", 1))
+    assert ["said prompt"] == kinds(followed.look(1.0))
+    assert [str(path)] == followed.paths()
+    followed.leave(SID)
+    assert [] == followed.paths()
+    write(path, user("two", 2))
+    assert [] == followed.look(2.0)
+    assert followed.follow(SID, path)
+    assert not followed.follow(SID, path)
+    assert ["two"] == [event.prompt for event in events(followed.look(3.0))]
+
+
+def test_another_file_of_that_name_is_another_transcript(path: Path, followed: Transcripts) -> None:
+    """Replaced, cut short, deleted, deleted and there again: what was told is not told again."""
+    write(path, user("one", 1), user("two", 2))
+    assert 2 == len(followed.look(1.0))
+    new = path.with_suffix(".new")
+    write(new, user("one", 1), user("two", 2), user("[Request interrupted by user]", 3))
+    new.rename(path)
+    found = events(followed.look(2.0))
+    assert [("said prompt", "two"), ("interrupt", "")] == [(e.kind, e.prompt) for e in found]
+    write(path, user("four", 4), mode="wb")
+    assert ["four"] == [event.prompt for event in events(followed.look(3.0))]
+    path.unlink()
+    assert [] == followed.look(4.0)
+    write(path, user("five", 5))
+    assert ["five"] == [event.prompt for event in events(followed.look(5.0))]
+
+
+def test_a_path_that_is_no_transcript(tmp_path: Path) -> None:
+    """It comes from a payload: whatever it names, nothing hangs and nothing is raised."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "loop").symlink_to("loop")
+    odd = ["", "/", "/dev/zero", "/no\0where", "x" * 5000, str(tmp_path / "pipe")]
+    odd += [str(tmp_path / "loop"), str(tmp_path / "pipe" / "below"), "\ud800"]
+    transcripts = Transcripts()
+    for n, path in enumerate(odd):
+        transcripts.follow(f"s{n}", path)
+        assert [] == tail_text(path)
+    assert [] == transcripts.look(1.0)
+
+
+def test_it_is_needed_while_something_may_happen() -> None:
+    """And a little longer: title, usage and errors are written after the end."""
+    for status in ("working", "blocked", "unknown"):
+        assert is_needed(status, 0.0, 1e9)
+    for status in ("idle", "completed", "error", "background"):
+        assert is_needed(status, 100.0, 105.0)
+        assert not is_needed(status, 100.0, 200.0)
+        assert is_needed(status, 100.0, 200.0, alone=True)
+
+
+def test_offsets_of_old_sessions_do_not_pile_up(tmp_path: Path) -> None:
+    """A host may live for months."""
+    transcripts = Transcripts()
+    for n in range(transcript.KEPT + 10):
+        transcripts.follow(f"s{n}", tmp_path / f"{n}")
+        transcripts.leave(f"s{n}")
+    assert transcript.KEPT == len(transcripts._left)
+    transcripts.follow("s", tmp_path / "s")
+    transcripts.forget("s")
+    assert "s" not in {**transcripts._left, **transcripts.followed}
+
+
+def test_a_preview_is_plain_lines_of_the_last_words(path: Path) -> None:
+    """Without control characters, machine prompts, tools or thoughts."""
+    tool = {"type": "tool_use", "id": "t", "name": "Bash", "input": {"command": "make"}}
+    write(path, user("x" * 50, 0), b"\xff\n" * transcript.TAIL)
+    write(path, user("fix it\nplease"), user("<system-reminder>no</system-reminder>"))
+    write(path, assistant(says("\x1b]0;owned\x07Done:\n\n  1. this\n2. that"), tool))
+    expected = ["> fix it", "> please", "]0;owned Done:", "1. this", "2. that"]
+    assert expected == tail_text(path)
+    assert ["2. that"] == tail_text(path, 1)
+
+
+def test_a_transcript_is_found_without_a_hook(tmp_path: Path) -> None:
+    """By the folder's likely name, there or not, else in any; an id that is a path is none."""
+    usual = tmp_path / "projects" / "-home-me-my-proj" / f"{SID}.jsonl"
+    odd = tmp_path / "projects" / "named" / "other.jsonl"
+    cwd = "/home/me/my.proj"
+    assert str(usual) == place_of(tmp_path, SID, cwd)
+    for each in (usual, odd):
+        each.parent.mkdir(parents=True)
+        each.write_text("")
+    assert str(usual) == place_of(tmp_path, SID, cwd) == place_of(tmp_path, SID, "")
+    assert str(odd) == place_of(tmp_path, "other", cwd)
+    assert "" == place_of(tmp_path, "../named/other", cwd)
+    assert "" == place_of(tmp_path / "nowhere", SID, "")
+
+
+def test_noise_is_known_by_its_head() -> None:
+    """And words of a person that look like it are not noise."""
+    assert is_noise(b'{"type":"api-request-blob","x":1}')
+    assert is_noise(b'{"parentUuid":null,"isSidechain":true,"type":"user"}')
+    for text in ('"type":"api-request', '"isSidechain":true'):
+        assert not is_noise(json.dumps(user(text), separators=(",", ":")).encode())
+
+
+WORDS = st.sampled_from(
+    [
+        *("type", "user", "assistant", "system", "message", "content", "text", "tool_use", "input"),
+        *("tool_result", "usage", "input_tokens", "timestamp", "model", "subtype", "api_error"),
+        *("retryAttempt", "name", "id", "questions", "question", "isMeta", "ai-title", "aiTitle"),
+    ]
+)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | WORDS | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=4),
+    max_leaves=12,
+)
+KINDS = st.sampled_from(["user", "assistant", "system", "ai-title"])
+
+
+@given(KINDS, VALUES, VALUES, VALUES, VALUES)
+def test_no_entry_raises(kind: str, content: Any, use: Any, more: Any, when: Any) -> None:
+    """Whatever a CLI to come writes: it tells something, or nothing."""
+    block = {**(use if isinstance(use, dict) else {}), "type": "tool_use", "input": more}
+    message = {"content": [content, block], "usage": more, "model": when}
+    for body in (message, {"content": content}, content):
+        entry = reduced({"type": kind, "message": body, "timestamp": when, "aiTitle": more})
+        if entry is not None:
+            told_by(SID, entry, 1.0)
+            list(spoken(entry))
+            json.dumps(entry).encode()

@@ -1,0 +1,462 @@
+"""The watch on a real directory, by each of its backends."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from bellboard.watch import How, Watch
+
+pytestmark = pytest.mark.files
+
+BACKENDS: list[How] = ["watchfiles", "polling"]
+if sys.platform == "linux":
+    BACKENDS.insert(0, "inotify")
+PATIENCE = 10.0
+PACKAGE = Path(__file__).parents[1] / "rplugin" / "python3"
+
+
+class Seen:
+    """A watch and what it called back."""
+
+    def __init__(self, how: How | None, mounts: str = "/proc/self/mountinfo") -> None:
+        self.paths: set[str] = set()
+        self.calls = 0
+        self._woken = asyncio.Event()
+        self.watch = Watch(self._changed, how, mounts)
+
+    def _changed(self, paths: set[str]) -> None:
+        self.paths |= paths
+        self.calls += 1
+        self._woken.set()
+
+    async def settle(self) -> None:
+        """Until nothing comes any more: what a restart calls back belongs to the past."""
+        quiet = {"inotify": 0.05, "watchfiles": 0.4, "polling": 0.05}[self.watch.how]
+        while True:
+            self._woken.clear()
+            try:
+                await asyncio.wait_for(self._woken.wait(), quiet)
+            except asyncio.TimeoutError:
+                break
+        self.paths.clear()
+        self.calls = 0
+
+    async def until(self, *paths: Path) -> None:
+        """Until these were called back."""
+        wanted = {str(path) for path in paths}
+        deadline = time.monotonic() + PATIENCE
+        while not wanted <= self.paths:
+            self._woken.clear()
+            try:
+                await asyncio.wait_for(self._woken.wait(), deadline - time.monotonic())
+            except asyncio.TimeoutError:
+                raise AssertionError(f"{wanted - self.paths} not in {self.paths}") from None
+
+
+@asynccontextmanager
+async def watching(how: How | None, mounts: str = "/proc/self/mountinfo") -> AsyncIterator[Seen]:
+    seen = Seen(how, mounts)
+    try:
+        yield seen
+    finally:
+        seen.watch.close()
+
+
+Scene = Callable[[Seen], Awaitable[None]]
+
+
+@pytest.fixture(params=BACKENDS)
+def play(request: pytest.FixtureRequest) -> Callable[[Scene], None]:
+    """Run a scene in a loop of its own, once with each backend."""
+
+    async def run(scene: Scene) -> None:
+        async with watching(request.param) as seen:
+            await asyncio.wait_for(scene(seen), 50)
+
+    return lambda scene: asyncio.run(run(scene))
+
+
+def rename_into(directory: Path, name: str, data: str = "x") -> Path:
+    tmp = directory.parent / f"{name}.tmp"
+    tmp.write_text(data)
+    return tmp.rename(directory / name)
+
+
+def test_a_file_that_arrives(play: Callable[[Scene], None], tmp_path: Path) -> None:
+    """The spool: renamed into the directory. That it goes again wakes nobody."""
+    new = tmp_path / "new"
+    new.mkdir()
+
+    async def scene(seen: Seen) -> None:
+        seen.watch.add(new, arrivals=True)
+        await seen.settle()
+        await seen.until(rename_into(new, "a"))
+        await seen.settle()
+        (new / "a").unlink()
+        await seen.until(rename_into(new, "b"))
+        assert str(new / "a") not in seen.paths or seen.watch.how == "polling"
+
+    play(scene)
+
+
+def test_a_file_changed_in_place(play: Callable[[Scene], None], tmp_path: Path) -> None:
+    """The CLI's session files: written over, added, removed."""
+
+    async def scene(seen: Seen) -> None:
+        (tmp_path / "1.json").write_text("busy")
+        seen.watch.add(tmp_path)
+        await seen.settle()
+        for text in ("idle", "busy"):
+            (tmp_path / "1.json").write_text(text)
+            await seen.until(tmp_path / "1.json")
+            await seen.settle()
+        (tmp_path / "2.json").write_text("x")
+        await seen.until(tmp_path / "2.json")
+        await seen.settle()
+        (tmp_path / "1.json").unlink()
+        await seen.until(tmp_path / "1.json")
+
+    play(scene)
+
+
+def test_a_single_file(play: Callable[[Scene], None], tmp_path: Path) -> None:
+    """A transcript: appended to, and not there at first; its neighbours are nobody's business."""
+
+    async def scene(seen: Seen) -> None:
+        transcript = tmp_path / "a.jsonl"
+        seen.watch.add(transcript)
+        await seen.settle()
+        transcript.write_text("1\n")
+        await seen.until(transcript)
+        await seen.settle()
+        (tmp_path / "b.jsonl").write_text("1\n")
+        with transcript.open("a") as file:
+            file.write("2\n")
+            file.flush()
+            await seen.until(transcript)
+        assert seen.paths == {str(transcript)}
+
+    play(scene)
+
+
+def test_a_file_that_is_replaced(play: Callable[[Scene], None], tmp_path: Path) -> None:
+    """.git/HEAD: again and again another file by that name."""
+
+    async def scene(seen: Seen) -> None:
+        git = tmp_path / "git"
+        git.mkdir()
+        rename_into(git, "HEAD")
+        seen.watch.add(git / "HEAD")
+        await seen.settle()
+        for branch in ("main", "topic", "more"):
+            rename_into(git, "HEAD", branch)
+            await seen.until(git / "HEAD")
+            await seen.settle()
+
+    play(scene)
+
+
+def test_a_directory_that_comes_later(play: Callable[[Scene], None], tmp_path: Path) -> None:
+    """~/.claude/sessions before the first session: it is watched from its making on."""
+
+    async def scene(seen: Seen) -> None:
+        sessions = tmp_path / "sessions"
+        seen.watch.add(sessions)
+        await seen.settle()
+        sessions.mkdir()
+        await seen.until(sessions)
+        await seen.settle()
+        (sessions / "1.json").write_text("x")
+        await seen.until(sessions / "1.json")
+
+    play(scene)
+
+
+def test_a_path_far_from_being_there(play: Callable[[Scene], None], tmp_path: Path) -> None:
+    """Its directory is missing as well: the rescan's `rearm` finds it and says so."""
+
+    async def scene(seen: Seen) -> None:
+        deep = tmp_path / "a" / "b" / "c.jsonl"
+        seen.watch.add(deep)
+        await seen.settle()
+        deep.parent.mkdir(parents=True)
+        deep.write_text("x")
+        seen.watch.rearm()
+        await seen.until(deep)
+        await seen.settle()
+        deep.write_text("xx")
+        await seen.until(deep)
+        await seen.settle()
+        seen.watch.rearm()
+        await seen.settle()
+        assert seen.paths == set()
+
+    play(scene)
+
+
+def test_a_directory_made_anew(play: Callable[[Scene], None], tmp_path: Path) -> None:
+    """The state directory is wiped or moved away while a host runs."""
+
+    async def scene(seen: Seen) -> None:
+        home = tmp_path / "home"
+        new = home / "new"
+        new.mkdir(parents=True)
+        seen.watch.add(new, arrivals=True)
+        seen.watch.add(home / "file")
+        await seen.settle()
+        shutil.rmtree(home)
+        await asyncio.sleep(0.2)
+        new.mkdir(parents=True)
+        seen.watch.rearm()
+        await seen.settle()
+        await seen.until(rename_into(new, "a"))
+        (home / "file").write_text("x")
+        await seen.until(home / "file")
+        home.rename(tmp_path / "away")  # nobody is told when a parent moves
+        new.mkdir(parents=True)
+        seen.watch.rearm()
+        await seen.settle()
+        await seen.until(rename_into(new, "b"))
+        (home / "file").write_text("x")
+        await seen.until(home / "file")
+
+    play(scene)
+
+
+def test_nothing_falls_between_while_paths_come_and_go(
+    play: Callable[[Scene], None], tmp_path: Path
+) -> None:
+    """A backend with fixed paths starts anew for each; the events go on all the while."""
+    new = tmp_path / "new"
+    new.mkdir()
+
+    async def scene(seen: Seen) -> None:
+        seen.watch.add(new, arrivals=True)
+        await seen.settle()
+        made = []
+        for number in range(40):
+            other = tmp_path / f"other{number}"
+            other.mkdir()
+            seen.watch.add(other)
+            if number > 5:
+                seen.watch.remove(tmp_path / f"other{number - 5}")
+            made.append(rename_into(new, f"e{number}"))
+            await asyncio.sleep(0.005)
+        await seen.until(*made)
+
+    play(scene)
+
+
+def test_a_removed_path_is_silent(play: Callable[[Scene], None], tmp_path: Path) -> None:
+    """Also where its directory goes on being watched for another."""
+
+    async def scene(seen: Seen) -> None:
+        one, two = tmp_path / "one", tmp_path / "two"
+        seen.watch.add(one)
+        seen.watch.add(two)
+        seen.watch.remove(one)
+        seen.watch.remove(one)
+        await seen.settle()
+        one.write_text("x")
+        two.write_text("x")
+        await seen.until(two)
+        await seen.settle()
+        assert seen.paths == set()
+        seen.watch.remove(two)
+        two.write_text("xx")
+        await seen.settle()
+        await asyncio.sleep(0.1)
+        assert seen.calls == 0
+
+    play(scene)
+
+
+def test_many_events_are_few_calls(play: Callable[[Scene], None], tmp_path: Path) -> None:
+    """Whatever lies ready is called back at once."""
+    new = tmp_path / "new"
+    new.mkdir()
+
+    async def scene(seen: Seen) -> None:
+        seen.watch.add(new, arrivals=True)
+        await seen.settle()
+        await seen.until(*[rename_into(new, f"{number}") for number in range(500)])
+        assert seen.calls <= 5
+
+    play(scene)
+
+
+# What only one of them can
+
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's")
+
+
+@linux
+def test_a_lost_event_is_a_look_at_everything(tmp_path: Path) -> None:
+    """The kernel's queue holds 16,384: after that it only says that there were more."""
+
+    async def scene() -> None:
+        async with watching("inotify") as seen:
+            limit = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
+            seen.watch.add(tmp_path)
+            seen.watch.add(tmp_path / "elsewhere" / "missing")
+            (tmp_path / "file").touch()
+            for number in range(limit):  # two by two, for equal ones are merged
+                os.utime(tmp_path / "file")
+                (tmp_path / str(number % 2)).touch()
+            await seen.until(tmp_path, tmp_path / "elsewhere" / "missing")
+
+    asyncio.run(scene())
+
+
+@linux
+def test_one_directory_by_two_names(tmp_path: Path) -> None:
+    """A link to it is the same to the kernel; each name is called back."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+
+    async def scene() -> None:
+        async with watching("inotify") as seen:
+            seen.watch.add(tmp_path / "real")
+            seen.watch.add(tmp_path / "link")
+            (tmp_path / "real" / "a").touch()
+            await seen.until(tmp_path / "real" / "a", tmp_path / "link" / "a")
+            seen.watch.remove(tmp_path / "link")
+            await seen.settle()
+            (tmp_path / "real" / "b").touch()
+            await seen.until(tmp_path / "real" / "b")
+
+    asyncio.run(scene())
+
+
+EXHAUSTED = """
+    import asyncio, sys
+    from pathlib import Path
+    from bellboard.watch import Watch
+
+    async def main():
+        limit, path = Path(sys.argv[1]), Path(sys.argv[2])
+        limit.write_text("0")
+        woken = asyncio.Event()
+        watch = Watch(lambda paths: woken.set())
+        watch.add(path)
+        print(watch.how, "|", watch.note)
+        (path / "a").touch()
+        await asyncio.wait_for(woken.wait(), 10)
+        limit.write_text("100")
+        watch.rearm()
+        woken.clear()
+        (path / "b").touch()
+        await asyncio.wait_for(woken.wait(), 0.5)
+        print(watch.how, "|", watch.note)
+        watch.close()
+
+    asyncio.run(main())
+"""
+
+
+@linux
+@pytest.mark.parametrize(
+    ("limit", "how", "note"),
+    [
+        ("max_inotify_watches", "inotify", "no watches left (fs.inotify.max_user_watches)"),
+        ("max_inotify_instances", "polling", "no inotify: [Errno 24] Too many open files"),
+    ],
+)
+def test_when_inotify_runs_out(tmp_path: Path, limit: str, how: str, note: str) -> None:
+    """It looks every second and says so, until there are some again.
+
+    The limit is that of a user namespace, so that nobody else on this machine runs out.
+    """
+    if shutil.which("unshare") is None:
+        pytest.fail("unshare is missing: apt-get install util-linux", pytrace=False)
+    done = subprocess.run(
+        ["unshare", "--user", "--map-root-user", sys.executable, "-c", textwrap.dedent(EXHAUSTED),
+         f"/proc/sys/user/{limit}", tmp_path],
+        env=os.environ | {"PYTHONPATH": str(PACKAGE)},
+        capture_output=True,
+        text=True,
+        timeout=40,
+    )  # fmt: skip
+    if "Operation not permitted" in done.stderr and "unshare:" in done.stderr:
+        pytest.fail("no user namespaces: sysctl kernel.unprivileged_userns_clone=1", pytrace=False)
+    assert done.stderr == ""
+    assert done.stdout == f"{how} | looks every 1 s: {note}\ninotify | \n"
+
+
+@linux
+def test_a_network_file_system_is_looked_at_as_well(tmp_path: Path) -> None:
+    """It tells only of what this machine does; the kernel's table of mounts says what it is."""
+    status = tmp_path.stat()
+    device = f"{os.major(status.st_dev)}:{os.minor(status.st_dev)}"
+    table = tmp_path / "mountinfo"
+    table.write_text(f"36 35 {device} / {tmp_path} rw,noatime shared:1 - nfs4 server:/x rw\n")
+
+    async def scene() -> None:
+        async with watching(None, mounts=str(table)) as seen:
+            seen.watch.add(tmp_path / "a")
+            assert seen.watch.note == "looks every 1 s: nfs4 tells only what this machine does"
+            seen.watch._backend.close()  # type: ignore[union-attr]  # another machine's doing
+            (tmp_path / "a").write_text("x")
+            await seen.until(tmp_path / "a")
+        async with watching(None) as seen:
+            seen.watch.add(tmp_path / "a")
+            assert (seen.watch.how, seen.watch.note) == ("inotify", "")
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("how", BACKENDS)
+@pytest.mark.parametrize("end", ["return", "sys.exit(0)", "os._exit(0)"])
+def test_it_never_delays_the_exit(tmp_path: Path, how: How, end: str) -> None:
+    """Closed or not: a thread that is waited for would hold up Neovim's :qa by seconds."""
+    code = f"""
+        import asyncio, os, sys, time
+        from bellboard.watch import Watch
+
+        async def main():
+            watch = Watch(lambda paths: None, {how!r})
+            watch.add({str(tmp_path)!r})
+            await asyncio.sleep(0.1)
+            print(time.monotonic(), flush=True)
+            {end}
+
+        asyncio.run(main())
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        env=os.environ | {"PYTHONPATH": str(PACKAGE)},
+        capture_output=True,
+        text=True,
+        timeout=40,
+    )
+    took = time.monotonic() - float(done.stdout)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert took < 1.0, f"{took:.2f} s"
+
+
+def test_rest_costs_nothing(play: Callable[[Scene], None], tmp_path: Path) -> None:
+    """With 50 transcripts in 50 directories; the bars are 0.1 % of a core, 0.5 % elsewhere."""
+
+    async def scene(seen: Seen) -> None:
+        for number in range(50):
+            (tmp_path / str(number)).mkdir()
+            seen.watch.add(tmp_path / str(number) / "a.jsonl")
+        await seen.settle()
+        begin, wall = time.process_time(), time.monotonic()
+        await asyncio.sleep(3)
+        share = (time.process_time() - begin) / (time.monotonic() - wall)
+        assert share < (0.002 if seen.watch.how == "inotify" else 0.02), f"{share:.2%}"
+
+    play(scene)

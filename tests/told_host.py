@@ -1,0 +1,62 @@
+"""A host that writes all it publishes into a file, a line each: told_host.py HOME OUT HOW.
+
+HOW is JSON: schema, network, stuck (seconds), on (commands), options; and clock, a file that says
+by how many seconds this process' clock is ahead.  With each message goes how long the event loop
+ever stood still.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from bellboard import host, schema
+from bellboard.store import Store
+
+BUMP = "CREATE TABLE novelties (id INTEGER PRIMARY KEY)"
+
+
+def main() -> None:
+    home, out, how = Path(sys.argv[1]), Path(sys.argv[2]), json.loads(sys.argv[3])
+    if ahead := how.get("clock"):
+        real = time.time
+        time.time = lambda: real() + float(Path(ahead).read_text())
+    host.STUCK = how.get("stuck", host.STUCK)  # type: ignore[misc]
+
+    class Told(host.Host):
+        def _store(self) -> Store:
+            version = how.get("schema", schema.SCHEMA)
+            steps = {**schema.MIGRATIONS, schema.SCHEMA + 1: BUMP}
+            return Store(home, network=how.get("network"), schema=version, migrations=steps)
+
+    gap = 0.0
+
+    def push(message: dict[str, Any]) -> None:
+        with out.open("a") as file:
+            file.write(json.dumps({**message, "gap": gap}) + "\n")
+
+    async def pulse() -> None:
+        nonlocal gap
+        while True:
+            before = time.monotonic()
+            await asyncio.sleep(0.01)
+            gap = max(gap, time.monotonic() - before)
+
+    async def live() -> None:
+        config = {"callbacks": how.get("on", {}), "options": how.get("options")}
+        told = Told(home, push, config)
+        beats = asyncio.create_task(pulse())
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, told.stop)
+        await told.run()
+        beats.cancel()
+
+    asyncio.run(live())
+
+
+if __name__ == "__main__":
+    main()
