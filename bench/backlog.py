@@ -1,0 +1,117 @@
+"""A backlog of 100,000 events: `.venv/bin/python bench/backlog.py [--events N]`.
+
+Folding it is compared with the least that reading it takes: list, read, decode the JSON and unlink
+the same files, in the same run.  Each of the two is a process of its own, and its memory is told.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+BAR, MEMORY = 2.0, 120.0
+NAMES = ("PreToolUse", "PostToolUse", "PreToolUse", "PostToolUse", "UserPromptSubmit", "Stop")
+
+
+def fill(new: Path, events: int) -> None:
+    """Files as the hook writes them: 200 sessions, 1 kB payloads, a millisecond apart."""
+    begin = time.time() - events / 1000
+    rng = random.Random(1)
+    for n in range(events):
+        session, name = f"session-{n % 200:04}", NAMES[n // 200 % len(NAMES)]
+        header = ["bellboard 1", "agent=claude", f"event={name}", "pid=0", "", ""]
+        payload = {
+            "session_id": session,
+            "transcript_path": f"/home/user/.claude/projects/-home-user-api/{session}.jsonl",
+            "cwd": "/home/user/api",
+            "hook_event_name": name,
+            "tool_name": "Bash",
+            "tool_use_id": f"toolu_{n // 400:08}_{session}",
+            "tool_input": {"command": f"make step-{n}", "description": "x" * 100},
+            "tool_response": "y" * rng.randrange(200, 800),
+            "prompt": f"do step {n}",
+        }
+        path = new / f"{n:08}.{name}"
+        path.write_bytes("\0".join(header).encode() + json.dumps(payload).encode())
+        os.utime(path, (begin + n / 1000, begin + n / 1000))
+
+
+def least(new: Path) -> None:
+    """List, read, decode, unlink."""
+    for name in sorted(os.listdir(new)):
+        path = f"{new}/{name}"
+        with open(path, "rb") as file:
+            body = file.read()
+        json.loads(body.partition(b"\0\0")[2])
+        os.unlink(path)
+
+
+def fold(home: Path) -> None:
+    """What a host does when it comes up, without its loop."""
+    from bellboard.folding import Clerk
+    from bellboard.spool import Spool
+    from bellboard.store import Store
+
+    clerk = Clerk(Spool(home), Store(home))
+    while clerk.step(time.time()).more:
+        pass
+    folded = clerk.store.db.execute("SELECT max(id) FROM events").fetchone()[0]
+    print(f"{folded} rows in the log", file=sys.stderr)
+
+
+def child(what: str, home: Path) -> tuple[float, float]:
+    """Seconds of processor and megabytes that one of the two took."""
+    run = [sys.executable, __file__, "--child", what, "--home", str(home)]
+    out = subprocess.run(run, check=True, capture_output=True, text=True)
+    cpu, wall, memory = map(float, out.stdout.split())
+    print(f"{what:6} {wall:7.2f} s wall {cpu:7.2f} s processor {memory:6.1f} MB")
+    return wall, memory
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="a backlog against reading it")
+    parser.add_argument("--events", type=int, default=100_000)
+    parser.add_argument("--child")
+    parser.add_argument("--home", type=Path)
+    args = parser.parse_args()
+    if args.child:
+        begin = time.perf_counter()
+        if args.child == "least":
+            least(args.home / "spool" / "new")
+        else:
+            fold(args.home)
+        wall, usage = time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_SELF)
+        print(usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss / 1024)
+        return 0
+    from bellboard.spool import Spool
+
+    ratios = []
+    memory = 0.0
+    for _ in range(3):
+        homes = [Path(tempfile.mkdtemp(prefix="bellboard-bench-")) for _ in range(2)]
+        for home in homes:
+            Spool(home).prepare()
+            fill(home / "spool" / "new", args.events)
+        floor, _ = child("least", homes[0])
+        ours, used = child("fold", homes[1])
+        ratios.append(ours / floor)
+        memory = max(memory, used)
+        for home in homes:
+            shutil.rmtree(home)
+    ratio = sorted(ratios)[1]
+    print(f"{ratio:.2f} × the least   ≤ {BAR} {'pass' if ratio <= BAR else 'FAIL'}")
+    print(f"{memory:.1f} MB   ≤ {MEMORY} {'pass' if memory <= MEMORY else 'FAIL'}")
+    return int(ratio > BAR or memory > MEMORY)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,145 @@
+"""From an event in the spool to a statusline that is drawn: `.venv/bin/python bench/latency.py`.
+
+Two real Neovims draw in terminals of their own: one runs bellboard, the other one the floor (see
+`floor.py`).  Files arrive in turn, one here and one there, 50 ms apart; the time from before the
+rename to the evaluation of the statusline that shows the change is the latency.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from editors import ROOT, Editor
+
+APART = 0.05  # between two files; the same Neovim has twice that: it is quiet when one comes
+
+PROBE = """
+local seen, times = nil, {}
+local function now()
+  local seconds, micros = vim.uv.gettimeofday()
+  return seconds + micros / 1e6
+end
+_G.probe = function()
+  local text = _G.shown()
+  if text ~= seen then
+    seen = text
+    times[#times + 1] = now()
+  end
+  return text
+end
+_G.probe_times = function() return times end
+vim.o.statusline = '%{%v:lua.probe()%}'
+vim.o.laststatus = 3
+"""
+FLOOR = """
+local count = 0
+_G.shown = function() return 'changed ' .. count end
+_G.floor_push = function()
+  count = count + 1
+  vim.cmd.redrawstatus()
+end
+"""
+FULL = "_G.shown = function() return require('bellboard').statusline() end"
+
+
+def full(home: Path) -> Editor:
+    editor = Editor(home, "full", "--cmd", f"set rtp^={ROOT}")
+    editor.lua("vim.g.bellboard = { python = ... }", sys.executable)
+    editor.lua(FULL + PROBE)
+    editor.lua("require('bellboard').start()")
+    return editor
+
+
+def floor(home: Path) -> Editor:
+    editor = Editor(home, "floor")
+    editor.lua(FLOOR + PROBE)
+    (home / "spool").mkdir(parents=True)
+    (home / "tmp").mkdir()
+    command = [sys.executable, str(ROOT / "bench" / "floor.py")]
+    editor.lua("_G.channel = vim.fn.jobstart(..., { rpc = true })", command)
+    editor.lua("vim.rpcnotify(_G.channel, 'watch', ...)", str(home / "spool"))
+    return editor
+
+
+def event(n: int) -> bytes:
+    """A prompt and a Stop in turn: each changes the status at once."""
+    name = "Stop" if n % 2 else "UserPromptSubmit"
+    header = ["bellboard 1", "agent=claude", f"event={name}", "pid=0", "", ""]
+    payload = {"session_id": "bench", "hook_event_name": name, "cwd": "/tmp/api", "n": n}
+    payload["transcript_path"] = "x" * 1000
+    return "\0".join(header).encode() + json.dumps(payload).encode()
+
+
+def drop(directory: Path, name: str, body: bytes) -> float:
+    tmp = directory.parent / "tmp" / name
+    tmp.write_bytes(body)
+    begin = time.time()
+    os.rename(tmp, directory / name)
+    return begin
+
+
+def measure(runs: int, home: Path) -> tuple[list[float], list[float]]:
+    a, b = full(home / "full"), floor(home / "floor")
+    spool, bare = home / "full" / "bellboard" / "spool" / "new", home / "floor" / "spool"
+    deadline = time.monotonic() + 10
+    while not (spool.exists() and any((home / "full" / "bellboard" / "hosts").iterdir())):
+        if time.monotonic() > deadline:
+            sys.exit("no host came up")
+        time.sleep(0.05)
+    time.sleep(1)
+    sent: tuple[list[float], list[float]] = ([], [])
+    for n in range(runs):
+        sent[0].append(drop(spool, f"e{n}", event(n)))
+        time.sleep(APART)
+        sent[1].append(drop(bare, f"e{n}", event(n)))
+        time.sleep(APART)
+    time.sleep(0.5)
+    drawn = [e.lua("return _G.probe_times()") for e in (a, b)]
+    for editor in (a, b):
+        editor.quit()
+    return latencies(sent[0], drawn[0]), latencies(sent[1], drawn[1])
+
+
+def latencies(sent: list[float], drawn: list[float]) -> list[float]:
+    """Of each file: until the first drawing after it, and before the next file."""
+    found = []
+    for begin, end in zip(sent, [*sent[1:], float("inf")], strict=True):
+        after = [t for t in drawn if begin <= t < end]
+        if after:
+            found.append(after[0] - begin)
+    if len(found) < 0.98 * len(sent):
+        sys.exit(f"only {len(found)} of {len(sent)} changes were drawn in time")
+    return found[10:]  # the first warm the caches
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="event to statusline, against the floor")
+    parser.add_argument("--runs", type=int, default=400)
+    runs = parser.parse_args().runs
+    home = Path(tempfile.mkdtemp(prefix="bellboard-bench-"))
+    try:
+        ours, least = measure(runs, home)
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+    print(f"{'':10} {'p50 ms':>8} {'p90 ms':>8} {'p99 ms':>8}")
+    for name, times in (("floor", least), ("bellboard", ours)):
+        cuts = statistics.quantiles(times, n=100)
+        print(f"{name:10} {cuts[49] * 1e3:8.2f} {cuts[89] * 1e3:8.2f} {cuts[98] * 1e3:8.2f}")
+    base = statistics.median(least)
+    p50 = statistics.median(ours) / base
+    p99 = statistics.quantiles(ours, n=100)[98] / base
+    print(f"p50 {p50:.2f} × the floor's p50   ≤ 2 {'pass' if p50 <= 2 else 'FAIL'}")
+    print(f"p99 {p99:.2f} × the floor's p50   ≤ 5 {'pass' if p99 <= 5 else 'FAIL'}")
+    return int(p50 > 2 or p99 > 5)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

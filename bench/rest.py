@@ -1,0 +1,149 @@
+"""What it costs when nothing happens: `.venv/bin/python bench/rest.py [--seconds N]`.
+
+A host with 50 sessions at rest: processor and memory (PSS: shared pages are shared).  A Neovim
+with and without the plugin: time to start.  `:qa` with a host running; kill -9 leaves no process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+from editors import ROOT, Editor, environment, nvim_path
+
+SESSIONS = 50
+
+
+def spool_events(home: Path) -> None:
+    """Fifty sessions, all of them at rest."""
+    for n in range(SESSIONS):
+        for name in ("SessionStart", "UserPromptSubmit", "Stop"):
+            payload = {"session_id": f"s{n}", "hook_event_name": name, "cwd": f"/tmp/p{n}"}
+            subprocess.run(
+                [ROOT / "hooks" / "emit", name, "0"],
+                input=json.dumps(payload).encode(),
+                env=environment(home),
+                check=True,
+            )
+
+
+def until(done: Callable[[], bool], seconds: float = 10) -> bool:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if done():
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def pss(process: psutil.Process) -> float:
+    return sum(m.pss for m in process.memory_maps(grouped=True)) / 2**20
+
+
+def at_rest(home: Path, seconds: float, how: str) -> tuple[float, float]:
+    """Percent of a core, and MB, of `bellboard serve`."""
+    serve = [sys.executable, str(ROOT / "bench" / "serve.py"), how]
+    process = subprocess.Popen(serve, env=environment(home), stderr=subprocess.DEVNULL)
+    try:
+        if not until(lambda: any((home / "bellboard" / "hosts").glob("*"))):
+            sys.exit("no host came up")
+        spool_events(home)
+        until(lambda: not any((home / "bellboard" / "spool" / "new").iterdir()))
+        time.sleep(3)
+        seen = psutil.Process(process.pid)
+        before = seen.cpu_times()
+        time.sleep(seconds)
+        after = seen.cpu_times()
+        used = after.user + after.system - before.user - before.system
+        return 100 * used / seconds, pss(seen)
+    finally:
+        process.terminate()
+        process.wait(5)
+
+
+def start(home: Path, plugin: bool) -> float:
+    """Milliseconds that Neovim says it took to start."""
+    log = home / "startup.log"
+    with contextlib.suppress(FileNotFoundError):
+        log.unlink()
+    args = ["--cmd", f"set rtp^={ROOT}"] if plugin else []
+    run = [nvim_path(), "--clean", "-n", "--headless", *args]
+    run += [
+        "--startuptime",
+        str(log),
+        "-c",
+        "let g:bellboard = #{auto_start: v:false}",
+        "-c",
+        "qa!",
+    ]
+    subprocess.run(run, env=environment(home), check=True, stdin=subprocess.DEVNULL)
+    last = [row for row in log.read_text().splitlines() if "NVIM STARTED" in row][-1]
+    return float(last.split()[0])
+
+
+def quitting(home: Path) -> tuple[float, bool]:
+    """Seconds that :qa takes, and whether kill -9 leaves a process."""
+
+    def editor(name: str) -> tuple[Editor, int]:
+        # headless: at its end the TUI waits a second for a terminal that answers no questions
+        made = Editor(home, name, "--headless", "--cmd", f"set rtp^={ROOT}")
+        made.lua("vim.g.bellboard = { python = ... }", sys.executable)
+        made.lua("require('bellboard').start()")
+        if not until(lambda: made.lua("return require('bellboard').health().pid ~= nil")):
+            sys.exit("no host came up")
+        return made, made.lua("return require('bellboard').health().pid")
+
+    times = []
+    for n in range(5):
+        made, _ = editor(f"quit{n}")
+        times.append(made.quit())
+    made, host = editor("killed")
+    os.kill(made.process.pid, signal.SIGKILL)
+    made.process.wait()
+    return statistics.median(times), until(lambda: not psutil.pid_exists(host), 5)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="the cost of rest")
+    parser.add_argument("--seconds", type=float, default=60)
+    seconds = parser.parse_args().seconds
+    home = Path(tempfile.mkdtemp(prefix="bb-", dir="/tmp"))
+    failed = False
+
+    def row(what: str, value: float, bar: float, unit: str) -> None:
+        nonlocal failed
+        failed |= value > bar
+        print(f"{what:44} {value:8.3f} {unit:4} ≤ {bar} {'pass' if value <= bar else 'FAIL'}")
+
+    try:
+        for how, bar in (("inotify", 0.1), ("watchfiles", 0.5)):
+            if how == "inotify" and sys.platform != "linux":
+                continue
+            cpu, memory = at_rest(home / how, seconds, how)
+            row(f"{SESSIONS} sessions at rest, {how}", cpu, bar, "%")
+            row("memory (PSS)", memory, 45, "MB")
+        pairs = [(start(home, True), start(home, False)) for _ in range(25)]
+        added = statistics.median(a - b for a, b in pairs)
+        row("Neovim start, added", added, 1, "ms")
+        took, clean = quitting(home)
+        row(":qa with the host running", took, 0.15, "s")
+        row("processes left after kill -9", 0 if clean else 1, 0, "")
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

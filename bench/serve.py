@@ -1,0 +1,19 @@
+"""`bellboard serve` with the backend of the watch as its argument."""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+from bellboard.host import Host
+from bellboard.watch import Watch
+
+how = sys.argv[1]
+
+
+class Served(Host):
+    def _watch(self):
+        return Watch(self._woken, how)
+
+
+asyncio.run(Served(Path(os.environ["BELLBOARD_HOME"]), lambda message: None).run())
