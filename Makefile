@@ -1,0 +1,86 @@
+# Two commands matter: `make try` to see it, `make test` to believe it. The rest is listed by `make help`.
+# Everything lands in .venv and .cache inside this folder; a second run needs no network.
+
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python3.10; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null && { echo $$p; break; }; done)
+BIN := .venv/bin
+READY := .venv/.ready
+STYLUA := .cache/stylua-2.5.2
+LUA := $(wildcard lua plugin tests/demo tests/screens)
+LUA_FILES = $(shell find $(LUA) -name '*.lua')
+PY := rplugin/python3 tests $(if $(wildcard bench/*.py),bench)
+SH := $(wildcard hooks/emit .ci/run tests/rig/nvim tests/rig/claude tests/rig/peer tests/rig/tool)
+RIG := 0.10 0.12
+need = command -v $(1) >/dev/null || { echo "$@: $(1) is missing; $(2)" >&2; exit 1; }
+
+.DEFAULT_GOAL := help
+.PHONY: help try test check fmt lint types bench doc picture rig left-out
+.DELETE_ON_ERROR:
+
+help: ## list what can be made
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1@\2/p' $(MAKEFILE_LIST) | column -t -s @ 2>/dev/null \
+		|| sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1   \2/p' $(MAKEFILE_LIST)
+
+try: $(READY) ## open a Neovim with a live demo (HEADLESS=1: print its last screen)
+	@$(BIN)/python tests/demo/run.py $(if $(HEADLESS),--headless)
+
+test: $(READY) rig ## set up and run all tests (ARGS="-k float" runs some)
+	@$(call need,git,install git)
+	@$(call need,tmux,install tmux (apt install tmux, brew install tmux))
+	$(BIN)/python -m pytest -n 2 $(ARGS)
+
+check: CHECK := 1
+check: fmt lint types test left-out ## what CI runs: fmt lint types test
+
+fmt: $(READY) $(STYLUA) ## format Python and Lua (CHECK=1: only complain)
+	$(BIN)/ruff format $(if $(CHECK),--check) --quiet $(PY)
+	@if [ -f $(STYLUA)/ready ]; then \
+		node tests/lint/stylua.mjs $(CURDIR)/$(STYLUA) $(if $(CHECK),--check) $(LUA_FILES); fi
+
+lint: $(READY) ## ruff, shellcheck, luacheck
+	$(BIN)/ruff check $(PY)
+	$(if $(SH),$(BIN)/shellcheck $(SH))
+	@if found=$$(tests/rig/tool luacheck 2>/dev/null); then $$found --quiet --codes $(LUA_FILES); fi
+
+types: $(READY) ## mypy, strict
+	$(BIN)/mypy
+
+bench: $(READY) ## measure every bar
+	@for b in bench/*.py; do $(BIN)/python "$$b" || exit 1; done
+
+doc: $(READY) ## write the table of rules, build the help tags, open the manual
+	@$(BIN)/python doc/tables.py
+	@$$($(BIN)/python tests/demo/run.py --which) --clean -c 'helptags doc' -c 'set rtp+=.' -c 'help bellboard | only'
+
+picture: $(READY) ## draw doc/bellboard.svg from the demo's real screen
+	@$(BIN)/python tests/demo/run.py --picture doc/bellboard.svg
+
+# Set-up: uv if it is there, else venv and pip. Done once, until pyproject.toml changes.
+$(READY): pyproject.toml
+	@if command -v uv >/dev/null; then \
+		echo "setting up .venv with uv"; uv sync --quiet; \
+	else \
+		[ -n "$(PYTHON)" ] || { echo "Python 3.10 or newer is missing; apt install python3 python3-venv, or get uv" >&2; exit 1; }; \
+		echo "setting up .venv with $(PYTHON)"; \
+		[ -x $(BIN)/python ] || $(PYTHON) -m venv .venv || { echo "no venv; apt install python3-venv, or get uv" >&2; exit 1; }; \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1' && \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check --group dev --editable .; \
+	fi
+	@touch $@
+
+# The Neovims and the agent CLI of the tests. What cannot be had is said here, and again by the tests.
+rig: $(READY)
+	@for v in $(RIG); do [ ! -x tests/rig/nvim ] || tests/rig/nvim $$v >/dev/null || true; done
+	@[ ! -x tests/rig/claude ] || tests/rig/claude >/dev/null || true
+
+# stylua's own npm package downloads a binary from elsewhere; its WebAssembly build is complete.
+$(STYLUA):
+	@mkdir -p $@
+	@if command -v npm >/dev/null && npm install --silent --no-fund --no-audit --ignore-scripts \
+		--prefix $@ @johnnymorganz/stylua@2.5.2 >/dev/null 2>&1; then touch $@/ready; else rmdir $@ 2>/dev/null || true; fi
+
+left-out:
+	@out=; \
+	[ -f $(STYLUA)/ready ] || out="$$out stylua (needs npm),"; \
+	tests/rig/tool luacheck >/dev/null 2>&1 || out="$$out luacheck (put it on PATH),"; \
+	echo "left out:$$out LuaCATS types (no registry here carries lua-language-server)"
