@@ -19,8 +19,11 @@ QUIET = {"auto_start": False, "python": ["sh", "-c", "exec sleep 1000"]}
 
 
 def session(status: str, id: str = "", ago: float = 130, **more: Any) -> dict[str, Any]:
-    """A session that has been in its status for so many seconds."""
-    return {"session_id": id or status, "status": status, "since": time.time() - ago, **more}
+    """A session that is in its status for so many seconds when it is pushed, not when it is made.
+
+    A list of parameters is made long before its test runs, and ages are shown.
+    """
+    return {"session_id": id or status, "status": status, "ago": ago, **more}
 
 
 def blocked(project: str = "api", detail: str = "rm -rf build", **more: Any) -> dict[str, Any]:
@@ -94,6 +97,12 @@ def house() -> list[dict[str, Any]]:
     ]
 
 
+def dated(session: dict[str, Any], now: float) -> dict[str, Any]:
+    """The same as a host publishes it at that time."""
+    rest = dict(session)
+    return {"since": now - rest.pop("ago"), **rest}
+
+
 class Host:
     """Pushes as a host does, numbered."""
 
@@ -104,13 +113,14 @@ class Host:
 
     def push(self, *sessions: dict[str, Any], full: bool = True, **more: Any) -> None:
         self.seq += 1
+        now = time.time()
         message = {
             "v": 1,
             "version": self.editor.lua("return require('bellboard').version"),
             "seq": self.seq,
             "full": full,
-            "now": time.time(),
-            "sessions": list(sessions),
+            "now": now,
+            "sessions": [dated(each, now) for each in sessions],
             "removed": [],
             "transitions": [],
             "health": {},

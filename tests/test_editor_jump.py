@@ -94,7 +94,7 @@ def test_a_session_in_view_is_not_in_the_float(nvim: Editors, version: str) -> N
     Host(editor).push(blocked("api", tty=tty))
     editor.shows("1 needs you")
     editor.lua("require('bellboard').jump('api')")
-    eventually(lambda: "needs you" not in editor.screen.text, "no float")
+    editor.hides("needs you")
     editor.lua("require('bellboard').back()")
     editor.shows("1 needs you")
 

@@ -15,7 +15,7 @@ from bellboard import terminal, words
 from bellboard.events import Event
 from bellboard.ledger import Transition
 from bellboard.store import Logged
-from sample import house
+from sample import dated, house
 
 NOW = 1_800_000_000.0
 SCREENS = Path(__file__).parent / "screens"
@@ -32,7 +32,6 @@ def published(**more: Any) -> Published:
 
 def everybody() -> list[Published]:
     """The house that the editor's screens show, with what the command line shows besides."""
-    begun = time.time()
     more: dict[int, Published] = {
         2: {"nvim": "/run/user/1000/nvim.4242.0"},
         3: {"pid": 991, "label": "HEAVY"},
@@ -40,7 +39,7 @@ def everybody() -> list[Published]:
         5: {"markers": ["parked"]},
     }
     return [
-        {**published(), "project": "", **p, **more.get(n, {}), "since": NOW - (begun - p["since"])}
+        {**published(), "project": "", **dated(p, NOW), **more.get(n, {})}
         for n, p in enumerate(house())
     ]
 

@@ -106,6 +106,20 @@ class Editor:
 
         return eventually(look)
 
+    def hides(self, text: str) -> Picture:
+        """Wait until that text is on the screen no more; the screen without it.
+
+        A screen comes in frames: what one change draws may be there before what it takes away has
+        gone. Ask for both, each with its own wait, and never look at `screen` in between.
+        """
+
+        def look() -> Picture:
+            picture = self.screen
+            assert text not in picture.text, f"still {text!r} on this screen:\n{picture.text}"
+            return picture
+
+        return eventually(look)
+
     def messages(self) -> str:
         """All that :messages lists; empty when nothing went wrong."""
         return str(self._free().request("nvim_exec2", "messages", {"output": True})["output"])
