@@ -402,11 +402,14 @@ M.update = function()
   plain = defused(table.concat(texts))
   label_terminals()
   local dict = { text = plain, total = #bellboard.sessions(), stale = bellboard.stale() }
-  vim.g.bellboard_status = plain
-  vim.g.bellboard_status_dict = vim.tbl_extend('force', dict, bellboard.counts())
+  for status, count in pairs(bellboard.counts()) do
+    dict[status] = count
+  end
+  api.nvim_set_var('bellboard_status', plain)
+  api.nvim_set_var('bellboard_status_dict', dict)
   if now_styled ~= styled then
     styled = now_styled
-    vim.cmd.redrawstatus({ bang = true })
+    api.nvim_command('redrawstatus!')
     if vim.o.tabline:find('bellboard', 1, true) then
       vim.cmd.redrawtabline()
     end

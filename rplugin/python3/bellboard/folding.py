@@ -7,7 +7,7 @@ import math
 import os
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -60,15 +60,15 @@ class Clerk:
         self._origins: dict[int, tuple[object, Origin]] = {}
 
     def step(
-        self, now: float, show: Show = lambda board, changed: None, woken: bool = False
+        self, now: float, show: Show = lambda board, changed: None, arrived: Collection[str] = ()
     ) -> Step:
         """Fold what waits and what is due; raises Busy while another host holds the lock.
 
-        `show` is called with what changed before it is committed; `woken`: all that is known to
-        have come came into new/.
+        `show` is called with what changed before it is committed; `arrived`: these paths came into
+        new/, and nothing else is known to wait anywhere.
         """
-        if woken:
-            return self._fold(now, show, slots=False)
+        if arrived:
+            return self._fold(now, show, arrived)
         due = self.board.due()
         is_due = due is not None and due <= now
         if is_due or self._backlog or self._is_set_back(now) or self._holds_any():
@@ -102,16 +102,16 @@ class Clerk:
         self.store.caught_up()
         return changed
 
-    def _fold(self, now: float, show: Show, slots: bool = True) -> Step:
+    def _fold(self, now: float, show: Show, arrived: Collection[str] = ()) -> Step:
         spool, store = self.spool, self.store
         with store.lock():
             changed = self._refresh()
             self._ahead = True  # until COMMIT
-            if slots:
+            if not arrived:
                 spool.claim_slots()
             old = bool(self._backlog)  # more may have come since it was listed
             if not old:
-                self._backlog = spool.scan()[::-1]
+                self._backlog = spool.only(arrived) or spool.scan()[::-1]
             folded = list(self._set_back(now)) if self._is_set_back(now) else []
             names, fresh = self._fold_files(folded, now)
             folded += [("", f) for f in self.board.advance(now)]

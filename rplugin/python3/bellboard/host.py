@@ -72,7 +72,8 @@ class Host:
         self._changed: set[str] = set()
         self._unattended: set[str] = set()  # changed, and the lookout does not know yet
         self._arrived = self._stopped = self._turning = False
-        self._spooled = False  # events wait in new/, and nothing else has come
+        self._came: set[str] = set()  # into new/, and not folded yet
+        self._elsewhere = True  # something else may have come as well
         self._told_early = False  # what changed is told already, what happened not yet
         self._timer: asyncio.TimerHandle | None = None
         self._last_push = self._rescanned = self._pruned = self._skew = -1e9
@@ -125,10 +126,12 @@ class Host:
 
     def _woken(self, paths: set[str]) -> None:
         """Something changed: events in the spool, or what the lookout watches."""
-        news = {p for p in paths if p.startswith(self._new)}
-        self._spooled = len(news) == len(paths)
-        if not self._spooled:
-            self.lookout.changed({p for p in paths - news if not p.startswith(self._slot)})
+        others: set[str] = set()
+        for path in paths:
+            (self._came if path.startswith(self._new) else others).add(path)
+        if others:
+            self._elsewhere = True
+            self.lookout.changed({p for p in others if not p.startswith(self._slot)})
         if self._turning:
             self._loop.call_soon(self._turn)
         else:
@@ -206,8 +209,9 @@ class Host:
             clerk = self.clerk or self._open()
             if not self._arrived:
                 self._arrive(clerk)
-            step = clerk.step(time.time(), self._tell_early, self._spooled)
-            self._spooled = False
+            arrived = () if self._elsewhere else self._came
+            step = clerk.step(time.time(), self._tell_early, arrived)
+            self._came, self._elsewhere = set(), False
         except Busy:
             return self._locked_out()
         except Newer as e:

@@ -40,7 +40,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -151,6 +151,14 @@ class Spool:
                 self.set_aside(name, "its name")
         found.sort()
         return [name for _, name in found]
+
+    def only(self, arrived: Collection[str]) -> list[str]:
+        """The name of what came alone, without a look at the directory; else nothing."""
+        if len(arrived) != 1:
+            return []
+        (path,) = arrived
+        name = path[len(self._new) + 1 :]
+        return [] if _NAME.fullmatch(name) is None or name in self._stuck else [name]
 
     def pending(self) -> int:
         """How many files wait in new/."""

@@ -189,7 +189,7 @@ class Watch:
             if not name:
                 again.update(paths)
                 continue
-            entry = os.path.join(directory, name)
+            entry = f"{directory}/{name}"
             if directory in paths:
                 changed.add(entry)
             if entry in paths:  # a file, or a directory that appears only now
