@@ -14,7 +14,7 @@ more. Two backends, and a third for what they cannot see; from rename to callbac
                 system has no watches left for (watchfiles would ask for the same); up to 1 s late
 """
 
-# ruff: noqa: PTH100, PTH112, PTH116, PTH118, PTH119, PTH120
+# ruff: noqa: PTH100, PTH112, PTH116, PTH119, PTH120
 # Paths are strings in here: they come from the system and are only compared.
 
 from __future__ import annotations
