@@ -409,7 +409,7 @@ M.update = function()
   api.nvim_set_var('bellboard_status_dict', dict)
   if now_styled ~= styled then
     styled = now_styled
-    api.nvim_command('redrawstatus!')
+    vim.cmd.redrawstatus({ bang = true })
     if vim.o.tabline:find('bellboard', 1, true) then
       vim.cmd.redrawtabline()
     end
