@@ -125,20 +125,15 @@ class Telling:
         return "; ".join(self.health.get("notes", {}).values())
 
     @property
-    def sessions(self) -> dict[str, dict[str, Any]]:
-        """What a reader of all messages knows, by session."""
-        known: dict[str, dict[str, Any]] = {}
+    def shown(self) -> dict[str, str]:
+        """What a reader of all messages knows: session → status."""
+        known: dict[str, str] = {}
         for message in self.messages:
             known = {} if message["full"] else known
-            known |= {p["session_id"]: p for p in message["sessions"]}
+            known |= {p["session_id"]: p["status"] for p in message["sessions"]}
             for sid in message["removed"]:
                 known.pop(sid, None)
         return known
-
-    @property
-    def shown(self) -> dict[str, str]:
-        """Of that: session → status."""
-        return {sid: p["status"] for sid, p in self.sessions.items()}
 
     @property
     def live(self) -> list[tuple[str, str | None]]:

@@ -35,7 +35,6 @@ from bellboard.processes import (
     started_of,
     tty_of,
 )
-from rig.home import Home
 from rig.waiting import eventually
 
 pytestmark = pytest.mark.files
@@ -323,12 +322,11 @@ def test_a_command_line_may_tell_the_session() -> None:
 def test_an_agent_in_a_terminal_is_found(
     start: Callable[..., subprocess.Popen[bytes]], terminal: tuple[int, str], tmp_path: Path
 ) -> None:
-    """Not without a terminal, nor just born, nor of another board; looked for each 30 s."""
+    """With what joins it to a pane; not without a terminal, nor just born; at most each 30 s."""
     fd, name = terminal
     program = tmp_path / "claude"
     program.symlink_to("/bin/sleep")
-    config = str(tmp_path / "config")
-    env = {"HOME": str(tmp_path), "CLAUDE_CONFIG_DIR": config, "SECRET": "x"}
+    env = {"TMUX": "/tmp/tmux-0/default,1,0", "TMUX_PANE": "%3", "SECRET": "x"}
     hidden = start(str(program), "61", start_new_session=True)
     setup = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
     setup += "os.execv(sys.argv[1], sys.argv[1:])"
@@ -336,11 +334,11 @@ def test_an_agent_in_a_terminal_is_found(
     pid = start(sys.executable, "-c", setup, str(program), "60", **how).pid
     eventually(lambda: processes.argv_of(pid)[:1] == [str(program)])
     now = time.time()
-    assert pid not in [found.pid for found in Discovery(env).look(now + 4.0)]
-    assert pid not in [found.pid for found in Discovery({"HOME": "/"}).look(now + 8.0)]
-    discovery = Discovery(env)
+    assert pid not in [found.pid for found in Discovery().look(now + 4.0)]
+    discovery = Discovery()
     mine = [found for found in discovery.look(now + 8.0) if found.pid in (pid, hidden.pid)]
-    assert [Found(pid, started_of(pid), name, str(tmp_path), "", config)] == mine
+    place = {"TMUX": env["TMUX"], "TMUX_PANE": "%3"}
+    assert [Found(pid, started_of(pid), name, str(tmp_path), "", place)] == mine
     assert [] == discovery.look(now + 37.0)
     assert pid not in [found.pid for found in discovery.look(now + 39.0, {pid})]
     event = from_line(mine[0].finding(1.0).line)
@@ -354,10 +352,9 @@ def test_an_agent_in_a_terminal_is_found(
 
 @pytest.mark.claude
 @pytest.mark.parametrize("version", ["2.1.76", "2.1.328"])
-def test_the_real_cli_is_found(claude: Any, home: Home, version: str) -> None:
+def test_the_real_cli_is_found(claude: Any, version: str) -> None:
     """A script of node that calls itself claude, and a program."""
     agent = claude(version=version)
-    [found] = Discovery(home.env).look(time.time() + 9.0)
-    assert agent.pid == found.pid
+    [found] = [found for found in Discovery().look(time.time() + 9.0) if found.pid == agent.pid]
     assert (agent.pane.tty, str(agent.launch.cwd)) == (found.tty, found.cwd)
-    assert str(home.claude) == found.config
+    assert agent.pane.id == found.env["TMUX_PANE"]

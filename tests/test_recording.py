@@ -211,7 +211,6 @@ OTHERS: list[Line] = [
     {"park": {"session_id": "s", "parked": False}},
     {"snooze": {"session_id": "s", "until": 1.9e9}},
     {"process": {"pid": 7, "alive": True, "tty": "/dev/pts/1", "children": 2}},
-    {"process": {"pid": 7, "alive": True, "tmux": f"/tmp/{SECRET}/x", "nvim": f"/run/{SECRET}"}},
     {"raw": f"not JSON but {SECRET}"},
     {"forget": {"session_id": "s"}},
 ]

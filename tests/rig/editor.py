@@ -84,6 +84,12 @@ class Editor:
         assert self._display, "this editor was started with ui=False"
         return self._display.picture
 
+    @property
+    def title(self) -> str:
+        """What it calls its window ('titlestring')."""
+        assert self._display, "this editor was started with ui=False"
+        return self._display.title
+
     def lua(self, code: str, *args: Any) -> Any:
         """The value that Lua code returns."""
         return self._free().exec_lua(code, *args)
