@@ -18,7 +18,7 @@ from rig.home import Home
 from rig.screen import Display, Picture
 from rig.waiting import eventually
 
-PROMPT = 3.0  # how long a prompt may wait for keys that are on their way
+PROMPT = 10.0  # how long a prompt may wait for keys that are on their way
 
 
 class Editor:

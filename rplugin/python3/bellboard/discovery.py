@@ -1,18 +1,20 @@
 """Agents that neither a hook nor the registry told of, found among the processes.
 
 For CLIs before 2.1.76, which keep no session files, and for hooks that are switched off.  What is
-found is a process in a terminal; which session it runs only its command line may tell.
+found is a process in a terminal; which session it runs only its command line may tell.  One whose
+own hooks would tell another home belongs to the board of that home: a sandbox is not looked into.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterator
-from pathlib import PurePosixPath
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path, PurePosixPath
 from typing import Final, NamedTuple
 
 from . import processes
+from .spool import Refused, default_home
 from .witness import Finding
 
 EVERY: Final = 30.0  # seconds: a look is 10 µs for each process of ours
@@ -28,6 +30,7 @@ COMMANDS: Final = frozenset(
     )
 )
 PLACE: Final = ("TMUX", "TMUX_PANE", "NVIM", "CLAUDE_CONFIG_DIR")
+BOARD: Final = ("BELLBOARD_HOME", "XDG_STATE_HOME", "HOME")  # which home its hooks tell
 
 _ID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _SCRIPT: Final = re.compile(r"/@anthropic-ai/claude-code/cli\.[cm]?js$|(?:^|/)claude$")
@@ -52,9 +55,10 @@ class Found(NamedTuple):
 
 
 class Discovery:
-    """Looks through the processes of this user, at most every 30 s."""
+    """Looks through the processes of this user that belong to a home, at most every 30 s."""
 
-    def __init__(self) -> None:
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._home = _board(environ)
         self._due = 0.0
 
     def is_due(self, now: float) -> bool:
@@ -66,10 +70,19 @@ class Discovery:
         if not self.is_due(now):
             return []
         self._due = now + EVERY
-        return [found for pid in _mine() if pid not in known and (found := _agent(now, pid))]
+        unknown = (pid for pid in _mine() if pid not in known)
+        return [found for pid in unknown if (found := _agent(now, pid, self._home))]
 
 
-def _agent(now: float, pid: int) -> Found | None:
+def _board(environ: Mapping[str, str]) -> Path | None:
+    """The home that hooks tell in that environment; None where it does not say."""
+    try:
+        return default_home(environ) if any(map(environ.get, BOARD)) else None
+    except Refused:
+        return None
+
+
+def _agent(now: float, pid: int, home: Path | None) -> Found | None:
     argv = processes.argv_of(pid)
     if not is_agent(argv):
         return None
@@ -77,7 +90,10 @@ def _agent(now: float, pid: int) -> Found | None:
     began = processes.began_at(pid)
     if not tty or began is None or began > now - GRACE or not processes.is_alive(pid):
         return None
-    env = processes.environment_of(pid, PLACE)
+    env = processes.environment_of(pid, (*PLACE, *BOARD))
+    if home and _board(env) not in (home, None):
+        return None
+    env = {name: env[name] for name in PLACE if name in env}
     return Found(pid, started, tty, processes.cwd_of(pid), session_in(argv), env)
 
 

@@ -39,7 +39,7 @@ class Lookout:
         self.repositories = Repositories()
         self.panes = Panes(generation)
         self.deaths = Deaths(self._died)
-        self._discovery = Discovery()
+        self._discovery = Discovery(environ)
         self._watch, self._tell, self._clock = watch, tell, clock
         self._generation = generation
         self._sessions: dict[str, Session] = {}  # listed
