@@ -25,7 +25,7 @@ from bellboard.store import Logged, Store
 from playback import encoded
 from rig.clock import Clock
 from rig.home import Home
-from rig.waiting import PATIENCE, eventually
+from rig.waiting import eventually
 
 Change = tuple[float, str, str | None, str | None, str]
 
@@ -125,15 +125,20 @@ class Telling:
         return "; ".join(self.health.get("notes", {}).values())
 
     @property
-    def shown(self) -> dict[str, str]:
-        """What a reader of all messages knows: session → status."""
-        known: dict[str, str] = {}
+    def sessions(self) -> dict[str, dict[str, Any]]:
+        """What a reader of all messages knows, by session."""
+        known: dict[str, dict[str, Any]] = {}
         for message in self.messages:
             known = {} if message["full"] else known
-            known |= {p["session_id"]: p["status"] for p in message["sessions"]}
+            known |= {p["session_id"]: p for p in message["sessions"]}
             for sid in message["removed"]:
                 known.pop(sid, None)
         return known
+
+    @property
+    def shown(self) -> dict[str, str]:
+        """Of that: session → status."""
+        return {sid: p["status"] for sid, p in self.sessions.items()}
 
     @property
     def live(self) -> list[tuple[str, str | None]]:
@@ -141,7 +146,7 @@ class Telling:
         told = [t for m in self.messages for t in m["transitions"] if t["live"]]
         return [(t["session_id"], t["to"]) for t in told]
 
-    def says(self, text: str) -> None:
+    def says(self, text: str, within: float = 20.0) -> None:
         """Wait for a note in its health."""
 
         def found() -> bool:
@@ -149,7 +154,7 @@ class Telling:
             assert text in self.note
             return True
 
-        eventually(found)
+        eventually(found, within=within)
 
     def is_up(self) -> Telling:
         """Wait until it has told something."""
@@ -158,7 +163,7 @@ class Telling:
 
     def kill(self, number: int = signal.SIGKILL) -> None:
         self.process.send_signal(number)
-        self.process.wait(PATIENCE)
+        self.process.wait(20)
 
 
 Make = Callable[..., Clerk]

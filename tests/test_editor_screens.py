@@ -87,15 +87,18 @@ def test_the_board_is_updated_in_place(nvim: Editors) -> None:
     editor.lua("vim.fn.search('login redirect')")
     editor.lua("""
       _G.writes = {}
-      vim.api.nvim_buf_attach(0, false, { on_lines = function(_, _, _, first, last)
-        table.insert(writes, { first, last })
+      vim.api.nvim_buf_attach(0, false, { on_lines = function(_, buf, _, first, _, last)
+        vim.list_extend(writes, vim.api.nvim_buf_get_lines(buf, first, last, false))
       end })""")
     host.push(*house())
     assert editor.lua("return writes") == []
     first, *rest = house()
     host.push({**first, "status": "working", "agents": []}, *rest)
     assert "login redirect" in editor.lua("return vim.fn.getline('.')")
-    assert len(editor.lua("return writes")) == 1
+    written = " ".join(editor.lua("return writes"))
+    assert "add rate limits" in written
+    assert "login redirect" not in written
+    assert "tidy css" not in written
 
 
 def test_the_first_run_says_what_to_do(nvim: Editors, screen: Screens, version: str) -> None:

@@ -39,10 +39,7 @@ def tracked(*suffixes: str) -> list[Path]:
 
 # Imports. The pure modules know no clock, no path and no process; each knows only those below it.
 
-PURE = (
-    *("events", "machine", "board", "notices", "trace"),
-    *("jsontext", "settings_text", "hookline"),
-)
+PURE = ("events", "machine", "board", "notices", "trace")
 NO_IO = {
     "__future__",
     "abc",

@@ -15,7 +15,6 @@ from bellboard.events import KINDS
 from rig.cache import CHECKOUT
 from rig.fixtures import Agents
 from rig.home import Home
-from rig.waiting import PATIENCE
 
 pytestmark = pytest.mark.claude
 
@@ -30,10 +29,10 @@ def told(home: Home, eventually: Any) -> Iterator[Callable[[], list[Any]]]:
         )
     try:
         eventually(lambda: any((home.bellboard / "hosts").glob("*")), "a host")
-        yield lambda: [json.loads(row) for row in out.read_text().split("\n")[:-1]]
+        yield lambda: [json.loads(row) for row in out.read_text().splitlines()]
     finally:
         host.terminate()
-        host.wait(PATIENCE)
+        host.wait(10)
 
 
 def listed(home: Home) -> Any:

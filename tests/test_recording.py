@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bellboard import evidence, trace
@@ -122,7 +122,12 @@ def histories(draw: st.DrawFn) -> list[Line]:
     return lines
 
 
-@settings(max_examples=150)
+@settings(
+    max_examples=150,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
 @given(histories(), st.booleans())
 def test_any_history_replays_to_the_same_changes(lines: list[Line], private: bool) -> None:
     with tempfile.TemporaryDirectory() as home:
@@ -206,6 +211,7 @@ OTHERS: list[Line] = [
     {"park": {"session_id": "s", "parked": False}},
     {"snooze": {"session_id": "s", "until": 1.9e9}},
     {"process": {"pid": 7, "alive": True, "tty": "/dev/pts/1", "children": 2}},
+    {"process": {"pid": 7, "alive": True, "tmux": f"/tmp/{SECRET}/x", "nvim": f"/run/{SECRET}"}},
     {"raw": f"not JSON but {SECRET}"},
     {"forget": {"session_id": "s"}},
 ]

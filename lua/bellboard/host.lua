@@ -12,6 +12,14 @@ local M = {}
 ---@field stderr string[] its last lines
 ---@field exit? integer code of the last death
 
+---@class bellboard.Reply what became of an errand
+---@field ok boolean
+---@field why? string why not
+---@field text? string
+---@field key? string
+---@field rows? string[]
+---@field sessions? table[]
+
 --- A host that lived this long died of something else than its start.
 local QUICK = 10
 --- The first pause before a restart; each quick death doubles it.
@@ -30,6 +38,9 @@ local listener = function() end
 local greeting
 ---@type uv.uv_timer_t|nil
 local pause
+---@type table<integer, fun(reply: bellboard.Reply)> who waits for a reply, by its number
+local waiting = {}
+local asked = 0
 
 ---@return number seconds on a clock that nobody sets
 local function clock()
@@ -89,6 +100,17 @@ local function launch()
   M.notify('start', greeting)
 end
 
+--- The reply to an errand. Only the host calls this.
+---@param number integer
+---@param reply bellboard.Reply
+M._reply = function(number, reply)
+  local done = waiting[number]
+  waiting[number] = nil
+  if done then
+    done(reply)
+  end
+end
+
 ---@param channel integer
 ---@param code integer
 M._on_exit = function(channel, code)
@@ -96,6 +118,9 @@ M._on_exit = function(channel, code)
     return -- an older one, or Neovim itself is leaving
   end
   state.channel, state.running, state.exit = nil, false, code
+  for number in pairs(waiting) do
+    M._reply(number, { ok = false, why = 'the host has died' })
+  end
   listener(false)
   if not greeting then
     return -- it was asked to stop
@@ -145,6 +170,18 @@ M.notify = function(method, ...)
     return false
   end
   return (pcall(vim.rpcnotify, state.channel, method, ...))
+end
+
+--- Have the host do something for a person, which it may refuse; nobody waits for the reply.
+---@param what 'stop'|'answer'|'ended'
+---@param told table
+---@param done fun(reply: bellboard.Reply)
+M.ask = function(what, told, done)
+  asked = asked + 1
+  waiting[asked] = done
+  if not M.notify('ask', asked, what, told) then
+    M._reply(asked, { ok = false, why = 'the host is away' })
+  end
 end
 
 M.stop = function()

@@ -19,6 +19,7 @@ M.version = '0.1.0'
 ---@field since number
 ---@field kind? 'permission'|'question'|'plan'|'form'|'choice' what blocks it
 ---@field detail? string what it asks, why it died, what it does
+---@field asked_at? number when it asked what it asks
 ---@field tool? string
 ---@field markers? string[] unseen interrupted compacting scheduled retrying parked stale inferred
 ---@field hidden? boolean
@@ -67,6 +68,7 @@ M.version = '0.1.0'
 ---@field now number
 ---@field sessions bellboard.Session[]
 ---@field removed? string[]
+---@field groups? string[] all repositories, the busiest first; only if their order has changed
 ---@field transitions? bellboard.Transition[]
 ---@field health? table<string, any>
 
@@ -91,6 +93,8 @@ local ordered = {}
 local by_tty = {}
 ---@type table<bellboard.Status, integer>
 local counts = {}
+---@type table<string, integer> place of a repository among all, the busiest first
+local places = {}
 ---@type integer|nil
 local last_seq
 ---@type table<string, bellboard.Session> what the last push took away: transitions may follow it
@@ -190,7 +194,7 @@ end
 
 --- Draw anew and tell everyone; also when only the shown ages have changed.
 M._refresh = function()
-  require('bellboard.statusline').update()
+  require('bellboard.ui').update()
   vim.api.nvim_exec_autocmds('User', { pattern = 'BellboardUpdate', modeline = false })
 end
 
@@ -225,6 +229,12 @@ M._push = function(push)
     warn_once('stale', (health.notes or {}).database or 'what is shown is old')
   end
 
+  if push.groups then
+    places = {}
+    for place, name in ipairs(push.groups) do
+      places[name] = place
+    end
+  end
   local sessions, removed = push.sessions or {}, push.removed or {}
   if push.full or push.health or #sessions > 0 or #removed > 0 or was_stale ~= stale then
     gone = {}
@@ -285,6 +295,13 @@ M.counts = function()
   return counts
 end
 
+--- The place of a repository among all of them, the busiest first; the host ranks them.
+---@param repository string
+---@return integer|nil
+M.place = function(repository)
+  return places[repository]
+end
+
 --- Whether the host is away, so that what is shown may be old.
 ---@return boolean
 M.stale = function()
@@ -298,10 +315,10 @@ M.health = function()
 end
 
 --- Text for the statusline, coloured; costs a table look-up.
----@param opts? bellboard.StatuslineOpts
+---@param opts? { plain?: boolean } without colours and mouse
 ---@return string
 M.statusline = function(opts)
-  return require('bellboard.statusline').text(opts)
+  return require('bellboard.ui').statusline(opts)
 end
 
 --- Tell the host about something that happened here.
@@ -361,6 +378,12 @@ M.prev = function(count)
   require('bellboard.jump').step(-(count or 1))
 end
 
+--- Answer the permission that a session asks for; by default the most urgent one's.
+---@param id? string
+M.answer = function(id)
+  require('bellboard.answer').to(id)
+end
+
 --- Go back to where the first jump began.
 M.back = function()
   require('bellboard.jump').back()
@@ -382,6 +405,9 @@ local verbs = {
   end,
   back = function()
     M.back()
+  end,
+  answer = function(_, rest)
+    M.answer(rest[1])
   end,
   ['goto'] = function(_, rest)
     M.jump(rest[1] or '')
@@ -430,7 +456,8 @@ end
 ---@return string[]
 M.complete = function(lead, line)
   local candidates = {}
-  if line:match('%s+goto%s+%S*$') then
+  local verb = line:match('%s+(%S+)%s+%S*$')
+  if verb == 'goto' or verb == 'answer' then
     for _, session in ipairs(ordered) do
       candidates[#candidates + 1] = session.session_id
     end

@@ -216,9 +216,10 @@ M.to = function(id)
   end
 end
 
+--- Whether a session waits for you, or has something that you have not seen.
 ---@param session bellboard.Session
 ---@return boolean
-local function needs_you(session)
+M.needs_you = function(session)
   local unseen = vim.tbl_contains(session.markers or {}, 'unseen')
   return session.status == 'blocked'
     or session.status == 'error'
@@ -226,16 +227,12 @@ local function needs_you(session)
     or unseen
 end
 
---- Go `count` sessions on among those that need you, or those of a status, most urgent first,
---- round and round.
+--- Go `count` sessions on among those that need you, most urgent first, round and round.
 ---@param count integer
----@param status? bellboard.Status
-M.step = function(count, status)
-  local needing = vim.tbl_filter(function(session)
-    return status == session.status or (not status and needs_you(session))
-  end, bellboard.sessions())
+M.step = function(count)
+  local needing = vim.tbl_filter(M.needs_you, bellboard.sessions())
   if #needing == 0 then
-    say(status and ('none is %s any more'):format(status) or 'nothing needs you')
+    say('nothing needs you')
     return
   end
   local here = M.current()

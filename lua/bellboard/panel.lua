@@ -1,3 +1,4 @@
+-- The board's buffer and window: rows.lua says what is in it, keys.lua what can be done there.
 local bellboard = require('bellboard')
 local config = require('bellboard.config')
 local rows = require('bellboard.rows')
@@ -7,29 +8,15 @@ local M = {}
 
 local api = vim.api
 
+---@diagnostic disable-next-line: deprecated
+local diff = vim.text and vim.text.diff or vim.diff
 local namespace = api.nvim_create_namespace('bellboard')
 ---@type integer|nil
 local buf
 ---@type bellboard.Line[]
 local drawn = {}
----@type table<string, boolean>
-local unfolded = {}
-
-local keys = {
-  { '<CR>', 'go to the session' },
-  { '<Tab>', 'unfold or fold' },
-  { ']]', 'next that needs you' },
-  { '[[', 'previous that needs you' },
-  { 'K', 'preview' },
-  { 'l', 'label' },
-  { 'r', 'rename' },
-  { 'p', 'park: keep it out of the float, or bring it back' },
-  { 's', 'correct the status' },
-  { 'y', 'yank the session id' },
-  { 'R', 'ask the host for everything anew' },
-  { 'q', 'close' },
-  { 'g?', 'this help' },
-}
+---@type bellboard.Folds
+local folds = { unfolded = {}, folded = {} }
 
 ---@param row integer
 local function colour(row)
@@ -43,170 +30,244 @@ local function colour(row)
   end
 end
 
----@param id string|nil
----@return integer|nil
-local function row_of(id)
-  for row, each in ipairs(drawn) do
-    if id and each.id == id then
-      return row
-    end
+---@class bellboard.Spot a place on the board that moves with what stands there
+---@field id? string
+---@field repository? string
+---@field below integer lines below the first one of it
+---@field row integer where that was
+
+---@param row integer
+---@return bellboard.Spot
+local function spot_of(row)
+  local under = drawn[row] or {}
+  local below = 0
+  while under.id and not drawn[row - below].head do
+    below = below + 1
   end
+  return { id = under.id, repository = under.repository, below = below, row = row }
 end
 
---- Write what has changed, and nothing else; every cursor stays with its session.
-M.update = function()
-  local win = buf and api.nvim_buf_is_valid(buf) and vim.fn.win_findbuf(buf)[1]
-  if not win then
-    return
+---@param spot bellboard.Spot
+---@return integer
+local function row_of(spot)
+  for row, each in ipairs(drawn) do
+    if
+      spot.id and each.head and each.id == spot.id
+      or spot.repository and each.repository == spot.repository
+    then
+      local below = 0
+      while below < spot.below and (drawn[row + below + 1] or {}).id == spot.id do
+        below = below + 1
+      end
+      return row + below
+    end
   end
-  local lines = rows.compose(math.max(api.nvim_win_get_width(win), 40), unfolded)
-  local cursors = {}
-  for _, window in ipairs(vim.fn.win_findbuf(buf)) do
-    local under = drawn[api.nvim_win_get_cursor(window)[1]]
-    cursors[window] = under and under.id
+  return math.max(1, math.min(spot.row, #drawn))
+end
+
+---@param before bellboard.Line
+---@param after bellboard.Line
+local function same(before, after)
+  return before == after
+    or before.text == after.text and vim.deep_equal(before.chunks, after.chunks)
+end
+
+---@param lines bellboard.Line[]
+---@param first integer
+---@param last integer
+---@return string[]
+local function texts_of(lines, first, last)
+  local texts = {}
+  for row = first, last do
+    texts[#texts + 1] = lines[row].text
   end
-  local first, last_old, last_new = 1, #drawn, #lines
-  local function same(before, after)
-    return before == after
-      or before.text == after.text and vim.deep_equal(before.chunks, after.chunks)
+  return texts
+end
+
+--- Where two lists of lines differ: first line and count in the one, first and count in the other.
+---@param old string[]
+---@param new string[]
+---@return integer[][]
+local function hunks_of(old, new)
+  if #old < 2 or #new < 2 then
+    return { { 1, #old, 1, #new } }
   end
-  while first <= last_old and first <= last_new and same(drawn[first], lines[first]) do
+  local before, after = table.concat(old, '\n') .. '\n', table.concat(new, '\n') .. '\n'
+  local hunks = diff(before, after, { result_type = 'indices' })
+  for _, hunk in ipairs(hunks) do -- of no lines, it names the line before
+    hunk[1] = hunk[2] > 0 and hunk[1] or hunk[1] + 1
+    hunk[3] = hunk[4] > 0 and hunk[3] or hunk[3] + 1
+  end
+  return hunks
+end
+
+--- Write what differs and nothing else.
+---@param lines bellboard.Line[]
+---@return boolean written
+local function write(lines)
+  local before = drawn
+  local first, last_old, last_new = 1, #before, #lines
+  while first <= last_old and first <= last_new and same(before[first], lines[first]) do
     first = first + 1
   end
-  while last_old >= first and last_new >= first and same(drawn[last_old], lines[last_new]) do
+  while last_old >= first and last_new >= first and same(before[last_old], lines[last_new]) do
     last_old, last_new = last_old - 1, last_new - 1
   end
-  local empty = #drawn == 0
   drawn = lines
   if first > last_old and first > last_new then
+    return false
+  end
+  local above = first - 1
+  local new = texts_of(lines, first, last_new)
+  local hunks = hunks_of(texts_of(before, first, last_old), new)
+  vim.bo[buf].modifiable = true
+  for place = #hunks, 1, -1 do -- from below, so that the numbers above stay right
+    local old_first, old_count, new_first, new_count = unpack(hunks[place])
+    local from = above + old_first - 1
+    api.nvim_buf_clear_namespace(buf, namespace, from, from + old_count)
+    local texts = vim.list_slice(new, new_first, new_first + new_count - 1)
+    api.nvim_buf_set_lines(buf, from, #before == 0 and -1 or from + old_count, false, texts)
+  end
+  vim.bo[buf].modifiable = false
+  local row, old = first, first
+  hunks[#hunks + 1] = { 0, 0, last_new - above + 1, 0 }
+  for _, hunk in ipairs(hunks) do
+    for _ = row, above + hunk[3] - 1 do
+      if not same(before[old], lines[row]) then -- the same text in another colour
+        api.nvim_buf_clear_namespace(buf, namespace, row - 1, row)
+        colour(row)
+      end
+      row, old = row + 1, old + 1
+    end
+    for _ = 1, hunk[4] do
+      colour(row)
+      row = row + 1
+    end
+    old = old + hunk[2]
+  end
+  return true
+end
+
+--- Bring it up to date; every cursor stays with what it is on.
+M.update = function()
+  local windows = buf and api.nvim_buf_is_valid(buf) and vim.fn.win_findbuf(buf) or {}
+  if #windows == 0 then
     return
   end
-  local middle = {}
-  for row = first, last_new do
-    middle[#middle + 1] = lines[row].text
+  local spots = {}
+  for _, win in ipairs(windows) do
+    spots[win] = spot_of(api.nvim_win_get_cursor(win)[1])
   end
-  vim.bo[buf].modifiable = true
-  api.nvim_buf_clear_namespace(buf, namespace, first - 1, last_old)
-  api.nvim_buf_set_lines(buf, first - 1, empty and -1 or last_old, false, middle)
-  vim.bo[buf].modifiable = false
-  for row = first, last_new do
-    colour(row)
+  if not write(rows.compose(math.max(api.nvim_win_get_width(windows[1]), 40), folds)) then
+    return
   end
-  for window, id in pairs(cursors) do
-    local row = row_of(id)
-    if row and row ~= api.nvim_win_get_cursor(window)[1] then
-      api.nvim_win_set_cursor(window, { row, 0 })
+  for win, spot in pairs(spots) do
+    local row, cursor = row_of(spot), api.nvim_win_get_cursor(win)
+    if row ~= cursor[1] then
+      api.nvim_win_set_cursor(win, { row, cursor[2] })
     end
   end
 end
 
----@return bellboard.Session|nil
-local function under_cursor()
-  local under = drawn[api.nvim_win_get_cursor(0)[1]]
-  return under and under.id and bellboard.session(under.id)
+--- What the cursor is on: a session, or the name of a repository.
+---@return bellboard.Session|nil session
+---@return string|nil repository
+M.under_cursor = function()
+  local under = drawn[api.nvim_win_get_cursor(0)[1]] or {}
+  return under.id and bellboard.session(under.id), under.repository
 end
 
+--- Open or shut what the cursor is on.
+M.fold = function()
+  local session, repository = M.under_cursor()
+  if session then
+    local id = session.session_id
+    folds.unfolded[id] = not folds.unfolded[id] or nil
+  elseif repository then
+    folds.folded[repository] = not folds.folded[repository] or nil
+  end
+  M.update()
+end
+
+--- Open or shut everything.
+---@param open boolean
+M.fold_all = function(open)
+  folds = { unfolded = {}, folded = {} }
+  for _, session in ipairs(bellboard.sessions()) do
+    if open then
+      folds.unfolded[session.session_id] = true
+    else
+      folds.folded[session.repository or session.project or ''] = true
+    end
+  end
+  M.update()
+end
+
+--- Put the cursor on the next session that needs you, or the previous one, round and round.
 ---@param direction integer
-local function seek(direction)
+M.seek = function(direction)
   local row, count = api.nvim_win_get_cursor(0)[1], #drawn
   for step = 1, count do
     local at = (row - 1 + direction * step) % count + 1
     local session = drawn[at].head and bellboard.session(drawn[at].id)
-    if session and vim.tbl_contains({ 'blocked', 'error', 'completed' }, session.status) then
+    if session and require('bellboard.jump').needs_you(session) then
       api.nvim_win_set_cursor(0, { at, 0 })
       return
     end
   end
 end
 
+--- Lines in a float of its own, to be read and left.
 ---@param lines string[]
 ---@param title string
-local function popup(lines, title)
+---@param at_end? boolean what matters is below
+M.popup = function(lines, title, at_end)
   local width = 20
   for _, text in ipairs(lines) do
     width = math.max(width, ui.width(text) + 2)
   end
-  vim.lsp.util.open_floating_preview(lines, '', {
+  width = math.min(width, vim.o.columns - 4)
+  local height = math.max(1, math.min(#lines, vim.o.lines - 6))
+  local shown = api.nvim_create_buf(false, true)
+  api.nvim_buf_set_lines(shown, 0, -1, false, lines)
+  vim.bo[shown].bufhidden, vim.bo[shown].modifiable = 'wipe', false
+  local win = api.nvim_open_win(shown, true, {
+    relative = 'editor',
+    width = width,
+    height = height,
+    row = math.max(0, math.floor((vim.o.lines - height) / 2) - 1),
+    col = math.floor((vim.o.columns - width) / 2),
+    style = 'minimal',
     border = 'rounded',
-    title = ' ' .. title .. ' ',
-    max_width = math.min(width, vim.o.columns - 4),
-    max_height = math.floor(vim.o.lines * 0.7),
-    wrap = false,
-    focus_id = 'bellboard',
+    title = ' ' .. ui.cut(title, width - 2) .. ' ',
+    zindex = config.get().float.zindex + 1,
+  })
+  vim.wo[win].wrap = false
+  if at_end then
+    api.nvim_win_set_cursor(win, { #lines, 0 })
+  end
+  local function close()
+    if api.nvim_win_is_valid(win) then
+      api.nvim_win_close(win, true)
+    end
+  end
+  for _, key in ipairs({ 'q', '<Esc>' }) do
+    vim.keymap.set('n', key, close, { buffer = shown, desc = 'close', nowait = true })
+  end
+  api.nvim_create_autocmd('WinLeave', {
+    buffer = shown,
+    once = true,
+    callback = vim.schedule_wrap(close),
   })
 end
 
----@type table<string, fun(session: bellboard.Session)>
-local on_session = {
-  ['<CR>'] = function(session)
-    local previous = vim.fn.win_getid(vim.fn.winnr('#'))
-    if previous ~= 0 and api.nvim_win_get_buf(previous) ~= buf then
-      api.nvim_set_current_win(previous) -- the board stays where it is
-    end
-    bellboard.jump(session.session_id)
-  end,
-  ['<Tab>'] = function(session)
-    unfolded[session.session_id] = not unfolded[session.session_id] or nil
-    M.update()
-  end,
-  K = function(session)
-    popup(
-      vim.tbl_map(ui.safe_line, require('bellboard.pick').preview(session)),
-      ui.project(session)
-    )
-  end,
-  l = function(session)
-    vim.ui.input({ prompt = 'Label: ', default = session.label }, function(label)
-      if label then
-        bellboard.tell({ label = { session_id = session.session_id, label = label } })
-      end
-    end)
-  end,
-  r = function(session)
-    vim.ui.input({ prompt = 'Name: ', default = session.title }, function(name)
-      if name then
-        bellboard.tell({ name = { session_id = session.session_id, name = name } })
-      end
-    end)
-  end,
-  p = function(session)
-    local parked = not ui.marked(session, 'parked')
-    bellboard.tell({ park = { session_id = session.session_id, parked = parked } })
-  end,
-  s = function(session)
-    vim.ui.select(bellboard.statuses, { prompt = 'It really is' }, function(status)
-      if status then
-        bellboard.tell({ set = { session_id = session.session_id, status = status } })
-      end
-    end)
-  end,
-  y = function(session)
-    vim.fn.setreg(vim.v.register, session.session_id)
-    vim.notify('yanked ' .. session.session_id)
-  end,
-}
-
----@type table<string, fun()>
-local anywhere = {
-  [']]'] = function()
-    seek(1)
-  end,
-  ['[['] = function()
-    seek(-1)
-  end,
-  R = function()
-    require('bellboard.host').notify('snapshot')
-  end,
-  q = function()
-    vim.cmd.close()
-  end,
-  ['g?'] = function()
-    local lines = vim.tbl_map(function(key)
-      return (' %-8s %s'):format(key[1], key[2])
-    end, keys)
-    popup(lines, 'board')
-  end,
-}
+--- Leave the board for the window that one came from, so that it stays where it is.
+M.leave = function()
+  local previous = vim.fn.win_getid(vim.fn.winnr('#'))
+  if previous ~= 0 and api.nvim_win_get_buf(previous) ~= buf then
+    api.nvim_set_current_win(previous)
+  end
+end
 
 ---@return integer
 local function create()
@@ -215,22 +276,8 @@ local function create()
   api.nvim_buf_set_name(buf, 'bellboard://board')
   vim.bo[buf].filetype = 'bellboard'
   vim.bo[buf].modifiable = false
-  for _, key in ipairs(keys) do
-    local lhs = key[1]
-    local function act()
-      if anywhere[lhs] then
-        return anywhere[lhs]()
-      end
-      local session = under_cursor()
-      if session then
-        on_session[lhs](session)
-      end
-    end
-    vim.keymap.set('n', lhs, act, { buffer = buf, desc = key[2], nowait = lhs ~= 'g?' })
-    if lhs == '<CR>' then
-      vim.keymap.set('n', '<2-LeftMouse>', act, { buffer = buf, desc = key[2] })
-    end
-  end
+  vim.bo[buf].undolevels = -1
+  require('bellboard.keys').attach(buf)
   return buf
 end
 

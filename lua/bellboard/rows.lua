@@ -10,6 +10,7 @@ local M = {}
 ---@field text string
 ---@field id? string session that this line belongs to
 ---@field head? boolean its first line
+---@field repository? string that this line is the title of
 
 ---@param chunks bellboard.Chunk[]
 ---@param id? string
@@ -46,7 +47,6 @@ end
 ---@field title integer
 
 ---@class bellboard.Fixed what of a session does not change before the host sends it anew
----@field repository string
 ---@field branch integer cells
 ---@field title integer
 ---@field key? string of the lines kept
@@ -61,7 +61,6 @@ local function fixed_of(session)
   local known = fixed[session]
   if not known then
     known = {
-      repository = ui.repository(session),
       branch = ui.width(ui.branch(session)),
       title = ui.width(ui.title(session)),
     }
@@ -120,43 +119,82 @@ local function head(session, columns, where, since)
   }
 end
 
+--- What a session does beside its turn, and what else is known of it.
 ---@param session bellboard.Session
 ---@return bellboard.Chunk[][]
 local function details(session)
   local lines = {}
-  local function add(name, text)
-    lines[#lines + 1] = { { ('     %-9s '):format(name), 'BellboardDim' }, { ui.safe(text) } }
+  local function add(name, text, group)
+    lines[#lines + 1] =
+      { { ('     %-9s '):format(name), 'BellboardDim' }, { ui.safe(text), group } }
   end
   for _, agent in ipairs(session.agents or {}) do
     local age = agent.since and '  ' .. ui.age(agent.since) or ''
-    local doing = agent.blocked and ' is blocked' or ''
-    add('agent', ('%s %s%s%s'):format(agent.type or '', agent.description or '', doing, age))
+    local text = ('%s %s'):format(agent.type or '', agent.description or '')
+    add('agent', text .. (agent.blocked and ', is blocked' or '') .. age)
   end
   for _, task in ipairs(session.background or {}) do
-    add(task.type or 'shell', task.description or task.id)
+    local age = task.since and '  ' .. ui.age(task.since) or ''
+    add(ui.cut(ui.safe(task.type or 'shell'), 9), (task.description or task.id) .. age)
+  end
+  if session.tasks then
+    add('tasks', ('%d of %d done'):format(session.tasks.done, session.tasks.total))
   end
   for _, key in ipairs({ 'last_prompt', 'last_message', 'cwd', 'model' }) do
     if session[key] then
       add(key:gsub('^last_', ''), session[key])
     end
   end
+  if #(session.markers or {}) > 0 then
+    add('is', table.concat(session.markers, ', '))
+  end
+  if session.pid then
+    add('process', session.pid .. (session.tty and '  ' .. session.tty or ''))
+  end
   return lines
 end
 
+---@class bellboard.Group
+---@field name string
+---@field sessions bellboard.Session[]
+
+--- Sessions by repository, in the order that the host gives; those that it has not told come last.
 ---@param sessions bellboard.Session[]
----@return string[] repositories in order
----@return table<string, bellboard.Session[]>
+---@return bellboard.Group[]
 local function by_repository(sessions)
-  local names, groups = {}, {}
+  local groups, by_name = {}, {}
   for _, session in ipairs(sessions) do
-    local name = fixed_of(session).repository
-    if not groups[name] then
-      groups[name] = {}
-      names[#names + 1] = name
+    local name = session.repository or session.project or ''
+    local group = by_name[name]
+    if not group then
+      group = { name = name, sessions = {}, place = bellboard.place(name) or 1e9 + #groups }
+      by_name[name] = group
+      groups[#groups + 1] = group
     end
-    table.insert(groups[name], session)
+    group.sessions[#group.sessions + 1] = session
   end
-  return names, groups
+  table.sort(groups, function(a, b)
+    return a.place < b.place
+  end)
+  return groups
+end
+
+--- How many of them are in each status: `!1 ?1 *2`.
+---@param sessions bellboard.Session[]
+---@return bellboard.Chunk[]
+local function tally(sessions)
+  local chunks, by_icon = {}, {}
+  for _, session in ipairs(sessions) do
+    local icon = ui.icon(session)
+    if not by_icon[icon] then
+      by_icon[icon] = { icon, ui.group(session), 0 }
+      chunks[#chunks + 1] = by_icon[icon]
+    end
+    by_icon[icon][3] = by_icon[icon][3] + 1
+  end
+  return vim.tbl_map(function(chunk)
+    return { ('%s%d '):format(chunk[1], chunk[3]), chunk[2] }
+  end, chunks)
 end
 
 ---@return bellboard.Line[]
@@ -208,29 +246,59 @@ local function lines_of(session, columns, open)
   return lines
 end
 
+---@param sessions bellboard.Session[]
+---@param groups bellboard.Group[]
+---@param width integer
+---@return bellboard.Line
+local function heading(sessions, groups, width)
+  local left = (' %s · %s'):format(
+    amount(#groups, 'repository', 'repositories'),
+    amount(#sessions, 'session', 'sessions')
+  )
+  local right = bellboard.stale() and 'host is away  g? help ' or 'g? help '
+  local counts = width >= 70 and tally(sessions) or {}
+  local gap = width - ui.width(left) - #right
+  for _, chunk in ipairs(counts) do
+    gap = gap - ui.width(chunk[1])
+  end
+  local chunks = { { left .. (' '):rep(math.max(gap - 2, 2)), 'BellboardDim' } }
+  vim.list_extend(chunks, counts)
+  chunks[#chunks + 1] = { '  ' .. right, 'BellboardDim' }
+  return line(chunks)
+end
+
+---@class bellboard.Folds what is open and shut on the board
+---@field unfolded table<string, boolean> sessions, by id
+---@field folded table<string, boolean> repositories, by name
+
 --- All lines of the board.
 ---@param width integer
----@param unfolded table<string, boolean> by session id
+---@param folds bellboard.Folds
 ---@return bellboard.Line[]
-M.compose = function(width, unfolded)
+M.compose = function(width, folds)
   local sessions = bellboard.sessions()
   if #sessions == 0 then
     return first_run()
   end
-  local names, groups = by_repository(sessions)
-  local left = (' %s · %s'):format(
-    amount(#names, 'repository', 'repositories'),
-    amount(#sessions, 'session', 'sessions')
-  )
-  local right = bellboard.stale() and 'host is away  g? help ' or 'g? help '
-  local gap = math.max(width - ui.width(left) - #right, 2)
-  ---@type bellboard.Line[]
-  local lines = { line({ { left .. (' '):rep(gap) .. right, 'BellboardDim' } }), line({ { '' } }) }
+  local groups = by_repository(sessions)
+  local lines = { heading(sessions, groups, width), line({ { '' } }) }
   local columns = measure(sessions, width)
-  for _, name in ipairs(names) do
-    lines[#lines + 1] = line({ { ' ' .. name, 'BellboardRepository' } })
-    for _, session in ipairs(groups[name]) do
-      vim.list_extend(lines, lines_of(session, columns, unfolded[session.session_id]))
+  for _, group in ipairs(groups) do
+    local name = ui.safe(group.name)
+    local chunks = { { ' ' .. (name ~= '' and name or 'elsewhere'), 'BellboardRepository' } }
+    local folded = folds.folded[group.name]
+    if folded then
+      local inside = amount(#group.sessions, 'session', 'sessions')
+      chunks[2] = { ('  ▸ %s  '):format(inside), 'BellboardDim' }
+      vim.list_extend(chunks, tally(group.sessions))
+    end
+    local title = line(chunks)
+    title.repository = group.name
+    lines[#lines + 1] = title
+    for _, session in ipairs(folded and {} or group.sessions) do
+      for _, each in ipairs(lines_of(session, columns, folds.unfolded[session.session_id])) do
+        lines[#lines + 1] = each
+      end
     end
   end
   return lines

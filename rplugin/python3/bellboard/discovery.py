@@ -1,8 +1,9 @@
 """Agents that neither a hook nor the registry told of, found among the processes.
 
 For CLIs before 2.1.76, which keep no session files, and for hooks that are switched off.  What is
-found is a process in a terminal; which session it runs only its command line may tell.  One whose
-own hooks would tell another home belongs to the board of that home: a sandbox is not looked into.
+found is a process in a terminal; which session it runs only its command line may tell.
+
+An agent whose environment leads to another board, such as one in a sandbox, belongs to that one.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ COMMANDS: Final = frozenset(
         *("--help", "-p", "--print", "--bg"),
     )
 )
-PLACE: Final = ("TMUX", "TMUX_PANE", "NVIM", "CLAUDE_CONFIG_DIR")
-BOARD: Final = ("BELLBOARD_HOME", "XDG_STATE_HOME", "HOME")  # which home its hooks tell
+CONFIG: Final = "CLAUDE_CONFIG_DIR"
+BOARD: Final = ("BELLBOARD_HOME", "XDG_STATE_HOME", "HOME")
 
 _ID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _SCRIPT: Final = re.compile(r"/@anthropic-ai/claude-code/cli\.[cm]?js$|(?:^|/)claude$")
@@ -44,7 +45,7 @@ class Found(NamedTuple):
     tty: str
     cwd: str
     session_id: str  # if its command line names one
-    env: dict[str, str]  # PLACE, as it was at its start: where the terminal may be
+    config: str  # its config directory, if its environment names one
 
     def finding(self, now: float, generation: str = "") -> Finding:
         """As of a session file without a status; a hook of the same process then renames it."""
@@ -55,10 +56,10 @@ class Found(NamedTuple):
 
 
 class Discovery:
-    """Looks through the processes of this user that belong to a home, at most every 30 s."""
+    """Looks through the processes of this user, at most every 30 s."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
-        self._home = _board(environ)
+        self._board = _board_of(environ)
         self._due = 0.0
 
     def is_due(self, now: float) -> bool:
@@ -70,31 +71,30 @@ class Discovery:
         if not self.is_due(now):
             return []
         self._due = now + EVERY
-        unknown = (pid for pid in _mine() if pid not in known)
-        return [found for pid in unknown if (found := _agent(now, pid, self._home))]
+        new = (pid for pid in _mine() if pid not in known)
+        return [found for pid in new if (found := self._agent(now, pid))]
+
+    def _agent(self, now: float, pid: int) -> Found | None:
+        argv = processes.argv_of(pid)
+        if not is_agent(argv):
+            return None
+        tty, started = processes.tty_of(pid), processes.started_of(pid)
+        began = processes.began_at(pid)
+        if not tty or began is None or began > now - GRACE or not processes.is_alive(pid):
+            return None
+        env = processes.environment_of(pid, (*BOARD, CONFIG))
+        if (board := _board_of(env)) and board != self._board:
+            return None
+        cwd = processes.cwd_of(pid)
+        return Found(pid, started, tty, cwd, session_in(argv), env.get(CONFIG, ""))
 
 
-def _board(environ: Mapping[str, str]) -> Path | None:
-    """The home that hooks tell in that environment; None where it does not say."""
+def _board_of(environ: Mapping[str, str]) -> Path | None:
+    """The board that a process with this environment tells of itself; None if it hides that."""
     try:
         return default_home(environ) if any(map(environ.get, BOARD)) else None
     except Refused:
         return None
-
-
-def _agent(now: float, pid: int, home: Path | None) -> Found | None:
-    argv = processes.argv_of(pid)
-    if not is_agent(argv):
-        return None
-    tty, started = processes.tty_of(pid), processes.started_of(pid)
-    began = processes.began_at(pid)
-    if not tty or began is None or began > now - GRACE or not processes.is_alive(pid):
-        return None
-    env = processes.environment_of(pid, (*PLACE, *BOARD))
-    if home and _board(env) not in (home, None):
-        return None
-    env = {name: env[name] for name in PLACE if name in env}
-    return Found(pid, started, tty, processes.cwd_of(pid), session_in(argv), env)
 
 
 def is_agent(argv: list[str]) -> bool:

@@ -187,8 +187,9 @@ def _process(told: Facts, t: float, now: float) -> Event:
         now,
         pid=pid,
         started=text_of(given, "started"),
-        origin=Origin(pid=pid, tty=text_of(given, "tty") or None),
+        origin=msgspec.structs.replace(_where(given), pid=pid),
         alive=alive,
+        at=0.0 if given.get("found") is True else t,
         children=_pid(given.get("children")) or 0,
     )
 
@@ -196,18 +197,13 @@ def _process(told: Facts, t: float, now: float) -> Event:
 def _pane(told: Facts, t: float, now: float) -> Event:
     given = told["pane"]
     alive = bool(given.get("alive"))
-    where = Origin(
-        tmux=text_of(given, "tmux") or None,
-        pane=text_of(given, "pane") or None,
-        tty=text_of(given, "tty") or None,
-    )
     kind = "pane" if alive else "pane gone"
-    return Event(kind, kind, t, now, origin=where, alive=alive)
+    return Event(kind, kind, t, now, origin=_where(given), alive=alive)
 
 
 def _view(told: Facts, t: float, now: float) -> Event:
     given = told["view"] or {}
-    where = Origin(tmux=text_of(given, "tmux") or None, pane=text_of(given, "pane") or None)
+    where = _where(given)
     viewer = text_of(told, "viewer") or text_of(given, "viewer")
     return Event("view", "view", t, now, text_of(given, "session_id"), where, viewer=viewer)
 
@@ -275,6 +271,16 @@ def _is_fact(value: object) -> bool:
     if isinstance(value, list):
         return all(isinstance(x, str) for x in value)
     return isinstance(value, str | int | float)
+
+
+def _where(given: Facts) -> Origin:
+    """A terminal, as far as a line tells it."""
+    return Origin(
+        tty=text_of(given, "tty") or None,
+        tmux=text_of(given, "tmux") or None,
+        pane=text_of(given, "pane") or None,
+        nvim=text_of(given, "nvim") or None,
+    )
 
 
 def _pid(value: object) -> int | None:

@@ -31,6 +31,7 @@ from .lookout import Lookout
 from .options import Options, options_of
 from .processes import stat_of
 from .publishing import Publisher
+from .session import Session, is_listed
 from .spool import Spool
 from .store import Busy, Change, Damaged, Newer, Store
 from .watch import Watch
@@ -112,6 +113,16 @@ class Host:
         """Put evidence into the spool, as every change of a session comes."""
         with contextlib.suppress(OSError, ValueError):
             self.spool.write({"t": time.time(), **line}, key)
+
+    def session(self, sid: str) -> Session | None:
+        """What is known of a session once all that waits is folded; None if it is not listed."""
+        self._turn()
+        s = self.clerk.board.sessions.get(sid) if self.clerk is not None else None
+        return s if s is not None and is_listed(s) and not self.publisher.stale else None
+
+    def sessions(self) -> list[Session]:
+        """All that are remembered, also those that have ended."""
+        return [*self.clerk.board.sessions.values()] if self.clerk is not None else []
 
     def tell_all(self) -> None:
         """The reader missed something: tell it everything."""

@@ -43,8 +43,7 @@ def place(records: Records, s: Session, e: Event, begins: bool) -> None:
     """Where an event says that its session is: its terminal, its lead."""
     s.origin = e.origin
     locate(s, e.origin, begins)
-    if s.pane:
-        s.pane_tty = records.ledger.panes.get(f"{s.tmux}\n{s.pane}", "")
+    s.pane_tty = pane_tty(records, s)
     lead = records.sessions.get(s.parent) if s.parent else None
     s.teammate = s.teammate or (lead is not None and is_listed(lead))
 
@@ -60,15 +59,27 @@ def locate(s: Session, o: Origin, begins: bool) -> None:
             and env.get("CLAUDE_CODE_SESSION_ATTENDED") != "1"
         )
     s.job = s.job or bool(env.get("CLAUDE_JOB_DIR"))
-    if not s.job:
-        s.tty = o.tty or s.tty
-        s.tmux, s.pane = (o.tmux or "", o.pane) if o.pane else (s.tmux, s.pane)
-        s.nvim = o.nvim or s.nvim
+    address(s, o)
     s.parent = env.get("CLAUDE_CODE_PARENT_SESSION_ID", s.parent)
     s.project_dir = env.get("CLAUDE_PROJECT_DIR", s.project_dir)
     s.config_dir = env.get("CLAUDE_CONFIG_DIR", s.config_dir)
     s.terminal_program = env.get("TERM_PROGRAM", s.terminal_program)
     s.ssh = env.get("SSH_CONNECTION", s.ssh)
+
+
+def address(s: Session, o: Origin, tty_alone: bool = False) -> None:
+    """Its terminal; none is a job's own, which inherits that of whoever started it."""
+    if s.job:
+        return
+    s.tty = o.tty or s.tty
+    if not tty_alone:
+        s.tmux, s.pane = (o.tmux or "", o.pane) if o.pane else (s.tmux, s.pane)
+        s.nvim = o.nvim or s.nvim
+
+
+def pane_tty(records: Records, s: Session) -> str:
+    """The terminal that its pane is known to be."""
+    return records.ledger.panes.get(f"{s.tmux}\n{s.pane}", "") if s.pane else ""
 
 
 def absorb(s: Session, e: Event) -> None:

@@ -112,10 +112,11 @@ class Lookout:
         for socket, panes in by_socket.items():
             self._tell_all(self.panes.look(now, socket, panes))
         if self._discovery.is_due(now):
-            known = {*self.registry.records, *self.deaths.watched}
-            self._tell_all(
-                f.finding(now, self._generation) for f in self._discovery.look(now, known)
-            )
+            for found in self._discovery.look(now, {*self.registry.records, *self.deaths.watched}):
+                if found.config:
+                    self.look_into(found.config)
+                if found.pid not in self.registry.records:  # whose own file would tell more
+                    self._tell(found.finding(now, self._generation))
 
     def _attend(self, s: Session) -> None:
         sid, now = s.session_id, self._clock()

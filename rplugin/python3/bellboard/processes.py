@@ -39,10 +39,10 @@ class Ttys:
 # ---------------------------------------------------------------- findings
 
 
-def gone(now: float, pid: int, started: str = "") -> Finding:
-    """It runs no more."""
-    line = {"t": now, "process": {"pid": pid, "alive": False, "started": started}}
-    return Finding(line, f"process gone {pid} {started}")
+def gone(now: float, pid: int, started: str = "", found: bool = False) -> Finding:
+    """It runs no more; `found`: nobody saw it end, so nobody knows when it did."""
+    told = {"pid": pid, "alive": False, "started": started} | ({"found": True} if found else {})
+    return Finding({"t": now, "process": told}, f"process gone {pid} {started}")
 
 
 def seen(now: float, pid: int, generation: str = "") -> Finding:
@@ -52,7 +52,7 @@ def seen(now: float, pid: int, generation: str = "") -> Finding:
     """
     started, tty, children = started_of(pid), tty_of(pid), len(children_of(pid))
     if not is_alive(pid):
-        return gone(now, pid, started)
+        return gone(now, pid, started, found=True)
     place = environment_of(pid, PLACE)
     told = {
         "pid": pid,

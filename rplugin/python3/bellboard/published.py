@@ -1,4 +1,4 @@
-"""What is published of the sessions: one plain record each, their order, counts and groups.
+"""What is published of the sessions: one plain record each, their order and counts.
 
 This is the shape that Lua, `bellboard list --json` and every other reader sees.  Nothing here
 decides a status; it only says what is known in words that need no explanation.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
-from typing import Any, Final
+from typing import Any
 
 from .session import (
     URGENCY,
@@ -22,11 +22,6 @@ from .session import (
 )
 
 Published = dict[str, Any]
-
-WEIGHT: Final = {"working": 100.0, "idle": 1.0}  # the rest wait for somebody
-WAITING_WEIGHT: Final = 50.0
-QUESTION_BONUS: Final = 30.0
-HALF_LIFE: Final = 1800.0  # seconds in which activity loses half of its weight
 
 
 def publish(s: Session) -> Published:
@@ -45,6 +40,7 @@ def publish(s: Session) -> Published:
         "kind": kind,
         "tool": tool_name,
         "detail": detail,
+        "asked_at": question.since if question else 0.0,
         "title": s.title,
         "name": s.name,
         "label": s.label,
@@ -120,29 +116,6 @@ def counts(published: Iterable[Published]) -> dict[str, int]:
     """How many sessions are in each status, most urgent first; hidden ones do not count."""
     found = Counter(p["status"] for p in published if not p["hidden"])
     return {status: found[status] for status in URGENCY if found[status]}
-
-
-def groups(published: Iterable[Published], now: float) -> list[tuple[str, str, list[Published]]]:
-    """Sessions by repository, else project: name, most urgent status, members; busiest first."""
-    members: dict[str, list[Published]] = {}
-    for p in published:
-        members.setdefault(p.get("repository") or p.get("project") or "", []).append(p)
-    ranked = sorted(members.items(), key=lambda m: (-activity(m[1], now), m[0]))
-    return [(name, min(ms, key=lambda p: p["urgency"])["status"], ms) for name, ms in ranked]
-
-
-def activity(members: Iterable[Published], now: float) -> float:
-    """How busy a group is: what its sessions do, fading with the time since they last did."""
-    return float(
-        sum(
-            (
-                WEIGHT.get(p["status"], WAITING_WEIGHT)
-                + (QUESTION_BONUS if p["status"] == "blocked" else 0.0)
-            )
-            * 0.5 ** (max(0.0, now - p["updated"]) / HALF_LIFE)
-            for p in members
-        )
-    )
 
 
 def of_directory(published: Iterable[Published], path: str) -> Published | None:

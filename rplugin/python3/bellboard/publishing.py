@@ -8,6 +8,7 @@ from typing import Any, Final
 from . import __version__
 from .board import Board
 from .published import Published, publish, snapshot
+from .ranking import Ranking
 from .session import is_listed
 from .store import Change
 
@@ -21,6 +22,7 @@ class Publisher:
         self.stale = False  # what is known is the last state of a board that is not ours to read
         self._told: dict[str, Published] = {}
         self._health: dict[str, Any] = {}
+        self._ranking = Ranking()
         self._seq = 0
         self._full = True  # the first push, and whenever the reader has missed one
 
@@ -53,14 +55,17 @@ class Publisher:
             self._full = False
             sessions = snapshot(board.sessions.values())
             self._told = {p["session_id"]: p for p in sessions}
+            self._ranking = Ranking()
         elif board is not None:
             sessions, removed = self._delta(board, changed)
         health = self._health if health is None else health
-        news = {"health": health} if full or health != self._health else {}
+        news: dict[str, Any] = {"health": health} if full or health != self._health else {}
         if not (full or news or sessions or removed or changes):
             return None
         self._health = health
         self._seq += 1
+        if self._ranking.change(sessions, removed, now) or full:
+            news["groups"] = self._ranking.order
         return {
             "v": FORMAT,
             "version": __version__,

@@ -252,19 +252,23 @@ def _user(block: Line) -> Line:
 
 
 def _process(e: Event) -> Line:
-    facts = {"started": e.started, "tty": e.origin.tty, "children": e.children}
+    found = e.kind == "process gone" and not e.at
+    facts = {"started": e.started, "found": found, "children": e.children, **_where(e.origin)}
     return {"process": {"pid": e.pid, "alive": e.alive} | {k: v for k, v in facts.items() if v}}
 
 
 def _pane(e: Event) -> Line:
-    where = {f: getattr(e.origin, f) for f in ("tmux", "pane", "tty")}
-    alive = e.kind == "pane"
-    return {"pane": {k: v for k, v in where.items() if v} | {"alive": alive}}
+    return {"pane": {**_where(e.origin), "alive": e.kind == "pane"}}
 
 
 def _view(e: Event) -> Line:
-    where = {"session_id": e.session_id, "tmux": e.origin.tmux, "pane": e.origin.pane}
-    return {"view": {k: v for k, v in where.items() if v} or None, "viewer": e.viewer}
+    where = _where(e.origin) | ({"session_id": e.session_id} if e.session_id else {})
+    return {"view": where or None, "viewer": e.viewer}
+
+
+def _where(o: Origin) -> Line:
+    known = {"tty": o.tty, "tmux": o.tmux, "pane": o.pane, "nvim": o.nvim}
+    return {k: v for k, v in known.items() if v}
 
 
 def _person(key: str, value: Callable[[Event], Line]) -> Callable[[Event], Line]:

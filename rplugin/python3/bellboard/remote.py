@@ -15,6 +15,7 @@ from msgspec.json import encode
 PUSH: Final = (
     "require('bellboard')._push(vim.json.decode(..., { luanil = { object = true, array = true } }))"
 )
+REPLY: Final = "require('bellboard.host')._reply(...)"
 
 
 @pynvim.plugin
@@ -28,6 +29,7 @@ class Bellboard:
         self.nvim = nvim
         self.host: Any = None
         self.task: asyncio.Task[None] | None = None
+        self.errands: set[asyncio.Task[None]] = set()
 
     @pynvim.rpc_export("start")
     def start(self, config: dict[str, Any]) -> None:
@@ -58,11 +60,25 @@ class Bellboard:
         if self.host is not None:
             self.host.tell_all()
 
+    @pynvim.rpc_export("ask")
+    def ask(self, number: int, what: str, told: dict[str, Any]) -> None:
+        """Do an errand for a person; the reply bears its number."""
+        if self.host is not None:
+            task = self.nvim.loop.create_task(self._run(number, what, told))
+            self.errands.add(task)
+            task.add_done_callback(self.errands.discard)
+
     @pynvim.rpc_export("stop")
     def stop(self) -> None:
         """End; the process follows."""
         if self.host is not None:
             self.host.stop()
+
+    async def _run(self, number: int, what: str, told: dict[str, Any]) -> None:
+        from .errands import Errands
+
+        reply = await Errands(self.host.session, self.host.sessions).do(what, told)
+        self.nvim.exec_lua(REPLY, number, reply, async_=True)
 
     def _push(self, message: dict[str, Any]) -> None:
         # As one string: pynvim walks through every value of an argument, 0.2 ms for one session.

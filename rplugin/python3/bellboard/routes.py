@@ -11,7 +11,7 @@ import msgspec
 from . import machine
 from .clock import set_back
 from .events import AHEAD, Event
-from .identity import absorb, locate, sees
+from .identity import absorb, address, locate, pane_tty, sees
 from .ledger import Folded, View, noted, refused
 from .machine import Verdict
 from .options import options_of
@@ -142,7 +142,8 @@ def process(board: Board, e: Event) -> list[Folded]:
         )
         s.processes = {**s.processes, pid: seen}
         was = published_status(s)
-        s.tty = s.tty if s.job else e.origin.tty or s.tty
+        address(s, e.origin, tty_alone=s.hooked)  # a hook inherits the rest from it
+        s.pane_tty = pane_tty(board, s)
         verdict = noted("Where its process is, and what it runs.")
         out.append(board.changed(e, s, old, was, verdict))
     return out or [Folded(e, "", UNKNOWN)]

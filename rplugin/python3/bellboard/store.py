@@ -272,7 +272,7 @@ def _row(file: str, f: Folded) -> tuple[object, ...]:
 
 def _is_live(e: Event, c: Transition, since: float) -> bool:
     """Whether it happened while somebody watched: told then is not enough, e.g. by a registry."""
-    happened = min(e.t, e.at) if e.kind == "registry" else e.t
+    happened = min(e.t, e.at) if e.kind in ("registry", "process gone") else e.t
     return min(c.t, happened) >= since and c.after != "unknown"
 
 

@@ -127,6 +127,13 @@ class Tmux:
         rows = [_plain(row) for row in told.rstrip().split("\n")]
         return rows[-most:] if any(rows) else []
 
+    def type(self, pane: str, text: str) -> bool:
+        """Put letters into a pane as if typed there: no key names, no commands."""
+        if not _PANE.fullmatch(pane) or not (text.isascii() and text.isalnum()):
+            self.why = f"cannot type into {line(pane, 40)}"
+            return False
+        return self._ask("send-keys", "-t", pane, "-l", "--", text) is not None
+
     def set_option(self, name: str, value: str) -> bool:
         """Set a user option (`@name`) of the server, as text that no format will ever expand."""
         if not re.fullmatch(r"@[a-z][a-z0-9_-]{0,60}", name, re.ASCII):

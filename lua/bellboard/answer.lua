@@ -1,0 +1,156 @@
+-- Yes or no to a permission, from where you are; never a key into a terminal by guess.
+local bellboard = require('bellboard')
+local host = require('bellboard.host')
+local jump = require('bellboard.jump')
+local ui = require('bellboard.ui')
+
+local M = {}
+
+local api = vim.api
+
+--- Rows of a terminal that are looked at: more than a dialog has.
+local DEPTH = 60
+--- Seconds after which a dialog is drawn and listens; its first keys it ignores.
+local READY = 0.7
+--- A CLI that has not taken an answer after so many milliseconds will not.
+local PATIENCE = 3000
+
+---@param text string
+---@param session? bellboard.Session
+local function say(text, session)
+  local name = session and ui.project(session) .. ': ' or ''
+  vim.notify('bellboard: ' .. name .. text, vim.log.levels.INFO)
+end
+
+---@param session bellboard.Session
+---@param why string
+local function go(session, why)
+  say(why, session)
+  bellboard.jump(session.session_id)
+end
+
+--- The last rows of what a terminal of this Neovim shows.
+---@param buf integer
+---@return string[]
+local function screen(buf)
+  local lines = api.nvim_buf_get_lines(buf, 0, -1, false)
+  while #lines > 0 and lines[#lines]:match('^%s*$') do
+    lines[#lines] = nil
+  end
+  return vim.list_slice(lines, math.max(1, #lines - DEPTH + 1))
+end
+
+--- Whether those rows stand there still, one below the other.
+---@param buf integer
+---@param rows string[]
+---@return boolean
+local function shows(buf, rows)
+  local lines = vim.tbl_map(function(row)
+    return (row:gsub('%s+$', ''))
+  end, screen(buf))
+  local text = '\n' .. table.concat(lines, '\n') .. '\n'
+  return text:find('\n' .. table.concat(rows, '\n') .. '\n', 1, true) ~= nil
+end
+
+--- Whether a session still asks what it asked.
+---@param asked bellboard.Session
+---@return boolean
+local function still(asked)
+  local now = bellboard.session(asked.session_id)
+  return now ~= nil
+    and now.status == 'blocked'
+    and now.asked_at == asked.asked_at
+    and now.detail == asked.detail
+end
+
+---@param session bellboard.Session as it was when it was asked about
+---@param yes boolean
+local function send(session, yes)
+  local buf = jump.buffer(session)
+  local told = {
+    session_id = session.session_id,
+    asked_at = session.asked_at,
+    detail = session.detail,
+    yes = yes,
+    screen = buf and screen(buf) or nil,
+  }
+  host.ask('answer', told, function(reply)
+    if not reply.ok then
+      return say('not answered: ' .. reply.why, session)
+    end
+    if buf then
+      if not (api.nvim_buf_is_valid(buf) and shows(buf, reply.rows)) then
+        return say('not answered: its terminal does not show that question any more', session)
+      end
+      vim.fn.chansend(vim.bo[buf].channel, reply.key)
+    end
+    vim.defer_fn(function()
+      if still(session) then
+        say('it has not taken the answer; go there', session)
+      end
+    end, PATIENCE)
+  end)
+end
+
+--- Why a session cannot be answered from here, if it cannot.
+---@param session bellboard.Session
+---@return string|nil
+local function obstacle(session)
+  if session.kind ~= 'permission' then
+    return ('a %s needs more than yes or no'):format(session.kind or 'question')
+  elseif session.agent and session.agent ~= 'claude' then
+    return ('how %s is answered is not known'):format(ui.safe(session.agent))
+  elseif bellboard.stale() then
+    return 'the host is away: what is shown may be old'
+  elseif not (session.tty and session.asked_at) then
+    return 'its terminal is not known'
+  elseif not jump.buffer(session) and not session.pane then
+    return ('its terminal %s is not in this Neovim, nor in tmux'):format(ui.safe(session.tty))
+  end
+end
+
+--- The one that is asked about first, a permission before a question.
+---@return bellboard.Session|nil
+local function first()
+  local found
+  for _, session in ipairs(bellboard.sessions()) do
+    if session.status == 'blocked' and (not found or found.kind ~= 'permission') then
+      found = (not found or session.kind == 'permission') and session or found
+    end
+  end
+  return found
+end
+
+--- Ask what to answer, and do so if the session still asks the same by then.
+---@param id? string by default the most urgent permission
+M.to = function(id)
+  local session = first()
+  if id then
+    session = bellboard.session(id)
+  end
+  if not session or session.status ~= 'blocked' then
+    return say(session and 'it asks nothing' or 'nothing asks', session)
+  end
+  local why = obstacle(session)
+  if why then
+    return go(session, why)
+  end
+  local word, text = ui.doing(session)
+  local prompt = ('%s asks: %s %s'):format(ui.project(session), word, text)
+  local choices = { 'Yes', 'No', 'Go there' }
+  vim.ui.select(choices, { prompt = prompt, kind = 'bellboard-answer' }, function(choice)
+    if choice == 'Go there' then
+      bellboard.jump(session.session_id)
+    elseif choice and not still(session) then
+      say('not answered: it asks that no more', session)
+    elseif choice then
+      local seconds, micros = vim.uv.gettimeofday()
+      local early = session.asked_at + READY - seconds - micros / 1e6
+      vim.defer_fn(function()
+        send(session, choice == 'Yes')
+      end, math.ceil(1000 * math.max(0, math.min(early, READY))))
+    end
+  end)
+end
+
+return M

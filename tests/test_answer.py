@@ -1,0 +1,199 @@
+"""Yes and no to the real CLI, from a real Neovim: into its terminal, and nowhere else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rig.agent import Launch
+from rig.editor import Editor
+from rig.fixtures import Agents, Editors
+from rig.home import Home
+from rig.loopback import Watch
+from rig.tmux import Server
+from rig.waiting import eventually
+
+pytestmark = pytest.mark.claude
+
+ROOT = Path(__file__).resolve().parents[1]
+EVENTS = (
+    *("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PermissionRequest"),
+    *("Notification", "Stop", "SessionEnd"),
+)
+TERMINAL = """
+local command, cwd = ...
+vim.cmd.enew()
+local opts = { cwd = cwd }
+if vim.fn.has('nvim-0.11') == 1 then
+  opts.term = true
+  _G.agent = vim.fn.jobstart(command, opts)
+else
+  _G.agent = vim.fn.termopen(command, opts)
+end
+_G.terminal = vim.api.nvim_get_current_buf()
+vim.cmd.tabnew()
+return vim.fn.jobpid(_G.agent)
+"""
+SCREEN = "return table.concat(vim.api.nvim_buf_get_lines(_G.terminal, 0, -1, false), '\\n')"
+CHOOSE = """
+local wanted = ... -- false: the person is still choosing
+vim.ui.select = function(items, opts, on_choice)
+  _G.prompt = opts.prompt
+  _G.choose = on_choice
+  if wanted then on_choice(wanted) end
+end
+"""
+SESSION = "return require('bellboard').sessions()[1]"
+#: What the editor was told, without the user having to press Enter for it.
+NOTED = "_G.noted = {} vim.notify = function(text) table.insert(_G.noted, text) end"
+
+
+def settings() -> dict[str, Any]:
+    """Our hooks, as an installation has them."""
+
+    def hook(event: str) -> dict[str, Any]:
+        command = f'"{ROOT}/hooks/emit" {event} "$PPID"'
+        return {"hooks": [{"type": "command", "command": command}]}
+
+    return {"hooks": {event: [hook(event)] for event in EVENTS}}
+
+
+def opened(nvim: Editors, version: str = "0.12") -> Editor:
+    editor = nvim(version, {"float": {"enabled": False}}, lua=NOTED, columns=110, lines=45)
+    new = editor.home.bellboard / "spool" / "new"
+    eventually(lambda: new.is_dir() and editor.lua("return require('bellboard').health().version"))
+    return editor
+
+
+def screen(editor: Editor) -> str:
+    return str(editor.lua(SCREEN))
+
+
+def shows(editor: Editor, text: str) -> None:
+    def look() -> bool:
+        assert text in (shown := screen(editor)), f"no {text!r} in this terminal:\n{shown}"
+        return True
+
+    eventually(look)
+
+
+def asks(editor: Editor) -> dict[str, Any]:
+    """Wait until the editor knows of the question, and in which terminal it stands."""
+
+    def look() -> Any:
+        found = editor.lua(SESSION) or {}
+        assert found.get("status") == "blocked" and found.get("tty"), found
+        return found
+
+    return dict(eventually(look))
+
+
+def typed(editor: Editor, text: str) -> None:
+    """A prompt typed into the terminal of the editor, and entered."""
+    editor.lua("vim.fn.chansend(_G.agent, ...)", text)
+    shows(editor, text)
+    editor.lua("vim.fn.chansend(_G.agent, '\\r')")
+
+
+def in_terminal(editor: Editor, launch: Launch, watch: Watch) -> None:
+    """The CLI in a terminal of the editor, ready for a prompt."""
+    watch.follow(editor.lua(TERMINAL, launch.command, str(launch.cwd)))
+    shows(editor, "? for shortcuts")
+
+
+def is_answered(editor: Editor) -> None:
+    """Wait until the editor knows of it; a word of ours would say why not."""
+
+    def look() -> bool:
+        assert editor.lua(SESSION)["status"] != "blocked", editor.lua("return _G.noted")
+        return True
+
+    eventually(look)
+
+
+def told(editor: Editor, text: str) -> None:
+    eventually(lambda: any(text in each for each in editor.lua("return _G.noted")), text)
+
+
+def test_yes_and_no_arrive_in_a_terminal_of_the_editor(
+    nvim: Editors, claude: Agents, watch: Watch, version: str
+) -> None:
+    """Yes runs the command, no does not; both without going there."""
+    launch = claude.prepare(settings=settings())
+    editor = opened(nvim, version)
+    in_terminal(editor, launch, watch)
+    made = launch.cwd / "made.txt"
+    for choice in ("No", "Yes"):
+        typed(editor, "play:perm please")
+        asked = asks(editor)
+        shows(editor, "4. No")
+        assert asked["detail"] == "touch made.txt"
+        assert not made.exists()
+        editor.lua(CHOOSE, choice)
+        editor.command("ClaudeSessions answer")
+        is_answered(editor)
+        shows(editor, "Touched" if choice == "Yes" else "Interrupted")
+    assert made.exists()
+    assert editor.lua("return _G.prompt") == "project asks: Bash touch made.txt"
+    assert editor.lua("return vim.api.nvim_get_current_buf() ~= _G.terminal")
+    assert "not answered" not in str(editor.lua("return _G.noted"))
+
+
+def test_yes_and_no_arrive_in_a_tmux_pane(nvim: Editors, claude: Agents, tmux: Server) -> None:
+    """By its socket and id, with a key of the screen's; another pane gets nothing."""
+    agent = claude(settings=settings())
+    other = tmux.open(["cat"], session="agent0")
+    editor = opened(nvim)
+    made = agent.launch.cwd / "made.txt"
+    for choice in ("No", "Yes"):
+        agent.submit("play:perm please")
+        asked = asks(editor)
+        agent.shows("4. No")
+        assert asked["pane"] == agent.pane.id
+        editor.lua(CHOOSE, choice)
+        editor.lua("require('bellboard').answer(...)", asked["session_id"])
+        is_answered(editor)
+        agent.shows("Touched" if choice == "Yes" else "Interrupted")
+    assert made.exists()
+    assert other.text().strip() == ""
+    assert "not answered" not in str(editor.lua("return _G.noted"))
+
+
+def test_a_question_that_was_answered_meanwhile_gets_no_key(
+    nvim: Editors, claude: Agents, home: Home
+) -> None:
+    """While the person was choosing: nothing is typed, and a word says so."""
+    agent = claude(settings=settings())
+    editor = opened(nvim)
+    agent.submit("play:perms please")
+    first = asks(editor)
+    editor.lua(CHOOSE, False)
+    editor.command("ClaudeSessions answer")
+    # Answered by hand; the next question, which nobody has seen here, is asked at once.
+    agent.answer("Enter", dialog=r"touch a1\.txt\s+\u254c")
+    agent.shows(r"touch a2\.txt\s+\u254c")
+    eventually(lambda: (editor.lua(SESSION) or {}).get("detail") == "touch a2.txt", "the next")
+    editor.lua("_G.choose('Yes')")
+    told(editor, "project: not answered: it asks that no more")
+    # Nor does the host take the word of an editor that knows less than it does.
+    old = {key: first[key] for key in ("session_id", "asked_at", "detail")} | {"yes": True}
+    ask = "require('bellboard.host').ask('answer', ..., function(r) _G.reply = r end)"
+    editor.lua(ask, old)
+    reply = eventually(lambda: editor.lua("return _G.reply"), "a reply")
+    assert reply == {"ok": False, "why": "it asks something else now"}
+    agent.shows(r"touch a2\.txt\s+\u254c")
+    assert not (home.project / "a2.txt").exists()
+
+
+def test_a_question_of_words_is_gone_to(nvim: Editors, claude: Agents, watch: Watch) -> None:
+    """A choice between colours is no yes or no: the terminal is shown instead, and why."""
+    launch = claude.prepare(settings=settings())
+    editor = opened(nvim)
+    in_terminal(editor, launch, watch)
+    typed(editor, "play:ask please")
+    asks(editor)
+    editor.command("ClaudeSessions answer")
+    told(editor, "project: a question needs more than yes or no")
+    assert editor.lua("return vim.api.nvim_get_current_buf() == _G.terminal")

@@ -1,0 +1,183 @@
+"""The board as it is used: its keys and the mouse, with a real host that does what they say."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rig.editor import Editor
+from rig.fixtures import Editors
+from rig.waiting import eventually
+from sample import QUIET, Host, blocked, house
+from test_editor_live import Agent, agent, hosted
+
+__all__ = ["agent"]  # the fixture
+
+pytestmark = pytest.mark.editor
+
+ROOT = Path(__file__).resolve().parents[1]
+MANUAL = (ROOT / "doc/bellboard.txt").read_text()
+SESSION = "return require('bellboard').session('live')"
+NOTED = """
+_G.noted = {}
+vim.notify = function(text) table.insert(_G.noted, text) end
+vim.ui.select = function(items, opts, on_choice)
+  local words = vim.tbl_map(opts.format_item or tostring, items)
+  _G.prompt, _G.words = opts.prompt, words
+  for place, word in ipairs(words) do
+    if word == _G.choice then
+      return on_choice(items[place])
+    end
+  end
+  on_choice(nil)
+end
+vim.ui.input = function(_, on_input) on_input(_G.word) end
+"""
+
+
+def becomes(editor: Editor, **wanted: Any) -> None:
+    """Wait until the session is published so."""
+
+    def look() -> bool:
+        found = editor.lua(SESSION) or {}
+        assert {key: found.get(key) for key in wanted} == wanted
+        return True
+
+    eventually(look)
+
+
+@pytest.fixture
+def board(nvim: Editors, agent: Agent) -> Editor:
+    """A board with one session at work, and the cursor on it."""
+    editor = hosted(nvim(config={}, lua=NOTED, columns=100, lines=30))
+    agent.emit("UserPromptSubmit", prompt="build it", prompt_id="1")
+    eventually(lambda: (editor.lua(SESSION) or {}).get("pid"), "the session")
+    editor.command("ClaudeSessions board")
+    editor.shows("1 session ")
+    return editor
+
+
+def test_the_keys_change_a_session_through_the_host(board: Editor, agent: Agent) -> None:
+    """Park, label, name, correct, snooze, seen: evidence as any other, for every Neovim."""
+    board.press("p")
+    eventually(lambda: "parked" in board.lua(SESSION)["markers"], "parked")
+    board.press("p")
+    eventually(lambda: "parked" not in board.lua(SESSION)["markers"], "not parked")
+    board.lua("_G.word = 'HEAVY'")
+    board.press("l")
+    becomes(board, label="HEAVY")
+    board.lua("_G.word = 'the build'")
+    board.press("r")
+    becomes(board, name="the build")
+    board.lua("_G.choice = 'an hour'")
+    board.press("s")
+    eventually(lambda: board.lua(SESSION).get("snoozed_until", 0) > 0, "snoozed")
+    agent.emit("Stop", prompt_id="1", last_assistant_message="built")
+    becomes(board, status="completed")
+    board.press("d")
+    becomes(board, status="idle")
+    board.lua("_G.choice = 'working'")
+    board.press("c")
+    becomes(board, status="working")
+    board.press('"ay')
+    assert board.lua("return vim.fn.getreg('a')") == "live"
+
+
+def test_stop_ends_the_process_that_was_shown_and_no_other(board: Editor, agent: Agent) -> None:
+    """After asking; what became of it is said, and a number that is another's now is let alone."""
+    pid = agent.process.pid
+    board.lua("_G.choice = 'Leave it'")
+    board.press("x")
+    eventually(lambda: str(pid) in (board.lua("return _G.prompt") or ""), "the question")
+    board.lua(
+        """local told = ...
+        require('bellboard.host').ask('stop', told, function(r) _G.reply = r end)""",
+        {"session_id": "live", "pid": 1},
+    )
+    reply = eventually(lambda: board.lua("return _G.reply"), "a reply")
+    assert reply == {"ok": False, "why": "it does not run as process 1 any more"}
+    assert agent.process.poll() is None
+    eventually(lambda: board.lua(SESSION).get("pid") == pid, "its process")
+    board.lua("_G.choice = 'Stop it'")
+
+    def stopped() -> bool:
+        board.press("x")  # anew until it is known since when it runs
+        return eventually(lambda: agent.process.poll() is not None, "its end", within=2)
+
+    eventually(stopped)
+    said = f"bellboard: project: process {pid} has ended"
+    eventually(lambda: said in board.lua("return _G.noted"), said)
+
+
+def test_explain_tells_what_the_log_says(board: Editor) -> None:
+    """In a buffer of its own, without colours, beside the board."""
+    board.press("e")
+    board.shows("UserPromptSubmit")
+    assert "\x1b" not in "".join(board.lua("return vim.api.nvim_buf_get_lines(0, 0, -1, false)"))
+    board.press("q")
+    eventually(lambda: "UserPromptSubmit" not in board.screen.text, "it is closed")
+
+
+def test_repositories_and_sessions_fold_by_key_and_by_mouse(nvim: Editors, version: str) -> None:
+    """<Tab> and a double click; a folded repository says what is in it."""
+    editor = nvim(version, {**QUIET, "float": {"enabled": False}}, columns=80, lines=30)
+    Host(editor).push(*house())
+    editor.command("ClaudeSessions board | only")
+    editor.shows("rm -rf build && make all")
+    editor.press("k<Tab>")
+    editor.shows("acme/api  ▸ 2 sessions  !1 *1")
+    row = editor.screen.lines.index(" acme/api  ▸ 2 sessions  !1 *1")
+    editor.nvim.api.input_mouse("left", "press", "", 0, row, 2)
+    editor.nvim.api.input_mouse("left", "release", "", 0, row, 2)
+    editor.nvim.api.input_mouse("left", "press", "", 0, row, 2)
+    editor.shows("rm -rf build && make all")
+    editor.nvim.api.input_mouse("left", "release", "", 0, row, 2)
+    editor.press("zM")
+    editor.shows("acme/web  ▸ 2 sessions  ?1 +1")
+    editor.press("zR")
+    editor.shows("agent     Explore find the limiter")
+    editor.shows("tasks     3 of 7 done")
+    editor.press("zRgg]]")
+    eventually(lambda: "rm -rf" in editor.lua("return vim.fn.getline('.')"), "the first")
+    editor.press("]]")
+    eventually(lambda: "Which" in editor.lua("return vim.fn.getline('.')"), "the next")
+    editor.press("[[")
+    eventually(lambda: "rm -rf" in editor.lua("return vim.fn.getline('.')"), "the one before")
+
+
+def test_the_host_ranks_the_repositories(nvim: Editors) -> None:
+    """Lua keeps to its order; what it has not named comes last, most urgent first."""
+    editor = nvim(config=QUIET, columns=80, lines=30)
+    host = Host(editor)
+    host.push(*house(), groups=["acme/web", "dotfiles", "acme/api"])
+    editor.command("ClaudeSessions board | only")
+    lines = editor.lua("return vim.api.nvim_buf_get_lines(0, 0, -1, false)")
+    titles = [line.strip() for line in lines[2:] if re.fullmatch(r" \S+", line)]
+    assert titles == ["acme/web", "dotfiles", "acme/api", "acme/infra"]
+    host.push(full=False, groups=["acme/api", "acme/web", "dotfiles"])
+    host.push(blocked("new", id="new"), full=False)
+    lines = editor.lua("return vim.api.nvim_buf_get_lines(0, 0, -1, false)")
+    titles = [line.strip() for line in lines[2:] if re.fullmatch(r" \S+", line)]
+    assert titles == ["acme/api", "acme/web", "dotfiles", "new", "acme/infra"]
+
+
+def test_every_key_is_in_its_help_and_in_the_manual(nvim: Editors) -> None:
+    """g? lists them all, and none is listed that does nothing."""
+    editor = nvim(config=QUIET, columns=80, lines=40)
+    Host(editor).push(*house())
+    editor.command("ClaudeSessions board")
+    keys = editor.lua(
+        "return vim.tbl_map(function(key) return key[1] end, require('bellboard.keys').list)"
+    )
+    mapped = {m["lhs"] for m in editor.nvim.api.buf_get_keymap(0, "n")} - {"<2-LeftMouse>"}
+    assert set(keys) == mapped
+    section = MANUAL[MANUAL.index("*bellboard-board*") : MANUAL.index("*bellboard-options*")]
+    assert [key for key in keys if f" {key} " not in section] == []
+    editor.press("g?")
+    for text in ("yank the session id", "this help", "answer: yes, no"):
+        editor.shows(text)
+    editor.press("q")
+    eventually(lambda: "this help" not in editor.screen.text, "it is closed")
