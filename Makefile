@@ -9,8 +9,7 @@ STYLUA := .cache/stylua-2.5.2
 LUA := $(wildcard lua plugin tests/demo tests/screens)
 LUA_FILES = $(shell find $(LUA) -name '*.lua')
 PY := rplugin/python3 tests $(if $(wildcard bench/*.py),bench)
-SH := $(wildcard hooks/emit .ci/run tests/rig/nvim tests/rig/claude tests/rig/peer tests/rig/tool)
-RIG := 0.10 0.12
+SH := $(wildcard hooks/emit .ci/run tests/rig/nvim tests/rig/claude tests/rig/fetch tests/rig/peer tests/rig/tool)
 need = command -v $(1) >/dev/null || { echo "$@: $(1) is missing; $(2)" >&2; exit 1; }
 
 .DEFAULT_GOAL := help
@@ -27,7 +26,7 @@ try: $(READY) ## open a Neovim with a live demo (HEADLESS=1: print its last scre
 test: $(READY) rig ## set up and run all tests (ARGS="-k float" runs some)
 	@$(call need,git,install git)
 	@$(call need,tmux,install tmux (apt install tmux, brew install tmux))
-	$(BIN)/python -m pytest -n 2 $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
 
 check: CHECK := 1
 check: fmt lint types test left-out ## what CI runs: fmt lint types test
@@ -70,8 +69,7 @@ $(READY): pyproject.toml
 
 # The Neovims and the agent CLI of the tests. What cannot be had is said here, and again by the tests.
 rig: $(READY)
-	@for v in $(RIG); do [ ! -x tests/rig/nvim ] || tests/rig/nvim $$v >/dev/null || true; done
-	@[ ! -x tests/rig/claude ] || tests/rig/claude >/dev/null || true
+	@tests/rig/fetch >/dev/null || true
 
 # stylua's own npm package downloads a binary from elsewhere; its WebAssembly build is complete.
 $(STYLUA):

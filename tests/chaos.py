@@ -123,7 +123,7 @@ class Chaos:
             time.sleep(0.02)
         for serve in self.serves:
             serve.note_death()
-        eventually(lambda: len(self.up()) == 4, "four hosts again", within=60)  # Lua pauses
+        eventually(lambda: len(self.up()) == 4, "four hosts again")  # Lua pauses
         eventually(lambda: self.spool.counts()["pending"] == 0, "an empty spool")
 
     def _emit(self) -> None:

@@ -1,3 +1,21 @@
-"""The fixtures are the rig's; see rig/fixtures.py; hosts have theirs."""
+"""The fixtures are the rig's; see rig/fixtures.py; hosts have theirs.  And how Hypothesis looks."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
 
 pytest_plugins = ("rig.fixtures", "hosting")
+
+#: A multiple of the usual number of examples; `BELLBOARD_EXAMPLES=50` is a long run.
+MANY = int(os.environ.get("BELLBOARD_EXAMPLES", "1"))
+settings.register_profile(
+    "bellboard",
+    deadline=None,
+    derandomize=MANY == 1,  # the usual run finds the same each time, a long one looks elsewhere
+    max_examples=100 * MANY,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+settings.load_profile("bellboard")

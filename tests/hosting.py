@@ -25,7 +25,7 @@ from bellboard.store import Logged, Store
 from playback import encoded
 from rig.clock import Clock
 from rig.home import Home
-from rig.waiting import eventually
+from rig.waiting import PATIENCE, eventually
 
 Change = tuple[float, str, str | None, str | None, str]
 
@@ -146,7 +146,7 @@ class Telling:
         told = [t for m in self.messages for t in m["transitions"] if t["live"]]
         return [(t["session_id"], t["to"]) for t in told]
 
-    def says(self, text: str, within: float = 20.0) -> None:
+    def says(self, text: str) -> None:
         """Wait for a note in its health."""
 
         def found() -> bool:
@@ -154,7 +154,7 @@ class Telling:
             assert text in self.note
             return True
 
-        eventually(found, within=within)
+        eventually(found)
 
     def is_up(self) -> Telling:
         """Wait until it has told something."""
@@ -163,7 +163,7 @@ class Telling:
 
     def kill(self, number: int = signal.SIGKILL) -> None:
         self.process.send_signal(number)
-        self.process.wait(20)
+        self.process.wait(PATIENCE)
 
 
 Make = Callable[..., Clerk]

@@ -1,6 +1,7 @@
 """A host of a few lines, for the tests of host.lua: it notes what it is told, pushes one session.
 
 It is started as the interpreter of the host: python = [sys.executable, small_host.py, HOW, NOTES].
+HOW is `well`, `once` (each after the first waits for NOTES.go), `dies` or `lacks` (a module).
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from typing import Any
 
 import pynvim
 
+from rig.waiting import eventually
+
 
 def main() -> None:
     how, notes = sys.argv[1], Path(sys.argv[2])
@@ -22,6 +25,8 @@ def main() -> None:
         raise SystemExit("the host's last words")
     if how == "lacks":
         raise ModuleNotFoundError("No module named 'msgspec'")
+    if how == "once" and notes.read_text().count("born") > 1:
+        eventually(notes.with_suffix(".go").exists)
     nvim = pynvim.attach("stdio")
 
     def hear(name: str, arguments: list[Any]) -> None:

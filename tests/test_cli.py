@@ -20,7 +20,7 @@ from bellboard import __version__, words
 from bellboard.spool import Spool
 from rig import tmux as tmuxes
 from rig.home import Home
-from rig.waiting import eventually
+from rig.waiting import PATIENCE, eventually
 
 pytestmark = pytest.mark.files
 
@@ -400,7 +400,7 @@ def test_watch_streams_changes_until_a_signal(shell: Shell, number: int) -> None
     shell.emit("Stop")
     assert read_line(watch.stdout)["to"] == "completed"
     watch.send_signal(number)
-    rest, said = watch.communicate(timeout=10)
+    rest, said = watch.communicate(timeout=PATIENCE)
     assert (watch.returncode, rest, said) == (0, "", "")
     assert list((shell.home.bellboard / "hosts").iterdir()) == []
 
@@ -420,9 +420,9 @@ def test_watch_ends_when_its_reader_does(shell: Shell) -> None:
     assert watch.stdout is not None
     watch.stdout.close()
     shell.emit("UserPromptSubmit", prompt="x")
-    shown, _ = head.communicate(timeout=10)
+    shown, _ = head.communicate(timeout=PATIENCE)
     assert json.loads(shown)["to"] == "working"
-    assert watch.wait(10) == 0
+    assert watch.wait(PATIENCE) == 0
     assert watch.stderr is not None
     assert watch.stderr.read() == ""
     watch.stderr.close()
@@ -437,7 +437,7 @@ def test_serve_is_a_host_that_runs_commands(shell: Shell) -> None:
     eventually(lambda: mark.exists() and mark.read_text() == "two words none working s api\n")
     assert shell.sessions()["s"]["status"] == "working"
     serve.terminate()
-    assert serve.wait(10) == 0
+    assert serve.wait(PATIENCE) == 0
 
 
 def test_serve_says_what_is_no_command(shell: Shell) -> None:
@@ -455,12 +455,11 @@ def test_watch_shows_the_sessions_live(shell: Shell, tmux: tmuxes.Server, column
         f"trap : INT; '{sys.executable}' -m bellboard watch; echo left with $?; sleep 99",
     )
     pane = tmux.open(argv, env=shell.env, columns=columns, lines=12)
-    shown = pane.shows(r"rm -rf build")
     # nobody had watched the one that works, and nothing proves that it still does
-    assert shown.splitlines()[0] == " 3 repositories · 4 sessions   !1 +1 ~1 &1"
-    assert [line[1] for line in shown.splitlines()[2:6]] == ["!", "+", "~", "&"]
+    head = r"\A 3 repositories · 4 sessions   !1 \+1 ~1 &1 *\n"
+    pane.shows(head + r".*\n !.*rm -rf build.*\n \+.*\n ~.*\n &")
     tmux.run("resize-window", "-t", pane.id, "-x", "60", "-y", "5")
-    pane.shows(r" … 3 lines more", within=5)  # and not only when an age changes
+    pane.shows(r" … 3 lines more", within=15)  # and not only when an age changes
     tmux.run("resize-window", "-t", pane.id, "-x", "80", "-y", "12")
     shell.told(0, "a1", "PostToolUse", tool_name="Bash")
     pane.shows(r" 3 repositories · 4 sessions   \+1 ~1 \*1 &1 *\n")

@@ -12,7 +12,7 @@ import pytest
 
 from rig import neovim
 
-pytestmark = [pytest.mark.editor, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.editor, pytest.mark.timeout(240)]
 
 ROOT = Path(__file__).resolve().parents[1]
 

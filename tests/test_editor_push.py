@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rig.fixtures import Editors
+from rig.waiting import eventually
 from sample import QUIET, Host, blocked, house, session
 
 pytestmark = pytest.mark.editor
@@ -86,7 +87,7 @@ def test_a_throwing_callback_is_reported_and_the_others_run(nvim: Editors) -> No
     host.push(blocked(), transitions=[told])
     assert editor.lua("return called") == ["any blocked", "blocked api"]
     assert editor.lua("return #heard") == 2
-    assert "a transition callback threw" in editor.messages()
+    eventually(lambda: "a transition callback threw" in editor.messages(), "a message")
 
 
 def test_another_version_of_the_host_is_said_once(nvim: Editors) -> None:
@@ -94,21 +95,29 @@ def test_another_version_of_the_host_is_said_once(nvim: Editors) -> None:
     editor = nvim(config=QUIET, ui=False)
     host = Host(editor)
     host.push(blocked(), version="0.0.9")
+    eventually(editor.messages, "a message")
     host.push(blocked(), version="0.0.9")
     assert editor.messages().count("the running host is 0.0.9, this plugin") == 1
     assert editor.lua(IDS) == ["api"]
 
 
-@pytest.mark.parametrize("keys", ["i", "v", "qaA", ":let x = 1", "d", "R", "<C-v>", "q:"])
-def test_a_push_disturbs_no_mode(nvim: Editors, version: str, keys: str) -> None:
+@pytest.mark.parametrize(
+    ("keys", "mode"),
+    [
+        *(("i", "i"), ("v", "v"), ("qaA", "i"), (":let x = 1", "c"), ("d", "no"), ("R", "R")),
+        *(("<C-v>", "\x16"), ("q:", "n:")),
+    ],
+)
+def test_a_push_disturbs_no_mode(nvim: Editors, version: str, keys: str, mode: str) -> None:
     """Whatever is being typed goes on as if nothing had come."""
     editor = nvim(version, QUIET)
     host = Host(editor)
     editor.lua("vim.api.nvim_buf_set_lines(0, 0, -1, false, { 'one', 'two' })")
     editor.press(keys)
-    before = editor.nvim.api.get_mode()["mode"], editor.lua("return vim.fn.win_getid()")
+    in_mode = "return vim.api.nvim_get_mode().mode .. vim.fn.getcmdwintype()"
+    eventually(lambda: editor.lua(in_mode) == mode, f"mode {mode}")
+    window = editor.lua("return vim.fn.win_getid()")
     host.push(*house())
     editor.shows("!1 ?1 2m")
-    after = editor.nvim.api.get_mode()["mode"], editor.lua("return vim.fn.win_getid()")
-    assert before == after
+    assert (editor.lua(in_mode), editor.lua("return vim.fn.win_getid()")) == (mode, window)
     assert editor.messages() in ("", "recording @a")

@@ -94,6 +94,10 @@ def test_the_dictionary_has_every_count(nvim: Editors) -> None:
         "working": 1,
         "background": 1,
         "idle": 1,
+        "project": "api",
+        "asks": "rm -rf build && make all",
+        "kind": "permission",
+        "since": given["since"],
     }
 
 

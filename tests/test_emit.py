@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from bellboard.spool import Item, Spool
+from rig.waiting import PATIENCE, eventually
 
 pytestmark = pytest.mark.files
 
@@ -74,7 +75,7 @@ def run(
     with ours:
         ours.sendall(payload)  # EPIPE here if it ends without having read
         ours.shutdown(socket.SHUT_WR)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=PATIENCE)
         assert ours.recv(1) == b""  # ECONNRESET here if a rest was left unread
     assert (process.returncode, out, err) == (0, b"", b"")
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
@@ -127,7 +128,12 @@ def test_the_pid_is_that_of_the_cli(shell: list[str], spool: Spool, line: str) -
     command = line.format(f"{' '.join(shell)} {EMIT}" if line.startswith("{}") else EMIT)
     env = environment(spool.home)
     done = subprocess.run(
-        [*shell, "-c", command], env=env, input=PAYLOAD, capture_output=True, check=True, timeout=30
+        [*shell, "-c", command],
+        env=env,
+        input=PAYLOAD,
+        capture_output=True,
+        check=True,
+        timeout=PATIENCE,
     )
     assert done.stdout + done.stderr == b""
     [item] = events(spool)
@@ -200,7 +206,7 @@ def test_a_value_need_not_be_text(shell: list[str], spool: Spool) -> None:
         env=env | {b"NVIM": b"/tmp/\xff\xfe"},
         input=PAYLOAD,
         check=True,
-        timeout=30,
+        timeout=PATIENCE,
     )
     [item] = events(spool)
     assert item.origin is not None
@@ -333,7 +339,7 @@ def test_a_limit_on_files_costs_the_event_and_nothing_else(shell: list[str], spo
     with ours:
         ours.sendall(PAYLOAD * 20_000)
         ours.shutdown(socket.SHUT_WR)
-        assert process.wait(timeout=30) == 0
+        assert process.wait(timeout=PATIENCE) == 0
     assert files(spool.home) == []
 
 
@@ -362,7 +368,9 @@ def test_closed_descriptors_are_no_trouble(shell: list[str], spool: Spool, close
     """Without standard input there is no event, and no litter."""
     command = f"{' '.join(shell)} {EMIT} Stop {closed}"
     env = environment(spool.home)
-    done = subprocess.run(["sh", "-c", command], env=env, input=PAYLOAD, timeout=30, check=False)
+    done = subprocess.run(
+        ["sh", "-c", command], env=env, input=PAYLOAD, timeout=PATIENCE, check=False
+    )
     assert done.returncode == 0
     assert (0 if "<&-" in closed else 1) == len(files(spool.home))
 
@@ -380,7 +388,7 @@ def test_without_dev_null_it_still_ends_well(shell: list[str], spool: Spool) -> 
         input=PAYLOAD,
         capture_output=True,
         check=False,
-        timeout=30,
+        timeout=PATIENCE,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert len(events(spool)) == 1
@@ -397,11 +405,9 @@ def test_the_end_of_the_terminal_does_not_lose_the_event(
         env=environment(spool.home),
         start_new_session=True,
     )
-    from rig.waiting import eventually
-
     eventually(lambda: files(spool.home), "the hook has begun")
     os.killpg(process.pid, number)
-    process.communicate(PAYLOAD, timeout=30)
+    process.communicate(PAYLOAD, timeout=PATIENCE)
     assert process.returncode == 0
     assert [item.payload for item in events(spool)] == [PAYLOAD]
 
@@ -415,7 +421,7 @@ def test_fifty_at_once_lose_nothing(shell: list[str], spool: Spool) -> None:
         payload = json.dumps({"number": number, "x": "y" * 3000}).encode()
         kind = "PreToolUse" if number % 2 else "Stop"
         subprocess.run(
-            [*shell, str(EMIT), kind, "77"], env=env, input=payload, check=True, timeout=60
+            [*shell, str(EMIT), kind, "77"], env=env, input=payload, check=True, timeout=PATIENCE
         )
 
     with ThreadPoolExecutor(50) as pool:
@@ -439,7 +445,7 @@ def test_a_name_is_never_taken_twice(shell: list[str], spool: Spool) -> None:
 
     def emit(number: int) -> None:
         payload = str(number).encode()
-        subprocess.run(command, env=env, input=payload, check=True, timeout=60)
+        subprocess.run(command, env=env, input=payload, check=True, timeout=PATIENCE)
 
     with ThreadPoolExecutor(20) as pool:
         list(pool.map(emit, range(60)))
@@ -457,7 +463,7 @@ def test_an_event_that_waits_is_not_overwritten(shell: list[str], spool: Spool) 
     for number in range(4):
         env = environment(spool.home)
         payload = str(number).encode()
-        subprocess.run(command, env=env, input=payload, check=True, timeout=60)
+        subprocess.run(command, env=env, input=payload, check=True, timeout=PATIENCE)
     assert sorted(int(item.payload) for item in events(spool)) == [0, 1, 2, 3]
 
 

@@ -22,7 +22,7 @@ from rig.waiting import eventually
 pytestmark = pytest.mark.files
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(360)
 def test_whatever_step_a_host_dies_at_every_event_is_folded_once(tmp_path: Path) -> None:
     """The log replays, junk is set aside once, names are forgotten, and the end is the same."""
     script = Path(__file__).with_name("faulty.py")

@@ -18,7 +18,7 @@ from hosting import Telling, agrees_with_its_log, made, opened, put, put_raw, st
 from rig.editor import Editor
 from rig.fixtures import VERSIONS, Editors
 from rig.home import Home
-from rig.waiting import eventually
+from rig.waiting import PATIENCE, at_best, eventually
 
 pytestmark = [pytest.mark.files, pytest.mark.editor]
 
@@ -46,7 +46,7 @@ def is_gone(pid: int) -> bool:
 # Killed at random
 
 
-@pytest.mark.timeout(120 + CHAOS // 10)
+@pytest.mark.timeout(360 + CHAOS // 10)
 def test_hosts_that_are_killed_at_random_lose_and_double_nothing(
     home: Home, nvim: Editors, record_property: Callable[[str, object], None]
 ) -> None:
@@ -73,17 +73,19 @@ def test_hosts_that_are_killed_at_random_lose_and_double_nothing(
 
 
 def test_quitting_takes_no_time_and_leaves_no_process(nvim: Editors, version: str) -> None:
-    """:qa in 0.15 s with the host running, as without: the better of three."""
-    took = []
-    for _ in range(3):
+    """:qa in 0.15 s with the host running, as without."""
+
+    def quits() -> float:
         editor = nvim(version, {"python": sys.executable}, ui=False)
         pid = hosted(editor)
         began = time.monotonic()
         editor.nvim.command("qall!", async_=True)
-        editor.process.wait(5)
-        took.append(time.monotonic() - began)
-        eventually(lambda pid=pid: is_gone(pid), "the end of the host")
-    assert min(took) <= 0.15
+        editor.process.wait(PATIENCE)
+        took = time.monotonic() - began
+        eventually(lambda: is_gone(pid), "the end of the host")
+        return took
+
+    at_best(quits, 0.15)
 
 
 def test_a_killed_neovim_leaves_no_process(nvim: Editors, version: str) -> None:
@@ -91,7 +93,7 @@ def test_a_killed_neovim_leaves_no_process(nvim: Editors, version: str) -> None:
     editor = nvim(version, {"python": sys.executable}, ui=False)
     pid = hosted(editor)
     editor.process.kill()
-    editor.process.wait(5)
+    editor.process.wait(PATIENCE)
     eventually(lambda: is_gone(pid), "the end of the host")
 
 
@@ -133,7 +135,7 @@ def test_an_older_neovim_shows_its_last_state_as_stale(
     eventually(lambda: newer.shown == {"s": "completed"})
     eventually(lambda: editor.lua("return require('bellboard').stale()"), "stale")
     assert shown(editor) == {"s": "working"}
-    assert "restart Neovim" in editor.messages()
+    eventually(lambda: "restart Neovim" in editor.messages(), "a message")
     assert "restart Neovim" in editor.lua(NOTE)
     late = nvim(version, {"python": sys.executable}, ui=False)
     eventually(lambda: late.lua("return require('bellboard').stale()"), "stale from the start")
@@ -166,12 +168,14 @@ def test_two_hosts_that_start_at_once_are_first_once(home: Home) -> None:
     """The gap is told by one of them, under the lock."""
     made(home.bellboard)
     hosts = [Telling(home, f"host{n}") for n in range(4)]
-    for host in hosts:
-        host.is_up()
-    with opened(home.bellboard) as clerk:
-        assert [r.event.kind for r in clerk.store.log()] == ["restart"]
-    for host in hosts:
-        host.kill()
+    try:
+        for host in hosts:
+            host.is_up()
+        with opened(home.bellboard) as clerk:
+            assert [r.event.kind for r in clerk.store.log()] == ["restart"]
+    finally:
+        for host in hosts:
+            host.kill()
 
 
 def test_a_command_is_run_once_by_a_host_that_has_it(
@@ -254,7 +258,7 @@ def test_a_thousand_junk_files_among_a_thousand_events(
     bad = list((home.bellboard / "spool" / "bad").iterdir())
     assert 100 <= len(bad) <= FILES + 5
     put(spool, "UserPromptSubmit")
-    eventually(lambda: sum(host.health["spool"]["refused"].values()) >= 800, "junk in health", 40)
+    eventually(lambda: sum(host.health["spool"]["refused"].values()) >= 800, "junk in health")
 
 
 # Little is said

@@ -39,7 +39,10 @@ def tracked(*suffixes: str) -> list[Path]:
 
 # Imports. The pure modules know no clock, no path and no process; each knows only those below it.
 
-PURE = ("events", "machine", "board", "notices", "trace")
+PURE = (
+    *("events", "machine", "board", "notices", "trace"),
+    *("jsontext", "settings_text", "hookline"),
+)
 NO_IO = {
     "__future__",
     "abc",

@@ -6,7 +6,6 @@ guards and no witnesses.  Three sessions take turns, so that none may touch anot
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +19,6 @@ from bellboard.evidence import from_line
 from bellboard.session import is_listed, question_of, status_of
 from strategies import SESSIONS, T0
 
-MANY = int(os.environ.get("BELLBOARD_EXAMPLES", "1"))
 STEP = 4.0  # seconds: nothing is held back, forgiven or waited for that long
 PIDS = {sid: 100 + n for n, sid in enumerate(SESSIONS)}
 TOOLS = ("Bash", "Edit", "AskUserQuestion")
@@ -221,6 +219,4 @@ class Life(RuleBasedStateMachine):
 
 TestLife = Life.TestCase
 TestLife.pytestmark = [pytest.mark.pure]
-TestLife.settings = settings(
-    deadline=None, max_examples=200 * MANY, stateful_step_count=50, print_blob=True
-)
+TestLife.settings = settings(max_examples=2 * settings.default.max_examples, stateful_step_count=50)

@@ -15,6 +15,7 @@ from bellboard.events import KINDS
 from rig.cache import CHECKOUT
 from rig.fixtures import Agents
 from rig.home import Home
+from rig.waiting import PATIENCE
 
 pytestmark = pytest.mark.claude
 
@@ -29,10 +30,10 @@ def told(home: Home, eventually: Any) -> Iterator[Callable[[], list[Any]]]:
         )
     try:
         eventually(lambda: any((home.bellboard / "hosts").glob("*")), "a host")
-        yield lambda: [json.loads(row) for row in out.read_text().splitlines()]
+        yield lambda: [json.loads(row) for row in out.read_text().split("\n")[:-1]]
     finally:
         host.terminate()
-        host.wait(10)
+        host.wait(PATIENCE)
 
 
 def listed(home: Home) -> Any:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bellboard import board as board_module
@@ -23,15 +22,6 @@ from strategies import T0, histories
 
 pytestmark = pytest.mark.pure
 
-#: A multiple of the usual number of examples; `BELLBOARD_EXAMPLES=50` is a long run.
-MANY = int(os.environ.get("BELLBOARD_EXAMPLES", "1"))
-settings.register_profile(
-    "bellboard",
-    deadline=None,
-    max_examples=100 * MANY,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
-settings.load_profile("bellboard")
 OPTIONS = Options(approval={"slow": 8.0, "fast": 3.0}, prompts=3)
 
 

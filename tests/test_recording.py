@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bellboard import evidence, trace
@@ -122,12 +122,7 @@ def histories(draw: st.DrawFn) -> list[Line]:
     return lines
 
 
-@settings(
-    max_examples=150,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+@settings(max_examples=150)
 @given(histories(), st.booleans())
 def test_any_history_replays_to_the_same_changes(lines: list[Line], private: bool) -> None:
     with tempfile.TemporaryDirectory() as home:

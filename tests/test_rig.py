@@ -19,6 +19,7 @@ from rig.clock import Clock
 from rig.home import Home
 from rig.loopback import Watch
 from rig.scenarios import SCENARIOS, Failure, Tool, Turn
+from rig.waiting import PATIENCE
 
 pytestmark = pytest.mark.files
 
@@ -160,7 +161,7 @@ def test_the_trap_catches_what_asks_the_proxy() -> None:
     with Watch() as watch:
         proxies = urllib.request.ProxyHandler({"https": watch.env["HTTPS_PROXY"]})
         with pytest.raises(OSError):
-            urllib.request.build_opener(proxies).open("https://example.invalid/", timeout=5)
+            urllib.request.build_opener(proxies).open("https://example.invalid/", timeout=PATIENCE)
     assert ["example.invalid:443" in line for line in watch.spoke_out()] == [True]
 
 

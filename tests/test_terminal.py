@@ -90,7 +90,7 @@ def test_what_is_no_terminal_gets_everything() -> None:
 
 
 @pytest.mark.pure
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300)
 @given(
     st.text(
         st.characters() | st.sampled_from("\x1b\x07\x9b\x9d[]0;m%#`$\u202e\n\r\ud800"), max_size=40

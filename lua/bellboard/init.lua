@@ -194,7 +194,7 @@ end
 
 --- Draw anew and tell everyone; also when only the shown ages have changed.
 M._refresh = function()
-  require('bellboard.ui').update()
+  require('bellboard.statusline').update()
   vim.api.nvim_exec_autocmds('User', { pattern = 'BellboardUpdate', modeline = false })
 end
 
@@ -315,10 +315,10 @@ M.health = function()
 end
 
 --- Text for the statusline, coloured; costs a table look-up.
----@param opts? { plain?: boolean } without colours and mouse
+---@param opts? bellboard.StatuslineOpts
 ---@return string
 M.statusline = function(opts)
-  return require('bellboard.ui').statusline(opts)
+  return require('bellboard.statusline').text(opts)
 end
 
 --- Tell the host about something that happened here.

@@ -227,12 +227,16 @@ M.needs_you = function(session)
     or unseen
 end
 
---- Go `count` sessions on among those that need you, most urgent first, round and round.
+--- Go `count` sessions on among those that need you, or those of a status, most urgent first,
+--- round and round.
 ---@param count integer
-M.step = function(count)
-  local needing = vim.tbl_filter(M.needs_you, bellboard.sessions())
+---@param status? bellboard.Status
+M.step = function(count, status)
+  local needing = vim.tbl_filter(function(session)
+    return status == session.status or (not status and M.needs_you(session))
+  end, bellboard.sessions())
   if #needing == 0 then
-    say('nothing needs you')
+    say(status and ('none is %s any more'):format(status) or 'nothing needs you')
     return
   end
   local here = M.current()

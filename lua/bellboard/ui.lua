@@ -47,15 +47,11 @@ local icons = {
   },
 }
 
-local group_of = {}
+local groups = {}
 for _, status in ipairs(bellboard.statuses) do
-  group_of[status] = 'Bellboard' .. status:sub(1, 1):upper() .. status:sub(2)
+  groups[status] = 'Bellboard' .. status:sub(1, 1):upper() .. status:sub(2)
 end
 
----@type string what statusline() returns
-local styled = ''
----@type string
-local plain = ''
 ---@type uv.uv_timer_t|nil
 local timer
 local due = math.huge
@@ -69,7 +65,7 @@ end
 
 ---@param status bellboard.IconName
 ---@return string
-local function icon_named(status)
+M.icon_named = function(status)
   local choice = config.get().icons
   local set = type(choice) == 'table' and choice or icons[choice]
   return set[status] or icons.ascii[status] or '?'
@@ -84,13 +80,20 @@ end
 ---@param session bellboard.Session
 ---@return string
 M.icon = function(session)
-  return icon_named(asks(session) and 'question' or session.status)
+  return M.icon_named(asks(session) and 'question' or session.status)
+end
+
+--- The highlight group of a status.
+---@param status bellboard.Status
+---@return string
+M.group_of = function(status)
+  return bellboard.stale() and 'BellboardStale' or groups[status] or 'BellboardUnknown'
 end
 
 ---@param session bellboard.Session
 ---@return string
 M.group = function(session)
-  return bellboard.stale() and 'BellboardStale' or group_of[session.status] or 'BellboardUnknown'
+  return M.group_of(session.status)
 end
 
 --- Text from an agent without anything that a terminal or a buffer acts on: control characters,
@@ -279,158 +282,6 @@ M.place = function(session)
     return 'tmux ' .. M.safe(session.pane)
   end
   return session.tty and M.safe(session.tty):gsub('^/dev/', '') or ''
-end
-
----@param segments bellboard.Chunk[]
----@return integer
-local function cells(segments)
-  local sum = 0
-  for _, segment in ipairs(segments) do
-    sum = sum + width_of(segment[1])
-  end
-  return sum
-end
-
---- Who is blocked, most urgent of all: how many, for how long, and if it is one, on what.
----@param blocked bellboard.Session[]
----@param room integer
----@return bellboard.Chunk[]
-local function blocked_segments(blocked, room)
-  local tally, oldest = {}, blocked[1].since
-  for _, session in ipairs(blocked) do
-    local icon = M.icon(session)
-    tally[icon] = (tally[icon] or 0) + 1
-    oldest = math.min(oldest, session.since)
-  end
-  local heads = {}
-  for _, name in ipairs({ 'blocked', 'question' }) do
-    local icon = icon_named(name)
-    heads[#heads + 1] = tally[icon] and icon .. tally[icon] or nil
-    tally[icon] = nil
-  end
-  local age = M.age(oldest)
-  age = age:match('[mhd]$') and ' ' .. age or '' -- the first minute need not be counted
-  local segments = { { table.concat(heads, ' '), 'BellboardBlocked' } }
-  if #blocked == 1 and config.get().statusline.detail then
-    local word, text = M.doing(blocked[1])
-    room = room - width_of(segments[1][1]) - #age - 1
-    local name = M.cut(M.project(blocked[1]), math.min(16, room))
-    local rest = room - width_of(name) - 2
-    segments[2] = { ' ' .. name }
-    if rest >= 6 then
-      segments[3] = { ': ' .. M.cut(text ~= '' and text or word, rest) }
-    end
-  end
-  segments[#segments + 1] = { age }
-  return segments
-end
-
----@return bellboard.Chunk[]
-local function segments_now()
-  local counts, rest = bellboard.counts(), {}
-  for _, status in ipairs(bellboard.statuses) do
-    local count = counts[status] or 0
-    -- Idle sessions are nothing for you: they show only while there is nothing else.
-    if count > 0 and status ~= 'blocked' and (status ~= 'idle' or #rest == 0) then
-      local text = icon_named(status) .. count
-      rest[#rest + 1] = { (#rest > 0 and ' ' or '') .. text, group_of[status] }
-    end
-  end
-  if (counts.blocked or 0) == 0 then
-    return rest
-  end
-  if #rest == 1 and rest[1][2] == group_of.idle then
-    rest = {}
-  end
-  local blocked = {}
-  for _, session in ipairs(bellboard.sessions()) do
-    if session.status ~= 'blocked' then
-      break
-    end
-    blocked[#blocked + 1] = session
-  end
-  local gap = #rest > 0 and 2 or 0
-  local room = config.get().statusline.width - cells(rest) - gap
-  local segments = blocked_segments(blocked, room)
-  if gap > 0 then
-    segments[#segments + 1] = { (' '):rep(gap) }
-  end
-  return vim.list_extend(segments, rest)
-end
-
---- Plain text that stays text even if it is put into a statusline as it is.
----@param text string
----@return string
-local function defused(text)
-  return (text:gsub('%%', '％'))
-end
-
---- Every terminal buffer of a session says so in b:bellboard_status.
-local function label_terminals()
-  for tty, buf in pairs(jump.terminals()) do
-    if api.nvim_buf_is_valid(buf) then
-      local session = bellboard.session_of_tty(tty)
-      local text = ''
-      if session then
-        local word, detail = M.doing(session)
-        text = defused(M.cut(vim.trim(('%s %s %s'):format(M.icon(session), word, detail)), 60))
-      end
-      if (vim.b[buf].bellboard_status or '') ~= text then
-        vim.b[buf].bellboard_status = text
-      end
-    end
-  end
-end
-
---- Work out anew everything that a statusline may ask for.
-M.update = function()
-  local segments = segments_now()
-  local colours, texts = {}, {}
-  for place, segment in ipairs(segments) do
-    local group = bellboard.stale() and 'BellboardStale' or segment[2]
-    local colour = group and ('%%#%s#'):format(group) or '%*' -- the statusline's own
-    colours[place] = colour .. segment[1]:gsub('%%', '%%%%')
-    texts[place] = segment[1]
-  end
-  local now_styled = ''
-  if #segments > 0 then
-    now_styled = table.concat(colours) .. '%*'
-    if config.get().statusline.click then
-      now_styled = "%@v:lua.require'bellboard.ui'.click@" .. now_styled .. '%X'
-    end
-  end
-  plain = defused(table.concat(texts))
-  label_terminals()
-  local dict = { text = plain, total = #bellboard.sessions(), stale = bellboard.stale() }
-  for status, count in pairs(bellboard.counts()) do
-    dict[status] = count
-  end
-  api.nvim_set_var('bellboard_status', plain)
-  api.nvim_set_var('bellboard_status_dict', dict)
-  if now_styled ~= styled then
-    styled = now_styled
-    vim.cmd.redrawstatus({ bang = true })
-    if vim.o.tabline:find('bellboard', 1, true) then
-      vim.cmd.redrawtabline()
-    end
-  end
-end
-
---- See |bellboard.statusline()|.
----@param opts? { plain?: boolean }
----@return string
-M.statusline = function(opts)
-  return opts and opts.plain and plain or styled
-end
-
---- A click on the statusline: left goes to the next that needs you, right opens the picker.
----@param button string
-M.click = function(_, _, button)
-  local counts = bellboard.counts()
-  local needed = (counts.blocked or 0) + (counts.error or 0) + (counts.completed or 0)
-  vim.schedule(function()
-    bellboard.run(button == 'l' and needed > 0 and 'next' or 'pick')
-  end)
 end
 
 local function define_highlights()

@@ -128,7 +128,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make try")
     parser.add_argument("--headless", action="store_true")
     parser.add_argument("--picture", type=Path)
-    parser.add_argument("--patience", type=float, default=20, metavar="SECONDS")
+    parser.add_argument("--patience", type=float, default=60, metavar="SECONDS")
     parser.add_argument("--which", action="store_true")
     wanted = parser.parse_args()
     if wanted.which:

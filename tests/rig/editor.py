@@ -18,7 +18,7 @@ from rig.home import Home
 from rig.screen import Display, Picture
 from rig.waiting import eventually
 
-PROMPT = 3.0  # how long a prompt may wait for keys that are on their way
+PROMPT = 10.0  # how long a prompt may wait for keys that are on their way
 
 
 class Editor:
@@ -83,6 +83,12 @@ class Editor:
         """What is shown, as of the last flush."""
         assert self._display, "this editor was started with ui=False"
         return self._display.picture
+
+    @property
+    def title(self) -> str:
+        """What it calls its window ('titlestring')."""
+        assert self._display, "this editor was started with ui=False"
+        return self._display.title
 
     def lua(self, code: str, *args: Any) -> Any:
         """The value that Lua code returns."""

@@ -182,6 +182,7 @@ class Agents:
         cwd: Path | None = None,
     ) -> agent.Launch:
         """A Launch: .command (with an environment from nothing), .argv, .env, .cwd."""
+        assert version in claude_code.VERSIONS, f"{version} belongs into VERSIONS of claude_code.py"
         more: dict[str, Any] = {"version": version, "settings": settings, "env": env, "cwd": cwd}
         self.watch.old |= version != claude_code.VERSION
         return agent.prepare(self.home, self.api, self.watch, args=args, **more)
@@ -239,6 +240,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
         report.longrepr = f"cannot be had: {call.excinfo.value}"
     if report.when == "call" and report.failed:
         for name, value in getattr(item, "funcargs", {}).items():
-            if isinstance(value, Editors | Agents) and (text := value.shown()):
+            shows = isinstance(value, Editors | Agents | tmuxes.Server | Home)
+            if shows and (text := value.shown()):
                 report.sections.append((f"what {name} shows", text))
     return report

@@ -45,6 +45,11 @@ class Home:
         """The first folder on PATH."""
         return self.root / "bin"
 
+    def shown(self) -> str:
+        """What programs said on their standard errors, for the report of a failure."""
+        said = {path.name: path.read_text(errors="replace") for path in self.root.glob("*.stderr")}
+        return "\n".join(f"{name}: {text[-4000:]}" for name, text in sorted(said.items()) if text)
+
     def file(self, name: str, text: str) -> Path:
         """A file of that text in the project, with the folders on its way."""
         path = self.project / name

@@ -77,6 +77,11 @@ class _Grid:
     marks: list[list[int]] = field(default_factory=list)
     names: dict[int, str] = field(default_factory=lambda: {0: ""})
 
+    title: str = ""
+
+    def set_title(self, title: str) -> None:
+        self.title = title
+
     def grid_resize(self, _: int, width: int, height: int) -> None:
         self.cells = [[" "] * width for _ in range(height)]
         self.marks = [[0] * width for _ in range(height)]
@@ -129,10 +134,10 @@ def connected(path: Path) -> socket.socket:
 
 
 class Display:
-    """A UI attached to a Neovim's socket; `picture` is what it showed at the last flush."""
+    """A UI attached to a Neovim's socket: `picture` and `title` as of the last flush."""
 
     def __init__(self, path: Path, columns: int, lines: int) -> None:
-        self.picture = Picture()
+        self.picture, self.title = Picture(), ""
         self._grid = _Grid()
         self._socket = connected(path)
         wants = {"rgb": True, "ext_linegrid": True, "ext_hlstate": True}
@@ -163,7 +168,7 @@ class Display:
     def _draw(self, batch: list[list[Any]]) -> None:
         for name, *calls in batch:
             if name == "flush":
-                self.picture = self._grid.picture()
+                self.picture, self.title = self._grid.picture(), self._grid.title
             elif change := getattr(self._grid, name, None):
                 for call in calls:
                     change(*call)

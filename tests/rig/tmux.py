@@ -116,6 +116,11 @@ class Server:
             "list-sessions", "-F", "#{session_name}"
         ).split("\n")
 
+    def shown(self) -> str:
+        """Every pane, for the report of a failure."""
+        panes = self.run("list-panes", "-a", "-F", "#{pane_id}").split() if self.pid else []
+        return "\n".join(f"{pane}:\n{Pane(self, pane).text()}" for pane in panes)
+
     @property
     def pid(self) -> int:
         """The server's process, 0 while there is none."""

@@ -1,0 +1,228 @@
+"""JSON as a text: where each value stands in it, so that some can change and all else stays.
+
+Rules of this file: it does no I/O.  What is not JSON to the letter (a comment, a comma too many,
+NaN), or gives a key twice, is refused with its line: whoever reads it next may see it otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+DEEPEST: Final = 200  # levels; what is deeper was made to hurt
+MARK: Final = "\ufeff"  # some editors begin a file with it
+
+_SPACE: Final = re.compile(r"[ \t\r\n]*")
+_LINE: Final = re.compile(r"\r\n|\n|\r")
+_PLAIN: Final = r'[^"\\\x00-\x1f]*'
+_STRING: Final = re.compile(rf'"{_PLAIN}(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{{4}}){_PLAIN})*"')
+_NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?(?![\w.+-])")
+_WORD: Final = re.compile(r"(?:true|false|null)(?!\w)")
+_SCALARS: Final = (("string", _STRING), ("number", _NUMBER), ("word", _WORD))
+_CLOSING: Final = {"object": "}", "array": "]"}
+
+
+class Broken(ValueError):
+    """The text is not JSON; the message names the line."""
+
+
+@dataclass(slots=True)
+class Node:
+    """A value, with its place in the text; in an object also its key."""
+
+    kind: str  # object | array | string | number | word
+    start: int
+    end: int = 0
+    key: str = ""
+    begin: int = 0  # of the key, if there is one
+    children: list[Node] = field(default_factory=list)
+
+    def member(self, key: str) -> Node | None:
+        """The value of that key; None also if this is no object."""
+        if self.kind != "object":
+            return None
+        return next((child for child in self.children if child.key == key), None)
+
+
+class Edit(NamedTuple):
+    """The characters from start to end are to become this text."""
+
+    start: int
+    end: int
+    text: str
+
+
+def applied(text: str, edits: Iterable[Edit]) -> str:
+    """The text after edits that do not overlap."""
+    for edit in sorted(edits, reverse=True):
+        text = text[: edit.start] + edit.text + text[edit.end :]
+    return text
+
+
+def value(text: str, node: Node) -> Any:
+    """What the node says."""
+    return json.loads(text[node.start : node.end])
+
+
+def parse(text: str) -> Node | None:
+    """The value that the text is; None if there is nothing but space."""
+    reader = _Reader(text)
+    reader.skip()
+    if reader.at == len(text):
+        return None
+    root = reader.value(0)
+    reader.skip()
+    if reader.at < len(text):
+        raise reader.broken("something follows after the end")
+    return root
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = len(MARK) if text.startswith(MARK) else 0
+
+    def broken(self, why: str, at: int | None = None) -> Broken:
+        at = self.at if at is None else at
+        return Broken(f"line {len(_LINE.findall(self.text, 0, at)) + 1}: {why}")
+
+    def skip(self) -> None:
+        found = _SPACE.match(self.text, self.at)
+        self.at = found.end() if found else self.at
+
+    def value(self, depth: int) -> Node:
+        opening = self.text[self.at : self.at + 1]
+        if opening in ("{", "["):
+            if depth == DEEPEST:
+                raise self.broken(f"more than {DEEPEST} levels deep")
+            return self._container("object" if opening == "{" else "array", depth)
+        for kind, pattern in _SCALARS:
+            if found := pattern.match(self.text, self.at):
+                self.at = found.end()
+                return Node(kind, found.start(), found.end(), begin=found.start())
+        raise self.broken(self._oddity())
+
+    def _container(self, kind: str, depth: int) -> Node:
+        node = Node(kind, self.at, begin=self.at)
+        self.at += 1
+        self.skip()
+        keys: set[str] = set()
+        while not self.text.startswith(_CLOSING[kind], self.at):
+            if node.children:
+                self._comma(_CLOSING[kind])
+            begin = self.at
+            key = self._key(keys) if kind == "object" else ""
+            child = self.value(depth + 1)
+            child.begin, child.key = begin, key
+            node.children.append(child)
+            self.skip()
+        self.at += 1
+        node.end = self.at
+        return node
+
+    def _comma(self, closing: str) -> None:
+        if not self.text.startswith(",", self.at):
+            raise self.broken(self._oddity(f"expected a comma or {closing}"))
+        comma = self.at
+        self.at += 1
+        self.skip()
+        if self.text.startswith(("}", "]"), self.at):
+            raise self.broken("nothing follows this comma", comma)
+
+    def _key(self, keys: set[str]) -> str:
+        found = _STRING.match(self.text, self.at)
+        if found is None:
+            raise self.broken(self._oddity("expected a key in double quotes"))
+        key: str = json.loads(found.group())
+        if key in keys:
+            raise self.broken(f"the key {found.group()[:60]} is given twice")
+        keys.add(key)
+        self.at = found.end()
+        self.skip()
+        if not self.text.startswith(":", self.at):
+            raise self.broken(self._oddity("expected a colon"))
+        self.at += 1
+        self.skip()
+        return key
+
+    def _oddity(self, expected: str = "expected a value") -> str:
+        """What is wrong, in the words of somebody who made that mistake."""
+        rest = self.text[self.at : self.at + 12]
+        if not rest:
+            return "it ends too early"
+        if rest.startswith(("//", "/*", "#")):
+            return "a comment, which JSON does not have"
+        if rest.startswith('"') and expected == "expected a value":
+            return "a string that does not end, or has a raw or unknown character in it"
+        found = re.match(r"[\w.+-]+|.", rest)
+        return f"{expected}, not {found.group()}" if found else expected
+
+
+class Layout:
+    """How a text is laid out, so that what is added looks like the rest."""
+
+    def __init__(self, text: str, root: Node | None) -> None:
+        self.text = text
+        first = root.children[0] if root and root.children else None
+        before = text[root.start + 1 : first.begin] if root and first else ""
+        self.in_lines = first is None or bool(_LINE.search(before))
+        line = _LINE.search(text)
+        self.line = line.group() if line else "\n"
+        self.indent = _LINE.split(before)[-1] if first and self.in_lines else "  "
+        tight = first is not None and '":' in text and '": ' not in text
+        self.colon, self.comma = (":", ",") if tight else (": ", ", ")
+
+    def render(self, value: Any, margin: str | None) -> str:
+        """The value as text: in lines that begin after the margin, or (None) in one."""
+        if margin is None:
+            return json.dumps(value, ensure_ascii=False, separators=(self.comma, self.colon))
+        lines = json.dumps(value, ensure_ascii=False, indent=self.indent, separators=(",", ": "))
+        return lines.replace("\n", self.line + margin)
+
+    def add(self, to: Node, items: list[tuple[str, Any]]) -> Edit:
+        """The edit that adds these after the last child; keys count in an object only."""
+        if to.children:
+            last = to.children[-1]
+            begin = to.children[-2].end if len(to.children) > 1 else to.start + 1
+            gap = self.text[begin : last.begin].lstrip(" \t\r\n").removeprefix(",")
+            gap = gap if len(to.children) > 1 else self.text[begin : last.begin]
+            margin = _LINE.split(gap)[-1] if _LINE.search(gap) else None
+            if margin is None and not gap and self.comma == ", ":
+                gap = " "
+            added = [f",{gap}{self._item(to, key, item, margin)}" for key, item in items]
+            return Edit(last.end, last.end, "".join(added))
+        if not self.in_lines:
+            parts = [self._item(to, key, item, None) for key, item in items]
+            return Edit(to.start + 1, to.end - 1, self.comma.join(parts))
+        outer = self._margin_at(to.start)
+        inner = outer + self.indent
+        parts = [self.line + inner + self._item(to, key, item, inner) for key, item in items]
+        return Edit(to.start + 1, to.end - 1, ",".join(parts) + self.line + outer)
+
+    def _item(self, to: Node, key: str, item: Any, margin: str | None) -> str:
+        text = self.render(item, margin)
+        colon = self.colon if margin is None else ": "
+        return (
+            f"{json.dumps(key, ensure_ascii=False)}{colon}{text}" if to.kind == "object" else text
+        )
+
+    def _margin_at(self, at: int) -> str:
+        """The space with which the line of that place begins."""
+        line = _LINE.split(self.text[:at])[-1].removeprefix(MARK)
+        return line[: len(line) - len(line.lstrip(" \t"))]
+
+
+def cut(container: Node, children: list[Node]) -> list[Edit]:
+    """The edits that take these children out of a container that keeps others."""
+    edits, kept_before, gone = [], False, {id(child) for child in children}
+    for n, child in enumerate(container.children):
+        if id(child) not in gone:
+            kept_before = True
+        elif kept_before:
+            edits.append(Edit(container.children[n - 1].end, child.end, ""))
+        else:
+            edits.append(Edit(child.begin, container.children[n + 1].begin, ""))
+    return edits

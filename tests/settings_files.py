@@ -1,0 +1,98 @@
+"""Settings files as people and programs leave them: for the tests of what is edited in them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hypothesis import strategies as st
+
+EVENTS = ("Stop", "PreToolUse", "SessionStart", "StopFailure", "Unheard Of", "é✓")
+WORDS = st.sampled_from(
+    ["", "*", "Bash", "Edit|Write", "emit", "bellboard", "a\u2028b", "\ud83d", "x"]
+)
+TEXTS = st.text(alphabet="ab \"'\\/\n\t{}[]:,#$é✓\u2028\x7f", max_size=8)
+COMMANDS = st.one_of(
+    st.sampled_from(
+        [
+            "/opt/bellboard/hooks/emit Stop",
+            '"/opt/other/hooks/emit" Stop "$PPID"',
+            '[ -r "$HOME/.x/emit" ] && { set -- Stop "$PPID"; . "$HOME/.x/emit"; }; exit 0',
+            "echo 'bellboard' && say \"$HOME\"",
+            "'unfinished",
+        ]
+    ),
+    TEXTS,
+)
+HANDLERS = st.one_of(
+    st.fixed_dictionaries(
+        {"type": st.just("command"), "command": COMMANDS},
+        optional={"timeout": st.integers(0, 900), "async": st.booleans()},
+    ),
+    st.fixed_dictionaries({"type": st.just("http"), "url": TEXTS}),
+)
+GROUPS = st.fixed_dictionaries(
+    {"hooks": st.lists(HANDLERS, max_size=3)}, optional={"matcher": WORDS}
+)
+HOOKS = st.dictionaries(st.sampled_from(EVENTS), st.lists(GROUPS, max_size=3), max_size=4)
+LEAVES = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), WORDS
+)
+ODD = st.recursive(
+    LEAVES,
+    lambda more: st.lists(more, max_size=3) | st.dictionaries(WORDS, more, max_size=3),
+    max_leaves=6,
+)
+OTHERS = st.dictionaries(
+    st.sampled_from(["model", "env", "permissions", "é", "a b"]), ODD, max_size=4
+)
+
+
+@st.composite
+def values(draw: st.DrawFn) -> dict[str, Any]:
+    """The settings, hooks anywhere among the rest."""
+    members = list(draw(OTHERS).items())
+    if draw(st.booleans()):
+        members.insert(draw(st.integers(0, len(members))), ("hooks", draw(HOOKS)))
+    return dict(members)
+
+
+@st.composite
+def texts(draw: st.DrawFn, told: st.SearchStrategy[Any] | None = None) -> str:
+    """A value in whatever layout."""
+    value = draw(values() if told is None else told)
+    line = draw(st.sampled_from(["\n", "\r\n", "\r"]))
+    ascii_ = draw(st.booleans())
+    how = draw(st.sampled_from(["lines", "one line", "tight", "wild"]))
+    if how == "lines":
+        indent = draw(st.sampled_from(["  ", "\t", "    ", "", " "]))
+        text = json.dumps(value, indent=indent, ensure_ascii=ascii_).replace("\n", line)
+    elif how == "one line":
+        text = json.dumps(value, ensure_ascii=ascii_)
+    elif how == "tight":
+        text = json.dumps(value, ensure_ascii=ascii_, separators=(",", ":"))
+    else:
+        text = _wild(draw, value, ascii_)
+    end = draw(st.sampled_from(["", line, line * 2, " "]))
+    return draw(st.sampled_from(["", "\ufeff"])) + text + end
+
+
+def _wild(draw: st.DrawFn, value: Any, ascii_: bool) -> str:
+    """Space of every kind in every place where JSON allows it."""
+    gaps = draw(st.lists(st.sampled_from(["", " ", "\n", "\r\n\t", "  "]), min_size=1, max_size=7))
+    count = 0
+
+    def gap() -> str:
+        nonlocal count
+        count += 1
+        return gaps[count % len(gaps)]
+
+    def written(told: Any) -> str:
+        if isinstance(told, dict):
+            pairs = (f"{written(key)}{gap()}:{gap()}{written(item)}" for key, item in told.items())
+            return "{" + ",".join(f"{gap()}{pair}{gap()}" for pair in pairs) + gap() + "}"
+        if isinstance(told, list):
+            return "[" + ",".join(f"{gap()}{written(each)}{gap()}" for each in told) + gap() + "]"
+        return json.dumps(told, ensure_ascii=ascii_)
+
+    return gap() + written(value)

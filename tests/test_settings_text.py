@@ -1,0 +1,235 @@
+"""Our hooks in the text of a settings file: whatever stands there, they go in and come out."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from bellboard import hookline
+from bellboard.claude_code import events_of
+from bellboard.jsontext import Broken, parse
+from bellboard.settings_text import Before, Refused, entries, put_in, take_out, without
+from settings_files import EVENTS, GROUPS, ODD, texts
+
+pytestmark = pytest.mark.pure
+
+HOME = "/home/me"
+SCRIPT = "/home/me/.local/state/bellboard/emit"
+NEWEST = (2, 1, 328)
+SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
+MANY = settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=SLOW)
+SOME = settings(MANY, max_examples=100)
+
+
+def commands(version: tuple[int, ...] | None = NEWEST, script: str = SCRIPT) -> dict[str, str]:
+    """Ours, for that version."""
+    return {event: hookline.hook_line(script, event, HOME) for event in events_of(version)}
+
+
+def ours(command: str) -> bool:
+    """By the script that it runs."""
+    return hookline.script_of(command, HOME) in (SCRIPT, "/old/hooks/emit")
+
+
+def loaded(text: str | None) -> Any:
+    """What a reader of the file gets."""
+    return json.loads((text or "{}").removeprefix("\ufeff").strip() or "{}")
+
+
+def told(text: str) -> dict[str, str]:
+    """Our entries, by event."""
+    return {entry.event: entry.command for entry in entries(text, ours) if entry.whole}
+
+
+BLANK = st.sampled_from(
+    ["", " ", "\n", "\r\n", "\ufeff", "\ufeff\n", "{}", "{ }", "{\n}\n", "{\t}"]
+)
+
+
+@MANY
+@given(st.one_of(st.none(), BLANK, texts()))
+def test_in_and_out_gives_the_same_bytes(text: str | None) -> None:
+    """And between, everything is told once, and nothing else is changed."""
+    new, before = put_in(text, commands(), ours, {})
+    assert told(new) == commands()
+    assert without(loaded(new), ours) == without(loaded(text), ours)
+    assert put_in(new, commands(), ours, before) == (new, before)
+    assert take_out(new, ours, before) == text
+
+
+@SOME
+@given(texts())
+def test_another_program_may_write_it_anew_meanwhile(text: str) -> None:
+    """In another layout it is not the same bytes any more, but the same settings."""
+    new, before = put_in(text, commands(), ours, {})
+    again = json.dumps(loaded(new), indent=2) + "\n"
+    assert loaded(take_out(again, ours, before)) == loaded(text)
+
+
+@SOME
+@given(texts(), texts(st.fixed_dictionaries({"a": GROUPS})), st.sampled_from(sorted(commands())))
+def test_what_is_added_beside_ours_stays(text: str, other: str, event: str) -> None:
+    """Another tool puts its own entry before or after ours; it is there when ours are gone."""
+    new, before = put_in(text, commands(), ours, {})
+    settings, group = loaded(new), loaded(other)["a"]
+    settings["hooks"][event].insert(0, group)
+    settings["hooks"][event].append(group)
+    left = loaded(take_out(json.dumps(settings), ours, before))
+    assert left["hooks"][event] == [group, *loaded(text).get("hooks", {}).get(event, []), group]
+
+
+@SOME
+@given(texts(), st.sampled_from([None, (2, 1, 76), (2, 1, 119), NEWEST]))
+def test_another_version_and_another_place_change_ours_alone(
+    text: str, version: tuple[int, ...] | None
+) -> None:
+    """An upgrade in place; and what an older CLI does not know goes again."""
+    old, before = put_in(text, commands((2, 1, 119), "/old/hooks/emit"), ours, {})
+    new, before = put_in(old, commands(version), ours, before)
+    assert told(new) == commands(version)
+    assert len(list(entries(new, ours))) == len(commands(version))
+    assert take_out(new, ours, before) == text
+
+
+@SOME
+@given(texts())
+def test_without_a_record_it_comes_out_all_the_same(text: str) -> None:
+    """Then nobody knows which empty lists were there before."""
+    new, _ = put_in(text, commands(), ours, {})
+    left = take_out(new, ours, None)
+    assert left is not None
+    assert without(loaded(left), ours) == without(loaded(text), ours)
+    assert not list(entries(left, ours))
+
+
+@SOME
+@given(texts(st.fixed_dictionaries({"hooks": ODD | st.dictionaries(st.sampled_from(EVENTS), ODD)})))
+@example('{"hooks": []}')
+@example('{"hooks": {"Stop": "x"}}')
+@example('{"hooks": {"Stop": [1]}}')
+@example('{"hooks": {"Stop": [{"hooks": {}}]}}')
+def test_odd_types_are_refused_by_name_or_do_no_harm(text: str) -> None:
+    """Whatever stands where hooks belong."""
+    try:
+        new, before = put_in(text, commands(), ours, {})
+    except Refused as e:
+        assert str(e).startswith("hooks")
+        assert take_out(text, ours, None) == text
+    else:
+        assert take_out(new, ours, before) == text
+
+
+@MANY
+@given(texts(), st.data())
+def test_a_typing_error_is_refused_with_its_line(text: str, data: st.DataObject) -> None:
+    """Or is none; whatever is taken for JSON here is JSON for others, and the same."""
+    at = data.draw(st.integers(0, len(text)))
+    what = data.draw(
+        st.sampled_from(["//", "/*a*/", ",", "NaN", "'", '"', "}", "{", "[", "\t", ""])
+    )
+    broken = text[:at] + what + text[at + (not what) :]
+    try:
+        new, before = put_in(broken, commands(), ours, {})
+    except Broken as e:
+        assert str(e).startswith("line ")
+    except Refused:
+        pass
+    else:
+        assert loaded(broken) is not None
+        assert take_out(new, ours, before) == broken
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "why"),
+    [
+        ('{\n  // mine\n  "a": 1\n}', 2, "a comment"),
+        ('{"a": 1 /* why */}', 1, "a comment"),
+        ('{\r\n"a": 1,\r\n}', 2, "nothing follows this comma"),
+        ('{"a": [1,\n]}', 1, "nothing follows this comma"),
+        ('{"a": NaN}', 1, "expected a value, not NaN"),
+        ('{"a": -Infinity}', 1, "expected a value, not -Infinity"),
+        ('{"a": 1,\n"b": 2,\n"a": 3}', 3, 'the key "a" is given twice'),
+        ('{"a": {"b": 1,\r"\\u0062": 2}}', 2, "is given twice"),
+        ('{"a": 01}', 1, "expected a value, not 01"),
+        ("{'a': 1}", 1, "expected a key in double quotes"),
+        ('{"a" 1}', 1, "expected a colon"),
+        ('{"a": 1 "b": 2}', 1, "expected a comma or }"),
+        ('{"a": "b\nc"}', 1, "a string that does not end"),
+        ('{"a": 1', 1, "it ends too early"),
+        ('{"a": 1}\n{"a": 1}', 2, "something follows after the end"),
+        ("[" * 300, 1, "levels deep"),
+        ("\n[]", None, "the file is a list, where an object belongs"),
+        ('{"hooks": "no"}', None, "hooks is a string, where an object belongs"),
+        ('{"hooks": {"X": null}}', None, "hooks.X is true, false or null, where a list belongs"),
+        ('{"hooks": {"X": [{"hooks": 1}]}}', None, "hooks.X[0].hooks is a number"),
+    ],
+)
+def test_what_cannot_be_edited_is_told_with_its_place(
+    text: str, line: int | None, why: str
+) -> None:
+    """So that a person can mend it."""
+    with pytest.raises(Broken if line else Refused) as refused:
+        put_in(text, commands(), ours, {})
+    assert str(refused.value).startswith(f"line {line}: " if line else why[:5])
+    assert why in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{}",
+        '{\n    "model": "opus"\n}\n',
+        '{\n\t"hooks": {\n\t\t"Stop": [\n\t\t\t{ "hooks": [] }\n\t\t]\n\t}\n}',
+        '{"model":"opus","hooks":{"Stop":[]}}',
+    ],
+)
+def test_it_looks_like_what_is_there(text: str) -> None:
+    """A file in one line stays one; one in lines gets no line that is indented otherwise."""
+    new, _ = put_in(text, commands(), ours, {})
+    root = parse(text)
+    in_lines = root is None or not root.children or "\n" in text
+    assert ("\n" in new) == in_lines
+    if in_lines:
+        unit = "\t" if "\t" in text else "    " if "    " in text else "  "
+        assert new == json.dumps(json.loads(new), indent=unit) + new[len(new.rstrip()) :] or (
+            "{ " in text
+        )
+        assert f'\n{unit * 2}"SessionStart": [\n{unit * 3}{{\n{unit * 4}"hooks"' in new
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "/home/me/x/emit",
+        '/home/me/it\'s "mine"/$HOME/`x`\\y/emit',
+        '/srv/it\'s "mine"/$HOME/`x`\\y/emit',
+        "/srv/two\nlines; exit 1/emit",
+        "/srv/é ✓/emit",
+    ],
+)
+def test_a_command_is_known_by_its_script(script: str) -> None:
+    """However the path has to be quoted; and not by parts of it."""
+    line = hookline.hook_line(script, "Stop", HOME)
+    assert hookline.script_of(line, HOME) == script
+    assert hookline.script_of(line + " # more", HOME) is None
+    assert hookline.script_of(f"echo {line}", HOME) is None
+    assert hookline.script_of('"/srv/a b/emit" Stop "$PPID"', HOME) == "/srv/a b/emit"
+    assert hookline.script_of("/srv/emit Stop", HOME) is None
+    assert hookline.script_of("", HOME) is None
+
+
+def test_a_restricted_copy_of_ours_is_not_enough() -> None:
+    """Somebody gave it a matcher, or put it there twice: one for everything stays."""
+    line = commands()["Stop"]
+    handler = {"type": "command", "command": line, "timeout": 9}
+    groups = [
+        {"matcher": "Bash", "hooks": [handler]},
+        {"matcher": "*", "hooks": [handler, handler]},
+    ]
+    before: Before = {}
+    new, before = put_in(json.dumps({"hooks": {"Stop": groups}}), commands(), ours, before)
+    assert loaded(new)["hooks"]["Stop"] == [{"matcher": "*", "hooks": [handler]}]
