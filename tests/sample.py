@@ -8,7 +8,7 @@ from typing import Any
 from rig.editor import Editor
 
 SET_UP = """
-for _, part in ipairs({ 'ui', 'jump', 'float' }) do
+for _, part in ipairs({ 'ui', 'jump', 'float', 'view' }) do
   require('bellboard.' .. part).attach()
 end
 vim.o.laststatus, vim.o.ruler = 3, false
@@ -114,6 +114,9 @@ class Host:
     def push(self, *sessions: dict[str, Any], full: bool = True, **more: Any) -> None:
         self.seq += 1
         now = time.time()
+        if full:  # of a Neovim that is in front
+            calling = [s["session_id"] for s in sessions if s["status"] == "blocked"]
+            more = {"front": True, "float": calling, **more}
         message = {
             "v": 1,
             "version": self.editor.lua("return require('bellboard').version"),

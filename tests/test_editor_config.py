@@ -28,7 +28,28 @@ PROBLEMS = "return require('bellboard.config').problems()"
             {"board": {"layout": "round"}},
             ['board.layout: expected one of split, vsplit, tab, float, got "round"'],
         ),
-        ({"on": {"blocked": "echo"}}, ["on.blocked: expected function, got string"]),
+        ({"on": {"blocked": "echo"}}, ["on.blocked: expected function or table, got string"]),
+        (
+            {"notices": {"mode": "loud"}},
+            ['notices.mode: expected one of quiet, normal, all, got "loud"'],
+        ),
+        ({"notices": {"blocked": {"bel": 1}}}, ["notices.blocked.bel: no such option"]),
+        (
+            {"notices": {"error": {"desktop": "30"}}},
+            ["notices.error.desktop: expected number or boolean, got string"],
+        ),
+        (
+            {"notices": {"quiet_hours": "at night"}},
+            ['notices.quiet_hours: expected e.g. "22:00-07:30", got "at night"'],
+        ),
+        (
+            {"notices": {"labels": {"MINE": {"completed": {"sound": -1}, "pin": 1}}}},
+            [
+                "notices.labels.MINE.completed.sound: expected at least 0, got -1",
+                "notices.labels.MINE.pin: expected boolean, got number",
+            ],
+        ),
+        ({"notices": {"labels": {"MINE": {"blocked": {"bell": True}, "pin": True}}}}, []),
         ({"python": 3}, ["python: expected string or table, got number"]),
         ({"icons": {"blocked": "B"}, "python": ["uv", "run"]}, []),
     ],
@@ -40,10 +61,11 @@ def test_a_wrong_key_is_named_by_its_path(
     editor = nvim(config={**QUIET, **wrong}, ui=False)
     assert editor.lua(PROBLEMS) == expected
     assert editor.lua("return require('bellboard.config').get().auto_start") is False
-    for problem in expected:
-        said = f"bellboard: vim.g.bellboard.{problem} (default used)"
-        assert eventually(editor.messages) == said
+    if expected:
+        said = "\n  vim.g.bellboard.".join(expected)
+        assert eventually(editor.messages) == f"bellboard: vim.g.bellboard.{said} (default used)"
         editor.command("checkhealth bellboard")
+    for problem in expected:
         assert f"ERROR vim.g.bellboard.{problem}" in editor.lua(REPORT)
 
 
@@ -80,5 +102,5 @@ def test_subcommands_are_completed(nvim: Editors) -> None:
     editor = nvim(config=QUIET, ui=False)
     Host(editor).push(*house())
     complete = "return vim.fn.getcompletion(..., 'cmdline')"
-    assert editor.lua(complete, "ClaudeSessions p") == ["pick", "prev"]
+    assert editor.lua(complete, "ClaudeSessions p") == ["park", "pick", "prev"]
     assert editor.lua(complete, "ClaudeSessions goto w") == ["web", "working"]

@@ -87,18 +87,6 @@ def test_nothing_to_go_to_is_said(nvim: Editors) -> None:
     editor.shows('no session "nobody"')
 
 
-def test_a_session_in_view_is_not_in_the_float(nvim: Editors, version: str) -> None:
-    """Whoever looks at the question need not be told of it."""
-    editor = nvim(version, QUIET)
-    _, tty = editor.lua(TERMINAL)
-    Host(editor).push(blocked("api", tty=tty))
-    editor.shows("1 needs you")
-    editor.lua("require('bellboard').jump('api')")
-    editor.hides("needs you")
-    editor.lua("require('bellboard').back()")
-    editor.shows("1 needs you")
-
-
 @pytest.mark.tmux
 def test_a_tmux_pane_is_selected_by_its_id(nvim: Editors, tmux: Server) -> None:
     """Window and pane of that server, and nothing else of it."""

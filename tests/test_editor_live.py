@@ -61,7 +61,9 @@ def hosted(editor: Editor) -> Editor:
 def test_a_permission_is_on_the_screen_of_every_neovim(
     nvim: Editors, agent: Agent, version: str
 ) -> None:
-    """Two Neovims show it, each by itself; when it is answered, both say so."""
+    """Two Neovims show it, each by itself, the newer one in a float; when it is answered, both
+    say so.
+    """
     editors = [hosted(nvim(version, {}, lua=STATUSLINE)) for _ in range(2)]
     agent.emit("UserPromptSubmit", prompt="build it", prompt_id="1")
     bash = {"tool_name": "Bash", "tool_input": {"command": "rm -rf build"}, "prompt_id": "1"}
@@ -71,7 +73,8 @@ def test_a_permission_is_on_the_screen_of_every_neovim(
     agent.emit("PermissionRequest", **bash)
     for editor in editors:
         editor.shows("!1 project: rm -rf build")
-        editor.shows("1 needs you")
+    editors[1].shows("1 needs you")
+    assert "needs you" not in editors[0].screen.text
     agent.emit("PostToolUse", **bash, tool_use_id="t1", tool_response={})
     agent.emit("Stop", prompt_id="1", last_assistant_message="built")
     for editor in editors:

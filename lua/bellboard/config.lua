@@ -21,9 +21,13 @@ local M = {}
 ---@field float bellboard.Config.Float
 ---@field board bellboard.Config.Board
 ---@field jump bellboard.Config.Jump
+---@field notices bellboard.Config.Notices
 ---@field host table<string, any> what shapes the states; shared by all Neovims
----@field on_transition? fun(transition: bellboard.TransitionData)
----@field on table<bellboard.Status, fun(transition: bellboard.TransitionData)>
+---@field on_transition? bellboard.Callback
+---@field on table<bellboard.Status, bellboard.Callback>
+
+--- A function is called in each Neovim; a command, as a list of words, runs once in the world.
+---@alias bellboard.Callback fun(transition: bellboard.TransitionData)|string[]
 
 ---@class (exact) bellboard.Config.Statusline
 ---@field detail boolean say who asks what while exactly one session is blocked
@@ -51,6 +55,37 @@ local M = {}
 ---@class (exact) bellboard.Config.Jump
 ---@field insert boolean enter terminal mode in the session's terminal
 
+---@alias bellboard.Channel 'float'|'notify'|'bell'|'desktop'|'sound'|'command'
+
+--- Seconds after which each channel speaks of a session that still waits; false: never.
+---@alias bellboard.Ladder table<bellboard.Channel, number|boolean>
+
+---@class (exact) bellboard.Config.Notices
+---@field mode 'quiet'|'normal'|'all' the float alone; what needs you; also what is done
+---@field blocked bellboard.Ladder
+---@field error bellboard.Ladder
+---@field completed bellboard.Ladder
+---@field background bellboard.Ladder
+---@field gap number seconds between two notices of one session on one channel
+---@field cap integer notices of one channel in a minute
+---@field least number a turn of fewer seconds ends without a word
+---@field snooze number minutes that a snooze takes
+---@field quiet_hours? string such as '22:00-07:30'
+---@field via 'auto'|'notify-send'|'osascript'|'osc9'|'osc777' how the desktop is told
+---@field sounds table<string, string> file, or one of the names known, by status
+---@field player? string[] what plays a file
+---@field command? string[] what tells your phone
+---@field labels table<string, bellboard.Config.Label>
+
+---@class (exact) bellboard.Config.Label
+---@field pin? boolean comes first on the board, among those of its status
+---@field highlight? string group of the label
+---@field sounds? table<string, string>
+---@field blocked? bellboard.Ladder
+---@field error? bellboard.Ladder
+---@field completed? bellboard.Ladder
+---@field background? bellboard.Ladder
+
 ---@class bellboard.UserConfig: bellboard.Config, {}  every field may be left out
 
 ---@type bellboard.Config
@@ -75,6 +110,35 @@ local defaults = {
   float = { enabled = true, width = 60, sessions = 4, zindex = 60 },
   board = { layout = 'split', size = 0.35 },
   jump = { insert = true },
+  -- stylua: ignore
+  notices = {
+    mode = 'normal',
+    blocked = {
+      float = 0, notify = false, bell = false, desktop = 30, sound = false, command = 120,
+    },
+    error = { notify = 0, bell = false, desktop = 30, sound = false, command = 120 },
+    completed = { notify = 0, bell = false, desktop = 10, sound = false, command = false },
+    background = { notify = 0, bell = false, desktop = 10, sound = false, command = false },
+    gap = 10,
+    cap = 6,
+    least = 10,
+    snooze = 15,
+    quiet_hours = nil,
+    via = 'auto',
+    sounds = {},
+    player = nil,
+    command = nil,
+    labels = {
+      ONEOFF = { completed = { notify = 0, desktop = 0, sound = 0 } },
+      HEAVY = { pin = true, completed = { notify = 0, desktop = 0, sound = 0 } },
+      IMPORTANT = {
+        pin = true,
+        highlight = 'BellboardImportant',
+        blocked = { notify = 0, desktop = 0, sound = 0 },
+        completed = { notify = 0, desktop = 0, sound = 0 },
+      },
+    },
+  },
   host = {},
   on_transition = nil,
   on = {},
@@ -85,10 +149,43 @@ local rules = {
   python = { types = { 'string', 'table' } },
   icons = { types = { 'string', 'table' }, among = { 'ascii', 'unicode', 'nerd' }, open = true },
   host = { open = true },
-  on_transition = { types = { 'function' } },
-  on = { open = true, each = 'function' },
+  on_transition = { types = { 'function', 'table' } },
+  on = { open = true, each = { 'function', 'table' } },
   ['board.layout'] = { among = { 'split', 'vsplit', 'tab', 'float' } },
+  ['notices.mode'] = { among = { 'quiet', 'normal', 'all' } },
+  ['notices.via'] = { among = { 'auto', 'notify-send', 'osascript', 'osc9', 'osc777' } },
+  ['notices.quiet_hours'] = {
+    types = { 'string' },
+    like = '^%d%d?:%d%d%-%d%d?:%d%d$',
+    example = '22:00-07:30',
+  },
+  ['notices.sounds'] = { open = true, each = { 'string' } },
+  ['notices.player'] = { types = { 'table' }, each = { 'string' } },
+  ['notices.command'] = { types = { 'table' }, each = { 'string' } },
+  ['notices.labels'] = { inside = true },
+  ['notices.labels.*'] = { types = { 'table' } },
+  ['notices.labels.*.pin'] = { types = { 'boolean' } },
+  ['notices.labels.*.highlight'] = { types = { 'string' } },
+  ['notices.labels.*.sounds'] = { types = { 'table' }, each = { 'string' } },
 }
+for _, status in ipairs({ 'blocked', 'error', 'completed', 'background' }) do
+  rules['notices.' .. status] = { inside = true }
+  rules['notices.labels.*.' .. status] = { types = { 'table' } }
+  for _, channel in ipairs({ 'float', 'notify', 'bell', 'desktop', 'sound', 'command' }) do
+    local delay = (channel ~= 'float' or status == 'blocked')
+        and { types = { 'number', 'boolean' }, least = 0 }
+      or nil
+    rules[('notices.%s.%s'):format(status, channel)] = delay
+    rules[('notices.labels.*.%s.%s'):format(status, channel)] = delay
+  end
+end
+
+--- What is known of an option; what is inside a label is alike for all labels.
+---@param path string
+---@return table|nil
+local function rule_of(path)
+  return rules[path] or rules[(path:gsub('^(notices%.labels%.)[^.]+', '%1*'))]
+end
 
 ---@type bellboard.UserConfig|nil  what setup() was given
 local given
@@ -102,7 +199,7 @@ local problems = {}
 ---@param default any
 ---@return string|nil problem
 local function check(path, value, default)
-  local rule = rules[path] or {}
+  local rule = rule_of(path) or {}
   local types = rule.types or { type(default) }
   if not vim.tbl_contains(types, type(value)) then
     return ('%s: expected %s, got %s'):format(path, table.concat(types, ' or '), type(value))
@@ -110,11 +207,16 @@ local function check(path, value, default)
   if rule.among and type(value) == 'string' and not vim.tbl_contains(rule.among, value) then
     return ('%s: expected one of %s, got "%s"'):format(path, table.concat(rule.among, ', '), value)
   end
-  if rule.each then
-    for key, member in pairs(value) do
-      if type(member) ~= rule.each then
-        return ('%s.%s: expected %s, got %s'):format(path, key, rule.each, type(member))
-      end
+  if rule.like and not value:match(rule.like) then
+    return ('%s: expected e.g. "%s", got "%s"'):format(path, rule.example, value)
+  end
+  if rule.least and type(value) == 'number' and value < rule.least then
+    return ('%s: expected at least %s, got %s'):format(path, rule.least, value)
+  end
+  for key, member in pairs(rule.each and type(value) == 'table' and value or {}) do
+    if not vim.tbl_contains(rule.each, type(member)) then
+      local expected = table.concat(rule.each, ' or ')
+      return ('%s.%s: expected %s, got %s'):format(path, key, expected, type(member))
     end
   end
 end
@@ -126,14 +228,22 @@ end
 local function merge(base, user, prefix)
   for key, value in pairs(user) do
     local path = prefix .. tostring(key)
-    local rule = rules[path] or {}
-    if base[key] == nil and not rules[path] then
+    local rule = rule_of(path)
+    if base[key] == nil and not rule then
       problems[#problems + 1] = path .. ': no such option'
     else
       local problem = check(path, value, base[key])
       if problem then
         problems[#problems + 1] = problem
-      elseif type(value) == 'table' and type(base[key]) == 'table' and not rule.open then
+      elseif
+        rule
+        and not rule.each
+        and path:find('^notices%.labels%.')
+        and type(value) == 'table'
+      then
+        base[key] = base[key] or {}
+        merge(base[key], value, path .. '.')
+      elseif type(value) == 'table' and type(base[key]) == 'table' and not (rule and rule.open) then
         merge(base[key], value, path .. '.')
       else
         base[key] = value
@@ -191,14 +301,17 @@ M.problems = function()
   return problems
 end
 
---- Every option by its dotted path, for the manual's test.
+--- Every option by its dotted path, for the manual's test; some are described with their parent.
 ---@return string[]
 M.keys = function()
   local keys = { 'python', 'on_transition' } -- nil by default
+  for _, key in ipairs({ 'quiet_hours', 'player', 'command' }) do
+    keys[#keys + 1] = 'notices.' .. key
+  end
   local function walk(table_, prefix)
     for key, value in pairs(table_) do
       keys[#keys + 1] = prefix .. key
-      if type(value) == 'table' then
+      if type(value) == 'table' and not (rules[prefix .. key] or {}).inside then
         walk(value, prefix .. key .. '.')
       end
     end

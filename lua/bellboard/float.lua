@@ -1,6 +1,5 @@
 local bellboard = require('bellboard')
 local config = require('bellboard.config')
-local jump = require('bellboard.jump')
 local ui = require('bellboard.ui')
 
 local M = {}
@@ -19,19 +18,6 @@ local buf
 local shape
 ---@type string[]
 local shown = {}
-
----@return bellboard.Session[]
-local function waiting()
-  local list = {}
-  for _, session in ipairs(bellboard.sessions()) do
-    if session.status ~= 'blocked' then
-      break -- they are in order
-    elseif not ui.marked(session, 'parked') and not jump.in_view(session) then
-      list[#list + 1] = session
-    end
-  end
-  return list
-end
 
 --- How wide the lines below want to be.
 ---@param sessions bellboard.Session[]
@@ -170,7 +156,7 @@ end
 --- Show what is blocked, or nothing if nothing is.
 M.update = function()
   local options = config.get().float
-  local sessions = options.enabled and waiting() or {}
+  local sessions = options.enabled and bellboard.calling() or {}
   if #sessions == 0 or vim.o.columns < LEAST_COLUMNS or vim.o.lines < LEAST_LINES then
     return close()
   end

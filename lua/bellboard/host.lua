@@ -184,6 +184,15 @@ M.ask = function(what, told, done)
   end
 end
 
+--- The user is at this Neovim now; the next host is told as well.
+M.focused = function()
+  if greeting then
+    local seconds, micros = vim.uv.gettimeofday()
+    greeting.focused = seconds + micros / 1e6
+    M.notify('focus', greeting.focused)
+  end
+end
+
 M.stop = function()
   greeting = nil
   if pause and not pause:is_closing() then

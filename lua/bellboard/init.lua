@@ -69,6 +69,11 @@ M.version = '0.1.0'
 ---@field sessions bellboard.Session[]
 ---@field removed? string[]
 ---@field groups? string[] all repositories, the busiest first; only if their order has changed
+---@field float? string[] sessions that call you, if this is the Neovim to say so
+---@field front? boolean whether this Neovim had the focus last of all
+---@field mode? 'quiet'|'normal'|'all' what rings at all
+---@field notices? bellboard.Notice[] what this Neovim is to say
+---@field rung? bellboard.Rung[] what has been said before, as asked for
 ---@field transitions? bellboard.Transition[]
 ---@field health? table<string, any>
 
@@ -95,6 +100,10 @@ local by_tty = {}
 local counts = {}
 ---@type table<string, integer> place of a repository among all, the busiest first
 local places = {}
+---@type string[] ids of those that call you
+local calling = {}
+---@type string|nil what rings at all, as the host said last
+local mode
 ---@type integer|nil
 local last_seq
 ---@type table<string, bellboard.Session> what the last push took away: transitions may follow it
@@ -166,10 +175,10 @@ local function reorder()
   table.sort(ordered, more_urgent)
 end
 
----@param callback function|nil
+---@param callback bellboard.Callback|nil
 ---@param data bellboard.TransitionData
 local function call(callback, data)
-  if callback then
+  if type(callback) == 'function' then -- a command is the host's affair
     local ok, problem = pcall(callback, data)
     if not ok then
       notify('a transition callback threw: ' .. tostring(problem), vim.log.levels.ERROR)
@@ -236,7 +245,12 @@ M._push = function(push)
     end
   end
   local sessions, removed = push.sessions or {}, push.removed or {}
-  if push.full or push.health or #sessions > 0 or #removed > 0 or was_stale ~= stale then
+  calling, mode = push.float or calling, push.mode or mode
+  if push.front ~= nil then
+    require('bellboard.view').is_front(push.front)
+  end
+  local news = push.full or push.health or push.float or was_stale ~= stale
+  if news or #sessions > 0 or #removed > 0 then
     gone = {}
     for _, session in ipairs(sessions) do
       by_id[session.session_id] = session
@@ -246,6 +260,15 @@ M._push = function(push)
     end
     reorder()
     M._refresh()
+  end
+  if push.full then
+    require('bellboard.view').renew()
+  end
+  for _, notice in ipairs(push.notices or {}) do
+    require('bellboard.notice').show(notice)
+  end
+  if push.rung then
+    require('bellboard.notice').history(push.rung)
   end
   for _, transition in ipairs(push.transitions or {}) do
     if transition.live ~= false then
@@ -287,6 +310,16 @@ end
 ---@return bellboard.Session|nil
 M.session_of_tty = function(tty)
   return by_tty[tty]
+end
+
+--- Those that call you and that this Neovim is to show in its float, as the host decided.
+---@return bellboard.Session[]
+M.calling = function()
+  local sessions = {}
+  for _, id in ipairs(calling) do
+    sessions[#sessions + 1] = by_id[id]
+  end
+  return sessions
 end
 
 --- How many sessions there are in each status.
@@ -339,15 +372,25 @@ M.start = function()
   if host.status().running then
     return
   end
+  local options, callbacks = config.get(), vim.empty_dict()
+  for status, callback in pairs(options.on) do
+    callbacks[status] = type(callback) == 'table' and callback or nil
+  end
+  local any = options.on_transition
+  callbacks.transition = type(any) == 'table' and any or nil
   require('bellboard.ui').attach()
   require('bellboard.jump').attach()
   require('bellboard.float').attach()
+  require('bellboard.view').attach()
   host.start({
     v = 1,
     version = M.version,
     server = vim.v.servername,
     pid = vim.fn.getpid(),
-    options = next(config.get().host) and config.get().host or vim.empty_dict(),
+    focused = vim.uv.gettimeofday(),
+    options = next(options.host) and options.host or vim.empty_dict(),
+    notices = options.notices,
+    callbacks = callbacks,
   }, M._went)
 end
 
@@ -384,6 +427,37 @@ M.answer = function(id)
   require('bellboard.answer').to(id)
 end
 
+--- No float and no notice of a session for so many minutes; 0: from now on again.
+---@param id string
+---@param minutes? number
+M.snooze = function(id, minutes)
+  require('bellboard.notice').snooze(id, minutes)
+end
+
+--- No float and no notice of a session until it is taken out of the park.
+---@param id string
+---@param on? boolean without it: the other way round
+M.park = function(id, on)
+  require('bellboard.notice').park(id, on)
+end
+
+--- Give a session a label, or take it off.
+---@param id string
+---@param text? string
+M.label = function(id, text)
+  require('bellboard.notice').label(id, text)
+end
+
+--- What rings at all, in every Neovim; with a name, from now on.
+---@param name? 'quiet'|'normal'|'all'
+---@return 'quiet'|'normal'|'all'
+M.mode = function(name)
+  if name then
+    require('bellboard.notice').mode(name)
+  end
+  return name or mode or config.get().notices.mode
+end
+
 --- Go back to where the first jump began.
 M.back = function()
   require('bellboard.jump').back()
@@ -411,6 +485,27 @@ local verbs = {
   end,
   ['goto'] = function(_, rest)
     M.jump(rest[1] or '')
+  end,
+  snooze = function(_, rest)
+    require('bellboard.notice').verbs.snooze(rest)
+  end,
+  park = function(_, rest)
+    require('bellboard.notice').verbs.park(rest)
+  end,
+  label = function(_, rest)
+    require('bellboard.notice').verbs.label(rest)
+  end,
+  notices = function()
+    host.notify('notices')
+  end,
+  quiet = function()
+    M.mode('quiet')
+  end,
+  normal = function()
+    M.mode('normal')
+  end,
+  all = function()
+    M.mode('all')
   end,
   hooks = function()
     vim.cmd.new()
@@ -456,8 +551,11 @@ end
 ---@return string[]
 M.complete = function(lead, line)
   local candidates = {}
-  local verb = line:match('%s+(%S+)%s+%S*$')
-  if verb == 'goto' or verb == 'answer' then
+  local verb, rest = line:match('%s(%a+)%s+(.-)%S*$')
+  if verb == 'label' and rest == '' then
+    candidates = vim.tbl_keys(config.get().notices.labels)
+    table.sort(candidates)
+  elseif vim.tbl_contains({ 'goto', 'snooze', 'park', 'label', 'answer' }, verb) then
     for _, session in ipairs(ordered) do
       candidates[#candidates + 1] = session.session_id
     end

@@ -11,9 +11,6 @@ local terminals
 local origin
 ---@type string|nil session that was jumped to last
 local last
----@type string|false|nil session in view here; nil: nothing told yet
-local viewed
-local focused = true
 
 ---@param text string
 local function say(text)
@@ -57,29 +54,6 @@ M.current = function()
       return bellboard.session_of_tty(tty)
     end
   end
-end
-
---- Whether somebody looks at a session in this Neovim right now.
----@param session bellboard.Session
----@return boolean
-M.in_view = function(session)
-  return viewed == session.session_id
-end
-
---- Tell the host when what is in view has changed.
----@param anew? boolean tell it again
-local function look(anew)
-  local session = focused and M.current()
-  local id = session and session.session_id or false
-  if anew or id ~= viewed then
-    local news = viewed ~= nil or id
-    viewed = id
-    if news then
-      bellboard.tell({ view = id and { session_id = id } or false })
-    end
-    return true
-  end
-  return false
 end
 
 ---@param buf integer
@@ -270,35 +244,13 @@ M.back = function()
   end
 end
 
---- Watch which session is in view.
+--- Watch which terminals there are.
 M.attach = function()
   local group = api.nvim_create_augroup('bellboard.jump', {})
   api.nvim_create_autocmd({ 'TermOpen', 'TermClose', 'BufWipeout' }, {
     group = group,
     callback = function()
       terminals = nil
-    end,
-  })
-  api.nvim_create_autocmd({ 'WinEnter', 'BufEnter', 'TermEnter' }, {
-    group = group,
-    callback = function()
-      if look() then
-        vim.schedule(bellboard._refresh) -- what is in view needs no float
-      end
-    end,
-  })
-  api.nvim_create_autocmd({ 'FocusGained', 'FocusLost' }, {
-    group = group,
-    callback = function(event)
-      focused = event.event == 'FocusGained'
-      look()
-    end,
-  })
-  api.nvim_create_autocmd('User', {
-    group = group,
-    pattern = 'BellboardUpdate',
-    callback = function()
-      look()
     end,
   })
 end

@@ -1,4 +1,4 @@
-"""What must happen once in the world when a status changes: a shell command, claimed first."""
+"""What must happen once in the world when a status changes: a command, claimed first."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PAUSE: Final = 0.25  # until the lock is tried again
 
 
 class Effects:
-    """The commands of one host, by the status that they wait for; `transition` for every change.
+    """The commands of one host, by the status that they wait for; `ask` for every change.
 
     A command is a list of words.  It gets four more, never text put into a shell: the status
     before, the status now, the session and the project.  Hosts with the same command for the same
@@ -59,16 +59,15 @@ class Effects:
         for claim, command in list(self._asked.items()):
             if time.monotonic() > until:
                 return 0.0
-            try:
-                ours = store.claim([claim], pid, time.time())
-            except (Busy, sqlite3.Error):
+            ours = claimed(store, claim, pid)
+            if ours is None:
                 return PAUSE
             del self._asked[claim]
             if ours:
-                self._start(command)
+                self.start(command)
         return None
 
-    def _start(self, command: list[str]) -> None:
+    def start(self, command: Sequence[str]) -> None:
         """Let it run by itself: nobody waits for it, and it outlives the host."""
         null = subprocess.DEVNULL
         with contextlib.suppress(OSError, ValueError):  # no such command; a NUL in a name
@@ -77,3 +76,11 @@ class Effects:
                     command, stdin=null, stdout=null, stderr=null, start_new_session=True
                 )
             )
+
+
+def claimed(store: Store, claim: Claim, pid: int) -> bool | None:
+    """Whether this host is the one to do it; None if that cannot be said now."""
+    try:
+        return bool(store.claim([claim], pid, time.time()))
+    except (Busy, sqlite3.Error):
+        return None

@@ -23,6 +23,7 @@ from typing import Any, Final
 import msgspec
 
 from . import __version__
+from .bell import Bell
 from .board import Board
 from .database import set_aside
 from .effects import Effects
@@ -40,6 +41,7 @@ from .witness import Finding
 RESCAN: Final = 30.0  # no system promises to report every change
 PUBLISH: Final = 1 / 30  # seconds between two pushes under load
 PRUNE: Final = 600.0
+NOTICES: Final = 200  # of the past that a reader is told, when it asks
 LONGEST_WAIT: Final = 0.25  # for the lock, between two tries
 LONGEST_LOOK: Final = 0.02  # at sessions, while the event loop stands still
 STUCK: Final = 5.0  # so long without the lock, health names who may hold it
@@ -67,6 +69,7 @@ class Host:
         self.clerk: Clerk | None = None
         self.publisher = Publisher()
         self.effects = Effects(self.config.get("callbacks") or {})
+        self.bell = Bell(self.config, environ, self.pid, self.effects, self.tell)
         self.notes: dict[str, str] = {}  # for health: what is not as it should be
         self._environ = environ
         self._counts: dict[str, Any] = {}
@@ -100,6 +103,8 @@ class Host:
                 self._timer.cancel()
             self.lookout.close()
             self.watch.close()
+            if self.clerk is not None:
+                self.bell.leave(self.clerk.store)
             self._close()
             with contextlib.suppress(OSError):
                 self.spool.withdraw(self.pid)
@@ -128,6 +133,25 @@ class Host:
         """The reader missed something: tell it everything."""
         self.publisher.ask_full()
         self._loop.call_soon(self._turn)
+
+    def focus(self, t: float) -> None:
+        """The user is at our editor since then."""
+        self.bell.focus(t)
+        self._loop.call_soon(self._turn)
+
+    def set_mode(self, mode: str) -> None:
+        """What rings at all from now on: quiet, normal or all."""
+        self.bell.set_mode(mode)
+        self._loop.call_soon(self._turn)
+
+    def tell_notices(self) -> None:
+        """The reader wants to know what has rung."""
+        if self.clerk is not None:
+            with contextlib.suppress(Busy, Damaged, sqlite3.Error):
+                rung = [r._asdict() for r in self.clerk.store.notices(NOTICES)]
+                message = self.publisher.push(None, (), (), None, time.time(), once={"rung": rung})
+                if message is not None:
+                    self.push(message)
 
     def _store(self) -> Store:
         return Store(self.home)
@@ -184,6 +208,7 @@ class Host:
         if store.network:
             self.notes["home"] = f"{self.home} is on {store.network}: slower, and less safe"
         self.clerk = Clerk(self.spool, store, watching=True)
+        self.bell.renew()
         self.publisher.ask_full()
         self.watch.rearm()
         return self.clerk
@@ -322,7 +347,8 @@ class Host:
         """
         if time.monotonic() < self._last_push + 2 * PUBLISH or "database" in self.notes:
             return  # it makes two pushes of one
-        message = self.publisher.push(board, changed, (), None, time.time())
+        self.bell.see(board, changed)
+        message = self.publisher.push(board, changed, (), None, time.time(), self.bell.shown())
         if message is not None:
             self._told_early = True
             self.push(message)
@@ -340,7 +366,11 @@ class Host:
         changed, self._changed = self._changed, set()
         self._unattended |= changed
         board = clerk.board if clerk is not None else None
-        message = self.publisher.push(board, changed, changes, self.health(), time.time())
+        if clerk is not None:
+            self.bell.see(clerk.board, changed)
+            self.bell.hear(changes, clerk.store)
+        health, beside = self.health(), self.bell.shown()
+        message = self.publisher.push(board, changed, changes, health, time.time(), beside)
         if message is not None:
             self._last_push = time.monotonic()
             self.push(message)
@@ -349,11 +379,18 @@ class Host:
         return RESCAN
 
     def _act(self) -> float:
-        """Do what must happen once in the world."""
+        """Do what must happen once in the world, and say what calls the user here."""
         if self.clerk is None or self.publisher.stale:
             return RESCAN
-        again = self.effects.run(self.clerk.store, self.pid)
-        return RESCAN if again is None else again
+        store = self.clerk.store
+        again = self.effects.run(store, self.pid)
+        wait, notices = self.bell.act(store, self.clerk.board)
+        shown = self.bell.shown()
+        once = {"notices": notices} if notices else {}
+        message = self.publisher.push(None, (), (), None, time.time(), shown, once)
+        if message is not None:
+            self.push(message)
+        return min(wait, RESCAN if again is None else again)
 
     def _look(self) -> float:
         """See to what changed sessions need, after they are shown, and a little at a time.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from . import __version__
@@ -13,6 +13,7 @@ from .session import is_listed
 from .store import Change
 
 FORMAT: Final = 1
+NOTHING: Final[Mapping[str, Any]] = {}
 
 
 class Publisher:
@@ -23,6 +24,7 @@ class Publisher:
         self._told: dict[str, Published] = {}
         self._health: dict[str, Any] = {}
         self._ranking = Ranking()
+        self._beside: dict[str, Any] = {}
         self._seq = 0
         self._full = True  # the first push, and whenever the reader has missed one
 
@@ -42,8 +44,12 @@ class Publisher:
         changes: Sequence[Change],
         health: dict[str, Any] | None,
         now: float,
+        beside: Mapping[str, Any] = NOTHING,
+        once: Mapping[str, Any] = NOTHING,
     ) -> dict[str, Any] | None:
         """The message that brings the reader up to date; None if it is.
+
+        `beside` is what else the reader is to know, told when it changes; `once` is told now.
 
         Without a board, as its database cannot be read, the reader keeps what it knows; without
         health it keeps that.
@@ -60,9 +66,12 @@ class Publisher:
             sessions, removed = self._delta(board, changed)
         health = self._health if health is None else health
         news: dict[str, Any] = {"health": health} if full or health != self._health else {}
+        news |= {k: v for k, v in beside.items() if full or self._beside.get(k) != v}
+        news |= once
         if not (full or news or sessions or removed or changes):
             return None
         self._health = health
+        self._beside |= beside
         self._seq += 1
         if self._ranking.change(sessions, removed, now) or full:
             news["groups"] = self._ranking.order

@@ -68,6 +68,24 @@ class Bellboard:
             self.errands.add(task)
             task.add_done_callback(self.errands.discard)
 
+    @pynvim.rpc_export("focus")
+    def focus(self, t: float) -> None:
+        """The user is at this Neovim since then."""
+        if self.host is not None:
+            self.host.focus(t)
+
+    @pynvim.rpc_export("mode")
+    def mode(self, name: str) -> None:
+        """What rings at all from now on, in every Neovim."""
+        if self.host is not None:
+            self.host.set_mode(name)
+
+    @pynvim.rpc_export("notices")
+    def notices(self) -> None:
+        """Lua wants to show what has rung."""
+        if self.host is not None:
+            self.host.tell_notices()
+
     @pynvim.rpc_export("stop")
     def stop(self) -> None:
         """End; the process follows."""

@@ -43,7 +43,7 @@ from .session import is_listed
 KEEP: Final = 30 * 86400.0  # of history, and of ended sessions
 TWICE: Final = 60.0  # so long hosts that see the same thing may tell it under the same name
 
-__all__ = ["SCHEMA", "Busy", "Change", "Claim", "Damaged", "Logged", "Newer", "Store"]
+__all__ = ["SCHEMA", "Busy", "Change", "Claim", "Damaged", "Editor", "Logged", "Newer", "Store"]
 
 
 class Change(NamedTuple):
@@ -66,6 +66,27 @@ class Logged(NamedTuple):
     why: str
     before: str | None
     after: str | None
+
+
+class Editor(NamedTuple):
+    """A Neovim that is open, by the process of its host."""
+
+    pid: int
+    server: str  # its address
+    tmux: str  # socket of the tmux server that it runs in
+    pane: str
+    focused: float  # when it last got the focus
+
+
+class Rung(NamedTuple):
+    """A notice that was given."""
+
+    t: float
+    channel: str
+    pid: int  # of the host that gave it
+    session_id: str
+    status: str | None
+    why: str
 
 
 Claim = tuple[int, str]  # a transition, and what it is to cause
@@ -204,6 +225,15 @@ class Store(Database):
         """What happened before is history: begin with what comes."""
         self.transition = self.all("SELECT max(id) FROM transitions")[0][0] or 0
 
+    def standing(self, since: float) -> list[Change]:
+        """The last transition of each session, if it is not older than that."""
+        rows = self.all(
+            "SELECT max(id), t, session_id, before, after, rule, why, live FROM transitions"
+            " WHERE t >= ? GROUP BY session_id",
+            since,
+        )
+        return [Change(r[0], Transition(*r[1:7]), bool(r[7])) for r in rows]
+
     def history(self, since: float = 0.0, session_id: str = "") -> list[Transition]:
         rows = self.all(
             "SELECT t, session_id, before, after, rule, why FROM transitions"
@@ -235,7 +265,7 @@ class Store(Database):
                 (old,),
             )
 
-    # ------------------------------------------------------------ claims, options
+    # ------------------------------------------------------------ claims
 
     def claim(self, wanted: Sequence[Claim], pid: int, now: float) -> list[Claim]:
         """Those of them that this host is the one to do; each once in the world."""
@@ -249,6 +279,32 @@ class Store(Database):
                 ).rowcount
                 == 1
             ]
+
+    def notices(self, most: int) -> list[Rung]:
+        """The newest notices that were given, by whichever host, oldest first."""
+        rows = self.all(
+            "SELECT claims.t, effect, pid, session_id, after, why FROM claims"
+            " JOIN transitions ON transitions.id = transition_id"
+            " WHERE effect LIKE 'notice %' ORDER BY claims.t DESC LIMIT ?",
+            most,
+        )
+        return [Rung(r[0], r[1].removeprefix("notice "), *r[2:]) for r in rows[::-1]]
+
+    # ------------------------------------------------------------ editors
+
+    def editors(self) -> list[Editor]:
+        """Those that are open, or were when their host died."""
+        return [Editor(*r) for r in self.all("SELECT * FROM editors ORDER BY pid")]
+
+    def set_editor(self, editor: Editor) -> None:
+        """Note one, within the lock."""
+        self.db.execute("INSERT OR REPLACE INTO editors VALUES (?, ?, ?, ?, ?)", editor)
+
+    def drop_editor(self, pid: int) -> None:
+        """Forget one, within the lock."""
+        self.db.execute("DELETE FROM editors WHERE pid = ?", (pid,))
+
+    # ------------------------------------------------------------ options
 
     def option(self, key: str) -> Any:
         """A value that all hosts share, or None."""

@@ -12,12 +12,16 @@ from .home import Args, Commands, Problem, add, find, opened, print_json, warn
 
 if TYPE_CHECKING:
     from ..board import Board
+    from ..store import Rung
+
+MOST = 1000  # notices that are listed
 
 
 def add_to(commands: Commands) -> None:
     history = add(commands, "history", show_history, "list the changes of status")
     history.add_argument("session", nargs="?", help="only of this one")
     history.add_argument("--since", type=float, metavar="MINUTES", help="not older than that")
+    history.add_argument("--notices", action="store_true", help="what has rung, instead")
     history.add_argument("--json", action="store_true", help="one change a line, for programs")
     explain = add(
         commands, "explain", explain_session, "tell every event of a session, and what it did"
@@ -46,7 +50,11 @@ def show_history(args: Args) -> None:
         since = time.time() - args.since * 60 if args.since is not None else 0.0
         sid = find(clerk, args.session) if args.session else ""
         found = clerk.store.history(since, sid)
+        rung = clerk.store.notices(MOST) if args.notices else []
         names = _names(clerk.board)
+    if args.notices:
+        show_notices([r for r in rung if r.t >= since and sid in ("", r.session_id)], names, args)
+        return
     if args.json:
         for change in found:
             print_json(transition_line(change))
@@ -54,6 +62,18 @@ def show_history(args: Args) -> None:
     from .. import terminal
 
     terminal.show_history(found, names)
+
+
+def show_notices(rung: list[Rung], names: dict[str, str], args: Args) -> None:
+    from .. import words
+
+    for r in rung:
+        if args.json:
+            print_json(r._asdict())
+            continue
+        when = time.strftime("%d %b %H:%M:%S", time.localtime(r.t))
+        name = words.cut(names.get(r.session_id) or r.session_id[:8], 16)
+        print(f" {when}  {r.channel:8} {name:16} {r.status or 'ended':10} {words.plain(r.why)}")
 
 
 def explain_session(args: Args) -> None:

@@ -27,9 +27,17 @@ def add_to(commands: Commands) -> None:
         metavar="STATUS=COMMAND",
         help="run it when a session gets there, with the words: from to session project",
     )
+    serve.add_argument(
+        "--notices",
+        nargs="?",
+        const="{}",
+        metavar="JSON",
+        help="ring as a Neovim would, with these settings (:help bellboard-notices)",
+    )
 
 
 def serve_host(args: Args) -> None:
+    import json
     import shlex
 
     from ..session import STATUSES
@@ -44,7 +52,13 @@ def serve_host(args: Args) -> None:
             commands[status] = shlex.split(command)
         except ValueError as e:
             raise Problem(f"--on {spec}: {e}") from None
-    run_host(Notes().push, {"callbacks": commands}, read=False)
+    config: dict[str, Any] = {"callbacks": commands}
+    if args.notices is not None:
+        try:
+            config["notices"] = dict(json.loads(args.notices))
+        except (ValueError, TypeError) as e:
+            raise Problem(f"--notices: expected an object of JSON: {e}") from None
+    run_host(Notes().push, config, read=False)
 
 
 def watch_sessions(args: Args) -> None:

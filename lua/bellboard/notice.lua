@@ -1,0 +1,252 @@
+local bellboard = require('bellboard')
+local config = require('bellboard.config')
+local host = require('bellboard.host')
+local jump = require('bellboard.jump')
+local ui = require('bellboard.ui')
+
+local M = {}
+
+local api = vim.api
+
+--- What this Neovim is to say, as the host decided.
+---@class bellboard.Notice
+---@field channel 'notify'|'bell'|'desktop'
+---@field session_id string
+---@field status bellboard.Status
+---@field title string
+---@field text string
+---@field sequence? string the escape sequence that makes the terminal tell its desktop
+
+--- What was said, by whichever Neovim.
+---@class bellboard.Rung
+---@field t number
+---@field channel bellboard.Channel
+---@field session_id string
+---@field status? bellboard.Status
+---@field why string
+
+local LEVELS = {
+  blocked = vim.log.levels.WARN,
+  error = vim.log.levels.ERROR,
+  completed = vim.log.levels.INFO,
+  background = vim.log.levels.INFO,
+}
+
+---@type table<string, any> what vim.notify gave back, by session; nvim-notify replaces by it
+local records = {}
+---@type table<string, integer> the notification of mini.notify, by session
+local minis = {}
+
+---@param text string
+local function say(text)
+  vim.notify('bellboard: ' .. text, vim.log.levels.INFO)
+end
+
+--- Wait until a message is no bother: in a prompt it would be lost, or push away what is typed.
+---@param speak fun()
+local function when_free(speak)
+  local mode = api.nvim_get_mode()
+  if not mode.blocking and not mode.mode:find('^[cr!]') and mode.mode:sub(1, 2) ~= 'no' then
+    return speak()
+  end
+  api.nvim_create_autocmd('ModeChanged', {
+    group = api.nvim_create_augroup('bellboard.notice', { clear = false }),
+    once = true,
+    callback = function()
+      vim.schedule(function()
+        when_free(speak)
+      end)
+    end,
+  })
+end
+
+--- One line that fits the command line: a longer one would wait for a key.
+---@param notice bellboard.Notice
+---@return string
+local function line_of(notice)
+  local text = notice.text ~= '' and (': ' .. notice.text) or ''
+  return ui.cut(ui.safe(notice.title .. text), math.max(20, vim.v.echospace))
+end
+
+--- mini.notify knows no replacing: take the last one of this session away, and find the new one.
+---@param id string
+---@param notify fun()
+local function with_mini(id, notify)
+  local mini = rawget(_G, 'MiniNotify')
+  if type(mini) ~= 'table' or type(mini.get_all) ~= 'function' then
+    return notify()
+  end
+  pcall(mini.remove, minis[id])
+  local before = mini.get_all()
+  notify()
+  for key in pairs(mini.get_all()) do
+    minis[id] = before[key] == nil and key or minis[id]
+  end
+end
+
+---@type table<string, fun(notice: bellboard.Notice)>
+local speak = {
+  notify = function(notice)
+    local id = 'bellboard.' .. notice.session_id
+    local opts = {
+      title = 'bellboard',
+      id = id, -- snacks.nvim
+      key = id, -- fidget.nvim
+      replace = records[id], -- nvim-notify
+      ft = 'text', -- not Markdown: an agent wrote it
+    }
+    with_mini(id, function()
+      local ok, record = pcall(vim.notify, line_of(notice), LEVELS[notice.status], opts)
+      if not ok and opts.replace then -- it is gone from there
+        opts.replace = nil
+        record = vim.notify(line_of(notice), LEVELS[notice.status], opts)
+      end
+      records[id] = type(record) == 'table' and record or nil
+    end)
+  end,
+  bell = function()
+    M.send('\a')
+  end,
+  desktop = function(notice)
+    M.send(notice.sequence or '')
+  end,
+}
+
+--- Give the terminal of this Neovim something that it acts on.
+---@param sequence string
+M.send = function(sequence)
+  if vim.env.TMUX and sequence:sub(1, 1) == '\27' then -- tmux passes on only what is wrapped
+    sequence = '\27Ptmux;' .. sequence:gsub('\27', '\27\27') .. '\27\\'
+  end
+  if api.nvim_ui_send then
+    api.nvim_ui_send(sequence)
+  else
+    api.nvim_chan_send(vim.v.stderr, sequence)
+  end
+end
+
+--- Say what the host decided is to be said here.
+---@param notice bellboard.Notice
+M.show = function(notice)
+  local loud = speak[notice.channel]
+  if loud then
+    when_free(function()
+      loud(notice)
+    end)
+  end
+end
+
+--- What has rung, newest last, in a buffer of its own.
+---@param rung bellboard.Rung[]
+M.history = function(rung)
+  local lines = {}
+  for place, one in ipairs(rung) do
+    local session = bellboard.session(one.session_id)
+    local name = session and ui.project(session) or one.session_id:sub(1, 8)
+    local words = { one.channel, name, one.status or 'ended', ui.safe(one.why) }
+    local when = os.date('%d %b %H:%M:%S', math.floor(one.t)) --[[@as string]]
+    lines[place] = ('%s  %-8s %-16s %-10s %s'):format(when, unpack(words))
+  end
+  vim.cmd('botright new')
+  local buf = api.nvim_get_current_buf()
+  vim.bo[buf].buftype, vim.bo[buf].bufhidden, vim.bo[buf].swapfile = 'nofile', 'wipe', false
+  api.nvim_buf_set_lines(buf, 0, -1, false, #lines > 0 and lines or { 'Nothing has rung yet.' })
+  vim.bo[buf].modifiable = false
+  vim.wo.wrap = false
+  api.nvim_win_set_height(0, math.max(3, math.min(#lines, 12)))
+  vim.cmd('normal! G')
+  vim.keymap.set('n', 'q', '<Cmd>close<CR>', { buffer = buf, desc = 'Close' })
+end
+
+--- The session that a word names: its id, the beginning of it, or its project if only one has it.
+---@param word string
+---@return bellboard.Session|nil
+M.find = function(word)
+  local exact = bellboard.session(word)
+  local found = exact and { exact } or {}
+  for _, session in ipairs(exact and {} or bellboard.sessions()) do
+    local is_meant = vim.startswith(session.session_id, word) or ui.project(session) == word
+    found[#found + 1] = is_meant and session or nil
+  end
+  if #found ~= 1 then
+    local many = #found > 1 and ('%d sessions are called'):format(#found) or 'no session is called'
+    say(('%s "%s"'):format(many, word))
+  end
+  return #found == 1 and found[1] or nil
+end
+
+--- Those that are meant: the one named, else the one in this window, else all in the float.
+---@param word? string
+---@return bellboard.Session[]
+M.meant = function(word)
+  if word then
+    return { M.find(word) }
+  end
+  local here = jump.current()
+  local meant = here and { here } or bellboard.calling()
+  if #meant == 0 then
+    say('nothing calls you; name a session')
+  end
+  return meant
+end
+
+--- No word of a session for so many minutes; 0: from now on again.
+---@param id string
+---@param minutes? number
+M.snooze = function(id, minutes)
+  local seconds, micros = vim.uv.gettimeofday()
+  minutes = minutes or config.get().notices.snooze
+  local till = minutes > 0 and seconds + micros / 1e6 + 60 * minutes or 0
+  bellboard.tell({ snooze = { session_id = id, ['until'] = till } })
+end
+
+--- No word of a session until it is taken out of the park.
+---@param id string
+---@param on? boolean without it: the other way round
+M.park = function(id, on)
+  local session = bellboard.session(id)
+  if on == nil then
+    on = not (session and ui.marked(session, 'parked'))
+  end
+  bellboard.tell({ park = { session_id = id, parked = on } })
+end
+
+--- Give a session a label, or take it off.
+---@param id string
+---@param text? string
+M.label = function(id, text)
+  bellboard.tell({ label = { session_id = id, label = text or '' } })
+end
+
+--- What rings at all from now on, in every Neovim.
+---@param name 'quiet'|'normal'|'all'
+M.mode = function(name)
+  if host.notify('mode', name) then
+    say(name == 'quiet' and 'nothing rings, in any Neovim' or 'notices: ' .. name)
+  else
+    say('the host is away')
+  end
+end
+
+--- What comes after `:ClaudeSessions snooze`, `park` and `label`.
+---@type table<string, fun(rest: string[])>
+M.verbs = {
+  snooze = function(rest)
+    local minutes = tonumber(rest[1]) and tonumber(table.remove(rest, 1))
+    for _, session in ipairs(M.meant(rest[1])) do
+      M.snooze(session.session_id, minutes)
+    end
+  end,
+  park = function(rest)
+    for _, session in ipairs(M.meant(rest[1])) do
+      M.park(session.session_id)
+    end
+  end,
+  label = function(rest)
+    for _, session in ipairs(M.meant(rest[2])) do
+      M.label(session.session_id, rest[1])
+    end
+  end,
+}
+
+return M

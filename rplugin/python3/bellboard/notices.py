@@ -1,0 +1,316 @@
+"""The rule book of notices: what calls you, on which channel, and after how long.
+
+Transitions and views in, notices due out.  A session *stands* in a status that calls for somebody;
+as long as it does, each channel may speak once, after a delay of its own: a ladder.  Everything is
+asked again at the moment it is due, so what was answered meanwhile rings nowhere.
+
+* Looking at a session is as good as a notice: while it is in view nothing rings, and when somebody
+  looks away the ladder begins again.  Snoozed, it begins when that is over; parked, never.
+* Whatever stood before somebody watched, or before the mode was changed, and was due by then, is
+  passed over: nothing recovers aloud.
+* One session pops up at most once in a while (`gap`), one channel so many times a minute (`cap`).
+  What these hold back rings later, if it still stands.
+* In quiet hours, and in the mode `quiet`, there is the float alone: it is seen only by who is here.
+
+Rules of this file: no I/O and no clock; `now` is an argument, and so is the local time's offset.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from msgspec import Struct
+
+from .events import AHEAD
+from .ledger import Transition
+from .machine import read_table
+from .session import Session, is_hidden, is_listed, status_of
+
+#: What speaks of which status in which mode: nothing (.), the float alone, the ladder, or only
+#: what the session's label asks for.
+MODES_TEXT: Final = """
+mode   | blocked | error  | completed | background
+-------|---------|--------|-----------|-----------
+quiet  | float   | .      | .         | .
+normal | ladder  | ladder | label     | label
+all    | ladder  | ladder | ladder    | ladder
+"""
+#: Seconds after which a channel speaks, if the session still stands; a dot: never.
+LADDERS_TEXT: Final = """
+status     | float | notify | bell | desktop | sound | command
+-----------|-------|--------|------|---------|-------|--------
+blocked    | 0     | .      | .    | 30      | .     | 120
+error      | .     | 0      | .    | 30      | .     | 120
+completed  | .     | 0      | .    | 10      | .     | .
+background | .     | 0      | .    | 10      | .     | .
+"""
+#: The same for sessions with a label, where it differs.
+LABELS_TEXT: Final = """
+label     | status    | notify | desktop | sound
+----------|-----------|--------|---------|------
+ONEOFF    | completed | 0      | 0       | 0
+HEAVY     | completed | 0      | 0       | 0
+IMPORTANT | completed | 0      | 0       | 0
+IMPORTANT | blocked   | 0      | 0       | 0
+"""
+NEVER: Final = float("inf")
+MINUTE: Final = 60.0
+DAY: Final = 86400.0
+
+Delays = dict[str, float]  # channel → seconds, NEVER for never
+
+
+def _rows(text: str) -> Iterator[dict[str, str]]:
+    head, _, *rows = [[c.strip() for c in ln.split("|")] for ln in text.strip().splitlines()]
+    return (dict(zip(head, row, strict=True)) for row in rows)
+
+
+def _delays(row: Mapping[str, str]) -> Delays:
+    told = {k: v for k, v in row.items() if k not in ("status", "label")}
+    return {k: NEVER if v == "." else float(v) for k, v in told.items()}
+
+
+MODES: Final = read_table(MODES_TEXT)
+LADDERS: Final = {row["status"]: _delays(row) for row in _rows(LADDERS_TEXT)}
+LABELS: Final[dict[str, dict[str, Delays]]] = {}
+for _row in _rows(LABELS_TEXT):
+    LABELS.setdefault(_row["label"], {})[_row["status"]] = _delays(_row)
+CHANNELS: Final = tuple(LADDERS["blocked"])
+#: What belongs to the editor that had the focus last; the rest happens once in the world.
+OF_EDITOR: Final = frozenset({"float", "notify", "bell"})
+
+
+class Policy(NamedTuple):
+    """What a user wants to hear."""
+
+    mode: str = "normal"
+    ladders: dict[str, Delays] = LADDERS
+    labels: dict[str, dict[str, Delays]] = LABELS
+    gap: float = 10.0  # seconds between two notices of one session on one channel
+    cap: int = 6  # notices of one channel in a minute
+    least: float = 10.0  # a turn shorter than this ends without a word: its user is still there
+    quiet: tuple[int, int] | None = None  # minutes of the day, from and until
+
+    def delay(self, status: str, label: str, short: bool, channel: str) -> float:
+        """How long a session must stand before a channel speaks of it."""
+        cell = MODES[self.mode].get(status, ".")
+        if cell == "." or (cell == "float" and channel != "float"):
+            return NEVER
+        own = self.labels.get(label, {}).get(status, {})
+        if channel in own:
+            return own[channel]
+        if short or cell == "label":
+            return NEVER
+        return self.ladders.get(status, {}).get(channel, NEVER)
+
+    def after_quiet(self, t: float, zone: float) -> float:
+        """That moment, or the end of the quiet hours that it falls into."""
+        if self.quiet is None:
+            return t
+        start, end = (60.0 * m for m in self.quiet)
+        of_day = (t + zone) % DAY
+        length, into = (end - start) % DAY, (of_day - start) % DAY
+        return t + (length - into) if into < length else t
+
+
+def policy_of(settings: Mapping[str, Any], base: Policy | None = None) -> Policy:
+    """A policy from a user's settings; what has the wrong type stays as it was."""
+    base = base or Policy()
+    ladders = {s: {**base.ladders[s], **_told(settings.get(s))} for s in LADDERS}
+    labels = dict(base.labels)
+    for name, wish in _items(settings.get("labels")):
+        known = labels.get(name, {})
+        told = {s: _told(wish.get(s)) for s in LADDERS if isinstance(wish, Mapping)}
+        labels[name] = {s: {**known.get(s, {}), **told.get(s, {})} for s in LADDERS}
+    numbers: dict[str, Any] = {
+        k: type(getattr(base, k))(v)
+        for k in ("gap", "cap", "least")
+        if _is_number(v := settings.get(k, -1)) and v >= 0
+    }
+    if settings.get("mode") in MODES:
+        numbers["mode"] = settings["mode"]
+    quiet = _hours(settings.get("quiet_hours"))
+    return base._replace(ladders=ladders, labels=labels, quiet=quiet or base.quiet, **numbers)
+
+
+def _items(value: object) -> Iterable[tuple[str, Any]]:
+    return ((str(k), v) for k, v in value.items()) if isinstance(value, Mapping) else ()
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _told(wish: object) -> Delays:
+    """Delays as a user writes them: seconds, false for never, true for at once."""
+    found = {}
+    for channel, value in _items(wish):
+        if channel in CHANNELS and (isinstance(value, bool) or (_is_number(value) and value >= 0)):
+            found[channel] = NEVER if value is False else 0.0 if value is True else float(value)
+    return found
+
+
+def _hours(value: object) -> tuple[int, int] | None:
+    """Minutes of the day from "22:00-07:30"."""
+    match = re.fullmatch(r"(\d\d?):(\d\d)\s*-\s*(\d\d?):(\d\d)", str(value or ""))
+    if match is None:
+        return None
+    h1, m1, h2, m2 = map(int, match.groups())
+    start, end = 60 * h1 + m1, 60 * h2 + m2
+    return (start % 1440, end % 1440) if max(m1, m2) < 60 and max(start, end) <= 1440 else None
+
+
+# ---------------------------------------------------------------- what stands
+
+
+class Notice(NamedTuple):
+    """One channel is to speak of one session now."""
+
+    id: int  # the transition
+    session_id: str
+    channel: str
+    status: str
+
+
+class Standing(Struct):
+    """A session in a status that calls for somebody."""
+
+    status: str
+    since: float  # it stands
+    begins: float  # the ladder: then, or when somebody last looked
+    id: int = 0  # the transition that led here; 0 while it is not known to have been watched
+    label: str = ""
+    short: bool = False
+    in_view: bool = False
+    parked: bool = False
+    snoozed_until: float = 0.0
+    heard: set[str] = set()  # the channels that have spoken of it
+
+
+class Notices:
+    """What stands, and what is to be said of it; one a host, all of them alike."""
+
+    def __init__(self, policy: Policy, zone: float = 0.0) -> None:
+        self.policy = policy
+        self.zone = zone  # seconds that the local time is ahead
+        self._standing: dict[str, Standing] = {}
+        self._last: dict[tuple[str, str], float] = {}  # session, channel → when it last spoke
+        self._rang: dict[str, deque[float]] = {c: deque() for c in CHANNELS}
+
+    def see(self, sessions: Mapping[str, Session], changed: Iterable[str], now: float) -> None:
+        """These sessions may have changed."""
+        for sid in changed:
+            s = sessions.get(sid)
+            if s is None or not _calls(s):
+                self._standing.pop(sid, None)
+                continue
+            status, old = status_of(s), self._standing.get(sid)
+            if old is None or (old.status, old.since) != (status, s.since):
+                old = Standing(status, s.since, s.since, heard=set())
+                self._standing[sid] = old
+            in_view = bool(s.viewers)
+            if in_view or old.in_view:
+                old.begins = now
+            old.in_view, old.parked, old.snoozed_until = in_view, s.parked, s.snoozed_until
+            old.label = s.label
+            old.short = status != "blocked" and 0.0 < s.since - s.began < self.policy.least
+
+    def hear(self, changes: Iterable[tuple[int, Transition, bool]]) -> None:
+        """These transitions were committed; only those that were watched are announced."""
+        for number, t, live in changes:
+            standing = self._standing.get(t.session_id)
+            if standing is None or not live or t.after != standing.status:
+                continue
+            if t.t >= standing.since - AHEAD:  # else of an earlier time that it stood so
+                standing.id = number
+
+    def set_mode(self, mode: str, now: float) -> None:
+        """Another mode, from now on."""
+        if mode in MODES and mode != self.policy.mode:
+            self.policy = self.policy._replace(mode=mode)
+            self.pass_over(now)
+
+    def pass_over(self, now: float, but: Collection[str] = ()) -> None:
+        """Whatever is due by now is not announced any more, but of these sessions."""
+        for sid, standing in self._standing.items():
+            if sid in but:
+                continue
+            standing.heard |= {
+                c for c in CHANNELS if c != "float" and self._ready(sid, standing, c) <= now
+            }
+
+    # ------------------------------------------------------------ what is due
+
+    def calling(self, now: float) -> list[str]:
+        """The sessions to list in the float, those that have waited longest first."""
+        shown = []
+        for sid, s in sorted(self._standing.items(), key=lambda x: (x[1].since, x[0])):
+            if s.in_view or s.parked or s.snoozed_until > now:
+                continue
+            if "float" not in s.heard and self._ready(sid, s, "float") <= now:
+                s.heard.add("float")
+                self._spoke(sid, "float", now)
+            if "float" in s.heard and self._delay(s, "float") < NEVER:
+                shown.append(sid)
+        return shown
+
+    def next(self, now: float, able: Collection[str]) -> Notice | None:
+        """The first that is due, of channels that can speak here."""
+        for sid, s in self._standing.items():
+            for channel in able:
+                if channel != "float" and self._moment(sid, s, channel, now) <= now:
+                    return Notice(s.id, sid, channel, s.status)
+        return None
+
+    def rang(self, notice: Notice, now: float) -> None:
+        """Somebody has it, here or elsewhere: it is not due again."""
+        sid, channel = notice.session_id, notice.channel
+        standing = self._standing.get(sid)
+        if standing is not None and standing.id == notice.id:
+            standing.heard.add(channel)
+        self._spoke(sid, channel, now)
+        times = self._rang[channel]
+        times.append(now)
+        while len(times) > max(1, self.policy.cap):
+            times.popleft()
+
+    def wake(self, now: float, able: Collection[str]) -> float:
+        """When something may next be due, or the float be another."""
+        moments = [NEVER]
+        for sid, s in self._standing.items():
+            moments += [self._moment(sid, s, c, now) for c in able if c != "float"]
+            if "float" in able and not (s.in_view or s.parked):
+                t = s.snoozed_until if "float" in s.heard else self._ready(sid, s, "float")
+                moments.append(t if t > now else NEVER)
+        return min(moments)
+
+    def _spoke(self, sid: str, channel: str, now: float) -> None:
+        self._last = {k: t for k, t in self._last.items() if now - t < self.policy.gap}
+        self._last[sid, channel] = now
+
+    def _delay(self, s: Standing, channel: str) -> float:
+        return self.policy.delay(s.status, s.label, s.short, channel)
+
+    def _ready(self, sid: str, s: Standing, channel: str) -> float:
+        """When it has stood long enough, by itself."""
+        again = self._last.get((sid, channel), -NEVER) + self.policy.gap
+        return max(s.begins + self._delay(s, channel), s.snoozed_until, again)
+
+    def _moment(self, sid: str, s: Standing, channel: str, now: float) -> float:
+        """When a channel is to speak of it, as things are now."""
+        if not s.id or s.in_view or s.parked or channel in s.heard or not self.policy.cap:
+            return NEVER
+        t = self._ready(sid, s, channel)
+        times = self._rang[channel]
+        if len(times) >= self.policy.cap:
+            t = max(t, times[-self.policy.cap] + MINUTE)
+        return t if t == NEVER else self.policy.after_quiet(max(t, now), self.zone)
+
+
+def _calls(s: Session) -> bool:
+    status = status_of(s)
+    called = s.unseen if status == "background" else status in LADDERS
+    return called and is_listed(s) and not is_hidden(s)
