@@ -115,7 +115,8 @@ class Host:
         self.seq += 1
         now = time.time()
         if full:  # of a Neovim that is in front
-            calling = [s["session_id"] for s in sessions if s["status"] == "blocked"]
+            blocked = [s for s in sessions if s["status"] == "blocked"]
+            calling = [s["session_id"] for s in sorted(blocked, key=lambda s: float(s["since"]))]
             more = {"front": True, "float": calling, **more}
         message = {
             "v": 1,

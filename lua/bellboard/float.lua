@@ -27,6 +27,7 @@ local function wish(sessions)
   for _, session in ipairs(sessions) do
     local word, text = ui.doing(session)
     local head = ui.width(ui.project(session)) + ui.width(ui.branch(session)) + ui.width(word)
+    head = head + (session.label and math.min(14, ui.width(ui.safe(session.label)) + 2) or 0)
     widest = math.max(widest, head + 17, ui.width(text) + 4)
   end
   return widest
@@ -49,10 +50,14 @@ local function lines_of(sessions, width)
     local icon = (' %s '):format(ui.icon(session))
     local name = ui.cut(ui.project(session), width - ui.width(right) - 4)
     local room = width - ui.width(icon) - ui.width(name) - ui.width(right)
+    local label = room > 12 and ui.safe(session.label) or ''
+    label = ui.cut(label ~= '' and '  ' .. label or '', 14)
+    room = room - ui.width(label)
     local branch = room > 6 and '  ' .. ui.branch(session) or ''
     lines[#lines + 1] = {
       { icon, ui.group(session) },
       { name, 'BellboardProject' },
+      { label, ui.label_group(session) },
       { ui.fit(branch, room), 'BellboardDim' },
       { right, 'BellboardDim' },
     }
@@ -178,6 +183,8 @@ M.update = function()
   if here == api.nvim_get_current_tabpage() and vim.deep_equal(wanted, shape) then
     return settle()
   end
+  local keys = (' :%s next · snooze '):format(config.get().command)
+  keys = ui.width(keys) <= width and keys or (' :%s next '):format(config.get().command)
   local edge = border()
   local framed = edge or vim.o.winborder ~= 'none'
   local layout = vim.tbl_extend('error', spot, {
@@ -189,7 +196,7 @@ M.update = function()
     zindex = options.zindex,
     border = edge,
     title = framed and { { title, 'BellboardBlocked' } } or nil,
-    footer = framed and { { ' :' .. config.get().command .. ' next ', 'BellboardDim' } } or nil,
+    footer = framed and { { keys, 'BellboardDim' } } or nil,
     footer_pos = framed and 'right' or nil,
   })
   shape = wanted

@@ -98,6 +98,14 @@ M.group = function(session)
   return M.group_of(session.status)
 end
 
+--- The highlight of a session's label, which may have one of its own.
+---@param session bellboard.Session
+---@return string
+M.label_group = function(session)
+  local label = config.get().notices.labels[session.label]
+  return label and label.highlight or 'BellboardLabel'
+end
+
 --- Text from an agent without anything that a terminal or a buffer acts on: control characters,
 --- and marks that turn the direction of writing.
 ---@param text any
