@@ -116,7 +116,7 @@ class Host:
         now = time.time()
         if full:  # of a Neovim that is in front
             blocked = [s for s in sessions if s["status"] == "blocked"]
-            calling = [s["session_id"] for s in sorted(blocked, key=lambda s: float(s["since"]))]
+            calling = [s["session_id"] for s in sorted(blocked, key=lambda s: -float(s["ago"]))]
             more = {"front": True, "float": calling, **more}
         message = {
             "v": 1,

@@ -382,12 +382,13 @@ M.start = function()
   require('bellboard.jump').attach()
   require('bellboard.float').attach()
   require('bellboard.view').attach()
+  local seconds, micros = vim.uv.gettimeofday()
   host.start({
     v = 1,
     version = M.version,
     server = vim.v.servername,
     pid = vim.fn.getpid(),
-    focused = vim.uv.gettimeofday(),
+    focused = seconds + micros / 1e6,
     options = next(options.host) and options.host or vim.empty_dict(),
     notices = options.notices,
     callbacks = callbacks,
