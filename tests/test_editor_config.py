@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from sample import QUIET, Host, house
 
 pytestmark = pytest.mark.editor
 
+SOUND = {**QUIET, "python": sys.executable}  # :checkhealth asks it
 REPORT = "return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n')"
 PROBLEMS = "return require('bellboard.config').problems()"
 
@@ -58,7 +60,7 @@ def test_a_wrong_key_is_named_by_its_path(
     nvim: Editors, wrong: dict[str, Any], expected: list[str]
 ) -> None:
     """One notification, the defaults instead, and the right keys still count."""
-    editor = nvim(config={**QUIET, **wrong}, ui=False)
+    editor = nvim(config={**SOUND, **wrong}, ui=False)
     assert editor.lua(PROBLEMS) == expected
     assert editor.lua("return require('bellboard.config').get().auto_start") is False
     if expected:
@@ -79,19 +81,19 @@ def test_setup_and_the_global_are_equal(nvim: Editors, version: str) -> None:
 
 
 def test_health_tells_what_there_is(nvim: Editors, version: str) -> None:
-    """Editor, host and sessions, without an error when all is well but the host is off."""
-    editor = nvim(version, QUIET, columns=100, lines=50)
+    """Editor and host, without an error when all is well but the host is off."""
+    editor = nvim(version, SOUND, columns=100, lines=50)
     Host(editor).push(
-        *house(), health={"spool": {"bad": 2, "stuck": 0}, "watch": "inotify", "note": ""}
+        *house(), health={"watch": "inotify", "counts": {"junk": 2}, "notes": {"home": "is far"}}
     )
     editor.command("checkhealth bellboard")
     report = editor.lua(REPORT)
     for text in (
         "OK configuration",
         ":ClaudeSessions",
-        "7 known",
-        "spool: bad 2",
+        "counts: junk 2",
         "watch: inotify",
+        "WARNING home: is far",
     ):
         assert text in report
     assert "ERROR" not in report

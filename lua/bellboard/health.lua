@@ -6,11 +6,17 @@ local M = {}
 
 local health = vim.health
 
+--- Milliseconds; it takes a quarter of a second.
+local PATIENCE = 20000
+local SIGTERM = 15
+--- What only a running host knows; `bellboard doctor` finds the rest.
+local OWN = { 'pid', 'watch', 'watch_note', 'counts' }
+
 ---@param value any
 ---@return string|nil nothing if there is nothing to say
 local function worded(value)
   if type(value) ~= 'table' then
-    return value ~= '' and tostring(value) or nil
+    return value ~= nil and value ~= '' and tostring(value) or nil
   end
   local parts, keys = {}, vim.tbl_keys(value)
   table.sort(keys)
@@ -78,35 +84,47 @@ local function coprocess()
       health.info('stderr: ' .. line)
     end
   end
-  local keys = vim.tbl_keys(said)
-  table.sort(keys)
-  for _, key in ipairs(keys) do
-    local text = key ~= 'version' and worded(said[key])
+  for _, key in ipairs(OWN) do
+    local text = worded(said[key])
     if text then
       health.info(('%s: %s'):format(key:gsub('_', ' '), text))
     end
   end
+  for about, note in vim.spairs(said.notes or {}) do
+    health.warn(('%s: %s'):format(about, note))
+  end
 end
 
-local function sessions()
-  health.start('bellboard: sessions')
-  local count = #bellboard.sessions()
-  if count > 0 then
-    health.ok(('%d known'):format(count))
-  else
-    health.info('none yet; the hooks: :help bellboard-hooks')
+--- Everything else, as `bellboard doctor` finds it, in its words.
+local function doctor()
+  local command = vim.list_extend({ unpack(config.interpreter().command) }, {
+    config.root() .. '/rplugin/python3/bellboard/__main__.py',
+    'doctor',
+    '--json',
+  })
+  local started, process = pcall(vim.system, command, { text = true, timeout = PATIENCE })
+  local done = started and process:wait() or { stderr = tostring(process) }
+  local decoded, told = pcall(vim.json.decode, done.stdout or '')
+  if not decoded or type(told) ~= 'table' or told.v ~= 1 then
+    health.start('bellboard: doctor')
+    local why = done.signal == SIGTERM and 'no answer in time' or vim.trim(done.stderr or '')
+    health.error('bellboard doctor cannot run', why ~= '' and why or nil)
+    return
   end
-  if vim.fn.executable('tmux') == 1 then
-    health.ok('tmux: ' .. vim.fn.exepath('tmux'))
-  else
-    health.info('no tmux: jumps reach terminal buffers and other Neovims only')
+  local section
+  for _, fact in ipairs(told.facts) do
+    if fact.section ~= section then
+      section = fact.section
+      health.start('bellboard: ' .. section)
+    end
+    health[fact.level](fact.text, fact.advice ~= '' and fact.advice or nil)
   end
 end
 
 M.check = function()
   editor()
   coprocess()
-  sessions()
+  doctor()
 end
 
 return M

@@ -36,7 +36,7 @@ LATER: Final[dict[Version, tuple[str, ...]]] = {
 }
 PATIENCE: Final = 5.0  # for `claude --version`, which takes 0.1 s
 
-_VERSION: Final = re.compile(r"(\d+)\.(\d+)\.(\d+)")
+_VERSION: Final = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})")
 
 
 def events_of(version: Version | None) -> tuple[str, ...]:
@@ -45,10 +45,16 @@ def events_of(version: Version | None) -> tuple[str, ...]:
     return (*CORE, *(name for names in later for name in names))
 
 
+def version_in(text: str) -> Version | None:
+    """(2, 1, 328) of `2.1.328`; None for anything else."""
+    said = _VERSION.fullmatch(text)
+    return _numbers(said) if said else None
+
+
 def version_of(cli: str | None, environ: Mapping[str, str]) -> Version | None:
     """Of the CLI at that path, or on PATH, or as given itself; None if it cannot be found out."""
-    if cli and (said := _VERSION.fullmatch(cli)):
-        return _numbers(said)
+    if cli and (said := version_in(cli)):
+        return said
     found = shutil.which(cli or "claude", path=environ.get("PATH", ""))
     if found is None:
         return None

@@ -7,9 +7,12 @@ asyncinotify, which builds objects of each event and wakes a task, takes 0.06 ms
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
 
 # Directory and name of an entry; no name: all of that directory. None: anything, events were lost.
 _HEAD = struct.Struct("iIII").unpack_from
@@ -96,3 +99,32 @@ class Inotify:
                 for directory in self._directories.get(watch, ()):
                     entries.add((directory, name))
         self._report(None if lost else entries)
+
+
+class Usage(NamedTuple):
+    """What this user's processes take of what the system gives."""
+
+    watches: int
+    most_watches: int
+    instances: int
+    most_instances: int
+
+
+def usage() -> Usage | None:
+    """Counted from /proc, 10 ms for 100 processes; None where there is no inotify."""
+    limits = Path("/proc/sys/fs/inotify")
+    try:
+        most = [int((limits / f"max_user_{what}").read_text()) for what in ("watches", "instances")]
+    except (OSError, ValueError):
+        return None
+    held = [count for process in Path("/proc").glob("[0-9]*/fdinfo") for count in _held(process)]
+    return Usage(sum(held), most[0], len(held), most[1])
+
+
+def _held(process: Path) -> Iterator[int]:
+    """The watches of each inotify that a process has; those of others cannot be seen."""
+    with contextlib.suppress(OSError):
+        for info in process.iterdir():
+            with contextlib.suppress(OSError):
+                if str((process.parent / "fd" / info.name).readlink()) == "anon_inode:inotify":
+                    yield info.read_text().count("inotify wd:")

@@ -71,6 +71,22 @@ class State:
         """Each event is told, and to the right script."""
         return not (self.problem or self.missing or self.outdated or self.disabled)
 
+    def said(self) -> str:
+        """In a line, for people."""
+        if self.problem:
+            return self.problem
+        known = len(self.events) + len(self.missing)
+        notes = [f"{len(self.events)} of {known} events" if self.events else "none"]
+        if self.events and self.missing:
+            notes.append(f"missing {', '.join(self.missing)}")
+        if self.outdated:
+            notes.append(f"of another installation {', '.join(self.outdated)}")
+        if self.plugin:
+            notes.append("the plugin is enabled")
+        if self.disabled:
+            notes.append("disableAllHooks switches them off")
+        return "; ".join(notes)
+
 
 def user_file(environ: Mapping[str, str]) -> Path:
     """The settings of all sessions."""

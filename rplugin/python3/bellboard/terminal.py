@@ -10,9 +10,9 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from textwrap import wrap
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from rich.console import Console
 from rich.text import Text
@@ -25,6 +25,9 @@ from .published import Published, snapshot
 from .store import Logged
 from .words import cut, plain, width
 
+if TYPE_CHECKING:
+    from .diagnosis import Fact
+
 COLOURS: Final = {
     "blocked": "bold red",
     "error": "yellow",
@@ -33,6 +36,12 @@ COLOURS: Final = {
     "working": "cyan",
     "background": "blue",
     "idle": "dim",
+}
+LEVELS: Final = {
+    "ok": ("ok", "green"),
+    "info": (".", "dim"),
+    "warn": ("warn", "yellow"),
+    "error": ("ERROR", "bold red"),
 }
 WIDE: Final = 90  # from here on there is room for the title
 MIDDLE: Final = 70  # and from here on for the place
@@ -255,3 +264,32 @@ def _with_reason(line: Text, why: str, columns: int) -> list[Text]:
         told = wrap(plain(why), columns - indent) or [""]
     line.append(f"  {told[0]}")
     return [line, *(Text(" " * indent + rest) for rest in told[1:])]
+
+
+# ---------------------------------------------------------------- the state of everything
+
+
+def show_facts(facts: Sequence[Fact]) -> None:
+    """By section; what is wrong stands out, with what to do below it."""
+    out = console()
+    lines: list[Text] = []
+    section = ""
+    for fact in facts:
+        if fact.section != section:
+            section = fact.section
+            lines += [Text(), Text(f" {section}", "bold")]
+        mark, colour = LEVELS[fact.level]
+        lines += _hanging(f"  {mark:5} ", fact.text, colour, out.width)
+        if fact.advice:
+            lines += _hanging("        → ", fact.advice, "", out.width)
+    wrong = sum(fact.level in ("warn", "error") for fact in facts)
+    end = f" {words.amount(wrong, 'thing')} to see to." if wrong else " All is well."
+    lines += [Text(), Text(end)]
+    write(out, lines[1:])
+
+
+def _hanging(head: str, text: str, colour: str, columns: int) -> list[Text]:
+    """A line that goes on below where its text began."""
+    told = wrap(plain(text), max(NARROW, columns - len(head))) or [""]
+    first = Text(head, colour).append(told[0], "")
+    return [first, *(Text(" " * len(head) + rest) for rest in told[1:])]

@@ -13,7 +13,7 @@ from .home import Args, Commands, Problem, add, here, reason, warn
 
 if TYPE_CHECKING:
     from ..claude_code import Version
-    from ..settings import Change, Settings, State
+    from ..settings import Change, Settings
 
 #: What hosts, hooks and these commands make in the state folder.
 STATE = (
@@ -87,7 +87,7 @@ def check_hooks(args: Args) -> int:
     paths = [_file(args)] if named else settings.files(Path.cwd())
     states = [settings.check(path, version) for path in paths]
     for state in states:
-        print(f"{_short(state.path)}: {_worded(state)}")
+        print(f"{_short(state.path)}: {state.said()}")
     told = [state for state in states if state.is_complete or state.plugin]
     if not told or any(state.disabled for state in states):
         return 1
@@ -226,23 +226,6 @@ def _ask(question: str, yes: bool) -> None:
     sys.stdout.flush()
     if input(f"{question} [y/N] ").strip().lower() not in ("y", "yes"):
         raise Problem("nothing was done")
-
-
-def _worded(state: State) -> str:
-    if state.problem:
-        return state.problem
-    known = len(state.events) + len(state.missing)
-    told = f"{len(state.events)} of {known} events" if state.events else "none"
-    notes = [told]
-    if state.events and state.missing:
-        notes.append(f"missing {', '.join(state.missing)}")
-    if state.outdated:
-        notes.append(f"of another installation {', '.join(state.outdated)}")
-    if state.plugin:
-        notes.append("the plugin is enabled")
-    if state.disabled:
-        notes.append("disableAllHooks switches them off")
-    return "; ".join(notes)
 
 
 def _short(path: Path) -> str:

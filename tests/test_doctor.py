@@ -1,0 +1,220 @@
+"""What is as it should be and what is not: the same facts in a shell and in Neovim."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bellboard import inotify
+from bellboard.abilities import ABILITIES, OLDEST, abilities
+from bellboard.diagnosis import diagnose
+from bellboard.schema import SCHEMA
+from bellboard.spool import Spool
+from hosting import Telling, made, put, put_raw, start
+from rig.fixtures import Agents, Editors
+from rig.home import Home
+from rig.waiting import eventually
+
+ROOT = Path(__file__).resolve().parents[1]
+__all__ = ["start"]
+
+
+def bellboard(home: Home, *args: str) -> subprocess.CompletedProcess[str]:
+    env = home.env | {"PYTHONPATH": str(ROOT / "rplugin/python3")}
+    argv = [sys.executable, "-m", "bellboard", *args]
+    done = subprocess.run(
+        argv, env=env, cwd=home.project, capture_output=True, text=True, check=False
+    )
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def doctor(home: Home) -> dict[str, str]:
+    """Text of each fact → its level."""
+    done = bellboard(home, "doctor", "--json")
+    told = json.loads(done.stdout)
+    levels = {fact["text"]: fact["level"] for fact in told["facts"]}
+    wrong = {"warn", "error"} & set(levels.values())
+    assert (not wrong, int(bool(wrong))) == (told["well"], done.returncode)
+    return levels
+
+
+def level(home: Home, part: str) -> str:
+    """Of the only fact that says so."""
+    facts = doctor(home)
+    [found] = [level for text, level in facts.items() if part in text] or [f"none of {facts}"]
+    return found
+
+
+@pytest.mark.files
+def test_before_anything_is_set_up(home: Home) -> None:
+    """It makes nothing, and says the one thing to do."""
+    done = bellboard(home, "doctor")
+    assert 1 == done.returncode
+    for text in ("is not there yet", "no database yet", "→ bellboard hooks install"):
+        assert text in done.stdout
+    assert "1 thing to see to." in done.stdout
+    assert not home.bellboard.exists()
+
+
+@pytest.mark.files
+def test_all_is_well(home: Home, start: Callable[..., Telling]) -> None:
+    """With the hooks in place and a host that lives; the words say what there is."""
+    assert 0 == bellboard(home, "hooks", "install", "--yes", "--cli", "2.1.328").returncode
+    host = start(options={"grace": 7})
+    put(Spool(home.bellboard), "UserPromptSubmit")
+    eventually(lambda: host.shown == {"s": "working"})
+    facts = doctor(home)
+    assert {"ok", "info"} >= set(facts.values()), facts
+    said = "\n".join(facts)
+    for text in (
+        f"1 host: {host.pid} (",
+        "1 session, 1 change of status",
+        f"options: grace 7; set by process {host.pid} just now",
+        f"{home.claude}/settings.json: ",
+        "spool: 0 events waiting",
+    ):
+        assert text in said
+    assert "All is well." in bellboard(home, "doctor").stdout
+
+
+@pytest.mark.files
+def test_what_is_wrong_with_the_state_is_said(home: Home) -> None:
+    """Each with what to do; a database that is damaged, newer, or not to be read."""
+    spool = made(home.bellboard)
+    assert "info" == level(home, "no host lives now")
+    home.bellboard.chmod(0o755)
+    assert "warn" == level(home, "can be read by others")
+    home.bellboard.chmod(0o700)
+    spool.set_aside(put_raw(spool, b"junk"), "no event")
+    assert "warn" == level(home, "1 file in the spool could not be read")
+    database = home.bellboard / "board.db"
+    assert 0 == bellboard(home, "list").returncode
+    with sqlite3.connect(database) as db:
+        db.execute(f"PRAGMA user_version = {SCHEMA + 1}")
+    db.close()
+    assert "error" == level(home, "written by a newer bellboard")
+    database.write_bytes(b"no database at all" * 999)
+    assert "error" == level(home, "it is damaged")
+    for path in home.bellboard.iterdir():
+        if path.is_file():
+            path.unlink()
+    home.bellboard.joinpath("board.db").mkdir()
+    assert "info" == level(home, "no database yet")
+
+
+@pytest.mark.files
+def test_a_folder_that_cannot_be_one(home: Home) -> None:
+    """A file in its way."""
+    home.bellboard.write_text("in the way")
+    home.env["BELLBOARD_HOME"] += "/below"
+    assert "error" == level(home, "cannot be reached")
+
+
+@pytest.mark.files
+def test_what_is_wrong_with_claude_code_is_said(home: Home) -> None:
+    """Its folder is missing; its settings cannot be read, lack events, or switch all hooks off."""
+    settings = home.claude / "settings.json"
+    bellboard(home, "hooks", "install", "--yes", "--cli", "2.1.328")
+    told = json.loads(settings.read_text())
+    settings.write_text(json.dumps({"hooks": {"Stop": told["hooks"]["Stop"]}}))
+    assert "warn" == level(home, "missing SessionStart")
+    settings.write_text(json.dumps(told | {"disableAllHooks": True}))
+    assert "warn" == level(home, "disableAllHooks switches them off")
+    settings.write_text("{")
+    assert "warn" == level(home, "settings.json: line 1")
+    settings.write_text(json.dumps(told))
+    (home.bellboard / "emit").unlink()
+    assert "error" == level(home, "the script that they run is gone")
+    old = home.claude / "plugins/cache/somewhere/bellboard/0.0.1/.claude-plugin"
+    old.mkdir(parents=True)
+    (old / "plugin.json").write_text('{"name": "bellboard", "version": "0.0.1"}')
+    assert "warn" == level(home, "plugin 0.0.1")
+    (home.claude / "sessions").mkdir()
+    (home.claude / "sessions" / "1.json").write_text("{")
+    assert "warn" == level(home, "1.json: cannot be understood")
+    home.env["CLAUDE_CONFIG_DIR"] = "/nowhere"
+    assert "warn" == level(home, "Claude Code is not installed: there is no /nowhere")
+
+
+@pytest.mark.files
+def test_a_look_that_fails_costs_no_other(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is said, and the rest goes on."""
+
+    def broken(_: object) -> Any:
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr("bellboard.diagnosis.own.database", broken)
+    facts = diagnose(home.bellboard, home.env, home.project)
+    [failed] = [fact for fact in facts if fact.section == "database"]
+    assert ("error", "cannot be looked at: RuntimeError('broken')") == failed[:2]
+    assert "system" == facts[-1].section
+
+
+@pytest.mark.pure
+def test_every_version_is_told_apart() -> None:
+    """What was measured, and never more; the newest can tell all."""
+    for version in (OLDEST, (2, 1, 76), (2, 1, 119), (2, 1, 197), (2, 1, 328)):
+        assert ABILITIES.keys() == abilities(version).keys()
+    assert all(ability.way for ability in abilities((2, 1, 328)).values())
+    assert abilities(OLDEST) == abilities((1, 0, 0))
+    assert "" == abilities((2, 1, 118))["Esc before its first word"].way
+    assert "session file" == abilities((2, 1, 119))["Esc before its first word"].way
+
+
+@pytest.mark.files
+@pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's")
+def test_watches_in_use_are_counted(tmp_path: Path) -> None:
+    """Ours among them."""
+
+    async def look() -> tuple[inotify.Usage | None, inotify.Usage | None]:
+        before = inotify.usage()
+        watch = inotify.Inotify(lambda entries: None)
+        for n in range(500):  # others come and go meanwhile
+            (tmp_path / str(n)).mkdir()
+            watch.add(str(tmp_path / str(n)), arrivals=False)
+        after = inotify.usage()
+        watch.close()
+        return before, after
+
+    before, after = asyncio.run(look())
+    assert before and after
+    assert before.watches + 400 < after.watches < after.most_watches
+    assert 0 < after.instances
+
+
+@pytest.mark.claude
+def test_what_the_versions_that_run_can_tell(claude: Agents, home: Home) -> None:
+    """The newest in full, of an older one what differs."""
+    claude(version="2.1.76"), claude()  # its settings are good for both
+    files = home.claude / "sessions"
+    eventually(lambda: len([*files.glob("*.json")]) == 2, "the file of the older one")
+    facts = doctor(home)
+    old = "version 2.1.76 or a little later: 1 session"
+    assert {"version 2.1.328: 1 session", old} <= set(facts)
+    assert "Esc before its first word: at once (session file)" in facts
+    assert "2.1.76: Esc before its first word: never; it is marked stale after 10 minutes" in facts
+    assert "2.1.76: its process is killed: at once (processes)" not in facts
+
+
+@pytest.mark.editor
+def test_health_says_what_doctor_says(nvim: Editors, home: Home, version: str) -> None:
+    """Word for word; the host that runs adds what only it knows."""
+    config: dict[str, Any] = {"python": sys.executable}
+    editor = nvim(version, config, ui=False)
+    eventually(lambda: editor.lua("return require('bellboard').health().watch"), "a host")
+    editor.command("checkhealth bellboard")
+    report = editor.lua("return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n')")
+    facts = doctor(home)
+    same = [text for text in facts if "inotify:" not in text and str(home.project) not in text]
+    assert [] == [text for text in same if text not in report], report
+    for text in ("bellboard: hooks", "bellboard hooks install", "watch: inotify", "1 host: "):
+        assert text in report
