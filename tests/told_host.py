@@ -56,6 +56,8 @@ def main() -> None:
 
     async def live() -> None:
         config = {"callbacks": how.get("on", {}), "options": how.get("options")}
+        if "server" in how:
+            config["server"] = how["server"]
         told = Told(home, push, config)
         threading.Thread(target=beat, name="beat", daemon=True).start()
         pulses = asyncio.create_task(pulse())

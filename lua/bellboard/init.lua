@@ -232,8 +232,12 @@ M._push = function(push)
   end
   local was_stale = stale
   last_seq, stale = push.seq, push.stale == true
+  local vanished = health.vanished
   health = push.health or health
   health.version = push.version
+  if health.vanished and health.vanished ~= vanished then
+    notify(('%s. :%s install puts them back'):format(health.vanished, config.get().command))
+  end
   if stale then
     warn_once('stale', (health.notes or {}).database or 'what is shown is old')
   end

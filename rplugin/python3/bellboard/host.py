@@ -28,6 +28,7 @@ from .board import Board
 from .database import set_aside
 from .effects import Effects
 from .folding import Clerk, settings_of
+from .guard import Guard
 from .lookout import Lookout
 from .options import Options, options_of
 from .processes import stat_of
@@ -93,6 +94,9 @@ class Host:
         self.spool.prepare()
         self.watch = self._watch()
         self.lookout = Lookout(self.watch, self._find, time.time, self._environ)
+        self.guard = Guard(
+            self.home, self._environ, self.watch, self._wake, tells="server" in self.config
+        )
         try:
             self.watch.add(self.spool.new, arrivals=True)
             self.watch.add(self.spool.slot, arrivals=True)
@@ -102,6 +106,7 @@ class Host:
             if self._timer is not None:
                 self._timer.cancel()
             self.lookout.close()
+            self.guard.close()
             self.watch.close()
             if self.clerk is not None:
                 self.bell.leave(self.clerk.store)
@@ -112,7 +117,7 @@ class Host:
     def stop(self) -> None:
         """End at the next occasion."""
         self._stopped = True
-        self._loop.call_soon(self._turn)
+        self._wake()
 
     def tell(self, line: Mapping[str, Any], key: str | None = None) -> None:
         """Put evidence into the spool, as every change of a session comes."""
@@ -132,6 +137,9 @@ class Host:
     def tell_all(self) -> None:
         """The reader missed something: tell it everything."""
         self.publisher.ask_full()
+        self._wake()
+
+    def _wake(self) -> None:
         self._loop.call_soon(self._turn)
 
     def focus(self, t: float) -> None:
@@ -166,9 +174,11 @@ class Host:
             (self._came if path.startswith(self._new) else others).add(path)
         if others:
             self._elsewhere = True
-            self.lookout.changed({p for p in others if not p.startswith(self._slot)})
+            others = {p for p in others if not p.startswith(self._slot)}
+            self.lookout.changed(others)
+            self.guard.changed(others)
         if self._turning:
-            self._loop.call_soon(self._turn)
+            self._wake()
         else:
             self._turn()  # at once: a task that waits for it would come 0.05 ms later
 
@@ -322,6 +332,7 @@ class Host:
             self.spool.sweep()
         self._count()
         self.lookout.rescan()
+        self.guard.look()
         if self.clerk is not None and self._arrived and not self.publisher.stale:
             if self.clerk.store.is_replaced():
                 self._close()
@@ -423,8 +434,9 @@ class Host:
             "home": str(self.home),
             "watch": self.watch.how,
             "watch_note": self.watch.note,
-            "notes": {**self.lookout.notes, **self.notes},
+            "notes": {**self.lookout.notes, **self.guard.notes, **self.notes},
             "counts": dict(ledger.counts) if ledger else {},
             "spool": self._counts,
             "sessions": self.publisher.listed,
+            **({"vanished": self.guard.vanished} if self.guard.vanished else {}),
         }

@@ -106,14 +106,17 @@ class Settings:
         self._user_home = environ.get("HOME", "")
         self._environ = environ
 
-    def commands(self, version: Version | None) -> dict[str, str]:
-        """The command of each event."""
+    def commands(self, version: Version | None, kept: Iterable[str] = ()) -> dict[str, str]:
+        """The command of each event; without a version, of those that all know and those kept."""
+        events = events_of(version)
+        if version is None:
+            events = tuple(dict.fromkeys((*events, *kept)))
         script = str(installed.script(self.home))
         try:
             script.encode()
         except UnicodeEncodeError:
             raise Refused(f"{self.home!r} cannot be written in JSON; set BELLBOARD_HOME") from None
-        return {e: hookline.hook_line(script, e, self._user_home) for e in events_of(version)}
+        return {e: hookline.hook_line(script, e, self._user_home) for e in events}
 
     def printed(self, version: Version | None) -> dict[str, Any]:
         """The settings for `claude --settings`, with the script that they need in its place."""
@@ -129,11 +132,11 @@ class Settings:
     def put_in(self, path: Path, version: Version | None) -> Change:
         """Work out how to put our hooks in."""
         self._may_write(path)
-        old, commands = self._read(path), self.commands(version)
+        old, known = self._read(path), installed.places(self.home).get(str(path), installed.Place())
         text = None if old is None else self._text(path, old)
-        before = self._known(path).before
+        commands = self.commands(version, known.events)
         new, before = self._refusing(
-            path, lambda: settings_text.put_in(text, commands, self.is_ours, before)
+            path, lambda: settings_text.put_in(text, commands, self.is_ours, known.before)
         )
         self._prove(path, text, new)
         return Change(path, old, new.encode(), tuple(commands), before)
@@ -165,7 +168,7 @@ class Settings:
                 place.before = change.before
         if not change.is_none:
             atomic.target_of(path).parent.mkdir(parents=True, exist_ok=True)
-            if change.old is not None:
+            if change.old is not None and change.new is not None:  # else all of it was ours
                 backup = _backup_of(path)
                 atomic.copy(path, backup)
             if not atomic.replace(path, change.new, change.old):
@@ -215,9 +218,6 @@ class Settings:
     def _prepare(self) -> None:
         Spool(self.home).prepare()
         installed.keep_script(self.home)
-
-    def _known(self, path: Path) -> installed.Place:
-        return installed.places(self.home).get(str(path), installed.Place())
 
     def _read(self, path: Path) -> bytes | None:
         try:

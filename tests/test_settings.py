@@ -1,0 +1,381 @@
+"""Settings files: real ones, of every kind, through the commands that a user has."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bellboard import atomic, installed
+from bellboard.claude_code import CORE, version_of
+from bellboard.settings import Refused, Settings, backups, project_file, user_file
+from hosting import Telling
+from rig.home import Home
+from rig.tmux import Server
+from rig.waiting import eventually
+
+pytestmark = pytest.mark.files
+
+ROOT = Path(__file__).resolve().parents[1]
+NEWEST = (2, 1, 328)
+OTHER = {
+    "model": "opus",
+    "hooks": {"Stop": [{"matcher": "", "hooks": [{"type": "command", "command": "say done"}]}]},
+}
+TEXT = json.dumps(OTHER, indent=4) + "\n"
+
+
+@pytest.fixture
+def settings(home: Home) -> Settings:
+    """As a command of this home sees them."""
+    return Settings(home.bellboard, home.env)
+
+
+@pytest.fixture
+def file(home: Home) -> Path:
+    """The user's settings, with a hook of another tool in them."""
+    path = user_file(home.env)
+    path.write_text(TEXT)
+    return path
+
+
+def run(home: Home, *args: str, code: int = 0, **env: str) -> str:
+    """One command, and what it says."""
+    done = subprocess.run(
+        [sys.executable, "-m", "bellboard", *args],
+        env={**home.env, **env},
+        cwd=home.project,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == code, done.stdout
+    assert "Traceback" not in done.stdout
+    return done.stdout
+
+
+def put_in(settings: Settings, path: Path) -> None:
+    """Install, without asking."""
+    settings.apply(settings.put_in(path, NEWEST))
+
+
+def take_out(settings: Settings, path: Path) -> None:
+    """Uninstall, without asking."""
+    settings.apply(settings.take_out(path))
+
+
+# In and out again
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        None,
+        b"",
+        b"{}",
+        b"\n",
+        TEXT.encode(),
+        TEXT.replace("\n", "\r\n").encode(),
+        b"\xef\xbb\xbf" + TEXT.encode(),
+        json.dumps({**OTHER, "big": [OTHER] * 20_000}).encode(),
+    ],
+    ids=["missing", "empty", "object", "blank", "lines", "CRLF", "BOM", "2 MB"],
+)
+def test_in_and_out_leaves_the_bytes(home: Home, settings: Settings, raw: bytes | None) -> None:
+    """Also when it is done twice, or a missing file needs a folder."""
+    path = project_file(home.project)
+    if raw is not None:
+        path.parent.mkdir()
+        path.write_bytes(raw)
+    for _ in range(2):
+        put_in(settings, path)
+    assert settings.check(path, NEWEST).is_complete
+    assert settings.put_in(path, NEWEST).is_none
+    take_out(settings, path)
+    assert atomic.content(path) == raw
+    assert path.parent.exists() == (raw is not None)
+    assert installed.places(home.bellboard) == {}
+
+
+def test_what_hangs_on_a_file_stays(home: Home, settings: Settings) -> None:
+    """Its mode, its owner, the link that leads to it; and a backup is no less private."""
+    kept, path = home.root / "dotfiles/claude.json", user_file(home.env)
+    kept.parent.mkdir()
+    kept.write_text(TEXT)
+    kept.chmod(0o640)
+    path.symlink_to("../dotfiles/claude.json")
+    if os.geteuid() == 0:
+        os.chown(kept, 12, 34)
+    before = kept.stat()
+    put_in(settings, path)
+    assert path.is_symlink()
+    after = kept.stat()
+    facts = ("st_mode", "st_uid", "st_gid")
+    assert [getattr(after, f) for f in facts] == [getattr(before, f) for f in facts]
+    assert settings.check(path, NEWEST).is_complete
+    (backup,) = backups(path)
+    assert backup.read_text() == TEXT
+    assert stat.S_IMODE(backup.stat().st_mode) == 0o640
+    take_out(settings, path)
+    assert path.is_symlink()
+    assert kept.read_text() == TEXT
+
+
+def test_a_link_to_nothing_leads_to_nothing_again(home: Home, settings: Settings) -> None:
+    """The file is made where it leads."""
+    path, kept = user_file(home.env), home.root / "dotfiles" / "claude.json"
+    path.symlink_to(kept)
+    put_in(settings, path)
+    assert kept.is_file()
+    take_out(settings, path)
+    assert path.is_symlink()
+    assert not kept.exists()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "why"),
+    [
+        (lambda path: path.chmod(0o400), "is read-only"),
+        (lambda path: (path.unlink(), path.mkdir()), "is not a file"),
+        (lambda path: (path.unlink(), os.mkfifo(path)), "is not a file"),
+        (lambda path: os.link(path, path.with_name("other")), "a hard link"),
+        (lambda path: path.write_bytes(b'{"a":\n"\xff"}'), "line 2: not UTF-8"),
+        (lambda path: path.write_text('{\n"a": 1 // mine\n}'), "line 2: a comment"),
+        (lambda path: path.write_text('{"hooks": {"Stop": {}}}'), "hooks.Stop is an object"),
+        (lambda path: (path.unlink(), path.symlink_to(path)), "cannot"),
+    ],
+    ids=["read-only", "folder", "FIFO", "hard link", "Latin-1", "comment", "odd type", "loop"],
+)
+def test_what_cannot_be_done_safely_is_not_done(
+    home: Home, file: Path, spoil: Callable[[Path], Any], why: str
+) -> None:
+    """It says of which file and why, and nothing has changed."""
+    spoil(file)
+    looked = sorted(file.parent.iterdir())
+    raw = file.read_bytes() if file.is_file() else None
+    said = run(home, "hooks", "install", "--yes", code=1)
+    assert str(file) in said
+    assert why in said
+    assert "nothing was written" in said or why == "cannot"
+    assert sorted(file.parent.iterdir()) == looked
+    assert (file.read_bytes() if file.is_file() else None) == raw
+
+
+def test_a_file_that_changes_meanwhile_is_not_overwritten(settings: Settings, file: Path) -> None:
+    """The CLI writes it too, when somebody allows a tool for good."""
+    change = settings.put_in(file, NEWEST)
+    file.write_text("{}")
+    with pytest.raises(Refused, match="changed meanwhile"):
+        settings.apply(change)
+    assert file.read_text() == "{}"
+    assert [p for p in file.parent.iterdir() if p.name.startswith(atomic.PREFIX)] == []
+
+
+# The commands
+
+
+def test_without_a_terminal_the_diff_is_shown_and_nothing_done(home: Home, file: Path) -> None:
+    """And it is said how it can be."""
+    said = run(home, "hooks", "install", code=1)
+    assert f"+++ {file}" in said
+    assert said.count('+            "command": "[ -r') + said.count('"command": "[ -r') >= 12
+    assert "--yes" in said
+    assert file.read_text() == TEXT
+    assert run(home, "hooks", "install", "--dry-run").splitlines()[-1].startswith(" ")
+    assert file.read_text() == TEXT
+    assert not installed.script(home.bellboard).exists()
+
+
+def test_with_a_terminal_it_asks(home: Home, file: Path, tmux: Server) -> None:
+    """Anything but yes is no."""
+    pane = tmux.open(["sh"], session="shell", cwd=home.project, columns=100, lines=40)
+    for answer, done in (("n", False), ("y", True)):
+        pane.type("clear; python3 -m bellboard hooks install; echo status $?")
+        pane.press("Enter")
+        pane.shows(r"Write this into .*\? \[y/N\]")
+        pane.type(answer)
+        pane.press("Enter")
+        pane.shows(rf"(?m)^status {0 if done else 1}$")
+        assert (file.read_text() != TEXT) == done
+
+
+def test_the_commands_in_their_order(home: Home, file: Path) -> None:
+    """install, check, install again, for another version, uninstall, check."""
+    assert "settings.json: none" in run(home, "hooks", "check", code=1)
+    said = run(home, "hooks", "install", "--yes", "--cli", "2.1.119")
+    assert "no claude on PATH" not in said
+    assert f"written: {file}; as it was: settings.json.bellboard-2" in said
+    assert "already" in run(home, "hooks", "install", "--yes", "--cli", "2.1.119")
+    assert "missing PostModelSwitch" in run(home, "hooks", "check", "--cli", "2.1.328", code=1)
+    assert "already" in run(home, "hooks", "install", "--yes")  # of a version that is not known
+    assert "settings.json: 22 of 22 events" in run(home, "hooks", "check")
+    run(home, "hooks", "install", "--yes", "--cli", "2.0.76")
+    assert list(json.loads(file.read_text())["hooks"]) == [
+        "Stop",
+        *[e for e in CORE if e != "Stop"],
+    ]
+    run(home, "hooks", "uninstall", "--yes")
+    assert file.read_text() == TEXT
+    assert "no hooks of bellboard" in run(home, "hooks", "uninstall", "--yes")
+    run(home, "hooks", "check", code=1)
+
+
+@pytest.mark.parametrize("place", ["--project", "--local", "--settings=odd 'place'/x.json"])
+def test_other_settings_files(home: Home, place: str) -> None:
+    """Of the folder; and any that is named."""
+    run(home, "hooks", "install", "--yes", place)
+    name = {"--project": ".claude/settings.json", "--local": ".claude/settings.local.json"}
+    path = home.project / name.get(place, "odd 'place'/x.json")
+    assert len(json.loads(path.read_text())["hooks"]) == 12
+    run(home, "hooks", "check", place)
+    assert str(path) in run(home, "uninstall", "--yes")
+    assert list(home.project.iterdir()) == []
+
+
+def test_the_printed_hooks_ring_and_fall_silent(home: Home) -> None:
+    """As the CLI runs them: once the script is there, and once it is gone."""
+    odd = home.root / 'it\'s "my" $HOME'
+    env = {**home.env, "BELLBOARD_HOME": str(odd)}
+    hooks = json.loads(run(home, "hooks", "print", "--cli", "2.1.328", BELLBOARD_HOME=str(odd)))
+    command = hooks["hooks"]["Stop"][0]["hooks"][0]["command"]
+
+    def ring() -> tuple[int, bytes, int]:
+        done = subprocess.run(
+            ["sh", "-c", command], env=env, input=b"{}", capture_output=True, check=False
+        )
+        return done.returncode, done.stdout + done.stderr, len([*odd.glob("spool/new/*")])
+
+    assert ring() == (0, b"", 1)
+    (told,) = odd.glob("spool/new/*")
+    assert b"event=Stop\0" in told.read_bytes()
+    assert f"pid={os.getpid()}\0".encode() in told.read_bytes()
+    installed.script(odd).unlink()
+    assert ring() == (0, b"", 1)
+
+
+def test_uninstall_takes_out_everything_and_purge_the_rest(home: Home, file: Path) -> None:
+    """Also what was put into files that no folder at hand has; never what is not ours."""
+    far = home.root / "far.json"
+    run(home, "hooks", "install", "--yes")
+    run(home, "hooks", "install", "--yes", "--settings", str(far))
+    (home.bellboard / "mine.txt").write_text("a user's")
+    said = run(home, "uninstall", "--yes")
+    assert file.read_text() == TEXT
+    assert not far.exists()
+    assert f"kept: {home.bellboard}; `bellboard uninstall --purge`" in said
+    said = run(home, "uninstall", "--purge", "--yes")
+    assert "has mine.txt in it" in said
+    assert list(home.bellboard.iterdir()) == [home.bellboard / "mine.txt"]
+    assert backups(file) == []
+
+
+def test_an_installation_of_before_is_taken_over(home: Home, file: Path) -> None:
+    """The lines that people pasted name the script of a checkout."""
+    old = f'"{ROOT}/hooks/emit" Stop "$PPID"'
+    told = {**OTHER, "hooks": {"Stop": [{"hooks": [{"type": "command", "command": old}]}]}}
+    file.write_text(json.dumps(told))
+    assert "of another installation Stop" in run(home, "hooks", "check", code=1)
+    run(home, "hooks", "install", "--yes")
+    (group,) = json.loads(file.read_text())["hooks"]["Stop"]
+    assert str(ROOT) not in group["hooks"][0]["command"]
+    run(home, "hooks", "check")
+
+
+def test_the_plugin_is_noticed(home: Home, file: Path) -> None:
+    """Both at once are no harm, and it is said."""
+    file.write_text(json.dumps({"enabledPlugins": {"bellboard@bellboard": True}}))
+    assert "none; the plugin is enabled" in run(home, "hooks", "check")
+    assert "enables the plugin as well" in run(home, "hooks", "install", "--yes")
+    file.write_text(json.dumps({**json.loads(file.read_text()), "disableAllHooks": True}))
+    assert "disableAllHooks switches them off" in run(home, "hooks", "check", code=1)
+
+
+# Which version of the CLI
+
+
+def test_the_version_is_found_where_the_cli_lies(home: Home, tmp_path: Path) -> None:
+    """By its own installer, by npm, else by asking; and said as it is."""
+    lies = {"2.1.5": tmp_path / "share/claude/versions/2.1.5"}
+    lies["2.1.6"] = tmp_path / "npm/node_modules/@anthropic-ai/claude-code/cli.js"
+    lies["2.1.7"] = tmp_path / "bin/claude"
+    for version, program in lies.items():
+        program.parent.mkdir(parents=True)
+        program.write_text(f"#!/bin/sh\necho '{version} (Claude Code)'; exit 3\n")
+        program.chmod(0o755)
+    told = {"name": "@anthropic-ai/claude-code", "version": "2.1.6"}
+    (lies["2.1.6"].parent / "package.json").write_text(json.dumps(told))
+    for version, program in lies.items():
+        link = home.bin / "claude"
+        link.unlink(missing_ok=True)
+        link.symlink_to(program)
+        numbers = tuple(map(int, version.split(".")))
+        assert version_of(None, home.env) == numbers
+        assert version_of(str(program), {}) == numbers
+    assert version_of("2.1.328", {}) == NEWEST
+    (home.bin / "claude").unlink()
+    assert version_of(None, home.env) is None
+    assert "neither a version" in run(home, "hooks", "print", "--cli", "1.2.x", code=1)
+
+
+# The script, and a host that sees to it all
+
+
+def test_a_wheel_brings_the_script(tmp_path: Path) -> None:
+    """It lies inside the package there."""
+    package = tmp_path / "bellboard"
+    shutil.copytree(ROOT / "rplugin/python3/bellboard", package)
+    shutil.copytree(ROOT / "hooks", package / "hooks")
+    code = "from bellboard import installed; print(installed.shipped())"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == str(package / "hooks/emit")
+
+
+def test_a_host_keeps_the_script_as_it_is_shipped(
+    home: Home, start: Callable[..., Telling]
+) -> None:
+    """An update of the plugin needs no other one of the settings."""
+    home.bellboard.mkdir()
+    installed.script(home.bellboard).write_text("an old one")
+    start()
+    shipped = installed.shipped().read_bytes()
+    eventually(lambda: installed.script(home.bellboard).read_bytes() == shipped)
+    eventually(lambda: os.access(installed.script(home.bellboard), os.X_OK))
+
+
+def test_hooks_that_vanish_are_missed_once(
+    home: Home, settings: Settings, file: Path, start: Callable[..., Telling]
+) -> None:
+    """One editor tells it, health everywhere; until they are back, or were taken out."""
+    put_in(settings, file)
+    editors = [start("one", server="x"), start("two", server="y")]
+    server = start("three")
+    text = file.read_text()
+    file.write_text(TEXT)  # by somebody who had read it long ago
+    for host in (*editors, server):
+        host.says(f"the hooks are gone from {file}")
+    told = [h for h in editors if h.health.get("vanished")]
+    assert len(told) == 1
+    assert "vanished" not in server.health
+    file.write_text(text)
+    for host in (*editors, server):
+        eventually(lambda host=host: not host.note, "no more complaint")
+    eventually(lambda: not any("vanished" in h.health for h in editors), "nothing to tell")
+    take_out(settings, file)
+    assert file.read_text() == TEXT
+    put_in(settings, project_file(home.project))  # seen by the hosts later than what was before
+    project_file(home.project).unlink()
+    for host in (*editors, server):
+        host.says(f"the hooks are gone from {project_file(home.project)}")
+        assert str(file) not in host.note
