@@ -22,7 +22,7 @@ SCRIPT = "/home/me/.local/state/bellboard/emit"
 NEWEST = (2, 1, 328)
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 MANY = settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=SLOW)
-SOME = settings(MANY, max_examples=100)
+SOME = settings(MANY, max_examples=60)
 
 
 def commands(version: tuple[int, ...] | None = NEWEST, script: str = SCRIPT) -> dict[str, str]:
@@ -123,7 +123,7 @@ def test_odd_types_are_refused_by_name_or_do_no_harm(text: str) -> None:
         assert take_out(new, ours, before) == text
 
 
-@MANY
+@SOME
 @given(texts(), st.data())
 def test_a_typing_error_is_refused_with_its_line(text: str, data: st.DataObject) -> None:
     """Or is none; whatever is taken for JSON here is JSON for others, and the same."""
@@ -154,7 +154,7 @@ def test_a_typing_error_is_refused_with_its_line(text: str, data: st.DataObject)
         ('{"a": -Infinity}', 1, "expected a value, not -Infinity"),
         ('{"a": 1,\n"b": 2,\n"a": 3}', 3, 'the key "a" is given twice'),
         ('{"a": {"b": 1,\r"\\u0062": 2}}', 2, "is given twice"),
-        ('{"a": 01}', 1, "expected a value, not 01"),
+        ('{"a": 01}', 1, "expected a comma or }, not 1"),
         ("{'a': 1}", 1, "expected a key in double quotes"),
         ('{"a" 1}', 1, "expected a colon"),
         ('{"a": 1 "b": 2}', 1, "expected a comma or }"),
@@ -162,6 +162,7 @@ def test_a_typing_error_is_refused_with_its_line(text: str, data: st.DataObject)
         ('{"a": 1', 1, "it ends too early"),
         ('{"a": 1}\n{"a": 1}', 2, "something follows after the end"),
         ("[" * 300, 1, "levels deep"),
+        ('{"a": {"b": 1, "b": 2}}', 1, 'the key "b" is given twice'),
         ("\n[]", None, "the file is a list, where an object belongs"),
         ('{"hooks": "no"}', None, "hooks is a string, where an object belongs"),
         ('{"hooks": {"X": null}}', None, "hooks.X is true, false or null, where a list belongs"),
@@ -190,7 +191,7 @@ def test_what_cannot_be_edited_is_told_with_its_place(
 def test_it_looks_like_what_is_there(text: str) -> None:
     """A file in one line stays one; one in lines gets no line that is indented otherwise."""
     new, _ = put_in(text, commands(), ours, {})
-    root = parse(text)
+    root = parse(text, "hooks")
     in_lines = root is None or not root.children or "\n" in text
     assert ("\n" in new) == in_lines
     if in_lines:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -33,7 +34,7 @@ class Broken(ValueError):
 class Node:
     """A value, with its place in the text; in an object also its key."""
 
-    kind: str  # object | array | string | number | word
+    kind: str  # object | array | string | number | word | unread
     start: int
     end: int = 0
     key: str = ""
@@ -67,9 +68,12 @@ def value(text: str, node: Node) -> Any:
     return json.loads(text[node.start : node.end])
 
 
-def parse(text: str) -> Node | None:
-    """The value that the text is; None if there is nothing but space."""
-    reader = _Reader(text)
+def parse(text: str, read: str) -> Node | None:
+    """The object or other value that the text is; None if there is nothing but space.
+
+    Of its members only the one of the key `read` is read to the ground.
+    """
+    reader = _Reader(text, read)
     reader.skip()
     if reader.at == len(text):
         return None
@@ -80,9 +84,21 @@ def parse(text: str) -> Node | None:
     return root
 
 
+def _once(pairs: list[tuple[str, Any]]) -> None:
+    if len(dict(pairs)) < len(pairs):
+        raise ValueError("a key is given twice")
+
+
+def _no_number(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+_UNREAD: Final = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_no_number)
+
+
 class _Reader:
-    def __init__(self, text: str) -> None:
-        self.text = text
+    def __init__(self, text: str, read: str) -> None:
+        self.text, self.read = text, read
         self.at = len(MARK) if text.startswith(MARK) else 0
 
     def broken(self, why: str, at: int | None = None) -> Broken:
@@ -115,13 +131,23 @@ class _Reader:
                 self._comma(_CLOSING[kind])
             begin = self.at
             key = self._key(keys) if kind == "object" else ""
-            child = self.value(depth + 1)
+            child = (self._unread() if not depth and key != self.read else None) or self.value(
+                depth + 1
+            )
             child.begin, child.key = begin, key
             node.children.append(child)
             self.skip()
         self.at += 1
         node.end = self.at
         return node
+
+    def _unread(self) -> Node | None:
+        """A value that nobody looks into, 20 times as fast; None if it is odd, or none."""
+        start = self.at
+        with suppress(ValueError, RecursionError):
+            _, self.at = _UNREAD.raw_decode(self.text, start)
+            return Node("unread", start, self.at)
+        return None
 
     def _comma(self, closing: str) -> None:
         if not self.text.startswith(",", self.at):
@@ -136,7 +162,7 @@ class _Reader:
         found = _STRING.match(self.text, self.at)
         if found is None:
             raise self.broken(self._oddity("expected a key in double quotes"))
-        key: str = json.loads(found.group())
+        key: str = json.loads(found.group()) if "\\" in found.group() else found.group()[1:-1]
         if key in keys:
             raise self.broken(f"the key {found.group()[:60]} is given twice")
         keys.add(key)

@@ -191,7 +191,7 @@ class Settings:
             text = "" if raw is None else self._text(path, raw)
             entries = settings_text.entries(text, self.is_ours)
             told = json.loads(text.removeprefix("\ufeff") or "{}")
-        except (Refused, Broken, ValueError) as e:
+        except (Refused, ValueError, RecursionError) as e:
             return State(path, problem=str(e))
         wanted = self.commands(version)
         whole = {entry.event: entry.command for entry in entries if entry.whole}
@@ -248,7 +248,11 @@ class Settings:
 
     def _prove(self, path: Path, old: str | None, new: str | None) -> None:
         """What is not ours has to be the same; should it ever not be, the file is not touched."""
-        if self._others(old) != self._others(new):
+        try:
+            same = self._others(old) == self._others(new)
+        except (ValueError, RecursionError) as e:
+            raise Refused(f"{path}: {e}; nothing was written") from None
+        if not same:
             raise Refused(f"{path} would lose what is not ours; nothing was written: report this")
 
     def _others(self, text: str | None) -> Any:

@@ -43,7 +43,7 @@ class Entry(NamedTuple):
 
 def entries(text: str, ours: Ours) -> list[Entry]:
     """All of ours, in the order of the text."""
-    root = parse(text)
+    root = parse(text, "hooks")
     hooks = root.member("hooks") if root else None
     return list(_entries(text, hooks, ours)) if hooks else []
 
@@ -117,7 +117,7 @@ def group_of(command: str) -> dict[str, Any]:
 
 
 def _taken_out(text: str, gone: list[Entry], before: Before | None) -> str | None:
-    root = parse(text)
+    root = parse(text, "hooks")
     hooks = root.member("hooks") if root else None
     if not gone or root is None or hooks is None:
         return text
@@ -171,7 +171,7 @@ def _without_surplus(
 
 def _checked(text: str) -> Node | None:
     """The top of a text that hooks can be put into."""
-    root = parse(text)
+    root = parse(text, "hooks")
     if root is None:
         return None
     _expect(root, "object", "the file")
