@@ -207,10 +207,12 @@ M._refresh = function()
   vim.api.nvim_exec_autocmds('User', { pattern = 'BellboardUpdate', modeline = false })
 end
 
+local nil_is_nil = { luanil = { object = true, array = true } }
+
 --- Take what the host publishes. Only the host calls this.
----@param push bellboard.Push
+---@param push bellboard.Push|string JSON, for pynvim walks through every value of a table
 M._push = function(push)
-  without_nil(push)
+  push = type(push) == 'string' and vim.json.decode(push, nil_is_nil) or without_nil(push)
   if push.v ~= 1 then
     warn_once('v', ('the host speaks version %s of the protocol, not 1'):format(push.v))
     return

@@ -102,7 +102,7 @@ def project_of(s: Session) -> str:
     repository = s.facts.get("repository")
     named = repository if isinstance(repository, str) else ""
     where = named or s.project_dir or s.cwd
-    return PurePosixPath(where).name
+    return where.rstrip("/").rpartition("/")[2]
 
 
 def snapshot(sessions: Iterable[Session]) -> list[Published]:

@@ -12,9 +12,7 @@ from typing import Any, Final, NoReturn
 import pynvim
 from msgspec.json import encode
 
-PUSH: Final = (
-    "require('bellboard')._push(vim.json.decode(..., { luanil = { object = true, array = true } }))"
-)
+PUSH: Final = "require('bellboard')._push(...)"
 REPLY: Final = "require('bellboard.host')._reply(...)"
 
 
