@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
@@ -13,6 +14,7 @@ import pytest
 from bellboard import schema
 from bellboard.aside import FILES
 from bellboard.spool import Spool
+from bellboard.store import Store
 from chaos import EVENTS, Chaos
 from hosting import Telling, agrees_with_its_log, made, opened, put, put_raw, statuses, told_in
 from rig.editor import Editor
@@ -210,6 +212,23 @@ def test_options_of_one_host_shape_all(home: Home, start: Callable[..., Telling]
     start("four", options={})
     with opened(home.bellboard) as clerk:
         eventually(lambda: clerk.catch_up() is not None and clerk.board.options.hold == 0.25)
+
+
+def test_what_comes_is_shown_while_another_host_holds_the_lock(
+    home: Home, start: Callable[..., Telling]
+) -> None:
+    """Shown at once; announced, once, when it is committed."""
+    host, spool = start(), Spool(home.bellboard)
+    put(spool, "UserPromptSubmit", prompt_id="1")
+    eventually(lambda: host.live == [("s", "working")])
+    eventually(lambda: time.time() > host.messages[-1]["now"] + 0.1, "a host that is quiet")
+    with contextlib.closing(Store(home.bellboard)) as other, other.lock():
+        put(spool, "Stop", prompt_id="1")
+        eventually(lambda: host.shown == {"s": "completed"})
+        assert host.live == [("s", "working")]
+    eventually(lambda: host.live == [("s", "working"), ("s", "completed")])
+    with opened(home.bellboard) as clerk:
+        agrees_with_its_log(clerk)
 
 
 # The clock

@@ -53,6 +53,20 @@ def test_the_fold_is_deterministic(history: list[Line]) -> None:
 
 
 @given(histories())
+def test_what_is_only_supposed_leaves_no_trace(history: list[Line]) -> None:
+    """Each event is shown before it is folded: shown is what it comes to, and nothing stays."""
+    board, plain = Board(OPTIONS), Board(OPTIONS)
+    for line in history:
+        event = from_line(line)
+        shown: list[dict[str, Any]] = []
+        board.suppose(event, lambda _, into=shown: into.append(state(board)))  # type: ignore[misc]
+        assert state(board) == state(plain) and board.dirty == plain.dirty
+        board.fold(event)
+        plain.fold(event)
+        assert shown == [state(board)]
+
+
+@given(histories())
 def test_whatever_comes_the_board_is_sound(history: list[Line]) -> None:
     board = Board(OPTIONS)
     for line in history:

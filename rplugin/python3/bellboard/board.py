@@ -9,6 +9,7 @@ Rules of this file: no I/O, no clock, no exception on any event.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from typing import Final
 
@@ -47,6 +48,16 @@ class Board(Records):
         except BaseException:
             self.take_back(before)
             raise
+
+    def suppose(self, e: Event, show: Callable[[set[str]], None]) -> None:
+        """Show the sessions that an event would change, as it would; then all is as before."""
+        before, dirty, self.dirty = self.savepoint(), self.dirty, set()
+        try:
+            self.fold(e)
+            show(self.dirty)
+        finally:
+            self.take_back(before)
+            self.dirty = dirty
 
     def advance(self, now: float) -> list[Folded]:
         """Let time pass, and happen what it brings."""

@@ -31,9 +31,6 @@ UNNOTICED: Final = 60.0  # so long the clock may be back before a host looks: tw
 LINE: Final = "line."  # evidence of hosts: several may see the same and tell it under one name
 
 
-Show = Callable[[Board, set[str]], None]
-
-
 class Step(NamedTuple):
     """What one step came to."""
 
@@ -59,20 +56,32 @@ class Clerk:
         self._ttys = Ttys()
         self._origins: dict[int, tuple[object, Origin]] = {}
 
-    def step(
-        self, now: float, show: Show = lambda board, changed: None, arrived: Collection[str] = ()
-    ) -> Step:
+    def preview(
+        self, now: float, arrived: Collection[str], show: Callable[[set[str]], None]
+    ) -> None:
+        """Show what an event that came alone will change, without waiting for the lock.
+
+        What it really comes to, `step` tells; here it changes nothing.
+        """
+        if self._ahead or self._backlog or self.store.is_changed:
+            return
+        for name in self.spool.only(arrived):
+            with contextlib.suppress(Exception):  # whatever is wrong with it, `step` says it
+                item = self.spool.read(name)
+                if item is not None:
+                    self.board.suppose(self._event(item, now), show)
+
+    def step(self, now: float, arrived: Collection[str] = ()) -> Step:
         """Fold what waits and what is due; raises Busy while another host holds the lock.
 
-        `show` is called with what changed before it is committed; `arrived`: these paths came into
-        new/, and nothing else is known to wait anywhere.
+        `arrived`: these paths came into new/, and nothing else is known to wait anywhere.
         """
         if arrived:
-            return self._fold(now, show, arrived)
+            return self._fold(now, arrived)
         due = self.board.due()
         is_due = due is not None and due <= now
         if is_due or self._backlog or self._is_set_back(now) or self._holds_any():
-            return self._fold(now, show)
+            return self._fold(now)
         return Step(False, self.catch_up())
 
     def catch_up(self) -> set[str]:
@@ -102,7 +111,7 @@ class Clerk:
         self.store.caught_up()
         return changed
 
-    def _fold(self, now: float, show: Show, arrived: Collection[str] = ()) -> Step:
+    def _fold(self, now: float, arrived: Collection[str] = ()) -> Step:
         spool, store = self.spool, self.store
         with store.lock():
             changed = self._refresh()
@@ -117,7 +126,6 @@ class Clerk:
             folded += [("", f) for f in self.board.advance(now)]
             self._share_options(folded, now)
             changed |= self.board.dirty
-            show(self.board, changed)
             # a hook's name does not come back; that of evidence may, and is kept for a while
             store.forget_applied(n for n in self._unlinked if not n.startswith(LINE))
             store.write(self.board, fresh, folded, self._live_since(), now, len(self._backlog))

@@ -24,7 +24,6 @@ import msgspec
 
 from . import __version__
 from .bell import Bell
-from .board import Board
 from .database import set_aside
 from .effects import Effects
 from .folding import Clerk, settings_of
@@ -180,6 +179,7 @@ class Host:
         if self._turning:
             self._wake()
         else:
+            self._tell_early()
             self._turn()  # at once: a task that waits for it would come 0.05 ms later
 
     def _find(self, finding: Finding) -> None:
@@ -256,7 +256,7 @@ class Host:
             if not self._arrived:
                 self._arrive(clerk)
             arrived = () if self._elsewhere else self._came
-            step = clerk.step(time.time(), self._tell_early, arrived)
+            step = clerk.step(time.time(), arrived)
             self._came, self._elsewhere = set(), False
         except Busy:
             return self._locked_out()
@@ -350,19 +350,27 @@ class Host:
 
     # ------------------------------------------------------------ publishing
 
-    def _tell_early(self, board: Board, changed: set[str]) -> None:
-        """Show what was folded before it is committed, which takes as long again.
+    def _tell_early(self) -> None:
+        """Show what an event will change before it is committed, which takes twice as long.
 
-        Whoever folds these events again, should this host die now, comes to the same.  What
-        happened, and may be announced, is told only once it is committed.
+        Whoever folds it, should this host die now, comes to the same.  What happened, and may be
+        announced, is told only once it is committed.
         """
-        if time.monotonic() < self._last_push + 2 * PUBLISH or "database" in self.notes:
+        clerk = self.clerk
+        if clerk is None or self._elsewhere or self.publisher.stale or "database" in self.notes:
+            return
+        if time.monotonic() < self._last_push + 2 * PUBLISH:
             return  # it makes two pushes of one
-        self.bell.see(board, changed)
-        message = self.publisher.push(board, changed, (), None, time.time(), self.bell.shown())
-        if message is not None:
-            self._told_early = True
-            self.push(message)
+        board, now = clerk.board, time.time()
+
+        def show(changed: set[str]) -> None:
+            self.bell.see(board, changed)
+            message = self.publisher.push(board, changed, (), None, now, self.bell.shown())
+            if message is not None:
+                self._told_early = True
+                self.push(message)
+
+        clerk.preview(now, self._came, show)
 
     def _publish(self) -> float:
         """Tell what changed, at once when it is quiet; how long until it may."""

@@ -18,6 +18,9 @@ Sessions carry the revision of the transaction that wrote them: a host's memory 
 date, under the lock, with the rows newer than its own revision.  A row without a record is gone.
 So what is folded, and with which clock, depends on what was committed alone, not on who folds.
 
+What one event will change may be shown before the lock is had (`preview`): it is folded, shown, and
+taken back.  Nothing is counted, announced or kept of that; whoever folds it comes to the same.
+
 What must happen once in the world is claimed first (`claim`): at most once, whoever dies.
 
 Versions: `user_version` is the schema.  A newer program migrates forward under the lock; an older
