@@ -375,13 +375,15 @@ def test_closed_descriptors_are_no_trouble(shell: list[str], spool: Spool, close
     assert (0 if "<&-" in closed else 1) == len(files(spool.home))
 
 
-def test_without_dev_null_it_still_ends_well(shell: list[str], spool: Spool) -> None:
+@pytest.mark.parametrize("instead", ["true", "mkdir /dev/null", "touch /dev/null"])
+def test_without_dev_null_it_still_ends_well(shell: list[str], spool: Spool, instead: str) -> None:
     """A redirection that fails ends a POSIX shell with 2, and 2 would stop the agent's tool."""
     if sys.platform != "linux":
         pytest.skip("/dev/null is hidden by a mount namespace")
     unshare = needed("unshare", "util-linux")
     inside = ["--mount"] if ROOT else ["--mount", "--user", "--map-root-user"]
-    command = f"mount -t tmpfs -o ro tmpfs /dev && exec {' '.join(shell)} {EMIT} Stop"
+    hide = f"mount -t tmpfs tmpfs /dev && {instead} && mount -o remount,ro /dev"
+    command = f"{hide} && exec {' '.join(shell)} {EMIT} Stop"
     done = subprocess.run(
         [unshare, *inside, "sh", "-c", command],
         env=environment(spool.home),
