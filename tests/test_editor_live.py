@@ -74,7 +74,7 @@ def test_a_permission_is_on_the_screen_of_every_neovim(
     for editor in editors:
         editor.shows("!1 project: rm -rf build")
     editors[1].shows("1 needs you")
-    assert "needs you" not in editors[0].screen.text
+    editors[0].hides("needs you")
     agent.emit("PostToolUse", **bash, tool_use_id="t1", tool_response={})
     agent.emit("Stop", prompt_id="1", last_assistant_message="built")
     for editor in editors:

@@ -21,7 +21,7 @@ from rig.home import Home
 from rig.waiting import eventually
 
 EMIT = Path(__file__).parents[1] / "hooks" / "emit"
-GENEROUS = 5.0  # seconds, on a loaded machine; alone it takes a quarter of one
+GENEROUS = 15.0  # seconds: half of what a slow look would take; alone it is a quarter of one
 Start = Callable[..., Telling]
 
 

@@ -238,13 +238,16 @@ class Agent:
         self.pane.press(*keys)
 
     def answer(self, *keys: str, dialog: str = DIALOG) -> None:
-        """Press keys in a dialog until it is gone: one that has just opened ignores them."""
+        """Press keys in a dialog until it is gone: one that has just opened ignores them.
+
+        The pause is long, for keys that are pressed again may meet the next dialog.
+        """
         self.shows(dialog)
 
         def gone() -> bool:
             self.press(*keys)
             try:
-                return eventually(lambda: not re.search(dialog, self.text()), within=0.5)
+                return eventually(lambda: not re.search(dialog, self.text()), within=3)
             except AssertionError:
                 return False
 
