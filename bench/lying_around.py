@@ -1,16 +1,18 @@
 """What 200 transcripts of 20 MB cost a host that does not need them: nothing.
 
-    python bench/lying_around.py [TRANSCRIPTS] [SECONDS]
+    python bench/lying_around.py [--transcripts N] [--seconds N]
 
-A process of its own looks out for 50 sessions, all idle, with a real registry directory, real
-repositories' folders and a real watch: once with no transcript at all, and once with the
-transcripts lying around, 50 of them those of the sessions. The files are sparse but for their
-ends: reading one whole would still take time and memory. Then one session goes to work, and only
-its transcript is opened.
+A whole host, in a process of its own, starts among 50 idle sessions that hooks have told of: once
+with no transcript at all, and once with the transcripts lying around, 50 of them those of the
+sessions.  The files are sparse but for their ends: reading one whole would still take time and
+memory.  Then one session goes to work, and only its transcript is opened.
+
+Both are measured in turn, and compared in one run: the ratio is what counts.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import os
@@ -20,14 +22,24 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 SIZE = 20 << 20
 SESSIONS = 50
-RUNS = 3
+RUNS = 5
+#: What may be more with the transcripts: so many times as much, and so much beside.
+ALLOWED = {
+    "start, ms": (1.25, 10.0),
+    "PSS, MB": (1.02, 0.5),
+    "wake-ups/s": (1.25, 1.0),
+    "core at rest, %": (1.5, 0.1),
+}
 
 
 def build(home: Path, transcripts: int) -> None:
-    """Config directory, project and transcripts."""
+    """Config directory, project and transcripts; what the hooks said a minute ago."""
+    from bellboard.spool import Spool
+
     folder = home / "claude" / "projects" / "-project"
     folder.mkdir(parents=True)
     (home / "claude" / "sessions").mkdir()
@@ -39,6 +51,18 @@ def build(home: Path, transcripts: int) -> None:
             file.truncate(SIZE - len(row))
             file.seek(0, os.SEEK_END)
             file.write(row)
+    spool = Spool(home / "board")
+    spool.prepare()
+    for n in range(SESSIONS):
+        spool.write(said(home, n, "SessionStart", time.time() - 60))
+
+
+def said(home: Path, n: int, event: str, t: float) -> dict[str, Any]:
+    """What a hook tells of one of the sessions."""
+    path = f"{home}/claude/projects/-project/session-{n}.jsonl"
+    payload = {"session_id": f"session-{n}", "hook_event_name": event, "cwd": f"{home}/project"}
+    hook = {**payload, "transcript_path": path, "source": "startup"}
+    return {"t": t, "hook": hook, "origin": {"tty": f"/dev/pts/{n}"}}
 
 
 def pss() -> float:
@@ -49,31 +73,27 @@ def pss() -> float:
     return 0.0
 
 
-async def look_out(home: Path, seconds: float) -> dict[str, float]:
+async def live(home: Path, seconds: float) -> dict[str, float]:
     """As a host does; what it used."""
-    from bellboard.board import Board
-    from bellboard.evidence import from_line
-    from bellboard.lookout import Lookout
-    from bellboard.watch import Watch
-    from bellboard.witness import Finding
-
     began = time.perf_counter()
-    board = Board()
-    waiting: list[Finding] = []
-    watch = Watch(lambda paths: lookout.changed(paths))
-    lookout = Lookout(watch, waiting.append, time.time, {"CLAUDE_CONFIG_DIR": f"{home}/claude"})
+    from bellboard.host import Host
 
-    def hook(n: int, event: str, t: float) -> None:
-        path = f"{home}/claude/projects/-project/session-{n}.jsonl"
-        payload = {"session_id": f"session-{n}", "hook_event_name": event, "cwd": f"{home}/project"}
-        hook = {**payload, "transcript_path": path}
-        board.fold(from_line({"t": t, "hook": hook, "origin": {"tty": f"/dev/pts/{n}"}}))
+    known: dict[str, str] = {}
+    host = Host(
+        home / "board",
+        lambda message: known.update({p["session_id"]: p["status"] for p in message["sessions"]}),
+        environ={"CLAUDE_CONFIG_DIR": f"{home}/claude", "BELLBOARD_HOME": f"{home}/board"},
+    )
+    running = asyncio.ensure_future(host.run())
 
-    for n in range(SESSIONS):
-        hook(n, "SessionStart", time.time() - 60)
-    lookout.attend(board.sessions, board.sessions)
-    lookout.rescan()
-    used = {"start, ms": (time.perf_counter() - began) * 1e3}
+    async def until(done: Any) -> float:
+        while not done():
+            assert not running.done(), running.exception()
+            await asyncio.sleep(0.001)
+        return (time.perf_counter() - began) * 1e3
+
+    used = {"start, ms": await until(lambda: len(known) == SESSIONS and not host._unattended)}
+    await asyncio.sleep(1)
     before = resource.getrusage(resource.RUSAGE_SELF)
     await asyncio.sleep(seconds)
     after = resource.getrusage(resource.RUSAGE_SELF)
@@ -81,43 +101,45 @@ async def look_out(home: Path, seconds: float) -> dict[str, float]:
     used["wake-ups/s"] = (after.ru_nvcsw - before.ru_nvcsw) / seconds
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     used["core at rest, %"] = cpu / seconds * 100
-    assert lookout.transcripts.followed == {}
-    hook(0, "UserPromptSubmit", time.time())
+    assert host.lookout.transcripts.followed == {}
     began = time.perf_counter()
-    lookout.attend(board.sessions, ["session-0"])
-    used["one goes to work, ms"] = (time.perf_counter() - began) * 1e3
-    assert len(lookout.transcripts.followed) == 1
-    lookout.close()
-    watch.close()
+    host.tell(said(home, 0, "UserPromptSubmit", time.time()))
+    used["one goes to work, ms"] = await until(lambda: host.lookout.transcripts.followed)
+    assert len(host.lookout.transcripts.followed) == 1
+    host.stop()
+    await running
     return used
 
 
-def measure(transcripts: int, seconds: float) -> dict[str, float]:
-    """The medians of some runs, each in a process of its own."""
+def run(transcripts: int, seconds: float) -> dict[str, float]:
+    """One host, in a process and a home of its own."""
     with tempfile.TemporaryDirectory() as home:
         build(Path(home), transcripts)
-        runs = []
-        for _ in range(RUNS):
-            argv = [sys.executable, __file__, "--child", home, str(seconds)]
-            runs.append(json.loads(subprocess.run(argv, check=True, capture_output=True).stdout))
-    return {key: sorted(run[key] for run in runs)[RUNS // 2] for key in runs[0]}
+        argv = [sys.executable, __file__, "--child", home, "--seconds", str(seconds)]
+        return dict(json.loads(subprocess.run(argv, check=True, stdout=subprocess.PIPE).stdout))
 
 
 def main() -> int:
-    if sys.argv[1:2] == ["--child"]:
-        print(json.dumps(asyncio.run(look_out(Path(sys.argv[2]), float(sys.argv[3])))))
+    parser = argparse.ArgumentParser(description="transcripts that lie around")
+    parser.add_argument("--transcripts", type=int, default=200)
+    parser.add_argument("--seconds", type=float, default=3.0)
+    parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.child:
+        print(json.dumps(asyncio.run(live(args.child, args.seconds))))
         return 0
-    transcripts = int(sys.argv[1]) if len(sys.argv) > 1 else 200
-    seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 3.0
-    without, there = measure(0, seconds), measure(transcripts, seconds)
-    print(f"{SESSIONS} idle sessions, median of {RUNS} runs of {seconds:g} s")
-    print(f"{'':24}{'no transcripts':>16}{f'{transcripts} of 20 MB':>16}")
-    for key, value in without.items():
-        print(f"{key:24}{value:16.2f}{there[key]:16.2f}")
-    close = there["start, ms"] < without["start, ms"] * 1.5 + 5
-    close = close and there["PSS, MB"] < without["PSS, MB"] + 1 and there["wake-ups/s"] < 1
-    print(f"they cost nothing: {'yes' if close else 'NO'}")
-    return 0 if close else 1
+    pairs = [(run(0, args.seconds), run(args.transcripts, args.seconds)) for _ in range(RUNS)]
+    print(f"{SESSIONS} idle sessions, the least of {RUNS} hosts, {args.seconds:g} s at rest each")
+    print(f"{'':22}{'no transcripts':>16}{f'{args.transcripts} of 20 MB':>16}{'ratio':>8}")
+    failed = False
+    for key in pairs[0][0]:
+        without, there = (min(pair[n][key] for pair in pairs) for n in (0, 1))
+        times, beside = ALLOWED.get(key, (float("inf"), 0.0))
+        failed |= there > without * times + beside
+        ratio = f"{there / without:8.2f}" if without else f"{'':8}"
+        print(f"{key:22}{without:16.2f}{there:16.2f}{ratio}")
+    print(f"they cost nothing: {'NO' if failed else 'yes'}")
+    return int(failed)
 
 
 if __name__ == "__main__":

@@ -120,9 +120,14 @@ class Telling:
         return found[-1] if found else {}
 
     @property
+    def notes(self) -> dict[str, str]:
+        """What it says is wrong, by what."""
+        return dict(self.health.get("notes", {}))
+
+    @property
     def note(self) -> str:
-        """What it says is wrong."""
-        return "; ".join(self.health.get("notes", {}).values())
+        """All of that."""
+        return "; ".join(self.notes.values())
 
     @property
     def sessions(self) -> dict[str, dict[str, Any]]:

@@ -95,7 +95,8 @@ class Lookout:
     @property
     def notes(self) -> dict[str, str]:
         """For health: what is not as it should be."""
-        return {**self.registry.notes, **({"deaths": note} if (note := self.deaths.note) else {})}
+        deaths = {"deaths": note} if (note := self.deaths.note) else {}
+        return {**self.registry.notes, **self.transcripts.notes, **deaths}
 
     def rescan(self) -> None:
         """Look at everything: no watch sees all, and no system promises to report it."""

@@ -167,6 +167,8 @@ def _value(record: Record) -> str:
 
 def _disowned(pid: int, record: Record, written: float) -> str:
     """Why a file is not that of the process it names; empty if it is."""
+    if pid == os.getpid():
+        return "its process is this host"
     owner = owner_of(pid)
     if owner is None or not is_alive(pid):
         return "its process is dead"

@@ -12,10 +12,12 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
+from zlib import crc32
 
 from .entries import gist, is_noise, reduced, spoken, told_by
 from .events import Event
 from .witness import Finding, decoded, opened
+from .words import amount
 
 TAIL: Final = 128 << 10  # bytes read at first; titles are written again every now and then
 WIDER: Final = 2 << 20  # and where nothing is told there, but a tool's large result
@@ -46,6 +48,11 @@ class Transcripts:
     def followed(self) -> dict[str, str]:
         """The path of each session's transcript that is followed."""
         return {sid: tail.path for sid, tail in self._followed.items()}
+
+    @property
+    def notes(self) -> dict[str, str]:
+        """Of each that is followed: what of it cannot be read; for health."""
+        return {t.path: note for t in self._followed.values() if (note := t.note)}
 
     def follow(self, session_id: str, path: str | Path, since: float = 0.0) -> bool:
         """From where it was left, else from its tail; True if it was not followed there before.
@@ -95,6 +102,15 @@ class _Tail:
         self._identity = (0, 0)
         self._offset = 0  # of the first line that was not read whole
         self._skips = False  # within a line that is too long
+        self._odd = self._long = 0  # lines of which nothing was understood, or kept
+        self._unread = ""
+
+    @property
+    def note(self) -> str:
+        """What of it cannot be read; empty if there is nothing to say."""
+        odd = f"{amount(self._odd, 'line')} that cannot be understood" if self._odd else ""
+        long = f"{amount(self._long, 'line')} of more than {LINE >> 20} MB" if self._long else ""
+        return ", ".join(filter(None, (self._unread, odd, long)))
 
     def look(self, now: float) -> list[Finding]:
         try:
@@ -106,9 +122,12 @@ class _Tail:
                 else:
                     self._identity = identity
                     found = self._from_tail(fd, size, now)
-        except OSError:  # not there yet, or no more; the next one of that name is another one
+        except OSError as error:  # the next one of that name is another one
             self._identity, self._offset = (0, 0), 0
+            is_there = not isinstance(error, FileNotFoundError)
+            self._unread = (error.strerror or str(error)) if is_there else ""
             return []
+        self._unread = ""
         times = (event.t for _, event in found if event.kind != "note")  # titles have no time
         self._since = max(times, default=self._since)
         return [finding for finding, _ in found]
@@ -127,12 +146,15 @@ class _Tail:
 
     def _told(self, fd: int, now: float) -> Iterator[tuple[Finding, Event]]:
         for offset, raw in self._lines(fd):
-            given = None if is_noise(raw) else decoded(raw)
+            given = None if (noise := is_noise(raw)) else decoded(raw)
+            self._odd += given is None and not noise
             entry = reduced(given) if given is not None else None
             told = told_by(self._session_id, entry, now) if entry is not None else None
             if told is not None and given is not None:
                 uuid = given.get("uuid")
-                name = uuid if isinstance(uuid, str) else f"{self._identity[1]}:{offset}"
+                # A file that was cut and written anew has other lines in the same places.
+                place = f"{self._identity[1]}:{offset}:{crc32(raw):x}"
+                name = uuid if isinstance(uuid, str) else place
                 yield Finding(told[0], f"transcript {self._session_id} {name[:200]}"), told[1]
 
     def _lines(self, fd: int) -> Iterator[tuple[int, bytes]]:
@@ -152,6 +174,7 @@ class _Tail:
                     yield at, raw
             if len(rest) > LINE:
                 self._offset += len(rest)
+                self._long += 1
                 self._skips, rest = True, b""
 
 

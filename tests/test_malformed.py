@@ -1,0 +1,240 @@
+"""Files of the CLI that are not what they should be, under a whole host that goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bellboard.processes import started_of
+from bellboard.spool import Spool
+from hosting import Telling, put_raw, start
+from rig.home import Home
+from rig.waiting import eventually
+
+pytestmark = pytest.mark.files
+
+__all__ = ["start"]
+Start = Callable[..., Telling]
+DEEP = b"[" * 50_000
+
+
+class Running:
+    """Programs that wait; `one(…)` is the pid of another."""
+
+    def __init__(self) -> None:
+        self.started: list[subprocess.Popen[bytes]] = []
+
+    def one(self, **how: Any) -> int:
+        self.started.append(subprocess.Popen(["sleep", "300"], **how))
+        return self.started[-1].pid
+
+
+@pytest.fixture
+def running() -> Iterator[Running]:
+    made = Running()
+    yield made
+    for child in made.started:
+        child.kill()
+        child.wait()
+
+
+def record(pid: int, status: str, at: int, **changed: Any) -> bytes:
+    """A session file as the CLI writes it."""
+    known = {"pid": pid, "sessionId": f"s{pid}", "cwd": "/srv", "procStart": started_of(pid)}
+    said = {"status": status, "statusUpdatedAt": at}
+    asks = {"waitingFor": "permission prompt"} if status == "waiting" else {}
+    return json.dumps({**known, **said, **asks, **changed}).encode()
+
+
+def remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def folder(path: Path) -> None:
+    path.mkdir()
+
+
+def broken_records(pid: int) -> dict[str, bytes | Callable[[Path], Any]]:
+    """What may stand in the place of a session file → the bytes, or what puts it there."""
+    good = record(pid, "idle", 9)
+    return {
+        "half-written": good[: len(good) // 2],
+        "empty": b"",
+        "binary": bytes(range(256)) * 8,
+        "deep": DEEP,
+        "deep inside": good[:-1] + b', "x": ' + DEEP,
+        "a list": b"[]",
+        "null": b"null",
+        "a session id that is a number": record(pid, "idle", 9, sessionId=7),
+        "a session id without end": record(pid, "idle", 9, sessionId="x" * 300),
+        "another pid inside": record(pid + 1, "idle", 9),
+        "far too large": record(pid, "idle", 9, cwd="x" * 100_000),
+        "a directory": folder,
+        "a pipe": os.mkfifo,
+        "a link into nothing that is a file": lambda path: path.symlink_to(path.parent),
+    }
+
+
+def test_a_session_file_that_is_broken_leaves_the_last_good_value(
+    home: Home, start: Start, running: Running
+) -> None:
+    """Each way is said in health, by its path; and the next good one counts."""
+    sessions = home.claude / "sessions"
+    sessions.mkdir()
+    pid = running.one()
+    path = sessions / f"{pid}.json"
+    path.write_bytes(record(pid, "busy", 1))
+    host = start()
+    expected = {f"s{pid}": "working"}
+    eventually(lambda: host.shown == expected, "the session")
+    for n, (how, bad) in enumerate(broken_records(pid).items(), 2):
+        remove(path) if callable(bad) else None
+        bad(path) if callable(bad) else path.write_bytes(bad)
+        eventually(lambda: host.notes.get(str(path)), f"a note of {how}")
+        assert expected == host.shown, how
+        status, shown = ("waiting", "blocked") if n % 2 == 0 else ("busy", "working")
+        remove(path) if callable(bad) else None
+        path.write_bytes(record(pid, status, n))
+        expected = {f"s{pid}": shown}
+        eventually(lambda: host.shown == expected, f"{shown} after {how}")  # noqa: B023
+        eventually(lambda: str(path) not in host.notes, f"no note after {how}")
+    assert host.process.poll() is None
+
+
+def test_a_session_file_of_no_session_lists_none(
+    home: Home, start: Start, running: Running
+) -> None:
+    """Of another user's process, of a number that was used again, of this very host, of none."""
+    sessions = home.claude / "sessions"
+    sessions.mkdir()
+    theirs = running.one(user=65534) if os.geteuid() == 0 else 1
+    again, mine = running.one(), running.one()
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    host = start()
+    expected = {
+        theirs: "another user's process",
+        again: "its process is dead, and the pid another's",
+        host.pid: "its process is this host",
+        dead.pid: "its process is dead",
+    }
+    for pid in expected:
+        start_time = {"procStart": "1"} if pid == again else {}
+        (sessions / f"{pid}.json").write_bytes(record(pid, "busy", 1, **start_time))
+    for name in ("0.json", "-1.json", "99999999999.json", "x.json", f"{mine}.key", f"{mine}.json~"):
+        (sessions / name).write_bytes(record(mine, "busy", 1))
+    for pid, why in expected.items():
+        path = str(sessions / f"{pid}.json")
+        eventually(lambda: host.notes.get(path) == why, why)  # noqa: B023
+    (sessions / f"{mine}.json").write_bytes(record(mine, "busy", 1))
+    eventually(lambda: host.shown == {f"s{mine}": "working"}, "the one that is one")
+    assert set(expected) == {int(Path(p).stem) for p in host.notes}
+
+
+def title(name: str) -> bytes:
+    return json.dumps({"type": "custom-title", "customTitle": name}).encode() + b"\n"
+
+
+class Followed:
+    """A session at work whose transcript a host follows."""
+
+    def __init__(self, home: Home, host: Telling, pid: int) -> None:
+        self.path = home.root / "transcript.jsonl"
+        self.host = host
+        payload = {"session_id": "s", "cwd": "/srv", "transcript_path": str(self.path)}
+        payload |= {"hook_event_name": "UserPromptSubmit", "prompt": "go"}
+        header = f"bellboard 1\0agent=claude\0event=UserPromptSubmit\0pid={pid}\0\0".encode()
+        put_raw(Spool(home.bellboard), header + json.dumps(payload).encode())
+
+    def add(self, data: bytes) -> None:
+        with self.path.open("ab") as file:
+            file.write(data)
+
+    def told(self, name: str) -> None:
+        """Wait until the host knows that title."""
+        eventually(lambda: self.host.sessions.get("s", {}).get("title") == name, name)
+
+    def noted(self, text: str) -> None:
+        notes = lambda: self.host.notes.get(str(self.path), "")  # noqa: E731
+        eventually(lambda: text in notes(), f"{text}, not {notes()}")
+
+    def memory(self) -> int:
+        """The most that the host ever had, in MB."""
+        status = Path(f"/proc/{self.host.pid}/status").read_text()
+        return int(status.partition("VmHWM:")[2].split()[0]) >> 10
+
+
+@pytest.fixture
+def followed(home: Home, start: Start, running: Running) -> Followed:
+    made = Followed(home, start(), running.one())
+    made.add(title("first"))
+    made.told("first")
+    return made
+
+
+def test_lines_of_a_transcript_that_are_none(followed: Followed) -> None:
+    """A torn last line waits for its rest; junk is counted; what follows is read."""
+    torn = title("whole")
+    followed.add(torn[:20])
+    followed.add(torn[20:])
+    followed.told("whole")
+    for junk in (bytes(range(10)) * 9, DEEP, b"{", b'"text"', b"\xff\xfe"):
+        followed.add(junk + b"\n")
+    followed.add(b'{"type": 7}\n{"type": "user", "message": [[]], "timestamp": {}}\n')
+    followed.add(title("after junk"))
+    followed.told("after junk")
+    followed.noted("5 lines that cannot be understood")
+    assert followed.host.shown == {"s": "working"}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
+def test_a_line_of_30_mb_costs_no_memory(followed: Followed) -> None:
+    """Whether it comes at once or while the host reads; the next one is told."""
+    before = followed.memory()
+    followed.add(b'{"type":"user","message":{"content":"' + b"x" * (30 << 20) + b'"}}\n')
+    followed.add(title("after it"))
+    followed.told("after it")
+    for _ in range(30):
+        followed.add(b"y" * (1 << 20))
+    followed.add(b"\n" + title("after another"))
+    followed.told("after another")
+    assert followed.memory() < before + 16
+    assert followed.host.shown == {"s": "working"}
+
+
+def test_a_transcript_that_is_replaced_cut_or_gone(followed: Followed) -> None:
+    """Each new one is read; what is no file is said."""
+    path = followed.path
+    other = path.with_suffix(".new")
+    other.write_bytes(title("another file"))
+    other.replace(path)
+    followed.told("another file")
+    path.write_bytes(b"")
+    followed.add(title("cut"))
+    followed.told("cut")
+    path.unlink()
+    followed.add(title("new"))
+    followed.told("new")
+    for make in (folder, os.mkfifo):
+        path.unlink()
+        make(path)
+        followed.noted("not a file")
+        remove(path)
+        followed.add(title(f"after {make.__name__}"))
+        followed.told(f"after {make.__name__}")
+    eventually(lambda: str(path) not in followed.host.notes, "no note any more")
+    if os.geteuid() != 0:  # root may read everything
+        path.chmod(0)
+        followed.noted("Permission denied")
+    assert followed.host.shown == {"s": "working"}
