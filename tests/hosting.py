@@ -145,6 +145,10 @@ class Telling:
         """Of that: session → status."""
         return {sid: p["status"] for sid, p in self.sessions.items()}
 
+    def last(self, key: str) -> Any:
+        """What it said last of that."""
+        return next((m[key] for m in reversed(self.messages) if key in m), None)
+
     @property
     def live(self) -> list[tuple[str, str | None]]:
         """The changes that it announced: session, status."""

@@ -1,8 +1,9 @@
 """A host that writes all it publishes into a file, a line each: told_host.py HOME OUT HOW.
 
-HOW is JSON: schema, network, stuck (seconds), on (commands), options; and clock, a file that says
-by how many seconds this process' clock is ahead.  With each message goes how long the event loop
-ever stood still while this process ran: for how many hundredths of a second of a thread's beat.
+HOW is JSON: schema, network, stuck (seconds), on (commands), options, config; and clock, a file
+that says by how many seconds this process' clock is ahead.  With each message goes how long the
+event loop ever stood still while this process ran: for how many hundredths of a second of a
+thread's beat.
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ def main() -> None:
         config = {"callbacks": how.get("on", {}), "options": how.get("options")}
         if "server" in how:
             config["server"] = how["server"]
+        config |= how.get("config", {})
         told = Told(home, push, config)
         threading.Thread(target=beat, name="beat", daemon=True).start()
         pulses = asyncio.create_task(pulse())

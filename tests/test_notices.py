@@ -1,0 +1,400 @@
+"""The rule book of notices: what calls, on which channel, after how long, and when not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bellboard.ledger import Transition
+from bellboard.notices import (
+    CHANNELS,
+    LADDERS,
+    MINUTE,
+    MODES,
+    NEVER,
+    Notice,
+    Notices,
+    Policy,
+    policy_of,
+)
+from bellboard.session import STATUSES, Block, Session, status_of
+
+pytestmark = pytest.mark.pure
+
+START = 1_800_000_000.0  # 08:00 UTC
+ALL = frozenset(CHANNELS)
+
+
+class House:
+    """Sessions, one host's notices, and what has rung."""
+
+    def __init__(self, policy: Policy | None = None) -> None:
+        self.now = START
+        self.notices = Notices(policy or Policy())
+        self.sessions: dict[str, Session] = {}
+        self.rung: list[tuple[float, Notice]] = []
+        self.serial = 0
+
+    def be(self, status: str, sid: str = "s", live: bool = True, **more: Any) -> None:
+        """A session comes to a status now."""
+        old = self.sessions.get(sid) or Session(sid)
+        before = status_of(old) if sid in self.sessions else None
+        blocks = {":": Block("permission", self.now, shown=True)} if status == "blocked" else {}
+        session = Session(
+            sid,
+            turn="working" if status == "blocked" else status,
+            since=self.now,
+            began=self.now - 100,
+            blocks=blocks,
+            unseen=status == "background",
+            viewers=old.viewers,
+            parked=old.parked,
+            snoozed_until=old.snoozed_until,
+            label=old.label,
+        )
+        self.change(session, **more)
+        self.serial += 1
+        told = Transition(self.now, sid, before, status, "", "")
+        self.notices.hear([(self.serial, told, live)])
+
+    def change(self, session: Session | str = "s", **fields: Any) -> None:
+        """Something else about it."""
+        s = self.sessions[session] if isinstance(session, str) else session
+        for name, value in fields.items():
+            setattr(s, name, value)
+        self.sessions[s.session_id] = s
+        self.notices.see(self.sessions, [s.session_id], self.now)
+
+    def wait(self, seconds: float) -> list[str]:
+        """Let time pass as a host does, from one wake to the next; the channels that rang."""
+        until, before = self.now + seconds, len(self.rung)
+        while True:
+            self.ring()
+            when = self.notices.wake(self.now, ALL)
+            assert when > self.now, "a host would turn for ever"
+            if when > until:
+                break
+            self.now = when
+        self.now = until
+        self.ring()
+        return [notice.channel for _, notice in self.rung[before:]]
+
+    def ring(self) -> None:
+        while (notice := self.notices.next(self.now, ALL)) is not None:
+            self.notices.rang(notice, self.now)
+            self.rung.append((self.now, notice))
+
+    @property
+    def float(self) -> list[str]:
+        return self.notices.calling(self.now)
+
+
+def ladders(**delays: float) -> Policy:
+    """The same delays for every status; the float for what is blocked."""
+    row = {**dict.fromkeys(CHANNELS, NEVER), **delays}
+    return Policy(ladders={s: row | ({"float": 0.0} if s == "blocked" else {}) for s in LADDERS})
+
+
+# What rings
+
+
+def test_a_ladder_is_climbed_one_channel_after_the_other() -> None:
+    house = House()
+    house.be("blocked")
+    assert house.float == ["s"]
+    assert house.wait(29) == []
+    assert house.wait(2) == ["desktop"]
+    assert house.wait(90) == ["command"]
+    assert house.wait(10_000) == []
+
+
+@pytest.mark.parametrize("answer", ["working", "idle", "error"])
+def test_what_is_answered_within_the_delay_rings_nowhere(answer: str) -> None:
+    house = House(ladders(desktop=30, command=60))
+    house.be("blocked")
+    house.wait(29)
+    house.be(answer)
+    assert house.float == []
+    rang = [n for _, n in house.rung]
+    house.wait(29)
+    assert [n.status for _, n in house.rung if n not in rang] == []
+
+
+def test_twenty_rapid_transitions_pop_up_once() -> None:
+    """On every channel, and in the float: it is not seen to come and go."""
+    house = House(ladders(notify=0, desktop=0, bell=0))
+    seen = []
+    for n in range(20):
+        house.be("blocked" if n % 2 == 0 else "working")
+        house.wait(0.3)
+        seen.append(house.float)
+    channels = [n.channel for _, n in house.rung]
+    assert sorted(channels) == ["bell", "desktop", "notify"]
+    assert len([s for s in seen if s]) == 1
+
+
+def test_what_is_in_view_does_not_ring_and_begins_anew_when_it_is_left() -> None:
+    house = House(ladders(desktop=30))
+    house.be("blocked")
+    house.wait(20)
+    house.change(viewers={"nvim": house.now})
+    assert house.float == []
+    assert house.wait(1000) == []
+    house.change(viewers={})
+    assert house.float == ["s"]
+    assert house.wait(29) == []
+    assert house.wait(2) == ["desktop"]
+
+
+def test_snoozed_it_rings_when_that_is_over_and_parked_never() -> None:
+    house = House(ladders(desktop=0))
+    house.be("working")
+    house.change(snoozed_until=START + 900)
+    house.be("blocked")
+    assert (house.wait(899), house.float) == ([], [])
+    assert (house.wait(1), house.float) == (["desktop"], ["s"])
+    house.be("working")
+    house.change(parked=True)
+    house.be("blocked")
+    assert (house.wait(10_000), house.float) == ([], [])
+
+
+def test_what_nobody_watched_is_not_announced() -> None:
+    """It is in the float, which shows what is, and tells of nothing that happened."""
+    house = House(ladders(desktop=0))
+    house.be("blocked", live=False)
+    assert (house.wait(1000), house.float) == ([], ["s"])
+
+
+def test_a_new_host_passes_over_what_was_due_and_takes_up_what_is_not() -> None:
+    house = House(ladders(desktop=30, command=120))
+    house.be("blocked")
+    house.now += 60
+    house.notices.pass_over(house.now)
+    assert house.wait(1000) == ["command"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "status", "expected"),
+    [
+        ("quiet", "blocked", []),
+        ("quiet", "error", []),
+        ("normal", "blocked", ["notify"]),
+        ("normal", "error", ["notify"]),
+        ("normal", "completed", []),
+        ("normal", "working", []),
+        ("all", "completed", ["notify"]),
+        ("all", "background", ["notify"]),
+        ("all", "idle", []),
+    ],
+)
+def test_a_mode_says_what_is_heard_at_all(mode: str, status: str, expected: list[str]) -> None:
+    house = House(ladders(notify=0)._replace(mode=mode))
+    house.be(status)
+    assert house.wait(100) == expected
+    assert house.float == (["s"] if status == "blocked" else [])
+
+
+def test_another_mode_counts_from_now_on() -> None:
+    """Nobody wants to hear of all that was kept quiet."""
+    house = House(ladders(notify=0, desktop=60)._replace(mode="quiet"))
+    house.be("blocked")
+    house.wait(30)
+    house.notices.set_mode("normal", house.now)
+    assert house.wait(1000) == ["desktop"]
+
+
+def test_a_label_overrides_the_ladder() -> None:
+    """ONEOFF is heard when it is done, in the mode that hears of nothing done."""
+    house = House()
+    house.be("working")
+    house.change(label="ONEOFF")
+    house.be("completed")
+    assert sorted(house.wait(100)) == ["desktop", "notify", "sound"]
+    house.be("blocked")
+    assert house.wait(35) == ["desktop"], "what a label leaves out is as for the others"
+
+
+def test_a_label_of_ones_own() -> None:
+    policy = policy_of({"labels": {"DEPLOY": {"blocked": {"bell": True, "desktop": False}}}})
+    house = House(policy)
+    house.be("working")
+    house.change(label="DEPLOY")
+    house.be("blocked")
+    assert house.wait(60) == ["bell"]
+
+
+def test_a_short_turn_ends_without_a_word() -> None:
+    house = House(ladders(notify=0)._replace(mode="all"))
+    house.be("working")
+    house.be("completed", began=house.now - 3)
+    assert house.wait(100) == []
+
+
+def test_in_quiet_hours_there_is_the_float_alone() -> None:
+    """What still stands when they are over rings then."""
+    house = House(ladders(desktop=0)._replace(quiet=(7 * 60, 9 * 60)))
+    house.be("blocked")
+    assert (house.wait(3599), house.float) == ([], ["s"])
+    assert house.wait(2) == ["desktop"]
+
+
+def test_many_at_once_are_told_a_few_a_minute() -> None:
+    house = House(ladders(desktop=0)._replace(cap=3))
+    for n in range(7):
+        house.be("blocked", f"s{n}")
+    assert len(house.wait(59)) == 3
+    assert len(house.wait(60)) == 3
+    assert len(house.wait(60)) == 1
+    assert len(house.float) == 7, "the float has them all"
+
+
+def test_two_hosts_of_which_one_rings_agree() -> None:
+    """The one that lost the claim says so as well, and neither rings again."""
+    one, two = House(ladders(desktop=5)), House(ladders(desktop=5))
+    for house in (one, two):
+        house.be("blocked")
+        house.now += 5
+    notice = one.notices.next(one.now, ALL)
+    assert notice is not None
+    assert notice == two.notices.next(two.now, ALL)
+    one.notices.rang(notice, one.now)
+    two.notices.rang(notice, two.now)
+    assert one.wait(1000) == two.wait(1000) == []
+
+
+# The policy
+
+
+def test_settings_of_the_wrong_type_stay_as_they_were() -> None:
+    wrong = {
+        "mode": "loud",
+        "blocked": {"desktop": "soon", "float": None, "horn": 1},
+        "error": 3,
+        "gap": True,
+        "cap": -1,
+        "quiet_hours": "25:99-",
+        "labels": [1],
+    }
+    assert policy_of(wrong) == Policy(labels=Policy().labels)
+    assert policy_of({"quiet_hours": "22:00-07:30"}).quiet == (1320, 450)
+    assert policy_of({"blocked": {"desktop": False, "bell": True}}).ladders["blocked"] == {
+        **LADDERS["blocked"],
+        "desktop": NEVER,
+        "bell": 0.0,
+    }
+
+
+def test_every_mode_decides_every_status_that_calls() -> None:
+    assert {tuple(row) for row in MODES.values()} == {tuple(LADDERS)}
+    assert set(LADDERS) <= set(STATUSES)
+
+
+# Whatever happens
+
+SIDS = st.sampled_from(["a", "b", "c"])
+STEPS = st.one_of(
+    st.tuples(
+        st.just("be"),
+        SIDS,
+        st.sampled_from(["blocked", "error", "completed", "working", "idle"]),
+    ),
+    st.tuples(st.just("wait"), st.sampled_from([0.1, 1.0, 7.0, 31.0, 200.0, 2000.0]), st.none()),
+    st.tuples(st.just("view"), SIDS, st.booleans()),
+    st.tuples(st.just("park"), SIDS, st.booleans()),
+    st.tuples(st.just("snooze"), SIDS, st.sampled_from([0.0, 5.0, 600.0])),
+    st.tuples(st.just("mode"), st.sampled_from(sorted(MODES)), st.none()),
+)
+POLICIES = st.builds(
+    Policy,
+    mode=st.sampled_from(sorted(MODES)),
+    gap=st.sampled_from([0.0, 3.0, 30.0]),
+    cap=st.integers(0, 4),
+    quiet=st.none() | st.tuples(st.integers(0, 1439), st.integers(0, 1439)),
+    ladders=st.fixed_dictionaries(
+        {
+            status: st.fixed_dictionaries(
+                {c: st.sampled_from([0.0, 0.5, 20.0, 120.0, NEVER]) for c in CHANNELS}
+            )
+            for status in LADDERS
+        }
+    ),
+)
+
+
+class Checked(House):
+    """Rings only what may ring."""
+
+    def ring(self) -> None:
+        while (notice := self.notices.next(self.now, ALL)) is not None:
+            s, policy = self.sessions[notice.session_id], self.notices.policy
+            assert status_of(s) == notice.status, "after the answer"
+            assert not s.viewers and not s.parked and s.snoozed_until <= self.now
+            assert policy.after_quiet(self.now, 0.0) == self.now, "in quiet hours"
+            assert self.now >= s.since + policy.ladders[notice.status][notice.channel]
+            assert policy.mode != "quiet"
+            assert policy.mode == "all" or notice.status != "completed"
+            same = [t for t, n in self.rung if n.channel == notice.channel]
+            assert len([t for t in same if t > self.now - MINUTE]) < policy.cap
+            of_session = [
+                t
+                for t, n in self.rung
+                if (n.session_id, n.channel) == (notice.session_id, notice.channel)
+            ]
+            assert all(self.now - t >= policy.gap for t in of_session)
+            assert (notice.id, notice.channel) not in {(n.id, n.channel) for _, n in self.rung}
+            self.notices.rang(notice, self.now)
+            self.rung.append((self.now, notice))
+
+
+def steps_of(house: House, steps: list[tuple[str, Any, Any]]) -> Iterator[None]:
+    for what, one, two in steps:
+        if what == "be":
+            house.be(two, one)
+        elif what == "wait":
+            house.wait(one)
+        elif what == "mode":
+            house.notices.set_mode(one, house.now)
+        elif one in house.sessions:
+            fields: dict[str, Any] = {
+                "view": {"viewers": {"v": house.now} if two else {}},
+                "park": {"parked": two},
+                "snooze": {"snoozed_until": house.now + (two or 0.0)},
+            }[what]
+            house.change(one, **fields)
+        yield
+
+
+@settings(max_examples=60, deadline=None)
+@given(policy=POLICIES, steps=st.lists(STEPS, max_size=40))
+def test_nothing_rings_that_may_not(policy: Policy, steps: list[tuple[str, Any, Any]]) -> None:
+    """Never twice for one block, after the answer, in view, in quiet hours, or over the cap."""
+    house = Checked(policy)
+    for _ in steps_of(house, steps):
+        house.ring()
+        for sid in house.float:
+            s = house.sessions[sid]
+            assert not s.viewers and not s.parked and s.snoozed_until <= house.now
+
+
+@settings(max_examples=40, deadline=None)
+@given(policy=POLICIES, steps=st.lists(STEPS, max_size=30), part=st.floats(0.0, 0.999))
+def test_nothing_is_due_before_the_host_wakes(
+    policy: Policy, steps: list[tuple[str, Any, Any]], part: float
+) -> None:
+    """What wake() says is when something is due, or the float another, and not later."""
+    house = House(policy)
+    for _ in steps_of(house, steps):
+        house.ring()
+    before = house.float
+    when = house.notices.wake(house.now, ALL)
+    if when == NEVER:
+        when = house.now + 100_000
+    between = house.now + (when - house.now) * part
+    if between < when:
+        assert house.notices.next(between, ALL) is None
+        assert house.notices.calling(between) == before

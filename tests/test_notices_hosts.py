@@ -1,0 +1,175 @@
+"""Notices of several hosts: each once in the world, by whoever lives, in the editor in front."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from bellboard.spool import Spool
+from hosting import Telling, made, opened, put
+from rig.home import Home
+from rig.waiting import eventually
+from ringing import Desktop
+
+pytestmark = pytest.mark.files
+
+Start = Callable[..., Telling]
+
+
+def config(name: str, desktop: float = 0, **more: Any) -> dict[str, Any]:
+    """Of an editor whose desktop rings for what is blocked, after so many seconds."""
+    ladder = {"notify": False, "desktop": desktop, "command": False}
+    return {
+        "server": f"/nowhere/{name}",
+        "notices": {"via": "notify-send", "blocked": ladder, "least": 0, **more},
+    }
+
+
+@pytest.fixture
+def desktop(home: Home) -> Desktop:
+    return Desktop(home)
+
+
+@pytest.fixture
+def spool(home: Home) -> Spool:
+    return made(home.bellboard)
+
+
+def begins(spool: Spool, sid: str) -> None:
+    """A session in a project of its name is at work."""
+    put(spool, "UserPromptSubmit", sid, cwd=f"/srv/{sid}", prompt="go")
+
+
+def becomes(spool: Spool, sid: str, status: str, *hosts: Telling) -> None:
+    """Somebody corrects it; wait until these hosts show it."""
+    spool.write({"t": time.time(), "set": {"session_id": sid, "status": status}})
+    for host in hosts:
+        eventually(lambda host=host: host.shown.get(sid) == status, f"{sid} {status}")
+
+
+def test_three_hosts_give_one_notice_and_one_float(
+    start: Start, spool: Spool, desktop: Desktop
+) -> None:
+    """Of the three the one that had the focus last lists it; all three know."""
+    hosts = [start(name, config=config(name)) for name in ("one", "two", "three")]
+    begins(spool, "api")
+    becomes(spool, "api", "blocked", *hosts)
+    desktop.shows("api needs you")
+    becomes(spool, "api", "working", *hosts)
+    begins(spool, "web")
+    becomes(spool, "web", "blocked", *hosts)
+    desktop.shows("api needs you", "web needs you")
+    eventually(lambda: hosts[2].last("float") == ["web"], "the float")
+    assert [h.last("front") for h in hosts] == [False, False, True]
+    assert [h.last("float") for h in hosts[:2]] == [[], []]
+
+
+def test_the_next_host_gives_what_one_that_died_was_to_give(
+    home: Home, start: Start, spool: Spool, desktop: Desktop
+) -> None:
+    """Once, and nothing of it is lost or told again."""
+    first, second = (start(name, config=config(name, 6)) for name in ("first", "second"))
+    begins(spool, "api")
+    becomes(spool, "api", "blocked", first, second)
+    first.kill()
+    desktop.shows("api needs you")
+    becomes(spool, "api", "working", second)
+    begins(spool, "web")
+    becomes(spool, "web", "blocked", second)
+    desktop.shows("api needs you", "web needs you")
+    with opened(home.bellboard) as clerk:
+        rung = clerk.store.notices(10)
+    assert [(r.channel, r.session_id, r.pid) for r in rung] == [
+        ("desktop", "api", second.pid),
+        ("desktop", "web", second.pid),
+    ]
+
+
+def test_the_float_goes_to_the_editor_before_when_one_is_closed(
+    start: Start, spool: Spool, desktop: Desktop
+) -> None:
+    """At once, as its death is watched; nobody looks at anything there any more."""
+    one, two = (start(name, config=config(name)) for name in ("one", "two"))
+    begins(spool, "api")
+    spool.write({"t": time.time(), "view": {"session_id": "web"}, "viewer": "nvim /nowhere/two"})
+    becomes(spool, "api", "blocked", one, two)
+    begins(spool, "web")
+    becomes(spool, "web", "blocked", one, two)
+    eventually(lambda: two.last("float") == ["api"], "web is in view")
+    two.kill()
+    eventually(lambda: one.last("float") == ["api", "web"], "the float", within=10)
+    assert one.last("front") is True
+
+
+def test_twenty_rapid_transitions_give_one_notice(
+    start: Start, spool: Spool, desktop: Desktop
+) -> None:
+    """And the float does not come and go with them."""
+    host = start("host", config=config("host", gap=60))
+    begins(spool, "api")
+    for _ in range(10):
+        becomes(spool, "api", "blocked", host)
+        becomes(spool, "api", "working", host)
+    begins(spool, "web")
+    becomes(spool, "web", "blocked", host)
+    desktop.shows("api needs you", "web needs you")
+    floats = [m["float"] for m in host.messages if "float" in m]
+    assert floats.count(["api"]) == 1
+
+
+def test_what_is_answered_or_in_view_gives_none(
+    start: Start, spool: Spool, desktop: Desktop
+) -> None:
+    """One is answered within the delay, one is looked at, one is parked, one snoozed."""
+    host = start("host", config=config("host", 4))
+    begins(spool, "answered")
+    becomes(spool, "answered", "blocked", host)
+    becomes(spool, "answered", "working", host)
+    for sid in ("viewed", "parked", "snoozed", "api"):
+        begins(spool, sid)
+    now = time.time()
+    spool.write({"t": now, "view": {"tmux": "/t", "pane": "%1"}, "viewer": "tmux"})
+    spool.write({"t": now, "view": {"session_id": "viewed"}, "viewer": "nvim"})
+    spool.write({"t": now, "park": {"session_id": "parked", "parked": True}})
+    spool.write({"t": now, "snooze": {"session_id": "snoozed", "until": now + 900}})
+    for sid in ("viewed", "parked", "snoozed"):
+        becomes(spool, sid, "blocked", host)
+    becomes(spool, "api", "blocked", host)
+    desktop.shows("api needs you")
+    assert host.last("float") == ["api"]
+
+
+def test_quiet_is_quiet_in_every_host(start: Start, spool: Spool, desktop: Desktop) -> None:
+    """The mode is shared, and the float stays."""
+    noisy, quiet = start("noisy", config=config("noisy")), start("quiet", config=config("quiet"))
+    with opened(spool.home) as clerk, clerk.store.lock():
+        clerk.store.set_option("mode", "quiet", 1, time.time())
+    spool.write({"t": time.time(), "tick": {}})
+    for host in (noisy, quiet):
+        eventually(lambda host=host: host.last("mode") == "quiet", "the mode")
+    begins(spool, "api")
+    becomes(spool, "api", "blocked", noisy, quiet)
+    eventually(lambda: quiet.last("float") == ["api"], "the float")
+    with opened(spool.home) as clerk, clerk.store.lock():
+        clerk.store.set_option("mode", "normal", 1, time.time())
+    spool.write({"t": time.time(), "tick": {}})
+    begins(spool, "web")
+    for host in (noisy, quiet):
+        eventually(lambda host=host: host.last("mode") == "normal", "the mode")
+    becomes(spool, "web", "blocked", noisy, quiet)
+    desktop.shows("web needs you")
+
+
+def test_a_host_without_an_editor_rings_if_it_is_told_to(
+    start: Start, spool: Spool, desktop: Desktop
+) -> None:
+    """It has no float, and nothing of the mode to tell."""
+    settings = config("x")["notices"]
+    host, mute = start("serve", config={"notices": settings}), start("watch")
+    begins(spool, "api")
+    becomes(spool, "api", "blocked", host, mute)
+    desktop.shows("api needs you")
+    assert [host.last("float"), mute.last("float")] == [None, None]
