@@ -1,8 +1,8 @@
 """A host that writes all it publishes into a file, a line each: told_host.py HOME OUT HOW.
 
-HOW is JSON: schema, network, stuck (seconds), on (commands), options, config; and clock, a file
-that says by how many seconds this process' clock is ahead.  With each message goes how long the
-event loop ever stood still while this process ran: for how many hundredths of a second of a
+HOW is JSON: schema, network, stuck (seconds), on (commands), options, server, config; and clock,
+a file that says by how many seconds this process' clock is ahead.  With each message goes how long
+the event loop ever stood still while this process ran: for how many hundredths of a second of a
 thread's beat.
 """
 

@@ -144,12 +144,12 @@ class Host:
     def focus(self, t: float) -> None:
         """The user is at our editor since then."""
         self.bell.focus(t)
-        self._loop.call_soon(self._turn)
+        self._wake()
 
     def set_mode(self, mode: str) -> None:
         """What rings at all from now on: quiet, normal or all."""
         self.bell.set_mode(mode)
-        self._loop.call_soon(self._turn)
+        self._wake()
 
     def tell_notices(self) -> None:
         """The reader wants to know what has rung."""
