@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sqlite3
 import subprocess
 import sys
@@ -78,7 +79,7 @@ def test_all_is_well(home: Home, start: Callable[..., Telling]) -> None:
     for text in (
         f"1 host: {host.pid} (",
         "1 session, 1 change of status",
-        f"options: grace 7; set by process {host.pid} just now",
+        f"options: grace 7; set by process {host.pid} ",
         f"{home.claude}/settings.json: ",
         "spool: 0 events waiting",
     ):
@@ -178,7 +179,7 @@ def test_watches_in_use_are_counted(tmp_path: Path) -> None:
     async def look() -> tuple[inotify.Usage | None, inotify.Usage | None]:
         before = inotify.usage()
         watch = inotify.Inotify(lambda entries: None)
-        for n in range(500):  # others come and go meanwhile
+        for n in range(2000):  # others come and go meanwhile
             (tmp_path / str(n)).mkdir()
             watch.add(str(tmp_path / str(n)), arrivals=False)
         after = inotify.usage()
@@ -187,7 +188,7 @@ def test_watches_in_use_are_counted(tmp_path: Path) -> None:
 
     before, after = asyncio.run(look())
     assert before and after
-    assert before.watches + 400 < after.watches < after.most_watches
+    assert before.watches + 1000 < after.watches < after.most_watches
     assert 0 < after.instances
 
 
@@ -211,10 +212,17 @@ def test_health_says_what_doctor_says(nvim: Editors, home: Home, version: str) -
     config: dict[str, Any] = {"python": sys.executable}
     editor = nvim(version, config, ui=False)
     eventually(lambda: editor.lua("return require('bellboard').health().watch"), "a host")
-    editor.command("checkhealth bellboard")
-    report = editor.lua("return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n')")
-    facts = doctor(home)
-    same = [text for text in facts if "inotify:" not in text and str(home.project) not in text]
-    assert [] == [text for text in same if text not in report], report
+
+    def reported() -> str:
+        """The report, once it and the doctor have looked at the same moment."""
+        editor.command("checkhealth bellboard")
+        lines = "return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n')"
+        report = str(editor.lua(lines))
+        told = (re.sub(r" (just now|\w+ ago)$", "", text) for text in doctor(home))
+        same = [text for text in told if "inotify:" not in text and str(home.project) not in text]
+        assert [] == [text for text in same if text not in report], report
+        return report
+
+    report = eventually(reported)
     for text in ("bellboard: hooks", "bellboard hooks install", "watch: inotify", "1 host: "):
         assert text in report

@@ -84,6 +84,7 @@ def build() -> Home:
             "LANG": "C.UTF-8",
             "TERM": "xterm-256color",
             "TMPDIR": str(home.tmp),
+            "TMUX_TMPDIR": str(home.tmp),
             "BELLBOARD_HOME": str(home.bellboard),
             "CLAUDE_CONFIG_DIR": str(home.claude),
             **{f"XDG_{key}": str(home.root / folder) for key, folder in named.items()},
