@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hosting import Telling
+from bellboard.processes import began_at
+from bellboard.spool import Spool
+from hosting import Telling, made, opened
 from rig.agent import EVENTS, Agent
 from rig.api import Api
 from rig.fixtures import Agents
@@ -122,3 +126,113 @@ def log_of(path: Path) -> set[tuple[str, str]]:
     """The callbacks that ran."""
     rows = path.read_text().splitlines() if path.exists() else []
     return {(sid, to) for sid, to in (row.split() for row in rows)}
+
+
+# Without the CLI: what a host cannot prove, and what it can
+
+
+SERVER = """
+import socket, sys, time
+server = socket.create_server(("127.0.0.1", 0))
+print(server.getsockname()[1], flush=True)
+time.sleep(300)
+"""
+
+
+@pytest.fixture
+def process() -> Iterator[subprocess.Popen[bytes]]:
+    """A program that listens on a port, and waits."""
+    with subprocess.Popen([sys.executable, "-c", SERVER], stdout=subprocess.PIPE) as child:
+        yield child
+        child.kill()
+
+
+def tell_hook(spool: Spool, pid: int, event: str, ago: float, **more: Any) -> None:
+    """As the hook of that process told some time ago."""
+    payload = {"session_id": "s", "hook_event_name": event, "cwd": "/srv", **more}
+    t = time.time() - ago
+    spool.write({"t": t, "arrived": t, "hook": payload, "origin": {"pid": pid}})
+
+
+@pytest.mark.files
+def test_without_session_files_it_is_unknown_until_something_proves_it(
+    home: Home, start: Start, process: subprocess.Popen[bytes]
+) -> None:
+    """It worked, and nobody watched: then the transcript tells its end, silently."""
+    spool = made(home.bellboard)
+    path = home.root / "transcript.jsonl"
+    tell_hook(spool, process.pid, "UserPromptSubmit", 300, transcript_path=str(path), prompt="go")
+    host = start()
+    eventually(lambda: host.shown == {"s": "unknown"}, "nobody can know")
+    host.kill()
+    stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - 60))
+    message = {"content": [{"type": "text", "text": "Done."}], "stop_reason": "end_turn"}
+    path.write_text(json.dumps({"type": "assistant", "timestamp": stamp, "message": message}))
+    with path.open("a") as file:
+        file.write("\n")
+    again = start("again")
+    eventually(lambda: again.shown == {"s": "completed"}, "the transcript tells its end")
+    assert [] == again.live
+
+
+@pytest.mark.files
+def test_what_died_while_nobody_watched_is_gone_without_a_word(
+    home: Home, start: Start, process: subprocess.Popen[bytes]
+) -> None:
+    """Also if its number is another process's by now."""
+    spool = made(home.bellboard)
+    tell_hook(spool, process.pid, "UserPromptSubmit", 300, prompt="go")
+    host = start()
+    eventually(lambda: host.sessions.get("s", {}).get("ports"), "it is seen to live")
+    host.kill()
+    process.kill()
+    process.wait()
+    again = start("again")
+    eventually(lambda: again.shown == {}, "it is gone")
+    assert [] == again.live
+
+
+@pytest.mark.files
+def test_the_ports_that_a_session_listens_on(
+    home: Home, start: Start, process: subprocess.Popen[bytes]
+) -> None:
+    """Its own, and those of what it started."""
+    assert process.stdout is not None
+    port = int(process.stdout.readline())
+    tell_hook(made(home.bellboard), process.pid, "SessionStart", 5, source="startup")
+    host = start()
+    eventually(lambda: host.sessions.get("s", {}).get("ports") == [port], "its port")
+
+
+@pytest.mark.files
+@pytest.mark.parametrize("runs", [True, False], ids=["it runs", "it waits"])
+def test_a_slow_tool_that_runs_waits_for_no_approval(home: Home, start: Start, runs: bool) -> None:
+    """Its process has a child that began with it; older children prove nothing."""
+    outer = "import subprocess, sys, time; subprocess.Popen(['sleep', '300']); print(flush=True); "
+    outer += "sys.stdin.readline(); subprocess.Popen(['sleep', '300']); time.sleep(300)"
+    how: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", outer], start_new_session=True, **how) as agent:
+        try:
+            assert agent.stdin and agent.stdout
+            agent.stdout.readline()
+            eventually(lambda: time.time() > (began_at(agent.pid) or 0) + 3, "older children")
+            host = start(options={"approval": {"slow": 1.0}})
+            spool = made(home.bellboard)
+            tell_hook(spool, agent.pid, "UserPromptSubmit", 0, prompt="go")
+            if runs:
+                agent.stdin.write(b"\n")
+                agent.stdin.flush()
+            tool = {"tool_name": "Bash", "tool_input": {"command": "make"}, "tool_use_id": "t"}
+            tell_hook(spool, agent.pid, "PreToolUse", 0, **tool)
+            eventually(lambda: host.shown, "the session")
+            rule = ("suspect", not runs)
+            eventually(lambda: rule in rules(home), f"it comes to {rule}")
+            assert ("blocked" if not runs else "working") == eventually(lambda: host.shown["s"])
+        finally:
+            os.killpg(agent.pid, signal.SIGKILL)
+
+
+def rules(home: Home) -> set[tuple[str, bool]]:
+    """Those that were applied, and whether they took what they were given."""
+    with opened(home.bellboard) as clerk:
+        return {(row.rule, row.taken) for row in clerk.store.log()}

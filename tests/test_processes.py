@@ -158,7 +158,10 @@ def test_children_and_the_ports_they_listen_on(
     assert sorted(expected) == ports(parent.pid)
     [child] = descendants(parent.pid)
     assert sorted(expected) == ports(child)
-    assert 1 == from_line(processes.seen(1.0, parent.pid).line).children
+    now = time.time()
+    for since, children in ((now - 60, 1), (now + 60, 0)):
+        assert children == from_line(processes.at_work(1.0, parent.pid, since).line).children
+    assert sorted(expected) == processes.listening([child, parent.pid])
     with socket.create_server(("127.0.0.1", 0)) as mine:
         assert mine.getsockname()[1] not in ports(parent.pid)
     os.kill(child, signal.SIGKILL)

@@ -269,7 +269,7 @@ def _session_id(value: object) -> str:
 
 def _is_fact(value: object) -> bool:
     if isinstance(value, list):
-        return all(isinstance(x, str) for x in value)
+        return all(isinstance(x, str | int) for x in value)
     return isinstance(value, str | int | float)
 
 

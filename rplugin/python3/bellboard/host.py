@@ -280,7 +280,8 @@ class Host:
         if step.more:
             return 0.0
         due = clerk.board.due()
-        return max(0.0, due - time.time()) if due is not None else RESCAN
+        wait = max(0.0, due - time.time()) if due is not None else RESCAN
+        return min(wait, self.lookout.prove(clerk.board.options))
 
     def _locked_out(self) -> float:
         """Another host folds; it takes milliseconds, unless it is suspended."""
@@ -421,7 +422,7 @@ class Host:
             if time.monotonic() > until:
                 return 0.0
             self.lookout.attend(self.clerk.board.sessions, (self._unattended.pop(),))
-        return RESCAN
+        return RESCAN if self.lookout.look_at_ports() else 0.0
 
     def _read(self) -> list[Change]:
         """What others committed, also while one of them holds the lock."""

@@ -7,12 +7,16 @@ session is at work, the HEAD of each repository in use, the death of each proces
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
+from typing import Final
 
 from . import processes
 from .deaths import Deaths
 from .discovery import Discovery
+from .machine import slow_tools
+from .options import Options
 from .registry import Registry, config_of
 from .repository import Repositories
 from .rules.steps import is_alone
@@ -21,6 +25,11 @@ from .tmux import Panes
 from .transcript import Transcripts, is_needed, place_of
 from .watch import Watch
 from .witness import Finding
+
+LONGEST_LOOK: Final = 0.02  # seconds in which the event loop stands still
+LEAD: Final = 0.25  # seconds before a tool is overdue: what is found has to be folded by then
+NEVER: Final = float("inf")
+REPEAT: Final = 60.0  # seconds after which the same ports may be told again
 
 
 class Lookout:
@@ -48,6 +57,8 @@ class Lookout:
         self._places: dict[str, str] = {}  # session → the directory that its facts are about
         self._facts: dict[str, str] = {}  # session → the key of what was told
         self._seen: set[tuple[int, str]] = set()  # processes told of
+        self._stirred: dict[str, None] = {}  # sessions whose ports are to be looked at
+        self._proven: set[tuple[str, str]] = set()  # tools whose processes were looked at
         self.look_into(config_of(environ))
 
     def close(self) -> None:
@@ -87,6 +98,9 @@ class Lookout:
         for sid in changed:
             s = sessions.get(sid)
             if s is not None and is_listed(s):
+                before = self._sessions.get(sid)
+                if before is None or (_is_at_work(before) and not _is_at_work(s)):
+                    self._stirred[sid] = None
                 self._sessions[sid] = s
                 self._attend(s)
             elif self._sessions.pop(sid, None) is not None:
@@ -103,9 +117,12 @@ class Lookout:
         now = self._clock()
         self._tell_all(self.registry.look(now))
         self._tell_all(self.transcripts.look(now))
-        self.attend(self._sessions, list(self._sessions))
+        for s in list(self._sessions.values()):
+            self._attend(s)
         for sid in list(self._places):
             self._tell_facts(sid)
+        at_work = (sid for sid, s in self._sessions.items() if _is_at_work(s) or "ports" in s.facts)
+        self._stirred |= dict.fromkeys(at_work)
         by_socket: dict[str, set[str]] = {}
         for s in self._sessions.values():
             if s.tmux and s.pane:
@@ -118,6 +135,33 @@ class Lookout:
                     self.look_into(found.config)
                 if found.pid not in self.registry.records:  # whose own file would tell more
                     self._tell(found.finding(now, self._generation))
+
+    def look_at_ports(self) -> bool:
+        """Of sessions that are new or at rest again; False if there are more, at 2 ms each."""
+        until, now = time.monotonic() + LONGEST_LOOK, self._clock()
+        while self._stirred and time.monotonic() < until:
+            s = self._sessions.get(self._stirred.popitem()[0])
+            if s is not None and s.processes:
+                found = processes.listening(s.processes)
+                if found != s.facts.get("ports", []):
+                    facts = {"session_id": s.session_id, "ports": found}
+                    key = f"facts {facts} {now // REPEAT}"
+                    self._tell(Finding({"t": now, "facts": facts}, key))
+        return not self._stirred
+
+    def prove(self, options: Options) -> float:
+        """See which tools run, before one is taken to wait for an approval; when to come again."""
+        now, again = self._clock(), NEVER
+        for s in self._sessions.values() if options.approval else ():
+            for slot, since, due in slow_tools(s, options):
+                if (s.session_id, slot) in self._proven:
+                    continue
+                if due - now > LEAD:
+                    again = min(again, due - now - LEAD)
+                    continue
+                self._proven.add((s.session_id, slot))
+                self._tell_all(processes.at_work(now, pid, since) for pid in s.processes)
+        return again
 
     def _attend(self, s: Session) -> None:
         sid, now = s.session_id, self._clock()
@@ -162,6 +206,7 @@ class Lookout:
         for pid in self.deaths.watched - needed:
             self.deaths.leave(pid)
         self._seen = {(pid, started) for pid, started in self._seen if pid in needed}
+        self._proven = {(of, slot) for of, slot in self._proven if of in self._sessions}
 
     def _leave_place(self, sid: str) -> None:
         place = self._places.pop(sid, "")
@@ -221,3 +266,7 @@ class Lookout:
     def _tell_all(self, findings: Iterable[Finding]) -> None:
         for finding in findings:
             self._tell(finding)
+
+
+def _is_at_work(s: Session) -> bool:
+    return status_of(s) in ("working", "background")

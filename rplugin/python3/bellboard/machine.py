@@ -255,6 +255,15 @@ def _approvals(s: Session, o: Options) -> Iterator[Deadline]:
             yield Deadline(tool.since + limit, "approval overdue", tool=slot)
 
 
+def slow_tools(s: Session, o: Options) -> Iterator[tuple[str, float, float]]:
+    """Tools that a child of the process would prove to run: slot, since when, when overdue."""
+    if status_of(s) == "working":
+        for due in _approvals(s, o):
+            tool = s.tools[due.tool]
+            if APPROVAL_CLASS[tool.name] == "slow":
+                yield due.tool, tool.since, due.t
+
+
 def due(s: Session, o: Options) -> float | None:
     """When the next of them comes."""
     found = deadlines(s, o)

@@ -16,6 +16,7 @@ from .witness import Finding
 PROC = "/proc"
 MOST: Final = 512  # ttys remembered; a terminal's agents are few
 PLACE: Final = ("TMUX", "TMUX_PANE", "NVIM")
+CLOCK: Final = 1.0  # seconds: the start of the system is told to the second
 ENVIRONMENT_LIMIT: Final = 1 << 20
 LISTENS: Final = "0A"  # the state of a socket in /proc/net/tcp
 
@@ -46,11 +47,11 @@ def gone(now: float, pid: int, started: str = "", found: bool = False) -> Findin
 
 
 def seen(now: float, pid: int, generation: str = "") -> Finding:
-    """Where and since when it runs, and how many children it has; gone, if it does not run.
+    """Where and since when it runs; gone, if it does not run.
 
     Its environment says where its terminal may be, as it does to the hooks that it starts.
     """
-    started, tty, children = started_of(pid), tty_of(pid), len(children_of(pid))
+    started, tty = started_of(pid), tty_of(pid)
     if not is_alive(pid):
         return gone(now, pid, started, found=True)
     place = environment_of(pid, PLACE)
@@ -59,13 +60,22 @@ def seen(now: float, pid: int, generation: str = "") -> Finding:
         "alive": True,
         "started": started,
         "tty": tty,
-        "children": children,
         "tmux": place.get("TMUX", "").rsplit(",", 2)[0],  # socket,pid,session
         "pane": place.get("TMUX_PANE", ""),
         "nvim": place.get("NVIM", ""),
     }
     known = {k: v for k, v in told.items() if v}
     return Finding({"t": now, "process": known}, f"process {known} {generation}")
+
+
+def at_work(now: float, pid: int, since: float) -> Finding:
+    """How many children it has that began since then: a tool that runs has one.
+
+    Older ones prove nothing: an MCP server is a child for as long as the agent lives.
+    """
+    began = [began_at(child) or 0.0 for child in children_of(pid)]
+    told = {"pid": pid, "alive": True, "children": sum(t > since - CLOCK for t in began)}
+    return Finding({"t": now, "process": told}, f"process {told} {since}")
 
 
 # ---------------------------------------------------------------- one process
@@ -191,6 +201,11 @@ def descendants(pid: int) -> list[int]:
     for parent in found:
         found += children_of(parent)
     return found[1:]
+
+
+def listening(pids: Iterable[int]) -> list[int]:
+    """The ports of all of them."""
+    return sorted({port for pid in pids for port in ports(pid)})
 
 
 def ports(pid: int) -> list[int]:

@@ -168,7 +168,7 @@ class Session(Struct, omit_defaults=True, gc=False):
     prompts: tuple[str, ...] = ()  # the newest few, if somebody asked for them
     message: str = ""
     started: float = 0.0
-    facts: dict[str, str | int | float | bool | list[str]] = {}
+    facts: dict[str, str | int | float | bool | list[str | int]] = {}
     viewers: dict[str, float] = {}  # who looks at it, since when
 
 
