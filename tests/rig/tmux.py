@@ -66,12 +66,12 @@ class Pane:
 class Server:
     """A tmux server; `close` it."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: Home, name: str = "tmux.sock") -> None:
         found = shutil.which("tmux", path=home.env["PATH"])
         if found is None:
             raise Missing("tmux is missing; install tmux")
         self.home = home
-        self.socket = home.root / "tmux.sock"
+        self.socket = home.root / name
         self._command = (found, "-S", str(self.socket), "-f", "/dev/null")
 
     def run(self, *arguments: str) -> str:

@@ -10,6 +10,7 @@ Rules of this file are those of `events.py`: no I/O, no clock, no exception on i
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Final
 
@@ -41,6 +42,9 @@ ENVIRONMENT: Final = (
     "SSH_CONNECTION",
     "TERM_PROGRAM",
 )
+#: How a tmux client looks.
+CLIENT_DOES: Final = frozenset({"looks", "focus", "away", "gone"})
+_PANE: Final = re.compile(r"%[0-9]{1,9}", re.ASCII)
 #: What the registry's `waitingFor` asks; "dialog open" asks nothing for the agent.
 WAITING: Final = {
     "permission prompt": "permission",
@@ -79,6 +83,25 @@ def from_line(told: object, clock: float | None = None) -> Event:
             except WRONG_SHAPE as e:
                 return junk(f"{key}: {e!r}"[:120], t, now, key)
     return Event("note", whole(next((str(k) for k in told if k != "t"), "nothing")[:60]), t, now)
+
+
+def of_tmux(said: bytes, t: float, now: float, origin: Origin) -> list[Event]:
+    """What tmux tells of its clients, one event for each: `looks %3 /dev/pts/5,/dev/pts/6`.
+
+    `wiring.py` has its hooks.  A client `looks` at a pane, comes back to it (`focus`), has lost the
+    focus (`away`) or is `gone`.
+    """
+    how, pane, clients = [*said[:4096].decode("utf-8", "replace").split(), "", "", ""][:3]
+    if how not in CLIENT_DOES or not _PANE.fullmatch(pane):
+        return [junk("no view of tmux", t, now, "view")]
+    seen = pane if how in ("looks", "focus") else None
+    where = Origin(tmux=origin.tmux, pane=seen)
+    source = how if how != "looks" else ""
+    return [
+        Event("view", "view", t, now, origin=where, viewer=f"{origin.tmux} {x}", source=source)
+        for x in clients.split(",")
+        if x
+    ]
 
 
 def origin_of(given: object) -> Origin:
@@ -205,7 +228,8 @@ def _view(told: Facts, t: float, now: float) -> Event:
     given = told["view"] or {}
     where = _where(given)
     viewer = text_of(told, "viewer") or text_of(given, "viewer")
-    return Event("view", "view", t, now, text_of(given, "session_id"), where, viewer=viewer)
+    how, sid = text_of(given, "how"), text_of(given, "session_id")
+    return Event("view", "view", t, now, sid, where, viewer=viewer, source=how)
 
 
 def _person(key: str, kind: str, field: str = "") -> Callable[[Facts, float, float], Event]:

@@ -160,11 +160,13 @@ class Clerk:
             item = self.spool.read(name)
             if item is None:
                 return []
-            event = self._event(item, now)
-            found = self.board.fold(event)
-            if event.kind == "junk":
-                self._refuse(name, "no event", event.why)
-            return [(name if f.event.kind == event.kind else "", f) for f in found]
+            found: list[tuple[str, Folded]] = []
+            for event in self._events(item, now):
+                if event.kind == "junk":
+                    self._refuse(name, "no event", event.why)
+                folded = self.board.fold(event)
+                found += [(name if f.event.kind == event.kind else "", f) for f in folded]
+            return found
         except Refused as why:
             self._refuse(name, str(why))
         except Exception:
@@ -176,13 +178,15 @@ class Clerk:
         self.refused += 1
         self.spool.set_aside(name, reason, detail)
 
-    def _event(self, item: Item, now: float) -> Event:
+    def _events(self, item: Item, now: float) -> list[Event]:
         # A backlog is folded with the clock of its events: what time brought between them counts.
         clock = max(self.board.ledger.clock, min(now, item.t))
         if item.kind == "line":
             event = evidence.read(item.payload, clock)
-            return event if event.clock == clock else replace(event, clock=clock)
-        return hook(item.payload, item.t, clock, self._origin(item.origin), item.truncated)
+            return [event if event.clock == clock else replace(event, clock=clock)]
+        if item.event == "view":
+            return evidence.of_tmux(item.payload, item.t, clock, evidence.origin_of(item.origin))
+        return [hook(item.payload, item.t, clock, self._origin(item.origin), item.truncated)]
 
     def _origin(self, told: dict[str, object] | None) -> Origin:
         """Where it came from, with its terminal; the spool gives the same object for the same."""

@@ -23,6 +23,7 @@ from typing import Any, Final
 import msgspec
 
 from . import __version__
+from .bars import ASKED, Bars
 from .bell import Bell
 from .database import set_aside
 from .effects import Effects
@@ -68,6 +69,7 @@ class Host:
         self._new, self._slot = f"{self.spool.new}/", f"{self.spool.slot}/"
         self.clerk: Clerk | None = None
         self.publisher = Publisher()
+        self.bars = Bars()
         self.effects = Effects(self.config.get("callbacks") or {})
         self.bell = Bell(self.config, environ, self.pid, self.effects, self.tell)
         self.notes: dict[str, str] = {}  # for health: what is not as it should be
@@ -194,7 +196,7 @@ class Host:
             return
         self._turning = True
         try:
-            jobs = self._work, self._rescan, self._publish, self._act, self._look
+            jobs = self._work, self._rescan, self._publish, self._act, self._look, self._show
             wait = min(job() for job in jobs)
         except BaseException as e:
             self._over.set_exception(e)
@@ -423,6 +425,16 @@ class Host:
                 return 0.0
             self.lookout.attend(self.clerk.board.sessions, (self._unattended.pop(),))
         return RESCAN if self.lookout.look_at_ports() else 0.0
+
+    def _show(self) -> float:
+        """Keep the status of the tmux servers that asked for it true."""
+        if (early := self.bars.early()) > 0:
+            return early
+        asked: object = None
+        if self.clerk is not None and not self.publisher.stale:
+            with contextlib.suppress(sqlite3.Error, msgspec.MsgspecError):
+                asked = self.clerk.store.option(ASKED)
+        return self.bars.tell(asked, self.publisher.sessions, time.time())
 
     def _read(self) -> list[Change]:
         """What others committed, also while one of them holds the lock."""

@@ -12,6 +12,7 @@ from .machine import Verdict
 LEDGER: Final = ""  # its key among the records
 MOST_DEAD: Final = 512  # processes remembered as dead
 MOST_COUNTED: Final = 200  # kinds of junk told apart
+MOST_VIEWERS: Final = 64  # editors and tmux clients; those that were heard of last
 
 
 class View(Struct, frozen=True, gc=False):
@@ -21,6 +22,7 @@ class View(Struct, frozen=True, gc=False):
     tmux: str
     pane: str
     since: float
+    away: bool = False  # its terminal lost the focus: it looks at nothing until it has it again
 
 
 class Ledger(Struct):
@@ -42,6 +44,13 @@ def with_one_more(counts: dict[str, int], what: str) -> dict[str, int]:
 def with_one_dead(dead: dict[int, str], pid: int, started: str) -> dict[int, str]:
     kept = list(dead.items())[1 - MOST_DEAD :]
     return {**dict(kept), pid: started}
+
+
+def with_view(views: dict[str, View], viewer: str, view: View | None) -> dict[str, View]:
+    """What everybody looks at, after this one looked there; None: it is gone."""
+    others = [(name, seen) for name, seen in views.items() if name != viewer]
+    own = [(viewer, view)] if view is not None else []
+    return dict([*others, *own][-MOST_VIEWERS:])
 
 
 class Transition(Struct, frozen=True, gc=False):

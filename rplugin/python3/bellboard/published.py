@@ -97,6 +97,12 @@ def publish(s: Session) -> Published:
     }
 
 
+def needs_you(p: Published) -> bool:
+    """Whether it asks something, failed, or is done and not seen."""
+    urgent = p["status"] in ("blocked", "error", "completed") or "unseen" in p["markers"]
+    return urgent and not p["hidden"] and "parked" not in p["markers"]
+
+
 def project_of(s: Session) -> str:
     """A short name for where it works: the repository's, else the folder's."""
     repository = s.facts.get("repository")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from . import __version__
@@ -27,6 +27,11 @@ class Publisher:
         self._beside: dict[str, Any] = {}
         self._seq = 0
         self._full = True  # the first push, and whenever the reader has missed one
+
+    @property
+    def sessions(self) -> Collection[Published]:
+        """What the reader knows, in no order."""
+        return self._told.values()
 
     @property
     def listed(self) -> int:

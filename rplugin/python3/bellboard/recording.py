@@ -263,6 +263,7 @@ def _pane(e: Event) -> Line:
 
 def _view(e: Event) -> Line:
     where = _where(e.origin) | ({"session_id": e.session_id} if e.session_id else {})
+    where |= {"how": e.source} if e.source else {}
     return {"view": where or None, "viewer": e.viewer}
 
 

@@ -12,7 +12,7 @@ from . import machine
 from .clock import set_back
 from .events import AHEAD, Event
 from .identity import absorb, address, locate, pane_tty, sees
-from .ledger import Folded, View, noted, refused
+from .ledger import Folded, View, noted, refused, with_view
 from .machine import Verdict
 from .options import options_of
 from .session import ABSENT, Process, Session, owns_pane, published_status, terminal_of
@@ -189,8 +189,14 @@ def pane(board: Board, e: Event) -> list[Folded]:
 
 
 def view(board: Board, e: Event) -> list[Folded]:
-    view = View(e.session_id, e.origin.tmux or "", e.origin.pane or "", e.t)
-    board.note(views={**board.ledger.views, e.viewer: view})
+    """Somebody looks at a session, a pane, or away; without the focus, whatever is switched."""
+    known = board.ledger.views.get(e.viewer)
+    if known is not None and known.away and not e.source:
+        return [Folded(e, "", refused("its terminal is not in focus"))]
+    away = e.source in ("away", "gone")
+    view = View(e.session_id, e.origin.tmux or "", e.origin.pane or "", e.t, away)
+    kept = None if e.source == "gone" else view
+    board.note(views=with_view(board.ledger.views, e.viewer, kept))
     looks = {
         sid: s.turn != ABSENT and sees(view, s)
         for sid, s in board.sessions.items()

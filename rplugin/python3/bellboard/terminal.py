@@ -96,12 +96,22 @@ def show_list(sessions: Iterable[Published], now: float, hidden: bool = False) -
 
 
 def table(sessions: Iterable[Published], now: float, columns: int) -> list[Text]:
-    """The lines of these sessions, no wider than so many columns."""
+    """The lines of these sessions, no wider than so many columns, with who works for them."""
     shown = list(sessions)
-    rows = [_row(p, now, columns) for p in shown]
-    widths = _fit(rows, columns)
     lines = []
-    for p, row in zip(shown, rows, strict=True):
+    for p, line in zip(shown, rows(shown, now, columns), strict=True):
+        lines.append(line)
+        if members := words.members(p):
+            lines.append(Text(cut(f"    ▸ {members}", columns), "dim"))
+    return lines
+
+
+def rows(shown: Sequence[Published], now: float, columns: int) -> list[Text]:
+    """One line for each of these sessions."""
+    told = [_row(p, now, columns) for p in shown]
+    widths = _fit(told, columns)
+    lines = []
+    for p, row in zip(shown, told, strict=True):
         line = Text(" ")
         line.append(row["icon"], COLOURS[p["status"]])
         for column, room in widths.items():
@@ -112,8 +122,6 @@ def table(sessions: Iterable[Published], now: float, columns: int) -> list[Text]
             line.append("  ")
             line.append(fill + text if right else text + fill, "" if plainly else "dim")
         lines.append(line)
-        if members := words.members(p):
-            lines.append(Text(cut(f"    ▸ {members}", columns), "dim"))
     return lines
 
 

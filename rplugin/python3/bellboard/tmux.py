@@ -70,12 +70,12 @@ class Tmux:
 
     def panes(self) -> list[Pane] | None:
         """All of them, a pane of a shared window once for each session; none: no server."""
-        told = self._ask("list-panes", "-a", "-F", _PANES)
+        told = self.ask("list-panes", "-a", "-F", _PANES)
         return [] if self.is_gone else None if told is None else [*_panes(told)]
 
     def clients(self) -> list[Client] | None:
         """The terminals at it, the one that was typed into last first; control clients are none."""
-        told = self._ask("list-clients", "-F", _CLIENTS)
+        told = self.ask("list-clients", "-F", _CLIENTS)
         if told is None:
             return [] if self.is_gone else None
         return sorted(_clients(told), key=lambda client: -client.activity)
@@ -85,7 +85,7 @@ class Tmux:
         if not _PANE.fullmatch(pane):
             return ""
         form = "#{session_name}:#{window_index}.#{pane_index}"
-        told = self._ask("display-message", "-p", "-t", pane, form) or ""
+        told = self.ask("display-message", "-p", "-t", pane, form) or ""
         return "" if told.strip() == ":." else line(told)
 
     def client_at(self, pane: str) -> str:
@@ -114,7 +114,7 @@ class Tmux:
         window = f"{here}:{next(p.window for p in places if p.session == here)}"
         switch = ("switch-client", "-c", asked.name, "-t", here, ";") if asked else ()
         select = ("select-window", "-t", window, ";", "select-pane", "-t", pane)
-        if self._ask(*switch, *select) is None:
+        if self.ask(*switch, *select) is None:
             return False
         self.why = "" if asked else "it is selected, but no terminal shows that tmux"
         return asked is not None
@@ -123,7 +123,7 @@ class Tmux:
         """What a pane shows, as plain lines, the empty ones at its end left out."""
         if not _PANE.fullmatch(pane):
             return []
-        told = self._ask("capture-pane", "-p", "-t", pane) or ""
+        told = self.ask("capture-pane", "-p", "-t", pane) or ""
         rows = [_plain(row) for row in told.rstrip().split("\n")]
         return rows[-most:] if any(rows) else []
 
@@ -132,18 +132,19 @@ class Tmux:
         if not _PANE.fullmatch(pane) or not (text.isascii() and text.isalnum()):
             self.why = f"cannot type into {line(pane, 40)}"
             return False
-        return self._ask("send-keys", "-t", pane, "-l", "--", text) is not None
+        return self.ask("send-keys", "-t", pane, "-l", "--", text) is not None
+
+    def say(self, client: str, text: str) -> bool:
+        """Show a text in the status line of a client, for as long as it shows its own messages."""
+        shown = literal(text).replace("%", "%%")
+        return self.ask("display-message", "-c", client, "--", shown) is not None
 
     def set_option(self, name: str, value: str) -> bool:
         """Set a user option (`@name`) of the server, as text that no format will ever expand."""
-        if not re.fullmatch(r"@[a-z][a-z0-9_-]{0,60}", name, re.ASCII):
-            raise ValueError(f"no user option: {name!r}")
-        text = literal(value)
-        # tmux takes an argument that ends in a semicolon for the end of a command.
-        text = f"{text[:-1]}\\;" if text.endswith(";") else text
-        return self._ask("set-option", "-g", "--", name, text) is not None
+        return self.ask(*assignment(name, value)) is not None
 
-    def _ask(self, *command: str) -> str | None:
+    def ask(self, *command: str) -> str | None:
+        """What a tmux command prints; None with `why` if it could not be done."""
         self.is_gone, self.why = False, ""
         try:
             done = subprocess.run(
@@ -212,6 +213,16 @@ class Panes:
     def at(self, socket: str, tty: str) -> str:
         """The pane of a terminal, as of the last look: for sessions found without their hooks."""
         return next((p.id for p in self._known.get(socket, ()) if tty and p.tty == tty), "")
+
+
+def assignment(name: str, value: str) -> list[str]:
+    """The command that sets a user option to a text that no format will ever expand."""
+    if not re.fullmatch(r"@[a-z][a-z0-9_-]{0,60}", name, re.ASCII):
+        raise ValueError(f"no user option: {name!r}")
+    text = literal(value)
+    # tmux takes an argument that ends in a semicolon for the end of a command.
+    text = f"{text[:-1]}\\;" if text.endswith(";") else text
+    return ["set-option", "-g", "--", name, text]
 
 
 def literal(text: str) -> str:

@@ -15,7 +15,7 @@ import signal
 import sys
 
 from .. import __version__
-from . import doctor, evidence, history, hooks, hosts, sessions
+from . import doctor, evidence, history, hooks, hosts, sessions, ways, wires
 from .home import Problem
 
 DESCRIPTION = "Which coding-agent session is working, which is done, which is blocked on you."
@@ -73,6 +73,6 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"bellboard {__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", title="commands")
-    for part in (sessions, history, evidence, hosts, hooks, doctor):
+    for part in (sessions, ways, history, evidence, hosts, hooks, wires, doctor):
         part.add_to(commands)
     return top

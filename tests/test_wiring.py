@@ -1,0 +1,470 @@
+"""What bellboard sets in tmux, on a real server whose clients are panes of another one."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bellboard.spool import Spool
+from bellboard.tmux import Tmux
+from bellboard.wiring import FIRST, HOOKS, OPTION, quoted
+from hosting import opened
+from rig.home import Home
+from rig.tmux import Pane, Server
+from rig.waiting import eventually
+
+pytestmark = pytest.mark.tmux
+
+PREFIX = "\x02"
+
+
+class Room:
+    """A tmux server with a session of ours in it, terminals that show it, and a shell."""
+
+    def __init__(self, home: Home, tmux: Server, outside: Server) -> None:
+        self.home, self.tmux, self.outside = home, tmux, outside
+        self.spool = Spool(home.bellboard)
+        self.spool.prepare()
+        self.socket = str(tmux.socket)
+        self.env = home.env | {"TMUX": f"{self.socket},1,0"}
+        self.running: list[subprocess.Popen[bytes]] = []
+
+    def bellboard(self, *args: str, code: int = 0, **env: str) -> str:
+        """A command, run in this tmux; what it prints, and then complains of."""
+        done = subprocess.run(
+            [sys.executable, "-m", "bellboard", *args],
+            env=self.env | env,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == code, done.stderr or done.stdout
+        return done.stdout + done.stderr
+
+    def host(self) -> None:
+        """A host without an editor."""
+        argv = [sys.executable, "-m", "bellboard", "serve"]
+        self.running.append(subprocess.Popen(argv, env=self.home.env))
+        eventually(lambda: self.spool.alive_hosts(), "a host")
+
+    def attach(self, session: str) -> Pane:
+        """A terminal that shows a session; its tty is the client's name."""
+        inner = [
+            "env",
+            "-u",
+            "TMUX",
+            "tmux",
+            "-u",
+            "-S",
+            self.socket,
+            "attach",
+            "-t",
+            f"={session}",
+        ]
+        pane = self.outside.open(inner, session=f"out{len(self.clients())}")
+        eventually(lambda: pane.tty in self.clients(), "the client")
+        return pane
+
+    def clients(self) -> list[str]:
+        return self.tmux.run("list-clients", "-F", "#{client_name}").split()
+
+    def shown(self) -> dict[str, str]:
+        """Client → the pane that it shows."""
+        return {c.name: c.pane for c in Tmux(self.socket).clients() or ()}
+
+    def agent(self, pane: Pane, session: str, event: str, **payload: Any) -> None:
+        """The hook of an agent in that pane."""
+        told = {"session_id": session, "hook_event_name": event, "cwd": f"/w/{session}", **payload}
+        origin = {"pid": pane.pid, "tmux": self.socket, "pane": pane.id, "tty": pane.tty}
+        self.spool.write({"t": time.time(), "hook": told, "origin": origin})
+
+    def done(self, pane: Pane, session: str) -> None:
+        """An agent in that pane has done what it was told."""
+        for event in ("SessionStart", "UserPromptSubmit", "Stop"):
+            self.agent(pane, session, event, prompt="do it")
+
+    def status(self, session: str) -> str:
+        """As a host has it, or this command if there is none."""
+        listed = json.loads(self.bellboard("list", "--json"))["sessions"]
+        return {p["session_id"]: str(p["status"]) for p in listed}.get(session, "")
+
+    def views(self) -> dict[str, str]:
+        """Client → the pane that it is known to look at; without one, it looks away."""
+        self.bellboard("status")
+        with opened(self.home.bellboard) as clerk:
+            return {name: v.pane for name, v in clerk.board.ledger.views.items()}
+
+
+@pytest.fixture
+def room(home: Home, tmux: Server) -> Iterator[Room]:
+    outside = Server(home, "outside.sock")
+    made = Room(home, tmux, outside)
+    yield made
+    outside.close()
+    for process in made.running:
+        process.terminate()
+        process.wait()
+
+
+def set_there(tmux: Server) -> str:
+    """Every hook, key and option of the server."""
+    hooks = (tmux.run("show-hooks", "-g", name) for name in HOOKS)
+    return "".join([*hooks, tmux.run("list-keys"), tmux.run("show-options", "-g")])
+
+
+# ---------------------------------------------------------------- set, and taken out
+
+
+def test_what_is_set_is_taken_out_again_and_nothing_else(tmux: Server, room: Room) -> None:
+    """Twice is once; hooks and keys of others stay, in the places that they had."""
+    tmux.open(["sh"], session="one")
+    tmux.run("set-hook", "-g", "window-pane-changed[3]", "display-message theirs")
+    tmux.run("set-hook", "-g", f"session-window-changed[{FIRST}]", "display-message theirs")
+    before = set_there(tmux)
+    room.bellboard("tmux", "--apply")
+    applied = set_there(tmux)
+    assert set(before.splitlines()) - set(applied.splitlines()) == {
+        name for name in HOOKS if name not in ("window-pane-changed", "session-window-changed")
+    }
+    assert f"session-window-changed[{FIRST + 1}] if-shell" in applied
+    assert f"client-detached[{FIRST}] if-shell" in applied
+    room.bellboard("tmux", "--apply")
+    assert applied == set_there(tmux)
+    room.bellboard("tmux", "--remove")
+    assert before == set_there(tmux)
+
+
+def test_a_key_that_has_a_meaning_keeps_it(tmux: Server, room: Room) -> None:
+    """It is said, and the rest is set; other keys may be named."""
+    tmux.open(["sh"], session="one")
+    tmux.run("bind-key", "b", "display-message", "theirs")
+    said = room.bellboard("tmux", "--apply", code=1)
+    assert "prefix b has a meaning already: display-message theirs" in said
+    assert "goto --next" in tmux.run("list-keys", "-T", "prefix", "B")
+    assert "theirs" in tmux.run("list-keys", "-T", "prefix", "b")
+    assert room.bellboard("tmux", "--apply", "--pick", "S") == ""
+    assert "display-popup" in tmux.run("list-keys", "-T", "prefix", "S")
+
+
+def test_what_is_printed_is_what_is_set(tmux: Server, room: Room) -> None:
+    """A tmux that reads it as its configuration has the same hooks and keys."""
+    tmux.open(["sh"], session="one")
+    printed = room.bellboard("tmux")
+    lines = [line.removeprefix("#   ") for line in printed.splitlines() if line.startswith("#  ")]
+    assert len(lines) == len(HOOKS) + 2
+    file = room.home.file("tmux.conf", "\n".join(lines))
+    tmux.run("source-file", str(file))
+    sourced = set_there(tmux)
+    room.bellboard("tmux", "--remove")
+    room.bellboard("tmux", "--apply")
+    applied = set_there(tmux)
+    assert [*filter(lambda line: OPTION not in line, applied.splitlines())] == sourced.splitlines()
+
+
+def test_which_server_is_meant_must_be_clear(room: Room, tmux: Server, home: Home) -> None:
+    """Outside of tmux it is the only one; a socket that nobody answers at is named."""
+    tmux.open(["sh"], session="one")
+    said = room.bellboard("tmux", "--apply", code=1, TMUX="", TMUX_TMPDIR=str(home.tmp))
+    assert "--socket PATH" in said
+    room.bellboard("tmux", "--apply", "--socket", room.socket, TMUX="")
+    assert "pick --client" in tmux.run("list-keys", "-T", "prefix", "b")
+    said = room.bellboard("tmux", "--apply", "--socket", "/nowhere", code=1, TMUX="")
+    assert "/nowhere" in said
+
+
+# ---------------------------------------------------------------- who looks where
+
+
+def test_each_client_looks_at_the_pane_that_it_shows(tmux: Server, room: Room) -> None:
+    """Windows, panes and sessions that change are told with the client; one that goes is gone."""
+    first, second = tmux.open(["sh"], session="one"), tmux.open(["sh"], session="one")
+    third = tmux.open(["sh"], session="two")
+    tmux.run("select-window", "-t", first.id)
+    room.host()
+    a = room.attach("one")
+    room.bellboard("tmux", "--apply")
+    name = f"{room.socket} {a.tty}"
+    eventually(lambda: room.views() == {name: first.id}, "the view that it began with")
+    tmux.run("select-window", "-t", second.id)
+    eventually(lambda: room.views() == {name: second.id}, "another window")
+    split = tmux.run("split-window", "-d", "-P", "-F", "#{pane_id}", "-t", second.id).strip()
+    tmux.run("select-pane", "-t", split)
+    eventually(lambda: room.views() == {name: split}, "another pane")
+    b = room.attach("two")
+    both = {name: split, f"{room.socket} {b.tty}": third.id}
+    eventually(lambda: room.views() == both, "another client")
+    tmux.run("switch-client", "-c", a.tty, "-t", "=two")
+    eventually(lambda: room.views() == dict.fromkeys(both, third.id), "another session")
+    tmux.run("detach-client", "-t", b.tty)
+    eventually(lambda: room.views() == {name: third.id}, "the one that is left")
+
+
+def test_a_terminal_without_the_focus_looks_at_nothing(tmux: Server, room: Room) -> None:
+    """Whatever is switched in it meanwhile; and it sees what is there when it has it again."""
+    first, second = tmux.open(["sh"], session="one"), tmux.open(["sh"], session="one")
+    tmux.run("select-window", "-t", first.id)
+    tmux.run("set-option", "-g", "focus-events", "on")
+    if not tmux.run("show-hooks", "-g", "client-focus-in"):
+        pytest.skip("this tmux has no hook for the focus")
+    room.host()
+    a = room.attach("one")
+    room.bellboard("tmux", "--apply")
+    name = f"{room.socket} {a.tty}"
+    eventually(lambda: room.views() == {name: first.id})
+    a.type("\x1b[O")
+    eventually(lambda: room.views() == {name: ""}, "it looks away")
+    tmux.run("select-window", "-t", second.id)
+    a.type("\x1b[I")
+    eventually(lambda: room.views() == {name: second.id}, "it looks again")
+
+
+def test_what_you_look_at_long_enough_is_seen(tmux: Server, room: Room) -> None:
+    """Done, in a pane that nobody shows; then a client comes to that window and stays."""
+    here, there = tmux.open(["sh"], session="one"), tmux.open(["sh"], session="one")
+    tmux.run("select-window", "-t", here.id)
+    room.host()
+    room.attach("one")
+    room.bellboard("tmux", "--apply")
+    room.done(there, "s")
+    eventually(lambda: room.status("s") == "completed")
+    tmux.run("select-window", "-t", there.id)
+    eventually(lambda: room.status("s") == "idle", "it was seen")
+
+
+def test_without_a_host_a_view_takes_the_place_of_the_one_before(tmux: Server, room: Room) -> None:
+    """However often windows are switched, one file is left; where nobody looks, none."""
+    first, second = tmux.open(["sh"], session="one"), tmux.open(["sh"], session="one")
+    room.bellboard("tmux", "--apply")
+    waiting = lambda: [*room.spool.new.iterdir(), *room.spool.slot.iterdir()]  # noqa: E731
+    tmux.run("select-window", "-t", first.id)
+    tmux.run("select-window", "-t", second.id)
+    room.attach("one")
+    eventually(lambda: len(waiting()) == 1, "the view of the client that came")
+    for _ in range(4):
+        tmux.run("select-window", "-t", first.id)
+        tmux.run("select-window", "-t", second.id)
+
+    def says(pane: Pane) -> bool:
+        return any(f" {pane.id} ".encode() in path.read_bytes() for path in waiting())
+
+    eventually(lambda: says(second), "the last view")
+    assert len(waiting()) == 1
+
+
+def test_nothing_that_a_program_names_runs(tmux: Server, room: Room, home: Home) -> None:
+    """Titles and names that would be commands, were they in a format or in a shell's line."""
+    pwned = home.project / "pwned"
+    evil = f"#(touch {pwned})$(touch {pwned})`touch {pwned}`';touch {pwned};\"#{{q:pane_title}}%n"
+    first = tmux.open(["sh"], session="one")
+    room.host()
+    a = room.attach("one")
+    room.bellboard("tmux", "--apply")
+    title = home.file("title", f"\x1b]2;{evil}\x07")
+    second = tmux.open(["sh", "-c", f"cat {title}; exec sleep 1000"], session="one")
+    eventually(lambda: second.ask("#{pane_title}") == evil)
+    for command in ("rename-window", "rename-session"):  # these expand what they are given
+        tmux.run(command, "-t", second.id, evil.replace("#", "##"))
+    assert second.ask("#{window_name}") == evil
+    tmux.run("select-window", "-t", second.id)
+    eventually(lambda: room.views() == {f"{room.socket} {a.tty}": second.id})
+    room.agent(second, "s", "SessionStart", session_title=evil)
+    room.agent(second, "s", "UserPromptSubmit", prompt=evil)
+    ask = {"tool_name": "Bash", "tool_input": {"command": evil}}
+    room.agent(second, "s", "PermissionRequest", **ask)
+    tmux.run("set-option", "-g", "status-right", f" #{{{OPTION}}}#{{E:{OPTION}}}#{{T:{OPTION}}}")
+    tmux.run("select-window", "-t", first.id)
+    eventually(lambda: "touch" in tmux.run("show-options", "-gqv", OPTION))
+    a.type(f"{PREFIX}B")
+    eventually(lambda: room.shown() == {a.tty: second.id}, "the jump")
+    assert not pwned.exists()
+
+
+def test_a_moved_installation_is_silent(tmux: Server, room: Room, home: Home) -> None:
+    """tmux shows the output of a hook that fails over the pane; ours does nothing."""
+    first, second = tmux.open(["sh"], session="one"), tmux.open(["sh"], session="one")
+    tmux.run("select-window", "-t", first.id)
+    room.bellboard("tmux", "--apply")
+    name = f"session-window-changed[{FIRST}]"
+    command = tmux.run("show-hooks", "-g", "session-window-changed").split("] ", 1)[1].strip()
+    emit = str(Path(__file__).resolve().parents[1] / "hooks/emit")
+    assert emit in command
+    tmux.run("set-option", "-g", name, command.replace(emit, "/nowhere/hooks/emit"))
+    room.attach("one")
+    tmux.run("select-window", "-t", second.id)
+    done = home.project / "done"
+    tmux.run("run-shell", f"sleep 0.3; touch {done}")  # what was begun before has ended by then
+    eventually(done.exists)
+    assert second.ask("#{pane_in_mode}") == "0"
+
+
+# ---------------------------------------------------------------- the status
+
+
+def test_the_status_is_on_the_screen_as_long_as_it_is_true(tmux: Server, room: Room) -> None:
+    """A host keeps it, in each server that asked; after --remove it is gone."""
+    pane = tmux.open(["sh"], session="one")
+    room.host()
+    a = room.attach("one")
+    room.bellboard("tmux", "--apply")
+    tmux.run("set-option", "-g", "status-right", f" [#{{{OPTION}}}]")
+    room.agent(pane, "api", "SessionStart")
+    room.agent(pane, "api", "UserPromptSubmit", prompt="x")
+    a.shows(r"\[\*1\]")
+    room.agent(pane, "api", "PermissionRequest", tool_name="Bash", tool_input={"command": "make"})
+    a.shows(r"\[!1 api: make\]")
+    room.agent(pane, "api", "SessionEnd", reason="exit")
+    a.shows(r"\[\]")
+    room.bellboard("tmux", "--remove")
+    assert tmux.run("show-options", "-gqv", OPTION) == ""
+
+
+def test_a_server_that_does_not_answer_holds_nobody_up(
+    tmux: Server, room: Room, home: Home
+) -> None:
+    """The others are told, and the host goes on."""
+    tmux.open(["sh"], session="one")
+    room.host()
+    room.bellboard("tmux", "--apply")
+    pid = tmux.pid
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        told = {"session_id": "s", "hook_event_name": "UserPromptSubmit", "cwd": "/w/s"}
+        room.spool.write({"t": time.time(), "hook": told})
+        eventually(lambda: room.status("s") == "working")
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    eventually(lambda: tmux.run("show-options", "-gqv", OPTION).strip() == "*1")
+
+
+# ---------------------------------------------------------------- goto and pick
+
+
+@pytest.fixture
+def three(tmux: Server, room: Room) -> dict[str, Pane]:
+    """A shell that is shown, and two agents elsewhere: one asks, one is done."""
+    panes = {name: tmux.open(["sh"], session=name) for name in ("home", "asks", "done")}
+    room.done(panes["done"], "done")
+    room.agent(panes["asks"], "asks", "SessionStart", session_title="rate limits")
+    ask = {"tool_name": "Bash", "tool_input": {"command": "make all"}}
+    room.agent(panes["asks"], "asks", "PermissionRequest", **ask)
+    return panes
+
+
+def test_goto_shows_a_session_to_whoever_asks(
+    tmux: Server, room: Room, three: dict[str, Pane]
+) -> None:
+    """On the client whose pane it is typed in; that it was seen, hosts learn."""
+    a, b = room.attach("home"), room.attach("asks")
+    room.bellboard("goto", "done", TMUX_PANE=three["home"].id)
+    assert room.shown() == {a.tty: three["done"].id, b.tty: three["asks"].id}
+    assert room.status("done") == "idle"
+    said = room.bellboard("goto", "nobody", code=1)
+    assert "no session is called nobody" in said
+    room.bellboard("goto", "asks", "--client", a.tty)
+    assert room.shown()[a.tty] == three["asks"].id
+    said = room.bellboard("goto", code=1)
+    assert "--next" in said
+
+
+def test_the_key_goes_round_those_that_need_you(
+    tmux: Server, room: Room, three: dict[str, Pane]
+) -> None:
+    """What asks before what is done; and a line in the status line when nothing does."""
+    room.host()
+    a = room.attach("home")
+    room.bellboard("tmux", "--apply")
+    a.type(f"{PREFIX}B")
+    eventually(lambda: room.shown() == {a.tty: three["asks"].id}, "what asks")
+    a.type(f"{PREFIX}B")
+    eventually(lambda: room.shown() == {a.tty: three["done"].id}, "what is done")
+    room.agent(three["asks"], "asks", "PostToolUse", tool_name="Bash")
+    eventually(lambda: room.status("done") == "idle" and room.status("asks") == "working")
+    tmux.run("set-option", "-g", "display-time", "20000")
+    a.type(f"{PREFIX}B")
+    a.shows("bellboard: nothing needs you")
+
+
+def test_the_popup_picks_for_the_client_that_asked(
+    tmux: Server, room: Room, three: dict[str, Pane]
+) -> None:
+    """Typed words filter, Enter jumps there, and the other client stays where it is; Esc leaves."""
+    a, b = room.attach("home"), room.attach("done")
+    room.bellboard("tmux", "--apply")
+    for client in (a, b):
+        client.type(f"{PREFIX}b")
+        client.shows(r"Esc leaves")
+        client.shows(r"! +asks +.*make all")
+        client.press("Escape")
+        eventually(lambda client=client: "Esc leaves" not in client.text(), "the end of the popup")
+    a.type(f"{PREFIX}b")
+    a.shows(r"2/2")
+    a.type("RATE")
+    a.shows(r"> RATE +1/2")
+    a.press("Enter")
+    eventually(lambda: room.shown() == {a.tty: three["asks"].id, b.tty: three["done"].id})
+
+
+def test_the_picker_in_a_terminal_follows_its_size(
+    tmux: Server, room: Room, three: dict[str, Pane]
+) -> None:
+    """Arrows move, words that match nothing say so, and the screen is as it was afterwards."""
+    pane = three["home"]
+    pane.shows(r"\$")
+    command = f"{sys.executable} -m bellboard pick --print"
+    pane.type(f"echo before; {command}; echo code $?\n")
+    pane.shows(r"! +asks")
+    tmux.run("resize-window", "-t", pane.id, "-x", "50", "-y", "8")
+    eventually(lambda: max(map(len, pane.text().splitlines())) <= 50 and "asks" in pane.text())
+    pane.type("zzz")
+    pane.shows("no session is like that")
+    pane.press("C-u")
+    pane.shows(r"2/2")
+    pane.press("Down")
+    pane.press("Enter")
+    assert "asks" not in pane.shows(r"done\ncode 0").split("before")[-1]
+    pane.type(f"{command}; echo code $?\n")
+    pane.shows(r"2/2")
+    pane.press("Escape")
+    pane.shows(r"code 1")
+    assert "to pick takes a terminal" in room.bellboard("pick", code=1)
+
+
+def test_a_session_in_a_neovim_is_shown_by_that_neovim(
+    tmux: Server, room: Room, nvim: Callable[..., Any]
+) -> None:
+    """It is told with one notification, and its pane is shown if it has one."""
+    editor = nvim(config={"auto_start": False}, ui=False)
+    editor.lua("require('bellboard').jump = function(id) vim.g.jumped = id end")
+    pane = tmux.open(["sh"], session="one")
+    other = tmux.open(["sh"], session="two")
+    a = room.attach("two")
+    for socket, session in ((None, "far"), (room.socket, "near")):
+        told = {"session_id": session, "hook_event_name": "SessionStart", "cwd": "/w"}
+        origin = {"nvim": str(editor.socket), "tmux": socket, "pane": socket and pane.id}
+        room.spool.write({"t": time.time(), "hook": told, "origin": origin})
+    assert str(editor.socket) in room.bellboard("goto", "far")
+    eventually(lambda: editor.lua("return vim.g.jumped") == "far")
+    assert room.shown() == {a.tty: other.id}
+    room.bellboard("goto", "near")
+    eventually(lambda: editor.lua("return vim.g.jumped") == "near")
+    assert room.shown() == {a.tty: pane.id}
+    editor.close()
+    assert "does not answer" in room.bellboard("goto", "far", code=1)
+
+
+@pytest.mark.parametrize("text", ["a b", "it's", 'say "$HOME"', "back\\slash", "#{x}", "~/x", ";"])
+def test_a_word_of_a_tmux_command_is_taken_as_it_is(tmux: Server, text: str) -> None:
+    """As tmux reads it from a file."""
+    tmux.open(["sh"])
+    file = tmux.home.file("quoted.conf", f"set -g @word {quoted(text)}")
+    tmux.run("source-file", str(file))
+    assert tmux.run("show-options", "-gv", "@word").rstrip("\n") == text
