@@ -25,7 +25,7 @@ if vim.fn.exists(':' .. name) ~= 2 then -- other plugins use this name too: the 
     { nargs = '*', bar = true, count = 1, complete = late.complete, desc = 'Agent sessions' }
   vim.api.nvim_create_user_command(name, late.command, opts)
 end
-for _, verb in ipairs({ 'pick', 'board', 'next', 'prev', 'back' }) do
+for _, verb in ipairs({ 'pick', 'board', 'next', 'prev', 'back', 'new', 'resume' }) do
   vim.keymap.set('n', ('<Plug>(bellboard-%s)'):format(verb), function()
     late.run(verb, vim.v.count1)
   end) -- stylua: ignore

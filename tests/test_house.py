@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 import re
 import subprocess
 import sys
@@ -12,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from rig.fixtures import Editors
-from rig.home import Home
 from sample import QUIET
 
 pytestmark = pytest.mark.house
@@ -220,25 +218,6 @@ def test_what_the_readme_links_to_is_there() -> None:
     """No dead link into this repository."""
     links = re.findall(r"\]\(([^)#]+)\)", README)
     assert [link for link in links if "://" not in link and not (ROOT / link).exists()] == []
-
-
-def test_the_hooks_that_we_show_ring(nvim: Editors, home: Home) -> None:
-    """Each command of `:ClaudeSessions hooks`, run as the CLI runs it, leaves its event."""
-    editor = nvim(config=QUIET, ui=False)
-    editor.command("ClaudeSessions hooks")
-    shown = editor.lua("return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n')")
-    for folder in ("tmp", "new", "slot"):
-        (home.bellboard / "spool" / folder).mkdir(parents=True, exist_ok=True)
-    hooks = json.loads(shown)["hooks"]
-    for event, ((entry,),) in {k: [v[0]["hooks"]] for k, v in hooks.items()}.items():
-        payload = json.dumps({"hook_event_name": event, "session_id": "s"})
-        subprocess.run(
-            ["sh", "-c", entry["command"]], input=payload, text=True, env=home.env, check=True
-        )
-        found = [*home.bellboard.glob(f"spool/*/*{event}*")]
-        assert len(found) == 1, f"{event}: {found}"
-        assert payload in found[0].read_text()
-        found[0].unlink()
 
 
 # The tree.

@@ -22,6 +22,8 @@ local M = {}
 ---@field board bellboard.Config.Board
 ---@field jump bellboard.Config.Jump
 ---@field notices bellboard.Config.Notices
+---@field claude string|string[] command that starts Claude Code
+---@field launch bellboard.Config.Launch
 ---@field host table<string, any> what shapes the states; shared by all Neovims
 ---@field on_transition? bellboard.Callback
 ---@field on table<bellboard.Status, bellboard.Callback>
@@ -50,6 +52,10 @@ local M = {}
 
 ---@class (exact) bellboard.Config.Board
 ---@field layout 'split'|'vsplit'|'tab'|'float'
+---@field size number rows (split), columns (vsplit), or the part of the screen if not above 1
+
+---@class (exact) bellboard.Config.Launch
+---@field layout 'split'|'vsplit'|'tab'|'window' where the terminal of a new session goes
 ---@field size number rows (split), columns (vsplit), or the part of the screen if not above 1
 
 ---@class (exact) bellboard.Config.Jump
@@ -139,6 +145,8 @@ local defaults = {
       },
     },
   },
+  claude = 'claude',
+  launch = { layout = 'vsplit', size = 0.5 },
   host = {},
   on_transition = nil,
   on = {},
@@ -151,6 +159,8 @@ local rules = {
   host = { open = true },
   on_transition = { types = { 'function', 'table' } },
   on = { open = true, each = { 'function', 'table' } },
+  claude = { types = { 'string', 'table' }, open = true, each = { 'string' } },
+  ['launch.layout'] = { among = { 'split', 'vsplit', 'tab', 'window' } },
   ['board.layout'] = { among = { 'split', 'vsplit', 'tab', 'float' } },
   ['notices.mode'] = { among = { 'quiet', 'normal', 'all' } },
   ['notices.via'] = { among = { 'auto', 'notify-send', 'osascript', 'osc9', 'osc777' } },
@@ -321,27 +331,6 @@ M.keys = function()
   return keys
 end
 
---- Events that every Claude Code CLI knows; an unknown one switches an older CLI's hooks off.
--- stylua: ignore
-local events = {
-  'SessionStart', 'SessionEnd', 'UserPromptSubmit', 'PreToolUse', 'PostToolUse',
-  'PostToolUseFailure', 'PermissionRequest', 'Notification', 'Stop', 'SubagentStart',
-  'SubagentStop', 'PreCompact',
-}
-
---- What to put into the settings.json of Claude Code.
----@return string[] lines
-M.hooks = function()
-  local lines = {}
-  for _, event in ipairs(events) do
-    local command = ('"%s/hooks/emit" %s "$PPID"'):format(M.root(), event)
-    local hook = vim.json.encode({ type = 'command', command = command }):gsub('\\\\/', '/')
-    lines[#lines + 1] = ('    "%s": [{ "hooks": [%s] }]'):format(event, hook)
-  end
-  lines = vim.split('{\n  "hooks": {\n' .. table.concat(lines, ',\n') .. '\n  }\n}', '\n')
-  return lines
-end
-
 ---@class bellboard.Interpreter
 ---@field command string[]
 ---@field why string where it was found
@@ -381,6 +370,23 @@ M.interpreter = function()
   end
   local found = vim.fn.exepath('python3')
   return { command = { found ~= '' and found or 'python3' }, why = 'python3 on PATH' }
+end
+
+--- The command line of `bellboard`, run with that interpreter.
+---@return string[]
+M.program = function()
+  local entry = M.root() .. '/rplugin/python3/bellboard/__main__.py'
+  return vim.list_extend({ unpack(M.interpreter().command) }, { entry })
+end
+
+--- The command that starts Claude Code.
+---@return string[]
+M.claude = function()
+  local wanted = M.get().claude
+  if type(wanted) == 'string' then
+    return { vim.fn.expand(wanted) }
+  end
+  return #wanted > 0 and vim.list_slice(wanted) or { defaults.claude }
 end
 
 return M

@@ -97,11 +97,7 @@ end
 
 --- Everything else, as `bellboard doctor` finds it, in its words.
 local function doctor()
-  local command = vim.list_extend({ unpack(config.interpreter().command) }, {
-    config.root() .. '/rplugin/python3/bellboard/__main__.py',
-    'doctor',
-    '--json',
-  })
+  local command = vim.list_extend(config.program(), { 'doctor', '--json' })
   local started, process = pcall(vim.system, command, { text = true, timeout = PATIENCE })
   local done = started and process:wait() or { stderr = tostring(process) }
   local decoded, told = pcall(vim.json.decode, done.stdout or '')

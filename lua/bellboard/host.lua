@@ -78,17 +78,15 @@ local function launch()
   pause = nil
   local interpreter = config.interpreter()
   state.command, state.why, state.stderr = interpreter.command, interpreter.why, {}
-  local entry = config.root() .. '/rplugin/python3/bellboard/__main__.py'
   born, pushed = clock(), false
-  local ok, channel =
-    pcall(vim.fn.jobstart, vim.list_extend({ unpack(state.command) }, { entry }), {
-      rpc = true,
-      cwd = '/', -- a host outlives the folder that Neovim happens to stand in
-      on_stderr = keep,
-      on_exit = function(id, code)
-        M._on_exit(id, code)
-      end,
-    })
+  local ok, channel = pcall(vim.fn.jobstart, config.program(), {
+    rpc = true,
+    cwd = '/', -- a host outlives the folder that Neovim happens to stand in
+    on_stderr = keep,
+    on_exit = function(id, code)
+      M._on_exit(id, code)
+    end,
+  })
   if not ok or channel <= 0 then
     state.stderr = { tostring(channel) }
     state.gave_up = true

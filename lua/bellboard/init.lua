@@ -514,11 +514,17 @@ local verbs = {
   all = function()
     M.mode('all')
   end,
-  hooks = function()
-    vim.cmd.new()
-    vim.api.nvim_buf_set_lines(0, 0, -1, false, config.hooks())
-    vim.bo.buftype, vim.bo.bufhidden, vim.bo.filetype = 'nofile', 'wipe', 'json'
-    notify('put this into ~/.claude/settings.json, beside what is there', vim.log.levels.INFO)
+  new = function(_, rest)
+    require('bellboard.launch').new(rest)
+  end,
+  resume = function(_, rest)
+    require('bellboard.launch').resume(rest)
+  end,
+  install = function(_, rest)
+    require('bellboard.install').open('install', rest)
+  end,
+  uninstall = function(_, rest)
+    require('bellboard.install').open('uninstall', rest)
   end,
   health = function()
     vim.cmd.checkhealth('bellboard')
@@ -566,6 +572,8 @@ M.complete = function(lead, line)
     for _, session in ipairs(ordered) do
       candidates[#candidates + 1] = session.session_id
     end
+  elseif line:match('%s+u?n?install%s') then
+    candidates = require('bellboard.install').files
   elseif line:match('^%s*[%d%s]*%S+%s+%S*$') then
     candidates = vim.tbl_keys(verbs)
     table.sort(candidates)

@@ -95,6 +95,7 @@ def choose(sessions: Sequence[Published]) -> Published | None:
     """Let a person at this terminal choose one; None if they leave."""
     choice = Choice(sessions)
     out = terminal.console()
+    keys = sys.stdin.fileno()
     decode = codecs.getincrementaldecoder("utf-8")("replace").decode
     with _raw() as resized:
         while not choice.over:
@@ -105,10 +106,10 @@ def choose(sessions: Sequence[Published]) -> Published | None:
                     out.print(line, end="\n", soft_wrap=True)
             body = drawn.get().rstrip("\n").replace("\n", "\x1b[K\r\n")
             os.write(1, f"\x1b[H{body}\x1b[J".encode("utf-8", "replace"))
-            if sys.stdin.fileno() not in select.select([sys.stdin, resized], [], [])[0]:
+            if resized in select.select([keys, resized], [], [])[0]:
                 os.read(resized, 512)
                 continue
-            data = os.read(sys.stdin.fileno(), 4096)
+            data = os.read(keys, 4096)
             if not data:  # the terminal is gone
                 return None
             for key in _KEY.findall(decode(data)):

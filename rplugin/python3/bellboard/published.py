@@ -12,6 +12,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from .session import (
+    ABSENT,
     URGENCY,
     Session,
     is_hidden,
@@ -95,6 +96,37 @@ def publish(s: Session) -> Published:
         "updated": s.last,
         **{k: v for k, v in known.items() if v},
     }
+
+
+def ended(sessions: Iterable[Session], path: str = "") -> list[Published]:
+    """Those that are over, in that directory if one is named, the last one first."""
+    over = [s for s in sessions if s.turn == ABSENT and s.ended and s.session_id]
+    here = [s for s in over if not path or path in (s.cwd, s.project_dir)]
+    here.sort(key=lambda s: (-s.ended, s.session_id))
+    return [
+        {
+            "session_id": s.session_id,
+            "ended": s.ended,
+            **{
+                key: value
+                for key, value in {
+                    "reason": s.end_reason,
+                    "title": s.title,
+                    "name": s.name,
+                    "label": s.label,
+                    "project": project_of(s),
+                    "branch": s.facts.get("branch"),
+                    "cwd": s.cwd,
+                    "agent": s.agent,
+                    "last_prompt": s.prompt,
+                    "last_message": s.message,
+                    "transcript": s.transcript,
+                }.items()
+                if value
+            },
+        }
+        for s in here
+    ]
 
 
 def needs_you(p: Published) -> bool:

@@ -95,6 +95,19 @@ def show_list(sessions: Iterable[Published], now: float, hidden: bool = False) -
         write(out, (Text(line) for line in words.FIRST_RUN.splitlines()))
 
 
+def show_ended(sessions: Iterable[Published], now: float) -> None:
+    """One line a session that is over: since when, its id, what it was about."""
+    out = console()
+    lines = []
+    for p in sessions:
+        line = Text(f" {words.age(p['ended'], now):>4}  ", "dim")
+        line.append(f"{plain(p['session_id'])}  ", "")
+        line.append(words.project(p), "dim").append(f"  {words.title(p)}")
+        line.truncate(out.width)
+        lines.append(line)
+    write(out, lines or [Text(" No session that could be resumed.", "dim")])
+
+
 def table(sessions: Iterable[Published], now: float, columns: int) -> list[Text]:
     """The lines of these sessions, no wider than so many columns, with who works for them."""
     shown = list(sessions)

@@ -56,7 +56,7 @@ def after(needing: Sequence[Published], tmux: Tmux | None, client: str) -> Publi
 
 def tell_neovim(address: str, session: str) -> bool:
     """Ask the Neovim that listens there to show a session; whether it could be told."""
-    import msgpack
+    import msgpack  # type: ignore[import-untyped] # it carries no types
 
     jump = [2, "nvim_exec_lua", [_JUMP, [session]]]
     read = [0, 1, "nvim_get_mode", []]  # is answered at once, also while it waits for a key

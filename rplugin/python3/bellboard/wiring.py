@@ -11,10 +11,10 @@ from __future__ import annotations
 import re
 import shlex
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from . import installed
 from .tmux import Tmux
 
 OPTION: Final = "@bellboard-status"
@@ -38,11 +38,9 @@ _OURS: Final = re.compile(r": bellboard;")  # begins what a shell runs for us; d
 class Wiring:
     """The tmux commands of this installation, for one home and two keys."""
 
-    def __init__(self, environ: Mapping[str, str], pick: str = PICK, next: str = NEXT) -> None:
-        home = environ.get("BELLBOARD_HOME", "")
-        env = ("env", f"BELLBOARD_HOME={home}") if home.startswith("/") else ()
-        places = (_HERE.parents[2] / "hooks" / "emit", _HERE / "hooks" / "emit")
-        self._emit = str(min(places, key=lambda p: not p.exists()))
+    def __init__(self, home: Path, pick: str = PICK, next: str = NEXT) -> None:
+        env = ("env", f"BELLBOARD_HOME={home}")  # the server's environment may be an older one
+        self._emit = str(installed.script(home))
         self._say = _words(*env, self._emit)
         self._command = _words(*env, sys.executable, str(_HERE / "__main__.py"))
         self.keys = {
@@ -53,8 +51,8 @@ class Wiring:
     def hook(self, name: str) -> str:
         """The command of that hook."""
         how, clients = HOOKS[name]
-        # `test`: tmux would show that a command failed, if an update has moved it.  The shell may
-        # be any: newer tmuxes take the user's own.
+        # `test`: tmux would show that a command failed, once it is gone.  The shell may be any:
+        # newer tmuxes take the user's own.
         shell = (
             f": bellboard; test -x {_words(self._emit)} && "
             f"exec {self._say} view #{{pid}} tmux {how} #{{pane_id}} #{{q:{clients}}}; exit 0"

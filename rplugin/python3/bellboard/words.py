@@ -34,9 +34,9 @@ NAME_ROOM: Final = 16  # cells of it for the session's name
 FIRST_RUN: Final = """\
  No sessions yet.
 
- 1  Tell Claude Code about bellboard:  :ClaudeSessions hooks, in Neovim
- 2  Start claude anywhere:             a terminal, a tmux pane
- 3  It appears here by itself.         bellboard watch
+ 1  Install the hooks:          :ClaudeSessions install, or bellboard hooks install
+ 2  Start claude anywhere:      a terminal, a tmux pane, :ClaudeSessions new
+ 3  It appears here by itself.  Here too: bellboard watch
 """
 
 # ---------------------------------------------------------------- text of others

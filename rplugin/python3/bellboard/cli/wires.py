@@ -6,7 +6,7 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from .home import Args, Commands, Problem, add, opened, warn
+from .home import Args, Commands, Problem, add, here, opened, warn
 from .ways import server
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def add_to(commands: Commands) -> None:
 def wire(args: Args) -> int:
     from .. import wiring
 
-    made = wiring.Wiring(os.environ, args.pick, args.next)
+    made = wiring.Wiring(here(), args.pick, args.next)
     if not (args.apply or args.remove):
         print(made.printed())
         return 0
@@ -35,8 +35,8 @@ def wire(args: Args) -> int:
         wiring.remove(tmux)
         register(tmux, False)
         return 0
-    problems = wiring.apply(tmux, made)
     register(tmux, True)
+    problems = wiring.apply(tmux, made)
     for problem in problems:
         warn(problem)
     return 1 if problems else 0
@@ -61,13 +61,14 @@ def running(socket: str) -> Tmux:
 
 def register(tmux: Tmux, wanted: bool) -> None:
     """Let hosts keep the status of this server, or no more; and know who looks where now."""
-    from .. import words
+    from .. import installed, words
     from ..bars import ASKED
     from ..published import snapshot
     from ..wiring import OPTION
 
     now = time.time()
     with opened() as clerk:
+        installed.keep_script(clerk.spool.home)
         with clerk.store.lock():
             asked = [x for x in clerk.store.option(ASKED) or () if os.path.exists(x)]  # noqa: PTH110
             others = [x for x in asked if x != tmux.socket]

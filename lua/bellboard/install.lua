@@ -1,0 +1,78 @@
+-- The hooks put into Claude Code's settings, or taken out: shown first, then done.
+local config = require('bellboard.config')
+local program = require('bellboard.program')
+
+local M = {}
+
+local api = vim.api
+
+--- What `bellboard hooks` takes to name a settings file.
+M.files = { '--user', '--project', '--local', '--settings' }
+
+---@param text string
+---@param level? integer
+local function say(text, level)
+  vim.notify('bellboard: ' .. vim.trim(text), level or vim.log.levels.INFO)
+end
+
+---@param buf integer
+local function close(buf)
+  if api.nvim_buf_is_valid(buf) then
+    api.nvim_buf_delete(buf, { force = true })
+  end
+end
+
+---@param diff string[]
+---@param apply fun()
+local function preview(diff, apply)
+  local file = vim.fn.fnamemodify((diff[2] or ''):gsub('^%+%+%+ ', ''):gsub('\t.*$', ''), ':~')
+  local head = ('# %s: y writes this, with a dated backup beside it; q leaves it as it is'):format(
+    file
+  )
+  local buf = api.nvim_create_buf(false, true)
+  api.nvim_buf_set_lines(buf, 0, -1, false, vim.list_extend({ head, '' }, diff))
+  vim.bo[buf].filetype, vim.bo[buf].bufhidden, vim.bo[buf].modifiable = 'diff', 'wipe', false
+  local height = math.min(#diff + 2, math.max(6, math.floor(vim.o.lines * 0.7)))
+  api.nvim_open_win(buf, true, { split = 'below', win = -1, height = height })
+  for lhs, act in pairs({ y = apply, ['<CR>'] = apply, q = function() end }) do
+    vim.keymap.set('n', lhs, function()
+      close(buf)
+      act()
+    end, { buffer = buf, nowait = true })
+  end
+end
+
+--- Show what `install` or `uninstall` changes, and do it if that is wanted.
+---@param verb 'install'|'uninstall'
+---@param rest string[] which file; the user's own by default
+M.open = function(verb, rest)
+  local words = vim.list_extend({ 'hooks', verb }, rest)
+  if verb == 'install' and not vim.list_contains(rest, '--cli') then
+    local claude = config.claude()[1]
+    if vim.fn.executable(claude) == 1 then
+      vim.list_extend(words, { '--cli', vim.fn.exepath(claude) })
+    end
+  end
+  program.run(vim.list_extend({ unpack(words) }, { '--dry-run' }), function(printed, why)
+    if not printed then
+      return say(why, vim.log.levels.ERROR)
+    end
+    local diff = vim.split(vim.trim(printed), '\n')
+    if not vim.startswith(diff[1], '---') then
+      return say(printed)
+    end
+    preview(diff, function()
+      program.run(vim.list_extend({ unpack(words) }, { '--yes' }), function(written, problem)
+        if not written then
+          return say(problem, vim.log.levels.ERROR)
+        end
+        local told = vim.tbl_filter(function(line)
+          return line ~= '' and not line:match('^[-+@ \\]')
+        end, vim.split(written, '\n'))
+        say(table.concat(told, '\n'))
+      end)
+    end)
+  end)
+end
+
+return M

@@ -1,0 +1,135 @@
+-- Sessions begun from Neovim: a new one, or one that is over, in a terminal buffer.
+local config = require('bellboard.config')
+local program = require('bellboard.program')
+
+local M = {}
+
+local api = vim.api
+
+---@type table<string, string> CLI → what it is told with --settings
+local settings = {}
+
+---@param text string
+---@param level? integer
+local function say(text, level)
+  vim.notify('bellboard: ' .. text, level or vim.log.levels.WARN)
+end
+
+--- Where the terminal goes.
+local function window()
+  local options = config.get().launch
+  local function size(whole)
+    return math.max(1, math.floor(options.size <= 1 and whole * options.size or options.size))
+  end
+  if options.layout == 'tab' then
+    vim.cmd('tab split')
+  elseif options.layout == 'vsplit' then
+    vim.cmd(('botright %dvsplit'):format(size(vim.o.columns)))
+  elseif options.layout == 'split' then
+    vim.cmd(('botright %dsplit'):format(size(vim.o.lines)))
+  end
+end
+
+---@param command string[]
+local function start(command)
+  window()
+  local buf = api.nvim_create_buf(true, false)
+  api.nvim_win_set_buf(0, buf)
+  if vim.fn.has('nvim-0.11') == 1 then
+    vim.fn.jobstart(command, { term = true })
+  else
+    vim.fn.termopen(command)
+  end
+  if config.get().jump.insert then
+    vim.cmd.startinsert()
+  end
+end
+
+--- The hooks, as the CLI takes them for one session; told once for each CLI.
+---@param claude string
+---@param after fun(json: string|nil)
+local function settings_for(claude, after)
+  if settings[claude] then
+    return after(settings[claude])
+  end
+  program.run({ 'hooks', 'print', '--cli', claude }, function(printed, why)
+    local ok, decoded = pcall(vim.json.decode, printed or '')
+    if ok then
+      settings[claude] = vim.json.encode(decoded):gsub('\\/', '/')
+    else
+      say(('started without hooks: %s. :checkhealth bellboard'):format(why))
+    end
+    after(settings[claude])
+  end)
+end
+
+--- Start a session in a terminal buffer, with hooks of its own.
+---@param args? string[] for the CLI
+M.new = function(args)
+  args = args or {}
+  local command = config.claude()
+  local claude = vim.fn.exepath(command[1])
+  if claude == '' then
+    return say(
+      ('there is no "%s" on PATH. Install Claude Code, or say where it is: '):format(command[1])
+        .. 'vim.g.bellboard = { claude = "/path/to/claude" }',
+      vim.log.levels.ERROR
+    )
+  end
+  if vim.list_contains(args, '--settings') then
+    return start(vim.list_extend(command, args))
+  end
+  settings_for(claude, function(json)
+    vim.list_extend(command, json and { '--settings', json } or {})
+    start(vim.list_extend(command, args))
+  end)
+end
+
+---@class bellboard.Ended a session that is over
+---@field session_id string
+---@field ended number
+---@field title? string
+---@field name? string
+---@field last_prompt? string
+---@field branch? string
+---@field agent? string
+
+---@param session bellboard.Ended
+---@return string
+local function worded(session)
+  local ui = require('bellboard.ui')
+  local title = session.name or session.title or session.last_prompt or session.session_id
+  local parts = { ('%4s'):format(ui.age(session.ended)), session.branch or '', ui.safe(title) }
+  return table.concat(
+    vim.tbl_filter(function(part)
+      return part ~= ''
+    end, parts),
+    '  '
+  )
+end
+
+--- Choose a session of this directory that is over, and go on with it.
+---@param args? string[] for the CLI
+M.resume = function(args)
+  local words = { 'list', '--ended', '--json', '--dir', vim.fn.getcwd() }
+  program.run(words, function(printed, why)
+    local ok, decoded = pcall(vim.json.decode, printed or '')
+    if not ok then
+      return say(why .. '. :checkhealth bellboard', vim.log.levels.ERROR)
+    end
+    local sessions = vim.tbl_filter(function(session)
+      return session.agent == 'claude'
+    end, decoded.ended)
+    if #sessions == 0 then
+      return say('no session that ended in this directory is known', vim.log.levels.INFO)
+    end
+    local opts = { prompt = 'Resume', kind = 'bellboard', format_item = worded }
+    vim.ui.select(sessions, opts, function(session)
+      if session then
+        M.new(vim.list_extend({ '--resume', session.session_id }, args or {}))
+      end
+    end)
+  end)
+end
+
+return M
