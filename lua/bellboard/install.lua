@@ -15,6 +15,8 @@ local function say(text, level)
   vim.notify('bellboard: ' .. vim.trim(text), level or vim.log.levels.INFO)
 end
 
+local home = vim.pesc(vim.fs.normalize('~') .. '/')
+
 ---@param buf integer
 local function close(buf)
   if api.nvim_buf_is_valid(buf) then
@@ -53,25 +55,28 @@ M.open = function(verb, rest)
       vim.list_extend(words, { '--cli', vim.fn.exepath(claude) })
     end
   end
+  local function apply()
+    program.run(vim.list_extend({ unpack(words) }, { '--yes' }), function(printed, why)
+      if not printed then
+        return say(why, vim.log.levels.ERROR)
+      end
+      local told = vim.tbl_filter(function(line)
+        return line ~= '' and not line:match('^[-+@ \\]')
+      end, vim.split(printed, '\n'))
+      -- The name of the copy would not fit on the line of a message.
+      say((table.concat(told, '\n'):gsub('; as it was: %S+', ''):gsub(home, '~/')))
+    end)
+  end
   program.run(vim.list_extend({ unpack(words) }, { '--dry-run' }), function(printed, why)
     if not printed then
       return say(why, vim.log.levels.ERROR)
     end
     local diff = vim.split(vim.trim(printed), '\n')
-    if not vim.startswith(diff[1], '---') then
-      return say(printed)
+    if vim.startswith(diff[1], '---') then
+      preview(diff, apply)
+    else
+      apply() -- nothing is to be changed, and it says so
     end
-    preview(diff, function()
-      program.run(vim.list_extend({ unpack(words) }, { '--yes' }), function(written, problem)
-        if not written then
-          return say(problem, vim.log.levels.ERROR)
-        end
-        local told = vim.tbl_filter(function(line)
-          return line ~= '' and not line:match('^[-+@ \\]')
-        end, vim.split(written, '\n'))
-        say(table.concat(told, '\n'))
-      end)
-    end)
   end)
 end
 

@@ -12,7 +12,9 @@ local settings = {}
 ---@param text string
 ---@param level? integer
 local function say(text, level)
-  vim.notify('bellboard: ' .. text, level or vim.log.levels.WARN)
+  vim.schedule(function()
+    vim.notify('bellboard: ' .. text, level or vim.log.levels.WARN)
+  end)
 end
 
 --- Where the terminal goes.

@@ -1,0 +1,208 @@
+"""Hooks installed from Neovim, and sessions started there: with a CLI that only notes its words."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bellboard.spool import Spool
+from hosting import opened
+from rig.editor import Editor
+from rig.fixtures import Editors
+from rig.home import Home
+from rig.waiting import eventually
+
+pytestmark = pytest.mark.editor
+
+VERSION = "2.1.328"
+#: `auto_start` off: only what a command starts is running.
+OPTIONS: dict[str, Any] = {"auto_start": False, "python": sys.executable}
+
+
+@pytest.fixture
+def claude(home: Home) -> Path:
+    """A CLI that tells its version, else writes its words into a file, as JSON, and waits."""
+    path = home.bin / "claude"
+    path.write_text(
+        f"""#!{sys.executable}
+import json, os, sys, time
+if sys.argv[1:] == ["--version"]:
+    sys.exit(print("{VERSION} (Claude Code)"))
+told = {{"argv": sys.argv[1:], "cwd": os.getcwd(), "NVIM": os.environ.get("NVIM")}}
+with open("{home.root}/told.tmp", "w") as file:
+    json.dump(told, file)
+os.rename("{home.root}/told.tmp", "{home.root}/told")
+print("an agent", flush=True)
+time.sleep(1000)
+"""
+    )
+    path.chmod(0o755)
+    return path
+
+
+def told(home: Home) -> dict[str, Any]:
+    """What the CLI was started with."""
+    found: dict[str, Any] = json.loads(eventually((home.root / "told").exists) and read(home))
+    return found
+
+
+def read(home: Home) -> str:
+    return (home.root / "told").read_text()
+
+
+def says(editor: Editor, text: str) -> str:
+    """Wait for a message."""
+
+    def look() -> str:
+        messages = editor.messages()
+        assert text in messages, f"no {text!r} in:\n{messages}"
+        return messages
+
+    return eventually(look)
+
+
+def test_install_shows_what_it_changes_and_does_it(
+    nvim: Editors, version: str, home: Home, claude: Path
+) -> None:
+    """The diff, one line above it, `y`; again there is nothing to do; uninstall is the way back."""
+    settings = home.claude / "settings.json"
+    before = '{\n  "model": "opus"\n}\n'
+    settings.write_text(before)
+    editor = nvim(version, OPTIONS, columns=100, lines=40)
+    editor.command("ClaudeSessions install")
+    editor.shows("settings.json: y writes this, with a dated backup beside it; q leaves it")
+    editor.shows('+    "SessionStart": [')
+    assert editor.lua("return vim.bo.filetype") == "diff"
+    assert settings.read_text() == before
+    editor.press("q")
+    eventually(lambda: editor.lua("return vim.bo.filetype") == "")
+    assert settings.read_text() == before
+    editor.command("ClaudeSessions install --user")
+    eventually(lambda: editor.lua("return vim.bo.filetype") == "diff")
+    editor.press("y")
+    says(editor, "written: ")
+    installed = json.loads(settings.read_text())
+    assert installed["model"] == "opus"
+    assert {"Stop", "StopFailure"} <= set(installed["hooks"])  # as that version knows them
+    editor.command("messages clear | ClaudeSessions install")
+    says(editor, "already")
+    editor.command("messages clear | ClaudeSessions uninstall")
+    editor.shows("settings.json: y writes this")
+    editor.press("<CR>")
+    says(editor, "written: ")
+    assert settings.read_text() == before
+
+
+def test_what_cannot_be_installed_is_said(nvim: Editors, home: Home, claude: Path) -> None:
+    """A broken file is named with its line; a broken interpreter is one for :checkhealth."""
+    (home.claude / "settings.json").write_text('{"model": }')
+    editor = nvim(config=OPTIONS, ui=False)
+    editor.command("ClaudeSessions install")
+    assert "settings.json" in says(editor, "bellboard: ")
+    assert editor.lua("return vim.bo.filetype") == ""
+    broken = nvim(config={**OPTIONS, "python": "/nowhere/python"}, ui=False)
+    broken.lua("require('bellboard.install').open('install', {})")
+    says(broken, 'cannot start "/nowhere/python"')
+
+
+def test_a_new_session_has_hooks_of_its_own(
+    nvim: Editors, version: str, home: Home, claude: Path
+) -> None:
+    """In a terminal buffer, with words of ours and yours, and nothing is written anywhere."""
+    editor = nvim(version, OPTIONS, columns=100, lines=30)
+    editor.command("ClaudeSessions new --model opus")
+    found = told(home)
+    assert found["argv"][0] == "--settings"
+    assert found["argv"][2:] == ["--model", "opus"]
+    assert found["cwd"] == str(home.project)
+    assert found["NVIM"] == str(editor.socket)
+    editor.shows("an agent")
+    assert editor.lua("return vim.bo.buftype") == "terminal"
+    assert editor.lua("return #vim.api.nvim_list_wins()") == 2
+    assert not (home.claude / "settings.json").exists()
+    hooks = json.loads(found["argv"][1])["hooks"]
+    for event, (group,) in hooks.items():
+        payload = json.dumps({"hook_event_name": event, "session_id": "s"})
+        command = group["hooks"][0]["command"]
+        subprocess.run(["sh", "-c", command], input=payload, text=True, env=home.env, check=True)
+
+    def rung() -> set[str]:
+        with opened(home.bellboard) as clerk:
+            return {row.event.name for row in clerk.store.log()}
+
+    eventually(lambda: set(hooks) <= rung(), "every event, in this Neovim's host")
+
+
+def test_a_session_with_settings_of_yours_gets_those(
+    nvim: Editors, home: Home, claude: Path
+) -> None:
+    """Two files of that kind cannot both be told."""
+    editor = nvim(config=OPTIONS, ui=False)
+    editor.command("ClaudeSessions new --settings mine.json")
+    assert told(home)["argv"] == ["--settings", "mine.json"]
+
+
+def test_without_a_cli_it_is_said_what_to_do(nvim: Editors, home: Home) -> None:
+    """The option that names it is in the message."""
+    editor = nvim(config={**OPTIONS, "claude": "no-such-claude"}, ui=False)
+    editor.command("ClaudeSessions new")
+    assert "vim.g.bellboard = { claude = " in says(editor, 'no "no-such-claude" on PATH')
+
+
+def test_the_command_may_be_a_list(nvim: Editors, home: Home, claude: Path) -> None:
+    """And the terminal may go elsewhere."""
+    options = {**OPTIONS, "claude": [str(claude), "--verbose"], "launch": {"layout": "tab"}}
+    editor = nvim(config=options, ui=False)
+    editor.command("ClaudeSessions new")
+    assert told(home)["argv"][:2] == ["--verbose", "--settings"]
+    eventually(lambda: editor.lua("return #vim.api.nvim_list_tabpages()") == 2)
+
+
+def test_an_ended_session_is_resumed(nvim: Editors, home: Home, claude: Path) -> None:
+    """One of this directory whose transcript is still there, the last one first."""
+    spool = Spool(home.bellboard)
+    spool.prepare()
+    now = time.time()
+    elsewhere = home.root / "elsewhere"
+    for n, (sid, cwd) in enumerate(
+        (("old", home.project), ("new", home.project), ("gone", home.project), ("far", elsewhere))
+    ):
+        transcript = home.root / f"{sid}.jsonl"
+        if sid != "gone":
+            transcript.write_text("")
+        common = {"session_id": sid, "cwd": str(cwd), "transcript_path": str(transcript)}
+        for back, event in enumerate(("SessionStart", "UserPromptSubmit", "SessionEnd")):
+            hook = {**common, "hook_event_name": event, "prompt": f"do {sid}"}
+            spool.write({"t": now - 100 + 10 * n + back, "hook": hook})
+    editor = nvim(config=OPTIONS, ui=False)
+    editor.lua(
+        "vim.ui.select = function(items, opts, done) "
+        "vim.g.shown = vim.tbl_map(opts.format_item, items) done(items[2]) end"
+    )
+    editor.command("ClaudeSessions resume --verbose")
+    argv = told(home)["argv"]
+    assert argv[2:] == ["--resume", "old", "--verbose"]
+    shown = editor.lua("return vim.g.shown")
+    assert ["do new" in shown[0], "do old" in shown[1], len(shown)] == [True, True, 2]
+
+
+def test_nothing_to_resume_is_said(nvim: Editors, home: Home, claude: Path) -> None:
+    editor = nvim(config=OPTIONS, ui=False)
+    editor.command("ClaudeSessions resume")
+    says(editor, "no session that ended in this directory is known")
+    assert not os.path.exists(home.root / "told")  # noqa: PTH110
+
+
+def test_the_words_after_install_are_completed(nvim: Editors) -> None:
+    editor = nvim(config=OPTIONS, ui=False)
+    offered = editor.lua("return vim.fn.getcompletion('ClaudeSessions install --', 'cmdline')")
+    assert offered == ["--user", "--project", "--local", "--settings"]
+    verbs = editor.lua("return vim.fn.getcompletion('ClaudeSessions ', 'cmdline')")
+    assert {"install", "uninstall", "new", "resume"} <= set(verbs)
