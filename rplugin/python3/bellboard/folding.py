@@ -69,7 +69,8 @@ class Clerk:
             with contextlib.suppress(Exception):  # whatever is wrong with it, `step` says it
                 item = self.spool.read(name)
                 if item is not None:
-                    self.board.suppose(self._event(item, now), show)
+                    for event in self._events(item, now):
+                        self.board.suppose(event, show)
 
     def step(self, now: float, arrived: Collection[str] = ()) -> Step:
         """Fold what waits and what is due; raises Busy while another host holds the lock.
