@@ -146,12 +146,22 @@ local function without_nil(value)
   return value
 end
 
+--- Whether a session's label puts it before the others of its status.
+---@param session bellboard.Session
+---@return boolean
+local function pinned(session)
+  local label = session.label and config.get().notices.labels[session.label]
+  return label ~= nil and label.pin == true
+end
+
 ---@param a bellboard.Session
 ---@param b bellboard.Session
 local function more_urgent(a, b)
   local x, y = rank[a.status] or 99, rank[b.status] or 99
   if x ~= y then
     return x < y
+  elseif pinned(a) ~= pinned(b) then
+    return pinned(a)
   elseif a.since ~= b.since then
     return a.since < b.since
   end

@@ -122,9 +122,10 @@ def policy_of(settings: Mapping[str, Any], base: Policy | None = None) -> Policy
     ladders = {s: {**base.ladders[s], **_told(settings.get(s))} for s in LADDERS}
     labels = dict(base.labels)
     for name, wish in _items(settings.get("labels")):
-        known = labels.get(name, {})
         told = {s: _told(wish.get(s)) for s in LADDERS if isinstance(wish, Mapping)}
-        labels[name] = {s: {**known.get(s, {}), **told.get(s, {})} for s in LADDERS}
+        known = labels.get(name, {})
+        both = {s: {**known.get(s, {}), **told.get(s, {})} for s in LADDERS}
+        labels[name] = {s: delays for s, delays in both.items() if delays}
     numbers: dict[str, Any] = {
         k: type(getattr(base, k))(v)
         for k in ("gap", "cap", "least")

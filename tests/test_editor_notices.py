@@ -1,0 +1,332 @@
+"""Notices where they are seen: the float in one of several Neovims, vim.notify, bell, callbacks."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from bellboard.notices import Policy, policy_of
+from bellboard.spool import Spool
+from hosting import made, opened, put
+from rig.editor import Editor, command
+from rig.fixtures import Editors
+from rig.home import Home
+from rig.tmux import Server
+from rig.waiting import eventually
+from ringing import Desktop
+from sample import QUIET, Host, blocked, session
+from test_editor_jump import TERMINAL
+from test_editor_live import STATUSLINE, hosted
+
+pytestmark = pytest.mark.editor
+
+Open = Callable[..., Editor]
+LADDER = {"notify": False, "desktop": 0, "command": False}
+NOTICES: dict[str, Any] = {"via": "notify-send", "blocked": LADDER}
+#: A vim.notify that keeps what it was given, and gives a record back as nvim-notify does.
+KEEP = """
+_G.notified = {}
+vim.notify = function(text, level, opts)
+  opts = opts or {}
+  local replaced = type(opts.replace) == 'table' and opts.replace.number or nil
+  table.insert(notified, { text, level, opts.id or '', replaced or 0 })
+  return { number = #notified }
+end
+"""
+
+
+@pytest.fixture
+def spool(home: Home) -> Spool:
+    return made(home.bellboard)
+
+
+@pytest.fixture
+def open_(nvim: Editors) -> Open:
+    """A Neovim with its host and a statusline, with these notices."""
+
+    def one(version: str = "0.12", lua: str = "", **config: Any) -> Editor:
+        return hosted(nvim(version, {"notices": NOTICES, **config}, lua=STATUSLINE + lua))
+
+    return one
+
+
+def begins(spool: Spool, sid: str) -> None:
+    put(spool, "UserPromptSubmit", sid, cwd=f"/srv/{sid}", prompt="go")
+
+
+def becomes(spool: Spool, sid: str, status: str) -> None:
+    spool.write({"t": time.time(), "set": {"session_id": sid, "status": status}})
+
+
+def asks(spool: Spool, *sids: str) -> None:
+    for sid in sids:
+        begins(spool, sid)
+        becomes(spool, sid, "blocked")
+
+
+def viewers(spool: Spool, sid: str) -> list[str]:
+    """Who looks at it, as the board has it."""
+    with opened(spool.home) as clerk:
+        session = clerk.board.sessions.get(sid)
+        return sorted(session.viewers) if session else []
+
+
+# The float and the desktop
+
+
+def test_of_three_neovims_one_has_the_float_and_one_rings(
+    home: Home, open_: Open, spool: Spool, version: str
+) -> None:
+    """All three have it in the statusline; the float follows the focus, and outlives its Neovim."""
+    desktop = Desktop(home)
+    editors = [open_(version) for _ in range(3)]
+    asks(spool, "api")
+    for editor in editors:
+        editor.shows("!1 api: marked by hand")
+    editors[2].shows("1 needs you")
+    desktop.shows("api needs you")
+    assert ["needs you" in e.screen.text for e in editors] == [False, False, True]
+    editors[0].command("doautocmd FocusGained")
+    editors[0].shows("1 needs you")
+    editors[2].hides("needs you")
+    editors[0].close()
+    editors[2].shows("1 needs you")
+    becomes(spool, "api", "working")
+    for editor in editors[1:]:
+        editor.shows("*1")
+        editor.hides("needs you")
+    asks(spool, "web")
+    desktop.shows("api needs you", "web needs you")
+
+
+def test_what_is_in_view_is_not_in_the_float(open_: Open, spool: Spool, version: str) -> None:
+    """In view is the terminal of a window one is in, while the Neovim has the focus."""
+    editor = open_(version)
+    _, tty = editor.lua(TERMINAL)
+    started = {"hook_event_name": "UserPromptSubmit", "session_id": "api", "cwd": "/srv/api"}
+    spool.write({"t": time.time(), "hook": {**started, "prompt": "go"}, "origin": {"tty": tty}})
+    becomes(spool, "api", "blocked")
+    editor.shows("1 needs you")
+    editor.lua("require('bellboard').jump('api')")
+    editor.hides("needs you")
+    assert viewers(spool, "api") == [f"nvim {editor.lua('return vim.v.servername')}"]
+    editor.command("doautocmd FocusLost")
+    eventually(lambda: viewers(spool, "api") == [], "nobody looks")
+    editor.command("doautocmd FocusGained")
+    eventually(lambda: len(viewers(spool, "api")) == 1, "somebody looks")
+    editor.lua("require('bellboard').back()")
+    editor.shows("1 needs you")
+    assert viewers(spool, "api") == []
+
+
+def test_each_neovim_looks_for_itself(open_: Open, spool: Spool) -> None:
+    """One looks away, the other still looks; one is closed, and looks no more."""
+    editors = [open_() for _ in range(2)]
+    for n, editor in enumerate(editors):
+        _, tty = editor.lua(TERMINAL)
+        hook = {"hook_event_name": "UserPromptSubmit", "session_id": f"s{n}", "cwd": f"/srv/s{n}"}
+        spool.write({"t": time.time(), "hook": {**hook, "prompt": "go"}, "origin": {"tty": tty}})
+        editor.shows(f"*{n + 1}")
+        editor.lua("require('bellboard').jump(...)", f"s{n}")
+        eventually(lambda n=n: len(viewers(spool, f"s{n}")) == 1, "a view")
+    editors[0].lua("require('bellboard').back()")
+    eventually(lambda: viewers(spool, "s0") == [], "it looks away")
+    assert len(viewers(spool, "s1")) == 1
+    editors[1].close()
+    eventually(lambda: viewers(spool, "s1") == [], "a closed one looks at nothing")
+
+
+# What people say
+
+
+def test_snooze_park_and_label(open_: Open, spool: Spool, version: str) -> None:
+    """By command, for the session that is named, or for all in the float."""
+    editor = open_(version)
+    asks(spool, "api", "web")
+    editor.shows("2 need you")
+    editor.command("ClaudeSessions snooze 5 api")
+    editor.shows("1 needs you")
+    editor.command("ClaudeSessions snooze 0 api")
+    editor.shows("2 need you")
+    editor.command("ClaudeSessions park web")
+    editor.shows("1 needs you")
+    editor.command("ClaudeSessions park web")
+    editor.shows("2 need you")
+    editor.command("ClaudeSessions label IMPORTANT web")
+    editor.shows("web  IMPORTANT")
+    editor.command("ClaudeSessions snooze")
+    editor.hides("need you")
+    assert editor.lua("return require('bellboard').calling()") == []
+
+
+def test_the_mode_is_one_for_all_neovims(open_: Open, spool: Spool) -> None:
+    one, two = open_(), open_()
+    one.command("ClaudeSessions quiet")
+    for editor in (one, two):
+        eventually(lambda e=editor: e.lua("return require('bellboard').mode()") == "quiet")
+    two.lua("require('bellboard').mode('all')")
+    eventually(lambda: one.lua("return require('bellboard').mode()") == "all")
+
+
+def test_words_are_completed(nvim: Editors) -> None:
+    """Labels after label, sessions after the rest."""
+    editor = nvim(config=QUIET, ui=False)
+    Host(editor).push(blocked("api"), blocked("web"))
+    complete = "return vim.fn.getcompletion('ClaudeSessions ' .. ..., 'cmdline')"
+    assert editor.lua(complete, "label ") == ["HEAVY", "IMPORTANT", "ONEOFF"]
+    assert editor.lua(complete, "label HEAVY ") == ["api", "web"]
+    assert editor.lua(complete, "snooze 15 a") == ["api"]
+    assert editor.lua(complete, "park w") == ["web"]
+    assert editor.lua(complete, "q") == ["quiet"]
+
+
+def test_a_label_may_pin_its_session(nvim: Editors) -> None:
+    """Before the others of its status, and behind what is more urgent."""
+    editor = nvim(config=QUIET, ui=False)
+    pinned = session("working", "pinned", ago=5, label="HEAVY")
+    Host(editor).push(session("working", ago=500), pinned, blocked("api"))
+    ids = "return vim.tbl_map(function(s) return s.session_id end, require('bellboard').sessions())"
+    assert editor.lua(ids) == ["api", "pinned", "working"]
+
+
+def test_what_has_rung_can_be_read(home: Home, open_: Open, spool: Spool) -> None:
+    """When, where, about what; in a window that closes with q."""
+    desktop = Desktop(home)
+    editor = open_()
+    asks(spool, "api")
+    desktop.shows("api needs you")
+    editor.command("ClaudeSessions notices")
+    editor.shows("desktop  api")
+    editor.press("q")
+    editor.hides("desktop  api")
+
+
+# vim.notify and the bell
+
+
+def line(channel: str = "notify", sid: str = "api", **more: Any) -> dict[str, Any]:
+    """A notice as the host gives it to Lua."""
+    told = {"channel": channel, "session_id": sid, "status": "blocked"}
+    return {**told, "title": f"{sid} needs you", "text": "Bash: rm -rf build", **more}
+
+
+def test_a_notice_of_the_host_is_told_by_the_neovim_in_front(
+    nvim: Editors, open_: Open, spool: Spool, version: str
+) -> None:
+    """The other one keeps silent, also when it gets the focus later."""
+    ladder = {"notify": 0, "desktop": False, "command": False}
+    one, two = (open_(version, lua=KEEP, notices={"blocked": ladder}) for _ in range(2))
+    asks(spool, "api")
+    eventually(lambda: two.lua("return #notified") == 1, "the notice")
+    text, level, key, _ = two.lua("return notified[1]")
+    assert (text, level, key) == ("api needs you: permission: marked by hand", 3, "bellboard.api")
+    one.command("doautocmd FocusGained")
+    one.shows("1 needs you")
+    asks(spool, "web")
+    eventually(lambda: one.lua("return #notified") == 1, "the next notice")
+    assert "web needs you" in one.lua("return notified[1][1]")
+
+
+def test_the_next_notice_of_a_session_replaces_the_one_before(nvim: Editors) -> None:
+    """By its id for snacks.nvim and fidget.nvim, by its record for nvim-notify."""
+    editor = nvim(config=QUIET, ui=False)
+    editor.lua(KEEP)
+    host = Host(editor)
+    host.push(blocked("api"), notices=[line(), line(sid="web"), line()])
+    assert [(n[2], n[3]) for n in editor.lua("return notified")] == [
+        ("bellboard.api", 0),
+        ("bellboard.web", 0),
+        ("bellboard.api", 1),
+    ]
+
+
+def test_a_notice_fits_the_command_line_and_waits_for_a_prompt(nvim: Editors, version: str) -> None:
+    """No key is asked for; what is typed in the command line stays there."""
+    editor = nvim(version, QUIET, columns=50)
+    host = Host(editor)
+    editor.press(":let x = 1")
+    editor.shows(":let x = 1")
+    host.push(blocked("api"), notices=[line(text="x" * 300)])
+    editor.shows("!1 api")
+    assert editor.nvim.api.get_mode()["mode"] == "c"
+    assert ":let x = 1" in editor.screen.text
+    editor.press("<CR>")
+    editor.shows("api needs you: xxxx")
+    assert editor.nvim.api.get_mode()["blocking"] is False
+
+
+@pytest.mark.tmux
+def test_the_bell_rings_in_the_terminal(home: Home, tmux: Server, version: str) -> None:
+    """tmux marks the window, as it does for every bell."""
+    argv = command(version, home, "bell", config={**QUIET})
+    other = tmux.open(["sleep", "60"])
+    pane = tmux.open(argv, env=home.env)
+    address = home.root / "bell.sock"
+    eventually(address.exists, "Neovim")
+    pane.shows("NVIM")
+    notice = json.dumps(line("bell"))
+    code = f"luaeval('require(\"bellboard.notice\").show(vim.json.decode(_A))', {notice!r})"
+    ask = [argv[0], "--server", str(address), "--remote-expr", code]
+    subprocess.run(ask, env=home.env, check=True, capture_output=True, timeout=20)
+    eventually(lambda: pane.ask("#{window_bell_flag}") == "1", "a bell")
+    assert other.ask("#{window_bell_flag}") == "0"
+
+
+# Callbacks
+
+
+def test_a_command_of_a_callback_runs_once_in_the_world(
+    home: Home, open_: Open, spool: Spool
+) -> None:
+    """With two Neovims that have it, and with the words from, to, session, project."""
+    desktop = Desktop(home)
+    on = {"completed": [str(desktop.program), "a word"]}
+    quiet = {"mode": "quiet"}
+    editors = [open_(on=on, notices=quiet) for _ in range(2)]
+    begins(spool, "api")
+    for editor in editors:
+        editor.shows("*1")
+    becomes(spool, "api", "completed")
+    for editor in editors:
+        editor.shows("+1")
+    eventually(lambda: len(desktop.notices) == 1, "the command")
+    begins(spool, "web")
+    becomes(spool, "web", "completed")
+    eventually(lambda: len(desktop.notices) == 2, "the command for the next")
+    assert sorted(desktop.notices) == [
+        ["a word", "working", "completed", "api", "api"],
+        ["a word", "working", "completed", "web", "web"],
+    ]
+
+
+# Two halves of one policy
+
+
+def test_the_defaults_of_lua_are_those_of_python(nvim: Editors) -> None:
+    """What a user reads in the manual is what a host without an editor does."""
+    editor = nvim(config=QUIET, ui=False)
+    assert policy_of(editor.lua("return require('bellboard.config').get().notices")) == Policy()
+
+
+HOSTILE = "\x1b]0;owned\x07%{system('id')} #(id) $(id) `id` <b>\u202e%#Error# \r\n--now"
+
+
+def test_hostile_text_is_only_text(nvim: Editors, version: str) -> None:
+    """In the float, in the statusline, in a notice: no sequence, no item, no line of its own."""
+    editor = nvim(version, QUIET, columns=120)
+    editor.lua(KEEP)
+    hostile = blocked(HOSTILE, HOSTILE, branch=HOSTILE, label=HOSTILE, tool=HOSTILE, id="api")
+    Host(editor).push(hostile, notices=[line(title=HOSTILE, text=HOSTILE)])
+    editor.shows("1 needs you")
+    picture = editor.screen.text
+    assert "%{system('id')}" in picture
+    assert not [c for c in picture if c in "\x1b\x07\u202e"]
+    (told,) = editor.lua("return notified")
+    assert not [c for c in told[0] if c < " " or c == "\u202e"]
+    shown = editor.nvim.api.eval_statusline(editor.lua("return vim.o.statusline"), {})["str"]
+    assert "%{syst" in shown

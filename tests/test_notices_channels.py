@@ -1,0 +1,168 @@
+"""How each channel speaks: the words it gives to a program, and what it makes of hostile text."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bellboard.channels import Channels, said
+from bellboard.effects import Effects
+from bellboard.notices import Notice
+from bellboard.published import Published, publish
+from bellboard.session import Block, Session
+from rig.waiting import eventually
+
+pytestmark = pytest.mark.files
+
+HOSTILE = (
+    "4;1;100\x1b]0;owned\x07\x9b2J $(touch owned) `id` #(id) %{1} <b>&lt;</b> \u202e' \" \\\n-x"
+)
+ENV = {"PATH": "/usr/bin:/bin"}
+
+
+def notice(channel: str, status: str = "blocked") -> Notice:
+    return Notice(7, "s", channel, status)
+
+
+def asking(text: str, folder: str = "/srv/api") -> Published:
+    """A session as published, that asks for something in these words."""
+    block = Block("permission", 1.0, tool="Bash", detail=text, shown=True)
+    return publish(Session("s", turn="working", cwd=folder, blocks={":": block}))
+
+
+def is_plain(text: str) -> bool:
+    """No control character, nothing that turns the direction of writing."""
+    return not re.search("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", text)
+
+
+@pytest.mark.parametrize("channel", ["desktop", "command"])
+@pytest.mark.parametrize("via", ["notify-send", "osascript"])
+def test_hostile_text_comes_as_words_of_its_own(channel: str, via: str) -> None:
+    """Behind what could be taken for an option, without a control character."""
+    channels = Channels({"via": via, "command": ["/bin/sh", "-c", "true"]}, ENV)
+    told = channels.command_of(notice(channel), asking(HOSTILE, f"/srv/{HOSTILE}"))
+    assert all(is_plain(word) for word in told)
+    if channel == "command":
+        assert told[:3] == ["/bin/sh", "-c", "true"]
+        assert told[5:7] == ["blocked", "s"]
+        return
+    mark = told.index("--")
+    assert len(told) == mark + 3
+    assert "touch owned" not in " ".join(told[:mark])
+    assert "touch owned" in told[-1]
+    if via == "notify-send":
+        assert "<" not in told[-1], "a body may hold markup"
+
+
+@pytest.mark.parametrize("via", ["osc9", "osc777"])
+def test_an_escape_sequence_ends_where_we_end_it(via: str) -> None:
+    """And is the one we mean: 9;4 would be a progress bar, another `;` another field."""
+    channels = Channels({"via": via}, ENV)
+    line = channels.line_of(notice("desktop"), asking(HOSTILE, f"/srv/{HOSTILE}"))
+    sequence = line["sequence"]
+    assert sequence[0] == "\x1b"
+    assert sequence[-1] == "\x07"
+    assert is_plain(sequence[1:-1])
+    if via == "osc9":
+        assert sequence.startswith("\x1b]9;bellboard: ")
+    else:
+        assert sequence.startswith("\x1b]777;notify;")
+        assert sequence.count(";") == 3
+
+
+def test_a_command_is_run_with_words_and_no_shell_reads_them(tmp_path: Path) -> None:
+    """What an agent calls its folder is not run."""
+    out = tmp_path / "out"
+    script = f"cd {tmp_path}; printf '%s\\n' \"$@\" >new; mv new out"
+    channels = Channels({"command": ["sh", "-c", script, "phone"]}, ENV)
+    effects = Effects({})
+    told = channels.command_of(notice("command"), asking(HOSTILE, "/srv/$(touch owned)"))
+    effects.start(told)
+    eventually(out.exists, "the command")
+    assert out.read_text().splitlines() == told[4:]
+    assert not (tmp_path / "owned").exists()
+    eventually(lambda: all(p.poll() is not None for p in effects._running), "its end")
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        ("blocked", ("api needs you", "Bash: rm -rf build")),
+        ("error", ("api failed", "failed: overloaded")),
+        ("completed", ("api is done", "done: Removed 214 rules")),
+    ],
+)
+def test_a_notice_says_who_and_what(status: str, expected: tuple[str, str]) -> None:
+    if status == "blocked":
+        p = asking("rm -rf build")
+    else:
+        s = Session("s", turn=status, cwd="/srv/api", error="overloaded" * (status == "error"))
+        s.message = "Removed 214 rules"
+        p = publish(s)
+    assert said(notice("desktop", status), p) == expected
+
+
+def program(folder: Path, name: str) -> None:
+    (folder / name).write_text("#!/bin/sh\n")
+    (folder / name).chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("environ", "programs", "expected"),
+    [
+        ({"DISPLAY": ":0"}, ["notify-send"], "notify-send"),
+        ({"WAYLAND_DISPLAY": "wayland-0"}, ["notify-send"], "notify-send"),
+        ({}, ["notify-send"], ""),
+        ({"DISPLAY": ":0"}, [], ""),
+        ({"DISPLAY": ":0", "SSH_CONNECTION": "a"}, ["notify-send"], ""),
+        ({"SSH_CONNECTION": "a", "TERM_PROGRAM": "WezTerm"}, ["notify-send"], "osc9"),
+        ({"TERM": "foot"}, [], "osc777"),
+        ({"LC_TERMINAL": "iTerm2"}, [], "osc9"),
+    ],
+)
+def test_the_desktop_is_told_in_the_way_there_is(
+    tmp_path: Path,
+    environ: dict[str, str],
+    programs: list[str],
+    expected: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A program where there is a desktop, else a terminal that is known to tell its own."""
+    monkeypatch.setattr("sys.platform", "linux")
+    for name in programs:
+        program(tmp_path, name)
+    channels = Channels({}, {"PATH": str(tmp_path), **environ})
+    assert channels.via == expected
+    assert ("desktop" in channels.able(front=False)) == (expected == "notify-send")
+    assert ("desktop" in channels.able(front=True)) == bool(expected)
+
+
+def test_a_sound_is_the_labels_or_the_statuss(tmp_path: Path) -> None:
+    """A file that is not there is not played; a word is one of the sounds that machines have."""
+    horn, gong = tmp_path / "horn.wav", tmp_path / "gong.wav"
+    horn.touch()
+    gong.touch()
+    settings: dict[str, Any] = {
+        "player": ["play", "-q"],
+        "sounds": {"blocked": str(gong), "error": "/nowhere.wav"},
+        "labels": {"MINE": {"sounds": {"blocked": str(horn)}}},
+    }
+    channels = Channels(settings, ENV)
+    p = asking("x")
+    assert channels.command_of(notice("sound"), p) == ["play", "-q", str(gong)]
+    mine = channels.command_of(notice("sound"), {**p, "label": "MINE"})
+    assert mine == ["play", "-q", str(horn)]
+    assert channels.command_of(notice("sound", "error"), p) == []
+
+
+def test_what_is_not_there_is_not_claimed(tmp_path: Path) -> None:
+    """A host without a player leaves the sound to one that has it."""
+    bare = Channels({}, {"PATH": str(tmp_path)})
+    assert bare.able(front=False) == frozenset()
+    assert bare.able(front=True) == {"float", "notify", "bell"}
+    program(tmp_path, "paplay")
+    equipped = Channels({"command": ["phone"]}, {"PATH": str(tmp_path)})
+    assert equipped.able(front=False) == {"sound", "command"}
