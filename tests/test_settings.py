@@ -8,6 +8,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -179,6 +180,27 @@ def test_a_file_that_changes_meanwhile_is_not_overwritten(settings: Settings, fi
         settings.apply(change)
     assert file.read_text() == "{}"
     assert [p for p in file.parent.iterdir() if p.name.startswith(atomic.PREFIX)] == []
+
+
+@pytest.mark.timeout(180)
+def test_whatever_step_it_dies_at_the_file_is_the_old_or_the_new_one(tmp_path: Path) -> None:
+    """And it goes in, and comes out to the byte, the next time."""
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else tmp_path) as folder:
+        script = Path(__file__).with_name("faulty_settings.py")
+        run = [sys.executable, str(script), folder]
+        out = subprocess.run(run, stdout=subprocess.PIPE, check=True, text=True).stdout
+    attempts = [json.loads(line) for line in out.splitlines()]
+    for verb in ("put_in", "take_out"):
+        mine = [attempt for attempt in attempts if attempt["verb"] == verb]
+        found = [attempt["found"] for attempt in mine]
+        assert len(found) > 60
+        assert found == ["old"] * found.count("old") + ["new"] * found.count("new")
+        assert found.count("old") > 30
+        assert found.count("new") > 10
+        well = {"backup": True, "put in": True, "taken out": True, "left": [], "recorded": []}
+        for attempt in mine:
+            assert {key: attempt[key] for key in well} == well
 
 
 # The commands

@@ -262,8 +262,11 @@ class Settings:
 
 def _backup_of(path: Path) -> Path:
     stamp = f"{path.name}.bellboard-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
-    candidates = (path.with_name(stamp + more) for more in ("", *(f".{n}" for n in range(1, 1000))))
-    return next(candidate for candidate in candidates if not candidate.exists())
+    backup, count = path.with_name(stamp), 0
+    while backup.exists():
+        count += 1
+        backup = path.with_name(f"{stamp}.{count}")
+    return backup
 
 
 def backups(path: Path) -> list[Path]:

@@ -1,0 +1,85 @@
+"""Kill -9 at every call of the code that writes a settings file: faulty_settings.py HOME.
+
+A child installs or takes out, and kills itself before it makes its Nth call, of whatever function.
+What the file then holds, and what a well one makes of it, is printed for every N.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from bellboard import atomic, installed, settings
+
+HOOKS = {"Stop": [{"hooks": [{"type": "command", "command": "say done"}]}]}
+TEXT = json.dumps({"model": "opus", "hooks": HOOKS}, indent="\t")
+COUNTED = tuple(module.__file__ for module in (atomic, installed, settings))
+
+
+def die_at(step: int) -> None:
+    """From now on, count the calls that these files make; before that one, die."""
+    count = 0
+
+    def tell(frame: FrameType, event: str, _: Any) -> None:
+        nonlocal count
+        caller = frame.f_back if event == "call" else frame if event == "c_call" else None
+        if caller is not None and caller.f_code.co_filename in COUNTED:
+            count += 1
+            if count == step:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.setprofile(tell)
+
+
+def attempt(home: Path, verb: str, step: int) -> dict[str, Any]:
+    """Die at that step; then come again, and tell what was found each time."""
+    path = home / "settings.json"
+    for left in home.glob("*settings.json*"):
+        left.unlink()
+    path.write_text(TEXT)
+    ours = settings.Settings(home / "board", {"HOME": str(home)})
+    if verb == "take_out":
+        ours.apply(ours.put_in(path, None))
+    old = path.read_bytes()
+    change = ours.put_in(path, None) if verb == "put_in" else ours.take_out(path)
+    child = os.fork()
+    if child == 0:
+        die_at(step)
+        ours.apply(change)
+        sys.setprofile(None)
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    found = path.read_bytes()
+    ours.apply(ours.put_in(path, None))
+    put_in = ours.check(path).is_complete
+    ours.apply(ours.take_out(path))
+    backups = {copy.read_bytes() for copy in settings.backups(path)}
+    return {
+        "died": os.WIFSIGNALED(status),
+        "found": "old" if found == old else "new" if found == change.new else found.decode(),
+        "backup": found == old or old in backups,
+        "put in": put_in,
+        "taken out": path.read_text() == TEXT,
+        "left": [each.name for each in home.glob(f"{atomic.PREFIX}*")],
+        "recorded": list(installed.places(home / "board")),
+    }
+
+
+def main() -> None:
+    home = Path(sys.argv[1]).resolve()
+    for verb in ("put_in", "take_out"):
+        step, died = 0, True
+        while died:
+            step += 1
+            result = attempt(home, verb, step)
+            died = result["died"]
+            sys.stdout.write(json.dumps({"verb": verb, **result}) + "\n")
+
+
+if __name__ == "__main__":
+    main()
