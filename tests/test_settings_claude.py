@@ -1,0 +1,186 @@
+"""What we write into settings, read by the real CLI: of now, and of before."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hosting import opened, told_in
+from rig import claude_code
+from rig.agent import Agent
+from rig.cache import CHECKOUT
+from rig.fixtures import Agents
+from rig.home import Home
+from rig.waiting import eventually
+
+pytestmark = pytest.mark.claude
+
+COMPLAINT = re.compile(
+    r"(?i)hook (error|failed)|bellboard|settings error|invalid|not found|no such file"
+)
+
+
+def bellboard(home: Home, *args: str, checkout: Path = CHECKOUT) -> str:
+    """A command of that checkout."""
+    env = home.env | {"PYTHONPATH": str(checkout / "rplugin/python3")}
+    done = subprocess.run(
+        [sys.executable, "-m", "bellboard", *args],
+        env=env,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return done.stdout
+
+
+@pytest.fixture
+def host(home: Home) -> Iterator[None]:
+    """A host of this home."""
+    serve = [sys.executable, "-m", "bellboard", "serve"]
+    with subprocess.Popen(serve, env=home.env) as running:
+        try:
+            eventually(lambda: any((home.bellboard / "hosts").glob("*")), "a host")
+            yield
+        finally:
+            running.terminate()
+
+
+def turn(agent: Agent) -> None:
+    """A prompt, a permission, an end."""
+    agent.submit("play:perm please")
+    agent.happens("PermissionRequest")
+    agent.answer("Enter")
+    agent.happens("Stop")
+    agent.exit()
+    agent.happens("SessionEnd")
+
+
+def counted(home: Home) -> Counter[str]:
+    """The hooks that a host has taken into account."""
+    with opened(home.bellboard) as clerk:
+        log = told_in(clerk.store.log())
+        return Counter(x.event.name for x in log if x.event.from_hook and "twice" not in x.why)
+
+
+def statuses(home: Home) -> list[str | None]:
+    """What the session has been, by its changes."""
+    with opened(home.bellboard) as clerk:
+        return [change.after for change in clerk.store.history()]
+
+
+def expected(agent: Agent, home: Home) -> Counter[str]:
+    """What another tool's hooks have heard, of what ours are asked to hear."""
+    hooks = json.loads((home.claude / "settings.json").read_text())["hooks"]
+    ours = {event for event, groups in hooks.items() if "/board/emit" in json.dumps(groups)}
+    return Counter(name for p in agent.events() if (name := p["hook_event_name"]) in ours)
+
+
+@pytest.mark.parametrize("version", ["2.1.76", "2.1.119", claude_code.VERSION])
+def test_settings_ring_on_every_version(
+    claude: Agents, home: Home, host: None, version: str
+) -> None:
+    """Each event that this version knows arrives once; and nothing is complained of."""
+    claude.prepare(version=version)
+    settings = home.claude / "settings.json"
+    before = settings.read_bytes()
+    bellboard(home, "hooks", "install", "--yes", "--cli", str(claude_code.executable(version)))
+    registered = json.loads(settings.read_text())["hooks"]
+    assert ("PostToolBatch" in bellboard(home, "hooks", "print", "--cli", version)) == (
+        claude_code.numbers(version) >= (2, 1, 119)
+    )
+    agent = claude(version=version)
+    assert not COMPLAINT.search(agent.text()), agent.text()
+    turn(agent)
+    assert set(registered) >= {"SessionStart", "Stop", "PermissionRequest"}
+    eventually(lambda: counted(home) == expected(agent, home) != {}, "each event once")
+    eventually(lambda: statuses(home)[-1] is None, "the end")
+    assert statuses(home)[:3] == ["idle", "working", "blocked"]
+    bellboard(home, "hooks", "uninstall", "--yes")
+    assert settings.read_bytes() == before
+
+
+def test_plugin_and_settings_at_once_count_once(claude: Agents, home: Home, host: None) -> None:
+    """Each event then comes twice."""
+    claude.prepare()
+    bellboard(home, "hooks", "install", "--yes")
+    agent = claude("--plugin-dir", str(CHECKOUT))
+    turn(agent)
+    eventually(lambda: statuses(home) and statuses(home)[-1] is None, "the end")
+    assert statuses(home) == ["idle", "working", "blocked", "working", "completed", None]
+    with opened(home.bellboard) as clerk:
+        names = Counter(x.event.name for x in told_in(clerk.store.log()) if x.event.from_hook)
+    heard = expected(agent, home)
+    assert {name: names[name] for name in heard} == {name: 2 * n for name, n in heard.items()}
+
+
+def test_settings_of_one_launch_are_enough(claude: Agents, home: Home, host: None) -> None:
+    """`claude --settings`, for a user who edits nothing."""
+    printed = home.file("hooks.json", bellboard(home, "hooks", "print"))
+    agent = claude("--settings", str(printed))
+    turn(agent)
+    eventually(lambda: statuses(home) and statuses(home)[-1] is None, "the end")
+    assert statuses(home) == ["idle", "working", "blocked", "working", "completed", None]
+
+
+def test_nobody_hears_of_us_once_we_are_gone(claude: Agents, home: Home) -> None:
+    """Taken out, or only deleted, with the checkout and all: the CLI starts and works as ever."""
+    checkout = home.root / "checkout"
+    for part in ("rplugin", "hooks"):
+        shutil.copytree(CHECKOUT / part, checkout / part)
+    claude.prepare()
+    settings = home.claude / "settings.json"
+    before = settings.read_bytes()
+    bellboard(home, "hooks", "install", "--yes", checkout=checkout)
+    left = settings.read_bytes()
+    bellboard(home, "uninstall", "--purge", "--yes", checkout=checkout)
+    assert settings.read_bytes() == before
+    assert not home.bellboard.exists()
+    shutil.rmtree(checkout)
+    for text in (before, left):
+        settings.write_bytes(text)
+        agent = claude()
+        agent.submit("play:text please")
+        agent.shows("Hello from the fake model")
+        agent.becomes("idle")
+        assert not COMPLAINT.search(agent.text()), agent.text()
+        agent.exit()
+        for event in (home.root / "recorded").glob("*.json"):
+            event.unlink()
+    assert not home.bellboard.exists()
+
+
+def test_the_plugin_is_valid_and_installs(claude: Agents, home: Home) -> None:
+    """By the CLI's own judgement; and we see that it is there."""
+    launch = claude.prepare()
+    program = launch.argv[0]
+
+    def run(*args: str) -> Any:
+        return subprocess.run(
+            [program, "plugin", *args],
+            env=launch.env,
+            cwd=home.project,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    done = run("validate", str(CHECKOUT))
+    assert done.returncode == 0, done.stdout + done.stderr
+    done = run("marketplace", "add", str(CHECKOUT))
+    assert done.returncode == 0, done.stdout + done.stderr
+    done = run("install", "bellboard@bellboard")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "the plugin is enabled" in bellboard(home, "hooks", "check")
+    assert "enables the plugin as well" in bellboard(home, "hooks", "install", "--yes")
+    assert os.access(CHECKOUT / "hooks/emit", os.X_OK)
