@@ -43,10 +43,10 @@ def test_the_busiest_is_first_and_questions_count_more() -> None:
         published("f", "working", "hidden", now, hidden=True),
         published("g", "idle", "", now, project="its project"),
     ]
-    assert ranking.change(told, (), now)
+    assert ranking.change({p["session_id"]: p for p in told}, now)
     assert ranking.order == ["works", "asks", "done", "long ago", "its project", "rest"]
-    assert not ranking.change([told[0]], (), now + 60)
-    assert ranking.change((), ["d"], now)
+    assert not ranking.change({told[0]["session_id"]: told[0]}, now + 60)
+    assert ranking.change({"d": None}, now)
     assert ranking.order[0] == "asks"
 
 
@@ -69,10 +69,10 @@ def test_it_is_kept_up_with_every_change(steps: list[tuple[str, str, str, int]])
         now = 40_000.0 + n
         if status:
             known[sid] = published(sid, status, group, updated + n / 100)
-            ranking.change([known[sid]], (), now)
+            ranking.change({sid: known[sid]}, now)
         else:
             known.pop(sid, None)
-            ranking.change((), [sid], now)
+            ranking.change({sid: None}, now)
     later = 41_000.0
     heat = {
         g: round(activity([p for p in known.values() if group_of(p) == g], later), 6)

@@ -24,6 +24,7 @@ class Publisher:
         self._told: dict[str, Published] = {}
         self._health: dict[str, Any] = {}
         self._ranking = Ranking()
+        self._unranked: dict[str, Published | None] = {}
         self._beside: dict[str, Any] = {}
         self._seq = 0
         self._full = True  # the first push, and whenever the reader has missed one
@@ -56,8 +57,8 @@ class Publisher:
 
         `beside` is what else the reader is to know, told when it changes; `once` is told now.
 
-        Without a board, as its database cannot be read, the reader keeps what it knows; without
-        health it keeps that.
+        Without a board, as its database cannot be read, the reader keeps what it knows.  Without
+        health this is a word in advance: what nobody waits for comes with the next one.
         """
         full = self._full and board is not None
         sessions: list[Published] = []
@@ -66,20 +67,23 @@ class Publisher:
             self._full = False
             sessions = snapshot(board.sessions.values())
             self._told = {p["session_id"]: p for p in sessions}
-            self._ranking = Ranking()
+            self._ranking, self._unranked = Ranking(), {}
         elif board is not None:
             sessions, removed = self._delta(board, changed)
-        health = self._health if health is None else health
-        news: dict[str, Any] = {"health": health} if full or health != self._health else {}
+        news: dict[str, Any] = {}
+        self._unranked |= {p["session_id"]: p for p in sessions} | dict.fromkeys(removed)
+        if health is not None:
+            if full or health != self._health:
+                news["health"] = self._health = health
+            if (self._unranked and self._ranking.change(self._unranked, now)) or full:
+                news["groups"] = self._ranking.order
+            self._unranked = {}
         news |= {k: v for k, v in beside.items() if full or self._beside.get(k) != v}
         news |= once
         if not (full or news or sessions or removed or changes):
             return None
-        self._health = health
         self._beside |= beside
         self._seq += 1
-        if self._ranking.change(sessions, removed, now) or full:
-            news["groups"] = self._ranking.order
         return {
             "v": FORMAT,
             "version": __version__,

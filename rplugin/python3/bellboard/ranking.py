@@ -8,7 +8,7 @@ Rules of this file: it does no I/O.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from math import log2
 from typing import Final
 
@@ -49,14 +49,14 @@ class Ranking:
         self._group: dict[str, str] = {}
         self._rank: dict[str, tuple[float, str]] = {}
 
-    def change(self, sessions: Iterable[Published], removed: Iterable[str], now: float) -> bool:
-        """Take in what changed; whether the order is another one now."""
-        touched = {self._leave(sid) for sid in removed}
-        for p in sessions:
-            touched.add(self._leave(p["session_id"]))
-            if not p["hidden"]:
-                group = self._group[p["session_id"]] = group_of(p)
-                self._members.setdefault(group, {})[p["session_id"]] = p
+    def change(self, sessions: Mapping[str, Published | None], now: float) -> bool:
+        """Take in what changed, None for what is gone; whether the order is another one now."""
+        touched = set()
+        for sid, p in sessions.items():
+            touched.add(self._leave(sid))
+            if p is not None and not p["hidden"]:
+                group = self._group[sid] = group_of(p)
+                self._members.setdefault(group, {})[sid] = p
                 touched.add(group)
         for group in [group for group in touched if group is not None]:
             if members := self._members.get(group):
