@@ -13,8 +13,9 @@ from rig import claude_code
 from rig.api import Api
 from rig.home import Home
 from rig.loopback import Watch
+from rig.terminal import Terminal
 from rig.tmux import Pane, Server
-from rig.waiting import PATIENCE, eventually
+from rig.waiting import GLANCE, PATIENCE, eventually
 
 KEY = "loopback-only-and-no-real-key-0123456789"
 RECORD = Path(__file__).with_name("record")
@@ -134,7 +135,7 @@ def _recording(version: str, folder: Path) -> dict[str, Any]:
         if claude_code.numbers(since) <= has
         for event in events.split()
     ]
-    hook = {"type": "command", "command": f"{RECORD} {folder}", "timeout": 10}
+    hook = {"type": "command", "command": f'{RECORD} {folder} "$PPID"', "timeout": 10}
     return {
         "hooks": {event: [{"hooks": [hook]}] for event in known},
         "permissions": {"allow": ["Bash(python3:*)"]},
@@ -155,12 +156,19 @@ def _merge(base: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return merged
 
 
+def spoken(screen: str) -> str:
+    """The status that a screen tells, in the session file's words; for CLIs that keep none."""
+    if re.search(DIALOG, screen):
+        return "waiting"
+    return "busy" if "esc to interrupt" in screen else "idle"
+
+
 @dataclass
 class Agent:
     """A running CLI; `pane` is its terminal."""
 
     launch: Launch
-    pane: Pane
+    pane: Pane | Terminal
     pid: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -172,15 +180,20 @@ class Agent:
         pane = server.open(launch.command, session=session, cwd=launch.cwd, columns=110, lines=45)
         agent = cls(launch, pane)
         watch.follow(agent.pid)
-        agent.happens("SessionStart")
-        # The hook comes before the prompt can be typed into; the hint below it is drawn last.
-        pane.shows(PROMPT)
+        agent.ready()
         return agent
+
+    def ready(self) -> None:
+        """Wait until a prompt can be typed."""
+        self.happens("SessionStart")
+        # The hook comes before the prompt can be typed into; the hint below it is drawn last.
+        self.pane.shows(PROMPT)
 
     def events(self, name: str = "", **fields: Any) -> list[dict[str, Any]]:
         """The hook payloads so far, oldest first, of that name and with those fields."""
-        files = sorted(self.launch.recorded.glob("*.json"), key=lambda p: p.stat().st_mtime_ns)
-        payloads = [json.loads(path.read_text()) for path in files]
+        files = self.launch.recorded.glob(f"{self.pid}.*.json")
+        ordered = sorted(files, key=lambda path: path.stat().st_mtime_ns)
+        payloads = [json.loads(path.read_text()) for path in ordered]
         return [
             payload
             for payload in payloads
@@ -199,7 +212,7 @@ class Agent:
             )
             return found[times - 1]
 
-        return eventually(look, within=within)
+        return eventually(look, within=within, pause=GLANCE)
 
     def registry(self) -> dict[str, Any]:
         """What the CLI says of itself in sessions/<pid>.json; empty if there is none."""

@@ -217,6 +217,8 @@ class _Conversation(BaseHTTPRequestHandler):
             name, step = chosen(messages)
             turns = self.api.scenarios.get(name) or self.api.scenarios["text"]
             turn = turns[min(step, len(turns) - 1)]
+            if isinstance(turn, Failure) and 0 < turn.times <= len(self.api.played(name)):
+                turn = turns[step + 1]
             request = self._note("main", scenario=name, step=step, **facts)
         try:
             self.api.wait(turn.before if isinstance(turn, Turn) else 0)

@@ -38,11 +38,12 @@ class Turn:
 
 @dataclass(frozen=True)
 class Failure:
-    """An error of the API instead of an answer."""
+    """An error of the API instead of an answer; `times`, if given, and then the next turn."""
 
     status: int
     type: str
     retry_after: int | None = None
+    times: int = 0
 
 
 Scenario = tuple[Turn | Failure, ...]
@@ -102,6 +103,7 @@ SCENARIOS: dict[str, Scenario] = {
         Turn((shell("echo p1"), shell("echo p2"), shell("ls no-such-file"))),
         say("Parallel done."),
     ),
+    "pause": (Turn((shell(WAIT.format(3)),)), say("Paused.")),
     "sleep": (Turn((shell(WAIT.format(25), timeout=60_000),)), say("Slept.")),
     "cd": (Turn((shell("cd sub"),)), say("Moved.")),
     "read": (call("Read", file_path="$CWD/sub/x.txt"), say("Read it.")),
@@ -131,6 +133,11 @@ SCENARIOS: dict[str, Scenario] = {
     "agent": (helper("play:sub"), say("The subagent finished.")),
     "agentperm": (helper("play:subperm"), say("The subagent with a question finished.")),
     "agentslow": (helper("play:subslow"), say("never")),
+    "agentaside": (
+        helper("play:sublater", run_in_background=True),
+        say(words(100), between=0.25),
+        say("Heard from it."),
+    ),
     "agentbg": (
         helper("play:sublater", run_in_background=True),
         say("Launched in the background."),
@@ -173,6 +180,7 @@ SCENARIOS: dict[str, Scenario] = {
     "e401": (Failure(401, "authentication_error"),),
     "e429": (Failure(429, "rate_limit_error", retry_after=1),),
     "e500": (Failure(500, "api_error"),),
+    "e529once": (Failure(529, "overloaded_error", times=1), say("Here I am.")),
     "e529": (Failure(529, "overloaded_error"),),
 }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import shutil
 import subprocess
@@ -13,7 +12,7 @@ from pathlib import Path
 from rig import reaper
 from rig.cache import Missing
 from rig.home import Home
-from rig.waiting import PATIENCE, eventually
+from rig.waiting import PATIENCE, matching
 
 
 @dataclass(frozen=True)
@@ -52,15 +51,13 @@ class Pane:
         """Keys by tmux's names: press("Escape"), press("C-c")."""
         self.server.run("send-keys", "-t", self.id, "--", *keys)
 
+    def close(self) -> None:
+        """Close it, whatever runs in it."""
+        self.server.run("kill-pane", "-t", self.id)
+
     def shows(self, pattern: str, within: float = PATIENCE) -> str:
         """Wait until the screen matches; the text of the screen that did."""
-
-        def look() -> str:
-            text = self.text()
-            assert re.search(pattern, text), f"no {pattern!r} on this screen:\n{text}"
-            return text
-
-        return eventually(look, within=within)
+        return matching(self.text, pattern, within)
 
 
 class Server:

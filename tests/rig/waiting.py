@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -10,9 +11,12 @@ T = TypeVar("T")
 
 PATIENCE = 60.0  # a loaded machine in CI starts a CLI in twenty seconds; only a failure takes it
 PAUSE = 0.01
+GLANCE = 0.05  # between two looks at a screen: each of them costs a process
 
 
-def eventually(predicate: Callable[[], T], what: str = "", within: float = PATIENCE) -> T:
+def eventually(
+    predicate: Callable[[], T], what: str = "", within: float = PATIENCE, pause: float = PAUSE
+) -> T:
     """The predicate's first true value; AssertionError with its last one when time is up.
 
     A predicate may itself assert: its last AssertionError is then the one that is raised.
@@ -31,7 +35,7 @@ def eventually(predicate: Callable[[], T], what: str = "", within: float = PATIE
             if refused is not None:
                 raise refused
             raise AssertionError(f"not within {within} s: {what or predicate} (last: {value!r})")
-        time.sleep(PAUSE)
+        time.sleep(pause)
 
 
 def at_best(measure: Callable[[], float], bar: float, tries: int = 10) -> None:
@@ -43,3 +47,14 @@ def at_best(measure: Callable[[], float], bar: float, tries: int = 10) -> None:
     while not took or min(took) > bar:
         assert len(took) < tries, f"never within {bar} s: {[round(t, 3) for t in took]}"
         took.append(measure())
+
+
+def matching(look: Callable[[], str], pattern: str, within: float = PATIENCE) -> str:
+    """Wait until a screen matches; the text of the screen that did."""
+
+    def matches() -> str:
+        text = look()
+        assert re.search(pattern, text), f"no {pattern!r} on this screen:\n{text}"
+        return text
+
+    return eventually(matches, within=within, pause=GLANCE)

@@ -10,6 +10,8 @@ from __future__ import annotations
 from copy import copy
 from typing import Final
 
+from msgspec.structs import replace
+
 from .events import Event, Origin
 from .ledger import Transition, View
 from .records import Records
@@ -108,10 +110,12 @@ def absorb(s: Session, e: Event) -> None:
 
 
 def runs_in(records: Records, s: Session, pid: int) -> None:
-    """A live process is known to run it."""
-    if pid not in s.processes:
-        s.processes = {**s.processes, pid: Process(pid)}
+    """The hooks of a live process tell that it runs it."""
+    known = s.processes.get(pid)
+    if known is None:
         records.unbury(pid)
+    if known is None or not known.hooked:
+        s.processes = {**s.processes, pid: replace(known or Process(pid), hooked=True)}
 
 
 # ---------------------------------------------------------------- whose place it takes

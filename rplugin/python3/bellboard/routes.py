@@ -100,6 +100,7 @@ def said(e: Event, known: Process | None) -> Process:
         stood=stood or e.status == "waiting",
         file_session=e.session_id,
         children=known.children if known else 0,
+        hooked=known is not None and known.hooked,
     )
 
 
@@ -119,7 +120,8 @@ def registry_gone(board: Board, e: Event) -> list[Folded]:
     out = []
     for s in board.running_in(pid):
         s = copy(s)
-        s.processes = {**s.processes, pid: Process(pid, started=s.processes[pid].started)}
+        was = s.processes[pid]
+        s.processes = {**s.processes, pid: Process(pid, was.started, hooked=was.hooked)}
         if s.turn == ABSENT:
             s.processes = {p: x for p, x in s.processes.items() if p != pid}
         board.keep(s)

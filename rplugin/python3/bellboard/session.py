@@ -88,6 +88,7 @@ class Process(Struct, frozen=True, omit_defaults=True, gc=False):
     stood: bool = True  # False until it has said so for the settle time
     file_session: str = ""  # the session id in the file, which older CLIs leave stale
     children: int = 0  # its own child processes, where somebody looked
+    hooked: bool = False  # its hooks have spoken for the session
 
 
 class Session(Struct, omit_defaults=True, gc=False):
@@ -117,7 +118,7 @@ class Session(Struct, omit_defaults=True, gc=False):
     queued: int = 0  # prompts entered while busy
     rested: str = ""  # where it rested before a busy time that no prompt began
     rested_since: float = 0.0
-    held: str = ""  # a Stop is held back: report | count | queue
+    held: str = ""  # an end is held back: report | count | queue | esc
     held_until: float = 0.0
     trusted_until: float = 0.0  # after a time without a host
     hooked: bool = False  # hooks have spoken

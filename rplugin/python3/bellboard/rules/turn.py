@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from ..events import Event
 from ..options import Options
-from ..session import ABSENT, NO_WORK, Finished, Session
+from ..session import ABSENT, NO_WORK, Agent, Finished, Session
 from .steps import (
     ask_no_more,
     begin_tool,
@@ -42,7 +42,7 @@ def begin(s: Session, e: Event, o: Options) -> str | None:
 
 def reopen(s: Session, e: Event, o: Options) -> str | None:
     """Opened in another process, it begins at rest."""
-    if e.origin.pid is None or e.origin.pid in s.processes:
+    if e.origin.pid is None or ((p := s.processes.get(e.origin.pid)) and p.hooked):
         return "the same process has it already"
     s.blocks = {}
     rest(s, e.t)
@@ -156,12 +156,10 @@ def finish(s: Session, e: Event, o: Options) -> str | None:
         return "older than the prompt"
     ask_no_more(s)
     s.wakeups = e.wakeups
-    aborted = [t.since for t in s.tools.values() if t.name in SPAWNS and not t.agent]
-    s.tools = {}
     if e.tasks is None:
-        # no list: an agent whose own tool never ended was broken off, without a word
-        s.agents = {i: a for i, a in s.agents.items() if not aborted or a.since < min(aborted)}
-    else:
+        s.agents = survivors(s)
+    s.tools = {}
+    if e.tasks is not None:
         before = s.agents
         s.agents, s.shells = roll_call(s, e.tasks, e.t)
         if not any(x.type in NO_WORK for x in e.tasks):  # teammates are listed by another id
@@ -175,6 +173,12 @@ def finish(s: Session, e: Event, o: Options) -> str | None:
         return None
     complete(s, e.t)
     return None
+
+
+def survivors(s: Session) -> dict[str, Agent]:
+    """The agents that go on without a turn: one whose own tool never ended was broken off."""
+    aborted = [t.since for t in s.tools.values() if t.name in SPAWNS and not t.agent]
+    return {i: a for i, a in s.agents.items() if not aborted or a.since < min(aborted)}
 
 
 def amend(s: Session, e: Event, o: Options) -> str | None:
@@ -217,16 +221,21 @@ def fail(s: Session, e: Event, o: Options) -> str | None:
 
 
 def break_off(s: Session, e: Event, o: Options) -> str | None:
-    """A person interrupted the turn; a queued prompt then starts at once."""
+    """A person interrupted the turn; a queued prompt starts at once, background agents go on."""
     if e.t < max(s.active, newest_question(s)):
         return "older than the newest hook"
+    if any(p.says == "busy" and p.at > e.t - o.settle for p in s.processes.values()):
+        return "the CLI went to work after that"
     s.blocks = {}
+    s.agents = survivors(s)
     s.tools = {}
     if s.queued:
         s.queued -= 1
         turn_to_work(s, e.t)
-        return None
-    rest(s, e.t, interrupted=True)
+    elif s.agents:
+        s.held = "esc"  # and the registry, which is as old, may tell that they do not
+    else:
+        rest(s, e.t, interrupted=True)
     return None
 
 

@@ -34,7 +34,7 @@ def settle(s: Session, e: Event, o: Options) -> str | None:
     if not has_shell:
         s.shells = ()
     if s.turn in ("working", "unknown"):
-        if s.held:
+        if s.held and s.held != "esc":
             complete(s, max(e.t, s.stopped))
         elif not s.hooked and not asked:
             complete(s, e.t)

@@ -1,0 +1,74 @@
+"""A program in a :terminal of a real Neovim, driven and read as a tmux pane is."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+from rig.editor import Editor
+from rig.waiting import PATIENCE, matching
+
+KEYS: Final = {  # by tmux's names
+    "Enter": "\r",
+    "Escape": "\x1b",
+    "Tab": "\t",
+    "Up": "\x1b[A",
+    "Down": "\x1b[B",
+    "C-c": "\x03",
+    "C-u": "\x15",
+    "C-z": "\x1a",
+}
+# In a window below, which is not the one in use: nobody looks at it.
+OPEN = """
+local argv, cwd, columns, lines = ...
+vim.o.columns, vim.o.lines = columns, 2 * lines
+local buffer = vim.api.nvim_create_buf(true, false)
+local window = vim.api.nvim_open_win(buffer, false, { split = 'below', height = lines })
+return vim.api.nvim_win_call(window, function()
+  local options = { cwd = cwd, term = vim.fn.has('nvim-0.11') == 1 or nil }
+  local job = (options.term and vim.fn.jobstart or vim.fn.termopen)(argv, options)
+  return { buffer, job, vim.fn.jobpid(job), lines }
+end)
+"""
+SHOWN = "return vim.api.nvim_buf_get_lines(select(1, ...), -1 - select(2, ...), -1, false)"
+
+
+class Terminal:
+    """One :terminal; its program ends with it."""
+
+    def __init__(self, editor: Editor, argv: Sequence[str], cwd: Path) -> None:
+        self.editor = editor
+        self._buffer, self._job, self.pid, self._lines = editor.lua(
+            OPEN, list(argv), str(cwd), 110, 45
+        )
+
+    @property
+    def dead(self) -> bool:
+        """Its program has ended."""
+        return not psutil.pid_exists(self.pid)
+
+    def text(self) -> str:
+        """What the terminal shows."""
+        return "\n".join(self.editor.lua(SHOWN, self._buffer, self._lines))
+
+    def type(self, text: str) -> None:
+        """Text as if typed."""
+        self.editor.lua("vim.fn.chansend(...)", self._job, text)
+
+    def press(self, *keys: str) -> None:
+        """Keys by tmux's names: press("Escape"), press("C-c")."""
+        for key in keys:
+            self.type(KEYS.get(key, key))
+
+    def shows(self, pattern: str, within: float = PATIENCE) -> str:
+        """Wait until the screen matches; the text of the screen that did."""
+        return matching(self.text, pattern, within)
+
+    def close(self) -> None:
+        """Wipe the buffer out, whatever runs in it."""
+        with contextlib.suppress(OSError, EOFError):
+            self.editor.lua("vim.api.nvim_buf_delete(..., { force = true })", self._buffer)

@@ -1,0 +1,1 @@
+"""The live truth test: what is published, compared with what the CLI says of itself."""

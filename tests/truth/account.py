@@ -1,0 +1,174 @@
+"""What the CLI says of itself, as stretches of time, and how far what is shown agrees with it.
+
+The CLI keeps `sessions/<pid>.json`: busy is working, waiting is blocked, shell is background; idle
+is what the last end says.  Not counted: the moment around each change, and dialogs that ask nothing
+for the agent.  The CLI's hook tells a change a moment before its file, on a busy machine a second:
+from then on the file is not held against what is shown.  A session that is open in two processes
+has two truths, and either counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, Final
+
+Line = dict[str, Any]
+Allowed = frozenset[str]
+
+SLACK: Final = 0.35  # around each change: the CLI's file and its hooks are as far apart
+STANDS: Final = 2 * SLACK  # what is over sooner is not compared: the CLI's own blips, too
+AT_REST: Final = frozenset({"idle", "completed", "error"})
+IDLE: Final = frozenset({"idle"})
+FORETOLD: Final = 2.0  # seconds; longer before its file the CLI's hook tells nothing
+TELLS: Final = {  # hook → the status that its file will have
+    **dict.fromkeys(("Stop", "StopFailure", "PostCompact", "SessionEnd"), AT_REST),
+    **dict.fromkeys(("UserPromptSubmit", "PreCompact", "PostToolUse"), frozenset({"working"})),
+    **dict.fromkeys(("PermissionRequest", "Elicitation"), frozenset({"blocked"})),
+}
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """A time in which the CLI says the same of a session, and what may be shown in it."""
+
+    start: float
+    end: float
+    session_id: str
+    pid: int
+    allowed: Allowed
+
+    @property
+    def compared(self) -> Stretch:
+        """Without the moment around each change."""
+        return replace(self, start=self.start + SLACK, end=self.end - SLACK)
+
+
+class Account:
+    """What the CLI says of itself in the lines of a trace, as stretches that stand."""
+
+    def __init__(self, lines: Sequence[Line]) -> None:
+        self.stretches: list[Stretch] = []
+        self._now: dict[int, tuple[float, str, Allowed | None]] = {}  # pid → since, session, may
+        self._idle_is: dict[str, Allowed] = {}  # session → what idle means by now
+        self._speaks_for: dict[int, str] = {}  # pid → session: older CLIs leave a stale id
+        self._foretold: dict[int, tuple[float, Allowed]] = {}  # pid → since when, what
+        begin = lines[0]["t"] + 0.05
+        self._dead = {
+            x["process"]["pid"]
+            for x in lines
+            if "process" in x and not x["process"]["alive"] and x["t"] <= begin
+        }
+        for x in lines:
+            self._take(x)
+        for pid in list(self._now):
+            self._close(pid, lines[-1]["t"])
+
+    def _take(self, x: Line) -> None:
+        if "process" in x and not x["process"]["alive"]:
+            self._close(x["process"]["pid"], x["t"])
+        if "hook" in x:
+            self._take_hook(x["hook"], x.get("origin", {}).get("pid"), x["t"])
+        if "registry" in x and x["registry"]["pid"] not in self._dead:
+            self._take_registry(x["registry"]["pid"], x["registry"]["record"], x["t"])
+
+    def _take_hook(self, hook: Line, pid: int | None, t: float) -> None:
+        sid = hook.get("session_id", "")
+        if pid and (tells := TELLS.get(hook["hook_event_name"])):
+            self._foretold[pid] = (t, tells)
+        if not hook.get("agent_id"):
+            was = self._idle_is.get(sid, IDLE)
+            now = idle_after(hook, was)
+            if now != was:
+                self._idle_is[sid] = now
+                for p, (_, s, allowed) in list(self._now.items()):
+                    if s == sid and allowed is not None and allowed <= AT_REST:
+                        self._open(p, t, sid, now - {"prompted"} or IDLE)
+        if pid and self._speaks_for.get(pid) != sid:
+            self._speaks_for[pid] = sid
+            if pid in self._now:
+                self._open(pid, t, sid, self._now[pid][2])
+
+    def _take_registry(self, pid: int, record: Line | None, t: float) -> None:
+        if record is None:
+            self._close(pid, t, AT_REST)
+            return
+        sid = self._speaks_for.get(pid) or record.get("sessionId", "")
+        means: dict[str, Allowed] = {
+            "busy": frozenset({"working"}),
+            "waiting": frozenset({"blocked"}),
+            "shell": frozenset({"background"}),
+            "idle": self._idle_is.get(sid, IDLE) - {"prompted"} or IDLE,
+        }
+        allowed = means.get(record.get("status", ""))
+        if record.get("waitingFor") == "dialog open":
+            allowed = None
+        if pid not in self._now or self._now[pid][1:] != (sid, allowed):
+            self._open(pid, t, sid, allowed)
+
+    def _open(self, pid: int, t: float, sid: str, allowed: Allowed | None) -> None:
+        self._close(pid, t, allowed)
+        self._now[pid] = (t, sid, allowed)
+
+    def _close(self, pid: int, t: float, after: Allowed | None = None) -> None:
+        since, sid, allowed = self._now.pop(pid, (t, "", None))
+        told, what = self._foretold.get(pid, (t, IDLE))
+        if after and after & what and t - FORETOLD < told < t:
+            t = told
+        if allowed and t - since > STANDS:
+            self.stretches.append(Stretch(since, t, sid, pid, allowed))
+
+
+def idle_after(hook: Line, was: Allowed) -> Allowed:
+    """What a session file that says idle means after this hook."""
+    name = hook.get("hook_event_name")
+    if name == "SessionStart":
+        return was if hook.get("source") == "compact" else IDLE
+    if name == "UserPromptSubmit":
+        return frozenset({"prompted"})
+    if name == "StopFailure":
+        return frozenset({"error"})
+    if name == "Stop":
+        ended = "prompted" in was or was == {"completed"}
+        return frozenset({"completed"} if ended else {"idle", "completed"})
+    if name == "PreCompact":
+        return was | {"idle", "completed"}
+    return was
+
+
+def either(stretches: Sequence[Stretch]) -> list[Stretch]:
+    """Where a session is open in two processes, what either of them says may be shown."""
+    pieces = []
+    for x in stretches:
+        others = [o for o in stretches if o.session_id == x.session_id and o.pid != x.pid]
+        inside = {t for o in others for t in (o.start, o.end) if x.start < t < x.end}
+        for a, b in pairwise(sorted({x.start, x.end, *inside})):
+            may = [o.allowed for o in others if o.start <= a and b <= o.end]
+            pieces.append(replace(x, start=a, end=b, allowed=x.allowed.union(*may)))
+    return pieces
+
+
+def wrong_times(stretch: Stretch, changes: Iterable[Line]) -> list[float]:
+    """How long at a time something else was shown than the CLI says."""
+    mine = [(c["t"], c["to"]) for c in changes if c["session_id"] == stretch.session_id]
+    shown = next((to for t, to in reversed(mine) if t <= stretch.start), None)
+    inside = [(t, to) for t, to in mine if stretch.start < t < stretch.end]
+    steps = [(stretch.start, shown), *inside, (stretch.end, None)]
+    wrong, run = [], 0.0
+    for (t, status), (until, _) in pairwise(steps):
+        if status in stretch.allowed:
+            wrong.append(run)
+            run = 0.0
+        else:
+            run += until - t
+    return [x for x in [*wrong, run] if x > 0]
+
+
+def delay(stretch: Stretch, changes: Iterable[Line]) -> float:
+    """How long after the CLI said it something of it was shown; all of the stretch if never."""
+    mine = [(c["t"], c["to"]) for c in changes if c["session_id"] == stretch.session_id]
+    if next((to for t, to in reversed(mine) if t <= stretch.start), None) in stretch.allowed:
+        return 0.0
+    shown = (t for t, to in mine if stretch.start < t <= stretch.end and to in stretch.allowed)
+    return next(shown, stretch.end) - stretch.start
