@@ -13,48 +13,50 @@ import pytest
 
 from truth.play import Row, play
 from truth.report import line
-from truth.scenes import SCENES
+from truth.scenes import SCENES, Scene
 from truth.stage import How
 
 pytestmark = [pytest.mark.claude, pytest.mark.tmux, pytest.mark.timeout(500)]
 
-AGREES = 0.9  # of the time
-SLOWEST = 5.0  # seconds
+STEADY = 0.95  # of the time, from the moment on when a change was shown
+SLOWEST = 20.0  # seconds until it was: a machine may be busy
+JOBS = 3
 GROUPS = sorted({scene.group for scene in SCENES})
 IN_NEOVIM = ("text turn", "permission: yes", "Esc while streaming", "closed pane")
-IN_OLD = ("text turn", "permission: yes", "permission: Esc", "/clear")
+IN_OLD = ("text turn", "permission: yes", "Esc while streaming", "/clear")
+HIDDEN = ("text turn", "permission: yes", "Esc while streaming")
 
 
-def verify(rows: Sequence[Row], agrees: float = AGREES) -> None:
-    """Each scene ended as it should, each change was shown soon, nothing was left behind."""
+def verify(rows: Sequence[Row]) -> None:
+    """Each scene ended as it should, what was right stayed so, nothing was left behind."""
     told = "\n".join(map(line, rows))
     sys.stderr.write(f"{told}\n")
     assert [row.failure for row in rows if row.failure] == [], told
+    assert [row.otherwise for row in rows if row.otherwise] == [], told
     compared = sum(row.compared for row in rows)
     assert compared > len(rows), told
-    assert 1 - sum(sum(row.wrong) for row in rows) / compared >= agrees, told
+    assert 1 - sum(row.unsteady for row in rows) / compared >= STEADY, told
     assert max(delay for row in rows for delay in row.delays) <= SLOWEST, told
-    assert max(row.left for row in rows) <= SLOWEST, told
 
 
-def some(names: Sequence[str]) -> list[Row]:
+def some(names: Sequence[str]) -> list[Scene]:
     return [scene for scene in SCENES if scene.name in names]
 
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_in_tmux_the_cli_and_the_board_say_the_same(group: str) -> None:
-    verify(play([scene for scene in SCENES if scene.group == group], How()))
+    verify(play([scene for scene in SCENES if scene.group == group], How(), JOBS))
 
 
 @pytest.mark.editor
 def test_in_a_terminal_of_neovim_too() -> None:
-    verify(play(some(IN_NEOVIM), How(editor="0.12")))
+    verify(play(some(IN_NEOVIM), How(editor="0.12"), JOBS))
 
 
 @pytest.mark.parametrize("version", ["2.1.119", "2.1.76"])
 def test_with_old_clis_too(version: str) -> None:
-    verify(play(some(IN_OLD), How(version)))
+    verify(play(some(IN_OLD), How(version), JOBS))
 
 
 def test_without_the_session_files_hooks_and_transcripts_tell() -> None:
-    verify(play(some(("text turn", "permission: yes", "permission: Esc")), How(hidden=True)))
+    verify(play(some(HIDDEN), How(hidden=True), JOBS))

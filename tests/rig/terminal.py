@@ -19,6 +19,7 @@ KEYS: Final = {  # by tmux's names
     "Up": "\x1b[A",
     "Down": "\x1b[B",
     "C-c": "\x03",
+    "C-d": "\x04",
     "C-u": "\x15",
     "C-z": "\x1a",
 }
@@ -34,7 +35,11 @@ return vim.api.nvim_win_call(window, function()
   return { buffer, job, vim.fn.jobpid(job), lines }
 end)
 """
-SHOWN = "return vim.api.nvim_buf_get_lines(select(1, ...), -1 - select(2, ...), -1, false)"
+SHOWN = """
+local buffer, lines = ...
+local is_there = vim.api.nvim_buf_is_valid(buffer)
+return is_there and vim.api.nvim_buf_get_lines(buffer, -1 - lines, -1, false) or {}
+"""
 
 
 class Terminal:

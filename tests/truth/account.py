@@ -172,3 +172,9 @@ def delay(stretch: Stretch, changes: Iterable[Line]) -> float:
         return 0.0
     shown = (t for t, to in mine if stretch.start < t <= stretch.end and to in stretch.allowed)
     return next(shown, stretch.end) - stretch.start
+
+
+def unsteady(stretch: Stretch, changes: Sequence[Line]) -> float:
+    """How long something else was shown after it had been right: no slow machine excuses that."""
+    shown = replace(stretch, start=stretch.start + delay(stretch, changes))
+    return sum(wrong_times(shown, changes))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -17,7 +16,7 @@ from rig.api import Api
 from rig.loopback import Watch
 from rig.scenarios import Failure, Scenario
 from rig.waiting import eventually
-from truth.account import STANDS, Account, Line, delay, either, wrong_times
+from truth.account import STANDS, Account, Line, delay, either, unsteady, wrong_times
 from truth.listening import Published, Witness
 from truth.scenes import Scene
 from truth.stage import How, Stage
@@ -31,10 +30,12 @@ class Row:
     """What came of a scene."""
 
     scene: Scene
-    failure: str = ""  # it could not be played, or ended otherwise than it should
+    failure: str = ""  # it could not be played, or ended otherwise than it must
+    otherwise: str = ""  # so it ended, where the evidence is not whole
     compared: float = 0.0  # seconds
     wrong: tuple[float, ...] = ()  # stretches
     delays: tuple[float, ...] = ()  # of each change
+    unsteady: float = 0.0  # seconds that were wrong after they had been right
     left: float = 0.0  # seconds that it was listed after its end
 
     @property
@@ -101,18 +102,21 @@ def _played(
     keep: Path | None,
 ) -> Row:
     home = homes.build()
-    failure = ""
+    failure = otherwise = ""
     with Witness(home) as witness:
         stage = Stage(how, home, api, watch, published, witness, board)
         try:
             scene.play(stage)
             if scene.final is not None:
-                stage.shows(scene.final)
-                # it stands for as long as is compared
-                eventually_over(STANDS + 0.3)
-                stage.shows(scene.final)
+                try:
+                    stage.lasts(scene.final)
+                except AssertionError:
+                    if how.is_seen:
+                        raise
+                    otherwise = str(stage.shown())
                 stage.leave()
-            eventually(lambda: {a.pid for a in stage.agents} <= witness.ended.keys(), "its end")
+            for agent in stage.agents:
+                stage.ends(agent)
         except Exception as error:  # any: it is the row's failure, and the others go on
             failure = f"{type(error).__name__}: {error}"
         finally:
@@ -128,32 +132,21 @@ def _played(
         name = scene.name.replace("/", "").replace(" ", "-")
         (keep / f"{name}.jsonl").write_text("".join(json.dumps(x) + "\n" for x in lines))
     homes.remove(home)
-    return judged(scene, failure, trace, changes, witness.ended)
+    row = Row(scene, failure, otherwise)
+    return judged(row, trace, changes, witness.ended) if trace else row
 
 
-def eventually_over(seconds: float) -> None:
-    """Let it stand for so long."""
-    begin = time.monotonic()
-    eventually(lambda: time.monotonic() > begin + seconds, within=seconds + 1)
-
-
-def judged(
-    scene: Scene, failure: str, trace: list[Line], changes: list[Line], ended: dict[int, float]
-) -> Row:
-    """The figures."""
-    if not trace:
-        return Row(scene, failure or "nothing was seen of it")
-    stood = either(Account(trace).stretches)
-    stretches = [x for x in stood if x.end - x.start > STANDS]
-    compared = [x.compared for x in stretches]
-    last = {c["session_id"]: c for c in changes}
-    out = max(ended.values(), default=0.0)
-    left = [c["t"] - out if c["to"] is None else GONE for c in last.values()]
-    return Row(
-        scene,
-        failure,
-        sum(x.end - x.start for x in compared),
-        tuple(w for x in compared for w in wrong_times(x, changes)),
-        tuple(delay(x, changes) for x in stretches),
-        max([0.0, *left]),
+def judged(row: Row, trace: list[Line], changes: list[Line], ended: dict[int, float]) -> Row:
+    """The figures of a scene that was played."""
+    stood = [x for x in either(Account(trace).stretches) if x.end - x.start > STANDS]
+    compared = [x.compared for x in stood]
+    gone = max(ended.values(), default=changes[-1]["t"] if changes else 0.0)
+    last = {c["session_id"]: c for c in changes}.values()
+    return replace(
+        row,
+        compared=sum(x.end - x.start for x in compared),
+        wrong=tuple(w for x in compared for w in wrong_times(x, changes)),
+        delays=tuple(delay(x, changes) for x in stood),
+        unsteady=sum(unsteady(x, changes) for x in compared),
+        left=max([0.0, *(c["t"] - gone if c["to"] is None else GONE for c in last)]),
     )

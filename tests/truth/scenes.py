@@ -291,7 +291,7 @@ def again(*args: str) -> Callable[[Stage], None]:
     def play(stage: Stage) -> None:
         text_turn(stage)
         stage.stands("idle")
-        sid = stage.sessions()[0]
+        sid = stage.session
         stage.leave()
         stage.start(*(arg.replace("SESSION", sid) for arg in args))
         stage.stands("idle")
@@ -311,12 +311,12 @@ def branch(stage: Stage) -> None:
 def two_processes(stage: Stage) -> None:
     text_turn(stage)
     stage.stands("idle")
-    first, sid = stage.agent, stage.sessions()[0]
+    first, sid = stage.agent, stage.session
     stage.start("--resume", sid)
     stage.prompt("pause")
     stage.stops()
     stage.stands("idle")
-    first.submit("/exit")
+    stage.ends(first, "C-d")
 
 
 # ---------------------------------------------------------------- ends
@@ -352,7 +352,7 @@ def ctrl_c_twice(stage: Stage) -> None:
 
 def exit_while_busy(stage: Stage) -> None:
     busy(stage)
-    stage.leave()
+    stage.command("/exit")
 
 
 def ctrl_z(stage: Stage) -> None:
@@ -374,9 +374,9 @@ SCENES: Final = (
     Scene("text turn", text_turn, "completed"),
     Scene("parallel tools", parallel_tools, "completed"),
     Scene("unknown tool", unknown_tool, "completed"),
-    Scene("queue while busy", queue_while_busy, "completed"),
-    Scene("queue while busy, then Esc", queue_then_esc, "completed"),
-    Scene("shell mode (!)", shell_mode, "completed"),
+    Scene("queue while busy", queue_while_busy, "completed", NEWEST),
+    Scene("queue while busy, then Esc", queue_then_esc, "completed", NEWEST),
+    Scene("shell mode (!)", shell_mode, "completed", NEWEST),
     Scene("API error 400", api_error("e400"), "error", (2, 1, 78)),
     Scene("API error 401", api_error("e401"), "error", (2, 1, 78)),
     Scene("API error 500, retried", api_error("e500"), "error", (2, 1, 78)),

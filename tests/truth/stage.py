@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import signal
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +27,7 @@ from rig.waiting import GLANCE, PATIENCE, eventually
 from truth.listening import Published, Witness
 
 STANDS: Final = 1.2  # so long a status is let stand, to be compared
+PRESS: Final = 0.3  # between two keys that must be pressed within a moment of each other
 CHANGES: Final = 60.0  # a busy machine may take so long to come to it
 HOOKS: Final = (
     *("PreToolUse", "PostToolUse", "PostToolUseFailure", "Notification", "UserPromptSubmit"),
@@ -47,6 +49,11 @@ class How:
     def tells(self) -> bool:
         """Its session files have a status."""
         return claude_code.numbers(self.version) >= (2, 1, 119)
+
+    @property
+    def is_seen(self) -> bool:
+        """The host has all evidence there is: nothing excuses a wrong status."""
+        return self.tells and not self.hidden
 
 
 @dataclass
@@ -114,12 +121,28 @@ class Stage:
         return self.agents[-1]
 
     def leave(self) -> None:
-        """End all that still run, as a user does."""
+        """End all that still run: what an early Esc gave back is taken away, then Ctrl-D twice."""
         for each in self.agents:
-            if psutil.pid_exists(each.pid) and each.pid not in self.witness.ended:
-                each.press("C-u")  # what an early Esc gave back
-                each.submit("/exit")
-                eventually(lambda pid=each.pid: pid in self.witness.ended, "the end", CHANGES)
+            if each.pid not in self.witness.ended:
+                each.press("C-u")
+                try:
+                    self.ends(each, "C-d", within=PATIENCE)
+                except AssertionError:  # 2.1.76 does not take it after Esc in a dialog
+                    os.kill(each.pid, signal.SIGTERM)
+
+    def ends(self, agent: Agent, *keys: str, within: float = CHANGES) -> None:
+        """Wait until its process is gone; keys are pressed again and again until it is."""
+        pressed = [-PRESS]
+
+        def gone() -> bool:
+            if agent.pid in self.witness.ended:
+                return True
+            if keys and time.monotonic() > pressed[-1] + PRESS:
+                agent.press(*keys)
+                pressed.append(time.monotonic())
+            raise AssertionError(f"it goes on:\n{agent.text()}")
+
+        eventually(gone, within=within, pause=GLANCE)
 
     def close(self) -> None:
         """Take away what was built."""
@@ -176,19 +199,28 @@ class Stage:
 
         eventually(long_enough, within=CHANGES, pause=GLANCE)
 
-    def shows(self, status: str | None, within: float = PATIENCE) -> None:
-        """Wait until the session of the last CLI is published so."""
+    def lasts(self, status: str | None, within: float = PATIENCE) -> None:
+        """Wait until the session of the last CLI has been published so for a while."""
+        since: list[float] = []
 
-        def published() -> bool:
-            found = {self.published.listed.get(sid) for sid in self.sessions()}
-            assert status in found, f"{found} is shown, not {status}:\n{self.agent.text()}"
-            return True
+        def long_enough() -> bool:
+            found = self.shown()
+            if found != status:
+                since.clear()
+            assert found == status, f"{found} is shown, not {status}:\n{self.agent.text()}"
+            since.append(time.monotonic())
+            return since[-1] - since[0] > STANDS
 
-        eventually(published, within=within)
+        eventually(long_enough, within=within, pause=GLANCE)
 
-    def sessions(self) -> list[str]:
-        """The session of the last CLI, by its newest hook."""
-        return [payload["session_id"] for payload in self.agent.events()][-1:]
+    @property
+    def session(self) -> str:
+        """That of the last CLI, by its newest hook."""
+        return str(self.agent.events()[-1]["session_id"])
+
+    def shown(self) -> str | None:
+        """What is published of it."""
+        return self.published.listed.get(self.session)
 
     def kill(self, number: int) -> None:
         """Send the last CLI a signal."""

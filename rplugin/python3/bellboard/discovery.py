@@ -51,7 +51,7 @@ class Found(NamedTuple):
         """As of a session file without a status; a hook of the same process then renames it."""
         sid = self.session_id or f"process-{self.pid}-{self.started}"
         record = {"pid": self.pid, "sessionId": sid, "cwd": self.cwd, "procStart": self.started}
-        line = {"t": now, "registry": {"pid": self.pid, "record": record}}
+        line = {"t": now, "registry": {"pid": self.pid, "record": record, "discovered": True}}
         return Finding(line, f"discovered {record} {generation}")
 
 

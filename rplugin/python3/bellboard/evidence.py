@@ -173,6 +173,7 @@ def _registry(told: Facts, t: float, now: float) -> Event:
         tool=tool,
         at=since / 1000 if since else t,
         cwd=text_of(record, "cwd"),
+        source="discovered" if given.get("discovered") else "",
         title=line(text_of(record, "name")) if record.get("nameSource") != "derived" else "",
         named=record.get("nameSource") not in (None, "derived"),
     )

@@ -63,6 +63,8 @@ def registry(board: Board, e: Event) -> list[Folded]:
         if not (e.started and buried and e.started != buried):
             return [Folded(e, e.session_id, refused("its process is dead"))]
         board.unbury(pid)
+    if e.source == "discovered" and any(s.turn != ABSENT for s in board.running_in(pid)):
+        return [Folded(e, e.session_id, refused("what its process runs is known"))]
     sid = session_of_file(board, e)
     old = board.sessions.get(sid)
     s = copy(old) if old is not None else Session(sid, started=e.t)
