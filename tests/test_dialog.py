@@ -1,6 +1,5 @@
 """What a terminal must show before yes or no is put into it."""
 
-# ruff: noqa: RUF001  the CLI marks what is chosen with an arrow of its own
 from __future__ import annotations
 
 import pytest

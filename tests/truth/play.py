@@ -15,13 +15,14 @@ from rig import home as homes
 from rig.api import Api
 from rig.loopback import Watch
 from rig.scenarios import Failure, Scenario
-from rig.waiting import eventually
+from rig.waiting import PATIENCE, eventually
 from truth.account import STANDS, Account, Line, delay, either, unsteady, wrong_times
 from truth.listening import Published, Witness
 from truth.scenes import Scene
 from truth.stage import How, Stage
 
 THINKS: Final = 1.0  # seconds that every answer takes: a status that is over at once proves nothing
+UNKNOWN: Final = 10.0  # so long what may never be known is waited for
 GONE: Final = 5.0  # longer than the bar for what ended, so that a miss is a figure
 
 
@@ -109,7 +110,7 @@ def _played(
             scene.play(stage)
             if scene.final is not None:
                 try:
-                    stage.lasts(scene.final)
+                    stage.lasts(scene.final, PATIENCE if how.is_seen else UNKNOWN)
                 except AssertionError:
                     if how.is_seen:
                         raise

@@ -28,7 +28,7 @@ from truth.listening import Published, Witness
 
 STANDS: Final = 1.2  # so long a status is let stand, to be compared
 PRESS: Final = 0.3  # between two keys that must be pressed within a moment of each other
-CHANGES: Final = 60.0  # a busy machine may take so long to come to it
+
 HOOKS: Final = (
     *("PreToolUse", "PostToolUse", "PostToolUseFailure", "Notification", "UserPromptSubmit"),
     *("SessionStart", "SessionEnd", "Stop", "SubagentStart", "SubagentStop", "PreCompact"),
@@ -126,11 +126,11 @@ class Stage:
             if each.pid not in self.witness.ended:
                 each.press("C-u")
                 try:
-                    self.ends(each, "C-d", within=PATIENCE)
+                    self.ends(each, "C-d", within=10)
                 except AssertionError:  # 2.1.76 does not take it after Esc in a dialog
                     os.kill(each.pid, signal.SIGTERM)
 
-    def ends(self, agent: Agent, *keys: str, within: float = CHANGES) -> None:
+    def ends(self, agent: Agent, *keys: str, within: float = PATIENCE) -> None:
         """Wait until its process is gone; keys are pressed again and again until it is."""
         pressed = [-PRESS]
 
@@ -163,11 +163,11 @@ class Stage:
 
     def stops(self, times: int = 1, **fields: Any) -> None:
         """Wait for the end of a turn."""
-        self.agent.happens("Stop", times, CHANGES, **fields)
+        self.agent.happens("Stop", times, PATIENCE, **fields)
 
     def happens(self, name: str, times: int = 1, **fields: Any) -> Any:
         """Wait for a hook."""
-        return self.agent.happens(name, times, CHANGES, **fields)
+        return self.agent.happens(name, times, PATIENCE, **fields)
 
     def press(self, *keys: str) -> None:
         """Keys by tmux's names."""
@@ -197,7 +197,7 @@ class Stage:
             since.append(time.monotonic())
             return since[-1] - since[0] > seconds
 
-        eventually(long_enough, within=CHANGES, pause=GLANCE)
+        eventually(long_enough, within=PATIENCE, pause=GLANCE)
 
     def lasts(self, status: str | None, within: float = PATIENCE) -> None:
         """Wait until the session of the last CLI has been published so for a while."""
