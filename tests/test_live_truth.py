@@ -23,7 +23,7 @@ SLOWEST = 20.0  # seconds until it was: a machine may be busy
 JOBS = 3
 GROUPS = sorted({scene.group for scene in SCENES})
 IN_NEOVIM = ("text turn", "permission: yes", "Esc while streaming", "closed pane")
-IN_OLD = ("text turn", "permission: yes", "Esc while streaming", "/clear")
+IN_OLD = ("text turn", "permission: yes", "Esc in a tool", "/clear")
 HIDDEN = ("text turn", "permission: yes", "Esc while streaming")
 
 

@@ -366,7 +366,7 @@ def ctrl_z(stage: Stage) -> None:
     stage.stands("idle")
 
 
-WITH_STATUS: Final = (2, 1, 119)
+WITH_STATUS: Final = (2, 1, 119)  # and the first seen here to show an answer as it comes
 NEWEST: Final = (2, 1, 197)  # where in doubt: what older ones do differently was not looked into
 
 SCENES: Final = (
@@ -391,7 +391,7 @@ SCENES: Final = (
     Scene("plan", plan, "completed", group="questions"),
     Scene("MCP form", form, "completed", (2, 1, 76), "questions"),
     Scene("Esc before output", esc_before_output, "idle", group="interrupts"),
-    Scene("Esc while streaming", esc_while_streaming, "idle", group="interrupts"),
+    Scene("Esc while streaming", esc_while_streaming, "idle", WITH_STATUS, "interrupts"),
     Scene("Esc in a tool", esc_in_a_tool, "idle", group="interrupts"),
     Scene("Esc in a subagent", esc_in_a_subagent, "idle", group="interrupts"),
     Scene("Esc beside an agent", esc_beside_an_agent, "completed", NEWEST, "interrupts"),
