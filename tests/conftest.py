@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 
 from hypothesis import HealthCheck, settings
 
@@ -19,3 +20,6 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile("bellboard")
+
+os.environ["TZ"] = "UTC"  # what is shown or kept quiet goes by the clock on the wall
+time.tzset()

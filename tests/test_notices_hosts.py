@@ -17,6 +17,7 @@ from ringing import Desktop
 pytestmark = pytest.mark.files
 
 Start = Callable[..., Telling]
+DELAY = 10.0  # seconds, in which a host is killed or a session answered, on a loaded machine too
 
 
 def config(name: str, desktop: float = 0, **more: Any) -> dict[str, Any]:
@@ -63,15 +64,16 @@ def test_three_hosts_give_one_notice_and_one_float(
     becomes(spool, "web", "blocked", *hosts)
     desktop.shows("api needs you", "web needs you")
     eventually(lambda: hosts[2].last("float") == ["web"], "the float")
-    assert [h.last("front") for h in hosts] == [False, False, True]
-    assert [h.last("float") for h in hosts[:2]] == [[], []]
+    fronts = [False, False, True]
+    eventually(lambda: [h.last("front") for h in hosts] == fronts, "the one in front")
+    eventually(lambda: [h.last("float") for h in hosts[:2]] == [[], []], "no other float")
 
 
 def test_the_next_host_gives_what_one_that_died_was_to_give(
     home: Home, start: Start, spool: Spool, desktop: Desktop
 ) -> None:
     """Once, and nothing of it is lost or told again."""
-    first, second = (start(name, config=config(name, 6)) for name in ("first", "second"))
+    first, second = (start(name, config=config(name, DELAY)) for name in ("first", "second"))
     begins(spool, "api")
     becomes(spool, "api", "blocked", first, second)
     first.kill()
@@ -100,7 +102,7 @@ def test_the_float_goes_to_the_editor_before_when_one_is_closed(
     becomes(spool, "web", "blocked", one, two)
     eventually(lambda: two.last("float") == ["api"], "web is in view")
     two.kill()
-    eventually(lambda: one.last("float") == ["api", "web"], "the float", within=10)
+    eventually(lambda: one.last("float") == ["api", "web"], "the float")
     assert one.last("front") is True
 
 
@@ -124,7 +126,7 @@ def test_what_is_answered_or_in_view_gives_none(
     start: Start, spool: Spool, desktop: Desktop
 ) -> None:
     """One is answered within the delay, one is looked at, one is parked, one snoozed."""
-    host = start("host", config=config("host", 4))
+    host = start("host", config=config("host", DELAY))
     begins(spool, "answered")
     becomes(spool, "answered", "blocked", host)
     becomes(spool, "answered", "working", host)
