@@ -325,6 +325,10 @@ def test_another_file_of_that_name_is_another_transcript(path: Path, followed: T
     assert [] == followed.look(4.0)
     write(path, user("five", 5))
     assert ["five"] == [event.prompt for event in events(followed.look(5.0))]
+    # Nobody looked in between, and the number of the file is the same, as after a quick removal.
+    for second, text in ((6, "six "), (7, "seven, which is longer")):
+        write(path, user(text, second), mode="wb")
+        assert [text.strip()] == [event.prompt for event in events(followed.look(float(second)))]
 
 
 def test_a_path_that_is_no_transcript(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ CHUNK: Final = 256 << 10
 BEHIND: Final = 4 << 20  # bytes; whoever is further behind starts anew at the tail
 LINGER: Final = 10.0  # seconds after an end in which title, usage and errors are still written
 NEEDED: Final = frozenset({"working", "blocked", "unknown"})
+MARK: Final = 64  # bytes before the offset by which a file is known again
 KEPT: Final = 512  # offsets of transcripts that are not followed now
 
 
@@ -101,6 +102,7 @@ class _Tail:
         self._since = since  # what was told up to then needs no telling again
         self._identity = (0, 0)
         self._offset = 0  # of the first line that was not read whole
+        self._before = b""  # what stands before the offset, as it was read
         self._skips = False  # within a line that is too long
         self._odd = self._long = 0  # lines of which nothing was understood, or kept
         self._unread = ""
@@ -117,7 +119,8 @@ class _Tail:
             with opened(self.path) as (fd, status):
                 identity, size = (status.st_dev, status.st_ino), status.st_size
                 behind = size - self._offset
-                if identity == self._identity and 0 <= behind <= BEHIND:
+                goes_on = identity == self._identity and 0 <= behind <= BEHIND
+                if goes_on and self._is_as_read(fd):
                     found = list(self._told(fd, now)) if behind else []
                 else:
                     self._identity = identity
@@ -132,12 +135,17 @@ class _Tail:
         self._since = max(times, default=self._since)
         return [finding for finding, _ in found]
 
+    def _is_as_read(self, fd: int) -> bool:
+        """Not another file: one that is removed may leave its number to the next of its name."""
+        before = self._before
+        return os.pread(fd, len(before), self._offset - len(before)) == before
+
     def _from_tail(self, fd: int, size: int, now: float) -> list[tuple[Finding, Event]]:
         """The first look: a few entries at most, however long nobody listened."""
         found: list[tuple[Finding, Event]] = []
         for span in (TAIL, WIDER):
             # One byte earlier, so that a line that begins just there is whole.
-            self._offset = max(0, size - span - 1)
+            self._offset, self._before = max(0, size - span - 1), b""
             self._skips = self._offset > 0
             found = list(self._told(fd, now))
             if found or size <= span:
@@ -165,15 +173,18 @@ class _Tail:
                 end = data.find(b"\n") + 1
                 self._skips = not end
                 self._offset += end or len(data)
+                self._before = data[: end or len(data)][-MARK:]
                 data = data[end:] if end else b""
             *lines, rest = (rest + data).split(b"\n")
             for raw in lines:
                 at = self._offset
                 self._offset += len(raw) + 1
+                self._before = raw[-MARK:] + b"\n"
                 if raw and len(raw) <= LINE:
                     yield at, raw
             if len(rest) > LINE:
                 self._offset += len(rest)
+                self._before = rest[-MARK:]
                 self._long += 1
                 self._skips, rest = True, b""
 
