@@ -19,7 +19,7 @@ from .effects import PAUSE, Effects, claimed
 from .notices import MODES, NEVER, Notices, policy_of
 from .processes import is_alive
 from .published import publish
-from .store import Busy, Change, Editor, Store
+from .store import Busy, Change, Editor, Newer, Store
 
 MODE: Final = "mode"  # the shared option
 LADDER: Final = 86400.0  # a ladder is no longer: what was announced before has been heard
@@ -51,7 +51,6 @@ class Bell:
         self._is_noted = False  # our row is in the table
         self._recovers = True  # what stands was there before us
         self._wish = ""  # a mode to set
-        self._dead: set[int] = set()
         self._deaths: Deaths | None = None
 
     # ------------------------------------------------------------ what it sees
@@ -98,7 +97,7 @@ class Bell:
         try:
             self._share(store)
             self._look(store)
-        except (Busy, sqlite3.Error):
+        except (Busy, Newer, sqlite3.Error):
             return PAUSE, lines
         now = time.time()
         self.notices.zone = time.localtime(now).tm_gmtoff
@@ -123,7 +122,7 @@ class Bell:
         if self._deaths is not None:
             self._deaths.close()
         if self._editor is not None:
-            with contextlib.suppress(Busy, sqlite3.Error), store.lock():
+            with contextlib.suppress(Busy, Newer, sqlite3.Error), store.lock():
                 store.drop_editor(self.pid)
             self._look_away(self._editor)
 
@@ -147,19 +146,18 @@ class Bell:
         self.notices.set_mode(mode, time.time())
         if self._editor is None:
             return
-        editors = store.editors()
         self._deaths = self._deaths or Deaths(self._died)
-        for editor in editors:
+        last = self._editor
+        for editor in store.editors():
             if editor.pid == self.pid:
                 continue
-            if editor.pid in self._dead or not is_alive(editor.pid):
+            if is_alive(editor.pid):
+                self._deaths.watch(editor.pid)
+                last = max(last, editor, key=_recent)
+            else:
                 with store.lock():
                     store.drop_editor(editor.pid)
                 self._look_away(editor)
-            else:
-                self._deaths.watch(editor.pid)
-        self._dead.clear()
-        last = max((e for e in editors if e.pid == self.pid or is_alive(e.pid)), key=_recent)
         self._front = last.pid == self.pid
 
     def _look_away(self, editor: Editor) -> None:
@@ -168,8 +166,7 @@ class Bell:
         self._tell(line, f"gone {editor.pid} {editor.focused}")
 
     def _died(self, pid: int, started: str) -> None:
-        self._dead.add(pid)
-        self._tell({"tick": {}}, None)  # and we come here again
+        self._tell({"tick": {}}, None)  # we come here again
 
 
 def _recent(editor: Editor) -> tuple[float, int]:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from .board import Board
 from .published import project_of
-from .store import Busy, Change, Claim, Store
+from .store import Busy, Change, Claim, Newer, Store
 
 LONGEST: Final = 0.1  # seconds in which commands are started, while the event loop stands still
 PAUSE: Final = 0.25  # until the lock is tried again
@@ -82,5 +82,5 @@ def claimed(store: Store, claim: Claim, pid: int) -> bool | None:
     """Whether this host is the one to do it; None if that cannot be said now."""
     try:
         return bool(store.claim([claim], pid, time.time()))
-    except (Busy, sqlite3.Error):
+    except (Busy, Newer, sqlite3.Error):
         return None
