@@ -10,7 +10,7 @@ local health = vim.health
 local PATIENCE = 20000
 local SIGTERM = 15
 --- What only a running host knows; `bellboard doctor` finds the rest.
-local OWN = { 'pid', 'watch', 'watch_note', 'counts' }
+local OWN = { 'pid', 'watch', 'watch_note', 'notices', 'counts' }
 
 ---@param value any
 ---@return string|nil nothing if there is nothing to say
@@ -89,6 +89,12 @@ local function coprocess()
     if text then
       health.info(('%s: %s'):format(key:gsub('_', ' '), text))
     end
+  end
+  if require('bellboard.view').unsure() then
+    health.warn(
+      'tmux tells this Neovim nothing of its focus: you are thought here for a minute after a key',
+      'put into tmux.conf: set -g focus-events on'
+    )
   end
   for about, note in vim.spairs(said.notes or {}) do
     health.warn(('%s: %s'):format(about, note))

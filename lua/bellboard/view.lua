@@ -86,6 +86,12 @@ M.is_front = function(is_front)
   front = is_front
 end
 
+--- Whether nothing tells of the focus, so that only keys prove that somebody is here.
+---@return boolean
+M.unsure = function()
+  return presence ~= nil and not reported
+end
+
 --- A host that is new knows of no views.
 M.renew = function()
   look(true)

@@ -89,6 +89,17 @@ class Bell:
         calling = self.notices.calling(time.time()) if self._front else []
         return {"front": self._front, "float": calling, "mode": self.notices.policy.mode}
 
+    def health(self) -> dict[str, str]:
+        """What :checkhealth is to say of it."""
+        if not self.rings:
+            return {}
+        player = self.channels.player
+        return {
+            "mode": self.notices.policy.mode,
+            "desktop": self.channels.via or "no way to tell it",
+            "sound": player[0] if player else "no player",
+        }
+
     # ------------------------------------------------------------ what it does
 
     def act(self, store: Store, board: Board) -> tuple[float, list[dict[str, Any]]]:

@@ -455,6 +455,7 @@ class Host:
             "home": str(self.home),
             "watch": self.watch.how,
             "watch_note": self.watch.note,
+            "notices": self.bell.health(),
             "notes": {**self.lookout.notes, **self.guard.notes, **self.notes},
             "counts": dict(ledger.counts) if ledger else {},
             "spool": self._counts,
