@@ -1,0 +1,117 @@
+"""Every way that the hooks come to the real CLI, on old versions as on the new: each event once."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bellboard.spool import Spool
+from hosting import opened
+from rig import claude_code
+from rig.agent import QUIET
+from rig.cache import CHECKOUT
+from rig.fixtures import Agents
+from rig.home import Home
+from rig.loopback import Watch
+from rig.waiting import eventually
+
+pytestmark = pytest.mark.claude
+
+VERSIONS = ("2.1.76", "2.1.119", claude_code.VERSION)
+CORE = frozenset(json.loads((CHECKOUT / "hooks/hooks.json").read_text())["hooks"])
+WAYS = ("the plugin", "the settings", "both", "--settings", "the settings and --settings")
+#: Why the second telling of an event is no news.
+AGAIN = ("the same event, told twice", "it has ended", "older than its end")
+
+
+def bellboard(home: Home, *args: str) -> str:
+    """A command in this home; what it prints."""
+    done = subprocess.run(
+        [sys.executable, "-m", "bellboard", *args],
+        env=home.env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(autouse=True)
+def host(home: Home) -> Iterator[None]:
+    """A host without an editor: every event has a name of its own while one lives."""
+    Spool(home.bellboard).prepare()
+    serve = subprocess.Popen([sys.executable, "-m", "bellboard", "serve"], env=home.env)
+    try:
+        eventually(lambda: any((home.bellboard / "hosts").iterdir()), "a host")
+        yield
+    finally:
+        serve.terminate()
+        serve.wait(30)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_each_event_counts_once(claude: Agents, home: Home, version: str, way: str) -> None:
+    """A turn with a tool, told by the CLI to the rig's recorder and to us, however often to us."""
+    args: list[str] = []
+    claude.prepare(version=version)  # writes the settings that ours go beside
+    if way in ("the plugin", "both"):
+        args += ["--plugin-dir", str(CHECKOUT)]
+    if way in ("the settings", "both", "the settings and --settings"):
+        bellboard(home, "hooks", "install", "--yes", "--cli", version)
+    if way in ("--settings", "the settings and --settings"):
+        args += ["--settings", bellboard(home, "hooks", "print", "--cli", version)]
+    agent = claude(*args, version=version, env={"BELLBOARD_HOME": str(home.bellboard)})
+    agent.submit("play:bash please")
+    agent.happens("Stop")
+    agent.exit()
+    agent.happens("SessionEnd")
+    told = Counter(e["hook_event_name"] for e in agent.events() if e["hook_event_name"] in CORE)
+    assert {"SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"} <= set(told)
+
+    def counted() -> bool:
+        with opened(home.bellboard) as clerk:
+            rows = [row for row in clerk.store.log() if row.event.name in CORE]
+        names = Counter(row.event.name for row in rows if row.why not in AGAIN)
+        assert told == names, f"{way}: {[(r.event.name, r.why) for r in rows]}"
+        twice = Counter(row.event.name for row in rows)
+        return twice == (told + told if way == "both" else told)
+
+    eventually(counted)
+
+
+def test_the_repository_is_a_plugin_and_its_own_marketplace(home: Home, watch: Watch) -> None:
+    """The CLI finds nothing wrong with it, installs it from here, and takes it out again."""
+    program = claude_code.executable()
+
+    def claude(*args: str) -> str:
+        done = subprocess.run(
+            [program, "plugin", *args],
+            env={**home.env, **QUIET, **watch.env},
+            cwd=home.project,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    assert "Validation passed" in claude("validate", str(CHECKOUT), "--strict")
+    marketplace = Path(CHECKOUT, ".claude-plugin/marketplace.json")
+    assert "Validation passed" in claude("validate", str(marketplace), "--strict")
+    claude("marketplace", "add", str(CHECKOUT))
+    claude("install", "bellboard@bellboard")
+    assert "enabled" in claude("list")
+    settings = json.loads((home.claude / "settings.json").read_text())
+    assert settings["enabledPlugins"] == {"bellboard@bellboard": True}
+    claude("uninstall", "bellboard@bellboard")
+    assert "bellboard@bellboard" not in claude("list")
