@@ -48,10 +48,10 @@ def environment(home: Path) -> dict[str, str]:
 class Editor:
     """One Neovim with a screen of 120 × 40, and a client to ask it."""
 
-    def __init__(self, home: Path, name: str, *args: str) -> None:
+    def __init__(self, home: Path, name: str, *args: str, version: str = "0.12") -> None:
         home.mkdir(parents=True, exist_ok=True)
         self.socket = str(home / f"{name}.sock")
-        command = [nvim_path(), "--clean", "-n", "--listen", self.socket, *args]
+        command = [nvim_path(version), "--clean", "-n", "--listen", self.socket, *args]
         ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
         self.process = subprocess.Popen(

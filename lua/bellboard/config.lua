@@ -283,9 +283,8 @@ local function resolve()
   end
   if #problems > 0 then
     table.sort(problems)
-    local text = 'bellboard: vim.g.bellboard.' .. table.concat(problems, '\n  vim.g.bellboard.')
     vim.schedule(function()
-      vim.notify(text .. ' (default used)', vim.log.levels.WARN)
+      vim.notify(M.complaint(), vim.log.levels.WARN)
     end)
   end
   return config
@@ -302,6 +301,23 @@ end
 M.get = function()
   resolved = resolved or resolve()
   return resolved
+end
+
+--- What was wrong in one line of the screen, as a start must not end in a prompt.
+---@return string
+M.complaint = function()
+  local text = ('bellboard: vim.g.bellboard.%s (default used)'):format(problems[1])
+  if #problems > 1 or #text > vim.v.echospace then
+    local paths = {}
+    for place, problem in ipairs(problems) do
+      paths[place] = problem:match('^([%w_.]+):') or 'vim.g.bellboard'
+    end
+    text = ('bellboard: wrong %s; :checkhealth bellboard'):format(table.concat(paths, ', '))
+  end
+  if #text > vim.v.echospace then
+    text = text:sub(1, math.max(vim.v.echospace - 3, 0)) .. '...'
+  end
+  return text
 end
 
 --- What was wrong with the configuration, one line each.

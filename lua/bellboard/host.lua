@@ -18,7 +18,6 @@ local M = {}
 ---@field text? string
 ---@field key? string
 ---@field rows? string[]
----@field sessions? table[]
 
 --- A host that lived this long died of something else than its start.
 local QUICK = 10
@@ -171,7 +170,7 @@ M.notify = function(method, ...)
 end
 
 --- Have the host do something for a person, which it may refuse; nobody waits for the reply.
----@param what 'stop'|'answer'|'ended'
+---@param what 'stop'|'answer'
 ---@param told table
 ---@param done fun(reply: bellboard.Reply)
 M.ask = function(what, told, done)

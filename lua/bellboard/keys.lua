@@ -1,6 +1,5 @@
 -- What can be done on the board: a key, what it does in a few words, and how.
 local bellboard = require('bellboard')
-local config = require('bellboard.config')
 local host = require('bellboard.host')
 local ui = require('bellboard.ui')
 
@@ -24,26 +23,16 @@ local function say(text)
   vim.notify('bellboard: ' .. text, vim.log.levels.INFO)
 end
 
----@param what string
----@param value fun(session: bellboard.Session): table the evidence but for the session
----@return fun(session: bellboard.Session)
-local function tell(what, value)
-  return function(session)
-    local id = { session_id = session.session_id }
-    bellboard.tell({ [what] = vim.tbl_extend('error', id, value(session)) })
-  end
-end
-
---- Ask for a word and tell it as evidence.
----@param what 'label'|'name'
+--- Ask for a word, with one that it has already.
 ---@param prompt string
----@param field string of the session, that is the default
+---@param field string
+---@param act fun(session: bellboard.Session, word: string)
 ---@return fun(session: bellboard.Session)
-local function ask(what, prompt, field)
+local function ask(prompt, field, act)
   return function(session)
     vim.ui.input({ prompt = prompt, default = session[field] }, function(word)
       if word then
-        bellboard.tell({ [what] = { session_id = session.session_id, [what] = word } })
+        act(session, word)
       end
     end)
   end
@@ -64,8 +53,7 @@ local function snooze(session)
     end,
   }, function(choice)
     if choice then
-      local until_ = choice[2] > 0 and os.time() + choice[2] * 60 or 0
-      bellboard.tell({ snooze = { session_id = session.session_id, ['until'] = until_ } })
+      bellboard.snooze(session.session_id, choice[2])
     end
   end)
 end
@@ -100,69 +88,26 @@ local function stop(session)
   end)
 end
 
---- Go on with a session that has ended, in a terminal in its folder.
----@param session { session_id: string, cwd: string }
-local function again(session)
-  panel().leave()
-  vim.cmd('botright new')
-  local command = { 'claude', '--resume', session.session_id }
-  local opts = { cwd = session.cwd }
-  local ok, problem = pcall(function()
-    if vim.fn.has('nvim-0.11') == 1 then
-      opts.term = true
-      return vim.fn.jobstart(command, opts)
-    end
-    return vim.fn.termopen(command, opts)
-  end)
-  if not ok then
-    vim.cmd.close()
-    return say('cannot be opened: ' .. tostring(problem))
-  end
-  vim.cmd.startinsert()
-end
-
---- Choose one of those that have ended, and go on with it in a terminal.
+--- Choose one of those that have ended in this folder, and go on with it in a terminal.
 local function resume()
-  host.ask('ended', {}, function(reply)
-    local sessions = reply.sessions or {}
-    if #sessions == 0 then
-      return say(reply.why or 'no session has ended')
-    end
-    vim.ui.select(sessions, {
-      prompt = 'Resume',
-      kind = 'bellboard-ended',
-      format_item = function(session)
-        local name, title = ui.safe(session.project), ui.safe(session.title)
-        return ('%s  %s  %s'):format(ui.fit(name, 16), ui.fit(title, 40), ui.age(session.ended))
-      end,
-    }, function(session)
-      if session then
-        again(session)
-      end
-    end)
-  end)
+  panel().leave()
+  require('bellboard.launch').resume()
 end
 
 --- What the log says of a session, in a buffer of its own.
 ---@param session bellboard.Session
 local function explain(session)
-  local command = vim.list_extend({}, config.interpreter().command)
-  local entry = config.root() .. '/rplugin/python3/bellboard/__main__.py'
-  vim.list_extend(command, { entry, 'explain', session.session_id })
-  local env = { NO_COLOR = '1', COLUMNS = tostring(vim.o.columns) }
-  vim.system(command, { text = true, env = env, cwd = '/' }, function(done)
-    vim.schedule(function()
-      if done.code ~= 0 then
-        return say('cannot be explained: ' .. vim.trim(done.stderr or ''))
-      end
-      vim.cmd('botright new')
-      local lines = vim.split(vim.trim(done.stdout or ''), '\n')
-      api.nvim_buf_set_lines(0, 0, -1, false, vim.tbl_map(ui.safe_line, lines))
-      vim.bo.buftype, vim.bo.bufhidden, vim.bo.modifiable = 'nofile', 'wipe', false
-      vim.wo.wrap = false
-      vim.keymap.set('n', 'q', '<Cmd>close<CR>', { buffer = 0, desc = 'close' })
-      vim.cmd.normal({ 'G', bang = true }) -- the newest is at the end
-    end)
+  require('bellboard.program').run({ 'explain', session.session_id }, function(printed, why)
+    if not printed then
+      return say('cannot be explained: ' .. why)
+    end
+    vim.cmd('botright new')
+    local lines = vim.split(vim.trim(printed), '\n')
+    api.nvim_buf_set_lines(0, 0, -1, false, vim.tbl_map(ui.safe_line, lines))
+    vim.bo.buftype, vim.bo.bufhidden, vim.bo.modifiable = 'nofile', 'wipe', false
+    vim.wo.wrap = false
+    vim.keymap.set('n', 'q', '<Cmd>close<CR>', { buffer = 0, desc = 'close' })
+    vim.cmd.normal({ 'G', bang = true }) -- the newest is at the end
   end)
 end
 
@@ -237,23 +182,35 @@ M.list = {
   {
     'd',
     'seen: it needs you no more',
-    session = tell('goto', function()
-      return {}
-    end),
+    session = function(session)
+      bellboard.tell({ ['goto'] = { session_id = session.session_id } })
+    end,
   },
   {
     'p',
     'park: keep it out of the float, or bring it back',
-    session = tell('park', function(session)
-      return { parked = not ui.marked(session, 'parked') }
-    end),
+    session = function(session)
+      bellboard.park(session.session_id)
+    end,
   },
   { 's', 'snooze: no notices of it for a while', session = snooze },
-  { 'l', 'label', session = ask('label', 'Label: ', 'label') },
-  { 'r', 'rename', session = ask('name', 'Name: ', 'title') },
+  {
+    'l',
+    'label',
+    session = ask('Label: ', 'label', function(session, word)
+      bellboard.label(session.session_id, word)
+    end),
+  },
+  {
+    'r',
+    'rename',
+    session = ask('Name: ', 'title', function(session, word)
+      bellboard.tell({ name = { session_id = session.session_id, name = word } })
+    end),
+  },
   { 'c', 'correct the status', session = correct },
   { 'x', 'stop its process, after asking', session = stop },
-  { 'o', 'open one that has ended again', anywhere = resume },
+  { 'o', 'open one that has ended in this folder again', anywhere = resume },
   { 'e', 'explain: what the log says', session = explain },
   {
     'y',

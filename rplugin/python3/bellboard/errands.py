@@ -18,7 +18,6 @@ from typing import Any, Final
 
 from .dialog import READY, Dialog, dialog_of
 from .processes import is_alive, runs, started_of
-from .published import project_of
 from .registry import LIMIT, config_of
 from .session import Block, Session, question_of
 from .tmux import Tmux
@@ -26,7 +25,6 @@ from .witness import decoded, read
 
 PATIENCE: Final = 5.0  # seconds that a process may take to end: the CLI writes its last lines
 LOOK: Final = 0.05
-MOST_ENDED: Final = 50
 
 Told = Mapping[str, Any]
 Reply = dict[str, Any]
@@ -42,16 +40,14 @@ class Errands:
     def __init__(
         self,
         session: Callable[[str], Session | None],
-        sessions: Callable[[], Sequence[Session]],
         environ: Mapping[str, str] = os.environ,
     ) -> None:
         self._session = session
-        self._sessions = sessions
         self._environ = environ
 
     async def do(self, what: str, told: Told) -> Reply:
         """Do one, and say how it went: `ok`, and `why` if it is not."""
-        errands = {"stop": self.stop, "answer": self.answer, "ended": self.ended}
+        errands = {"stop": self.stop, "answer": self.answer}
         try:
             if what not in errands:
                 raise Refused(f"no such errand: {what}")
@@ -151,26 +147,6 @@ class Errands:
         if not any(p.id == s.pane and p.tty == s.tty and not p.dead for p in panes):
             raise Refused(f"tmux pane {s.pane} is not its terminal {s.tty}")
         return tmux
-
-    # ------------------------------------------------------------ those that are over
-
-    async def ended(self, told: Told) -> Reply:
-        """The sessions that ended last, newest first, to be resumed."""
-        over = [s for s in self._sessions() if s.ended and s.cwd and not s.headless]
-        over.sort(key=lambda s: -s.ended)
-        return {
-            "sessions": [
-                {
-                    "session_id": s.session_id,
-                    "agent": s.agent,
-                    "title": s.name or s.title or s.prompt,
-                    "project": project_of(s),
-                    "cwd": s.cwd,
-                    "ended": s.ended,
-                }
-                for s in over[:MOST_ENDED]
-            ]
-        }
 
 
 @contextmanager

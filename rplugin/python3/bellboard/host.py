@@ -131,10 +131,6 @@ class Host:
         s = self.clerk.board.sessions.get(sid) if self.clerk is not None else None
         return s if s is not None and is_listed(s) and not self.publisher.stale else None
 
-    def sessions(self) -> list[Session]:
-        """All that are remembered, also those that have ended."""
-        return [*self.clerk.board.sessions.values()] if self.clerk is not None else []
-
     def tell_all(self) -> None:
         """The reader missed something: tell it everything."""
         self.publisher.ask_full()

@@ -93,7 +93,7 @@ class Bellboard:
     async def _run(self, number: int, what: str, told: dict[str, Any]) -> None:
         from .errands import Errands
 
-        reply = await Errands(self.host.session, self.host.sessions).do(what, told)
+        reply = await Errands(self.host.session).do(what, told)
         self.nvim.exec_lua(REPLY, number, reply, async_=True)
 
     def _push(self, message: dict[str, Any]) -> None:

@@ -1,0 +1,265 @@
+"""Whatever is being typed goes on as if no host had spoken: every mode, both Neovims.
+
+Each way of typing is lived through twice, in the same editor with the board open.  In the middle of
+the second time a session is blocked (the float opens, the board and the statusline change), then
+another one, then none (the float goes).
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any, NamedTuple
+
+import pytest
+
+from bellboard import __version__ as VERSION
+from rig.editor import Editor
+from rig.fixtures import Editors
+from rig.waiting import eventually
+from sample import QUIET, Host, blocked, session
+
+pytestmark = [pytest.mark.editor, pytest.mark.timeout(120)]
+
+PUSH = (
+    "require('bellboard')._push(vim.json.decode(..., { luanil = { object = true, array = true } }))"
+)
+BEGIN = """
+vim.cmd('enew!')
+vim.o.shortmess = vim.o.shortmess .. 'I'
+vim.bo.bufhidden = 'wipe'
+vim.api.nvim_buf_set_lines(0, 0, -1, false, {
+  'one two three', 'four five six', 'seven eight nine', 'ten', 'only other words',
+})
+vim.bo.undolevels = vim.bo.undolevels -- what was set is no change
+for letter in ('abcdefghijklmnopqrstuvwxyz0123456789'):gmatch('.') do
+  vim.fn.setreg(letter, {})
+end
+vim.fn.setreg('q', vim.keycode('ihello <Esc>:sleep 400m<CR>awide <Esc>'))
+vim.fn.setreg('"', 'unnamed')
+vim.fn.setreg('/', '')
+vim.cmd('messages clear')
+vim.v.errmsg = ''
+vim.api.nvim_win_set_cursor(0, { 1, 0 })
+vim.cmd.clearjumps()
+vim.g.tick = vim.b.changedtick
+"""
+#: Into the typeahead: whatever is asked next is answered when all of it has been taken in.
+TYPE = "vim.api.nvim_feedkeys(vim.keycode(...), 't', false)"
+STATE = """
+local function here(value) return vim.fn.getpos(value) end
+local regs, marks, wins = {}, {}, {}
+for letter in ('"abcdefghijklmnopqrstuvwxyz0123456789-./:'):gmatch('.') do
+  regs[letter] = { vim.fn.getreg(letter), vim.fn.getregtype(letter) }
+end
+for mark in ('<>[]^.'):gmatch('.') do
+  marks[mark] = here("'" .. mark)
+end
+for place, win in ipairs(vim.api.nvim_tabpage_list_wins(0)) do
+  if vim.api.nvim_win_get_config(win).relative == '' then
+    local size = { vim.api.nvim_win_get_width(win), vim.api.nvim_win_get_height(win) }
+    table.insert(wins, { size, win == vim.api.nvim_get_current_win() })
+  end
+end
+local tree = vim.fn.undotree()
+return {
+  mode = vim.api.nvim_get_mode().mode,
+  text = vim.api.nvim_buf_get_lines(0, 0, -1, false),
+  view = vim.fn.winsaveview(),
+  visual = here('v'),
+  regs = regs,
+  marks = marks,
+  wins = wins,
+  undo = { tree.seq_cur, tree.seq_last, #tree.entries },
+  tick = vim.b.changedtick - vim.g.tick,
+  count = { vim.v.count, vim.v.count1, vim.v.register, vim.v.operator },
+  command = { vim.fn.getcmdtype() .. vim.fn.getcmdline(), vim.fn.getcmdpos() },
+  window = vim.fn.getcmdwintype(),
+  popup = { vim.fn.pumvisible(), vim.fn.complete_info({ 'selected', 'mode' }) },
+  recording = vim.fn.reg_recording(),
+  jumps = #vim.fn.getjumplist()[1],
+  changes = vim.fn.getchangelist()[1],
+  search = { vim.fn.getreg('/'), vim.v.searchforward, vim.v.hlsearch },
+  errors = vim.v.errmsg,
+  messages = vim.fn.execute('messages'),
+  global = { vim.g.typed or 0 },
+}
+"""
+
+
+class Way(NamedTuple):
+    """Keys up to the middle, the mode there, and the keys from there on."""
+
+    before: str
+    mode: str
+    after: str
+    waits: str = ""  # for a key, doing nothing else: the end of the last row then
+    draws: bool = True  # windows too; a Neovim with a command half typed draws its statusline only
+
+
+WAYS = {
+    "insert": Way("ihello", "i", " wide<Esc>j."),
+    "append": Way("Ahello", "i", "<BS>p!<Esc>u<C-r>j."),
+    "insert with a count": Way("3ix", "i", "y<Esc>j."),
+    "replace": Way("RON", "R", "E<Esc>j."),
+    "virtual replace": Way("gRON", "Rv", "E<Esc>"),
+    "visual": Way("wve", "v", "djgv<Esc>"),
+    "visual lines": Way("jVj", "V", "yGp"),
+    "visual block": Way("l<C-v>je", "\x16", "c-<Esc>j."),
+    "visual block insert": Way("<C-v>jIab", "i", "c<Esc>j0."),
+    "select": Way("wgh", "s", "x<Esc>"),
+    "command": Way(":let g:typed = 4", "c", "2<CR>", draws=False),
+    "command in the middle": Way(
+        ":let typed = 4<C-b><Right><Right><Right><Right>", "c", "g:<CR>", draws=False
+    ),
+    "search": Way("/fi", "c", "ve<CR>x", draws=False),
+    "command from insert": Way("ix<C-o>:let g:typed", "c", " = 7<CR>y<Esc>", draws=False),
+    "command window": Way("q:ilet g:typed = 4", "i", "3<Esc><CR>", draws=False),
+    "completion": Way("jjjo<C-n>", "ic", "<C-n><C-y>!<Esc>j."),
+    "operator": Way('"a2d', "no", "w."),
+    "register": Way('"b', "n", "yyp"),
+    "letter of a register": Way('"', "n", "cyyp", waits='"'),
+    "count": Way("3", "n", "x.", waits="3"),
+    "replaced letter": Way("r", "R", "X.", waits="r"),
+    "found letter": Way("ct", "no", "tnew<Esc>j0.", waits="ct"),
+    "insert a register": Way("yiwA <C-r>", "i", '"!<Esc>j.', waits="^R"),
+    "getchar": Way(":let g:typed = getchar()<CR>", "n", "x", draws=False),
+    "hit-enter": Way(':echo "a\\nb\\nc"<CR>', "r", "<CR>x", waits="command to continue"),
+    "recording": Way("qaAx", "i", "<Esc>jq@a"),
+    "recording in normal mode": Way("qaxj", "n", "xjq@au"),
+}
+
+
+def message(host: Host, *sessions: dict[str, Any]) -> str:
+    """As a host tells it: one string."""
+    host.seq += 1
+    calling = [s["session_id"] for s in sessions if s["status"] == "blocked"]
+    head = {"v": 1, "version": VERSION, "seq": host.seq, "full": True, "now": time.time()}
+    rest: dict[str, Any] = {"removed": [], "transitions": [], "front": True, "float": calling}
+    return json.dumps({**head, "sessions": [*sessions], **rest})
+
+
+ONE = {**blocked("api", "rm -rf build"), "since": 1.0}
+TWO = {**blocked("web", "npm publish"), "since": 2.0}
+NONE = {**session("working", "api", project="api", tool="Edit"), "since": 1.0}
+OTHER = {**session("working", "web", project="web", tool="Read"), "since": 2.0}
+#: What is pushed, one after the other, and what statusline and float then show.
+STORIES = ((ONE,), (ONE, TWO), (NONE,))
+SHOWN = (("!1 api", "1 needs you"), ("!2 ", "2 need you"), (" *1", ""))
+
+
+def opened(nvim: Editors, version: str) -> tuple[Editor, Host]:
+    editor = nvim(version, QUIET, columns=90, lines=30)
+    host = Host(editor)
+    editor.nvim.exec_lua(PUSH, message(host, NONE))
+    editor.lua("vim.o.showmode, vim.o.showcmd = true, true vim.o.mousemodel = 'extend'")
+    editor.command("ClaudeSessions board")
+    editor.command("wincmd p")
+    editor.lua(BEGIN)
+    return editor, host
+
+
+def is_in(editor: Editor, way: Way) -> None:
+    """Wait for the middle: that mode, and waiting for a key or not."""
+
+    def look() -> bool:
+        now = editor.nvim.request("nvim_get_mode")
+        expected = (way.mode, bool(way.waits))
+        assert (now["mode"][: len(way.mode)], now["blocking"]) == expected, now
+        return True
+
+    eventually(look)
+
+
+def lived(editor: Editor, way: Way) -> Any:
+    """The end of it, once all keys have had their effect."""
+    editor.press(way.after)
+    editor.press("<C-\\><C-n>:let g:done = 1<CR>")
+    eventually(lambda: editor.nvim.request("nvim_get_mode")["mode"] == "n", "the end")
+    eventually(lambda: editor.lua("return vim.g.done == 1"), "the end")
+    editor.lua("vim.g.done = nil")
+    return editor.lua(STATE)
+
+
+def still(editor: Editor) -> str:
+    """The last row of the screen: what is typed, and messages."""
+    return editor.screen.lines[-1]
+
+
+@pytest.mark.parametrize("waits", [False, True], ids=["typing", "waiting for a key"])
+def test_nothing_that_is_typed_is_disturbed(nvim: Editors, version: str, waits: bool) -> None:
+    """Mode, text, cursor, registers, marks, undo, repeat, windows, count and messages."""
+    editor, host = opened(nvim, version)
+    for name, way in WAYS.items():
+        if bool(way.waits) == waits:
+            live_through(editor, host, name, way)
+
+
+def live_through(editor: Editor, host: Host, name: str, way: Way) -> None:
+    """Once in peace, once with a host that speaks in the middle."""
+    ends = []
+    for meanwhile in (None, told_waiting if way.waits else told_typing):
+        editor.lua(BEGIN)
+        editor.lua(TYPE, way.before)
+        is_in(editor, way)
+        if meanwhile:
+            meanwhile(editor, host, name)
+            is_in(editor, way)
+        ends.append(lived(editor, way))
+    assert ends[1] == ends[0], name
+    eventually(lambda: "need" not in editor.screen.text, "no float")
+
+
+def told_typing(editor: Editor, host: Host, name: str) -> None:
+    """Each change is on the screen at once, and nothing else has changed."""
+    way, before = WAYS[name], editor.lua(STATE)
+    editor.nvim.exec_lua(PUSH, message(host, NONE, OTHER), async_=True)
+    eventually(lambda: " *2" in editor.screen.lines[-2], f"all that was drawn before, in {name}")
+    row = still(editor)
+    for story, (status, note) in zip(STORIES, SHOWN, strict=True):
+        editor.nvim.exec_lua(PUSH, message(host, *story), async_=True)
+        eventually(lambda status=status: status in editor.screen.lines[-2], f"{status} in {name}")
+        if way.draws and note:
+            editor.shows(note)
+        elif way.draws:
+            eventually(lambda: "need" not in editor.screen.text, "no float")
+        assert editor.lua(STATE) == before, name
+        assert still(editor) == row, name
+
+
+def told_waiting(editor: Editor, host: Host, name: str) -> None:
+    """It comes, and has to wait as all the rest does: the screen stays as it is."""
+    eventually(lambda: still(editor).endswith(WAYS[name].waits), f"the keys of {name}")
+    lines = editor.screen.lines
+    for story in STORIES:
+        editor.nvim.exec_lua(PUSH, message(host, *story), async_=True)
+    editor.nvim.request("nvim_get_mode")  # by then they have arrived
+    assert editor.screen.lines == lines, name
+
+
+def test_a_running_macro_is_not_disturbed(nvim: Editors, version: str) -> None:
+    """While it sleeps half-way, everything comes and goes; what it types is whole."""
+    editor, host = opened(nvim, version)
+    editor.lua(BEGIN)
+    editor.press("@q")
+    editor.shows("hello")
+    for story in STORIES:
+        editor.nvim.exec_lua(PUSH, message(host, *story), async_=True)
+    eventually(lambda: editor.lua("return vim.fn.getline(1)") == "hello wide one two three")
+    assert editor.lua("return vim.fn.getline(2)") == "four five six"
+    assert editor.lua("return vim.fn.getreg('q')").startswith("ihello")
+
+
+def test_a_terminal_is_not_disturbed(nvim: Editors, version: str) -> None:
+    """Terminal mode goes on, and the program gets each key once."""
+    editor, host = opened(nvim, version)
+    editor.lua(BEGIN)
+    editor.command("enew! | terminal cat")
+    editor.press("ione ")
+    editor.shows("one")
+    for story, (_, note) in zip(STORIES[:2], SHOWN[:2], strict=True):
+        editor.nvim.exec_lua(PUSH, message(host, *story), async_=True)
+        editor.shows(note)
+    assert editor.nvim.request("nvim_get_mode")["mode"] == "t"
+    editor.press("two<CR>")
+    eventually(lambda: editor.screen.text.count("one two") == 2, "the echo and the copy")
