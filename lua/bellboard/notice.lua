@@ -68,20 +68,17 @@ local function line_of(notice)
   return ui.cut(ui.safe(notice.title .. text), math.max(20, vim.v.echospace))
 end
 
---- mini.notify knows no replacing: take the last one of this session away, and find the new one.
+--- mini.notify knows no replacing: take the last one of this session away, and remember the new.
 ---@param id string
----@param notify fun()
-local function with_mini(id, notify)
+local function forget_mini(id)
   local mini = rawget(_G, 'MiniNotify')
   if type(mini) ~= 'table' or type(mini.get_all) ~= 'function' then
-    return notify()
+    return
   end
   pcall(mini.remove, minis[id])
-  local before = mini.get_all()
-  notify()
-  for key in pairs(mini.get_all()) do
-    minis[id] = before[key] == nil and key or minis[id]
-  end
+  vim.schedule(function() -- it adds in one of its own, before this
+    minis[id] = vim.iter(vim.tbl_keys(mini.get_all())):fold(0, math.max)
+  end)
 end
 
 ---@type table<string, fun(notice: bellboard.Notice)>
@@ -95,14 +92,13 @@ local speak = {
       replace = records[id], -- nvim-notify
       ft = 'text', -- not Markdown: an agent wrote it
     }
-    with_mini(id, function()
-      local ok, record = pcall(vim.notify, line_of(notice), LEVELS[notice.status], opts)
-      if not ok and opts.replace then -- it is gone from there
-        opts.replace = nil
-        record = vim.notify(line_of(notice), LEVELS[notice.status], opts)
-      end
-      records[id] = type(record) == 'table' and record or nil
-    end)
+    local ok, record = pcall(vim.notify, line_of(notice), LEVELS[notice.status], opts)
+    if not ok and opts.replace then -- it is gone from there
+      opts.replace = nil
+      record = vim.notify(line_of(notice), LEVELS[notice.status], opts)
+    end
+    records[id] = type(record) == 'table' and record or nil
+    forget_mini(id)
   end,
   bell = function()
     M.send('\a')
