@@ -8,7 +8,6 @@ import pytest
 
 from rig.editor import Editor
 from rig.fixtures import Editors
-from rig.tmux import Server
 from rig.waiting import eventually
 from sample import QUIET, Host, blocked, session
 
@@ -87,45 +86,97 @@ def test_nothing_to_go_to_is_said(nvim: Editors) -> None:
     editor.shows('no session "nobody"')
 
 
-@pytest.mark.tmux
-def test_a_tmux_pane_is_selected_by_its_id(nvim: Editors, tmux: Server) -> None:
-    """Window and pane of that server, and nothing else of it."""
-    first = tmux.open(["sleep", "60"])
-    second = tmux.open(["sh", "-c", "echo a question; sleep 60"])
-    second.shows("a question")
-    editor = nvim(config=QUIET, columns=120, env={"PATH": tmux.home.env["PATH"]})
-    Host(editor).push(blocked("api", tmux=str(tmux.socket), pane=second.id))
-    lines = editor.lua(
-        "return require('bellboard.jump').capture(...)",
-        {
-            "tmux": str(tmux.socket),
-            "pane": second.id,
-        },
+@pytest.mark.parametrize(
+    ("switchbuf", "windows", "tabs"),
+    [("", 1, 1), ("split", 2, 1), ("useopen,vsplit", 2, 1), ("newtab", 1, 2), ("uselast", 1, 1)],
+)
+def test_where_a_hidden_terminal_is_shown_is_switchbuf(
+    nvim: Editors, version: str, switchbuf: str, windows: int, tabs: int
+) -> None:
+    """In this window, in a new one beside it, in a new tab; one that shows it is reused."""
+    editor = nvim(version, QUIET, ui=False)
+    buf, tty = editor.lua(TERMINAL)
+    editor.command(f"set switchbuf={switchbuf}")
+    Host(editor).push(blocked("api", tty=tty))
+    for _ in range(2):
+        editor.lua("require('bellboard').jump('api')")
+        assert editor.lua(BUFFER) == buf
+        assert editor.lua("return { vim.fn.winnr('$'), vim.fn.tabpagenr('$') }") == [windows, tabs]
+
+
+def test_the_nearest_window_is_used_and_no_preview(nvim: Editors) -> None:
+    """This one, else one of this tab, else another tab's; never a float that takes no focus."""
+    editor = nvim(config=QUIET, ui=False)
+    buf, tty = editor.lua(TERMINAL)
+    Host(editor).push(blocked("api", tty=tty))
+    editor.lua(
+        "local how = { relative = 'editor', row = 0, col = 0, width = 9, height = 3 }"
+        "how.focusable = false vim.api.nvim_open_win(..., false, how)",
+        buf,
     )
-    assert lines == ["a question"]
+    window = editor.lua("return vim.api.nvim_get_current_win()")
     editor.lua("require('bellboard').jump('api')")
-    editor.shows(f"selected pane {second.id}, but no terminal shows that tmux")
-    assert second.ask("#{window_active}#{pane_active}") == "11"
-    assert first.ask("#{pane_dead}") == "0"
-
-
-@pytest.mark.tmux
-def test_a_pane_that_is_gone_is_said(nvim: Editors, tmux: Server) -> None:
-    """tmux's own words, and what is known."""
-    tmux.open(["sleep", "60"])
-    editor = nvim(config=QUIET, columns=160)
-    Host(editor).push(blocked("api", tmux=str(tmux.socket), pane="%99", pid=12))
+    assert editor.lua("return vim.api.nvim_get_current_win()") == window
+    editor.command(f"tabnew | split | buffer {buf} | wincmd p")
     editor.lua("require('bellboard').jump('api')")
-    editor.shows("tmux pane %99 is not to be had (can't find pane: %99): pid 12")
+    assert editor.lua("return { vim.fn.tabpagenr(), vim.fn.winnr() }") == [2, 1]
 
 
-def test_a_session_of_another_neovim_is_shown_there(nvim: Editors) -> None:
-    """By its server's address; that one is not waited for."""
-    there = nvim(config=QUIET, ui=False)
-    buf, tty = there.lua(TERMINAL)
-    address = there.lua("return vim.v.servername")
-    Host(there).push(blocked("api", tty=tty, nvim=address))
-    here = nvim(config=QUIET, ui=False)
-    Host(here).push(blocked("api", tty=tty, nvim=address))
-    here.lua("require('bellboard').jump('api')")
-    eventually(lambda: there.lua(BUFFER) == buf, "the terminal over there")
+@pytest.mark.parametrize("keys", ["", "q:", "ix", "ggVG"], ids=["n", "cmdwin", "i", "v"])
+def test_a_jump_from_any_mode_lands(nvim: Editors, version: str, keys: str) -> None:
+    """Also from the window of the command line, which nothing else may leave."""
+    editor = nvim(version, QUIET, ui=False)
+    buf, tty = editor.lua(TERMINAL)
+    Host(editor).push(blocked("api", tty=tty))
+    editor.press(keys)
+    if keys == "q:":
+        eventually(lambda: editor.lua("return vim.fn.getcmdwintype()") == ":", "the window")
+    editor.lua("require('bellboard').jump('api')")
+    eventually(lambda: editor.lua(BUFFER) == buf, "the terminal")
+    eventually(lambda: mode(editor) == "t", "terminal mode")
+
+
+def test_a_window_that_keeps_its_buffer_is_left_alone(nvim: Editors) -> None:
+    """'winfixbuf': the terminal gets a window of its own."""
+    editor = nvim(config=QUIET, ui=False)
+    buf, tty = editor.lua(TERMINAL)
+    Host(editor).push(blocked("api", tty=tty))
+    editor.command("set winfixbuf")
+    editor.lua("require('bellboard').jump('api')")
+    assert editor.lua(BUFFER) == buf
+    assert editor.lua("return vim.fn.winnr('$')") == 2
+
+
+def test_a_jump_is_told_when_it_has_landed_and_only_then(nvim: Editors) -> None:
+    """What waits to be seen is seen by that; a jump to nowhere shows nobody anything."""
+    editor = nvim(config=QUIET, ui=False)
+    tty = editor.lua(TERMINAL)[1]
+    Host(editor).push(session("completed", "here", tty=tty), session("completed", "lost"))
+    editor.lua("""
+      _G.told = {}
+      require('bellboard').tell = function(evidence)
+        if evidence['goto'] then table.insert(told, evidence['goto'].session_id) end
+      end""")
+    editor.lua("vim.notify = function() end require('bellboard').jump('lost')")
+    editor.lua("require('bellboard').jump('here')")
+    assert editor.lua("return told") == ["here"]
+
+
+def test_what_is_parked_is_passed_by(nvim: Editors) -> None:
+    """You have put it aside: next does not go there."""
+    editor = nvim(config=QUIET, columns=100)
+    Host(editor).push(blocked("api", markers=["parked"]))
+    editor.command("ClaudeSessions next")
+    editor.shows("nothing needs you")
+
+
+def test_the_maps_take_a_count(nvim: Editors) -> None:
+    """2<Plug>(bellboard-next) is the second one."""
+    editor = nvim(config=QUIET, ui=False)
+    terminals = [editor.lua(TERMINAL) for _ in range(3)]
+    Host(editor).push(
+        *(blocked(f"p{n}", tty=tty, ago=300 - n) for n, (_, tty) in enumerate(terminals))
+    )
+    editor.lua("vim.keymap.set('n', 'gn', '<Plug>(bellboard-next)')")
+    editor.press("2gn")
+    eventually(lambda: editor.lua(BUFFER) == terminals[1][0], "the second terminal")

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import os
 import socket as sockets_of
-import subprocess
 import time
-from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 
@@ -26,29 +23,6 @@ def ours(tmux: Server, monkeypatch: pytest.MonkeyPatch) -> Tmux:
     """The test's server, as the host asks it, but for its patience: this machine may be busy."""
     monkeypatch.setattr(tmux_module, "PATIENCE", PATIENCE)
     return Tmux(str(tmux.socket))
-
-
-@pytest.fixture
-def attach(tmux: Server, home: Home) -> Iterator[Callable[[str], str]]:
-    """attach(session) → the tty of a new terminal at it (`script` brings the terminal)."""
-    started: list[subprocess.Popen[bytes]] = []
-
-    def start(session: str) -> str:
-        before = set(tmux.run("list-clients", "-F", "#{client_tty}").split())
-        command = f"tmux -S {tmux.socket} attach-session -t ={session}"
-        how: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        # Its input stays open and silent: at its end, `script` would end the client too.
-        argv = ["script", "-qfec", command, "/dev/null"]
-        started.append(subprocess.Popen(argv, env=home.env, stdin=subprocess.PIPE, **how))
-        after = eventually(
-            lambda: set(tmux.run("list-clients", "-F", "#{client_tty}").split()) - before
-        )
-        return str(after.pop())
-
-    yield start
-    for each in started:
-        each.kill()
-        each.communicate()
 
 
 def test_panes_are_listed_with_what_joins_them_to_processes(tmux: Server, ours: Tmux) -> None:
@@ -149,13 +123,11 @@ def test_without_tmux_nothing_is_raised(monkeypatch: pytest.MonkeyPatch, home: H
     assert "cannot be asked" in tmux.why
 
 
-def test_a_jump_shows_the_pane_on_the_client_that_asked(
-    tmux: Server, ours: Tmux, attach: Callable[[str], str]
-) -> None:
+def test_a_jump_shows_the_pane_on_the_client_that_asked(tmux: Server, ours: Tmux) -> None:
     """And leaves the other clients where they are."""
     here, _, there = (tmux.open(["sh"], session=s) for s in ("one", "one", "two"))
     tmux.run("select-window", "-t", here.id)
-    first, second = attach("one"), attach("one")
+    first, second = tmux.attach("one"), tmux.attach("one")
 
     def shown() -> dict[str, str]:
         return {c.tty: c.pane for c in ours.clients() or ()}
@@ -175,15 +147,13 @@ def test_a_jump_shows_the_pane_on_the_client_that_asked(
     assert {first: here.id, second: here.id} == shown()
 
 
-def test_a_jump_stays_in_the_session_that_has_the_window_too(
-    tmux: Server, ours: Tmux, attach: Callable[[str], str]
-) -> None:
+def test_a_jump_stays_in_the_session_that_has_the_window_too(tmux: Server, ours: Tmux) -> None:
     """Sessions of one group share their windows; each shows its own."""
     first, second = tmux.open(["sh"], session="one"), tmux.open(["sh"], session="one")
     tmux.run("new-session", "-d", "-t", "=one", "-s", "twin")
     tmux.run("select-window", "-t", "=one:0")
     tmux.run("select-window", "-t", "=twin:0")
-    client = attach("twin")
+    client = tmux.attach("twin")
     assert ours.jump(second.id, client)
     assert "twin" == tmux.run("display-message", "-p", "-t", client, "#{client_session}").strip()
     [found] = [c for c in ours.clients() or () if c.tty == client]

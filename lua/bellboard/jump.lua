@@ -1,13 +1,25 @@
 local bellboard = require('bellboard')
 local config = require('bellboard.config')
+local neighbour = require('bellboard.neighbour')
+local tmux = require('bellboard.tmux')
 
 local M = {}
 
 local api = vim.api
 
+---@class bellboard.From where a jump into another Neovim came from
+---@field tmux? string socket
+---@field pane? string
+
+---@class bellboard.Origin
+---@field win integer
+---@field buf integer
+---@field mode string
+---@field from? bellboard.From if it began in another Neovim
+
 ---@type table<string, integer>|nil terminal device → buffer; nil: look again
 local terminals
----@type { win: integer, buf: integer }|nil where the first jump began
+---@type bellboard.Origin|nil where the first jump began
 local origin
 ---@type string|nil session that was jumped to last
 local last
@@ -56,111 +68,202 @@ M.current = function()
   end
 end
 
+--- The window that shows a buffer already: this one, else one in this tab, else any.
+---@param buf integer
+---@return integer|nil
+local function window_of(buf)
+  local found, rank = nil, 0
+  for _, win in ipairs(vim.fn.win_findbuf(buf)) do
+    local here = win == api.nvim_get_current_win() and 3
+    local merit = here or api.nvim_win_get_tabpage(win) == api.nvim_get_current_tabpage() and 2 or 1
+    if merit > rank and api.nvim_win_get_config(win).focusable then
+      found, rank = win, merit
+    end
+  end
+  return found
+end
+
+--- Show a buffer that no window shows, where 'switchbuf' wants it: by default in this window.
+---@param buf integer
+local function open(buf)
+  for _, how in ipairs(vim.split(vim.o.switchbuf, ',')) do
+    local command = ({ newtab = 'tab ', vsplit = 'vertical ', split = '' })[how]
+    if command then
+      vim.cmd(('%ssbuffer %d'):format(command, buf))
+      return
+    end
+  end
+  if vim.wo.winfixbuf or not pcall(api.nvim_win_set_buf, 0, buf) then
+    vim.cmd.sbuffer(buf)
+  end
+end
+
 ---@param buf integer
 local function show(buf)
-  local win = vim.fn.win_findbuf(buf)[1]
+  if vim.fn.getcmdwintype() ~= '' then -- it lets nobody out; and its end takes a moment
+    api.nvim_create_autocmd('CmdwinLeave', {
+      once = true,
+      callback = vim.schedule_wrap(function()
+        show(buf)
+      end),
+    })
+    vim.cmd.quit()
+    return
+  end
+  local win = window_of(buf)
   if win then
     api.nvim_set_current_win(win)
-  elseif vim.wo.winfixbuf then
-    vim.cmd.sbuffer(buf)
   else
-    api.nvim_win_set_buf(0, buf)
+    open(buf)
   end
   if config.get().jump.insert then
     vim.cmd.startinsert()
   end
 end
 
+---@param from? bellboard.From
+local function remember(from)
+  if not origin then
+    local win, buf = api.nvim_get_current_win(), api.nvim_get_current_buf()
+    origin = { win = win, buf = buf, mode = api.nvim_get_mode().mode, from = from }
+  end
+end
+
+--- What is known of where a session runs, in words.
 ---@param session bellboard.Session
 ---@return string
 local function whereabouts(session)
   local known = {}
-  for _, key in ipairs({ 'pid', 'tty', 'cwd' }) do
+  for _, key in ipairs({ 'pid', 'tty', 'cwd', 'nvim', 'terminal_program', 'ssh' }) do
     if session[key] then
-      known[#known + 1] = ('%s %s'):format(key, session[key])
+      known[#known + 1] = ('%s %s'):format(key:gsub('_', ' '), session[key])
     end
   end
   return #known > 0 and table.concat(known, ', ') or session.session_id
 end
 
---- The client of this tmux server in whose pane we sit, the one used last if several show it.
+--- You see it now, so what has only waited for that is done.
+---@param session bellboard.Session
+local function landed(session)
+  bellboard.tell({ ['goto'] = { session_id = session.session_id } })
+end
+
+---@param session bellboard.Session
+---@param why string
+local function lost(session, why)
+  say(('%s: %s'):format(why, whereabouts(session)))
+end
+
+--- Have tmux show a pane; on a client in a terminal of ours, show that terminal too.
 ---@param socket string
----@param found fun(client: string|nil)
-local function client_of(socket, found)
-  local pane = vim.env.TMUX_PANE
-  local ours = vim.split(vim.env.TMUX or '', ',')[1]
-  local list = { 'tmux', '-S', socket, 'list-clients', '-F', '#{client_activity} #{client_name}' }
-  if pane and vim.uv.fs_realpath(ours) == vim.uv.fs_realpath(socket) then
-    vim.list_extend(list, { '-t', pane })
-  end
-  vim.system(list, { text = true }, function(done)
-    local clients = vim.split(done.stdout or '', '\n', { trimempty = true })
-    table.sort(clients)
-    local latest = clients[#clients]
-    found(latest and latest:match('^%d+ (.+)$'))
-  end)
-end
-
----@param session bellboard.Session
----@return boolean
-local function in_tmux(session)
-  return (session.tmux or ''):sub(1, 1) == '/' and (session.pane or ''):match('^%%%d+$') ~= nil
-end
-
---- What a session's tmux pane shows, if it answers at once.
----@param session bellboard.Session
----@return string[]|nil
-M.capture = function(session)
-  if not in_tmux(session) then
-    return nil
-  end
-  local command = { 'tmux', '-S', session.tmux, 'capture-pane', '-p', '-t', session.pane }
-  local ok, done = pcall(function()
-    return vim.system(command, { text = true }):wait(200)
-  end)
-  if ok and done.code == 0 then
-    return vim.split((done.stdout:gsub('%s+$', '')), '\n')
-  end
-end
-
----@param session bellboard.Session
-local function to_pane(session)
-  local socket, pane = session.tmux, session.pane
-  client_of(socket, function(client)
-    local command = { 'tmux', '-S', socket, 'select-window', '-t', pane }
-    vim.list_extend(command, { ';', 'select-pane', '-Z', '-t', pane })
-    if client then
-      vim.list_extend(command, { ';', 'switch-client', '-Z', '-c', client, '-t', pane })
+---@param pane bellboard.Pane
+---@param panes bellboard.Pane[]
+---@param clients bellboard.Client[]
+---@param done fun(why: string|nil)
+local function to_pane(socket, pane, panes, clients, done)
+  tmux.show(socket, pane, panes, clients, function(client, why)
+    local outer = client and M.terminals()[client.tty]
+    if outer and api.nvim_buf_is_valid(outer) then
+      show(outer)
     end
-    vim.system(command, { text = true }, function(done)
-      vim.schedule(function()
-        if done.code ~= 0 then
-          local why = vim.trim(done.stderr or '')
-          say(('tmux pane %s is not to be had (%s): %s'):format(pane, why, whereabouts(session)))
-        elseif not client then
-          say(('selected pane %s, but no terminal shows that tmux: %s'):format(pane, socket))
+    done(not client and why or nil)
+  end)
+end
+
+--- The pane that this Neovim is in, for whoever is to come back to it.
+---@return bellboard.From
+local function here()
+  return { tmux = vim.split(vim.env.TMUX or '', ',')[1], pane = vim.env.TMUX_PANE }
+end
+
+---@param place bellboard.From
+---@param done fun(why: string|nil)
+local function to_place(place, done)
+  tmux.look(place.tmux, function(panes, clients, why)
+    for _, pane in ipairs(panes or {}) do
+      if pane.id == place.pane then
+        to_pane(place.tmux, pane, panes, clients, done)
+        return
+      end
+    end
+    done(panes and ('pane %s is gone'):format(place.pane) or why)
+  end)
+end
+
+--- Somebody in another Neovim goes to a terminal of this one.
+---@param tty string
+---@param from bellboard.From
+---@return { shown: boolean, tmux?: string, pane?: string } where this Neovim is to be found
+M.arrive = function(tty, from)
+  local buf = M.terminals()[tty]
+  if not buf then
+    return { shown = false }
+  end
+  remember(from)
+  show(buf)
+  return vim.tbl_extend('error', { shown = true }, here())
+end
+
+local ARRIVE = "return require('bellboard.jump').arrive(...)"
+
+---@param session bellboard.Session
+local function to_neighbour(session)
+  neighbour.ask(session.nvim, ARRIVE, { session.tty or '', here() }, function(answer, why)
+    if answer and not answer.shown then
+      lost(session, 'the Neovim it ran in has no such terminal any more')
+      return
+    end
+    local problem = not answer and ('its Neovim did not show it, %s'):format(why) or nil
+    local place = answer or tmux.has_pane(session) and session or {} -- that Neovim's own pane
+    local function over(missed)
+      if problem or missed then
+        lost(session, problem or missed)
+      else
+        landed(session)
+      end
+    end
+    if place.tmux and place.pane then
+      to_place({ tmux = place.tmux, pane = place.pane }, over)
+    else
+      over()
+      if answer then
+        say('it is shown in the Neovim at ' .. session.nvim)
+      end
+    end
+  end)
+end
+
+--- Go to where a session runs outside this Neovim: the pane that is its own, else the Neovim.
+---@param session bellboard.Session
+local function to_elsewhere(session)
+  local elsewhere = session.nvim and session.nvim ~= vim.v.servername
+  if not tmux.has_pane(session) then
+    if elsewhere then
+      to_neighbour(session)
+    else
+      lost(session, 'do not know how to get there')
+    end
+    return
+  end
+  tmux.look(session.tmux, function(panes, clients, why)
+    local pane = panes and tmux.own(panes, session)
+    if pane then
+      to_pane(session.tmux, pane, panes, clients, function(missed)
+        if missed then
+          lost(session, missed)
+        else
+          landed(session)
         end
       end)
-    end)
+    elseif elsewhere then
+      to_neighbour(session)
+    else
+      lost(session, panes and ('its tmux pane %s is gone'):format(session.pane) or why)
+    end
   end)
 end
 
----@param session bellboard.Session
----@return boolean
-local function to_editor(session)
-  local ok, channel = pcall(vim.fn.sockconnect, 'pipe', session.nvim, { rpc = true })
-  if not ok or channel == 0 then
-    return false
-  end
-  -- A notification: that Neovim may be waiting for a key, and we would wait with it.
-  vim.rpcnotify(channel, 'nvim_exec_lua', 'require("bellboard").jump(...)', { session.session_id })
-  vim.defer_fn(function()
-    pcall(vim.fn.chanclose, channel)
-  end, 1000)
-  return true
-end
-
---- Go to a session: its terminal buffer here, the Neovim or the tmux pane that it runs in.
+--- Go to a session: its terminal buffer here, the tmux pane or the Neovim that it runs in.
 ---@param id string
 M.to = function(id)
   local session = bellboard.session(id)
@@ -168,25 +271,14 @@ M.to = function(id)
     say(('no session "%s"'):format(id))
     return
   end
-  local buf = M.buffer(session)
-  local elsewhere = session.nvim and session.nvim ~= vim.v.servername
-  if not origin then
-    origin = { win = api.nvim_get_current_win(), buf = api.nvim_get_current_buf() }
-  end
   last = id
-  bellboard.tell({ ['goto'] = { session_id = id } })
+  local buf = M.buffer(session)
   if buf then
+    remember()
     show(buf)
-  elseif elsewhere and to_editor(session) then
-    if in_tmux(session) then
-      to_pane(session)
-    else
-      say('showing it in the Neovim at ' .. session.nvim)
-    end
-  elseif in_tmux(session) then
-    to_pane(session)
+    landed(session)
   else
-    say('do not know how to get there: ' .. whereabouts(session))
+    to_elsewhere(session)
   end
 end
 
@@ -194,11 +286,11 @@ end
 ---@param session bellboard.Session
 ---@return boolean
 M.needs_you = function(session)
-  local unseen = vim.tbl_contains(session.markers or {}, 'unseen')
-  return session.status == 'blocked'
+  local markers = session.markers or {}
+  local waits = session.status == 'blocked'
     or session.status == 'error'
     or session.status == 'completed'
-    or unseen
+  return (waits or vim.tbl_contains(markers, 'unseen')) and not vim.tbl_contains(markers, 'parked')
 end
 
 --- Go `count` sessions on among those that need you, or those of a status, most urgent first,
@@ -213,8 +305,8 @@ M.step = function(count, status)
     say(status and ('none is %s any more'):format(status) or 'nothing needs you')
     return
   end
-  local here = M.current()
-  local id = here and here.session_id or last
+  local current = M.current()
+  local id = current and current.session_id or last
   local at = 0
   for place, session in ipairs(needing) do
     if session.session_id == id then
@@ -227,20 +319,30 @@ M.step = function(count, status)
   M.to(needing[(at + count - 1) % #needing + 1].session_id)
 end
 
---- Go back to where the first jump began.
+--- Go back to where the first jump began, also if that was in another Neovim.
 M.back = function()
   if not origin then
     say('nowhere to go back to')
     return
   end
-  local from = origin
+  local to = origin
   origin, last = nil, nil
   vim.cmd.stopinsert()
-  if api.nvim_win_is_valid(from.win) then
-    api.nvim_set_current_win(from.win)
+  if api.nvim_win_is_valid(to.win) then
+    api.nvim_set_current_win(to.win)
   end
-  if api.nvim_buf_is_valid(from.buf) and not vim.wo.winfixbuf then
-    api.nvim_win_set_buf(0, from.buf)
+  if api.nvim_buf_is_valid(to.buf) and not vim.wo.winfixbuf then
+    api.nvim_win_set_buf(0, to.buf)
+    if to.mode == 't' then
+      vim.cmd.startinsert()
+    end
+  end
+  if to.from and to.from.tmux and to.from.pane then
+    to_place(to.from, function(why)
+      if why then
+        say(why)
+      end
+    end)
   end
 end
 

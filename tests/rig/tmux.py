@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rig import reaper
 from rig.cache import Missing
@@ -61,7 +62,7 @@ class Pane:
 
 
 class Server:
-    """A tmux server; `close` it."""
+    """A tmux server on a socket of that name; `close` it."""
 
     def __init__(self, home: Home, name: str = "tmux.sock") -> None:
         found = shutil.which("tmux", path=home.env["PATH"])
@@ -69,6 +70,7 @@ class Server:
             raise Missing("tmux is missing; install tmux")
         self.home = home
         self.socket = home.root / name
+        self._terminals: list[subprocess.Popen[bytes]] = []
         self._command = (found, "-S", str(self.socket), "-f", "/dev/null")
 
     def run(self, *arguments: str) -> str:
@@ -107,6 +109,19 @@ class Server:
         start = ("start-server", ";", *kept) if not self.pid else ()
         return Pane(self, self.run(*start, *where, *place).strip())
 
+    def attach(self, session: str) -> str:
+        """The tty of a new terminal that shows a session (`script` brings the terminal)."""
+        before = set(self.run("list-clients", "-F", "#{client_tty}").split())
+        command = shlex.join([*self._command, "attach-session", "-t", f"={session}"])
+        how: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        # Its input stays open and silent: at its end, `script` would end the client too.
+        argv = ["script", "-qfec", command, "/dev/null"]
+        started = subprocess.Popen(argv, env=self.home.env, stdin=subprocess.PIPE, **how)
+        self._terminals.append(started)
+        return eventually(
+            lambda: set(self.run("list-clients", "-F", "#{client_tty}").split()) - before
+        ).pop()
+
     def has(self, session: str) -> bool:
         """Whether that session exists."""
         return bool(self.pid) and session in self.run(
@@ -133,5 +148,8 @@ class Server:
 
     def close(self) -> None:
         """End the server and whatever was started in it, also what survives a hang-up."""
+        for terminal in self._terminals:
+            terminal.kill()
+            terminal.communicate()
         if pid := self.pid:
             reaper.end(reaper.family([pid]))

@@ -1,0 +1,83 @@
+-- Another Neovim, asked over its socket. Not through sockconnect() and rpcrequest(): whoever is
+-- stopped, or waits for a key, would have us wait too.
+local M = {}
+
+local PATIENCE = 500 -- ms; an answer takes 1
+
+local REQUEST, RESPONSE = 0, 1
+
+--- Have that Neovim run Lua code. `done` is called once, in the main loop: with what the code
+--- returned, or with nil and why not.
+---@param address string of its server
+---@param code string
+---@param arguments any[]
+---@param done fun(result: any, why: string)
+M.ask = function(address, code, arguments, done)
+  local pipe = assert(vim.uv.new_pipe(false))
+  local timer = assert(vim.uv.new_timer())
+  local unpack = vim.mpack.Unpacker()
+
+  local function finish(result, why)
+    if not timer:is_closing() then
+      timer:close()
+      pipe:close()
+      vim.schedule(function()
+        done(result, why or '')
+      end)
+    end
+  end
+
+  ---@param method string
+  ---@param given any[]
+  local function call(method, given)
+    pipe:write(vim.mpack.encode({ REQUEST, 0, method, given }))
+  end
+
+  --- The first answer comes even from a Neovim that waits for a key; only one that does not is
+  --- given the code, so that nothing happens there later, out of the blue.
+  local asked = false
+  local function answered(message)
+    if message[1] ~= RESPONSE then
+      return
+    elseif message[3] ~= vim.NIL and message[3] ~= nil then
+      finish(nil, tostring(message[3][2] or message[3]))
+    elseif asked then
+      finish(message[4])
+    elseif message[4].blocking then
+      finish(nil, 'it waits for a key')
+    else
+      asked = true
+      call('nvim_exec_lua', { code, arguments })
+    end
+  end
+
+  timer:start(PATIENCE, 0, function()
+    finish(nil, 'it does not answer')
+  end)
+  local _, problem = pipe:connect(address, function(failed)
+    if failed or timer:is_closing() then
+      finish(nil, 'it is gone')
+      return
+    end
+    pipe:read_start(function(broken, data)
+      if broken or not data then
+        finish(nil, 'it is gone')
+        return
+      end
+      local at = 1
+      while at <= #data and not timer:is_closing() do
+        local message
+        message, at = unpack(data, at)
+        if message ~= nil then
+          answered(message)
+        end
+      end
+    end)
+    call('nvim_get_mode', { nil })
+  end)
+  if problem then
+    finish(nil, 'it is gone')
+  end
+end
+
+return M

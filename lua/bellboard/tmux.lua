@@ -1,0 +1,230 @@
+-- A tmux server, asked from here: where a pane is, what it shows, how to get to it. Always by
+-- socket and target, for without them tmux takes whatever is active; and nobody waits for it.
+local M = {}
+
+local PATIENCE = 1000 -- ms; an answer takes 5
+local KILL = 9
+local AGAIN = 10000 -- ms until a server is asked anew where its panes are
+
+---@class bellboard.Pane as one session has it: a window may be in several
+---@field id string
+---@field tty string
+---@field dead boolean
+---@field session string its id
+---@field window string its id
+---@field target string where it is, for people: `work:2.1`
+
+---@class bellboard.Client a terminal that shows a session of the server
+---@field name string
+---@field tty string
+---@field session string
+---@field pane string that it shows
+---@field focused boolean
+---@field activity integer when it was last typed into
+
+-- stylua: ignore
+local PANES = 'p #{pane_id} #{pane_dead} #{session_id} #{window_id} #{pane_tty}|'
+  .. '#{session_name}:#{window_index}.#{pane_index}'
+local CLIENTS = 'c #{client_activity} #{client_control_mode} #{session_id} #{pane_id} '
+  .. '#{client_flags} #{client_tty}|#{client_name}'
+
+--- Run a tmux command; `done` is called in the main loop, with nil and a reason if it failed.
+---@param socket string
+---@param command string[]
+---@param done fun(text: string|nil, why: string)
+local function ask(socket, command, done)
+  local argv = vim.list_extend({ 'tmux', '-u', '-S', socket }, command)
+  local timer = assert(vim.uv.new_timer())
+  local function finish(text, why)
+    if not timer:is_closing() then
+      timer:close()
+      vim.schedule(function()
+        done(text, why)
+      end)
+    end
+  end
+  local started, process = pcall(vim.system, argv, { text = true }, function(result)
+    finish(result.code == 0 and result.stdout or nil, vim.trim(result.stderr or ''))
+  end)
+  if not started then
+    finish(nil, 'tmux is not installed')
+    return
+  end
+  timer:start(PATIENCE, 0, function()
+    -- Not once it has ended: a stopped server holds the pipes that tmux has handed to it.
+    finish(nil, 'tmux does not answer')
+    process:kill(KILL)
+  end)
+end
+
+--- Whether a session knows a pane that can be asked for.
+---@param session bellboard.Session
+---@return boolean
+M.has_pane = function(session)
+  return (session.tmux or ''):sub(1, 1) == '/' and (session.pane or ''):match('^%%%d+$') ~= nil
+end
+
+---@param text string
+---@return bellboard.Pane[], bellboard.Client[]
+local function parsed(text)
+  local panes, clients = {}, {}
+  for row in vim.gsplit(text, '\n', { trimempty = true }) do
+    local fixed, free = row:match('^([^|]*)|(.*)$')
+    local words = vim.split(fixed or '', ' ')
+    if words[1] == 'p' and #words == 6 then
+      panes[#panes + 1] = {
+        id = words[2],
+        dead = words[3] == '1',
+        session = words[4],
+        window = words[5],
+        tty = words[6],
+        target = free,
+      }
+    elseif words[1] == 'c' and #words == 7 and words[3] ~= '1' then
+      clients[#clients + 1] = {
+        activity = tonumber(words[2]) or 0,
+        session = words[4],
+        pane = words[5],
+        focused = words[6]:find('focused', 1, true) ~= nil,
+        tty = words[7],
+        name = free,
+      }
+    end
+  end
+  return panes, clients
+end
+
+---@type table<string, table<string, string>> socket → pane → where it is
+local targets = {}
+---@type table<string, number> socket → when it was asked
+local looked = {}
+
+--- All panes and clients of a server; nil and a reason if they could not be had.
+---@param socket string
+---@param done fun(panes: bellboard.Pane[]|nil, clients: bellboard.Client[], why: string)
+M.look = function(socket, done)
+  local command = { 'list-panes', '-a', '-F', PANES, ';', 'list-clients', '-F', CLIENTS }
+  ask(socket, command, function(text, why)
+    if not text then
+      done(nil, {}, why)
+      return
+    end
+    local panes, clients = parsed(text)
+    targets[socket] = {}
+    for _, pane in ipairs(panes) do
+      targets[socket][pane.id] = pane.target
+    end
+    done(panes, clients, '')
+  end)
+end
+
+--- Where a session's pane is, for people, as of the last look.
+---@param session bellboard.Session
+---@return string
+M.place = function(session)
+  return (targets[session.tmux or ''] or {})[session.pane] or session.pane or ''
+end
+
+--- Look anew where the panes of these sessions are, each server once in a while.
+---@param sessions bellboard.Session[]
+---@param changed fun() called when some are elsewhere than was known
+M.learn = function(sessions, changed)
+  local now = vim.uv.now()
+  for _, session in ipairs(sessions) do
+    local socket = session.tmux
+    if M.has_pane(session) and now >= (looked[socket] or 0) then
+      looked[socket] = now + AGAIN
+      local before = targets[socket] or {}
+      M.look(socket, function()
+        if not vim.deep_equal(before, targets[socket] or {}) then
+          changed()
+        end
+      end)
+    end
+  end
+end
+
+--- The pane that is a session's own: that of its terminal. With no terminal known, it counts if
+--- the session is not inside a Neovim, for that one's pane is inherited.
+---@param panes bellboard.Pane[]
+---@param session bellboard.Session
+---@return bellboard.Pane|nil
+M.own = function(panes, session)
+  local inherited = nil
+  for _, pane in ipairs(panes) do
+    if session.tty and pane.tty == session.tty and not pane.dead then
+      return pane
+    elseif pane.id == session.pane then
+      inherited = pane
+    end
+  end
+  return not session.tty and not session.nvim and inherited or nil
+end
+
+---@param path string|nil
+---@return string|nil
+local function real(path)
+  return path and vim.uv.fs_realpath(path)
+end
+
+--- The pane that this Neovim is in, if it is one of that server.
+---@param socket string
+---@return string|nil
+local function ours(socket)
+  local own = vim.split(vim.env.TMUX or '', ',')[1]
+  return own ~= '' and real(own) == real(socket) and vim.env.TMUX_PANE or nil
+end
+
+--- The client that asks: it shows the pane that this Neovim is in; else the one used last.
+---@param socket string
+---@param clients bellboard.Client[]
+---@return bellboard.Client|nil
+local function asking(socket, clients)
+  local pane, best, rank = ours(socket), nil, nil
+  for _, client in ipairs(clients) do
+    local merits = (client.pane == pane and 4e12 or 0) + (client.focused and 2e12 or 0)
+    if not rank or merits + client.activity > rank then
+      best, rank = client, merits + client.activity
+    end
+  end
+  return best
+end
+
+--- Show a pane on the client that asks. A client whose session has that window stays in its
+--- session; a zoomed window stays zoomed, on the pane that is gone to.
+---@param socket string
+---@param pane bellboard.Pane
+---@param panes bellboard.Pane[]
+---@param clients bellboard.Client[]
+---@param done fun(client: bellboard.Client|nil, why: string)
+M.show = function(socket, pane, panes, clients, done)
+  local client, session = asking(socket, clients), pane.session
+  for _, place in ipairs(panes) do
+    if client and place.id == pane.id and place.session == client.session then
+      session = client.session
+    end
+  end
+  local window = ('%s:%s'):format(session, pane.window)
+  local command = { 'select-window', '-t', window, ';', 'select-pane', '-Z', '-t', pane.id }
+  if client and client.session ~= session then
+    vim.list_extend(command, { ';', 'switch-client', '-c', client.name, '-t', session })
+  end
+  ask(socket, command, function(text, why)
+    if text and not client then
+      why = ('selected pane %s, but no terminal shows that tmux'):format(pane.target)
+    end
+    done(text and client or nil, why)
+  end)
+end
+
+--- What a pane shows, as lines; nil if it cannot be had.
+---@param socket string
+---@param pane string
+---@param done fun(lines: string[]|nil)
+M.capture = function(socket, pane, done)
+  ask(socket, { 'capture-pane', '-p', '-t', pane }, function(text)
+    done(text and vim.split(text, '\n') or nil)
+  end)
+end
+
+return M

@@ -1,0 +1,441 @@
+"""Where a jump lands: real tmux servers, real Neovims in their panes, real terminals at them.
+
+Each case compares the servers before and after: what is not gone to must not have moved.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import psutil
+import pynvim
+import pytest
+
+from rig import reaper
+from rig.editor import command
+from rig.fixtures import VERSIONS, Editors
+from rig.home import Home
+from rig.screen import connected
+from rig.tmux import Pane, Server
+from rig.waiting import eventually
+from sample import QUIET, Host, blocked
+
+pytestmark = pytest.mark.tmux
+
+AGENT = ["sleep", "600"]
+
+#: When the jump was over, as its evidence or its message tells; the host of these tests is silent.
+WATCH = """
+local bellboard = require('bellboard')
+_G.said, _G.landed, _G.began = {}, nil, nil
+bellboard.tell = function(evidence)
+  _G.landed = evidence['goto'] and (vim.uv.hrtime() - _G.began) / 1e6 or _G.landed
+end
+vim.notify = function(text)
+  table.insert(_G.said, text)
+  _G.spoke = (vim.uv.hrtime() - (_G.began or 0)) / 1e6
+end
+"""
+JUMP = "_G.began = vim.uv.hrtime() require('bellboard').jump(...)"
+TERMINAL = """
+vim.cmd.file('here') -- :terminal would take an empty buffer over
+local before = vim.api.nvim_get_current_buf()
+vim.cmd('terminal sleep 600')
+local buf = vim.api.nvim_get_current_buf()
+vim.api.nvim_win_set_buf(0, before)
+return { buf, vim.api.nvim_get_chan_info(vim.bo[buf].channel).pty }
+"""
+BUFFER = "return vim.api.nvim_get_current_buf()"
+PROMPT = 150.0  # ms that a jump may take; a loaded machine gets more
+
+
+class Seat:
+    """A real Neovim in a pane of its own, and the client that drives it."""
+
+    def __init__(self, server: Server, name: str, session: str, version: str) -> None:
+        self.socket = server.home.root / f"{name}.sock"
+        argv = command(version, server.home, name, config={**QUIET, "float": {"enabled": False}})
+        self.pane = server.open(argv, session=session)
+        self.server = server
+        connected(self.socket).close()
+        self.nvim: Any = pynvim.attach("socket", path=str(self.socket))
+        self.name = name
+
+    def lua(self, code: str, *args: Any) -> Any:
+        return self.nvim.exec_lua(code, *args)
+
+    def close(self) -> None:
+        """Once its server has ended: one more request lets the client see the end of file."""
+        with contextlib.suppress(OSError, EOFError):
+            self.nvim.request("nvim_get_mode")
+        self.nvim.close()
+
+
+@dataclass
+class Stage:
+    """Servers and Neovims of one test."""
+
+    home: Home
+    seats: list[Seat]
+    servers: list[Server]
+
+    def server(self) -> Server:
+        self.servers.append(Server(self.home, f"tmux{len(self.servers)}.sock"))
+        return self.servers[-1]
+
+    def seat(self, server: Server, session: str = "work", version: str = VERSIONS[-1]) -> Seat:
+        self.seats.append(Seat(server, f"seat{len(self.seats)}", session, version))
+        return self.seats[-1]
+
+
+@pytest.fixture
+def stage(home: Home) -> Iterator[Stage]:
+    """stage.server(), stage.seat(server, session): all are ended with the test."""
+    made = Stage(home, [], [])
+    yield made
+    for server in made.servers:
+        server.close()
+    for seat in made.seats:
+        seat.close()
+
+
+def world(server: Server) -> dict[str, str]:
+    """What a jump can move: each client's place, each session's window, each window's pane."""
+    forms = {
+        "list-clients": "client #{client_name}|#{client_session} #{pane_id}",
+        "list-windows -a": "session #{session_name} #{window_id}|#{window_active}",
+        "list-panes -a": "window #{window_id} #{pane_id}|#{pane_active} #{window_zoomed_flag}",
+    }
+    rows = [
+        row
+        for verb, form in forms.items()
+        for row in server.run(*verb.split(), "-F", form).split("\n")
+    ]
+    return dict(row.split("|", 1) for row in rows if row)
+
+
+def moved(before: dict[str, str], after: dict[str, str]) -> set[str]:
+    """What is another value now."""
+    return {key for key in before | after if before.get(key) != after.get(key)}
+
+
+def agent(pane: Pane, **more: Any) -> dict[str, Any]:
+    """A session that runs in a pane."""
+    known = {"tmux": str(pane.server.socket), "pane": pane.id, "tty": pane.tty}
+    return blocked("api", **{**known, **more})
+
+
+def report(text: str) -> None:
+    """A figure, for whoever runs this with -rP."""
+    sys.stdout.write(text + "\n")
+
+
+def jump(asker: Any, session: dict[str, Any]) -> float:
+    """Ask for it; the milliseconds until it had landed."""
+    host = Host(asker)
+    asker.lua(WATCH)
+    host.push(session)
+    asker.lua(JUMP, session["session_id"])
+
+    def landed() -> float | None:
+        said = asker.lua("return said")
+        assert said == [], said
+        return asker.lua("return landed")  # type: ignore[no-any-return]
+
+    took = eventually(landed)
+    assert took
+    report(f"landed after {took:.1f} ms (bar: {PROMPT:.0f})")
+    assert took < 20 * PROMPT
+    return took
+
+
+def refused(asker: Any, session: dict[str, Any]) -> str:
+    """Ask for it; why it could not be."""
+    host = Host(asker)
+    asker.lua(WATCH)
+    host.push(session)
+    asker.lua(JUMP, session["session_id"])
+    [text] = eventually(lambda: asker.lua("return said"), "a message")
+    report(f"said after {asker.lua('return spoke'):.1f} ms")
+    assert asker.lua("return landed") is None
+    return str(text)
+
+
+def test_a_plain_pane_of_another_session(stage: Stage) -> None:
+    """Only the client that asked goes there; the other one and all else stays as it was."""
+    server = stage.server()
+    asker = stage.seat(server)
+    target = server.open(AGENT, session="agents")
+    server.open(AGENT, session="agents")
+    server.open(AGENT, session="other")
+    server.run("select-window", "-t", "=agents:1")
+    first, second = server.attach("work"), server.attach("other")
+    before = world(server)
+    jump(asker, agent(target))
+    after = world(server)
+    windows = {
+        f"session agents {w}"
+        for w in server.run("list-windows", "-t", "=agents", "-F", "#{window_id}").split()
+    }
+    assert moved(before, after) == {f"client {first}"} | windows
+    assert after[f"client {first}"] == f"agents {target.id}"
+    assert after[f"client {second}"].startswith("other ")
+
+
+def test_a_pane_of_another_window_of_the_same_session(stage: Stage, version: str) -> None:
+    """The window is selected, no client is switched."""
+    server = stage.server()
+    asker = stage.seat(server, version=version)
+    target = server.open(AGENT, session="work")
+    client = server.attach("work")
+    before = world(server)
+    jump(asker, agent(target))
+    after = world(server)
+    assert after[f"client {client}"] == f"work {target.id}"
+    assert {key.split()[0] for key in moved(before, after)} == {"client", "session"}
+
+
+def test_a_pane_beside_it_in_a_zoomed_window(stage: Stage) -> None:
+    """The window stays zoomed, on the pane that is gone to."""
+    server = stage.server()
+    asker = stage.seat(server)
+    server.attach("work")
+    split = ("split-window", "-d", "-t", asker.pane.id, "-P", "-F", "#{pane_id}")
+    target = Pane(server, server.run(*split, "exec sleep 600").strip())
+    server.run("resize-pane", "-Z", "-t", asker.pane.id)
+    assert asker.pane.ask("#{window_zoomed_flag}#{pane_active}") == "11"
+    jump(asker, agent(target))
+    assert target.ask("#{window_zoomed_flag}#{pane_active}") == "11"
+
+
+def test_a_zoomed_window_elsewhere_stays_as_it_is(stage: Stage) -> None:
+    """Also when the agent is the pane that is zoomed."""
+    server = stage.server()
+    asker = stage.seat(server)
+    target = server.open(AGENT, session="agents")
+    server.attach("work")
+    server.run("split-window", "-d", "-t", target.id, "exec sleep 600")
+    server.run("resize-pane", "-Z", "-t", target.id)
+    before = world(server)
+    jump(asker, agent(target))
+    assert {key.split()[0] for key in moved(before, world(server))} == {"client"}
+    assert target.ask("#{window_zoomed_flag}#{pane_active}") == "11"
+
+
+def test_of_two_terminals_only_the_one_that_shows_us_moves(stage: Stage) -> None:
+    """Two at one session: the asking one is the one typed into last."""
+    server = stage.server()
+    asker = stage.seat(server)
+    target = server.open(AGENT, session="agents")
+    first, second = server.attach("work"), server.attach("work")
+    jump(asker, agent(target))
+    shown = {tty: world(server)[f"client {tty}"] for tty in (first, second)}
+    assert sorted(shown.values()) == sorted([f"agents {target.id}", f"work {asker.pane.id}"])
+
+
+def test_a_window_that_our_session_has_too_is_shown_in_it(stage: Stage) -> None:
+    """Sessions of one group share their windows: the client stays in its own."""
+    server = stage.server()
+    target = server.open(AGENT, session="agents")
+    server.run("new-session", "-d", "-t", "=agents", "-s", "work")
+    asker = stage.seat(server)
+    server.run("select-window", "-t", f"=work:{asker.pane.ask('#{window_id}')}")
+    client = server.attach("work")
+    jump(asker, agent(target))
+    assert world(server)[f"client {client}"] == f"work {target.id}"
+
+
+def test_a_pane_of_another_server(stage: Stage) -> None:
+    """Shown on that server's terminal; nothing of our own server moves."""
+    server, other = stage.server(), stage.server()
+    asker = stage.seat(server)
+    target, _ = other.open(AGENT, session="a"), other.open(AGENT, session="b")
+    server.attach("work")
+    client = other.attach("b")
+    before = world(server)
+    jump(asker, agent(target))
+    assert moved(before, world(server)) == set()
+    assert world(other)[f"client {client}"] == f"a {target.id}"
+
+
+def test_a_server_that_no_terminal_shows(stage: Stage) -> None:
+    """The pane is selected for whoever attaches, and the message says so."""
+    server, other = stage.server(), stage.server()
+    asker = stage.seat(server)
+    target, _ = other.open(AGENT, session="a"), other.open(AGENT, session="a")
+    other.run("select-window", "-t", "=a:1")
+    assert "selected pane a:0.0, but no terminal shows that tmux" in refused(asker, agent(target))
+    assert target.ask("#{window_active}") == "1"
+
+
+def test_a_tmux_in_a_terminal_of_ours(stage: Stage, nvim: Editors) -> None:
+    """The client is a :terminal buffer here: it is shown, and in it the pane."""
+    server = stage.server()
+    first, target = server.open(AGENT, session="a"), server.open(AGENT, session="a")
+    asker = nvim(config=QUIET, ui=False)
+    asker.lua(
+        "vim.cmd.file('here') vim.cmd.terminal(...) _G.buf = vim.fn.bufnr() vim.cmd.buffer('here')",
+        f"tmux -S {server.socket} attach-session -t =a",
+    )
+    eventually(lambda: server.run("list-clients"), "the client")
+    assert first.ask("#{window_active}") == "1"
+    jump(asker, agent(target))
+    assert asker.lua("return vim.fn.bufnr() == buf")
+    assert target.ask("#{window_active}") == "1"
+
+
+@pytest.mark.parametrize("same", [True, False], ids=["same server", "other server"])
+def test_a_terminal_of_a_neovim_in_another_pane(stage: Stage, same: bool, version: str) -> None:
+    """That Neovim shows it, and tmux shows that Neovim; `back` there comes back here."""
+    server = stage.server()
+    elsewhere = server if same else stage.server()
+    asker = stage.seat(server)
+    there = stage.seat(elsewhere, "agents", version)
+    client = server.attach("work")
+    theirs = client if same else elsewhere.attach("agents")
+    buf, tty = there.lua(TERMINAL)
+    session = agent(there.pane, tty=tty, nvim=str(there.socket))
+    jump(asker, session)
+    assert there.lua(BUFFER) == buf
+    eventually(
+        lambda: world(elsewhere)[f"client {theirs}"] == f"agents {there.pane.id}", "the pane"
+    )
+    there.lua("require('bellboard').back()")
+    assert there.lua(BUFFER) != buf
+    eventually(lambda: world(server)[f"client {client}"] == f"work {asker.pane.id}", "back again")
+
+
+def test_a_terminal_of_a_neovim_outside_tmux(nvim: Editors, version: str) -> None:
+    """It is shown there; the words say where to look."""
+    there, here = nvim(version, QUIET, ui=False), nvim(config=QUIET, ui=False)
+    buf, tty = there.lua(TERMINAL)
+    address = there.lua("return vim.v.servername")
+    host = Host(here)
+    here.lua(WATCH)
+    host.push(blocked("api", tty=tty, nvim=address))
+    here.lua(JUMP, "api")
+    [text] = eventually(lambda: here.lua("return said"), "a message")
+    assert text == f"bellboard: it is shown in the Neovim at {address}"
+    assert there.lua(BUFFER) == buf
+    assert here.lua("return landed") < 20 * PROMPT
+    report(f"landed after {here.lua('return landed'):.1f} ms (bar: {PROMPT:.0f})")
+
+
+def test_an_agent_in_a_tmux_that_was_started_in_a_neovim(stage: Stage, nvim: Editors) -> None:
+    """$NVIM is inherited by the whole server: the pane of its own terminal counts."""
+    server = stage.server()
+    there = nvim(config=QUIET, ui=False)
+    asker = stage.seat(server)
+    target = server.open(AGENT, session="agents")
+    client = server.attach("work")
+    jump(asker, agent(target, nvim=there.lua("return vim.v.servername")))
+    assert world(server)[f"client {client}"] == f"agents {target.id}"
+
+
+# What is not there any more, and what does not answer.
+
+
+def test_a_pane_that_is_gone(stage: Stage) -> None:
+    """Nothing moves; the words say what is known."""
+    server = stage.server()
+    asker = stage.seat(server)
+    target = server.open(AGENT, session="agents")
+    server.open(AGENT, session="agents")
+    server.attach("work")
+    session = agent(target, pid=4711)
+    server.run("kill-pane", "-t", target.id)
+    before = world(server)
+    text = refused(asker, session)
+    assert f"its tmux pane {target.id} is gone: pid 4711, tty {session['tty']}" in text
+    assert moved(before, world(server)) == set()
+
+
+def test_a_pane_number_that_is_a_strangers_now(stage: Stage) -> None:
+    """A server started anew counts from 0 again: another terminal is not the session's."""
+    server = stage.server()
+    asker = stage.seat(server)
+    stranger = server.open(AGENT, session="agents")
+    server.attach("work")
+    before = world(server)
+    assert "is gone" in refused(asker, agent(stranger, tty="/dev/pts/9999"))
+    assert moved(before, world(server)) == set()
+
+
+def test_a_server_that_is_gone(stage: Stage) -> None:
+    """In tmux's own words."""
+    server, other = stage.server(), stage.server()
+    asker = stage.seat(server)
+    session = agent(other.open(AGENT))
+    other.close()
+    text = refused(asker, session)
+    assert "no server running" in text or "error connecting" in text
+
+
+def test_a_server_that_is_stopped(stage: Stage) -> None:
+    """It is waited for a second, and meanwhile the editor is free."""
+    server, other = stage.server(), stage.server()
+    asker = stage.seat(server)
+    session = agent(other.open(AGENT))
+    process = psutil.Process(other.pid)
+    process.suspend()
+    try:
+        assert "tmux does not answer" in refused(asker, session)
+    finally:
+        process.resume()
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ("gone", "its Neovim did not show it, it is gone: "),
+        ("stopped", "its Neovim did not show it, it does not answer: "),
+        ("asking", "its Neovim did not show it, it waits for a key: "),
+        ("closed", "the Neovim it ran in has no such terminal any more: "),
+        ("bare", "its Neovim did not show it, "),
+    ],
+)
+def test_a_neovim_that_cannot_show_it(nvim: Editors, state: str, words: str) -> None:
+    """Gone, stopped, in a prompt, without that terminal, without this plugin: said, not waited."""
+    there = nvim(config=None if state == "bare" else QUIET, ui=False)
+    here = nvim(config=QUIET, ui=False)
+    tty = "/dev/pts/9999" if state == "closed" else there.lua(TERMINAL)[1]
+    session = blocked("api", tty=tty, nvim=there.lua("return vim.v.servername"), cwd="/srv")
+    if state == "gone":
+        reaper.end(reaper.family([there.pid]))
+        there.process.wait()
+    elif state == "stopped":
+        there.process.send_signal(signal.SIGSTOP)
+    elif state == "asking":
+        there.press('"')
+        eventually(lambda: there.nvim.request("nvim_get_mode")["blocking"], "a prompt")
+    try:
+        text = refused(here, session)
+    finally:
+        if state == "stopped":
+            there.process.send_signal(signal.SIGCONT)
+        elif state == "asking":
+            there.press("<Esc>")
+    assert text.startswith(f"bellboard: {words}")
+    assert text.endswith(f"tty {tty}, cwd /srv, nvim {session['nvim']}")
+
+
+def test_the_editor_is_free_while_a_neovim_does_not_answer(nvim: Editors) -> None:
+    """The call itself returns at once."""
+    there, here = nvim(config=QUIET, ui=False), nvim(config=QUIET, ui=False)
+    tty = there.lua(TERMINAL)[1]
+    Host(here).push(blocked("api", tty=tty, nvim=there.lua("return vim.v.servername")))
+    there.process.send_signal(signal.SIGSTOP)
+    try:
+        took = here.lua(
+            "local began = vim.uv.hrtime() require('bellboard').jump('api') "
+            "return (vim.uv.hrtime() - began) / 1e6"
+        )
+    finally:
+        there.process.send_signal(signal.SIGCONT)
+    report(f"the call took {took:.2f} ms")
+    assert took < 200
