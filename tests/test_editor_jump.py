@@ -24,6 +24,9 @@ return { buf, vim.api.nvim_get_chan_info(vim.bo[buf].channel).pty }
 BUFFER = "return vim.api.nvim_get_current_buf()"
 
 
+CALM = {**QUIET, "float": {"enabled": False}}  # it would be counted among the windows
+
+
 def mode(editor: Editor) -> Any:
     return editor.nvim.api.get_mode()["mode"]
 
@@ -46,7 +49,7 @@ def test_a_hidden_terminal_is_shown_here_and_entered(nvim: Editors, version: str
 
 def test_a_terminal_in_another_tab_is_gone_to(nvim: Editors) -> None:
     """A window that shows it already is used, wherever it is."""
-    editor = nvim(config=QUIET, ui=False)
+    editor = nvim(config=CALM, ui=False)
     buf, tty = editor.lua(TERMINAL)
     editor.command(f"tabnew | buffer {buf} | tabfirst")
     Host(editor).push(blocked("api", tty=tty))
@@ -94,7 +97,7 @@ def test_where_a_hidden_terminal_is_shown_is_switchbuf(
     nvim: Editors, version: str, switchbuf: str, windows: int, tabs: int
 ) -> None:
     """In this window, in a new one beside it, in a new tab; one that shows it is reused."""
-    editor = nvim(version, QUIET, ui=False)
+    editor = nvim(version, CALM, ui=False)
     buf, tty = editor.lua(TERMINAL)
     editor.command(f"set switchbuf={switchbuf}")
     Host(editor).push(blocked("api", tty=tty))
@@ -106,7 +109,7 @@ def test_where_a_hidden_terminal_is_shown_is_switchbuf(
 
 def test_the_nearest_window_is_used_and_no_preview(nvim: Editors) -> None:
     """This one, else one of this tab, else another tab's; never a float that takes no focus."""
-    editor = nvim(config=QUIET, ui=False)
+    editor = nvim(config=CALM, ui=False)
     buf, tty = editor.lua(TERMINAL)
     Host(editor).push(blocked("api", tty=tty))
     editor.lua(
@@ -138,7 +141,7 @@ def test_a_jump_from_any_mode_lands(nvim: Editors, version: str, keys: str) -> N
 
 def test_a_window_that_keeps_its_buffer_is_left_alone(nvim: Editors) -> None:
     """'winfixbuf': the terminal gets a window of its own."""
-    editor = nvim(config=QUIET, ui=False)
+    editor = nvim(config=CALM, ui=False)
     buf, tty = editor.lua(TERMINAL)
     Host(editor).push(blocked("api", tty=tty))
     editor.command("set winfixbuf")

@@ -8,6 +8,7 @@ import pytest
 
 from rig.editor import Editor
 from rig.fixtures import Editors
+from rig.waiting import eventually
 from sample import QUIET, Host, blocked, session
 
 pytestmark = pytest.mark.editor
@@ -37,3 +38,71 @@ def colour(editor: Editor, group: str, part: str) -> Any:
     return editor.lua("return vim.api.nvim_get_hl(0, { name = ..., link = false })", group).get(
         part
     )
+
+
+TELESCOPE = ["neovim-plenary", "neovim-telescope"]
+TERMINAL = """
+vim.cmd.file('here')
+vim.cmd.terminal('echo what it asks; sleep 600')
+_G.terminal = vim.fn.bufnr()
+vim.cmd.buffer('here')
+return vim.api.nvim_get_chan_info(vim.bo[terminal].channel).pty
+"""
+
+
+def opened(nvim: Editors, *sessions: dict[str, Any]) -> tuple[Editor, Host, str]:
+    """A Neovim with the real Telescope, its picker of these sessions open; and a terminal."""
+    quiet = {**QUIET, "float": {"enabled": False}}
+    editor = nvim(config=quiet, peers=TELESCOPE, columns=160, lines=40)
+    host = Host(editor)
+    tty = editor.lua(TERMINAL)
+    host.push(blocked("api", "rm -rf build", tty=tty, branch="main"), *sessions)
+    editor.lua("""
+      _G.told = {}
+      require('bellboard').tell = function(line) table.insert(told, vim.json.encode(line)) end
+    """)
+    editor.command("Telescope bellboard")
+    editor.shows("Agent sessions")
+    return editor, host, tty
+
+
+def test_telescope_finds_previews_and_jumps(nvim: Editors) -> None:
+    """`:Telescope bellboard`: typed words narrow it, the terminal is copied, <CR> goes there."""
+    editor, _, tty = opened(nvim, session("working", project="web", title="login"))
+    picture = editor.shows("* web")
+    assert picture.groups_of("login") == ["Comment"]
+    assert picture.groups_of("* web")[0] == "DiagnosticInfo"
+    editor.shows("what it asks")
+    editor.press("login")
+    editor.hides("Bash: rm -rf build")
+    editor.press("<BS>" * 5 + "rm")
+    editor.shows("Bash: rm -rf build")
+    editor.press("<CR>")
+    eventually(lambda: editor.lua("return vim.fn.bufnr() == terminal"), "the terminal")
+    assert '{"goto":{"session_id":"api"}}' in editor.lua("return told")
+    editor.lua("vim.cmd.stopinsert()")
+    assert editor.lua("return vim.api.nvim_get_chan_info(vim.bo[terminal].channel).pty") == tty
+    assert editor.messages() == ""
+
+
+def test_telescope_has_the_keys_of_the_board(nvim: Editors) -> None:
+    """Alt and the letter; what comes of it is shown at once, in the open picker."""
+    editor, host, _ = opened(nvim)
+    editor.shows("api main")
+    editor.press("<M-p>")
+    eventually(lambda: "park" in editor.lua("return table.concat(told)"), "parked")
+    editor.press("<M-d>")
+    eventually(lambda: "goto" in editor.lua("return table.concat(told)"), "seen")
+    host.push(session("working", "api", project="api", branch="main", tool="Edit", detail="x.py"))
+    editor.shows("Edit: x.py")
+    editor.hides("rm -rf build")
+    editor.press("<M-s>")
+    editor.shows("No notices of it for")
+
+
+def test_telescope_without_sessions_says_what_to_do(nvim: Editors) -> None:
+    """As the picker does: the board tells the next step."""
+    editor = nvim(config=QUIET, peers=TELESCOPE, columns=100)
+    Host(editor).push()
+    editor.command("Telescope bellboard")
+    editor.shows("No sessions yet")

@@ -109,28 +109,6 @@ def test_the_first_run_says_what_to_do(nvim: Editors, screen: Screens, version: 
     screen.matches(editor, "first-run")
 
 
-def test_the_picker_is_one_select(nvim: Editors, version: str) -> None:
-    """Any vim.ui.select gets kind, lines to search in, and a preview made of copied lines."""
-    editor = nvim(version, QUIET, columns=110)
-    Host(editor).push(*house())
-    editor.lua("""
-      vim.ui.select = function(items, opts, on_choice)
-        _G.asked = {
-          kind = opts.kind,
-          lines = vim.tbl_map(opts.format_item, items),
-          preview = vim.api.nvim_buf_get_lines(opts.preview_item(items[2]).buf, 0, -1, false),
-        }
-        on_choice(nil)
-      end""")
-    editor.command("ClaudeSessions")
-    asked = editor.lua("return asked")
-    assert asked["kind"] == "bellboard"
-    line = " ".join(asked["lines"][0].split())
-    assert line == "! api main add rate limits Bash: rm -rf build && make all 2m tmux %4"
-    assert asked["preview"][0] == "acme/web fix/login"
-    assert "detail        Which database should the tests use?" in asked["preview"]
-
-
 def test_a_stale_board_says_so(nvim: Editors, screen: Screens, version: str) -> None:
     """While the host is away, what is shown is grey and the board says why."""
     editor = nvim(version, QUIET, columns=80, lines=16)

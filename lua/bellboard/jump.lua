@@ -346,13 +346,20 @@ M.back = function()
   end
 end
 
---- Watch which terminals there are.
+--- Watch which terminals there are, and what the panes are called.
 M.attach = function()
   local group = api.nvim_create_augroup('bellboard.jump', {})
   api.nvim_create_autocmd({ 'TermOpen', 'TermClose', 'BufWipeout' }, {
     group = group,
     callback = function()
       terminals = nil
+    end,
+  })
+  api.nvim_create_autocmd('User', {
+    group = group,
+    pattern = 'BellboardUpdate',
+    callback = function()
+      tmux.learn(bellboard.sessions(), bellboard._refresh)
     end,
   })
 end

@@ -140,8 +140,9 @@ M.list = {
     'K',
     'preview',
     session = function(session)
-      local lines = require('bellboard.pick').preview(session)
-      panel().popup(vim.tbl_map(ui.safe_line, lines), ui.project(session), true)
+      require('bellboard.preview').lines(session, function(lines)
+        panel().popup(lines, ui.project(session), true)
+      end)
     end,
   },
   {

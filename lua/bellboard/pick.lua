@@ -1,69 +1,72 @@
 local bellboard = require('bellboard')
-local jump = require('bellboard.jump')
+local preview = require('bellboard.preview')
+local tmux = require('bellboard.tmux')
 local ui = require('bellboard.ui')
 
 local M = {}
 
 local api = vim.api
 
---- Lines that a preview shows at most: enough for a screen, cheap for a thousand.
-local PREVIEW_LINES = 200
+---@class bellboard.PickLayout how wide the columns are
+---@field name integer
+---@field title integer
+---@field asks integer
 
+--- The repository and the branch, the two names by which a session is known.
 ---@param session bellboard.Session
----@return bellboard.Chunk[]
-local function columns(session)
+---@return string
+local function name_of(session)
+  local branch = ui.branch(session)
+  return ui.project(session) .. (branch ~= '' and ' ' .. branch or '')
+end
+
+--- What it asks or does.
+---@param session bellboard.Session
+---@return string
+local function asked_by(session)
   local word, text = ui.doing(session)
-  local where, branch = ui.project(session), ui.branch(session)
-  local asks = text ~= '' and ('%s: %s'):format(word, text) or word
-  local room = math.min(vim.o.columns, 130) - 30 -- numbers, icon, age and place around it
-  local title = room >= 60 and 24 or 0
-  local name = math.min(24, math.floor((room - title) * 0.4))
+  return text ~= '' and ('%s: %s'):format(word, text) or word
+end
+
+--- Columns no wider than what is in them; what it asks gets what the others leave.
+---@param sessions bellboard.Session[]
+---@param width integer
+---@return bellboard.PickLayout
+M.layout = function(sessions, width)
+  local name, title, asks = 0, 0, 0
+  for _, session in ipairs(sessions) do
+    name = math.max(name, ui.width(name_of(session)))
+    title = math.max(title, ui.width(ui.title(session)))
+    asks = math.max(asks, ui.width(asked_by(session)))
+  end
+  name = math.min(name, 28, math.floor(width / 4))
+  title = width >= 70 and math.min(title, 24, math.floor(width / 5)) or 0
+  local others = 2 + name + 2 + (title > 0 and title + 2 or 0) + 7 + 10 -- icon, age, place
+  return { name = name, title = title, asks = math.min(asks, math.max(16, width - others)) }
+end
+
+--- What a picker's line says, in coloured pieces.
+---@param session bellboard.Session
+---@param layout bellboard.PickLayout
+---@return bellboard.Chunk[]
+M.columns = function(session, layout)
+  local title = layout.title > 0 and ui.fit(ui.title(session), layout.title) .. '  ' or ''
   return {
     { ui.fit(ui.icon(session), 2), ui.group(session) },
-    { ui.fit(branch ~= '' and where .. ' ' .. branch or where, name) .. ' ', 'BellboardProject' },
-    { title > 0 and ui.fit(ui.title(session), title) .. ' ' or '', 'BellboardDim' },
-    { ui.fit(asks, room - name - title), 'BellboardDetail' },
+    { ui.fit(name_of(session), layout.name) .. '  ', 'BellboardProject' },
+    { title, 'BellboardDim' },
+    { ui.fit(asked_by(session), layout.asks), 'BellboardDetail' },
     { ui.fit(ui.age(session.since), 5, true) .. '  ', 'BellboardDim' },
     { ui.cut(ui.place(session), 10), 'BellboardDim' },
   }
 end
 
+--- Everything by which a session may be looked for, nothing of it cut.
 ---@param session bellboard.Session
----@param in_chunks? boolean the picker draws coloured chunks
----@return string|bellboard.Chunk[]
-local function format_item(session, in_chunks)
-  local chunks = columns(session)
-  if in_chunks == true then
-    return chunks
-  end
-  local text = ''
-  for _, chunk in ipairs(chunks) do
-    text = text .. chunk[1]
-  end
-  return (text:gsub('%s+$', ''))
-end
-
---- What the session shows, copied: showing a hidden terminal itself would resize the agent.
----@param session bellboard.Session
----@return string[]
-M.preview = function(session)
-  local buf = jump.buffer(session)
-  if buf then
-    local last = api.nvim_buf_line_count(buf)
-    return api.nvim_buf_get_lines(buf, math.max(0, last - PREVIEW_LINES), last, false)
-  end
-  local screen = jump.capture(session)
-  if screen then
-    return screen
-  end
-  local lines = { ui.repository(session) .. ' ' .. ui.branch(session), '' }
-  for _, key in ipairs({ 'title', 'last_prompt', 'detail', 'last_message', 'cwd', 'tty' }) do
-    if session[key] then
-      local name = key:gsub('_', ' ')
-      lines[#lines + 1] = ('%-13s %s'):format(name, ui.safe(session[key]))
-    end
-  end
-  return lines
+---@return string
+M.words = function(session)
+  local words = { name_of(session), ui.title(session), asked_by(session), ui.place(session) }
+  return table.concat(words, ' ')
 end
 
 ---@param session bellboard.Session
@@ -71,25 +74,48 @@ end
 local function preview_item(session)
   local buf = api.nvim_create_buf(false, true)
   vim.bo[buf].bufhidden = 'wipe'
-  api.nvim_buf_set_lines(buf, 0, -1, false, vim.tbl_map(ui.safe_line, M.preview(session)))
-  return { buf = buf }
+  preview.into(session, buf)
+  return { buf = buf, pos = { api.nvim_buf_line_count(buf), 0 } }
+end
+
+--- The sessions to choose from, most urgent first, then oldest first; where they are is looked up
+--- anew for the next time.
+---@return bellboard.Session[]|nil none: what to do about it is shown instead
+M.sessions = function()
+  local sessions = bellboard.sessions()
+  if #sessions == 0 then
+    require('bellboard.panel').open() -- it says what to do next
+    return nil
+  end
+  tmux.learn(sessions, bellboard._refresh, true)
+  return vim.list_extend({}, sessions)
 end
 
 --- Choose a session and go there. Any `vim.ui.select` will do; better ones show the preview.
 M.open = function()
-  local sessions = bellboard.sessions()
-  if #sessions == 0 then
-    require('bellboard.panel').open() -- it says what to do next
+  local sessions = M.sessions()
+  if not sessions then
     return
   end
-  vim.ui.select(vim.list_extend({}, sessions), {
+  -- Numbers and a border stand around it; wider than this, no eye follows a line.
+  local layout = M.layout(sessions, math.min(vim.o.columns, 140) - 8)
+  vim.ui.select(sessions, {
     prompt = 'Agent sessions',
     kind = 'bellboard',
-    format_item = format_item,
+    format_item = function(session, in_chunks)
+      local chunks, text = M.columns(session, layout), ''
+      if in_chunks == true then -- this picker draws coloured pieces
+        return chunks
+      end
+      for _, chunk in ipairs(chunks) do
+        text = text .. chunk[1]
+      end
+      return (text:gsub('%s+$', ''))
+    end,
     preview_item = preview_item,
     snacks = {
       format = function(entry)
-        return columns(entry.item)
+        return M.columns(entry.item, layout)
       end,
     },
   }, function(session)

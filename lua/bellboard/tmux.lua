@@ -120,23 +120,24 @@ end
 
 --- Where a session's pane is, for people, as of the last look.
 ---@param session bellboard.Session
----@return string
+---@return string|nil
 M.place = function(session)
-  return (targets[session.tmux or ''] or {})[session.pane] or session.pane or ''
+  return (targets[session.tmux or ''] or {})[session.pane]
 end
 
---- Look anew where the panes of these sessions are, each server once in a while.
+--- Look where the panes of these sessions are, each server once in a while.
 ---@param sessions bellboard.Session[]
 ---@param changed fun() called when some are elsewhere than was known
-M.learn = function(sessions, changed)
+---@param anew? boolean also those that were seen before
+M.learn = function(sessions, changed, anew)
   local now = vim.uv.now()
   for _, session in ipairs(sessions) do
-    local socket = session.tmux
-    if M.has_pane(session) and now >= (looked[socket] or 0) then
+    local socket, known = session.tmux, targets[session.tmux or '']
+    local wanted = session.pane and (anew or not known or not known[session.pane])
+    if wanted and M.has_pane(session) and now >= (looked[socket] or 0) then
       looked[socket] = now + AGAIN
-      local before = targets[socket] or {}
       M.look(socket, function()
-        if not vim.deep_equal(before, targets[socket] or {}) then
+        if not vim.deep_equal(known, targets[socket]) then
           changed()
         end
       end)

@@ -1,6 +1,7 @@
 local bellboard = require('bellboard')
 local config = require('bellboard.config')
 local jump = require('bellboard.jump')
+local tmux = require('bellboard.tmux')
 
 local M = {}
 
@@ -289,7 +290,7 @@ M.place = function(session)
   elseif session.nvim and session.nvim ~= vim.v.servername then
     return 'nvim'
   elseif session.pane then
-    return 'tmux ' .. M.safe(session.pane)
+    return M.safe(tmux.place(session) or 'tmux ' .. session.pane)
   end
   return session.tty and M.safe(session.tty):gsub('^/dev/', '') or ''
 end

@@ -13,7 +13,7 @@ from typing import Any
 from rig import reaper
 from rig.cache import Missing
 from rig.home import Home
-from rig.waiting import PATIENCE, matching
+from rig.waiting import PATIENCE, eventually, matching
 
 
 @dataclass(frozen=True)

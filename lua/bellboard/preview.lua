@@ -1,0 +1,212 @@
+-- What a session shows, as a copy: to show a hidden terminal itself would resize the agent's
+-- screen. From its terminal here, its tmux pane, its terminal in another Neovim, or the tail of its
+-- transcript; and nobody waits for any of them.
+local jump = require('bellboard.jump')
+local neighbour = require('bellboard.neighbour')
+local tmux = require('bellboard.tmux')
+local ui = require('bellboard.ui')
+
+local M = {}
+
+local api = vim.api
+
+local LINES = 200 -- at most: enough for a screen, cheap for a thousand sessions
+local TAIL = 64 * 1024 -- bytes of a transcript that are read
+local HEAD = 200 -- bytes in which an entry's type stands
+
+---@alias bellboard.Lines fun(lines: string[]|nil)
+
+--- The last lines, without the empty ones at the end, made safe to show.
+---@param lines string[]
+---@return string[]|nil
+local function tidy(lines)
+  local last = #lines
+  while last > 0 and lines[last]:match('^%s*$') do
+    last = last - 1
+  end
+  if last == 0 then
+    return nil
+  end
+  return vim.tbl_map(ui.safe_line, vim.list_slice(lines, math.max(1, last - LINES + 1), last))
+end
+
+--- What a terminal of this Neovim shows; also asked for by others.
+---@param tty string
+---@return string[]|nil
+M.of_terminal = function(tty)
+  local buf = jump.terminals()[tty]
+  if not buf or not api.nvim_buf_is_valid(buf) then
+    return nil
+  end
+  -- Its last lines may be the empty rest of a tall screen.
+  return tidy(api.nvim_buf_get_lines(buf, -2 * LINES, -1, false))
+end
+
+---@param session bellboard.Session
+---@param done bellboard.Lines
+local function of_pane(session, done)
+  if not tmux.has_pane(session) then
+    done(nil)
+    return
+  end
+  tmux.look(session.tmux, function(panes)
+    local pane = panes and tmux.own(panes, session)
+    if not pane then
+      done(nil)
+      return
+    end
+    tmux.capture(session.tmux, pane.id, function(lines)
+      done(lines and tidy(lines))
+    end)
+  end)
+end
+
+---@param session bellboard.Session
+---@param done bellboard.Lines
+local function of_neighbour(session, done)
+  if not session.tty or not session.nvim or session.nvim == vim.v.servername then
+    done(nil)
+    return
+  end
+  local code = "return require('bellboard.preview').of_terminal(...)"
+  neighbour.ask(session.nvim, code, { session.tty }, function(lines)
+    done(type(lines) == 'table' and lines or nil)
+  end)
+end
+
+--- What is said in an entry, as lines; a tool only by its name and what it is for.
+---@param entry table
+---@param lines string[]
+local function spoken(entry, lines)
+  local message = type(entry.message) == 'table' and entry.message or {}
+  local content = message.content
+  if type(content) == 'string' then
+    content = { { type = 'text', text = content } }
+  end
+  for _, part in ipairs(type(content) == 'table' and content or {}) do
+    if part.type == 'text' and type(part.text) == 'string' then
+      local mark = entry.type == 'user' and '> ' or ''
+      for line in vim.gsplit(vim.trim(part.text), '\n') do
+        lines[#lines + 1] = mark .. line
+      end
+      lines[#lines + 1] = ''
+    elseif part.type == 'tool_use' then
+      local input = type(part.input) == 'table' and part.input or {}
+      local what = input.description or input.file_path or input.pattern or ''
+      lines[#lines + 1] = ui.cut(ui.safe(('* %s %s'):format(part.name, what)), 80)
+      lines[#lines + 1] = ''
+    end
+  end
+end
+
+---@param tail string from some byte of a transcript to its end
+---@param whole boolean it begins with a whole line
+---@return string[]|nil
+local function conversation(tail, whole)
+  local lines = {}
+  for raw in vim.gsplit(tail, '\n', { plain = true }) do
+    local head = raw:sub(1, HEAD)
+    local private = head:find('"type":"api-request', 1, true)
+    if whole and raw ~= '' and not private and not head:find('"isSidechain":true', 1, true) then
+      local ok, entry = pcall(vim.json.decode, raw, { luanil = { object = true, array = true } })
+      local said = ok and type(entry) == 'table' and not entry.isMeta and not entry.isSidechain
+      if said and (entry.type == 'user' or entry.type == 'assistant') then
+        spoken(entry, lines)
+      end
+    end
+    whole = true
+  end
+  return tidy(lines)
+end
+
+--- A regular file and ours, opened without waiting: a path may lead to anything.
+---@param session bellboard.Session
+---@param done bellboard.Lines
+local function of_transcript(session, done)
+  local path = session.transcript
+  done = vim.schedule_wrap(done)
+  if not path or path:sub(1, 1) ~= '/' then
+    done(nil)
+    return
+  end
+  local flags = vim.uv.constants.O_RDONLY + vim.uv.constants.O_NONBLOCK
+  vim.uv.fs_open(path, flags, 0, function(_, fd)
+    if not fd then
+      done(nil)
+      return
+    end
+    local function finish(lines)
+      vim.uv.fs_close(fd, function() end)
+      done(lines)
+    end
+    vim.uv.fs_fstat(fd, function(_, stat)
+      if not stat or stat.type ~= 'file' or stat.uid ~= vim.uv.getuid() then
+        finish(nil)
+        return
+      end
+      local from = math.max(0, stat.size - TAIL)
+      vim.uv.fs_read(fd, TAIL, from, function(_, data)
+        vim.schedule(function()
+          finish(data and conversation(data, from == 0))
+        end)
+      end)
+    end)
+  end)
+end
+
+--- What is known without looking anywhere.
+---@param session bellboard.Session
+---@return string[]
+local function facts(session)
+  local lines = { vim.trim(ui.repository(session) .. ' ' .. ui.branch(session)), '' }
+  for _, key in ipairs({ 'title', 'last_prompt', 'detail', 'last_message', 'cwd', 'tty' }) do
+    if session[key] then
+      lines[#lines + 1] = ('%-13s %s'):format(key:gsub('_', ' '), ui.safe(session[key]))
+    end
+  end
+  return lines
+end
+
+--- What a session shows, from the first place that has it; `done` may be called at once.
+---@param session bellboard.Session
+---@param done fun(lines: string[])
+M.lines = function(session, done)
+  local here = session.tty and M.of_terminal(session.tty)
+  if here then
+    done(here)
+    return
+  end
+  local places, place = { of_pane, of_neighbour, of_transcript }, 0
+  local function look_on(lines)
+    place = place + 1
+    if lines then
+      done(lines)
+    elseif places[place] then
+      places[place](session, look_on)
+    else
+      done(facts(session))
+    end
+  end
+  look_on(nil)
+end
+
+--- Put what a session shows into a buffer, the end in view; until it comes, what is known.
+---@param session bellboard.Session
+---@param buf integer
+M.into = function(session, buf)
+  local function put(lines)
+    if not api.nvim_buf_is_valid(buf) then
+      return
+    end
+    vim.bo[buf].modifiable = true
+    api.nvim_buf_set_lines(buf, 0, -1, false, lines)
+    vim.bo[buf].modifiable = false
+    for _, win in ipairs(vim.fn.win_findbuf(buf)) do
+      api.nvim_win_set_cursor(win, { #lines, 0 })
+    end
+  end
+  put(facts(session))
+  M.lines(session, put)
+end
+
+return M

@@ -1,0 +1,127 @@
+-- :Telescope bellboard, the picker of sessions with the keys of the board under Alt.
+local bellboard = require('bellboard')
+local keys = require('bellboard.keys')
+local pick = require('bellboard.pick')
+local preview = require('bellboard.preview')
+
+local action_state = require('telescope.actions.state')
+local actions = require('telescope.actions')
+local config = require('telescope.config').values
+local finders = require('telescope.finders')
+local pickers = require('telescope.pickers')
+local previewers = require('telescope.previewers')
+
+--- Keys of the board that make sense here, and whether the picker stays open for them.
+local ALSO = { a = false, d = true, p = true, s = false }
+
+---@param picker table
+---@return integer cells of a line of results
+local function width_of(picker)
+  local win = picker.results_win
+  local known = win and vim.api.nvim_win_is_valid(win)
+  return known and vim.api.nvim_win_get_width(win) - #picker.selection_caret - 1 or 80
+end
+
+---@return table
+local function finder()
+  local sessions, layout, layout_width = bellboard.sessions(), nil, nil
+
+  ---@param entry table
+  ---@param picker table
+  local function display(entry, picker)
+    local width = width_of(picker)
+    if width ~= layout_width then
+      layout, layout_width = pick.layout(sessions, width), width
+    end
+    local text, colours = '', {}
+    for _, chunk in ipairs(pick.columns(entry.value, layout)) do
+      colours[#colours + 1] = { { #text, #text + #chunk[1] }, chunk[2] }
+      text = text .. chunk[1]
+    end
+    return text, colours
+  end
+
+  return finders.new_table({
+    results = sessions,
+    entry_maker = function(session)
+      return { value = session, ordinal = pick.words(session), display = display }
+    end,
+  })
+end
+
+--- Show what changes while the picker is open; the selected row stays where it is.
+---@param prompt integer
+local function follow(prompt)
+  local group = vim.api.nvim_create_augroup('bellboard.telescope', {})
+  vim.api.nvim_create_autocmd('User', {
+    group = group,
+    pattern = 'BellboardUpdate',
+    callback = function()
+      local picker = action_state.get_current_picker(prompt)
+      if picker then
+        picker:refresh(finder(), { reset_prompt = false })
+      end
+    end,
+  })
+  vim.api.nvim_create_autocmd('BufWipeout', {
+    group = group,
+    buffer = prompt,
+    callback = function()
+      vim.api.nvim_del_augroup_by_id(group)
+    end,
+  })
+end
+
+---@param prompt integer
+---@param map fun(modes: string[], key: string, action: function, opts: table)
+---@return true the other keys of Telescope stay
+local function attach(prompt, map)
+  actions.select_default:replace(function()
+    local entry = action_state.get_selected_entry()
+    actions.close(prompt)
+    if entry then
+      bellboard.jump(entry.value.session_id)
+    end
+  end)
+  for _, key in ipairs(keys.list) do
+    local stays = ALSO[key[1]]
+    if stays ~= nil then
+      map({ 'i', 'n' }, ('<M-%s>'):format(key[1]), function()
+        local entry = action_state.get_selected_entry()
+        if not stays then
+          actions.close(prompt)
+        end
+        if entry then
+          key.session(entry.value)
+        end
+      end, { desc = key[2] })
+    end
+  end
+  follow(prompt)
+  return true
+end
+
+---@param opts? table of Telescope, such as a theme
+local function open(opts)
+  opts = opts or {}
+  if not pick.sessions() then
+    return
+  end
+  pickers
+    .new(opts, {
+      prompt_title = 'Agent sessions',
+      finder = finder(),
+      sorter = config.generic_sorter(opts),
+      previewer = previewers.new_buffer_previewer({
+        title = 'What it shows',
+        define_preview = function(self, entry)
+          preview.into(entry.value, self.state.bufnr)
+        end,
+      }),
+      selection_strategy = 'row',
+      attach_mappings = attach,
+    })
+    :find()
+end
+
+return require('telescope').register_extension({ exports = { bellboard = open } })

@@ -1,0 +1,219 @@
+"""The picker's one vim.ui.select: what it is given, and where each preview comes from."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rig.editor import Editor
+from rig.fixtures import Editors, Screens
+from rig.home import Home
+from rig.tmux import Server
+from rig.waiting import eventually
+from sample import QUIET, Host, blocked, house, session
+
+pytestmark = pytest.mark.editor
+
+CALM = {**QUIET, "float": {"enabled": False}}
+
+SELECT = """
+vim.ui.select = function(items, opts, on_choice)
+  _G.asked = { kind = opts.kind, prompt = opts.prompt, lines = {}, ids = {}, drawn = {} }
+  for place, item in ipairs(items) do
+    asked.lines[place] = opts.format_item(item)
+    asked.drawn[place] = opts.format_item(item, true)
+    asked.ids[place] = item.session_id
+  end
+  _G.choose = function(place) on_choice(items[place], place) end
+  _G.preview = function(place)
+    local given = opts.preview_item(items[place])
+    vim.api.nvim_win_set_buf(0, given.buf)
+    vim.api.nvim_win_set_cursor(0, given.pos)
+  end
+end
+"""
+SHOWN = "return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n')"
+
+
+def asked(editor: Editor) -> dict[str, Any]:
+    """What `:ClaudeSessions` asks."""
+    editor.lua(SELECT)
+    editor.command("ClaudeSessions")
+    found: dict[str, Any] = editor.lua("return asked")
+    return found
+
+
+def test_it_is_one_select_of_lines_to_search_in(nvim: Editors, version: str) -> None:
+    """Most urgent first, then oldest first; a picker that can draw gets coloured pieces."""
+    editor = nvim(version, CALM, columns=110)
+    Host(editor).push(*house())
+    told = asked(editor)
+    assert told["kind"] == "bellboard"
+    order = ["api", "web", "error", "completed", "working", "background", "idle"]
+    assert told["ids"] == order
+    words = [" ".join(line.split()) for line in told["lines"]]
+    assert words[0] == "! api main add rate limits Bash: rm -rf build && make all 2m tmux %4"
+    assert (
+        words[1]
+        == "? web fix/login login redirect question: Which database should the tests use? 1m"
+    )
+    assert max(map(len, told["lines"])) <= 102
+    assert told["drawn"][0][0] == ["! ", "BellboardBlocked"]
+    editor.lua("choose(nil)")
+    assert editor.messages() == ""
+
+
+@pytest.mark.parametrize("columns", [40, 60, 200])
+def test_lines_fit_the_screen(nvim: Editors, columns: int) -> None:
+    """What it asks is there in 40 columns, and nothing is drawn out over 200."""
+    editor = nvim(config=CALM, columns=columns)
+    Host(editor).push(*house())
+    lines = asked(editor)["lines"]
+    assert max(map(len, lines)) <= max(min(columns, 140) - 8, 45)
+    assert "Bash: rm" in lines[0]
+
+
+def test_the_choice_is_gone_to(nvim: Editors, version: str) -> None:
+    """As by a jump."""
+    editor = nvim(version, CALM)
+    tty = terminal(editor, "echo hello")
+    Host(editor).push(session("working", "a"), blocked("b", id="b", tty=tty))
+    asked(editor)
+    editor.lua("choose(1)")
+    eventually(lambda: editor.lua("return vim.fn.bufnr() == terminal"), "the terminal")
+
+
+def test_the_built_in_select_will_do(nvim: Editors, version: str, screen: Screens) -> None:
+    """Numbers to type, each line whole."""
+    editor = nvim(version, CALM, columns=110, lines=16)
+    Host(editor).push(*house())
+    editor.command("nnoremap gs <Cmd>ClaudeSessions<CR>")
+    editor.press("gs")
+    editor.shows("! api main")
+    screen.matches(editor, "picker")
+    editor.press("<Esc>")
+
+
+def terminal(editor: Editor, command: str) -> str:
+    """A hidden terminal; its device."""
+    tty: str = editor.lua(
+        "vim.cmd.file('here') vim.cmd.terminal(...) _G.terminal = vim.fn.bufnr() "
+        "vim.cmd.buffer('here') return vim.api.nvim_get_chan_info(vim.bo[terminal].channel).pty",
+        f"{command}; sleep 600",
+    )
+    return tty
+
+
+def previews(editor: Editor, text: str, place: int = 1) -> str:
+    """Wait until the preview shows that; everything it then shows."""
+
+    def look() -> str:
+        shown = str(editor.lua(SHOWN))
+        assert text in shown, shown
+        return shown
+
+    editor.lua("vim.schedule(function() preview(...) end)".replace("...", str(place)))
+    return eventually(look)
+
+
+def test_a_hidden_terminal_is_copied_not_shown(nvim: Editors, version: str) -> None:
+    """The same words in another buffer; the agent's own screen keeps its size."""
+    editor = nvim(version, CALM)
+    tty = terminal(editor, "stty size; echo what it asks")
+    Host(editor).push(blocked("api", tty=tty))
+    asked(editor)
+    editor.command("botright 5new")
+    text = previews(editor, "what it asks")
+    size = text.split("\n", 1)[0]
+    assert editor.lua("return vim.fn.win_findbuf(terminal)") == []
+    assert editor.lua("return vim.bo.modifiable") is False
+    assert editor.lua("return vim.fn.line('.') == vim.fn.line('$')")
+    asked_now = subprocess.run(
+        ["stty", "-F", tty, "size"], capture_output=True, text=True, check=True
+    )
+    assert asked_now.stdout.strip() == size
+
+
+@pytest.mark.tmux
+def test_a_pane_is_captured_if_it_is_its_own(nvim: Editors, tmux: Server) -> None:
+    """By socket and target; a pane that is another terminal's now is not shown."""
+    pane = tmux.open(["sh", "-c", "echo a question; sleep 600"])
+    pane.shows("a question")
+    editor = nvim(config=CALM, columns=110)
+    host = Host(editor)
+    known = {"tmux": str(tmux.socket), "pane": pane.id}
+    host.push(
+        blocked("api", tty=pane.tty, ago=300, **known),
+        blocked("other", tty="/dev/pts/9999", **known),
+    )
+    asked(editor)
+    assert previews(editor, "a question") == "a question"
+    previews(editor, "/dev/pts/9999", 2)
+    eventually(lambda: "test:0.0" in "".join(asked(editor)["lines"]), "the pane by its name")
+
+
+def test_a_terminal_of_another_neovim_is_copied_from_there(nvim: Editors, version: str) -> None:
+    """Over its socket, without a word to whoever sits there."""
+    there, here = nvim(version, CALM, ui=False), nvim(config=CALM)
+    tty = terminal(there, "echo over there")
+    Host(here).push(blocked("api", tty=tty, nvim=there.lua("return vim.v.servername")))
+    asked(here)
+    assert "over there" in previews(here, "over there")
+    assert there.messages() == ""
+
+
+def transcript(home: Home, *entries: dict[str, Any] | str) -> Path:
+    """A transcript of these entries; a string is a line as it is."""
+    lines = [e if isinstance(e, str) else json.dumps(e, separators=(",", ":")) for e in entries]
+    path = home.claude / "session.jsonl"
+    path.write_text("".join(line + "\n" for line in lines))
+    return path
+
+
+def says(kind: str, content: Any, **more: Any) -> dict[str, Any]:
+    return {"type": kind, **more, "message": {"content": content}}
+
+
+def test_a_transcript_is_read_from_its_end(nvim: Editors, home: Home, version: str) -> None:
+    """The last 64 kB: what was said, tools by name; private lines and subagents' are skipped."""
+    tool = {"type": "tool_use", "name": "Bash", "input": {"command": "X", "description": "list"}}
+    path = transcript(
+        home,
+        says("user", "out of reach"),
+        says("assistant", [{"type": "text", "text": "y" * 70_000}]),
+        {"type": "api-request", "message": {"content": "SECRET"}},
+        says("assistant", "SUBAGENT", isSidechain=True),
+        says("user", "META", isMeta=True),
+        "{broken",
+        says("user", "tidy up\nplease"),
+        says("assistant", [{"type": "text", "text": "I shall.\x1b[2J"}, tool]),
+        says("user", [{"type": "tool_result", "content": "RESULT"}]),
+    )
+    editor = nvim(version, CALM)
+    Host(editor).push(session("working", transcript=str(path)))
+    asked(editor)
+    text = previews(editor, "I shall.")
+    assert text == "> tidy up\n> please\n\nI shall. [2J\n\n* Bash list"
+
+
+@pytest.mark.parametrize("what", ["fifo", "folder", "missing", "relative", "empty", "foreign"])
+def test_what_is_no_transcript_is_left_alone(nvim: Editors, home: Home, what: str) -> None:
+    """Never waited for, never read: what is known of the session is shown instead."""
+    path = home.root / "odd.jsonl"
+    if what == "fifo":
+        os.mkfifo(path)
+    elif what == "folder":
+        path.mkdir()
+    elif what == "empty":
+        path.touch()
+    place = {"relative": "odd.jsonl", "foreign": "/proc/1/environ"}.get(what, str(path))
+    editor = nvim(config=CALM)
+    Host(editor).push(session("completed", transcript=place, last_message="all done", cwd="/srv"))
+    asked(editor)
+    assert "last message  all done" in previews(editor, "/srv")
+    assert "= 200" not in editor.lua(SHOWN)
