@@ -33,6 +33,7 @@ KEYS: Final = {
     "\x1b": "leave", "\x03": "leave", "\x04": "leave", "\x07": "leave",
     "\x7f": "rub", "\x08": "rub", "\x15": "clear", "\x17": "clear",
 }  # fmt: skip
+ESCAPE: Final = 0.05  # seconds in which the rest of a key that begins with Esc comes
 HINT: Final = "type to filter, Enter goes there, Esc leaves"
 _KEY: Final = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1bO.|\x1b|.", re.S)
 
@@ -110,6 +111,8 @@ def choose(sessions: Sequence[Published]) -> Published | None:
                 os.read(resized, 512)
                 continue
             data = os.read(keys, 4096)
+            if data.endswith(b"\x1b") and select.select([keys], [], [], ESCAPE)[0]:
+                data += os.read(keys, 4096)
             if not data:  # the terminal is gone
                 return None
             for key in _KEY.findall(decode(data)):
