@@ -100,6 +100,24 @@ def test_install_shows_what_it_changes_and_does_it(
     assert settings.read_text() == before
 
 
+def test_hooks_that_vanish_are_told_with_the_way_back(
+    nvim: Editors, version: str, home: Home, claude: Path
+) -> None:
+    """Another program writes back what it read before: one line says it, and what to type."""
+    settings = home.claude / "settings.json"
+    editor = nvim(version, OPTIONS, columns=100 if version == "0.12" else 60, lines=20)
+    editor.command("ClaudeSessions install")
+    eventually(lambda: editor.lua("return vim.bo.filetype") == "diff")
+    editor.press("y")
+    eventually(lambda: settings.exists() and "Stop" in settings.read_text())
+    installed = settings.read_text()
+    settings.write_text("{}")
+    where = " from ~/claude/settings.json" if version == "0.12" else ""  # as far as it fits
+    editor.shows(f"bellboard: hooks gone{where}; :ClaudeSessions install")
+    settings.write_text(installed)
+    eventually(lambda: not editor.lua("return require('bellboard').health().notes.hooks"))
+
+
 def test_what_cannot_be_installed_is_said(nvim: Editors, home: Home, claude: Path) -> None:
     """A broken file is named with its line; a broken interpreter is one for :checkhealth."""
     (home.claude / "settings.json").write_text('{"model": }')

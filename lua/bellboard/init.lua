@@ -248,7 +248,11 @@ M._push = function(push)
   health = push.health or health
   health.version = push.version
   if health.vanished and health.vanished ~= vanished then
-    notify(('%s. :%s install puts them back'):format(health.vanished, config.get().command))
+    local text = ('%s; :%s install'):format(health.vanished, config.get().command)
+    if #text + #'bellboard: ' >= vim.v.echospace then -- else it would ask for ENTER
+      text = ('hooks gone; :%s install'):format(config.get().command)
+    end
+    notify(text)
   end
   if stale then
     warn_once('stale', (health.notes or {}).database or 'what is shown is old')

@@ -48,9 +48,12 @@ class Guard:
     @property
     def notes(self) -> dict[str, str]:
         """For health: what is not as it should be."""
-        remedy = "`bellboard hooks install` puts them back" if self._missing else ""
-        told = "; ".join(filter(None, (*self._missing.values(), remedy, self._note)))
-        return {"hooks": told} if told else {}
+        told = [*self._missing.values()]
+        if told:
+            told.append("another program wrote it: `bellboard hooks install` puts them back")
+        if self._note:
+            told.append(self._note)
+        return {"hooks": "; ".join(told)} if told else {}
 
     def changed(self, paths: Collection[str]) -> None:
         """A watch named these paths; those that are not ours are ignored."""
@@ -111,8 +114,9 @@ class Guard:
             if place.told:
                 self._tell(path, False)
             return
-        what = "the hooks are" if len(gone) == len(place.events) else f"{len(gone)} hooks are"
-        self._missing[path] = words.plain(f"{what} gone from {path}: another program wrote it")
+        what = "hooks" if len(gone) == len(place.events) else f"{len(gone)} hooks"
+        where = words.tilde(path, self._environ.get("HOME", ""))
+        self._missing[path] = words.plain(f"{what} gone from {where}")
         if self._tells and not place.told and self._tell(path, True):
             self.vanished = self._missing[path]
 

@@ -60,6 +60,12 @@ def plain(text: object) -> str:
     return " ".join(told.split())
 
 
+def tilde(path: str, home: str) -> str:
+    """A path as people write it, below their home with a tilde."""
+    base = home.rstrip("/") + "/"
+    return f"~/{path[len(base) :]}" if base != "/" and path.startswith(base) else path
+
+
 def width(text: str) -> int:
     """How many cells a terminal gives to it."""
     return len(text) if text.isascii() else sum(map(_cells, text))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 #: What hosts, hooks and these commands make in the state folder.
 STATE = (
-    *("spool", "hosts", "answers", "board.db", "board.db-*", "board.db.*"),
+    *("spool", "hosts", "answers", "board.db", "board.db-*", "board.db.damaged-*", "board.lock"),
     *("emit", "hooks.json", "hooks.lock"),
 )
 
@@ -229,6 +229,6 @@ def _ask(question: str, yes: bool) -> None:
 
 
 def _short(path: Path) -> str:
-    """As people write it."""
-    home = os.environ.get("HOME", "")
-    return f"~/{path.relative_to(home)}" if home and path.is_relative_to(home) else str(path)
+    from ..words import tilde
+
+    return tilde(str(path), os.environ.get("HOME", ""))
