@@ -21,7 +21,7 @@ SLACK: Final = 0.35  # around each change: the CLI's file and its hooks are as f
 STANDS: Final = 2 * SLACK  # what is over sooner is not compared: the CLI's own blips, too
 AT_REST: Final = frozenset({"idle", "completed", "error"})
 IDLE: Final = frozenset({"idle"})
-FORETOLD: Final = 2.0  # seconds; longer before its file the CLI's hook tells nothing
+FORETOLD: Final = 5.0  # seconds; a CLI that starves writes its file so long after its hook
 TELLS: Final = {  # hook → the status that its file will have
     **dict.fromkeys(("Stop", "StopFailure", "PostCompact", "SessionEnd"), AT_REST),
     **dict.fromkeys(("UserPromptSubmit", "PreCompact", "PostToolUse"), frozenset({"working"})),

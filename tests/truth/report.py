@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -92,6 +93,8 @@ def page(ways: Mapping[str, Sequence[Row]]) -> str:
         cells = [cell(rows.get(scene.name)) for rows in played.values()]
         lines.append(f"| {scene.name} | {' | '.join(cells)} |")
     lines += ["", *(f"* {way}: {Total(rows)}" for way, rows in ways.items()), ""]
+    where = f"On {os.cpu_count()} cores, with a load of {os.getloadavg()[1]:.0f} in the end"
+    lines += [f"{where}: what starves is late, the CLI as well as its board.", ""]
     return "\n".join(lines)
 
 
