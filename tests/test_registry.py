@@ -126,6 +126,18 @@ def test_each_change_is_told_once_with_a_key_that_all_hosts_share(
     assert busy[0].key != again[0].key
 
 
+def test_a_status_that_comes_back_is_another_value_without_its_time_too(
+    home: Home, registry: Registry, process: Callable[..., int]
+) -> None:
+    """2.1.119 tells no statusUpdatedAt: what the spool has once folded it would not fold again."""
+    pid, keys = process(), set()
+    for second, status in enumerate(("idle", "busy", "idle", "busy")):
+        wrote = 1795169403616 + 1000 * second
+        path = write(home, pid, status=status, statusUpdatedAt=None, updatedAt=wrote)
+        keys |= {f.key for f in registry.look(float(second), path)}
+    assert 4 == len(keys)
+
+
 def test_after_a_time_without_a_host_the_same_value_counts_again(
     home: Home, registry: Registry, process: Callable[..., int]
 ) -> None:

@@ -136,7 +136,9 @@ class Registry:
             return []
         self._told[pid] = _Told(directory, record)
         line = {"t": now, "registry": {"pid": pid, "record": record}}
-        return [Finding(line, f"registry {_value(record)} {self._generation}")]
+        # 2.1.119 does not say since when: a status that comes back is told apart by the writing.
+        since = "" if "statusUpdatedAt" in record else record.get("updatedAt", "")
+        return [Finding(line, f"registry {_value(record)} {since} {self._generation}")]
 
     def _gone(self, now: float, directory: Path, pid: int) -> list[Finding]:
         told = self._told.get(pid)
