@@ -189,7 +189,7 @@ M.list = {
   },
   {
     'p',
-    'park: keep it out of the float, or bring it back',
+    'park: out of the float, or back',
     session = function(session)
       bellboard.park(session.session_id)
     end,

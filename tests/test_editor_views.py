@@ -1,0 +1,70 @@
+"""What is seen of one session and of many, in wide, narrow and tiny windows, cell by cell."""
+
+from __future__ import annotations
+
+import pytest
+
+from rig.fixtures import Editors, Screens
+from sample import QUIET, Host, blocked, house, session
+
+pytestmark = pytest.mark.screen
+
+CALM = {**QUIET, "float": {"enabled": False}}
+ONE_EACH = {
+    "blocked": blocked(detail="rm -rf build && make all"),
+    "question": blocked("web", "Which database?", kind="question", tool=None),
+    "error": session("error", project="infra", detail="overloaded"),
+    "completed": session("completed", project="web", last_message="Removed 214 unused rules"),
+    "unknown": session("unknown", project="api"),
+    "working": session("working", project="api", tool="Edit", detail="src/cache.py"),
+    "background": session("background", project="docs", background=[{"id": "s", "type": "shell"}]),
+    "idle": session("idle", project="dotfiles"),
+}
+
+
+@pytest.mark.parametrize("status", ONE_EACH)
+def test_the_statusline_of_every_status(
+    nvim: Editors, screen: Screens, version: str, status: str
+) -> None:
+    """Its icon in its colour, and for one that asks, who and what and since when."""
+    editor = nvim(version, CALM, columns=50, lines=3)
+    Host(editor).push(ONE_EACH[status])
+    screen.matches(editor, f"status-{status}")
+
+
+def test_a_preview_over_the_board(nvim: Editors, screen: Screens, version: str) -> None:
+    """What is known of a session whose terminal cannot be had."""
+    editor = nvim(version, CALM, columns=80, lines=24)
+    Host(editor).push(*house())
+    editor.command("ClaudeSessions board")
+    editor.press("]]K")
+    screen.matches(editor, "preview")
+
+
+def test_the_help_of_the_board(nvim: Editors, screen: Screens, version: str) -> None:
+    """All keys, in a float that has room for them."""
+    editor = nvim(version, CALM, columns=60, lines=34)
+    Host(editor).push(*house())
+    editor.command("ClaudeSessions board")
+    editor.press("g?")
+    screen.matches(editor, "board-help")
+
+
+@pytest.mark.parametrize(("columns", "lines"), [(80, 16), (40, 10)], ids=["wide", "tiny"])
+def test_a_folded_board(
+    nvim: Editors, screen: Screens, version: str, columns: int, lines: int
+) -> None:
+    """A line a repository, with what is in it."""
+    editor = nvim(version, CALM, columns=columns, lines=lines)
+    Host(editor).push(*house())
+    editor.command("ClaudeSessions board | only")
+    editor.press("zM")
+    screen.matches(editor, f"board-{columns}-folded")
+
+
+def test_a_board_in_a_tiny_window(nvim: Editors, screen: Screens, version: str) -> None:
+    """Columns go before words do."""
+    editor = nvim(version, CALM, columns=40, lines=10)
+    Host(editor).push(*house())
+    editor.command("ClaudeSessions board | only")
+    screen.matches(editor, "board-40")
