@@ -84,7 +84,8 @@ def asks(editor: Editor) -> dict[str, Any]:
 
     def look() -> Any:
         found = editor.lua(SESSION) or {}
-        assert found.get("status") == "blocked" and found.get("tty"), found
+        known = [found.get(key) for key in ("tty", "detail")]  # the detail is of a hook, and later
+        assert found.get("status") == "blocked" and all(known), found
         return found
 
     return dict(eventually(look))

@@ -145,6 +145,7 @@ def test_a_new_session_has_hooks_of_its_own(
     assert editor.lua("return vim.bo.buftype") == "terminal"
     assert editor.lua("return #vim.api.nvim_list_wins()") == 2
     assert not (home.claude / "settings.json").exists()
+    eventually((home.bellboard / "board.db").exists, "the host")
     hooks = json.loads(found["argv"][1])["hooks"]
     for event, (group,) in hooks.items():
         payload = json.dumps({"hook_event_name": event, "session_id": "s"})
