@@ -216,7 +216,7 @@ def test_a_slow_tool_that_runs_waits_for_no_approval(home: Home, start: Start, r
             assert agent.stdin and agent.stdout
             agent.stdout.readline()
             eventually(lambda: time.time() > (began_at(agent.pid) or 0) + 3, "older children")
-            host = start(options={"approval": {"slow": 1.0}})
+            host = start(options={"approval": {"slow": 3.0}})
             spool = made(home.bellboard)
             tell_hook(spool, agent.pid, "UserPromptSubmit", 0, prompt="go")
             if runs:
@@ -227,7 +227,8 @@ def test_a_slow_tool_that_runs_waits_for_no_approval(home: Home, start: Start, r
             eventually(lambda: host.shown, "the session")
             rule = ("suspect", not runs)
             eventually(lambda: rule in rules(home), f"it comes to {rule}")
-            assert ("blocked" if not runs else "working") == eventually(lambda: host.shown["s"])
+            expected = {"s": "working" if runs else "blocked"}
+            eventually(lambda: host.shown == expected, "what it comes to")
         finally:
             os.killpg(agent.pid, signal.SIGKILL)
 
