@@ -12,20 +12,26 @@ local api = vim.api
 ---@field title integer
 ---@field asks integer
 
---- The repository and the branch, the two names by which a session is known.
----@param session bellboard.Session
----@return string
-local function name_of(session)
-  local branch = ui.branch(session)
-  return ui.project(session) .. (branch ~= '' and ' ' .. branch or '')
-end
+---@class bellboard.PickTexts
+---@field name string repository and branch, by which a session is known
+---@field title string
+---@field asks string what it asks or does
 
---- What it asks or does.
+---@type table<bellboard.Session, bellboard.PickTexts> a changed session is another table
+local kept = setmetatable({}, { __mode = 'k' })
+
 ---@param session bellboard.Session
----@return string
-local function asked_by(session)
-  local word, text = ui.doing(session)
-  return text ~= '' and ('%s: %s'):format(word, text) or word
+---@return bellboard.PickTexts
+local function texts_of(session)
+  if not kept[session] then
+    local branch, word, text = ui.branch(session), ui.doing(session)
+    kept[session] = {
+      name = ui.project(session) .. (branch ~= '' and ' ' .. branch or ''),
+      title = ui.title(session),
+      asks = text ~= '' and ('%s: %s'):format(word, text) or word,
+    }
+  end
+  return kept[session]
 end
 
 --- Columns no wider than what is in them; what it asks gets what the others leave.
@@ -35,9 +41,10 @@ end
 M.layout = function(sessions, width)
   local name, title, asks = 0, 0, 0
   for _, session in ipairs(sessions) do
-    name = math.max(name, ui.width(name_of(session)))
-    title = math.max(title, ui.width(ui.title(session)))
-    asks = math.max(asks, ui.width(asked_by(session)))
+    local texts = texts_of(session)
+    name = math.max(name, ui.width(texts.name))
+    title = math.max(title, ui.width(texts.title))
+    asks = math.max(asks, ui.width(texts.asks))
   end
   name = math.min(name, 28, math.floor(width / 4))
   title = width >= 70 and math.min(title, 24, math.floor(width / 5)) or 0
@@ -50,12 +57,13 @@ end
 ---@param layout bellboard.PickLayout
 ---@return bellboard.Chunk[]
 M.columns = function(session, layout)
-  local title = layout.title > 0 and ui.fit(ui.title(session), layout.title) .. '  ' or ''
+  local texts = texts_of(session)
+  local title = layout.title > 0 and ui.fit(texts.title, layout.title) .. '  ' or ''
   return {
     { ui.fit(ui.icon(session), 2), ui.group(session) },
-    { ui.fit(name_of(session), layout.name) .. '  ', 'BellboardProject' },
+    { ui.fit(texts.name, layout.name) .. '  ', 'BellboardProject' },
     { title, 'BellboardDim' },
-    { ui.fit(asked_by(session), layout.asks), 'BellboardDetail' },
+    { ui.fit(texts.asks, layout.asks), 'BellboardDetail' },
     { ui.fit(ui.age(session.since), 5, true) .. '  ', 'BellboardDim' },
     { ui.cut(ui.place(session), 10), 'BellboardDim' },
   }
@@ -65,8 +73,8 @@ end
 ---@param session bellboard.Session
 ---@return string
 M.words = function(session)
-  local words = { name_of(session), ui.title(session), asked_by(session), ui.place(session) }
-  return table.concat(words, ' ')
+  local texts = texts_of(session)
+  return table.concat({ texts.name, texts.title, texts.asks, ui.place(session) }, ' ')
 end
 
 ---@param session bellboard.Session
@@ -120,7 +128,9 @@ M.open = function()
     },
   }, function(session)
     if session then
-      bellboard.jump(session.session_id)
+      vim.schedule(function() -- some pickers call this within nvim_win_call(), which comes back
+        bellboard.jump(session.session_id)
+      end)
     end
   end)
 end
