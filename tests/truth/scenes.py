@@ -243,7 +243,6 @@ def background_agent_asks(stage: Stage) -> None:
 def background_shell(stage: Stage) -> None:
     stage.start()
     stage.prompt("bgshell")
-    stage.stands("shell")
     stage.stops(2)
 
 
@@ -325,7 +324,6 @@ def two_processes(stage: Stage) -> None:
 def busy(stage: Stage, **how: bool) -> None:
     stage.start(**how)
     stage.prompt("slow")
-    stage.agent.shows("word2")
     stage.stands("busy")
 
 
