@@ -160,7 +160,8 @@ def spoken(screen: str) -> str:
     """The status that a screen tells, in the session file's words; for CLIs that keep none."""
     if re.search(DIALOG, screen):
         return "waiting"
-    return "busy" if "esc to interrupt" in screen else "idle"
+    works = re.search(r"(?m)esc to interrupt|^\S \w+… ", screen)  # the hint comes and goes
+    return "busy" if works else "idle"
 
 
 @dataclass
