@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from bellboard.processes import began_at
+from bellboard.processes import began_at, children_of
 from bellboard.spool import Spool
 from hosting import Telling, made, opened
 from rig.agent import EVENTS, Agent
@@ -216,14 +216,17 @@ def test_a_slow_tool_that_runs_waits_for_no_approval(home: Home, start: Start, r
             assert agent.stdin and agent.stdout
             agent.stdout.readline()
             eventually(lambda: time.time() > (began_at(agent.pid) or 0) + 3, "older children")
-            host = start(options={"approval": {"slow": 3.0}})
-            spool = made(home.bellboard)
-            tell_hook(spool, agent.pid, "UserPromptSubmit", 0, prompt="go")
+            host = start(options={"approval": {"slow": 6.0}})
             if runs:
                 agent.stdin.write(b"\n")
                 agent.stdin.flush()
+            count = 1 + runs
+            eventually(lambda: len(children_of(agent.pid)) == count, "its children")
+            spool = made(home.bellboard)
+            ago = time.time() - max(began_at(pid) or 0 for pid in children_of(agent.pid)[1:] or [0])
             tool = {"tool_name": "Bash", "tool_input": {"command": "make"}, "tool_use_id": "t"}
-            tell_hook(spool, agent.pid, "PreToolUse", 0, **tool)
+            tell_hook(spool, agent.pid, "UserPromptSubmit", ago if runs else 0, prompt="go")
+            tell_hook(spool, agent.pid, "PreToolUse", ago if runs else 0, **tool)
             eventually(lambda: host.shown, "the session")
             rule = ("suspect", not runs)
             eventually(lambda: rule in rules(home), f"it comes to {rule}")

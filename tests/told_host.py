@@ -57,6 +57,7 @@ def main() -> None:
 
     async def live() -> None:
         config = {"callbacks": how.get("on", {}), "options": how.get("options")}
+        config["pull_requests"] = how.get("pull_requests")
         if "server" in how:
             config["server"] = how["server"]
         config |= how.get("config", {})

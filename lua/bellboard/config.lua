@@ -24,6 +24,7 @@ local M = {}
 ---@field notices bellboard.Config.Notices
 ---@field claude string|string[] command that starts Claude Code
 ---@field launch bellboard.Config.Launch
+---@field pull_requests boolean ask gh for the pull request of a branch
 ---@field host table<string, any> what shapes the states; shared by all Neovims
 ---@field on_transition? bellboard.Callback
 ---@field on table<bellboard.Status, bellboard.Callback>
@@ -147,6 +148,7 @@ local defaults = {
   },
   claude = 'claude',
   launch = { layout = 'vsplit', size = 0.5 },
+  pull_requests = false,
   host = {},
   on_transition = nil,
   on = {},

@@ -411,6 +411,7 @@ M.start = function()
     focused = seconds + micros / 1e6,
     options = next(options.host) and options.host or vim.empty_dict(),
     notices = options.notices,
+    pull_requests = options.pull_requests,
     callbacks = callbacks,
   }, M._went)
 end

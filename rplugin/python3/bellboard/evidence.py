@@ -45,6 +45,7 @@ ENVIRONMENT: Final = (
 #: How a tmux client looks.
 CLIENT_DOES: Final = frozenset({"looks", "focus", "away", "gone"})
 _PANE: Final = re.compile(r"%[0-9]{1,9}", re.ASCII)
+UNCOUNTED: Final = -1  # nobody looked how many children there are
 #: What the registry's `waitingFor` asks; "dialog open" asks nothing for the agent.
 WAITING: Final = {
     "permission prompt": "permission",
@@ -214,7 +215,7 @@ def _process(told: Facts, t: float, now: float) -> Event:
         origin=msgspec.structs.replace(_where(given), pid=pid),
         alive=alive,
         at=0.0 if given.get("found") is True else t,
-        children=_pid(given.get("children")) or 0,
+        children=given["children"] if type(given.get("children")) is int else UNCOUNTED,
     )
 
 

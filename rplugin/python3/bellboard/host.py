@@ -94,7 +94,9 @@ class Host:
         self._over: asyncio.Future[None] = self._loop.create_future()
         self.spool.prepare()
         self.watch = self._watch()
-        self.lookout = Lookout(self.watch, self._find, time.time, self._environ)
+        asks = self.config.get("pull_requests") is True
+        how: dict[str, Any] = {"environ": self._environ, "pull_requests": asks}
+        self.lookout = Lookout(self.watch, self._find, time.time, **how)
         self.guard = Guard(
             self.home, self._environ, self.watch, self._wake, tells="server" in self.config
         )
@@ -278,8 +280,7 @@ class Host:
         if step.more:
             return 0.0
         due = clerk.board.due()
-        wait = max(0.0, due - time.time()) if due is not None else RESCAN
-        return min(wait, self.lookout.prove(clerk.board.options))
+        return max(0.0, due - time.time()) if due is not None else RESCAN
 
     def _locked_out(self) -> float:
         """Another host folds; it takes milliseconds, unless it is suspended."""
@@ -420,7 +421,10 @@ class Host:
             if time.monotonic() > until:
                 return 0.0
             self.lookout.attend(self.clerk.board.sessions, (self._unattended.pop(),))
-        return RESCAN if self.lookout.look_at_ports() else 0.0
+        if self.clerk is None:
+            return RESCAN
+        proof = self.lookout.prove(self.clerk.board.options)
+        return min(proof, RESCAN) if self.lookout.look_at_ports() else 0.0
 
     def _show(self) -> float:
         """Keep the status of the tmux servers that asked for it true."""

@@ -17,6 +17,7 @@ from .deaths import Deaths
 from .discovery import Discovery
 from .machine import slow_tools
 from .options import Options
+from .pull_requests import Branch, PullRequest, PullRequests
 from .registry import Registry, config_of
 from .repository import Repositories
 from .rules.steps import is_alone
@@ -27,7 +28,7 @@ from .watch import Watch
 from .witness import Finding
 
 LONGEST_LOOK: Final = 0.02  # seconds in which the event loop stands still
-LEAD: Final = 0.25  # seconds before a tool is overdue: what is found has to be folded by then
+LEAD: Final = 1.0  # seconds before a tool is overdue: what is found has to be folded by then
 NEVER: Final = float("inf")
 REPEAT: Final = 60.0  # seconds after which the same ports may be told again
 
@@ -42,12 +43,14 @@ class Lookout:
         clock: Callable[[], float],
         environ: Mapping[str, str],
         generation: str = "",
+        pull_requests: bool = False,
     ) -> None:
         self.registry = Registry([], generation)
         self.transcripts = Transcripts()
         self.repositories = Repositories()
         self.panes = Panes(generation)
         self.deaths = Deaths(self._died)
+        self._requests = PullRequests(self._answered, environ) if pull_requests else None
         self._discovery = Discovery(environ)
         self._watch, self._tell, self._clock = watch, tell, clock
         self._generation = generation
@@ -64,6 +67,8 @@ class Lookout:
     def close(self) -> None:
         """End it."""
         self.deaths.close()
+        if self._requests is not None:
+            self._requests.close()
 
     def renew(self, generation: str) -> None:
         """After a time without hosts: what was told before is told again."""
@@ -241,9 +246,28 @@ class Lookout:
 
     def _tell_facts(self, sid: str) -> None:
         finding = self.repositories.facts(self._clock(), sid, self._places[sid])
-        if self._facts.get(sid) != finding.key:
-            self._facts[sid] = finding.key
+        request = self._request_of(self._places[sid])
+        key = f"{finding.key} {request}"
+        if self._facts.get(sid) != key:
+            self._facts[sid] = key
             self._tell(finding)
+            if request is not None:
+                now, facts = self._clock(), {"session_id": sid, **request.facts()}
+                self._tell(Finding({"t": now, "facts": facts}, f"facts {facts} {now // REPEAT}"))
+
+    def _request_of(self, place: str) -> PullRequest | None:
+        """The pull request of what is checked out there; None unless that is wanted."""
+        found = self.repositories.of(place) if self._requests is not None else None
+        if self._requests is None or found is None:
+            return None
+        return self._requests.of(Branch(found.remote, found.branch), self._clock())
+
+    def _answered(self, branch: Branch) -> None:
+        """The pull request of a branch is another one now."""
+        for sid, place in list(self._places.items()):
+            found = self.repositories.of(place)
+            if found is not None and branch == (found.remote, found.branch):
+                self._tell_facts(sid)
 
     def _died(self, pid: int, started: str) -> None:
         now = self._clock()

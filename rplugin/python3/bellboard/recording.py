@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from .dialects import KINDS, QUESTIONS
 from .events import Event, Origin
-from .evidence import WAITING
+from .evidence import UNCOUNTED, WAITING
 from .private import Names
 from .said import INTERRUPTED, NOT_TYPED
 from .store import Logged
@@ -253,8 +253,10 @@ def _user(block: Line) -> Line:
 
 def _process(e: Event) -> Line:
     found = e.kind == "process gone" and not e.at
-    facts = {"started": e.started, "found": found, "children": e.children, **_where(e.origin)}
-    return {"process": {"pid": e.pid, "alive": e.alive} | {k: v for k, v in facts.items() if v}}
+    facts = {"started": e.started, "found": found, **_where(e.origin)}
+    counted = {} if e.children == UNCOUNTED else {"children": e.children}
+    known = {k: v for k, v in facts.items() if v}
+    return {"process": {"pid": e.pid, "alive": e.alive, **known, **counted}}
 
 
 def _pane(e: Event) -> Line:

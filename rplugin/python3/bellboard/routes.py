@@ -11,6 +11,7 @@ import msgspec
 from . import machine
 from .clock import set_back
 from .events import AHEAD, Event
+from .evidence import UNCOUNTED
 from .identity import absorb, address, locate, pane_tty, sees
 from .ledger import Folded, View, noted, refused, with_view
 from .machine import Verdict
@@ -141,9 +142,8 @@ def process(board: Board, e: Event) -> list[Folded]:
     for old in board.running_in(pid):
         s = copy(old)
         known = s.processes[pid]
-        seen = msgspec.structs.replace(
-            known, started=e.started or known.started, children=e.children
-        )
+        children = known.children if e.children == UNCOUNTED else e.children
+        seen = msgspec.structs.replace(known, started=e.started or known.started, children=children)
         s.processes = {**s.processes, pid: seen}
         was = published_status(s)
         address(s, e.origin, tty_alone=s.hooked)  # a hook inherits the rest from it

@@ -28,6 +28,9 @@ def add_to(commands: Commands) -> None:
         help="run it when a session gets there, with the words: from to session project",
     )
     serve.add_argument(
+        "--pull-requests", action="store_true", help="ask gh for those of branches, now and then"
+    )
+    serve.add_argument(
         "--notices",
         nargs="?",
         const="{}",
@@ -52,7 +55,7 @@ def serve_host(args: Args) -> None:
             commands[status] = shlex.split(command)
         except ValueError as e:
             raise Problem(f"--on {spec}: {e}") from None
-    config: dict[str, Any] = {"callbacks": commands}
+    config: dict[str, Any] = {"callbacks": commands, "pull_requests": args.pull_requests}
     if args.notices is not None:
         try:
             config["notices"] = dict(json.loads(args.notices))

@@ -1,0 +1,80 @@
+"""The pull request of a branch, from a `gh` that is a small program of the test's own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bellboard.spool import Spool
+from hosting import Telling, made, put
+from rig.home import Home
+from rig.waiting import eventually
+
+pytestmark = pytest.mark.files
+
+Start = Callable[..., Telling]
+BRANCH = "fix/$(id);`id`"
+OPEN = {"number": 12, "state": "OPEN", "url": "https://github.com/owner/name/pull/12"}
+
+
+def program(home: Home, answer: str) -> Path:
+    """A gh that says so, and writes down what it was asked and where."""
+    asked = home.root / "asked"
+    path = home.bin / "gh"
+    path.write_text(f'#!/bin/sh\nprintf "%s\\n" "$PWD" "$@" "" >>{asked}\n{answer}\n')
+    path.chmod(0o755)
+    return asked
+
+
+def work_on(home: Home, branch: str = BRANCH) -> Spool:
+    """A session in a repository with a remote."""
+    git = ("git", "-C", str(home.project))
+    for argv in (
+        ("init", "-q", "-b", "main"),
+        ("remote", "add", "origin", "git@github.com:owner/name.git"),
+        ("symbolic-ref", "HEAD", f"refs/heads/{branch}"),
+    ):
+        subprocess.run([*git, *argv], check=True, env=home.env)
+    spool = made(home.bellboard)
+    put(spool, "SessionStart", cwd=str(home.project), source="startup")
+    return spool
+
+
+def test_a_branch_has_a_pull_request(home: Home, start: Start) -> None:
+    """Asked for once, beside the working tree; a hostile name is one word."""
+    asked = program(home, f"echo '{json.dumps(OPEN)}'")
+    spool = work_on(home)
+    host = start(pull_requests=True)
+    eventually(lambda: host.sessions.get("s", {}).get("pull_request") == "#12", "its number")
+    known = host.sessions["s"]
+    assert ("open", OPEN["url"]) == (known["pull_request_state"], known["pull_request_url"])
+    put(spool, "UserPromptSubmit", "other", cwd=str(home.project))
+    eventually(lambda: host.sessions.get("other", {}).get("pull_request") == "#12", "the same")
+    place, *words = asked.read_text().splitlines()
+    assert ("/", ["pr", "list"], 1) == (place, words[:2], words.count("pr"))
+    assert f"--head={BRANCH}" in words
+    assert "--repo=https://github.com/owner/name" in words
+
+
+@pytest.mark.parametrize("answer", ["exit 1", "echo '['", "echo '{}'", "echo '{\"number\": []}'"])
+def test_no_answer_is_no_pull_request(home: Home, start: Start, answer: str) -> None:
+    """Not logged in, junk, none: the session shows without one."""
+    asked = program(home, answer)
+    work_on(home)
+    host = start(pull_requests=True)
+    eventually(lambda: asked.exists(), "the question")
+    eventually(lambda: host.sessions.get("s", {}).get("branch") == BRANCH, "its branch")
+    assert "pull_request" not in host.sessions["s"]
+
+
+def test_nothing_is_asked_unless_it_is_configured(home: Home, start: Start) -> None:
+    """No call to the network of our own accord."""
+    asked = program(home, f"echo '{json.dumps(OPEN)}'")
+    work_on(home)
+    host = start()
+    eventually(lambda: host.sessions.get("s", {}).get("branch") == BRANCH, "its branch")
+    assert not asked.exists()
