@@ -396,8 +396,7 @@ M.start = function()
   for status, callback in pairs(options.on) do
     callbacks[status] = type(callback) == 'table' and callback or nil
   end
-  local any = options.on_transition
-  callbacks.transition = type(any) == 'table' and any or nil
+  callbacks.transition = type(options.on_transition) == 'table' and options.on_transition or nil
   require('bellboard.ui').attach()
   require('bellboard.jump').attach()
   require('bellboard.float').attach()

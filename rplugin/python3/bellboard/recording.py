@@ -196,9 +196,9 @@ def _registry(e: Event) -> Line:
         "kind": "bg" if "CLAUDE_JOB_DIR" in env else "",
         "entrypoint": env.get("CLAUDE_CODE_ENTRYPOINT", ""),
     }
-    return {
-        "registry": {"pid": e.pid, "record": {k: v for k, v in record.items() if v} | source},
-    }
+    found = {"discovered": True} if e.source == "discovered" else {}
+    kept = {k: v for k, v in record.items() if v} | source
+    return {"registry": {"pid": e.pid, "record": kept, **found}}
 
 
 def _milliseconds(t: float) -> float:
