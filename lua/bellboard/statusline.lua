@@ -191,6 +191,26 @@ local function blocked_items(room)
   end, room, group, on)
 end
 
+--- The same few counts come again and again; their items are made once.
+---@type table<string, bellboard.Item[]>
+local counted = {}
+
+---@param status bellboard.Status
+---@param count integer
+---@return bellboard.Item[]
+local function count_items(status, count)
+  local options, icon, group = config.get().statusline, ui.icon_named(status), ui.group_of(status)
+  local key =
+    table.concat({ options.format.count, options.width, icon, group, status, count }, '\0')
+  if not counted[key] then
+    local known = { icon = icon, count = tostring(count) }
+    counted[key] = filled(options.format.count, function(field)
+      return known[field] or ''
+    end, options.width, group, number(status, { status = status }))
+  end
+  return counted[key]
+end
+
 ---@type table<bellboard.Layout, fun(): bellboard.Item[]>
 local layouts = {}
 
@@ -205,13 +225,7 @@ layouts.counts = function()
       if #rest > 0 then
         rest[#rest + 1] = { ' ' }
       end
-      local known = { icon = ui.icon_named(status), count = tostring(count) }
-      vim.list_extend(
-        rest,
-        filled(options.format.count, function(field)
-          return known[field] or ''
-        end, options.width, ui.group_of(status), number(status, { status = status }))
-      )
+      vim.list_extend(rest, count_items(status, count))
     end
   end
   if not blocked then
