@@ -57,9 +57,9 @@ def least(new: Path) -> None:
 
 def fold(home: Path) -> None:
     """What a host does when it comes up, without its loop."""
-    from bellboard.folding import Clerk
-    from bellboard.spool import Spool
-    from bellboard.store import Store
+    from bellboard.hosting.folding import Clerk
+    from bellboard.storage.spool import Spool
+    from bellboard.storage.store import Store
 
     clerk = Clerk(Spool(home), Store(home))
     while clerk.step(time.time()).more:
@@ -92,7 +92,7 @@ def main() -> int:
         wall, usage = time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_SELF)
         print(usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss / 1024)
         return 0
-    from bellboard.spool import Spool
+    from bellboard.storage.spool import Spool
 
     ratios = []
     memory = 0.0

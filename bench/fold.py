@@ -17,8 +17,8 @@ import time
 from itertools import cycle, islice
 from pathlib import Path
 
-from bellboard.board import Board
-from bellboard.events import Origin, hook
+from bellboard.core.board import Board
+from bellboard.core.events import Origin, hook
 
 RECORDINGS = Path(__file__).parent.parent / "tests" / "traces" / "recordings"
 SESSIONS = 200

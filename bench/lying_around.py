@@ -38,7 +38,7 @@ ALLOWED = {
 
 def build(home: Path, transcripts: int) -> None:
     """Config directory, project and transcripts; what the hooks said a minute ago."""
-    from bellboard.spool import Spool
+    from bellboard.storage.spool import Spool
 
     folder = home / "claude" / "projects" / "-project"
     folder.mkdir(parents=True)
@@ -76,7 +76,7 @@ def pss() -> float:
 async def live(home: Path, seconds: float) -> dict[str, float]:
     """As a host does; what it used."""
     began = time.perf_counter()
-    from bellboard.host import Host
+    from bellboard.hosting.host import Host
 
     known: dict[str, str] = {}
     host = Host(

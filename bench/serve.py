@@ -5,8 +5,8 @@ import os
 import sys
 from pathlib import Path
 
-from bellboard.host import Host
-from bellboard.watch import Watch
+from bellboard.hosting.host import Host
+from bellboard.witnesses.watch import Watch
 
 how = sys.argv[1]
 

@@ -26,7 +26,7 @@ LAG, PUBLISHES = 0.1, 30
 
 def host(home: Path) -> None:
     """One of the eight; SIGTERM ends it."""
-    from bellboard.host import Host
+    from bellboard.hosting.host import Host
 
     lags: list[float] = []
     pushes: list[float] = []

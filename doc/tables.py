@@ -11,9 +11,9 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
-from bellboard.machine import TABLE
-from bellboard.rules import RULES
-from bellboard.session import ABSENT, STATUSES
+from bellboard.core.machine import TABLE
+from bellboard.core.rules import RULES
+from bellboard.core.session import ABSENT, STATUSES
 
 MANUAL = Path(__file__).parent / "bellboard.txt"
 BEGIN = "------ The rules, written by doc/tables.py ------"

@@ -17,7 +17,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from bellboard.spool import Spool
+from bellboard.storage.spool import Spool
 from hosting import agrees_with_its_log, opened, statuses, told_in
 from rig.cache import CHECKOUT
 from rig.editor import Editor

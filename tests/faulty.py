@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from bellboard.folding import Clerk
-from bellboard.spool import Spool
-from bellboard.store import Store
+from bellboard.hosting.folding import Clerk
+from bellboard.storage.spool import Spool
+from bellboard.storage.store import Store
 from hosting import agrees_with_its_log, made, put, put_raw, statuses, told_in
 
 START = 1_800_000_000.0

@@ -14,7 +14,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from bellboard import atomic, installed, settings
+from bellboard.installing import installed, settings
+from bellboard.storage import atomic
 
 HOOKS = {"Stop": [{"hooks": [{"type": "command", "command": "say done"}]}]}
 TEXT = json.dumps({"model": "opus", "hooks": HOOKS}, indent="\t")

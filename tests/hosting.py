@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
-from bellboard import trace
-from bellboard.board import Board
-from bellboard.folding import Clerk
-from bellboard.recording import record
-from bellboard.session import is_listed, status_of
-from bellboard.spool import MAGIC, Spool
-from bellboard.store import Logged, Store
+from bellboard.core import trace
+from bellboard.core.board import Board
+from bellboard.core.session import is_listed, status_of
+from bellboard.hosting.folding import Clerk
+from bellboard.storage.recording import record
+from bellboard.storage.spool import MAGIC, Spool
+from bellboard.storage.store import Logged, Store
 from playback import encoded
 from rig.clock import Clock
 from rig.home import Home

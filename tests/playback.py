@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from bellboard import trace
-from bellboard.board import Board
+from bellboard.core import trace
+from bellboard.core.board import Board
 
 TRACES = Path(__file__).parent / "traces"
 Line = dict[str, Any]

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bellboard import evidence
-from bellboard.board import Board
-from bellboard.events import Event, Origin, hook
-from bellboard.records import MOST_SESSIONS
-from bellboard.session import is_listed, status_of
+from bellboard.core import evidence
+from bellboard.core.board import Board
+from bellboard.core.events import Event, Origin, hook
+from bellboard.core.records import MOST_SESSIONS
+from bellboard.core.session import is_listed, status_of
 from strategies import T0, texts, wrong_shapes
 from test_properties import fold, state
 

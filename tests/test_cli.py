@@ -16,8 +16,9 @@ from typing import IO, Any
 import msgspec
 import pytest
 
-from bellboard import __version__, words
-from bellboard.spool import Spool
+from bellboard import __version__
+from bellboard.core import words
+from bellboard.storage.spool import Spool
 from rig import tmux as tmuxes
 from rig.home import Home
 from rig.waiting import PATIENCE, eventually

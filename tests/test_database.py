@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from bellboard import schema
-from bellboard.board import Board
-from bellboard.database import WAL_LIMIT, set_aside
-from bellboard.events import Event
-from bellboard.ledger import Folded, Transition, noted
-from bellboard.mounts import network_of
-from bellboard.store import KEEP, Busy, Damaged, Newer, Store
+from bellboard.core.board import Board
+from bellboard.core.events import Event
+from bellboard.core.ledger import Folded, Transition, noted
+from bellboard.storage import schema
+from bellboard.storage.database import WAL_LIMIT, set_aside
+from bellboard.storage.mounts import network_of
+from bellboard.storage.store import KEEP, Busy, Damaged, Newer, Store
 from hosting import Make, made, statuses, tell, work
 from rig.clock import Clock
 
@@ -100,7 +100,7 @@ def test_many_may_open_a_new_home_at_once(tmp_path: Path) -> None:
     """One of them makes the tables."""
     home = tmp_path / "home"
     made(home)
-    code = "import sys; from pathlib import Path; from bellboard.store import Store\n"
+    code = "import sys; from pathlib import Path; from bellboard.storage.store import Store\n"
     code += "sys.stdin.read(); Store(Path(sys.argv[1])).close(); print('well')"
     run = [sys.executable, "-c", code, str(home)]
     pipe = subprocess.PIPE

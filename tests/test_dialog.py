@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bellboard.dialog import dialog_of
+from bellboard.hosting.dialog import dialog_of
 
 pytestmark = pytest.mark.pure
 

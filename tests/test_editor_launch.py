@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from bellboard.spool import Spool
+from bellboard.storage.spool import Spool
 from hosting import opened
 from rig.editor import Editor
 from rig.fixtures import Editors

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from bellboard.notices import Policy, policy_of
-from bellboard.spool import Spool
+from bellboard.core.notices import Policy, policy_of
+from bellboard.storage.spool import Spool
 from hosting import made, opened, put
 from rig.editor import Editor, command
 from rig.fixtures import Editors

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from bellboard.spool import Item, Spool
+from bellboard.storage.spool import Item, Spool
 from rig.waiting import PATIENCE, eventually
 
 pytestmark = pytest.mark.files
@@ -284,7 +284,7 @@ def test_the_home_is_found_as_the_host_finds_it(
     shell: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """BELLBOARD_HOME, XDG_STATE_HOME, HOME; a relative one never, for it would be the project's."""
-    from bellboard.spool import Refused, default_home
+    from bellboard.storage.spool import Refused, default_home
 
     for env in (
         {"HOME": str(tmp_path)},

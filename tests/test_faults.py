@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from bellboard.spool import Spool
+from bellboard.storage.spool import Spool
 from hosting import Telling, agrees_with_its_log, made, opened, put, told_in
 from rig.home import Home
 from rig.waiting import eventually
@@ -146,7 +146,7 @@ def test_a_spool_that_is_read_only_counts_nothing_twice(
 HOLD = """
 import os, signal, sys
 from pathlib import Path
-from bellboard.store import Store
+from bellboard.storage.store import Store
 store = Store(Path(sys.argv[1]))
 with store.lock():
     print("held", flush=True)

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from bellboard import schema
-from bellboard.aside import FILES
-from bellboard.spool import Spool
-from bellboard.store import Store
+from bellboard.storage import schema
+from bellboard.storage.aside import FILES
+from bellboard.storage.spool import Spool
+from bellboard.storage.store import Store
 from chaos import EVENTS, Chaos
 from hosting import Telling, agrees_with_its_log, made, opened, put, put_raw, statuses, told_in
 from rig.editor import Editor
@@ -24,7 +24,7 @@ from rig.waiting import PATIENCE, at_best, eventually
 
 pytestmark = [pytest.mark.files, pytest.mark.editor]
 
-JOB = "return vim.fn.jobpid(require('bellboard.host').status().channel)"
+JOB = "return vim.fn.jobpid(require('bellboard.hosting.host').status().channel)"
 SHOWN = "return require('bellboard').sessions({ hidden = true })"
 NOTE = "return require('bellboard').health().notes.database"
 PID = "return require('bellboard').health().pid"
@@ -116,7 +116,7 @@ def test_without_a_home_in_the_environment(nvim: Editors, home: Home) -> None:
     env = {"BELLBOARD_HOME": "below"}
     editor = nvim(config={"restarts": 1, "python": sys.executable}, env=env, ui=False)
     eventually(lambda: "checkhealth" in editor.messages(), "a message")
-    stderr = editor.lua("return require('bellboard.host').status().stderr")
+    stderr = editor.lua("return require('bellboard.hosting.host').status().stderr")
     assert "set BELLBOARD_HOME to a folder that is yours" in "\n".join(stderr)
 
 

@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
-from bellboard.board import Board
-from bellboard.evidence import from_line
-from bellboard.lookout import Lookout
-from bellboard.processes import started_of
-from bellboard.session import is_listed, status_of
-from bellboard.watch import Watch
-from bellboard.witness import Finding
+from bellboard.core.board import Board
+from bellboard.core.evidence import from_line
+from bellboard.core.session import is_listed, status_of
+from bellboard.witnesses.lookout import Lookout
+from bellboard.witnesses.processes import started_of
+from bellboard.witnesses.watch import Watch
+from bellboard.witnesses.witness import Finding
 from rig.fixtures import Agents
 from rig.home import Home
 from rig.tmux import Server

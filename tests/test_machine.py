@@ -6,14 +6,14 @@ from functools import cache
 
 import pytest
 
-from bellboard import dialects, machine
-from bellboard.events import Event, hook
-from bellboard.evidence import READERS, from_line
-from bellboard.machine import NOTHING, TABLE, TABLE_TEXT, read_table
-from bellboard.options import Options
-from bellboard.routes import ROUTES
-from bellboard.rules import RULES
-from bellboard.session import ABSENT, STATUSES, Block, Process, Session, Tool, status_of
+from bellboard.core import dialects, machine
+from bellboard.core.events import Event, hook
+from bellboard.core.evidence import READERS, from_line
+from bellboard.core.machine import NOTHING, TABLE, TABLE_TEXT, read_table
+from bellboard.core.options import Options
+from bellboard.core.routes import ROUTES
+from bellboard.core.rules import RULES
+from bellboard.core.session import ABSENT, STATUSES, Block, Process, Session, Tool, status_of
 from playback import TRACES, encoded, read_lines
 
 pytestmark = pytest.mark.pure

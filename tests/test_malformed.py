@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from bellboard.processes import started_of
-from bellboard.spool import Spool
+from bellboard.storage.spool import Spool
+from bellboard.witnesses.processes import started_of
 from hosting import Telling, put_raw, start
 from rig.home import Home
 from rig.waiting import eventually

@@ -14,9 +14,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from bellboard.board import Board
-from bellboard.evidence import from_line
-from bellboard.session import is_listed, question_of, status_of
+from bellboard.core.board import Board
+from bellboard.core.evidence import from_line
+from bellboard.core.session import is_listed, question_of, status_of
 from strategies import SESSIONS, T0
 
 STEP = 4.0  # seconds: nothing is held back, forgiven or waited for that long

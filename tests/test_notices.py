@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bellboard.ledger import Transition
-from bellboard.notices import (
+from bellboard.core.ledger import Transition
+from bellboard.core.notices import (
     CHANNELS,
     LADDERS,
     MINUTE,
@@ -21,7 +21,7 @@ from bellboard.notices import (
     Policy,
     policy_of,
 )
-from bellboard.session import STATUSES, Block, Session, status_of
+from bellboard.core.session import STATUSES, Block, Session, status_of
 
 pytestmark = pytest.mark.pure
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from bellboard.channels import Channels, said
-from bellboard.effects import Effects
-from bellboard.notices import Notice
-from bellboard.published import Published, publish
-from bellboard.session import Block, Session
+from bellboard.core.notices import Notice
+from bellboard.core.published import Published, publish
+from bellboard.core.session import Block, Session
+from bellboard.hosting.channels import Channels, said
+from bellboard.hosting.effects import Effects
 from rig.waiting import eventually
 
 pytestmark = pytest.mark.files

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bellboard.spool import Spool
+from bellboard.storage.spool import Spool
 from hosting import Telling, made, opened, put
 from rig.home import Home
 from rig.waiting import eventually

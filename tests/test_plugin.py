@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bellboard.events import KINDS
+from bellboard.core.events import KINDS
 from rig.cache import CHECKOUT
 from rig.fixtures import Agents
 from rig.home import Home

@@ -18,11 +18,11 @@ from typing import Any, Literal
 
 import pytest
 
-from bellboard import deaths, processes
-from bellboard.deaths import Deaths
-from bellboard.discovery import Discovery, Found, is_agent, session_in
-from bellboard.evidence import from_line
-from bellboard.processes import (
+from bellboard.core.evidence import from_line
+from bellboard.witnesses import deaths, processes
+from bellboard.witnesses.deaths import Deaths
+from bellboard.witnesses.discovery import Discovery, Found, is_agent, session_in
+from bellboard.witnesses.processes import (
     Ttys,
     began_at,
     cwd_of,

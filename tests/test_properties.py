@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bellboard import board as board_module
-from bellboard import identity, machine
-from bellboard.board import Board
-from bellboard.evidence import from_line
-from bellboard.ledger import LEDGER
-from bellboard.options import Options
-from bellboard.rules import RULES
-from bellboard.session import ABSENT, STATUSES, is_listed, status_of
+from bellboard.core import board as board_module
+from bellboard.core import identity, machine
+from bellboard.core.board import Board
+from bellboard.core.evidence import from_line
+from bellboard.core.ledger import LEDGER
+from bellboard.core.options import Options
+from bellboard.core.rules import RULES
+from bellboard.core.session import ABSENT, STATUSES, is_listed, status_of
 from playback import Line, play
 from strategies import T0, histories
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bellboard.spool import Spool
+from bellboard.storage.spool import Spool
 from hosting import Telling, made, put
 from rig.home import Home
 from rig.waiting import eventually

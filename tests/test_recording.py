@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bellboard import evidence, trace
-from bellboard.events import Event
-from bellboard.folding import Clerk
-from bellboard.machine import TABLE
-from bellboard.recording import is_by_time, line_of, record, span
-from bellboard.spool import Spool
-from bellboard.store import Logged, Store
+from bellboard.core import evidence, trace
+from bellboard.core.events import Event
+from bellboard.core.machine import TABLE
+from bellboard.hosting.folding import Clerk
+from bellboard.storage.recording import is_by_time, line_of, record, span
+from bellboard.storage.spool import Spool
+from bellboard.storage.store import Logged, Store
 from playback import TRACES, Line, encoded, play, read_lines
 
 pytestmark = pytest.mark.files

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from bellboard.board import Board
-from bellboard.evidence import from_line
-from bellboard.processes import started_of
-from bellboard.published import snapshot
-from bellboard.registry import FIELDS, Registry, config_of
-from bellboard.witness import Finding
+from bellboard.core.board import Board
+from bellboard.core.evidence import from_line
+from bellboard.core.published import snapshot
+from bellboard.witnesses.processes import started_of
+from bellboard.witnesses.registry import FIELDS, Registry, config_of
+from bellboard.witnesses.witness import Finding
 from rig.home import Home
 
 pytestmark = pytest.mark.files

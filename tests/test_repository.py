@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bellboard.evidence import from_line
-from bellboard.gitconfig import config_in, remote_in
-from bellboard.repository import Repositories
+from bellboard.core.evidence import from_line
+from bellboard.witnesses.gitconfig import config_in, remote_in
+from bellboard.witnesses.repository import Repositories
 from rig.home import Home
 
 pytestmark = pytest.mark.files

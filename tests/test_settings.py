@@ -15,9 +15,10 @@ from typing import Any
 
 import pytest
 
-from bellboard import atomic, installed
-from bellboard.claude_code import CORE, version_of
-from bellboard.settings import Refused, Settings, backups, project_file, user_file
+from bellboard.installing import installed
+from bellboard.installing.claude_code import CORE, version_of
+from bellboard.installing.settings import Refused, Settings, backups, project_file, user_file
+from bellboard.storage import atomic
 from hosting import Telling
 from rig.home import Home
 from rig.tmux import Server

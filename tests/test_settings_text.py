@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from bellboard import hookline
-from bellboard.claude_code import events_of
-from bellboard.jsontext import Broken, parse
-from bellboard.settings_text import Before, Refused, entries, put_in, take_out, without
+from bellboard.installing import hookline
+from bellboard.installing.claude_code import events_of
+from bellboard.installing.jsontext import Broken, parse
+from bellboard.installing.settings_text import Before, Refused, entries, put_in, take_out, without
 from settings_files import EVENTS, GROUPS, ODD, texts
 
 pytestmark = pytest.mark.pure

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from bellboard.aside import BYTES, FILES, SLACK
-from bellboard.spool import LIMIT, MAGIC, Item, Refused, Spool
+from bellboard.storage.aside import BYTES, FILES, SLACK
+from bellboard.storage.spool import LIMIT, MAGIC, Item, Refused, Spool
 
 pytestmark = pytest.mark.files
 

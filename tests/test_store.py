@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from bellboard import machine
-from bellboard.effects import PAUSE, Effects
-from bellboard.events import Event
-from bellboard.folding import Clerk, settings_of
-from bellboard.ledger import Transition
-from bellboard.options import Options, options_of
-from bellboard.spool import Spool
-from bellboard.store import Busy, Change, Store
+from bellboard.core import machine
+from bellboard.core.events import Event
+from bellboard.core.ledger import Transition
+from bellboard.core.options import Options, options_of
+from bellboard.hosting.effects import PAUSE, Effects
+from bellboard.hosting.folding import Clerk, settings_of
+from bellboard.storage.spool import Spool
+from bellboard.storage.store import Busy, Change, Store
 from hosting import Make, agrees_with_its_log, put, statuses, tell, told_in, watched_since, work
 from rig.clock import Clock
 from rig.waiting import eventually

@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bellboard import terminal, words
-from bellboard.events import Event
-from bellboard.ledger import Transition
-from bellboard.store import Logged
+from bellboard.core import words
+from bellboard.core.events import Event
+from bellboard.core.ledger import Transition
+from bellboard.screen import terminal
+from bellboard.storage.store import Logged
 from sample import dated, house
 
 NOW = 1_800_000_000.0

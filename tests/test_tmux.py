@@ -8,9 +8,9 @@ import time
 
 import pytest
 
-from bellboard import tmux as tmux_module
-from bellboard.evidence import from_line
-from bellboard.tmux import Panes, Tmux, literal, sockets
+from bellboard.core.evidence import from_line
+from bellboard.panes import tmux as tmux_module
+from bellboard.panes.tmux import Panes, Tmux, literal, sockets
 from rig.home import Home
 from rig.tmux import Server
 from rig.waiting import PATIENCE, eventually

@@ -15,12 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from bellboard import transcript
-from bellboard.entries import is_noise, reduced, spoken, told_by
-from bellboard.events import Event
-from bellboard.evidence import from_line
-from bellboard.transcript import Transcripts, is_needed, place_of, tail_text
-from bellboard.witness import Finding
+from bellboard.core.entries import is_noise, reduced, spoken, told_by
+from bellboard.core.events import Event
+from bellboard.core.evidence import from_line
+from bellboard.witnesses import transcript
+from bellboard.witnesses.transcript import Transcripts, is_needed, place_of, tail_text
+from bellboard.witnesses.witness import Finding
 
 pytestmark = pytest.mark.files
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from bellboard.board import Board
-from bellboard.evidence import from_line
-from bellboard.session import status_of
+from bellboard.core.board import Board
+from bellboard.core.evidence import from_line
+from bellboard.core.session import status_of
 
 pytestmark = pytest.mark.pure
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bellboard.spool import Spool
+from bellboard.storage.spool import Spool
 from hosting import opened
 from rig import claude_code
 from rig.agent import QUIET

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from bellboard import tmux as tmux_module
-from bellboard.spool import Spool
-from bellboard.tmux import Tmux
-from bellboard.wiring import FIRST, HOOKS, OPTION, quoted
+from bellboard.panes import tmux as tmux_module
+from bellboard.panes.tmux import Tmux
+from bellboard.panes.wiring import FIRST, HOOKS, OPTION, quoted
+from bellboard.storage.spool import Spool
 from hosting import opened
 from rig.home import Home
 from rig.tmux import Pane, Server

@@ -17,8 +17,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bellboard import host, schema
-from bellboard.store import Store
+from bellboard.hosting import host
+from bellboard.storage import schema
+from bellboard.storage.store import Store
 
 BUMP = "CREATE TABLE novelties (id INTEGER PRIMARY KEY)"
 

@@ -35,8 +35,8 @@ class Bellboard:
         if self.task is not None:
             return
         try:
-            from .host import Host
-            from .spool import default_home
+            from .hosting.host import Host
+            from .storage.spool import default_home
 
             home = config.get("home")
             where = Path(home) if home else default_home(os.environ)
@@ -91,7 +91,7 @@ class Bellboard:
             self.host.stop()
 
     async def _run(self, number: int, what: str, told: dict[str, Any]) -> None:
-        from .errands import Errands
+        from .hosting.errands import Errands
 
         reply = await Errands(self.host.session).do(what, told)
         self.nvim.exec_lua(REPLY, number, reply, async_=True)
@@ -109,7 +109,7 @@ class Bellboard:
 
 def _die(error: BaseException) -> NoReturn:
     """Leave the reason to Lua, which shows the last lines and starts another host."""
-    from .spool import Refused
+    from .storage.spool import Refused
 
     if isinstance(error, Refused | OSError):
         sys.stderr.write(f"{error}\nset BELLBOARD_HOME to a folder that is yours\n")

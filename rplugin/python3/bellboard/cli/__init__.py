@@ -15,7 +15,16 @@ import signal
 import sys
 
 from .. import __version__
-from . import doctor, evidence, history, hooks, hosts, sessions, ways, wires
+from . import (
+    doctor,
+    evidence,
+    history,
+    hooks,
+    hosts,
+    sessions,
+    ways,
+    wires,
+)
 from .home import Problem
 
 DESCRIPTION = "Which coding-agent session is working, which is done, which is blocked on you."

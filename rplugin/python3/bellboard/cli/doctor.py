@@ -25,7 +25,7 @@ def examine(args: Args) -> int:
         told = [fact._asdict() for fact in facts]
         print_json({"v": 1, "version": __version__, "well": well, "facts": told})
     else:
-        from ..terminal import show_facts
+        from ..screen.terminal import show_facts
 
         show_facts(facts)
     return 0 if well else 1

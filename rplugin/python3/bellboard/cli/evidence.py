@@ -35,7 +35,7 @@ def add_to(commands: Commands) -> None:
 
 
 def set_status(args: Args) -> None:
-    from ..session import STATUSES
+    from ..core.session import STATUSES
 
     known = [s for s in STATUSES if s != "unknown"]  # nobody can know that it is unknown
     if args.status not in known:

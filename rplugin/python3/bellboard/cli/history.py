@@ -8,11 +8,20 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .home import Args, Commands, Problem, add, find, opened, print_json, warn
+from .home import (
+    Args,
+    Commands,
+    Problem,
+    add,
+    find,
+    opened,
+    print_json,
+    warn,
+)
 
 if TYPE_CHECKING:
-    from ..board import Board
-    from ..store import Rung
+    from ..core.board import Board
+    from ..storage.store import Rung
 
 MOST = 1000  # notices that are listed
 
@@ -44,7 +53,7 @@ def add_to(commands: Commands) -> None:
 
 
 def show_history(args: Args) -> None:
-    from ..trace import transition_line
+    from ..core.trace import transition_line
 
     with opened() as clerk:
         since = time.time() - args.since * 60 if args.since is not None else 0.0
@@ -59,13 +68,13 @@ def show_history(args: Args) -> None:
         for change in found:
             print_json(transition_line(change))
         return
-    from .. import terminal
+    from ..screen import terminal
 
     terminal.show_history(found, names)
 
 
 def show_notices(rung: list[Rung], names: dict[str, str], args: Args) -> None:
-    from .. import words
+    from ..core import words
 
     for r in rung:
         if args.json:
@@ -79,13 +88,13 @@ def show_notices(rung: list[Rung], names: dict[str, str], args: Args) -> None:
 def explain_session(args: Args) -> None:
     with opened() as clerk:
         log = clerk.store.log(find(clerk, args.session))
-    from .. import terminal
+    from ..screen import terminal
 
     terminal.show_story(log)
 
 
 def record_trace(args: Args) -> None:
-    from ..recording import record, span
+    from ..storage.recording import record, span
 
     with opened() as clerk:
         log = clerk.store.log()
@@ -101,8 +110,8 @@ def record_trace(args: Args) -> None:
 
 
 def replay_trace(args: Args) -> int:
-    from .. import trace
-    from ..board import Board
+    from ..core import trace
+    from ..core.board import Board
 
     board = Board()
     lines = _Lines(args.file)
@@ -113,7 +122,7 @@ def replay_trace(args: Args) -> int:
                 print_json(trace.transition_line(change))
         print_json(trace.final_line(board))
     else:
-        from .. import terminal
+        from ..screen import terminal
 
         terminal.show_replay(folded, board)
     counted = sum(n for name, n in board.ledger.counts.items() if name.startswith("junk"))
@@ -146,7 +155,7 @@ class _Lines:
 
 
 def _names(board: Board) -> dict[str, str]:
-    from .. import words
-    from ..published import project_of
+    from ..core import words
+    from ..core.published import project_of
 
     return {sid: words.plain(s.name or project_of(s)) for sid, s in board.sessions.items()}

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ..folding import Clerk
+    from ..hosting.folding import Clerk
 
 Args = argparse.Namespace
 Commands = Any  # argparse keeps the type of its subparsers to itself
@@ -36,7 +36,7 @@ def add(commands: Commands, name: str, run: Run, text: str) -> argparse.Argument
 
 def here() -> Path:
     """Where the state lives."""
-    from ..spool import Refused, default_home
+    from ..storage.spool import Refused, default_home
 
     try:
         return default_home(os.environ)
@@ -49,7 +49,7 @@ def opened() -> Iterator[Clerk]:
     """The board, up to date; where no host is, this is one for a moment."""
     import sqlite3
 
-    from ..store import Busy, Damaged
+    from ..storage.store import Busy, Damaged
 
     home = here()
     clerk = None
@@ -71,9 +71,9 @@ def opened() -> Iterator[Clerk]:
 
 
 def _clerk(home: Path) -> Clerk:
-    from ..folding import Clerk
-    from ..spool import Refused, Spool
-    from ..store import Store
+    from ..hosting.folding import Clerk
+    from ..storage.spool import Refused, Spool
+    from ..storage.store import Store
 
     spool = Spool(home)
     try:
@@ -97,7 +97,7 @@ def _catch_up(clerk: Clerk) -> None:
 
     import msgspec
 
-    from ..store import Busy, Newer
+    from ..storage.store import Busy, Newer
 
     store, deadline = clerk.store, time.monotonic() + PATIENCE
     try:
@@ -123,7 +123,7 @@ def _catch_up(clerk: Clerk) -> None:
 
 
 def _fold(clerk: Clerk, deadline: float) -> None:
-    from ..store import Busy
+    from ..storage.store import Busy
 
     while True:
         try:
@@ -163,9 +163,9 @@ def print_json(value: object) -> None:
 
 def find(clerk: Clerk, called: str) -> str:
     """The one session of that id, beginning of an id, or name."""
-    from .. import words
-    from ..published import publish
-    from ..session import is_listed
+    from ..core import words
+    from ..core.published import publish
+    from ..core.session import is_listed
 
     sessions = {sid: s for sid, s in clerk.board.sessions.items() if sid}
     if called in sessions:

@@ -9,11 +9,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .home import Args, Commands, Problem, add, here, reason, warn
+from .home import (
+    Args,
+    Commands,
+    Problem,
+    add,
+    here,
+    reason,
+    warn,
+)
 
 if TYPE_CHECKING:
-    from ..claude_code import Version
-    from ..settings import Change, Settings
+    from ..installing.claude_code import Version
+    from ..installing.settings import Change, Settings
 
 #: What hosts, hooks and these commands make in the state folder.
 STATE = (
@@ -80,7 +88,7 @@ def uninstall_hooks(args: Args) -> None:
 
 
 def check_hooks(args: Args) -> int:
-    from .. import installed
+    from ..installing import installed
 
     settings, version = _settings(), _version(args)
     named = args.user or args.project or args.local or args.settings
@@ -108,7 +116,7 @@ def print_hooks(args: Args) -> None:
 
 
 def uninstall_all(args: Args) -> int:
-    from ..settings import backups
+    from ..installing.settings import backups
 
     settings = _settings()
     paths = settings.files(Path.cwd())
@@ -156,7 +164,7 @@ def _do(settings: Settings, change: Change, yes: bool, dry_run: bool = False) ->
 
 @contextlib.contextmanager
 def _problems(path: Path) -> Iterator[None]:
-    from ..settings import Refused
+    from ..installing.settings import Refused
 
     try:
         yield
@@ -170,7 +178,7 @@ def _purge(home: Path, copies: list[Path], yes: bool) -> None:
     """Remove what bellboard made there, and the folder if nothing else is in it."""
     import shutil
 
-    from ..spool import Spool
+    from ..storage.spool import Spool
 
     if not home.exists():
         return
@@ -192,13 +200,13 @@ def _purge(home: Path, copies: list[Path], yes: bool) -> None:
 
 
 def _settings() -> Settings:
-    from ..settings import Settings
+    from ..installing.settings import Settings
 
     return Settings(here(), os.environ)
 
 
 def _file(args: Args) -> Path:
-    from ..settings import project_file, user_file
+    from ..installing.settings import project_file, user_file
 
     if args.settings:
         return Path(os.path.abspath(Path(args.settings).expanduser()))  # noqa: PTH100 - links stay
@@ -208,7 +216,7 @@ def _file(args: Args) -> Path:
 
 
 def _version(args: Args) -> Version | None:
-    from ..claude_code import version_of
+    from ..installing.claude_code import version_of
 
     found = version_of(args.cli, os.environ)
     if found is None:
@@ -229,6 +237,6 @@ def _ask(question: str, yes: bool) -> None:
 
 
 def _short(path: Path) -> str:
-    from ..words import tilde
+    from ..core.words import tilde
 
     return tilde(str(path), os.environ.get("HOME", ""))

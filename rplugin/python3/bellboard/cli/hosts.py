@@ -10,7 +10,16 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from .home import Args, Commands, Problem, add, here, print_json, reason, warn
+from .home import (
+    Args,
+    Commands,
+    Problem,
+    add,
+    here,
+    print_json,
+    reason,
+    warn,
+)
 
 Message = dict[str, Any]
 Push = Callable[[Message], None]
@@ -43,7 +52,7 @@ def serve_host(args: Args) -> None:
     import json
     import shlex
 
-    from ..session import STATUSES
+    from ..core.session import STATUSES
 
     known = (*STATUSES, "ended", "transition")
     commands = {}
@@ -81,12 +90,12 @@ def watch_sessions(args: Args) -> None:
 
         run_host(push, {})
     elif sys.stdout.isatty():
-        from ..live import Live
+        from ..screen.live import Live
 
         with Live() as live:
             run_host(live.push, {})
     else:
-        from ..live import Stream
+        from ..screen.live import Stream
 
         run_host(Stream().push, {})
 
@@ -111,8 +120,8 @@ def run_host(push: Push, config: dict[str, Any], read: bool = True) -> None:
     """Be a host until a signal ends it, or whoever reads its output is gone."""
     import asyncio
 
-    from ..host import Host
-    from ..spool import Refused
+    from ..hosting.host import Host
+    from ..storage.spool import Refused
 
     home = here()
 

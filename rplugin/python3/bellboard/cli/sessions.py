@@ -27,7 +27,7 @@ def add_to(commands: Commands) -> None:
 
 
 def list_sessions(args: Args) -> None:
-    from ..published import snapshot
+    from ..core.published import snapshot
 
     if args.ended:
         list_ended(args)
@@ -40,14 +40,14 @@ def list_sessions(args: Args) -> None:
     if args.json:
         print_json({"v": 1, "t": now, "sessions": sessions})
         return
-    from .. import terminal
+    from ..screen import terminal
 
     terminal.show_list(sessions, now, hidden=args.all)
 
 
 def list_ended(args: Args) -> None:
     """Those whose transcript is still there: without it no CLI can go on."""
-    from ..published import ended
+    from ..core.published import ended
 
     with opened() as clerk:
         over = ended(clerk.board.sessions.values(), directory(args.dir) if args.dir else "")
@@ -55,7 +55,7 @@ def list_ended(args: Args) -> None:
     if args.json:
         print_json({"v": 1, "t": time.time(), "ended": there})
         return
-    from .. import terminal
+    from ..screen import terminal
 
     terminal.show_ended(there, time.time())
 
@@ -69,8 +69,8 @@ def directory(named: str) -> str:
 
 
 def show_status(args: Args) -> int:
-    from .. import words
-    from ..published import of_directory, snapshot
+    from ..core import words
+    from ..core.published import of_directory, snapshot
 
     with opened() as clerk:
         sessions = snapshot(clerk.board.sessions.values())

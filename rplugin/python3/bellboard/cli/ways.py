@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from .home import Args, Commands, Problem, add, find, opened
 
 if TYPE_CHECKING:
-    from ..published import Published
-    from ..tmux import Tmux
+    from ..core.published import Published
+    from ..panes.tmux import Tmux
 
 CLIENT = "show it on this tmux client (default: the one that asks, else the one used last)"
 
@@ -43,7 +43,7 @@ def go_to(args: Args) -> None:
 
 
 def pick_session(args: Args) -> int:
-    from ..picker import choose
+    from ..screen.picker import choose
 
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise Problem("to pick takes a terminal; `bellboard list` needs none")
@@ -64,15 +64,15 @@ def pick_session(args: Args) -> int:
 
 def sessions() -> list[Published]:
     """As published, most urgent first."""
-    from ..published import snapshot
+    from ..core.published import snapshot
 
     with opened() as clerk:
         return snapshot(clerk.board.sessions.values())
 
 
 def next_needing(client: str) -> Published:
-    from .. import ways
-    from ..published import needs_you
+    from ..core.published import needs_you
+    from ..panes import ways
 
     tmux = server()
     shown = client or (ways.asking(tmux, os.environ) if tmux else "")
@@ -84,7 +84,7 @@ def next_needing(client: str) -> Published:
 
 def lead(p: Published, client: str) -> None:
     """Go there; it counts as seen, and the last hosts may learn that from the spool."""
-    from .. import ways
+    from ..panes import ways
 
     try:
         told = ways.lead(p, os.environ, client)
@@ -100,7 +100,7 @@ def lead(p: Published, client: str) -> None:
 
 def server(socket: str = "") -> Tmux | None:
     """The tmux server of that socket, else the one that we are in."""
-    from ..tmux import Tmux
+    from ..panes.tmux import Tmux
 
     socket = socket or os.environ.get("TMUX", "").rsplit(",", 2)[0]
     return Tmux(socket) if socket else None

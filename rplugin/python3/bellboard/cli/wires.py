@@ -6,11 +6,19 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from .home import Args, Commands, Problem, add, here, opened, warn
+from .home import (
+    Args,
+    Commands,
+    Problem,
+    add,
+    here,
+    opened,
+    warn,
+)
 from .ways import server
 
 if TYPE_CHECKING:
-    from ..tmux import Tmux
+    from ..panes.tmux import Tmux
 
 
 def add_to(commands: Commands) -> None:
@@ -24,7 +32,7 @@ def add_to(commands: Commands) -> None:
 
 
 def wire(args: Args) -> int:
-    from .. import wiring
+    from ..panes import wiring
 
     made = wiring.Wiring(here(), args.pick, args.next)
     if not (args.apply or args.remove):
@@ -44,7 +52,7 @@ def wire(args: Args) -> int:
 
 def running(socket: str) -> Tmux:
     """A server that answers, by the name that it gives itself."""
-    from ..tmux import Tmux, sockets
+    from ..panes.tmux import Tmux, sockets
 
     found = server(socket)
     if found is None:
@@ -61,10 +69,11 @@ def running(socket: str) -> Tmux:
 
 def register(tmux: Tmux, wanted: bool) -> None:
     """Let hosts keep the status of this server, or no more; and know who looks where now."""
-    from .. import installed, words
-    from ..bars import ASKED
-    from ..published import snapshot
-    from ..wiring import OPTION
+    from ..core import words
+    from ..core.published import snapshot
+    from ..installing import installed
+    from ..panes.bars import ASKED
+    from ..panes.wiring import OPTION
 
     now = time.time()
     with opened() as clerk:

@@ -9,14 +9,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from .. import __version__, words
-from ..abilities import abilities
-from ..claude_code import Version, version_in, version_of
-from ..inotify import usage
-from ..installed import script
-from ..registry import Record, Registry, config_of
-from ..settings import PLUGIN, Settings, user_file
-from ..tmux import Tmux, sockets
+from .. import __version__
+from ..core import words
+from ..installing.abilities import abilities
+from ..installing.claude_code import Version, version_in, version_of
+from ..installing.installed import script
+from ..installing.settings import PLUGIN, Settings, user_file
+from ..panes.tmux import Tmux, sockets
+from ..witnesses.inotify import usage
+from ..witnesses.registry import Record, Registry, config_of
 from .fact import Fact, error, info, ok, warn
 
 #: Where an administrator's settings are, on Linux and on macOS.

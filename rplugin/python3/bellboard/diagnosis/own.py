@@ -15,14 +15,15 @@ from typing import Final
 
 import msgspec
 
-from .. import __version__, words
-from ..database import Busy, Damaged
-from ..mounts import network_of
-from ..options import Options, options_of
-from ..processes import argv_of, is_alive
-from ..schema import SCHEMA, version_of
-from ..spool import Spool
-from ..store import Store
+from .. import __version__
+from ..core import words
+from ..core.options import Options, options_of
+from ..storage.database import Busy, Damaged
+from ..storage.mounts import network_of
+from ..storage.schema import SCHEMA, version_of
+from ..storage.spool import Spool
+from ..storage.store import Store
+from ..witnesses.processes import argv_of, is_alive
 from .fact import Fact, error, info, ok, warn
 
 #: The packages that this one needs, and from which version on.

@@ -1,0 +1,1 @@
+"""What a host does: fold, publish, ring, run errands."""

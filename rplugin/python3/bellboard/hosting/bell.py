@@ -1,0 +1,195 @@
+"""One host's part in the notices: what it sees, whether its editor is the one in use, who rings.
+
+`notices.py` decides what is due, `channels.py` knows how it is said; here the two meet what all
+hosts share: claims, so that one of them speaks, the editors that are open, and the mode.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from ..core.board import Board
+from ..core.notices import MODES, NEVER, Notices, policy_of
+from ..core.published import publish
+from ..storage.store import Busy, Change, Editor, Newer, Store
+from ..witnesses.deaths import Deaths
+from ..witnesses.processes import is_alive
+from .channels import Channels
+from .effects import PAUSE, Effects, claimed
+
+MODE: Final = "mode"  # the shared option
+LADDER: Final = 86400.0  # a ladder is no longer: what was announced before has been heard
+
+Tell = Callable[[Mapping[str, Any], "str | None"], None]
+
+
+class Bell:
+    """Rings for one host; `tell` puts a line into the spool, which wakes every host."""
+
+    def __init__(
+        self,
+        config: Mapping[str, Any],
+        environ: Mapping[str, str],
+        pid: int,
+        effects: Effects,
+        tell: Tell,
+    ) -> None:
+        settings = config.get("notices")
+        self.pid = pid
+        self.rings = isinstance(settings, Mapping)  # without it this host only watches
+        settings = settings if isinstance(settings, Mapping) else {}
+        self.notices = Notices(policy_of(settings))
+        self.channels = Channels(settings, environ)
+        self._own_mode = self.notices.policy.mode
+        self._effects, self._tell = effects, tell
+        self._editor = _editor_of(config, environ, pid)
+        self._front = self._editor is not None  # until the others are known
+        self._is_noted = False  # our row is in the table
+        self._recovers = True  # what stands was there before us
+        self._wish = ""  # a mode to set
+        self._deaths: Deaths | None = None
+
+    # ------------------------------------------------------------ what it sees
+
+    def see(self, board: Board, changed: Iterable[str]) -> None:
+        """These sessions may have changed."""
+        self.notices.see(board.sessions, changed, time.time())
+
+    def hear(self, changes: Sequence[Change], store: Store | None) -> None:
+        """These transitions were committed."""
+        if self._recovers and store is not None:
+            now = time.time()
+            self.notices.hear(store.standing(now - LADDER))
+            self.notices.pass_over(now, {c.transition.session_id for c in changes if c.live})
+            self._recovers = False
+        self.notices.hear(changes)
+
+    def renew(self) -> None:
+        """The database is another one, or has been out of reach."""
+        self._recovers, self._is_noted = True, False
+
+    def focus(self, t: float) -> None:
+        """The user is at our editor since then."""
+        if self._editor is not None and t > self._editor.focused:
+            self._editor = self._editor._replace(focused=t)
+            self._is_noted = False
+
+    def set_mode(self, mode: str) -> None:
+        """Another mode, for every host."""
+        self._wish = mode if mode in MODES else self._wish
+
+    def shown(self) -> dict[str, Any]:
+        """What an editor is to know beside the sessions."""
+        if self._editor is None:
+            return {}
+        calling = self.notices.calling(time.time()) if self._front else []
+        return {"front": self._front, "float": calling, "mode": self.notices.policy.mode}
+
+    def health(self) -> dict[str, str]:
+        """What :checkhealth is to say of it."""
+        if not self.rings:
+            return {}
+        player = self.channels.player
+        return {
+            "mode": self.notices.policy.mode,
+            "desktop": self.channels.via or "no way to tell it",
+            "sound": player[0] if player else "no player",
+        }
+
+    # ------------------------------------------------------------ what it does
+
+    def act(self, store: Store, board: Board) -> tuple[float, list[dict[str, Any]]]:
+        """Ring what is due; in how many seconds to come again, and what the editor is to say."""
+        lines: list[dict[str, Any]] = []
+        try:
+            self._share(store)
+            self._look(store)
+        except (Busy, Newer, sqlite3.Error):
+            return PAUSE, lines
+        now = time.time()
+        self.notices.zone = time.localtime(now).tm_gmtoff
+        able = self.channels.able(self._front) if self.rings else frozenset({"float"})
+        while (notice := self.notices.next(now, able)) is not None:
+            ours = claimed(store, (notice.id, f"notice {notice.channel}"), self.pid)
+            if ours is None:
+                return PAUSE, lines
+            self.notices.rang(notice, now)
+            session = board.sessions.get(notice.session_id)
+            if ours and session is not None:
+                published = publish(session)
+                if command := self.channels.command_of(notice, published):
+                    self._effects.start(command)
+                elif notice.channel != "sound":
+                    lines.append(self.channels.line_of(notice, published))
+        when = self.notices.wake(now, able)
+        return (when - now if when < NEVER else NEVER), lines
+
+    def leave(self, store: Store) -> None:
+        """Our editor is open no more."""
+        if self._deaths is not None:
+            self._deaths.close()
+        if self._editor is not None:
+            with contextlib.suppress(Busy, Newer, sqlite3.Error), store.lock():
+                store.drop_editor(self.pid)
+            self._look_away(self._editor)
+
+    def _share(self, store: Store) -> None:
+        """Write down what others are to know of us."""
+        news = False
+        if self._editor is not None and not self._is_noted:
+            with store.lock():
+                store.set_editor(self._editor)
+            self._is_noted = news = True
+        if self._wish:
+            with store.lock():
+                store.set_option(MODE, self._wish, self.pid, time.time())
+            self._wish, news = "", True
+        if news:
+            self._tell({"tick": {}}, None)
+
+    def _look(self, store: Store) -> None:
+        """What others have written, and which of them are gone."""
+        mode = store.option(MODE) or self._own_mode
+        self.notices.set_mode(mode, time.time())
+        if self._editor is None:
+            return
+        self._deaths = self._deaths or Deaths(self._died)
+        last = self._editor
+        for editor in store.editors():
+            if editor.pid == self.pid:
+                continue
+            if is_alive(editor.pid):
+                self._deaths.watch(editor.pid)
+                last = max(last, editor, key=_recent)
+            else:
+                with store.lock():
+                    store.drop_editor(editor.pid)
+                self._look_away(editor)
+        self._front = last.pid == self.pid
+
+    def _look_away(self, editor: Editor) -> None:
+        """Nobody looks at anything in an editor that is gone; this also wakes the others."""
+        line = {"view": False, "viewer": f"nvim {editor.server}"}
+        self._tell(line, f"gone {editor.pid} {editor.focused}")
+
+    def _died(self, pid: int, started: str) -> None:
+        self._tell({"tick": {}}, None)  # we come here again
+
+
+def _recent(editor: Editor) -> tuple[float, int]:
+    return editor.focused, editor.pid
+
+
+def _editor_of(config: Mapping[str, Any], environ: Mapping[str, str], pid: int) -> Editor | None:
+    """The editor that we are the host of, if we are."""
+    server = config.get("server")
+    if not isinstance(server, str) or not server:
+        return None
+    focused = config.get("focused")
+    since = float(focused) if isinstance(focused, int | float) else time.time()
+    tmux = environ.get("TMUX", "").split(",")[0]
+    return Editor(pid, server, tmux, environ.get("TMUX_PANE", ""), since)

@@ -1,0 +1,191 @@
+"""How each channel speaks: as a command of this machine, or as a line for the editor in front.
+
+Titles, questions and folders come from agents and are hostile.  They are given to commands as
+words of their own, never put into a shell; a word that could be taken for an option, for markup or
+for a part of an escape sequence is made into text first.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from ..core import words
+from ..core.notices import Notice
+from ..core.published import Published
+
+LONGEST_TEXT: Final = 200  # cells; a notice is read in passing
+VIAS: Final = ("notify-send", "osascript", "osc9", "osc777")
+#: Terminals that show an OSC as a notification, by what they call themselves.
+OSC9: Final = frozenset({"iTerm.app", "WezTerm", "ghostty", "WarpTerminal"})
+OSC777: Final = frozenset({"foot", "rxvt-unicode", "contour"})
+
+#: What can play a file, with what goes before its name; the first that is there.
+PLAYERS: Final = (
+    ("pw-play",),
+    ("paplay",),
+    ("afplay",),
+    ("ffplay", "-nodisp", "-autoexit", "-loglevel", "quiet"),
+    ("aplay", "-q"),
+)
+#: Sounds that most machines have, by a name of ours; the first file that is there.
+_FREEDESKTOP: Final = "/usr/share/sounds/freedesktop/stereo"
+_MACOS: Final = "/System/Library/Sounds"
+SOUNDS: Final = {
+    "ask": (f"{_FREEDESKTOP}/message-new-instant.oga", f"{_MACOS}/Ping.aiff"),
+    "done": (f"{_FREEDESKTOP}/complete.oga", f"{_MACOS}/Glass.aiff"),
+    "failed": (f"{_FREEDESKTOP}/dialog-error.oga", f"{_MACOS}/Basso.aiff"),
+    "alarm": (f"{_FREEDESKTOP}/alarm-clock-elapsed.oga", f"{_MACOS}/Sosumi.aiff"),
+    "urgent": (f"{_FREEDESKTOP}/phone-incoming-call.oga", f"{_MACOS}/Submarine.aiff"),
+    "fanfare": (f"{_FREEDESKTOP}/service-login.oga", f"{_MACOS}/Hero.aiff"),
+}
+OF_STATUS: Final = {"blocked": "ask", "error": "failed", "completed": "done", "background": "done"}
+OF_LABEL: Final = {
+    "ONEOFF": {"completed": "alarm"},
+    "HEAVY": {"completed": "urgent"},
+    "IMPORTANT": {"completed": "fanfare", "blocked": "urgent"},
+}
+
+#: The text comes as arguments: AppleScript that is put together from text could be made to act.
+APPLESCRIPT: Final = (
+    "on run argv",
+    "display notification (item 2 of argv) with title (item 1 of argv)",
+    "end run",
+)
+_HEADLINES: Final = {
+    "blocked": "needs you",
+    "error": "failed",
+    "completed": "is done",
+    "background": "is done, its shells still run",
+}
+
+
+class Said(NamedTuple):
+    """A notice in words."""
+
+    title: str
+    text: str
+
+
+def said(notice: Notice, p: Published) -> Said:
+    """Who, and what it asks or did; plain text of one line each."""
+    word, detail = words.doing(p)
+    text = f"{word}: {detail}" if detail and word != detail else detail or word
+    headline = f"{words.cut(words.project(p), 40)} {_HEADLINES[notice.status]}"
+    return Said(headline, words.cut(text, LONGEST_TEXT))
+
+
+class Channels:
+    """What this host can make heard, as it is configured and as this machine is equipped."""
+
+    def __init__(self, settings: Mapping[str, Any], environ: Mapping[str, str]) -> None:
+        path = environ.get("PATH")
+        self.command = _words(settings.get("command"))
+        self.player = _words(settings.get("player")) or next(
+            ([*p] for p in PLAYERS if shutil.which(p[0], path=path)), []
+        )
+        via = settings.get("via")
+        self.via = via if via in VIAS else _best_via(environ, path)
+        self._sounds = _texts(settings.get("sounds"))
+        labels = settings.get("labels")
+        self._of_label = {k: dict(v) for k, v in OF_LABEL.items()}
+        for name, wish in labels.items() if isinstance(labels, Mapping) else ():
+            own = _texts(wish.get("sounds")) if isinstance(wish, Mapping) else {}
+            self._of_label.setdefault(str(name), {}).update(own)
+
+    def able(self, front: bool) -> frozenset[str]:
+        """The channels that can speak here now; `front`: this host's editor is the one in use."""
+        there = {
+            "float": front,
+            "notify": front,
+            "bell": front,
+            "desktop": front if self.via.startswith("osc") else bool(self.via),
+            "sound": bool(self.player),
+            "command": bool(self.command),
+        }
+        return frozenset(channel for channel, is_there in there.items() if is_there)
+
+    def command_of(self, notice: Notice, p: Published) -> list[str]:
+        """What to run for it; empty if it is the editor that speaks, or there is nothing to say."""
+        title, text = said(notice, p)
+        if notice.channel == "desktop" and self.via == "notify-send":
+            urgency = "critical" if notice.status == "blocked" else "normal"
+            options = ["--app-name=bellboard", f"--urgency={urgency}"]
+            return ["notify-send", *options, "--", title, _markup(text)]
+        if notice.channel == "desktop" and self.via == "osascript":
+            script = [word for line in APPLESCRIPT for word in ("-e", line)]
+            return ["osascript", *script, "--", title, text]
+        if notice.channel == "sound":
+            file = self.sound(notice.status, str(p.get("label", "")))
+            return [*self.player, file] if file else []
+        if notice.channel == "command":
+            project = words.project(p)
+            return [*self.command, title, text, notice.status, notice.session_id, project]
+        return []
+
+    def line_of(self, notice: Notice, p: Published) -> dict[str, Any]:
+        """The same for the editor, which is to show it, ring, or write an escape sequence."""
+        title, text = said(notice, p)
+        line = {
+            "id": notice.id,
+            "channel": notice.channel,
+            "session_id": notice.session_id,
+            "status": notice.status,
+            "title": title,
+            "text": text,
+        }
+        if notice.channel == "desktop":
+            line["sequence"] = _osc(self.via, title, text)
+        return line
+
+    def sound(self, status: str, label: str) -> str:
+        """The file to play; empty if it is not there."""
+        name = self._of_label.get(label, {}).get(status) or self._sounds.get(status)
+        name = name or OF_STATUS[status]
+        files = SOUNDS.get(name) or (str(Path(name).expanduser()),)
+        return next((file for file in files if file.startswith("/") and Path(file).is_file()), "")
+
+
+def _words(value: object) -> list[str]:
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        return []
+    found = [str(word) for word in value]
+    return [str(Path(found[0]).expanduser()), *found[1:]] if found else []
+
+
+def _texts(value: object) -> dict[str, str]:
+    if not isinstance(value, Mapping):
+        return {}
+    return {str(k): v for k, v in value.items() if isinstance(v, str)}
+
+
+def _best_via(environ: Mapping[str, str], path: str | None) -> str:
+    """The desktop if there is one, else the terminal if it is known to tell its desktop."""
+    if sys.platform == "darwin" and shutil.which("osascript", path=path):
+        return "osascript"
+    desktop = any(
+        environ.get(k) for k in ("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS")
+    )
+    if desktop and not environ.get("SSH_CONNECTION") and shutil.which("notify-send", path=path):
+        return "notify-send"
+    terminal = environ.get("TERM_PROGRAM") or environ.get("LC_TERMINAL") or ""
+    if terminal in OSC9 or terminal == "iTerm2":
+        return "osc9"
+    if terminal in OSC777 or environ.get("TERM", "").startswith(("foot", "rxvt-unicode")):
+        return "osc777"
+    return ""
+
+
+def _markup(text: str) -> str:
+    """The body of a notification may hold markup, by the standard; its title may not."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _osc(via: str, title: str, text: str) -> str:
+    """An escape sequence of plain text; the first word is ours, as `9;4;` means something else."""
+    if via == "osc9":
+        return f"\x1b]9;bellboard: {title}: {text}\x07"
+    return f"\x1b]777;notify;{title.replace(';', ',')};{text.replace(';', ',')}\x07"

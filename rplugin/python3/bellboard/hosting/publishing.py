@@ -1,0 +1,126 @@
+"""What changed since a reader was last told: numbered changes, a full snapshot when asked."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from .. import __version__
+from ..core.board import Board
+from ..core.published import Published, publish, snapshot
+from ..core.ranking import Ranking
+from ..core.session import is_listed
+from ..storage.store import Change
+
+FORMAT: Final = 1
+NOTHING: Final[Mapping[str, Any]] = {}
+
+
+class Publisher:
+    """Remembers what one reader knows."""
+
+    def __init__(self) -> None:
+        self.stale = False  # what is known is the last state of a board that is not ours to read
+        self._told: dict[str, Published] = {}
+        self._health: dict[str, Any] = {}
+        self._ranking = Ranking()
+        self._unranked: dict[str, Published | None] = {}
+        self._beside: dict[str, Any] = {}
+        self._seq = 0
+        self._full = True  # the first push, and whenever the reader has missed one
+
+    @property
+    def sessions(self) -> Collection[Published]:
+        """What the reader knows, in no order."""
+        return self._told.values()
+
+    @property
+    def listed(self) -> int:
+        """How many sessions the reader knows."""
+        return len(self._told)
+
+    def ask_full(self) -> None:
+        """The next push is to tell everything."""
+        self._full = True
+
+    def push(
+        self,
+        board: Board | None,
+        changed: Iterable[str],
+        changes: Sequence[Change],
+        health: dict[str, Any] | None,
+        now: float,
+        beside: Mapping[str, Any] = NOTHING,
+        once: Mapping[str, Any] = NOTHING,
+    ) -> dict[str, Any] | None:
+        """The message that brings the reader up to date; None if it is.
+
+        `beside` is what else the reader is to know, told when it changes; `once` is told now.
+
+        Without a board, as its database cannot be read, the reader keeps what it knows.  Without
+        health this is a word in advance: what nobody waits for comes with the next one.
+        """
+        full = self._full and board is not None
+        sessions: list[Published] = []
+        removed: list[str] = []
+        if board is not None and full:
+            self._full = False
+            sessions = snapshot(board.sessions.values())
+            self._told = {p["session_id"]: p for p in sessions}
+            self._ranking, self._unranked = Ranking(), {}
+        elif board is not None:
+            sessions, removed = self._delta(board, changed)
+        news: dict[str, Any] = {}
+        self._unranked |= {p["session_id"]: p for p in sessions} | dict.fromkeys(removed)
+        if health is not None:
+            if full or health != self._health:
+                news["health"] = self._health = health
+            if (self._unranked and self._ranking.change(self._unranked, now)) or full:
+                news["groups"] = self._ranking.order
+            self._unranked = {}
+        news |= {k: v for k, v in beside.items() if full or self._beside.get(k) != v}
+        news |= once
+        if not (full or news or sessions or removed or changes):
+            return None
+        self._beside |= beside
+        self._seq += 1
+        return {
+            "v": FORMAT,
+            "version": __version__,
+            "seq": self._seq,
+            "full": full,
+            "stale": self.stale,
+            "now": now,
+            "sessions": sessions,
+            "removed": removed,
+            "transitions": [line_of(c) for c in changes],
+            **news,
+        }
+
+    def _delta(self, board: Board, changed: Iterable[str]) -> tuple[list[Published], list[str]]:
+        sessions, removed = [], []
+        for sid in changed:
+            s = board.sessions.get(sid)
+            if s is None or not is_listed(s):
+                if self._told.pop(sid, None) is not None:
+                    removed.append(sid)
+                continue
+            now = publish(s)
+            if self._told.get(sid) != now:
+                self._told[sid] = now
+                sessions.append(now)
+        return sessions, removed
+
+
+def line_of(c: Change) -> dict[str, Any]:
+    """A transition as every reader sees it."""
+    return {
+        "t": c.transition.t,
+        "session_id": c.transition.session_id,
+        "from": c.transition.before,
+        "to": c.transition.after,
+        "rule": c.transition.rule,
+        "why": c.transition.why,
+        "live": c.live,
+        "id": c.id,
+    }

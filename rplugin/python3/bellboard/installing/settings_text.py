@@ -1,0 +1,257 @@
+"""Our hooks in the text of a settings file: put in beside what is there, found, taken out.
+
+Rules of this file: it does no I/O.  Texts are edited at exact places, so what is not ours keeps its
+bytes; and what it was before is told by `Before`, so that taking out gives back what was.
+Both refuse a text that they do not fully understand, and say where.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from .jsontext import (
+    Edit,
+    Layout,
+    Node,
+    applied,
+    cut,
+    parse,
+    value,
+)
+
+Ours = Callable[[str], bool]  # is this command one of ours?
+#: What a place was without us, if it held nothing: None if it was not there, else what stood in
+#: the empty object or list.  Places are "hooks", "hooks.EVENT", "" for the top object, and "file"
+#: for the whole, where there was no top object.
+Before = dict[str, "str | None"]
+
+NAMES: Final = {
+    "object": "an object",
+    "array": "a list",
+    "string": "a string",
+    "number": "a number",
+}
+ANY: Final = ("", "*")  # a matcher that leaves nothing out
+
+
+class Refused(ValueError):
+    """The settings are not as they have to be; the message names the place."""
+
+
+class Entry(NamedTuple):
+    """A handler that runs one of our commands."""
+
+    event: str
+    command: str
+    whole: bool  # for all that the event tells; not restricted by a matcher
+    group: Node
+    handler: Node
+
+
+def entries(text: str, ours: Ours) -> list[Entry]:
+    """All of ours, in the order of the text."""
+    root = parse(text, "hooks")
+    hooks = root.member("hooks") if root else None
+    return list(_entries(text, hooks, ours)) if hooks else []
+
+
+def put_in(
+    text: str | None, commands: Mapping[str, str], ours: Ours, before: Before
+) -> tuple[str, Before]:
+    """The text with exactly these commands of ours, by event, and what it was without them."""
+    text, before = _without_surplus(text, commands, ours, before)
+    root = _checked(text or "")
+    if text is None or root is None:
+        made: Before = {"file": text, **_made(commands)}
+        top = Layout("", None).render({"hooks": _groups(commands)}, "")
+        return (text or "") + top + "\n", made
+    layout = Layout(text, root)
+    hooks = root.member("hooks")
+    if hooks is None:
+        edit = layout.add(root, [("hooks", _groups(commands))])
+        return applied(text, [edit]), {**_emptiness(text, root, ""), **_made(commands)}
+    there = {entry.event: entry for entry in _entries(text, hooks, ours)}
+    before = dict(before) if there else {}
+    edits, missing = [], {}
+    for event, command in commands.items():
+        if event in there:
+            node = there[event].handler.member("command")
+            if node is not None and there[event].command != command:
+                edits.append(Edit(node.start, node.end, layout.render(command, None)))
+        elif (list_ := hooks.member(event)) is not None:
+            before |= _emptiness(text, list_, f"hooks.{event}")
+            edits.append(layout.add(list_, [("", group_of(command))]))
+        else:
+            missing[event] = command
+    if missing:
+        before |= _emptiness(text, hooks, "hooks")
+        before |= {f"hooks.{event}": None for event in missing}
+        edits.append(layout.add(hooks, list(_groups(missing).items())))
+    return applied(text, edits), before
+
+
+def take_out(text: str, ours: Ours, before: Before | None) -> str | None:
+    """The text without ours; None if the file was not there before.
+
+    Without `before` what becomes empty is taken to be ours.
+    """
+    return _taken_out(text, entries(text, ours), before)
+
+
+def without(told: Any, ours: Ours) -> Any:
+    """A value without our hooks, and without what is empty once they are gone.
+
+    It is the same for settings that differ in nothing else.
+    """
+    hooks = told.get("hooks") if isinstance(told, dict) else None
+    if not isinstance(hooks, dict):
+        return told
+    left = {}
+    for event, groups in hooks.items():
+        rest = groups
+        if isinstance(groups, list):
+            rest = [group for group in groups if not _is_all_ours(group, ours)]
+            rest = [_less(group, ours) for group in rest]
+        if rest != []:
+            left[event] = rest
+    others = {key: value for key, value in told.items() if key != "hooks"}
+    return {**others, "hooks": left} if left else others
+
+
+def group_of(command: str) -> dict[str, Any]:
+    """The entry that has one command run, whatever the event is about."""
+    return {"hooks": [{"type": "command", "command": command}]}
+
+
+def _taken_out(text: str, gone: list[Entry], before: Before | None) -> str | None:
+    root = parse(text, "hooks")
+    hooks = root.member("hooks") if root else None
+    if not gone or root is None or hooks is None:
+        return text
+    handlers = {entry.handler.start for entry in gone}
+    edits: list[Edit] = []
+
+    def emptied(node: Node, place: str, children: list[Node]) -> bool:
+        """Take the children out; True if the node has to go with them."""
+        if len(children) < len(node.children):
+            edits.extend(cut(node, children))
+            return False
+        inside = None if before is None else before.get(place, "")
+        if inside is not None:
+            edits.append(Edit(node.start + 1, node.end - 1, inside))
+        return inside is None
+
+    events = []
+    for event in _lists(hooks):
+        groups = []
+        for group, inner in _grouped(event):
+            out = [handler for handler in inner.children if handler.start in handlers]
+            if out and len(out) == len(inner.children):
+                groups.append(group)
+            else:
+                edits.extend(cut(inner, out))
+        if groups and emptied(event, f"hooks.{event.key}", groups):
+            events.append(event)
+    if events and emptied(hooks, "hooks", events):
+        if len(root.children) == 1 and before is not None and "file" in before:
+            return before["file"]
+        before = before or {}
+        emptied(root, "", [hooks])
+    return applied(text, edits)
+
+
+def _without_surplus(
+    text: str | None, commands: Mapping[str, str], ours: Ours, before: Before
+) -> tuple[str | None, Before]:
+    """Without those of ours that are restricted, told twice, or of an event not wanted now."""
+    if text is None:
+        return None, {}
+    seen: set[str] = set()
+    surplus = []
+    for entry in entries(text, ours):
+        if entry.event in seen or entry.event not in commands or not entry.whole:
+            surplus.append(entry)
+        else:
+            seen.add(entry.event)
+    return (_taken_out(text, surplus, before), before) if surplus else (text, before)
+
+
+def _checked(text: str) -> Node | None:
+    """The top of a text that hooks can be put into."""
+    root = parse(text, "hooks")
+    if root is None:
+        return None
+    _expect(root, "object", "the file")
+    if (hooks := root.member("hooks")) is not None:
+        _expect(hooks, "object", "hooks")
+        for event in hooks.children:
+            _expect(event, "array", f"hooks.{event.key}")
+            for n, group in enumerate(event.children):
+                place = f"hooks.{event.key}[{n}]"
+                _expect(group, "object", place)
+                if (inner := group.member("hooks")) is not None:
+                    _expect(inner, "array", f"{place}.hooks")
+    return root
+
+
+def _expect(node: Node, kind: str, place: str) -> None:
+    if node.kind != kind:
+        found = NAMES.get(node.kind, "true, false or null")
+        raise Refused(f"{place} is {found}, where {NAMES[kind]} belongs")
+
+
+def _lists(hooks: Node) -> Iterator[Node]:
+    return (event for event in hooks.children if event.kind == "array")
+
+
+def _grouped(event: Node) -> Iterator[tuple[Node, Node]]:
+    for group in event.children:
+        inner = group.member("hooks")
+        if inner is not None and inner.kind == "array":
+            yield group, inner
+
+
+def _entries(text: str, hooks: Node, ours: Ours) -> Iterator[Entry]:
+    for event in _lists(hooks):
+        for group, inner in _grouped(event):
+            matcher = group.member("matcher")
+            whole = matcher is None or value(text, matcher) in ANY
+            for handler in inner.children:
+                command = handler.member("command")
+                if command is not None and command.kind == "string":
+                    line = value(text, command)
+                    if ours(line):
+                        yield Entry(event.key, line, whole, group, handler)
+
+
+def _groups(commands: Mapping[str, str]) -> dict[str, Any]:
+    return {event: [group_of(command)] for event, command in commands.items()}
+
+
+def _made(commands: Mapping[str, str]) -> Before:
+    return {"hooks": None, **{f"hooks.{event}": None for event in commands}}
+
+
+def _emptiness(text: str, node: Node, place: str) -> Before:
+    return {} if node.children else {place: text[node.start + 1 : node.end - 1]}
+
+
+def _handlers(group: Any) -> list[Any]:
+    inner = group.get("hooks") if isinstance(group, dict) else None
+    return inner if isinstance(inner, list) else []
+
+
+def _is_one(handler: Any, ours: Ours) -> bool:
+    command = handler.get("command") if isinstance(handler, dict) else None
+    return isinstance(command, str) and ours(command)
+
+
+def _is_all_ours(group: Any, ours: Ours) -> bool:
+    handlers = _handlers(group)
+    return bool(handlers) and all(_is_one(handler, ours) for handler in handlers)
+
+
+def _less(group: Any, ours: Ours) -> Any:
+    handlers = _handlers(group)
+    return {**group, "hooks": [h for h in handlers if not _is_one(h, ours)]} if handlers else group

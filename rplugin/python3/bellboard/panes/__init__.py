@@ -1,0 +1,1 @@
+"""tmux: the panes, the ways to them, and what is shown there."""

@@ -1,0 +1,1 @@
+"""Sessions on a terminal: listed, live, picked."""

@@ -1,0 +1,316 @@
+"""Sessions, histories and stories on a terminal, in columns.
+
+Colour says only how urgent something is; what is no terminal, and NO_COLOR, get none.  Every text
+is made safe by `words.plain`, and nothing in it is taken for markup.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from textwrap import wrap
+from typing import TYPE_CHECKING, Final
+
+from rich.console import Console
+from rich.text import Text
+
+from ..core import words
+from ..core.board import Board
+from ..core.ledger import Folded, Transition, why_of
+from ..core.machine import Verdict
+from ..core.published import Published, snapshot
+from ..core.words import cut, plain, width
+from ..storage.store import Logged
+
+if TYPE_CHECKING:
+    from ..diagnosis import Fact
+
+COLOURS: Final = {
+    "blocked": "bold red",
+    "error": "yellow",
+    "completed": "green",
+    "unknown": "magenta",
+    "working": "cyan",
+    "background": "blue",
+    "idle": "dim",
+}
+LEVELS: Final = {
+    "ok": ("ok", "green"),
+    "info": (".", "dim"),
+    "warn": ("warn", "yellow"),
+    "error": ("ERROR", "bold red"),
+}
+WIDE: Final = 90  # from here on there is room for the title
+MIDDLE: Final = 70  # and from here on for the place
+NARROW: Final = 30  # a reason in fewer cells is no fun to read
+ENDLESS: Final = 10_000  # the width of what is no terminal: grep wants everything
+LONGEST: Final = {"name": 32, "title": 30, "word": 12, "progress": 24, "where": 16}
+#: What is shortened where it is narrow, to how much, in this order.
+LEAST: Final = (
+    *(("text", 24), ("title", 12), ("name", 12), ("progress", 6), ("text", 8)),
+    *(("name", 6), ("title", 0)),
+)
+
+Names = Mapping[str, str]
+
+
+def console() -> Console:
+    """Standard output: in colour only on a terminal, as wide as it is."""
+    told = os.environ.get("COLUMNS", "")
+    columns = int(told) if told.isdigit() and int(told) else 0
+    on_terminal = sys.stdout.isatty()
+    if not columns:
+        columns = shutil.get_terminal_size().columns if on_terminal else ENDLESS
+    return Console(
+        color_system="auto" if on_terminal and not os.environ.get("NO_COLOR") else None,
+        width=columns,
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
+
+
+def write(out: Console, lines: Iterable[Text]) -> None:
+    for line in lines:
+        line.rstrip()
+        out.print(line, soft_wrap=True)
+
+
+# ---------------------------------------------------------------- sessions
+
+
+def show_list(sessions: Iterable[Published], now: float, hidden: bool = False) -> None:
+    """One line a session, most urgent first; how to begin, if there is none."""
+    out = console()
+    listed = list(sessions)
+    shown = [p for p in listed if hidden or not p["hidden"]]
+    if listed:
+        write(out, table(shown, now, out.width))
+        if unshown := len(listed) - len(shown):
+            write(out, [Text(f" {unshown} hidden: bellboard list --all", "dim")])
+    else:
+        write(out, (Text(line) for line in words.FIRST_RUN.splitlines()))
+
+
+def show_ended(sessions: Iterable[Published], now: float) -> None:
+    """One line a session that is over: since when, its id, what it was about."""
+    out = console()
+    lines = []
+    for p in sessions:
+        line = Text(f" {words.age(p['ended'], now):>4}  ", "dim")
+        line.append(f"{plain(p['session_id'])}  ", "")
+        line.append(words.project(p), "dim").append(f"  {words.title(p)}")
+        line.truncate(out.width)
+        lines.append(line)
+    write(out, lines or [Text(" No session that could be resumed.", "dim")])
+
+
+def table(sessions: Iterable[Published], now: float, columns: int) -> list[Text]:
+    """The lines of these sessions, no wider than so many columns, with who works for them."""
+    shown = list(sessions)
+    lines = []
+    for p, line in zip(shown, rows(shown, now, columns), strict=True):
+        lines.append(line)
+        if members := words.members(p):
+            lines.append(Text(cut(f"    ▸ {members}", columns), "dim"))
+    return lines
+
+
+def rows(shown: Sequence[Published], now: float, columns: int) -> list[Text]:
+    """One line for each of these sessions."""
+    told = [_row(p, now, columns) for p in shown]
+    widths = _fit(told, columns)
+    lines = []
+    for p, row in zip(shown, told, strict=True):
+        line = Text(" ")
+        line.append(row["icon"], COLOURS[p["status"]])
+        for column, room in widths.items():
+            text = cut(row[column], room)
+            fill = " " * (room - width(text))
+            plainly = column in ("name", "word", "text")
+            right = column in ("age", "progress")
+            line.append("  ")
+            line.append(fill + text if right else text + fill, "" if plainly else "dim")
+        lines.append(line)
+    return lines
+
+
+def _row(p: Published, now: float, columns: int) -> dict[str, str]:
+    """What is in the columns; an empty column takes no room."""
+    word, text = words.doing(p)
+    label = plain(p.get("label"))
+    where = words.repository(p) if columns >= WIDE else words.project(p)
+    marks = [m for m in ("parked", "scheduled", "inferred", "stale") if m in p["markers"]]
+    marks = ([f"[{label}]"] if label else []) + marks
+    wide = columns >= WIDE
+    return {
+        "icon": words.icon(p),
+        "name": f"{where} {words.branch(p)}".strip(),
+        "title": words.title(p) if wide else "",
+        "word": word if wide else "",
+        "text": text if wide else f"{word} {text}".strip(),
+        "progress": " ".join(x for x in (words.progress(p), *marks) if x),
+        "age": words.age(p["since"], now),
+        "where": words.place(p) if columns >= MIDDLE else "",
+    }
+
+
+def _fit(rows: list[dict[str, str]], columns: int) -> dict[str, int]:
+    """The width of each column that is not empty, so that a line fits."""
+    widths = {}
+    for column in [c for c in (rows[0] if rows else {}) if c != "icon"]:
+        natural = max(width(row[column]) for row in rows)
+        if natural:
+            widths[column] = min(natural, LONGEST.get(column, ENDLESS))
+    if "age" in widths:
+        widths["age"] = max(widths["age"], len("now"))  # so that the rest stays where it is
+
+    def over() -> int:
+        return 2 + sum(w + 2 for w in widths.values()) - columns
+
+    for column, least in LEAST:
+        if over() > 0 and column in widths:
+            widths[column] = max(min(least, widths[column]), widths[column] - over())
+    return widths
+
+
+# ---------------------------------------------------------------- what happened
+
+
+def show_history(found: Iterable[Transition], names: Names) -> None:
+    """One change of status a line: when, which session, from what to what, why."""
+    out = console()
+    write(out, changes(list(found), names, out.width))
+
+
+def changes(found: list[Transition], names: Names, columns: int) -> list[Text]:
+    """The lines of these changes, under the days they came on."""
+    called = {c.session_id: _name(c.session_id, names) for c in found}
+    room = max(map(width, called.values()), default=0)
+    lines: list[Text] = []
+    day = ""
+    for c in found:
+        day = _new_day(lines, day, c.t)
+        name = called[c.session_id]
+        line = Text(f" {_clock(c.t)}  ", "dim")
+        line.append(f"{name}{' ' * (room - width(name))}  ", "")
+        line.append(*_step(c.before, c.after))
+        lines.extend(_with_reason(line, c.why, columns))
+    return lines
+
+
+def show_story(log: Iterable[Logged]) -> None:
+    """Every event of a session, and what it did: when, what, from what to what, why."""
+    out = console()
+    told: list[tuple[Logged, int]] = []
+    for row in log:
+        if told and _same(told[-1][0], row):
+            told[-1] = (told[-1][0], told[-1][1] + 1)
+        else:
+            told.append((row, 1))
+    room = max((width(_event(row, n)) for row, n in told), default=0)
+    lines: list[Text] = []
+    day = ""
+    for row, n in told:
+        e = row.event
+        day = _new_day(lines, day, e.t)
+        name = _event(row, n)
+        line = Text(f" {_clock(e.t)}  ", "dim")
+        line.append(f"{name}{' ' * (room - width(name))}  ", "")
+        if row.before != row.after:
+            line.append(*_step(row.before, row.after))
+        else:
+            line.append(f"{'' if row.taken else 'refused':22}", "dim")
+        why = why_of(e, Verdict(row.rule, row.taken, row.why))
+        lines.extend(_with_reason(line, why, out.width))
+    write(out, lines or [Text(" Nothing is known of it.")])
+
+
+def show_replay(foldeds: Iterable[Folded], board: Board) -> None:
+    """What a trace would have published, and what is listed in the end."""
+    out = console()
+    found = [change for folded in foldeds for change in folded.changes]
+    sessions = snapshot(board.sessions.values())
+    names = {p["session_id"]: words.project(p) for p in sessions}
+    write(out, changes(found, names, out.width))
+    write(out, [Text(), *table(sessions, board.ledger.clock, out.width)])
+
+
+def _same(a: Logged, b: Logged) -> bool:
+    quiet = a.before == a.after and b.before == b.after
+    facts = ("rule", "taken", "why")
+    return (
+        quiet
+        and a.event.name == b.event.name
+        and all(getattr(a, f) == getattr(b, f) for f in facts)
+    )
+
+
+def _event(row: Logged, times: int) -> str:
+    return plain(row.event.name) + (f" ×{times}" if times > 1 else "")
+
+
+def _name(sid: str, names: Names) -> str:
+    return cut(plain(names.get(sid)) or plain(sid)[:8], 20)
+
+
+def _step(before: str | None, after: str | None) -> tuple[str, str]:
+    """`working → blocked`, in the colour of where it leads; padded to the longest."""
+    step = f"{before or 'new'} → {after or 'gone'}"
+    return f"{step:22}", COLOURS.get(after or "", "dim")
+
+
+def _clock(t: float) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(t))
+
+
+def _new_day(lines: list[Text], day: str, t: float) -> str:
+    """Name the day where another one begins."""
+    today = time.strftime("%A, %d %B %Y", time.localtime(t))
+    if today != day:
+        lines.append(Text(f" {today}", "dim"))
+    return today
+
+
+def _with_reason(line: Text, why: str, columns: int) -> list[Text]:
+    """The line with the reason at its end; a long one goes on below where it began."""
+    indent = width(line.plain) + 2
+    if columns - indent < NARROW and columns < ENDLESS:
+        indent = 11  # under what happened
+        told = ["", *wrap(plain(why), max(NARROW, columns - indent))]
+    else:
+        told = wrap(plain(why), columns - indent) or [""]
+    line.append(f"  {told[0]}")
+    return [line, *(Text(" " * indent + rest) for rest in told[1:])]
+
+
+# ---------------------------------------------------------------- the state of everything
+
+
+def show_facts(facts: Sequence[Fact]) -> None:
+    """By section; what is wrong stands out, with what to do below it."""
+    out = console()
+    lines: list[Text] = []
+    section = ""
+    for fact in facts:
+        if fact.section != section:
+            section = fact.section
+            lines += [Text(), Text(f" {section}", "bold")]
+        mark, colour = LEVELS[fact.level]
+        lines += _hanging(f"  {mark:5} ", fact.text, colour, out.width)
+        if fact.advice:
+            lines += _hanging("        → ", fact.advice, "", out.width)
+    wrong = sum(fact.level in ("warn", "error") for fact in facts)
+    end = f" {words.amount(wrong, 'thing')} to see to." if wrong else " All is well."
+    lines += [Text(), Text(end)]
+    write(out, lines[1:])
+
+
+def _hanging(head: str, text: str, colour: str, columns: int) -> list[Text]:
+    """A line that goes on below where its text began."""
+    told = wrap(plain(text), max(NARROW, columns - len(head))) or [""]
+    first = Text(head, colour).append(told[0], "")
+    return [first, *(Text(" " * len(head) + rest) for rest in told[1:])]

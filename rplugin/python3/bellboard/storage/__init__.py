@@ -1,0 +1,1 @@
+"""What lies on the disk: the spool, and the database that all hosts share."""

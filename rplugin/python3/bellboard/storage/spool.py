@@ -1,0 +1,358 @@
+"""The spool: a directory in which every event is one file, until a host has folded it.
+
+    ~/.local/state/bellboard/       $BELLBOARD_HOME, or bellboard under $XDG_STATE_HOME; mode 0700
+      spool/new/NAME                complete and waiting: hosts read these, oldest first
+      spool/slot/PID.EVENT          as new/, while no host lives: the last tool event of its kind
+      spool/tmp/NAME                being written; nobody reads it
+      spool/bad/TIME-NAME           set aside, with TIME-NAME.why beside it: the newest 200, 20 MB
+      spool/bad/refused.json        how many were ever set aside, by reason
+      hosts/PID                     a host that lives
+
+A file appears in new/ or slot/ by rename, so it is always whole. Its time is its modification
+time, to the nanosecond; names decide between equal times. A NAME is up to 200 of the characters
+A-Z a-z 0-9 _ . - and does not come back. Nothing else about it has a meaning.
+
+An event of an agent's hook, as `hooks/emit` writes it, is a header of records that each end with
+a NUL byte, then an empty record, then what the CLI said, byte for byte:
+
+    bellboard 1                     the format
+    agent=claude                    who speaks
+    event=Stop                      what its hook is called
+    pid=4711                        the process of the CLI, 0 if not known
+    TMUX_PANE=%3                    TMUX TMUX_PANE NVIM and the names in ENVIRONMENT below: those
+                                    that are set, never another one, for among them are tokens
+
+A value may hold anything but NUL; one of more than 4096 bytes is left out by the reader. Evidence
+that hosts and users add is the other kind of file: one line of JSON as in a trace, `{"t": …,
+"registry": {…}}`. The reader looks at the first 1 MB of a file.
+"""
+
+# ruff: noqa: PTH104, PTH108, PTH123
+# Paths are strings in here: making a Path of each of 100,000 names costs as much as listing them.
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import itertools
+import os
+import re
+import stat
+import time
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from .aside import Aside, listing, remove
+
+LIMIT = 1 << 20  # bytes read of a file
+VALUE_LIMIT = 4096  # bytes of a value in the header: PATH_MAX
+TMP_AGE = 3600.0  # no hook runs longer: the CLI's longest timeout is 600 s
+HOST_AGE = 600.0  # a host announces itself with every rescan, each 30 s
+
+MAGIC = b"bellboard 1\0"
+ENVIRONMENT = frozenset(
+    (
+        *("CLAUDE_PID", "CLAUDE_CONFIG_DIR", "CLAUDE_PROJECT_DIR", "CLAUDE_JOB_DIR"),
+        *("CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SESSION_ATTENDED"),
+        *("CLAUDE_CODE_PARENT_SESSION_ID", "TERM_PROGRAM", "SSH_CONNECTION"),
+        *("WEZTERM_PANE", "KITTY_WINDOW_ID", "ZELLIJ_PANE_ID"),
+    )
+)
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}", re.ASCII)
+_OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_KINDS = {
+    stat.S_IFDIR: "a directory",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFLNK: "a symlink",
+    stat.S_IFSOCK: "a socket",
+}
+
+
+class Refused(Exception):
+    """This file or directory is not ours to read, or no event; the text is the reason."""
+
+
+class Item(msgspec.Struct, frozen=True):
+    """One file of the spool."""
+
+    name: str
+    t: float
+    ns: int  # the same time, exactly
+    kind: Literal["hook", "line"]
+    event: str  # as the hook was called; the payload may not say
+    # agent, pid, tmux, pane, nvim, env, as far as known; shared, so not to be changed. None: a line
+    origin: dict[str, object] | None
+    payload: bytes
+    truncated: bool
+
+
+def default_home(environ: Mapping[str, str]) -> Path:
+    """Where the state lives; the same rule as in `hooks/emit`, which ignores relative paths."""
+    home = environ.get("BELLBOARD_HOME")
+    if not home:
+        state = environ.get("XDG_STATE_HOME") or environ.get("HOME", "") + "/.local/state"
+        home = state + "/bellboard"
+    if not home.startswith("/"):
+        raise Refused(f"not an absolute path: {home}")
+    return Path(home)
+
+
+class Spool:
+    """The spool below one home. Hosts call all but `write` under the lock of the store."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.new = home / "spool" / "new"
+        self.slot = home / "spool" / "slot"
+        self._new, self._slot = str(self.new), str(self.slot)
+        self._tmp = f"{home}/spool/tmp"
+        self._aside = Aside(f"{home}/spool/bad")
+        self._hosts = f"{home}/hosts"
+        self._serial = itertools.count()
+        self._stuck: set[str] = set()
+
+    def prepare(self) -> None:
+        """Make the directories, private; raise `Refused` if one belongs to somebody else."""
+        below = ("spool", "spool/tmp", "spool/new", "spool/slot", "spool/bad", "hosts", "answers")
+        self.home.parent.mkdir(parents=True, exist_ok=True)
+        for path in (self.home, *(self.home / name for name in below)):
+            with contextlib.suppress(FileExistsError):
+                path.mkdir(mode=0o700)
+            # The home itself may be a link to where the user wants it; nothing below it may.
+            status = path.stat() if path is self.home else path.lstat()
+            if not stat.S_ISDIR(status.st_mode):
+                raise Refused(f"not a directory: {path}")
+            if status.st_uid != os.geteuid():
+                raise Refused(f"belongs to another user: {path}")
+            if stat.S_IMODE(status.st_mode) != 0o700:
+                path.chmod(0o700)
+
+    # What waits
+
+    def scan(self) -> list[str]:
+        """The names in new/, oldest first; what has no proper name is set aside."""
+        found: list[tuple[int, str]] = []
+        improper: list[str] = []
+        with os.scandir(self._new) as entries:
+            for entry in entries:
+                name = entry.name
+                if _NAME.fullmatch(name) is None:
+                    improper.append(name)
+                elif name not in self._stuck:
+                    with contextlib.suppress(FileNotFoundError):
+                        found.append((entry.stat(follow_symlinks=False).st_mtime_ns, name))
+        for name in improper:
+            if name not in self._stuck:
+                self.set_aside(name, "its name")
+        found.sort()
+        return [name for _, name in found]
+
+    def only(self, arrived: Collection[str]) -> list[str]:
+        """The name of what came alone, without a look at the directory; else nothing."""
+        if len(arrived) != 1:
+            return []
+        (path,) = arrived
+        name = path[len(self._new) + 1 :]
+        return [] if _NAME.fullmatch(name) is None or name in self._stuck else [name]
+
+    def pending(self) -> int:
+        """How many files wait in new/."""
+        return _count(self._new) - len(self._stuck)
+
+    def claim_slots(self) -> int:
+        """Move what lies in slot/ into new/, each under a name that never comes back."""
+        claimed = 0
+        with os.scandir(self._slot) as entries:
+            names = [entry.name for entry in entries]
+        for name in names:
+            proper = name if _NAME.fullmatch(name) and len(name) < 150 else "slot"
+            with contextlib.suppress(OSError):  # read-only: it stays, and health counts it
+                os.rename(f"{self._slot}/{name}", f"{self._new}/{proper}.{self._unique()}")
+                claimed += 1
+        return claimed
+
+    def read(self, name: str) -> Item | None:
+        """One file, or None if it is gone; raise `Refused` for what is no event of ours."""
+        try:
+            fd = os.open(f"{self._new}/{name}", _OPEN)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise Refused(self._kind(name) or f"cannot be opened: {error.strerror}") from None
+        try:
+            status = os.fstat(fd)
+            if not stat.S_ISREG(status.st_mode):
+                raise Refused(_KINDS.get(stat.S_IFMT(status.st_mode), "a device"))
+            if status.st_uid != os.geteuid():
+                raise Refused("another user's")
+            want = min(status.st_size, LIMIT)
+            data = os.read(fd, want)
+            while len(data) < want and (more := os.read(fd, want - len(data))):
+                data += more
+        finally:
+            os.close(fd)
+        ns, truncated = status.st_mtime_ns, status.st_size > LIMIT
+        if data.startswith(MAGIC):
+            event, origin, payload = _parse(data)
+            return Item(name, ns / 1e9, ns, "hook", event, origin, payload, truncated)
+        if not data.startswith(b"{"):
+            # A crash of the machine leaves files that were named but never written.
+            raise Refused("of another format" if data.strip(b"\0") else "empty")
+        if truncated:
+            raise Refused("a line of more than 1 MB")
+        return Item(name, ns / 1e9, ns, "line", "", None, data, False)
+
+    def unlink(self, names: Iterable[str]) -> list[str]:
+        """Remove what was folded; the names that could not be removed stay applied."""
+        left = []
+        for name in names:
+            try:
+                os.unlink(f"{self._new}/{name}")
+            except FileNotFoundError:
+                pass
+            except OSError:
+                left.append(name)
+        return left
+
+    # What hosts and users add
+
+    def write(self, line: Mapping[str, object], key: str | None = None) -> bool:
+        """Add a line of evidence, timed by its "t"; False if one of that key waits already.
+
+        The name comes from the key, so that hosts that see the same thing write the same file.
+        Raises OSError if it cannot be written, and then leaves nothing behind.
+        """
+        data = msgspec.json.encode(line)
+        if len(data) > LIMIT:
+            raise ValueError(f"a line of {len(data)} bytes; no more than {LIMIT} are read")
+        serial = self._unique()
+        digest = key and hashlib.blake2b(key.encode("utf-8", "replace"), digest_size=16).hexdigest()
+        name, tmp = f"line.{digest or serial}", f"{self._tmp}/line.{serial}"
+        new = f"{self._new}/{name}"
+        if digest and os.path.lexists(new):
+            return False
+        try:
+            fd = os.open(tmp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            with open(fd, "wb") as file:
+                file.write(data)
+            t = line.get("t")
+            if isinstance(t, (int, float)) and 0 <= t < 1 << 33:
+                os.utime(tmp, ns=(int(t * 1e9),) * 2)
+            # Two hosts may both get here: then the second replaces the first by the same.
+            os.rename(tmp, new)
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.unlink(tmp)
+            raise
+        return True
+
+    # What is not ours
+
+    def set_aside(self, name: str, reason: str, detail: str = "") -> None:
+        """Move a file from new/ into bad/ with the reason beside it, and count it.
+
+        What can be neither moved nor removed is not looked at again by this process.
+        """
+        if not self._aside.take(f"{self._new}/{name}", name, reason, detail):
+            self._stuck.add(name)
+
+    def counts(self) -> dict[str, int | dict[str, int]]:
+        """For health: files waiting, in slots, set aside and still kept, ever refused."""
+        return {
+            "pending": self.pending(),
+            "slots": _count(self._slot),
+            "stuck": len(self._stuck),
+            "bad": self._aside.kept(),
+            "refused": self._aside.refused(),
+        }
+
+    def sweep(self) -> None:
+        """Remove what killed writers left in tmp/."""
+        old = time.time() - TMP_AGE
+        for name in listing(self._tmp):
+            with contextlib.suppress(FileNotFoundError):
+                if os.lstat(f"{self._tmp}/{name}").st_mtime < old:
+                    remove(f"{self._tmp}/{name}")
+
+    # Who is there
+
+    def announce(self, pid: int) -> None:
+        """Say that a host lives, again with every rescan: hooks then keep every event."""
+        Path(f"{self._hosts}/{pid}").touch(mode=0o600)
+
+    def withdraw(self, pid: int) -> None:
+        """Say that it lives no more."""
+        Path(f"{self._hosts}/{pid}").unlink(missing_ok=True)
+
+    def alive_hosts(self) -> list[int]:
+        """The hosts that live; what dead ones left is removed."""
+        alive = []
+        old = time.time() - HOST_AGE  # longer ago, and the number is another process's by now
+        for name in listing(self._hosts):
+            path = f"{self._hosts}/{name}"
+            with contextlib.suppress(OSError):
+                if os.lstat(path).st_mtime > old and _alive(name):
+                    alive.append(int(name))
+                else:
+                    remove(path)
+        return sorted(alive)
+
+    def _unique(self) -> str:
+        return f"{time.time_ns()}.{os.getpid()}.{next(self._serial)}"
+
+    def _kind(self, name: str) -> str | None:
+        try:
+            return _KINDS.get(stat.S_IFMT(os.lstat(f"{self._new}/{name}").st_mode))
+        except FileNotFoundError:
+            return None
+
+
+def _parse(data: bytes) -> tuple[str, dict[str, object], bytes]:
+    header, end, payload = data.partition(b"\0\0")
+    if not end:
+        raise Refused("a header without end")
+    if not payload.strip():
+        raise Refused("without a payload")
+    # Nearly all events of a session share a few headers: 0.2 µs instead of 4.
+    parse = _parse_header if len(header) < VALUE_LIMIT else _parse_header.__wrapped__
+    return *parse(header), payload
+
+
+@functools.lru_cache(maxsize=256)
+def _parse_header(header: bytes) -> tuple[str, dict[str, object]]:
+    records: dict[str, str] = {}
+    for record in header.split(b"\0")[1:]:
+        name, _, value = record.partition(b"=")
+        if value and len(value) <= VALUE_LIMIT:
+            records[name.decode("ascii", "replace")] = value.decode("utf-8", "replace")
+    origin: dict[str, object] = {"agent": records.get("agent", "claude")}
+    pid = records.get("pid", "")
+    if pid.isascii() and pid.isdigit() and 0 < len(pid) < 10 and int(pid):
+        origin["pid"] = int(pid)
+    if socket := records.get("TMUX", "").rsplit(",", 2)[0]:  # socket,pid,session
+        origin["tmux"] = socket
+    if pane := records.get("TMUX_PANE"):
+        origin["pane"] = pane
+    if server := records.get("NVIM"):
+        origin["nvim"] = server
+    origin["env"] = {name: value for name, value in records.items() if name in ENVIRONMENT}
+    return records.get("event", ""), origin
+
+
+def _alive(pid: str) -> bool:
+    if not (pid.isascii() and pid.isdigit() and 0 < int(pid) < 1 << 31):
+        return False
+    try:
+        os.kill(int(pid), 0)
+    except OSError:
+        return False
+    return True
+
+
+def _count(path: str) -> int:
+    return len(listing(path))

@@ -1,0 +1,1 @@
+"""What tells of sessions beside the hooks: their files, processes, terminals and repositories."""

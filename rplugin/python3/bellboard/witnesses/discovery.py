@@ -1,0 +1,146 @@
+"""Agents that neither a hook nor the registry told of, found among the processes.
+
+For CLIs before 2.1.76, which keep no session files, and for hooks that are switched off.  What is
+found is a process in a terminal; which session it runs only its command line may tell.
+
+An agent whose environment leads to another board, such as one in a sandbox, belongs to that one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Final, NamedTuple
+
+from ..storage.spool import Refused, default_home
+from . import processes
+from .witness import Finding
+
+EVERY: Final = 30.0  # seconds: a look is 10 µs for each process of ours
+GRACE: Final = 5.0  # seconds in which a new one tells of itself, and under its proper name
+INTERPRETERS: Final = frozenset({"node", "bun", "deno"})
+#: Commands of the CLI that are no session, though they may have a terminal.
+COMMANDS: Final = frozenset(
+    (
+        *("agents", "attach", "auth", "auto-mode", "config", "daemon", "doctor", "gateway"),
+        *("install", "kill", "logs", "mcp", "plugin", "plugins", "project", "rm", "rollback"),
+        *("setup-token", "stop", "ultrareview", "update", "upgrade", "-v", "--version", "-h"),
+        *("--help", "-p", "--print", "--bg"),
+    )
+)
+CONFIG: Final = "CLAUDE_CONFIG_DIR"
+BOARD: Final = ("BELLBOARD_HOME", "XDG_STATE_HOME", "HOME")
+
+_ID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_SCRIPT: Final = re.compile(r"/@anthropic-ai/claude-code/cli\.[cm]?js$|(?:^|/)claude$")
+
+
+class Found(NamedTuple):
+    """An agent's process in a terminal."""
+
+    pid: int
+    started: str
+    tty: str
+    cwd: str
+    session_id: str  # if its command line names one
+    config: str  # its config directory, if its environment names one
+
+    def finding(self, now: float, generation: str = "") -> Finding:
+        """As of a session file without a status; a hook of the same process then renames it."""
+        sid = self.session_id or f"process-{self.pid}-{self.started}"
+        record = {"pid": self.pid, "sessionId": sid, "cwd": self.cwd, "procStart": self.started}
+        line = {"t": now, "registry": {"pid": self.pid, "record": record, "discovered": True}}
+        return Finding(line, f"discovered {record} {generation}")
+
+
+class Discovery:
+    """Looks through the processes of this user, at most every 30 s."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._board = _board_of(environ)
+        self._due = 0.0
+
+    def is_due(self, now: float) -> bool:
+        """Whether a look would look."""
+        return now >= self._due
+
+    def look(self, now: float, known: Collection[int] = ()) -> list[Found]:
+        """Agents that are not known yet; nothing while it is too early to look."""
+        if not self.is_due(now):
+            return []
+        self._due = now + EVERY
+        new = (pid for pid in _mine() if pid not in known)
+        return [found for pid in new if (found := self._agent(now, pid))]
+
+    def _agent(self, now: float, pid: int) -> Found | None:
+        argv = processes.argv_of(pid)
+        if not is_agent(argv):
+            return None
+        tty, started = processes.tty_of(pid), processes.started_of(pid)
+        began = processes.began_at(pid)
+        if not tty or began is None or began > now - GRACE or not processes.is_alive(pid):
+            return None
+        env = processes.environment_of(pid, (*BOARD, CONFIG))
+        if (board := _board_of(env)) and board != self._board:
+            return None
+        cwd = processes.cwd_of(pid)
+        return Found(pid, started, tty, cwd, session_in(argv), env.get(CONFIG, ""))
+
+
+def _board_of(environ: Mapping[str, str]) -> Path | None:
+    """The board that a process with this environment tells of itself; None if it hides that."""
+    try:
+        return default_home(environ) if any(map(environ.get, BOARD)) else None
+    except Refused:
+        return None
+
+
+def is_agent(argv: list[str]) -> bool:
+    """Whether a command line is that of an interactive session of Claude Code."""
+    if not argv:
+        return False
+    name = PurePosixPath(argv[0]).name
+    if name in INTERPRETERS:
+        script = next((n for n, arg in enumerate(argv[1:], 1) if not arg.startswith("-")), 0)
+        if not script or not _SCRIPT.search(argv[script]):
+            return False
+        given = argv[script + 1 :]
+    elif name == "claude":
+        given = argv[1:]
+    else:
+        return False
+    return not COMMANDS.intersection(given[:1]) and not {"-p", "--print"}.intersection(given)
+
+
+def session_in(argv: list[str]) -> str:
+    """The session that a command line names, if it is the one that runs."""
+    if "--fork-session" in argv:
+        return ""
+    for n, arg in enumerate(argv):
+        option, _, value = arg.partition("=")
+        if option in ("--session-id", "--resume", "-r"):
+            value = value or (argv[n + 1] if n + 1 < len(argv) else "")
+            return value if _ID.fullmatch(value) else ""
+    return ""
+
+
+def _mine() -> Iterator[int]:
+    if not processes.has_proc():
+        import psutil
+
+        yield from (p.pid for p in psutil.process_iter(["uids"]) if _is_mine(p.info["uids"]))
+        return
+    with os.scandir("/proc") as entries:
+        for entry in entries:
+            if entry.name.isdigit():
+                try:
+                    if entry.stat().st_uid == os.geteuid():
+                        yield int(entry.name)
+                except OSError:
+                    continue
+
+
+def _is_mine(uids: object) -> bool:
+    return getattr(uids, "effective", None) == os.geteuid()

@@ -1,0 +1,181 @@
+"""Which repository, branch and worktree a directory belongs to, from git's own files.
+
+git itself is never run: it would execute what a repository's configuration says.  Only a handful of
+small files is read, and again only when they have changed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from ..core.detail import line
+from .gitconfig import Config, Remote, config_in, remote_in
+from .witness import Finding, read
+
+DEEPEST: Final = 64  # levels up; paths have 4096 characters
+LIMIT: Final = 1 << 20  # bytes of a configuration
+SHORT: Final = 8  # characters of a commit
+KEPT: Final = 1000  # directories remembered
+
+_COMMIT: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_AGENTS: Final = re.compile(r"/\.claude/worktrees/([^/]+)")
+_Stamp = tuple[int, int, int]
+
+
+class Repository(NamedTuple):
+    """What is known of a directory's repository; what is not is empty."""
+
+    name: str  # owner/name of its remote, else its folder
+    root: str  # the working tree that the directory is in
+    branch: str  # or the short commit, if no branch is checked out
+    worktree: str  # its name, unless it is the main one
+    remote: str  # its address for people: no credentials, https where it has a web page
+    remotes: Mapping[str, str]
+    head: str  # the file that changes with the branch
+
+
+class _Place(NamedTuple):
+    root: Path
+    git: Path  # of this working tree: HEAD
+    common: Path  # of the repository: config
+
+
+class Repositories:
+    """Knows the repository of each directory asked for; looks again at what has changed."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[tuple[_Stamp | None, ...], _Place, Repository]] = {}
+
+    def of(self, directory: str) -> Repository | None:
+        """The repository that a directory is in, if any; never raises."""
+        known = self._known.get(directory)
+        if known is not None and known[0] == _stamps(known[1]):
+            return known[2]
+        self._known.pop(directory, None)
+        place = _place_of(directory)
+        if place is None:
+            return None
+        stamps = _stamps(place)
+        found = _read(place, directory)
+        if len(self._known) >= KEPT:
+            del self._known[next(iter(self._known))]
+        self._known[directory] = stamps, place, found
+        return found
+
+    def paths(self, directory: str) -> list[str]:
+        """What to watch for a change of the branch."""
+        found = self.of(directory)
+        return [found.head] if found else []
+
+    def facts(self, now: float, session_id: str, directory: str) -> Finding:
+        """The trace line of a session that works there; all empty outside of any repository."""
+        found = self.of(directory)
+        facts: dict[str, object] = {"session_id": session_id}
+        facts |= {
+            "repository": found.name if found else "",
+            "branch": found.branch if found else "",
+        }
+        facts |= {"worktree": found.worktree if found else ""}
+        facts |= {"remote": found.remote if found else ""}
+        facts["remotes"] = [f"{n} {url}" for n, url in found.remotes.items()] if found else []
+        # The branch may come back to what it was: with the same key it would be told only once.
+        stamps = _stamps(self._known[directory][1]) if found else ()
+        return Finding({"t": now, "facts": facts}, f"facts {facts} {stamps}")
+
+
+def _place_of(directory: str) -> _Place | None:
+    """The nearest working tree above, as git finds it."""
+    if not directory.startswith("/"):
+        return None
+    here = Path(os.path.normpath(directory))
+    for root in (here, *here.parents)[:DEEPEST]:
+        git = _git_of(root)
+        if git is not None:
+            told = _text(git / "commondir").strip()
+            return _Place(root, git, Path(os.path.normpath(git / told)) if told else git)
+    return None
+
+
+def _git_of(root: Path) -> Path | None:
+    """The git directory of a working tree whose root this is."""
+    dot = root / ".git"
+    try:
+        if dot.is_dir():
+            return dot if (dot / "HEAD").is_file() else None
+        told = _text(dot)
+        if not told.startswith("gitdir:"):
+            return None
+        git = Path(os.path.normpath(root / told.removeprefix("gitdir:").strip()))
+        return git if (git / "HEAD").is_file() else None
+    except (OSError, ValueError):
+        return None
+
+
+def _read(place: _Place, directory: str) -> Repository:
+    config = config_in(_text(place.common / "config"))
+    branch, is_branch = _branch_of(place.git)
+    chosen = _remote_of(config, branch if is_branch else "")
+    worktree = "" if place.git == place.common else place.git.name
+    inside = _AGENTS.search(f"{directory}/")
+    name = f"{chosen.owner}/{chosen.name}" if chosen and chosen.owner else ""
+    name = name or (chosen.name if chosen else "") or _folder_of(place)
+    known = {n: found.address for n, url in config.remotes.items() if (found := remote_in(url))}
+    return Repository(
+        name=line(name),
+        root=str(place.root),
+        branch=line(branch),
+        worktree=line(worktree or (inside[1] if inside else "")),
+        remote=line(chosen.address if chosen else ""),
+        remotes={line(n): line(address) for n, address in known.items()},
+        head=str(place.git / "HEAD"),
+    )
+
+
+def _branch_of(git: Path) -> tuple[str, bool]:
+    head = _text(git / "HEAD").strip()
+    if head.startswith("ref:"):
+        ref = head.removeprefix("ref:").strip()
+        # Where references are kept in tables, HEAD is there for older programs only.
+        return ("" if ref == "refs/heads/.invalid" else ref.removeprefix("refs/heads/")), True
+    return (head[:SHORT] if _COMMIT.fullmatch(head) else ""), False
+
+
+def _remote_of(config: Config, branch: str) -> Remote | None:
+    """The remote that names the repository: origin, else that of the branch, else the first."""
+    order = ("origin", config.upstreams.get(branch, ""), *config.remotes)
+    urls = (config.remotes[n] for n in order if n in config.remotes)
+    return next((found for url in urls if (found := remote_in(url))), None)
+
+
+def _folder_of(place: _Place) -> str:
+    """The main working tree's folder, or that of a repository without one."""
+    if place.common.name == ".git":
+        return place.common.parent.name
+    if "modules" in place.common.parts and place.git == place.common:  # a submodule
+        return place.root.name
+    return place.common.name.removesuffix(".git")
+
+
+def _stamps(place: _Place) -> tuple[_Stamp | None, ...]:
+    files = place.root / ".git", place.git / "HEAD", place.common / "config"
+    return tuple(_stamp(path, entries=n > 0) for n, path in enumerate(files))
+
+
+def _stamp(path: Path, entries: bool) -> _Stamp | None:
+    """What changes with a file; of `.git` itself only which one it is."""
+    try:
+        status = path.stat()
+    except (OSError, ValueError):
+        return None
+    return status.st_ino, status.st_size * entries, status.st_mtime_ns * entries
+
+
+def _text(path: Path) -> str:
+    try:
+        return read(path, LIMIT, ours=False)[0].decode("utf-8", "replace")
+    except (OSError, ValueError):
+        return ""
