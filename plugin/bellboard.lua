@@ -5,28 +5,27 @@ end
 vim.g.loaded_bellboard = true
 
 -- stylua: ignore
-local late = setmetatable({}, { __index = function(_, name)
-  return function(...) return require('bellboard')[name](...) end
-end })
+local function late(module, name)
+  return function(...) return require(module)[name](...) end
+end
+local autostart = late('bellboard', 'autostart')
 
 if vim.v.vim_did_enter == 1 then
-  vim.schedule(late.autostart)
+  vim.schedule(autostart)
 else
-  vim.api.nvim_create_autocmd(
-    'VimEnter',
-    { once = true, callback = vim.schedule_wrap(late.autostart) }
-  )
+  local opts = { once = true, callback = vim.schedule_wrap(autostart) }
+  vim.api.nvim_create_autocmd('VimEnter', opts)
 end
 
 local given = type(vim.g.bellboard) == 'table' and vim.g.bellboard.command
 local name = type(given) == 'string' and given or 'ClaudeSessions'
 if vim.fn.exists(':' .. name) ~= 2 then -- other plugins use this name too: the first one keeps it
-  local opts =
-    { nargs = '*', bar = true, count = 1, complete = late.complete, desc = 'Agent sessions' }
-  vim.api.nvim_create_user_command(name, late.command, opts)
+  local opts = { nargs = '*', bar = true, count = 1, desc = 'Agent sessions' }
+  opts.complete = late('bellboard.command', 'complete')
+  vim.api.nvim_create_user_command(name, late('bellboard.command', 'command'), opts)
 end
 for _, verb in ipairs({ 'pick', 'board', 'next', 'prev', 'back', 'new', 'resume' }) do
   vim.keymap.set('n', ('<Plug>(bellboard-%s)'):format(verb), function()
-    late.run(verb, vim.v.count1)
+    require('bellboard').run(verb, vim.v.count1)
   end) -- stylua: ignore
 end

@@ -1,0 +1,78 @@
+---@meta bellboard.types
+-- What crosses the files of this plugin. Nothing requires it: people and checkers read it.
+
+---@class bellboard.Task something that runs beside the main thread
+---@field id string
+---@field type? string
+---@field description? string
+---@field since? number
+---@field blocked? boolean
+
+--- One agent session as the host publishes it. Times are seconds since the epoch.
+---@class bellboard.Session
+---@field session_id string
+---@field status bellboard.Status
+---@field since number
+---@field kind? 'permission'|'question'|'plan'|'form'|'choice' what blocks it
+---@field detail? string what it asks, why it died, what it does
+---@field asked_at? number when it asked what it asks
+---@field tool? string
+---@field markers? string[] unseen interrupted compacting scheduled retrying parked stale inferred
+---@field hidden? boolean
+---@field title? string
+---@field label? string
+---@field project? string
+---@field repository? string
+---@field branch? string
+---@field worktree? string
+---@field cwd? string
+---@field project_dir? string
+---@field agent? string
+---@field pid? integer
+---@field tty? string
+---@field tmux? string socket of its tmux server
+---@field pane? string its tmux pane
+---@field nvim? string address of the Neovim it runs in
+---@field agents? bellboard.Task[]
+---@field tasks? { done: integer, total: integer }
+---@field background? bellboard.Task[]
+---@field wakeups? integer
+---@field mode? string
+---@field model? string
+---@field context? integer tokens
+---@field last_prompt? string
+---@field last_message? string
+---@field transcript? string
+---@field updated? number
+---@field urgency? integer
+
+---@class bellboard.Transition
+---@field t number
+---@field session_id string
+---@field from? bellboard.Status
+---@field to? bellboard.Status
+---@field rule? string
+---@field why? string
+---@field live? boolean false for what is only caught up with
+
+--- What the host sends: all sessions, or those that changed since the push before.
+---@class bellboard.Push
+---@field v integer
+---@field version string
+---@field seq integer
+---@field full boolean
+---@field now number
+---@field sessions bellboard.Session[]
+---@field removed? string[]
+---@field groups? string[] all repositories, the busiest first; only if their order has changed
+---@field float? string[] sessions that call you, if this is the Neovim to say so
+---@field front? boolean whether this Neovim had the focus last of all
+---@field mode? 'quiet'|'normal'|'all' what rings at all
+---@field notices? bellboard.Notice[] what this Neovim is to say
+---@field rung? bellboard.Rung[] what has been said before, as asked for
+---@field transitions? bellboard.Transition[]
+---@field health? table<string, any>
+
+--- What callbacks and `User BellboardTransition` get.
+---@class bellboard.TransitionData: bellboard.Transition
+---@field session? bellboard.Session
