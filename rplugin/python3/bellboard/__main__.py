@@ -33,6 +33,6 @@ else:
     if not __package__:
         here = os.path.abspath(__file__)  # noqa: PTH100
         sys.path[0] = os.path.dirname(os.path.dirname(here))  # noqa: PTH120
-    from .cli import main
+    from bellboard.cli import main
 
     raise SystemExit(main())
