@@ -359,7 +359,7 @@ def test_a_wheel_brings_the_script(tmp_path: Path) -> None:
     package = tmp_path / "bellboard"
     shutil.copytree(ROOT / "rplugin/python3/bellboard", package)
     shutil.copytree(ROOT / "hooks", package / "hooks")
-    code = "from bellboard import installed; print(installed.shipped())"
+    code = "from bellboard.installing import installed; print(installed.shipped())"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
     )

@@ -358,6 +358,7 @@ def three(tmux: Server, room: Room) -> dict[str, Pane]:
     room.agent(panes["asks"], "asks", "SessionStart", session_title="rate limits")
     ask = {"tool_name": "Bash", "tool_input": {"command": "make all"}}
     room.agent(panes["asks"], "asks", "PermissionRequest", **ask)
+    eventually(lambda: '"blocked"' in room.bellboard("list", "--json"), "a question that has stood")
     return panes
 
 
