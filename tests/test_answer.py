@@ -180,7 +180,7 @@ def test_a_question_that_was_answered_meanwhile_gets_no_key(
     told(editor, "project: not answered: it asks that no more")
     # Nor does the host take the word of an editor that knows less than it does.
     old = {key: first[key] for key in ("session_id", "asked_at", "detail")} | {"yes": True}
-    ask = "require('bellboard.hosting.host').ask('answer', ..., function(r) _G.reply = r end)"
+    ask = "require('bellboard.host').ask('answer', ..., function(r) _G.reply = r end)"
     editor.lua(ask, old)
     reply = eventually(lambda: editor.lua("return _G.reply"), "a reply")
     assert reply == {"ok": False, "why": "it asks something else now"}

@@ -94,7 +94,7 @@ def test_stop_ends_the_process_that_was_shown_and_no_other(board: Editor, agent:
     eventually(lambda: str(pid) in (board.lua("return _G.prompt") or ""), "the question")
     board.lua(
         """local told = ...
-        require('bellboard.hosting.host').ask('stop', told, function(r) _G.reply = r end)""",
+        require('bellboard.host').ask('stop', told, function(r) _G.reply = r end)""",
         {"session_id": "live", "pid": 1},
     )
     reply = eventually(lambda: board.lua("return _G.reply"), "a reply")

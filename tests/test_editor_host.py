@@ -19,7 +19,7 @@ from rig.waiting import PATIENCE, at_best, eventually
 pytestmark = pytest.mark.editor
 
 COUNT = "return #require('bellboard').sessions()"
-STATUS = "return require('bellboard.hosting.host').status()"
+STATUS = "return require('bellboard.host').status()"
 
 
 @pytest.fixture

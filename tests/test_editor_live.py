@@ -22,7 +22,7 @@ STATUSLINE = (
     "vim.o.statusline = \"%=%{%v:lua.require'bellboard'.statusline()%} \""
 )
 PLAIN = "return require('bellboard').statusline({ plain = true })"
-JOB = "return vim.fn.jobpid(require('bellboard.hosting.host').status().channel)"
+JOB = "return vim.fn.jobpid(require('bellboard.host').status().channel)"
 
 
 class Agent:

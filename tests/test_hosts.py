@@ -24,7 +24,7 @@ from rig.waiting import PATIENCE, at_best, eventually
 
 pytestmark = [pytest.mark.files, pytest.mark.editor]
 
-JOB = "return vim.fn.jobpid(require('bellboard.hosting.host').status().channel)"
+JOB = "return vim.fn.jobpid(require('bellboard.host').status().channel)"
 SHOWN = "return require('bellboard').sessions({ hidden = true })"
 NOTE = "return require('bellboard').health().notes.database"
 PID = "return require('bellboard').health().pid"
@@ -116,7 +116,7 @@ def test_without_a_home_in_the_environment(nvim: Editors, home: Home) -> None:
     env = {"BELLBOARD_HOME": "below"}
     editor = nvim(config={"restarts": 1, "python": sys.executable}, env=env, ui=False)
     eventually(lambda: "checkhealth" in editor.messages(), "a message")
-    stderr = editor.lua("return require('bellboard.hosting.host').status().stderr")
+    stderr = editor.lua("return require('bellboard.host').status().stderr")
     assert "set BELLBOARD_HOME to a folder that is yours" in "\n".join(stderr)
 
 
