@@ -120,12 +120,15 @@ def test_a_gap_asks_for_everything_once(nvim: Editors, notes: Path) -> None:
     assert len(told(notes, "snapshot")) == 1
 
 
-def test_a_jump_and_a_view_are_told(nvim: Editors, notes: Path) -> None:
-    """Evidence goes to the host as a trace line."""
+def test_evidence_goes_to_the_host_as_a_trace_line(nvim: Editors, notes: Path) -> None:
+    """A jump that lands nowhere is none."""
     editor = running(nvim(config=config("well", notes), ui=False))
     editor.lua("require('bellboard').jump('a')")
+    eventually(lambda: "do not know how to get there" in editor.messages(), "the message")
+    line = {"set": {"session_id": "a", "status": "idle"}}
+    editor.lua("require('bellboard').tell(...)", line)
     eventually(lambda: told(notes, "evidence"), "evidence")
-    assert told(notes, "evidence") == [{"goto": {"session_id": "a"}}]
+    assert told(notes, "evidence") == [line]
 
 
 def test_stop_stops_and_a_command_starts_again(nvim: Editors, notes: Path) -> None:
