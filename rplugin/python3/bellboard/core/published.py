@@ -14,7 +14,9 @@ from typing import Any
 from .session import (
     ABSENT,
     URGENCY,
+    Agent,
     Session,
+    Shell,
     is_hidden,
     is_listed,
     markers_of,
@@ -27,8 +29,7 @@ Published = dict[str, Any]
 
 def publish(s: Session) -> Published:
     """One session as others see it; what is not known is left out."""
-    status = status_of(s)
-    question = question_of(s)
+    status, question, hidden = status_of(s), question_of(s), is_hidden(s)
     tool = max(s.tools.values(), key=lambda t: t.since) if s.tools else None
     if question:
         kind, tool_name, detail = question.asks, question.tool, question.detail
@@ -36,7 +37,6 @@ def publish(s: Session) -> Published:
         kind, tool_name, detail = "", tool.name if tool else "", tool.detail if tool else ""
     else:
         kind, tool_name, detail = "", "", s.error or s.retrying
-    asking = {b.agent for b in s.blocks.values() if b.shown}
     known: Published = {
         "kind": kind,
         "tool": tool_name,
@@ -60,20 +60,8 @@ def publish(s: Session) -> Published:
         "parent": s.parent,
         "previous": list(s.previous),
         "team": list(s.team),
-        "agents": [
-            {
-                "id": a.id,
-                "type": a.type,
-                "since": a.since,
-                "description": a.description,
-                "blocked": a.id in asking,
-            }
-            for a in s.agents.values()
-        ],
-        "background": [
-            {"id": x.id, "type": x.type, "since": x.since, "description": x.description}
-            for x in s.shells
-        ],
+        "agents": _agents(s) if s.agents else None,
+        "background": [_task(x) for x in s.shells] if s.shells else None,
         "tasks": {"done": s.tasks_done, "total": s.tasks} if s.tasks else None,
         "wakeups": s.wakeups,
         "mode": s.mode,
@@ -90,12 +78,21 @@ def publish(s: Session) -> Published:
         "session_id": s.session_id,
         "status": status,
         "since": s.since,
-        "hidden": is_hidden(s),
-        "markers": markers_of(s),
+        "hidden": hidden,
+        "markers": markers_of(s, status, question, hidden),
         "urgency": URGENCY[status],
         "updated": s.last,
         **{k: v for k, v in known.items() if v},
     }
+
+
+def _agents(s: Session) -> list[dict[str, object]]:
+    asking = {b.agent for b in s.blocks.values() if b.shown}
+    return [{**_task(a), "blocked": a.id in asking} for a in s.agents.values()]
+
+
+def _task(x: Agent | Shell) -> dict[str, object]:
+    return {"id": x.id, "type": x.type, "since": x.since, "description": x.description}
 
 
 def ended(sessions: Iterable[Session], path: str = "") -> list[Published]:

@@ -206,6 +206,8 @@ def is_hidden(s: Session) -> bool:
 
 def question_of(s: Session) -> Block | None:
     """The question that has waited longest."""
+    if not s.blocks:
+        return None
     shown = [b for b in s.blocks.values() if b.shown]
     return min(shown, key=lambda b: b.since) if shown else None
 
@@ -230,10 +232,8 @@ def owns_pane(s: Session) -> bool:
     return s.pane_tty == s.tty if s.tty and s.pane_tty else not s.nvim
 
 
-def markers_of(s: Session) -> list[str]:
-    """What is shown on top of the status."""
-    status = status_of(s)
-    question = question_of(s)
+def markers_of(s: Session, status: str, question: Block | None, hidden: bool) -> list[str]:
+    """What is shown on top of the status; the rest is what the functions above say of it."""
     marks = {
         "unseen": s.unseen or status in ("completed", "error"),
         "interrupted": s.interrupted and status == "idle",
@@ -243,6 +243,6 @@ def markers_of(s: Session) -> list[str]:
         "parked": s.parked,
         "stale": s.stale,
         "inferred": s.inferred or bool(question and question.inferred),
-        "hidden": is_hidden(s),
+        "hidden": hidden,
     }
     return [name for name, is_so in marks.items() if is_so]

@@ -43,7 +43,7 @@ def final_line(board: Board) -> dict[str, Any]:
                 "status": status_of(s),
                 "since": s.since,
                 "hidden": is_hidden(s),
-                "markers": markers_of(s),
+                "markers": markers_of(s, status_of(s), question_of(s), is_hidden(s)),
                 "detail": q.detail if (q := question_of(s)) else s.error,
                 "tasks_done": s.tasks_done,
                 "prompt": s.prompt,

@@ -71,7 +71,10 @@ class Publisher:
         elif board is not None:
             sessions, removed = self._delta(board, changed)
         news: dict[str, Any] = {}
-        self._unranked |= {p["session_id"]: p for p in sessions} | dict.fromkeys(removed)
+        for p in sessions:
+            self._unranked[p["session_id"]] = p
+        for sid in removed:
+            self._unranked[sid] = None
         if health is not None:
             if full or health != self._health:
                 news["health"] = self._health = health

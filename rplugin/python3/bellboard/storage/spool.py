@@ -115,6 +115,7 @@ class Spool:
         self._hosts = f"{home}/hosts"
         self._serial = itertools.count()
         self._stuck: set[str] = set()
+        self._us = os.geteuid()
 
     def prepare(self) -> None:
         """Make the directories, private; raise `Refused` if one belongs to somebody else."""
@@ -188,7 +189,7 @@ class Spool:
             status = os.fstat(fd)
             if not stat.S_ISREG(status.st_mode):
                 raise Refused(_KINDS.get(stat.S_IFMT(status.st_mode), "a device"))
-            if status.st_uid != os.geteuid():
+            if status.st_uid != self._us:
                 raise Refused("another user's")
             want = min(status.st_size, LIMIT)
             data = os.read(fd, want)
