@@ -141,6 +141,16 @@ class Agent:
         self.say(f"{GREEN}●{OFF} {BOLD}{name}{OFF}({shown})")
         self.emit("PostToolUse", **call, tool_response={"ok": True}, duration_ms=900)
 
+    def plan(self, *subjects: str) -> None:
+        for n, subject in enumerate(subjects):
+            self.emit("TaskCreated", task_id=str(n), task_subject=subject)
+
+    def done(self, task: int) -> None:
+        self.emit("TaskCompleted", task_id=str(task), task_subject="")
+
+    def delegate(self, agent_type: str) -> None:
+        self.emit("SubagentStart", agent_id=uuid.uuid4().hex, agent_type=agent_type)
+
     def permission(self, command: str, why: str) -> bool:
         given = {"command": command, "description": why}
         call = {"tool_name": "Bash", "tool_input": given}
@@ -154,7 +164,9 @@ class Agent:
             f"  {command}",
             f"  {why}",
             "",
-            "Do you want to proceed?   y  yes    n  no",
+            "Do you want to proceed?",
+            "❯ 1. Yes",
+            "  2. No",
         )
         allowed = self.ask(YES + NO) in YES
         self.register("busy")
@@ -255,8 +267,12 @@ def docs(agent: Agent) -> None:
 def cache(agent: Agent) -> None:
     agent.prompt("put a cache in front of the database, with tests")
     files = ("src/cache.py", "src/store.py", "src/expiry.py", "tests/test_cache.py")
+    agent.plan(*files)
+    agent.delegate("Explore")
     for turn in range(60):
         file = files[turn % len(files)]
+        if 0 < turn <= len(files):
+            agent.done(turn - 1)
         agent.work(2.5)
         agent.tool("Edit", file, 3.5, file_path=file)
     agent.stop("The cache is in, hit rate 93 %.")

@@ -24,6 +24,7 @@ local guide = {
   '',
   '    Ctrl-n   go to the next that needs you; answer there',
   '    Ctrl-o   come back here',
+  '    Ctrl-y   answer the permission from here',
   '    Ctrl-s   pick one        :ClaudeSessions',
   '    Ctrl-b   the board       :ClaudeSessions board',
   '    Ctrl-q   quit; nothing stays behind',
@@ -36,6 +37,7 @@ local guide = {
 local maps = {
   ['<C-n>'] = 'next',
   ['<C-o>'] = 'back',
+  ['<C-y>'] = 'answer',
   ['<C-s>'] = 'pick',
   ['<C-b>'] = 'board',
 }

@@ -387,7 +387,8 @@ SCENES: Final = (
     Scene("question", question, "completed", group="questions"),
     Scene("question: Esc", question_esc, "idle", group="questions"),
     Scene("plan", plan, "completed", group="questions"),
-    Scene("MCP form", form, "completed", (2, 1, 76), "questions"),
+    # The file of 2.1.119 says busy while its form asks: no witness.
+    Scene("MCP form", form, "completed", (2, 1, 197), "questions"),
     Scene("Esc before output", esc_before_output, "idle", group="interrupts"),
     Scene("Esc while streaming", esc_while_streaming, "idle", WITH_STATUS, "interrupts"),
     Scene("Esc in a tool", esc_in_a_tool, "idle", group="interrupts"),
