@@ -7,6 +7,7 @@ from typing import Any
 import psutil
 import pytest
 
+from rig import claude_code
 from rig.agent import elicitation
 from rig.api import Api
 from rig.fixtures import Agents
@@ -14,6 +15,18 @@ from rig.home import Home
 from rig.loopback import Watch
 
 pytestmark = pytest.mark.claude
+
+
+@pytest.mark.parametrize("version", claude_code.VERSIONS)
+def test_each_version_is_the_one_that_was_pinned(version: str, home: Home) -> None:
+    """The checksums are the pinned ones, and another checksum would be noticed."""
+    folder = next(
+        path for path in claude_code.executable(version).parents if path.name == "node_modules"
+    ).parent
+    assert claude_code.PINNED[version] == claude_code.digest(folder)
+    lock = (folder / "package-lock.json").read_text()
+    (home.project / "package-lock.json").write_text(lock.replace("sha512-", "sha512-A"))
+    assert claude_code.PINNED[version] != claude_code.digest(home.project)
 
 
 def test_a_prompt_is_typed_and_its_answer_seen(

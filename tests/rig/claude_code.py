@@ -1,24 +1,43 @@
-"""The real Claude Code CLI, of a version that never changes by itself."""
+"""The real Claude Code CLI, of versions that never change by themselves."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 import shutil
 from pathlib import Path
+from typing import Final
 
 from rig import npm
 from rig.cache import Missing
 
-VERSION = "2.1.328"
-#: All that tests run; they are fetched before the clock of any test runs.
-VERSIONS = ("2.1.76", "2.1.119", VERSION)
+NAME: Final = "@anthropic-ai/claude-code"
+VERSION: Final = "2.1.328"
+NEWEST: Final = "newest"  # instead of a version: whatever the registry calls `latest`
+#: All that tests run, fetched before the clock of any test runs; each with the digest of what the
+#: registry said of its packages on the day it was pinned.
+PINNED: Final = {
+    "2.1.76": "1187a3058500bfb909bb953ee27d6deee03a261eef9294dd81b6b8acc115044a",
+    "2.1.119": "7ba012ca8a3241bb40583f33df9c913a01ab5d154e2310609418d0fe30925e2a",
+    VERSION: "23a93a42526c6cad34d9767c1ae14125c4b32185c6ce3da35ce47328ac3d318d",
+    "2.1.330": "3e9848d119bfdb9aca35e7951d2b91cc9b79663471e848078ed44c7162fc9851",
+}
+VERSIONS: Final = tuple(PINNED)
 
 
 def executable(version: str = VERSION) -> Path:
     """The program of that version: a native binary, or (older) a script for node."""
     if not re.fullmatch(r"\d+\.\d+\.\d+", version):
         raise Missing(f"{version!r} is no version; say it whole, as {VERSION}")
-    package = npm.package("@anthropic-ai/claude-code", version)
+
+    def verify(folder: Path) -> None:
+        if version in PINNED and (found := digest(folder)) != PINNED[version]:
+            raise Missing(
+                f"{NAME} {version} is not what was pinned: the registry's checksums give {found}"
+            )
+
+    package = npm.package(NAME, version, verify)
     native = sorted(package.parent.glob("claude-code-*-*/claude"))
     if native:
         return native[0]
@@ -29,6 +48,22 @@ def executable(version: str = VERSION) -> Path:
         raise Missing(f"node is missing; Claude Code {version} runs on it")
     script.chmod(0o755)
     return script
+
+
+def digest(folder: Path) -> str:
+    """The checksums that npm verified in this folder, of the CLI for every platform, as one."""
+    packages = json.loads((folder / "package-lock.json").read_text())["packages"]
+    rows = (
+        f"{path.removeprefix('node_modules/')} {package.get('integrity')}\n"
+        for path, package in packages.items()
+        if NAME in path
+    )
+    return hashlib.sha256("".join(sorted(rows)).encode()).hexdigest()
+
+
+def resolved(wanted: str) -> str:
+    """The version that is wanted; the registry says which is the newest."""
+    return npm.latest(NAME) if wanted == NEWEST else wanted
 
 
 def numbers(version: str) -> tuple[int, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 from rig.cache import Missing, kept, run
@@ -17,18 +18,32 @@ def environment() -> dict[str, str]:
     return {**trust, **os.environ}
 
 
-def package(name: str, version: str) -> Path:
-    """The folder node_modules/`name` of that very version; no script of it ran on the way."""
+def found() -> str:
+    """The npm on PATH."""
+    path = shutil.which("npm")
+    if path is None:
+        raise Missing("npm is missing; install node and npm")
+    return path
+
+
+def latest(name: str) -> str:
+    """The version that the registry calls the latest."""
+    return run(found(), "view", name, "dist-tags.latest", env=environment()).strip()
+
+
+def package(name: str, version: str, verify: Callable[[Path], None]) -> Path:
+    """The folder node_modules/`name` of that very version; no script of it ran on the way.
+
+    `verify` may refuse what was fetched, before it is kept.
+    """
     kept_as = f"{name.rpartition('/')[2]}-{version}"
 
     def fill(draft: Path, _: Path) -> None:
-        npm = shutil.which("npm")
-        if npm is None:
-            raise Missing(f"npm is missing; install node and npm for {name}")
         quiet = ("--no-audit", "--no-fund", "--no-update-notifier", "--ignore-scripts")
         brief = ("--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--fetch-timeout=60000")
         own = ("--prefix", draft, "--cache", draft / ".npm")
-        run(npm, "install", *quiet, *brief, *own, f"{name}@{version}", env=environment())
+        run(found(), "install", *quiet, *brief, *own, f"{name}@{version}", env=environment())
+        verify(draft)
         shutil.rmtree(draft / ".npm", ignore_errors=True)
 
     return kept(kept_as, fill) / "node_modules" / name
