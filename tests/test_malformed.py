@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from bellboard.core.lenient import decimal
+from bellboard.panes import tmux
 from bellboard.storage.spool import Spool
 from bellboard.witnesses.processes import started_of
 from hosting import Telling, put_raw, start
@@ -238,3 +240,21 @@ def test_a_transcript_that_is_replaced_cut_or_gone(followed: Followed) -> None:
         path.chmod(0)
         followed.noted("Permission denied")
     assert followed.host.shown == {"s": "working"}
+
+
+# Numbers
+
+
+@pytest.mark.parametrize(
+    "text", ["²", "٣", "1²", "-1", "+1", " 1", "1_0", "", "9" * 16, "9" * 5000]
+)
+def test_what_only_looks_like_a_number_is_none(text: str) -> None:
+    """str.isdigit takes more than int does, and int more than a process has for a number."""
+    assert decimal(text) is None
+
+
+def test_a_pane_without_a_proper_process_is_left_out() -> None:
+    """The others of the same answer are read."""
+    row = "%{} {} 0 1 1 1 /dev/pts/1 1 zsh|name:1.1 zsh"
+    told = "\n".join([row.format(1, "²"), row.format(2, 4711), row.format(3, "9" * 5000)])
+    assert [pane.id for pane in tmux._panes(told)] == ["%2"]

@@ -15,6 +15,13 @@ from .detail import ODD, whole
 
 DEEPEST: Final = 8  # levels of a value that is kept
 LARGEST: Final = 1 << 53  # a number that every reader can hold
+LONGEST_NUMBER: Final = 15  # digits: every such number is smaller
+_DIGITS: Final = re.compile(r"[0-9]+", re.ASCII)
+
+
+def decimal(text: str) -> int | None:
+    """The number that a few ASCII digits write; None for anything else, such as `²` or `-1`."""
+    return int(text) if len(text) <= LONGEST_NUMBER and _DIGITS.fullmatch(text) else None
 
 
 def members(raw: bytes, truncated: bool) -> dict[str, Any]:

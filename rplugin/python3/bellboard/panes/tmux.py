@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from ..core.detail import line, whole
+from ..core.lenient import decimal
 from ..witnesses.witness import Finding
 
 PATIENCE: Final = 1.0  # seconds; an answer takes 3 ms
@@ -252,21 +253,25 @@ def _panes(told: str) -> Iterator[Pane]:
         fields = fixed.split(" ")
         name, _, rest = free.partition(":")
         place, _, command = rest.partition(" ")
-        if len(fields) == 9 and _PANE.fullmatch(fields[0]) and fields[1].isdigit():
+        pid = decimal(fields[1]) if len(fields) == 9 else None
+        if pid is not None and _PANE.fullmatch(fields[0]):
             shown = fields[3] == "1" and fields[4] == "1" and fields[5] not in ("0", "")
             target = f"{line(name)}:{place}"
             where = (fields[6], fields[7], target, fields[8], line(command))
-            yield Pane(fields[0], int(fields[1]), fields[2] == "1", shown, *where)
+            yield Pane(fields[0], pid, fields[2] == "1", shown, *where)
 
 
 def _clients(told: str) -> Iterator[Client]:
     for row in told.splitlines():
         fixed, _, name = row.partition("|")
         fields = fixed.split(" ")
-        if len(fields) == 7 and fields[0].isdigit() and fields[1].isdigit() and fields[2] != "1":
+        if len(fields) != 7 or fields[2] == "1":
+            continue
+        seen, pid = decimal(fields[0]), decimal(fields[1])
+        if seen is not None and pid is not None:
             focused = "focused" in fields[3].split(",")
-            known = (fields[6], int(fields[0]), focused, fields[4], fields[5])
-            yield Client(name, int(fields[1]), *known)
+            known = (fields[6], seen, focused, fields[4], fields[5])
+            yield Client(name, pid, *known)
 
 
 def _plain(row: str) -> str:

@@ -20,6 +20,7 @@ from rich.text import Text
 from ..core import words
 from ..core.board import Board
 from ..core.ledger import Folded, Transition, why_of
+from ..core.lenient import decimal
 from ..core.machine import Verdict
 from ..core.published import Published, snapshot
 from ..core.words import cut, plain, width
@@ -59,8 +60,7 @@ Names = Mapping[str, str]
 
 def console() -> Console:
     """Standard output: in colour only on a terminal, as wide as it is."""
-    told = os.environ.get("COLUMNS", "")
-    columns = int(told) if told.isdigit() and int(told) else 0
+    columns = min(decimal(os.environ.get("COLUMNS", "")) or 0, ENDLESS)
     on_terminal = sys.stdout.isatty()
     if not columns:
         columns = shutil.get_terminal_size().columns if on_terminal else ENDLESS

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from ..core.dialects import KINDS, QUESTIONS
 from ..core.events import Event, Origin
 from ..core.evidence import UNCOUNTED, WAITING
+from ..core.lenient import decimal
 from ..core.private import Names
 from ..core.said import INTERRUPTED, NOT_TYPED
 from .store import Logged
@@ -215,7 +216,7 @@ def _entry(e: Event) -> Line:
     if e.kind == "said end":
         return {"type": "system", "subtype": "turn_duration"}
     if e.kind == "said retry":
-        numbers = [int(w) for w in e.detail.split() if w.isdigit()]
+        numbers = [n for w in e.detail.split() if (n := decimal(w)) is not None]
         retry = dict(zip(("retryAttempt", "maxRetries"), numbers, strict=False))
         return {"type": "system", "subtype": "api_error", **retry}
     if e.kind == "said error":

@@ -46,6 +46,7 @@ from typing import Literal
 
 import msgspec
 
+from ..core.lenient import decimal
 from .aside import Aside, listing, remove
 
 LIMIT = 1 << 20  # bytes read of a file
@@ -332,9 +333,8 @@ def _parse_header(header: bytes) -> tuple[str, dict[str, object]]:
         if value and len(value) <= VALUE_LIMIT:
             records[name.decode("ascii", "replace")] = value.decode("utf-8", "replace")
     origin: dict[str, object] = {"agent": records.get("agent", "claude")}
-    pid = records.get("pid", "")
-    if pid.isascii() and pid.isdigit() and 0 < len(pid) < 10 and int(pid):
-        origin["pid"] = int(pid)
+    if (pid := decimal(records.get("pid", ""))) and pid < 1 << 31:
+        origin["pid"] = pid
     if socket := records.get("TMUX", "").rsplit(",", 2)[0]:  # socket,pid,session
         origin["tmux"] = socket
     if pane := records.get("TMUX_PANE"):
@@ -346,10 +346,11 @@ def _parse_header(header: bytes) -> tuple[str, dict[str, object]]:
 
 
 def _alive(pid: str) -> bool:
-    if not (pid.isascii() and pid.isdigit() and 0 < int(pid) < 1 << 31):
+    number = decimal(pid)
+    if not number or number >= 1 << 31:
         return False
     try:
-        os.kill(int(pid), 0)
+        os.kill(number, 0)
     except OSError:
         return False
     return True

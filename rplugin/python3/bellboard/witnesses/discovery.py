@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Final, NamedTuple
 
+from ..core.lenient import decimal
 from ..storage.spool import Refused, default_home
 from . import processes
 from .witness import Finding
@@ -134,10 +135,10 @@ def _mine() -> Iterator[int]:
         return
     with os.scandir("/proc") as entries:
         for entry in entries:
-            if entry.name.isdigit():
+            if (pid := decimal(entry.name)) is not None:
                 try:
                     if entry.stat().st_uid == os.geteuid():
-                        yield int(entry.name)
+                        yield pid
                 except OSError:
                     continue
 

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 from ..core.detail import whole
 from ..core.events import LONGEST_ID
+from ..core.lenient import decimal
 from .processes import began_at, is_alive, owner_of, started_of
 from .witness import Finding, decoded, read
 
@@ -177,7 +178,7 @@ def _disowned(pid: int, record: Record, written: float) -> str:
     if owner != os.getuid():
         return "another user's process"
     told, started = str(record.get("procStart", "")), started_of(pid)
-    if told.isdigit() and started.isdigit():
+    if decimal(told) is not None and decimal(started) is not None:
         return "" if told == started else "its process is dead, and the pid another's"
     began = began_at(pid)  # CLIs before 2.1.119 tell no start
     if began is not None and began > written + CLOCKS:
