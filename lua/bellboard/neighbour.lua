@@ -1,5 +1,7 @@
 -- Another Neovim, asked over its socket. Not through sockconnect() and rpcrequest(): whoever is
 -- stopped, or waits for a key, would have us wait too.
+local gate = require('bellboard.gate')
+
 local M = {}
 
 local PATIENCE = 500 -- ms; an answer takes 1
@@ -13,14 +15,16 @@ local REQUEST, RESPONSE = 0, 1
 ---@param arguments any[]
 ---@param done fun(result: any, why: string)
 M.ask = function(address, code, arguments, done)
-  local pipe = assert(vim.uv.new_pipe(false))
+  local pipe ---@type uv.uv_pipe_t|nil
   local timer = assert(vim.uv.new_timer())
   local unpack = vim.mpack.Unpacker()
 
   local function finish(result, why)
     if not timer:is_closing() then
       timer:close()
-      pipe:close()
+      if pipe then
+        pipe:close()
+      end
       vim.schedule(function()
         done(result, why or '')
       end)
@@ -54,11 +58,14 @@ M.ask = function(address, code, arguments, done)
   timer:start(PATIENCE, 0, function()
     finish(nil, 'it does not answer')
   end)
-  local _, problem = pipe:connect(address, function(failed)
-    if failed or timer:is_closing() then
-      finish(nil, 'it is gone')
-      return
+  gate.connect(address, function(connected, why)
+    if not connected or timer:is_closing() then
+      if connected then
+        connected:close()
+      end
+      return finish(nil, why)
     end
+    pipe = connected
     pipe:read_start(function(broken, data)
       if broken or not data then
         finish(nil, 'it is gone')
@@ -75,9 +82,6 @@ M.ask = function(address, code, arguments, done)
     end)
     call('nvim_get_mode', { nil })
   end)
-  if problem then
-    finish(nil, 'it is gone')
-  end
 end
 
 return M

@@ -1,5 +1,7 @@
 -- A tmux server, asked from here: where a pane is, what it shows, how to get to it. Always by
 -- socket and target, for without them tmux takes whatever is active; and nobody waits for it.
+local gate = require('bellboard.gate')
+
 local M = {}
 
 local PATIENCE = 1000 -- ms; an answer takes 5
@@ -32,28 +34,33 @@ local CLIENTS = 'c #{client_activity} #{client_control_mode} #{session_id} #{pan
 ---@param socket string
 ---@param command string[]
 ---@param done fun(text: string|nil, why: string)
-local function ask(socket, command, done)
-  local argv = vim.list_extend({ 'tmux', '-u', '-S', socket }, command)
-  local timer = assert(vim.uv.new_timer())
-  local function finish(text, why)
-    if not timer:is_closing() then
-      timer:close()
-      vim.schedule(function()
-        done(text, why)
-      end)
+M.ask = function(socket, command, done)
+  gate.tmux(socket, command, function(argv, refused)
+    if not argv then
+      done(nil, refused)
+      return
     end
-  end
-  local started, process = pcall(vim.system, argv, { text = true }, function(result)
-    finish(result.code == 0 and result.stdout or nil, vim.trim(result.stderr or ''))
-  end)
-  if not started then
-    finish(nil, 'tmux is not installed')
-    return
-  end
-  timer:start(PATIENCE, 0, function()
-    -- Not once it has ended: a stopped server holds the pipes that tmux has handed to it.
-    finish(nil, 'tmux does not answer')
-    process:kill(KILL)
+    local timer = assert(vim.uv.new_timer())
+    local function finish(text, why)
+      if not timer:is_closing() then
+        timer:close()
+        vim.schedule(function()
+          done(text, why)
+        end)
+      end
+    end
+    local started, process = pcall(vim.system, argv, { text = true }, function(result)
+      finish(result.code == 0 and result.stdout or nil, vim.trim(result.stderr or ''))
+    end)
+    if not started then
+      finish(nil, 'tmux is not installed')
+      return
+    end
+    timer:start(PATIENCE, 0, function()
+      -- Not once it has ended: a stopped server holds the pipes that tmux has handed to it.
+      finish(nil, 'tmux does not answer')
+      process:kill(KILL)
+    end)
   end)
 end
 
@@ -104,7 +111,7 @@ local looked = {}
 ---@param done fun(panes: bellboard.Pane[]|nil, clients: bellboard.Client[], why: string)
 M.look = function(socket, done)
   local command = { 'list-panes', '-a', '-F', PANES, ';', 'list-clients', '-F', CLIENTS }
-  ask(socket, command, function(text, why)
+  M.ask(socket, command, function(text, why)
     if not text then
       done(nil, {}, why)
       return
@@ -210,7 +217,7 @@ M.show = function(socket, pane, panes, clients, done)
   if client and client.session ~= session then
     vim.list_extend(command, { ';', 'switch-client', '-c', client.name, '-t', session })
   end
-  ask(socket, command, function(text, why)
+  M.ask(socket, command, function(text, why)
     if text and not client then
       why = ('selected pane %s, but no terminal shows that tmux'):format(pane.target)
     end
@@ -223,7 +230,7 @@ end
 ---@param pane string
 ---@param done fun(lines: string[]|nil)
 M.capture = function(socket, pane, done)
-  ask(socket, { 'capture-pane', '-p', '-t', pane }, function(text)
+  M.ask(socket, { 'capture-pane', '-p', '-t', pane }, function(text)
     done(text and vim.split(text, '\n') or nil)
   end)
 end

@@ -1,6 +1,7 @@
 local bellboard = require('bellboard')
 local host = require('bellboard.host')
 local jump = require('bellboard.jump')
+local tmux = require('bellboard.tmux')
 
 local M = {}
 
@@ -64,20 +65,17 @@ end
 --- tmux reports the focus of its panes only if it is told to. Without that a Neovim in a pane that
 --- nobody sees would look at its sessions for ever.
 local function doubt()
-  if not vim.env.TMUX or vim.fn.executable('tmux') == 0 then
+  local socket = vim.split(vim.env.TMUX or '', ',')[1]
+  if socket == '' or vim.fn.executable('tmux') == 0 then
     return
   end
-  vim.system(
-    { 'tmux', 'show-options', '-gv', 'focus-events' },
-    { text = true },
-    vim.schedule_wrap(function(done)
-      if vim.trim(done.stdout or '') == 'off' then
-        presence = presence or assert(vim.uv.new_timer())
-        vim.on_key(vim.schedule_wrap(here), api.nvim_create_namespace('bellboard.view'))
-        here()
-      end
-    end)
-  )
+  tmux.ask(socket, { 'show-options', '-gv', 'focus-events' }, function(told)
+    if vim.trim(told or '') == 'off' then
+      presence = presence or assert(vim.uv.new_timer())
+      vim.on_key(vim.schedule_wrap(here), api.nvim_create_namespace('bellboard.view'))
+      here()
+    end
+  end)
 end
 
 --- The host says whether this is the Neovim that had the focus last.

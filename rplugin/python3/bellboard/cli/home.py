@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ..core.published import Published
     from ..hosting.folding import Clerk
 
 Args = argparse.Namespace
@@ -19,6 +20,8 @@ Commands = Any  # argparse keeps the type of its subparsers to itself
 Run = Callable[[Args], "int | None"]
 
 PATIENCE = 4.0  # for another host that folds; it takes milliseconds, unless it is suspended
+
+GLANCE = 0.25  # for a look at a place to jump to, which takes a moment, unless its folder hangs
 
 
 class Problem(Exception):
@@ -153,6 +156,15 @@ def reason(e: OSError, path: Path) -> str:
 
 def warn(text: str) -> None:
     print(f"bellboard: {text}", file=sys.stderr)
+
+
+def listed(clerk: Clerk) -> list[Published]:
+    """As published, most urgent first, without places that are not to be jumped to."""
+    from ..core.published import snapshot
+    from ..panes.places import Places
+
+    places = Places(lambda: None, GLANCE)
+    return [places.shown(p) for p in snapshot(clerk.board.sessions.values())]
 
 
 def print_json(value: object) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from .home import Args, Commands, Problem, add, opened, print_json
+from .home import Args, Commands, Problem, add, listed, opened, print_json
 
 
 def add_to(commands: Commands) -> None:
@@ -27,15 +27,13 @@ def add_to(commands: Commands) -> None:
 
 
 def list_sessions(args: Args) -> None:
-    from ..core.published import snapshot
-
     if args.ended:
         list_ended(args)
         return
     if args.dir is not None:
         raise Problem("--dir goes with --ended; `bellboard status --dir` tells of one that runs")
     with opened() as clerk:
-        sessions = snapshot(clerk.board.sessions.values())
+        sessions = listed(clerk)
     now = time.time()
     if args.json:
         print_json({"v": 1, "t": now, "sessions": sessions})

@@ -7,7 +7,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from .home import Args, Commands, Problem, add, find, opened
+from .home import Args, Commands, Problem, add, find, listed, opened
 
 if TYPE_CHECKING:
     from ..core.published import Published
@@ -64,10 +64,8 @@ def pick_session(args: Args) -> int:
 
 def sessions() -> list[Published]:
     """As published, most urgent first."""
-    from ..core.published import snapshot
-
     with opened() as clerk:
-        return snapshot(clerk.board.sessions.values())
+        return listed(clerk)
 
 
 def next_needing(client: str) -> Published:

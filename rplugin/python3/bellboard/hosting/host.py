@@ -27,6 +27,7 @@ from ..core.options import Options, options_of
 from ..core.session import Session, is_listed
 from ..installing.guard import Guard
 from ..panes.bars import ASKED, Bars
+from ..panes.places import Places
 from ..storage.database import set_aside
 from ..storage.spool import Spool
 from ..storage.store import Busy, Change, Damaged, Newer, Store
@@ -68,7 +69,7 @@ class Host:
         self.spool = Spool(home)
         self._new, self._slot = f"{self.spool.new}/", f"{self.spool.slot}/"
         self.clerk: Clerk | None = None
-        self.publisher = Publisher()
+        self.publisher = Publisher(Places(self._judged))
         self.bars = Bars()
         self.effects = Effects(self.config.get("callbacks") or {})
         self.bell = Bell(self.config, environ, self.pid, self.effects, self.tell)
@@ -181,6 +182,15 @@ class Host:
         else:
             self._tell_early()
             self._turn()  # at once: a task that waits for it would come 0.05 ms later
+
+    def _judged(self) -> None:
+        """In a thread: a place may be jumped to now, or no more."""
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            self._loop.call_soon_threadsafe(self._rejudge)
+
+    def _rejudge(self) -> None:
+        self._changed |= self.publisher.places.outdated()
+        self._turn()
 
     def _find(self, finding: Finding) -> None:
         self.tell(finding.line, finding.key)
@@ -331,6 +341,7 @@ class Host:
                 self.spool.announce(self.pid)
             self.spool.sweep()
         self._count()
+        self.publisher.places.renew()
         self.lookout.rescan()
         self.guard.look()
         if self.clerk is not None and self._arrived and not self.publisher.stale:
@@ -456,7 +467,12 @@ class Host:
             "watch": self.watch.how,
             "watch_note": self.watch.note,
             "notices": self.bell.health(),
-            "notes": {**self.lookout.notes, **self.guard.notes, **self.notes},
+            "notes": {
+                **self.publisher.places.notes,
+                **self.lookout.notes,
+                **self.guard.notes,
+                **self.notes,
+            },
             "counts": dict(ledger.counts) if ledger else {},
             "spool": self._counts,
             "sessions": self.publisher.listed,

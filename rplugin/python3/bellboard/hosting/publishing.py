@@ -10,6 +10,7 @@ from ..core.board import Board
 from ..core.published import Published, publish, snapshot
 from ..core.ranking import Ranking
 from ..core.session import is_listed
+from ..panes.places import Places
 from ..storage.store import Change
 
 FORMAT: Final = 1
@@ -19,7 +20,8 @@ NOTHING: Final[Mapping[str, Any]] = {}
 class Publisher:
     """Remembers what one reader knows."""
 
-    def __init__(self) -> None:
+    def __init__(self, places: Places) -> None:
+        self.places = places  # of which the reader is told only where it may go
         self.stale = False  # what is known is the last state of a board that is not ours to read
         self._told: dict[str, Published] = {}
         self._health: dict[str, Any] = {}
@@ -65,7 +67,7 @@ class Publisher:
         removed: list[str] = []
         if board is not None and full:
             self._full = False
-            sessions = snapshot(board.sessions.values())
+            sessions = [self.places.shown(p) for p in snapshot(board.sessions.values())]
             self._told = {p["session_id"]: p for p in sessions}
             self._ranking, self._unranked = Ranking(), {}
         elif board is not None:
@@ -105,10 +107,11 @@ class Publisher:
         for sid in changed:
             s = board.sessions.get(sid)
             if s is None or not is_listed(s):
+                self.places.leave(sid)
                 if self._told.pop(sid, None) is not None:
                     removed.append(sid)
                 continue
-            now = publish(s)
+            now = self.places.shown(publish(s))
             if self._told.get(sid) != now:
                 self._told[sid] = now
                 sessions.append(now)

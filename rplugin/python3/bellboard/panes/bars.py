@@ -7,7 +7,6 @@ them comes last, nor which dies.
 
 from __future__ import annotations
 
-import os
 import subprocess
 import time
 from collections.abc import Collection
@@ -15,6 +14,7 @@ from typing import Final
 
 from ..core import words
 from ..core.published import Published
+from . import gate
 from .tmux import assignment
 from .wiring import OPTION
 
@@ -62,13 +62,11 @@ class Bars:
                 return False
             before.kill()
             before.wait()
-        if not os.path.exists(socket):  # noqa: PTH110
-            return True
         null = subprocess.DEVNULL
-        command = ["tmux", "-u", "-S", socket, *assignment(OPTION, text)]
         try:
+            command = gate.tmux(socket, *assignment(OPTION, text))
             started = subprocess.Popen(command, stdin=null, stdout=null, stderr=null)
-        except OSError:  # no tmux
+        except OSError:  # no such server, or not ours; no tmux
             return True
         self._running[socket] = started, time.monotonic()
         return True

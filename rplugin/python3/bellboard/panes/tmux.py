@@ -2,13 +2,15 @@
 
 Always with the server's socket and a target, for without them tmux takes whatever is active; a
 list of arguments, never a shell; and with a short patience: a server that does not answer is left
-alone for a while.  tmux gives addresses and views, never a status.
+alone for a while.  Which servers are asked at all, the gate decides.  tmux gives addresses and
+views, never a status.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 import stat
 import subprocess
 from collections.abc import Collection, Iterator, Mapping
@@ -18,6 +20,7 @@ from typing import Final, NamedTuple
 from ..core.detail import line, whole
 from ..core.lenient import decimal
 from ..witnesses.witness import Finding
+from . import gate
 
 PATIENCE: Final = 1.0  # seconds; an answer takes 3 ms
 DEAF: Final = 60.0  # seconds in which a server that did not answer is not asked for news
@@ -148,8 +151,18 @@ class Tmux:
         """What a tmux command prints; None with `why` if it could not be done."""
         self.is_gone, self.why = False, ""
         try:
+            argv = gate.tmux(self.socket, *command)
+        except FileNotFoundError:
+            self.is_gone = shutil.which("tmux") is not None
+            none = f"no server running on {line(self.socket)}"
+            self.why = none if self.is_gone else "tmux cannot be asked: it is not installed"
+            return None
+        except gate.Refused as refusal:
+            self.why = f"not connected to {line(self.socket)}: {refusal}"
+            return None
+        try:
             done = subprocess.run(
-                ["tmux", "-u", "-S", self.socket, *command],
+                argv,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 timeout=PATIENCE,

@@ -5,11 +5,11 @@ Neovim is told with a notification: it may be waiting for a key, and nobody wait
 
 from __future__ import annotations
 
-import socket as sockets
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ..core.published import Published
+from . import gate
 from .tmux import Tmux
 
 PATIENCE: Final = 2.0  # for a socket of this machine
@@ -26,8 +26,8 @@ def lead(p: Published, environ: Mapping[str, str], client: str = "") -> str:
     A Neovim shows the terminal that it holds; if it is itself in a tmux pane, that one is shown.
     """
     nvim, pane, socket = p.get("nvim"), p.get("pane"), p.get("tmux") or ""
-    if nvim and not tell_neovim(nvim, p["session_id"]):
-        raise NoWay(f"the Neovim that it runs in does not answer: {nvim}")
+    if nvim:
+        tell_neovim(nvim, p["session_id"])
     if pane and socket.startswith("/"):
         tmux = Tmux(socket)
         if not tmux.jump(pane, client or asking(tmux, environ)):
@@ -54,29 +54,19 @@ def after(needing: Sequence[Published], tmux: Tmux | None, client: str) -> Publi
     return needing[at % len(needing)] if needing else None
 
 
-def tell_neovim(address: str, session: str) -> bool:
-    """Ask the Neovim that listens there to show a session; whether it could be told."""
+def tell_neovim(address: str, session: str) -> None:
+    """Ask the Neovim that listens there to show a session."""
     import msgpack  # type: ignore[import-untyped] # it carries no types
 
     jump = [2, "nvim_exec_lua", [_JUMP, [session]]]
     read = [0, 1, "nvim_get_mode", []]  # is answered at once, also while it waits for a key
     try:
-        with _connected(address) as connection:
+        with gate.connected(address, PATIENCE) as connection:
             connection.sendall(msgpack.packb(jump) + msgpack.packb(read))
-            return bool(connection.recv(1))
-    except (OSError, ValueError):
-        return False
-
-
-def _connected(address: str) -> sockets.socket:
-    host, colon, port = address.rpartition(":")
-    if colon and port.isdigit() and "/" not in host:
-        return sockets.create_connection((host, int(port)), PATIENCE)
-    connection = sockets.socket(sockets.AF_UNIX)
-    connection.settimeout(PATIENCE)
-    try:
-        connection.connect(address)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
+            answer = connection.recv(1)
+    except gate.Refused as refusal:
+        raise NoWay(f"the Neovim at {address} is not connected to: {refusal}") from None
+    except OSError:
+        answer = b""
+    if not answer:
+        raise NoWay(f"the Neovim that it runs in does not answer: {address}")

@@ -1,0 +1,214 @@
+-- The gate: every connection to the socket of a tmux or another Neovim passes here, as in
+-- panes/gate.py. A socket must belong to us or to root, as must each folder and link on the way to
+-- it, and nobody else may change one of those folders, unless it is sticky, as /tmp is. No address
+-- with a host and a port is ever connected to. And nobody waits: a look at a file may hang.
+local M = {}
+
+local uv = vim.uv
+
+local PATIENCE = 1000 -- ms; all the looks at one path take 1
+local MOST_LINKS = 16
+local ROOT, NOBODY = 0, 65534
+local OTHERS, STICKY = 18, 512 -- bits of a mode: 0022, 01000
+--- A longer path does not fit into the address of a socket, and libuv cuts it.
+local LONGEST = uv.os_uname().sysname == 'Linux' and 107 or 103
+--- Folders of the machine. A container without its root shows them as those of nobody.
+local MACHINE = {
+  ['/'] = true,
+  ['/home'] = true,
+  ['/run'] = true,
+  ['/run/user'] = true,
+  ['/tmp'] = true,
+  ['/var'] = true,
+  ['/var/tmp'] = true,
+}
+
+---@alias bellboard.Admitted fun(path: string|nil, why: string)
+
+---@param uid integer
+---@return boolean
+local function is_ours(uid)
+  return uid == ROOT or uid == uv.getuid()
+end
+
+--- The names in a path, the last one first, onto those that wait already.
+---@param path string
+---@param waiting string[]
+local function put(path, waiting)
+  local names = vim.split(path, '/', { plain = true })
+  for at = #names, 1, -1 do
+    if names[at] ~= '' and names[at] ~= '.' then
+      waiting[#waiting + 1] = names[at]
+    end
+  end
+end
+
+--- Where other users have mounted file systems of their own programs, who may say anything.
+---@return table<string, boolean>
+local function mounts_of_others()
+  local found, file = {}, io.open('/proc/self/mountinfo')
+  for row in file and file:lines() or function() end do
+    local place, kind, options = row:match('^%S+ %S+ %S+ %S+ (%S+) .- %- (%S+) %S+ (%S+)')
+    local by = options and tonumber((',' .. options):match(',user_id=(%d+)'))
+    if by and kind:sub(1, 4) == 'fuse' and not is_ours(by) then
+      found[place:gsub('\\(%d%d%d)', function(octal)
+        return string.char(tonumber(octal, 8))
+      end)] =
+        true
+    end
+  end
+  if file then
+    file:close()
+  end
+  return found
+end
+
+---@param path string
+---@param stat uv.fs_stat.result
+---@return string|nil why it is refused
+local function objection(path, stat)
+  local machines = stat.type == 'directory' and MACHINE[path] and stat.uid == NOBODY
+  if not machines and not is_ours(stat.uid) then
+    return path .. ' belongs to another user'
+  elseif stat.type ~= 'directory' then
+    return nil
+  elseif bit.band(stat.mode, OTHERS) ~= 0 and bit.band(stat.mode, STICKY) == 0 then
+    return 'others may write to ' .. path
+  end
+end
+
+--- Find the path to connect to, without links; nil and why, if it is not to be connected to.
+---@param address any
+---@param gone string what is said if nothing is there
+---@param done bellboard.Admitted called once, in the main loop
+local function admit(address, gone, done)
+  local timer = assert(uv.new_timer())
+  local function finish(path, why)
+    if not timer:is_closing() then
+      timer:close()
+      vim.schedule(function()
+        done(path, why or '')
+      end)
+    end
+  end
+  timer:start(PATIENCE, 0, function()
+    finish(nil, 'its folder does not answer')
+  end)
+  if type(address) ~= 'string' or address:sub(1, 1) ~= '/' or address:find('\0', 1, true) then
+    return finish(nil, 'it is no path of this machine')
+  end
+
+  local strangers, waiting, links = mounts_of_others(), {}, 0
+  put(address, waiting)
+
+  ---@param here string the folder that has been reached, without a slash at its end
+  local function walk(here)
+    local name = table.remove(waiting)
+    while name == '..' do
+      here = here:match('^(.*)/') or ''
+      name = table.remove(waiting)
+    end
+    if not name then
+      return finish(nil, 'it is no socket')
+    end
+    local path = here .. '/' .. name
+    if strangers[path] then
+      return finish(nil, path .. ' is mounted by another user')
+    end
+    uv.fs_lstat(path, function(failed, stat)
+      if not stat then
+        local is_gone = failed and failed:sub(1, 6) == 'ENOENT'
+        return finish(nil, is_gone and gone or ('it cannot be looked at: %s'):format(failed))
+      end
+      local why = objection(path, stat)
+      if why then
+        finish(nil, why)
+      elseif stat.type == 'directory' then
+        walk(path)
+      elseif stat.type == 'link' and links < MOST_LINKS then
+        links = links + 1
+        uv.fs_readlink(path, function(broken, target)
+          if not target then
+            return finish(nil, ('it cannot be looked at: %s'):format(broken))
+          end
+          put(target, waiting)
+          walk(target:sub(1, 1) == '/' and '' or here)
+        end)
+      elseif stat.type == 'link' then
+        finish(nil, 'it leads through too many links')
+      elseif stat.type ~= 'socket' or #waiting > 0 then
+        finish(nil, 'it is no socket')
+      elseif #path > LONGEST then
+        finish(nil, 'its path is too long for a socket')
+      else
+        finish(path)
+      end
+    end)
+  end
+  uv.fs_lstat('/', function(_, stat)
+    local why = stat and objection('/', stat)
+    if why then
+      finish(nil, why)
+    else
+      walk('')
+    end
+  end)
+end
+
+--- The user who listens at the other end of a connection; nil if this system does not tell.
+---@param pipe uv.uv_pipe_t
+---@return integer|nil
+local function peer(pipe)
+  local loaded, ffi = pcall(require, 'ffi')
+  local fd = pipe:fileno()
+  if not loaded or not fd then
+    return nil
+  end
+  local known, uid = pcall(function()
+    if ffi.os == 'Linux' then
+      -- SOL_SOCKET and SO_PEERCRED: pid, uid, gid.
+      pcall(ffi.cdef, 'int getsockopt(int, int, int, void *, unsigned int *);')
+      local told, size = ffi.new('int[3]'), ffi.new('unsigned int[1]', 12)
+      return ffi.C.getsockopt(fd, 1, 17, told, size) == 0 and tonumber(told[1]) or nil
+    end
+    pcall(ffi.cdef, 'int getpeereid(int, unsigned int *, unsigned int *);')
+    local told = ffi.new('unsigned int[2]')
+    return ffi.C.getpeereid(fd, told, told + 1) == 0 and tonumber(told[0]) or nil
+  end)
+  return known and uid or nil
+end
+
+--- What to run to have a tmux server do something.
+---@param socket any
+---@param command string[]
+---@param done fun(argv: string[]|nil, why: string) called once, in the main loop
+M.tmux = function(socket, command, done)
+  admit(socket, 'no server running on ' .. tostring(socket), function(path, why)
+    done(path and vim.list_extend({ 'tmux', '-u', '-S', path }, command), why)
+  end)
+end
+
+--- A connection to the Neovim that listens at an address.
+---@param address any
+---@param done fun(pipe: uv.uv_pipe_t|nil, why: string) called once, by the event loop
+M.connect = function(address, done)
+  admit(address, 'it is gone', function(path, why)
+    if not path then
+      return done(nil, why)
+    end
+    local pipe = assert(uv.new_pipe(false))
+    local function answered(failed)
+      local uid = not failed and peer(pipe) or nil
+      if failed or (uid and not is_ours(uid)) then
+        pipe:close()
+        return done(nil, failed and 'it is gone' or 'another user listens there')
+      end
+      done(pipe, '')
+    end
+    if not pipe:connect(path, answered) then
+      answered('not even tried')
+    end
+  end)
+end
+
+return M
