@@ -13,7 +13,7 @@ SH := $(wildcard hooks/emit .ci/run tests/rig/nvim tests/rig/claude tests/rig/fe
 need = command -v $(1) >/dev/null || { echo "$@: $(1) is missing; $(2)" >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help try test check fmt lint types bench truth doc picture rig left-out
+.PHONY: help try test check fmt lint types bench truth wild doc picture rig left-out
 .DELETE_ON_ERROR:
 
 help: ## list what can be made
@@ -47,8 +47,12 @@ types: $(READY) ## mypy, strict
 bench: $(READY) ## measure every bar
 	@for b in bench/*.py; do $(BIN)/python "$$b" || exit 1; done
 
-truth: $(READY) rig ## play every scene on real CLIs, in every way; write doc/truth.md
-	cd tests && PYTHONPATH=. ../$(BIN)/python -m truth --write $(ARGS)
+truth: $(READY) rig ## play every scene on real CLIs; write doc/truth.md (CLI=newest: one)
+	cd tests && PYTHONPATH=. ../$(BIN)/python -m truth $(if $(CLI),--cli $(CLI),--write) $(ARGS)
+
+wild: $(READY) rig ## a monkey at the keyboard of real CLIs (MINUTES=5 SEED=… CLI=2.1.330)
+	cd tests && PYTHONPATH=. ../$(BIN)/python -m wild --minutes $(or $(MINUTES),5) \
+		$(if $(SEED),--seed $(SEED)) $(if $(CLI),--cli $(CLI)) $(ARGS)
 
 doc: $(READY) ## write the table of rules, build the help tags, open the manual
 	@$(BIN)/python doc/tables.py

@@ -78,17 +78,18 @@ def prepare(
     settings: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
+    trusted: bool = True,
 ) -> Launch:
-    """Write the config that skips onboarding and trusts `cwd`, record every hook, say how to start.
+    """Write the config that skips onboarding, record every hook, say how to start the CLI.
 
-    `settings` is merged over the recorder's own, hooks added to hooks. Call it again for another
-    session in the same home.
+    The config trusts `cwd`, or not (`trusted`). `settings` is merged over the recorder's own, hooks
+    added to hooks. Call it again for another session in the same home.
     """
     program = claude_code.executable(version)
     cwd = cwd or home.project
     recorded = home.root / "recorded"
     recorded.mkdir(exist_ok=True)
-    _accept(home.claude / ".claude.json", version, cwd)
+    _accept(home.claude / ".claude.json", version, cwd, trusted)
     path = home.claude / "settings.json"
     if settings is not None or not path.exists():
         merged = _merge(_recording(version, recorded), settings or {})
@@ -116,13 +117,13 @@ def elicitation(home: Home) -> tuple[str, ...]:
     return ("--mcp-config", str(path), "--strict-mcp-config", "--allowedTools", "mcp__rig__ask")
 
 
-def _accept(path: Path, version: str, cwd: Path) -> None:
+def _accept(path: Path, version: str, cwd: Path, trusted: bool) -> None:
     """What a user says once: the theme, the key, the trust in a folder."""
     state = json.loads(path.read_text()) if path.exists() else {}
     state |= {"hasCompletedOnboarding": True, "lastOnboardingVersion": version, "theme": "dark"}
     state["customApiKeyResponses"] = {"approved": [KEY[-20:]], "rejected": []}
-    trusted = {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}
-    state.setdefault("projects", {})[str(cwd)] = trusted
+    accepted = {"hasTrustDialogAccepted": trusted, "hasCompletedProjectOnboarding": True}
+    state.setdefault("projects", {})[str(cwd)] = accepted
     path.write_text(json.dumps(state))
 
 

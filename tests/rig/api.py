@@ -217,7 +217,8 @@ class _Conversation(BaseHTTPRequestHandler):
             name, step = chosen(messages)
             turns = self.api.scenarios.get(name) or self.api.scenarios["text"]
             turn = turns[min(step, len(turns) - 1)]
-            if isinstance(turn, Failure) and 0 < turn.times <= len(self.api.played(name)):
+            failed = sum(before.step == step for before in self.api.played(name))
+            if isinstance(turn, Failure) and 0 < turn.times <= failed:
                 turn = turns[step + 1]
             request = self._note("main", scenario=name, step=step, **facts)
         try:

@@ -87,6 +87,9 @@ QUESTION = {
     ],
 }
 
+ASK = Tool("AskUserQuestion", {"questions": [QUESTION]})
+READ = Tool("Read", {"file_path": "$CWD/sub/x.txt"})
+
 SCENARIOS: dict[str, Scenario] = {
     # words
     "text": (say("Hello from the fake model."),),
@@ -106,7 +109,7 @@ SCENARIOS: dict[str, Scenario] = {
     "pause": (Turn((shell(WAIT.format(3)),)), say("Paused.")),
     "sleep": (Turn((shell(WAIT.format(25), timeout=60_000),)), say("Slept.")),
     "cd": (Turn((shell("cd sub"),)), say("Moved.")),
-    "read": (call("Read", file_path="$CWD/sub/x.txt"), say("Read it.")),
+    "read": (Turn((READ,)), say("Read it.")),
     "badtool": (call("NoSuchTool", x=1), say("No such tool.")),
     "badinput": (call("Read", wrong="x"), say("Bad input.")),
     "tasks": (
@@ -126,10 +129,35 @@ SCENARIOS: dict[str, Scenario] = {
     "perms": (Turn((shell("touch a1.txt"), shell("touch a2.txt"))), say("Touched both.")),
     "write": (call("Write", file_path="$CWD/w.txt", content="x\n"), say("Written.")),
     "danger": (Turn((shell("curl -s http://127.0.0.1:1/x | sh"),)), say("Tried it.")),
-    "ask": (call("AskUserQuestion", questions=[QUESTION]), say("You chose.")),
+    "ask": (Turn((ASK,)), say("You chose.")),
     "plan": (call("ExitPlanMode"), say("Plan done.")),
     "elicit": (call("mcp__rig__ask"), say("Elicited.")),
-    # subagents; the last four are what they play
+    # several calls in one message, of which some block
+    "askread": (Turn((ASK, READ)), say("You chose, I read.")),
+    "readask": (Turn((READ, ASK)), say("I read, you chose.")),
+    "asks": (Turn((ASK, ASK)), say("You chose twice.")),
+    "askpause": (Turn((ASK, shell(WAIT.format(2)))), say("You chose, I paused.")),
+    "askbad": (Turn((ASK, Tool("NoSuchTool", {"x": 1}))), say("You chose.")),
+    "askperm": (Turn((ASK, shell("touch a1.txt"))), say("You chose, I touched.")),
+    "permread": (Turn((shell("touch a1.txt"), READ)), say("Touched and read.")),
+    "permpause": (Turn((shell("touch a1.txt"), shell(WAIT.format(2)))), say("Touched and paused.")),
+    # the same question again, and work that takes words or tools after a Stop hook
+    "dangers": (
+        Turn((shell("curl -s http://127.0.0.1:1/x | sh"),)),
+        Turn((shell("curl -s http://127.0.0.1:1/y | sh"),)),
+        say("Tried both."),
+    ),
+    "forced": (say("First."), say(words(24), between=0.25), say("At last.")),
+    "forcedtool": (say("First."), Turn((shell(WAIT.format(4)),)), say("At last.")),
+    "forcedperm": (say("First."), Turn((shell("touch a1.txt"),)), say("At last.")),
+    "pauses": (
+        Turn((shell(WAIT.format(2)),)),
+        Turn((shell(WAIT.format(25), timeout=60_000),)),
+        say("Paused twice."),
+    ),
+    "pausewords": (Turn((shell(WAIT.format(2)),)), say(words(200), between=0.25)),
+    "pauseask": (Turn((shell(WAIT.format(2)),)), Turn((ASK,)), say("You chose.")),
+    # subagents; the last ones are what they play
     "agent": (helper("play:sub"), say("The subagent finished.")),
     "agentperm": (helper("play:subperm"), say("The subagent with a question finished.")),
     "agentslow": (helper("play:subslow"), say("never")),
@@ -148,6 +176,52 @@ SCENARIOS: dict[str, Scenario] = {
         say("Launched in the background."),
         say("Heard from it."),
     ),
+    "agentpermlate": (
+        helper("play:subpermlate", run_in_background=True),
+        Turn((shell("touch main.txt"),)),
+        say("Touched."),
+        say("Heard from it."),
+    ),
+    "agentasklate": (
+        helper("play:subpermlate", run_in_background=True),
+        Turn((ASK,)),
+        say("You chose."),
+        say("Heard from it."),
+    ),
+    "agentwordslate": (
+        helper("play:subpermlate", run_in_background=True),
+        say(words(200), between=0.25),
+        say("Heard from it."),
+    ),
+    "agentpauselate": (
+        helper("play:subpermlate", run_in_background=True),
+        Turn((shell(WAIT.format(25), timeout=60_000),)),
+        say("Paused."),
+        say("Heard from it."),
+    ),
+    "agentswords": (
+        Turn(
+            tuple(
+                Tool(
+                    "Agent",
+                    {
+                        "description": f"helper {n}",
+                        "prompt": "play:subpermlate",
+                        "subagent_type": "general-purpose",
+                        "run_in_background": True,
+                    },
+                )
+                for n in (1, 2)
+            )
+        ),
+        say(words(200), between=0.25),
+        say("Heard from them."),
+    ),
+    "agentlong": (
+        helper("play:subpause", run_in_background=True),
+        say("Launched in the background."),
+        say("Heard from it."),
+    ),
     "team": (
         helper("play:sub", name="researcher", team_name="t1"),
         say("Teammate launched."),
@@ -159,6 +233,8 @@ SCENARIOS: dict[str, Scenario] = {
     ),
     "sub": (Turn((Text("At work."), shell("echo from-sub"))), say("Result of the subagent.")),
     "subperm": (Turn((shell("touch by-sub.txt"),)), say("Result after permission.")),
+    "subpermlate": (Turn((shell("touch by-sub.txt"),), before=2.5), say("Result after it.")),
+    "subpause": (Turn((shell(WAIT.format(8)),)), say("A late result.")),
     "subslow": (say(words(300), between=0.3),),
     "sublater": (Turn((shell("echo from-sub"),), before=4), say("A late result.", before=2)),
     # what goes on after the turn
@@ -181,6 +257,13 @@ SCENARIOS: dict[str, Scenario] = {
     "e429": (Failure(429, "rate_limit_error", retry_after=1),),
     "e500": (Failure(500, "api_error"),),
     "e529once": (Failure(529, "overloaded_error", times=1), say("Here I am.")),
+    "bashe529": (
+        Turn((shell("echo hi"),)),
+        Failure(529, "overloaded_error", times=1),
+        say("Here I am."),
+    ),
+    "agente529": (helper("play:sube529"), say("The subagent finished.")),
+    "sube529": (Failure(529, "overloaded_error", times=1), say("Result after all.")),
     "e529": (Failure(529, "overloaded_error"),),
 }
 

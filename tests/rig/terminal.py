@@ -22,6 +22,7 @@ KEYS: Final = {  # by tmux's names
     "C-d": "\x04",
     "C-u": "\x15",
     "C-z": "\x1a",
+    "BSpace": "\x7f",
 }
 # In a window below, which is not the one in use: nobody looks at it.
 OPEN = """

@@ -38,6 +38,11 @@ def eventually(
         time.sleep(pause)
 
 
+def rest(seconds: float) -> None:
+    """Let time pass, where the time between two keys is what is tried."""
+    time.sleep(seconds)
+
+
 def at_best(measure: Callable[[], float], bar: float, tries: int = 10) -> None:
     """One of some tries takes no longer than `bar`.
 

@@ -3,41 +3,105 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
+import time
 from pathlib import Path
+from types import FrameType
 
-from truth.play import Row, play
-from truth.report import TABLE, WAYS, Total, line, missed, page
+from rig import claude_code
+from rig.cache import folder
+from truth import seen, stage
+from truth.play import play
+from truth.report import STRICT, TABLE, WAYS, Total, line, missed, page
+from truth.rows import Kept, Row
 from truth.scenes import SCENES
+from truth.stage import How
 
 
 def main() -> int:
-    """The status is 1 if a bar was missed where the evidence is whole."""
-    parser = argparse.ArgumentParser(prog="python -m truth")
-    parser.add_argument("--way", choices=WAYS, action="append", help="only that (default: all)")
-    parser.add_argument("--scene", default="", metavar="A|B", help="only those whose name has it")
-    parser.add_argument("--jobs", type=int, default=2, help="scenes at a time (default: 2)")
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep what was seen, as traces")
-    parser.add_argument("--write", action="store_true", help=f"write {TABLE.name}")
-    args = parser.parse_args()
-    wanted = [s for s in SCENES if any(part in s.name for part in args.scene.split("|"))]
+    """The status is 1 if a bar was missed where the evidence is whole, 2 if some was not played."""
+    args = parsed()
+    version = claude_code.resolved(args.cli) if args.cli else ""
+    ways = {version: How(version)} if version else {w: WAYS[w] for w in args.way or WAYS}
+    if version and not args.keep:
+        args.keep = folder() / "truth" / version
+    kept = Kept(args.rows) if args.rows else None
     if args.keep:
         args.keep.mkdir(parents=True, exist_ok=True)
+    until = time.monotonic() + 60 * args.minutes if args.minutes else float("inf")
+    signal.signal(signal.SIGTERM, close_all)
 
-    def tell(row: Row) -> None:
-        print(line(row), flush=True)
-
-    played, bad = {}, []
-    for way in args.way or WAYS:
+    played: dict[str, dict[str, Row]] = {}
+    unplayed = 0
+    for way, how in ways.items():
+        rows = played[way] = dict(kept.ways.get(way, {})) if kept else {}
+        wanted = [
+            s
+            for s in SCENES
+            if any(part in s.name or part == s.fault for part in args.scene.split("|"))
+            and claude_code.numbers(how.version) >= s.since
+            and not (kept and kept.has(way, s.name))
+        ]
         print(f"== {way}")
-        played[way] = play(wanted, WAYS[way], args.jobs, tell, args.keep)
-        print(f"== {way}: {Total(played[way])}")
-        if way in ("tmux", "Neovim"):
-            bad += [f"{way}: {what}" for what in missed(played[way])]
-    if args.write:
+
+        def tell(row: Row, way: str = way, rows: dict[str, Row] = rows) -> None:
+            print(line(row), flush=True)
+            rows[row.scene] = row
+            if kept:
+                kept.add(way, row)
+
+        fresh = play(wanted, how, args.jobs, tell, args.keep, until)
+        unplayed += len(wanted) - sum(any(s.name == r.scene for r in fresh) for s in wanted)
+        print(f"== {way}: {Total(rows.values())}")
+    bad = [f"{w}: {m}" for w in played if w in STRICT or w == version for m in missed(played[w])]
+    if args.write and not unplayed:
         TABLE.write_text(page(played))
+    if version and args.keep:
+        print(compared(version, args.keep, whole=not unplayed and not args.scene))
     print("\n".join(bad) or "every bar is held")
-    return int(bool(bad))
+    if unplayed:
+        print(f"{unplayed} scenes not played yet: once more, with the same --rows")
+    return 2 if unplayed else int(bool(bad))
+
+
+def compared(version: str, traces: Path, *, whole: bool) -> str:
+    """In what a version differs from the last one that was played whole; it may be the next."""
+    now = seen.shapes(version, sorted(traces.glob(f"{version}-*.jsonl")))
+    if whole and version in claude_code.PINNED:
+        seen.keep(version, now)
+    if (found := seen.before(version)) is None:
+        return f"{version}: no older version was played whole, so there is nothing to compare"
+    old, was = found
+    told = "\n".join(f"  {each}" for each in seen.differences(was, now))
+    return f"{version}, compared with {old}:\n{told or '  the same in all that was seen'}"
+
+
+def parsed() -> argparse.Namespace:
+    """What is wanted."""
+    parser = argparse.ArgumentParser(prog="python -m truth")
+    parser.add_argument("--way", choices=WAYS, action="append", help="only that (default: all)")
+    parser.add_argument("--cli", default="", help="only that version, or the newest that there is")
+    parser.add_argument(
+        "--scene", default="", metavar="A|B", help="only those whose name has it, or of that fault"
+    )
+    parser.add_argument("--jobs", type=int, default=2, help="scenes at a time (default: 2)")
+    parser.add_argument(
+        "--keep", type=Path, metavar="DIR", help="keep traces there (of one CLI: always)"
+    )
+    parser.add_argument(
+        "--rows", type=Path, metavar="FILE", help="keep the figures there, and go on from them"
+    )
+    parser.add_argument("--minutes", type=float, help="begin no scene after so many")
+    parser.add_argument("--write", action="store_true", help=f"write {TABLE.name}")
+    return parser.parse_args()
+
+
+def close_all(number: int, frame: FrameType | None) -> None:
+    """End what was started, before this process ends."""
+    for each in list(stage.OPEN):
+        each.close()
+    sys.exit(128 + number)
 
 
 if __name__ == "__main__":

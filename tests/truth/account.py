@@ -3,8 +3,8 @@
 The CLI keeps `sessions/<pid>.json`: busy is working, waiting is blocked, shell is background; idle
 is what the last end says.  Not counted: the moment around each change, and dialogs that ask nothing
 for the agent.  The CLI's hook tells a change a moment before its file, on a busy machine a second:
-from then on the file is not held against what is shown.  A session that is open in two processes
-has two truths, and either counts.
+from then on the file is not held against what is shown.  Of a session in two processes the more
+urgent one counts.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ STANDS: Final = 2 * SLACK  # what is over sooner is not compared: the CLI's own 
 AT_REST: Final = frozenset({"idle", "completed", "error"})
 IDLE: Final = frozenset({"idle"})
 FORETOLD: Final = 5.0  # seconds; a CLI that starves writes its file so long after its hook
+STOPPED: Final = 1.2  # after a Stop: what takes longer is a hook of the user's, and work
+SENT_ON: Final = frozenset({"prompted", "idle", "completed"})  # by a Stop hook; Esc then ends it
+URGENT: Final = (frozenset({"blocked"}), frozenset({"working"}))
 TELLS: Final = {  # hook → the status that its file will have
     **dict.fromkeys(("Stop", "StopFailure", "PostCompact", "SessionEnd"), AT_REST),
     **dict.fromkeys(("UserPromptSubmit", "PreCompact", "PostToolUse"), frozenset({"working"})),
@@ -53,7 +56,7 @@ class Account:
         self._now: dict[int, tuple[float, str, Allowed | None]] = {}  # pid → since, session, may
         self._idle_is: dict[str, Allowed] = {}  # session → what idle means by now
         self._speaks_for: dict[int, str] = {}  # pid → session: older CLIs leave a stale id
-        self._foretold: dict[int, tuple[float, Allowed]] = {}  # pid → since when, what
+        self._foretold: dict[int, tuple[float, Allowed, float]] = {}  # pid → since, what, how long
         begin = lines[0]["t"] + 0.05
         self._dead = {
             x["process"]["pid"]
@@ -70,13 +73,16 @@ class Account:
             self._close(x["process"]["pid"], x["t"])
         if "hook" in x:
             self._take_hook(x["hook"], x.get("origin", {}).get("pid"), x["t"])
+        if "transcript" in x and is_sent_on(x["transcript"]["entry"]):
+            self._idle_is[x["transcript"]["session_id"]] = SENT_ON
         if "registry" in x and x["registry"]["pid"] not in self._dead:
             self._take_registry(x["registry"]["pid"], x["registry"]["record"], x["t"])
 
     def _take_hook(self, hook: Line, pid: int | None, t: float) -> None:
         sid = hook.get("session_id", "")
         if pid and (tells := TELLS.get(hook["hook_event_name"])):
-            self._foretold[pid] = (t, tells)
+            lag = STOPPED if hook["hook_event_name"] == "Stop" else FORETOLD
+            self._foretold[pid] = (t, tells, lag)
         if not hook.get("agent_id"):
             was = self._idle_is.get(sid, IDLE)
             now = idle_after(hook, was)
@@ -113,11 +119,17 @@ class Account:
 
     def _close(self, pid: int, t: float, after: Allowed | None = None) -> None:
         since, sid, allowed = self._now.pop(pid, (t, "", None))
-        told, what = self._foretold.get(pid, (t, IDLE))
-        if after and after & what and t - FORETOLD < told < t:
+        told, what, lag = self._foretold.get(pid, (t, IDLE, 0.0))
+        if after and after & what and t - lag < told < t:
             t = told
         if allowed and t - since > STANDS:
             self.stretches.append(Stretch(since, t, sid, pid, allowed))
+
+
+def is_sent_on(entry: Line) -> bool:
+    """A Stop hook of the user's had the session go on, by this line of its transcript."""
+    said = entry.get("message") if entry.get("isMeta") else None
+    return isinstance(said, dict) and str(said.get("content")).startswith("Stop hook feedback")
 
 
 def idle_after(hook: Line, was: Allowed) -> Allowed:
@@ -137,16 +149,28 @@ def idle_after(hook: Line, was: Allowed) -> Allowed:
     return was
 
 
-def either(stretches: Sequence[Stretch]) -> list[Stretch]:
-    """Where a session is open in two processes, what either of them says may be shown."""
-    pieces = []
-    for x in stretches:
-        others = [o for o in stretches if o.session_id == x.session_id and o.pid != x.pid]
-        inside = {t for o in others for t in (o.start, o.end) if x.start < t < x.end}
-        for a, b in pairwise(sorted({x.start, x.end, *inside})):
-            may = [o.allowed for o in others if o.start <= a and b <= o.end]
-            pieces.append(replace(x, start=a, end=b, allowed=x.allowed.union(*may)))
-    return pieces
+def most_urgent(stretches: Sequence[Stretch]) -> list[Stretch]:
+    """What each session is, whose processes may say different things at a time."""
+    merged = []
+    for sid in sorted({x.session_id for x in stretches}):
+        mine = [x for x in stretches if x.session_id == sid]
+        pieces: list[Stretch] = []
+        for a, b in pairwise(sorted({t for x in mine for t in (x.start, x.end)})):
+            said = [x for x in mine if x.start <= a and b <= x.end]
+            if not said:
+                continue
+            urgent = next((x for which in URGENT for x in said if x.allowed == which), said[0])
+            allowed = urgent.allowed
+            if allowed not in URGENT:
+                allowed = allowed.union(*(x.allowed for x in said))
+            piece = replace(urgent, start=a, end=b, allowed=allowed)
+            last = pieces[-1] if pieces else None
+            if last and last.end == a and last.allowed == allowed:
+                pieces[-1] = replace(last, end=b)
+            else:
+                pieces.append(piece)
+        merged += pieces
+    return merged
 
 
 def wrong_times(stretch: Stretch, changes: Iterable[Line]) -> list[float]:

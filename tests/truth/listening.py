@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
@@ -19,6 +21,7 @@ from rig.waiting import eventually
 from truth.account import Line
 
 EVERY: Final = 0.01  # between two looks at the session files
+STARVED: Final = 0.25  # between two looks, and nothing is known of the time
 GLANCES: Final = 0.1  # between two looks at a screen, where there is no status in them
 
 
@@ -27,23 +30,55 @@ class Published:
 
     def __init__(self, home: Home) -> None:
         self.changes: list[Line] = []
-        self._errors = (home.root / "watch.stderr").open("w+")
+        self._home = home
+        self._start()
+
+    @property
+    def pid(self) -> int:
+        """The host's process."""
+        return self._host.pid
+
+    def _start(self) -> None:
+        self._errors = (self._home.root / "watch.stderr").open("a+")
         self._host = subprocess.Popen(
             [sys.executable, "-m", "bellboard", "watch", "--json"],
-            env=home.env,
+            env=self._home.env,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=self._errors,
         )
         self._reader = threading.Thread(target=self._read, name="published")
         self._reader.start()
-        eventually(lambda: any((home.bellboard / "hosts").glob("*")), "a host")
+        beacon = self._home.bellboard / "hosts" / str(self._host.pid)
+        eventually(beacon.exists, "a host")
 
     def _read(self) -> None:
         assert self._host.stdout
         for text in self._host.stdout:
             now = time.time()
             self.changes.append({**json.loads(text), "t": now})
+
+    def restart(self, number: int = signal.SIGKILL) -> None:
+        """End the host by that signal, and start another, which has printed nothing yet."""
+        self._host.send_signal(number)
+        self._over()
+        self._start()
+        found = {row["session_id"]: row["status"] for row in self.rows()}
+        known = self.listed
+        for sid in found.keys() | known.keys():
+            change = {"session_id": sid, "from": known.get(sid), "to": found.get(sid)}
+            self.changes.append({**change, "rule": "found", "t": time.time()})
+
+    def rows(self) -> list[Line]:
+        """What `bellboard list --json` prints."""
+        listed = subprocess.run(
+            [sys.executable, "-m", "bellboard", "list", "--json"],
+            env=self._home.env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=True,
+        )
+        return list(json.loads(listed.stdout)["sessions"])
 
     @property
     def listed(self) -> dict[str, str]:
@@ -54,11 +89,38 @@ class Published:
     def close(self) -> None:
         """End it."""
         self._host.terminate()
+        self._over()
+
+    def _over(self) -> None:
         self._host.wait(20)
         self._reader.join()
         if self._host.stdout:
             self._host.stdout.close()
         self._errors.close()
+
+
+class Transcripts:
+    """The lines that the CLIs of one home append to their sessions' transcripts."""
+
+    def __init__(self, home: Home) -> None:
+        self._folder = home.claude / "projects"
+        self._read: dict[Path, int] = {}
+
+    def look(self) -> Iterator[tuple[str, Line]]:
+        """Session and entry of each new line; what holds whole prompts is cut to its type."""
+        for path in self._folder.glob("*/*.jsonl"):
+            at = self._read.get(path, 0)
+            if path.stat().st_size <= at:
+                continue
+            with path.open("rb") as f:
+                f.seek(at)
+                whole, _, _ = f.read().rpartition(b"\n")
+            self._read[path] = at + len(whole) + bool(whole)
+            for text in whole.splitlines():
+                entry = json.loads(text)
+                if str(entry.get("type")).startswith("api-"):
+                    entry = {key: entry[key] for key in ("type", "timestamp") if key in entry}
+                yield path.stem, entry
 
 
 class Witness:
@@ -67,35 +129,60 @@ class Witness:
     def __init__(self, home: Home) -> None:
         self.lines: list[Line] = []
         self.ended: dict[int, float] = {}  # process → when it was seen dead
+        self.starved: list[tuple[float, float]] = []  # times without a look
         self._home = home
         self._records: dict[int, Line] = {}
         self._alive: dict[int, psutil.Process] = {}
         self._screens: dict[int, Callable[[], str]] = {}
+        self._origins: dict[int, Line] = {}
+        self._transcripts = Transcripts(home)
         self._glanced = 0.0
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._look, name="witness")
 
-    def follow(self, pid: int, screen: Callable[[], str] | None = None) -> None:
-        """Note its end; `screen` tells the status of a CLI that does not tell it in its file."""
+    def follow(self, pid: int, screen: Callable[[], str] | None = None, **where: str) -> None:
+        """Note its end; `screen` tells the status of a CLI that does not tell it in its file.
+
+        `where`: its terminal, as the origin of its hooks.
+        """
         self._alive[pid] = psutil.Process(pid)
+        self._origins[pid] = {"agent": "claude", "pid": pid, **where}
         if screen:
             self._screens[pid] = screen
 
     def trace(self) -> list[Line]:
         """All of it and the hooks, in the order of time."""
-        hooks = [
-            {
-                "t": path.stat().st_mtime,
-                "hook": json.loads(path.read_text()),
-                "origin": {"pid": int(path.name.partition(".")[0])},
-            }
-            for path in (self._home.root / "recorded").glob("*.json")
-        ]
+        hooks = [self._hook(path) for path in (self._home.root / "recorded").glob("*.json")]
         return sorted([*self.lines, *hooks], key=lambda x: x["t"])
 
+    def _hook(self, path: Path) -> Line:
+        pid = int(path.name.partition(".")[0])
+        origin = self._origins.get(pid, {"pid": pid})
+        return {"t": path.stat().st_mtime, "hook": json.loads(path.read_text()), "origin": origin}
+
+    def note(self, text: str) -> None:
+        """Something for the reader of the trace."""
+        self._tell(note=text)
+
+    @property
+    def statuses(self) -> dict[int, tuple[str, str]]:
+        """What each file says now that has a status, and what it waits for."""
+        return {
+            pid: (record["status"], record.get("waitingFor", ""))
+            for pid, record in list(self._records.items())
+            if "status" in record
+        }
+
     def _look(self) -> None:
+        looked = time.time()
         while not self._over.wait(EVERY):
+            now = time.time()
+            if now - looked > STARVED:
+                self.starved.append((looked, now))
+            looked = now
             self._read_files()
+            for session_id, entry in self._transcripts.look():
+                self._tell(transcript={"session_id": session_id, "entry": entry})
             if self._screens and time.monotonic() > self._glanced + GLANCES:
                 self._read_screens()
                 self._glanced = time.monotonic()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -13,48 +14,40 @@ from typing import Final
 from rig import claude_code
 from rig import home as homes
 from rig.api import Api
+from rig.home import Home
 from rig.loopback import Watch
 from rig.scenarios import Failure, Scenario
-from rig.waiting import PATIENCE, eventually
-from truth.account import STANDS, Account, Line, delay, either, unsteady, wrong_times
+from rig.waiting import eventually
+from truth.account import Line
 from truth.listening import Published, Witness
-from truth.scenes import Scene
-from truth.stage import How, Stage
+from truth.rows import GONE, Row, judged
+from truth.scene import Scene
+from truth.stage import SOON, How, Stage
 
 THINKS: Final = 1.0  # seconds that every answer takes: a status that is over at once proves nothing
 UNKNOWN: Final = 10.0  # so long what may never be known is waited for
-GONE: Final = 5.0  # longer than the bar for what ended, so that a miss is a figure
 
 
 @dataclass(frozen=True)
-class Row:
-    """What came of a scene."""
+class Hall:
+    """What scenes share: a board with its host, the fake API."""
 
-    scene: Scene
-    failure: str = ""  # it could not be played, or ended otherwise than it must
-    otherwise: str = ""  # so it ended, where the evidence is not whole
-    compared: float = 0.0  # seconds
-    wrong: tuple[float, ...] = ()  # stretches
-    delays: tuple[float, ...] = ()  # of each change
-    unsteady: float = 0.0  # seconds that were wrong after they had been right
-    left: float = 0.0  # seconds that it was listed after its end
-
-    @property
-    def agrees(self) -> float:
-        """The share of the time."""
-        return 1 - sum(self.wrong) / self.compared if self.compared else 1.0
+    home: Home
+    api: Api
+    watch: Watch
+    published: Published
 
 
 @contextlib.contextmanager
-def hall() -> Iterator[tuple[homes.Home, Api, Watch, Published]]:
-    """What the scenes share: a board with its host, the fake API."""
+def hall() -> Iterator[Hall]:
+    """Open while the scenes are played."""
     home = homes.build()
     try:
         with Api() as api, Watch() as watch:
             api.scenarios = {name: slowed(turns) for name, turns in api.scenarios.items()}
             published = Published(home)
             try:
-                yield home, api, watch, published
+                yield Hall(home, api, watch, published)
             finally:
                 published.close()
     finally:
@@ -75,42 +68,41 @@ def play(
     jobs: int = 4,
     tell: Callable[[Row], None] = lambda row: None,
     keep: Path | None = None,
+    until: float = float("inf"),
 ) -> list[Row]:
-    """A row for each scene that this CLI knows; `keep`: a folder for the traces."""
+    """A row for each scene that this CLI knows; `keep`: a folder for the traces.
+
+    No scene begins after `until`, by time.monotonic.
+    """
     known = [s for s in scenes if claude_code.numbers(how.version) >= s.since]
-    with hall() as (home, api, watch, published), ThreadPoolExecutor(jobs) as pool:
+    with hall() as shared, ThreadPoolExecutor(jobs) as pool:
 
-        def one(scene: Scene) -> Row:
-            row = _played(scene, how, home.bellboard, api, watch, published, keep)
+        def one(scene: Scene) -> list[Row]:
+            if time.monotonic() > until:
+                return []
+            row = _played(scene, how, shared, keep)
             tell(row)
-            return row
+            return [row]
 
-        rows = list(pool.map(one, known))
+        rows = [row for one_or_none in pool.map(one, known) for row in one_or_none]
         # Agents of others on this machine are found among the processes, and are not ours.
-        left = {i: s for i, s in published.listed.items() if not i.startswith("process-")}
+        listed = shared.published.listed
+        left = {i: s for i, s in listed.items() if not i.startswith("process-")}
         if left:
-            rows.append(Row(Scene("nothing left behind", lambda _: None, None), str(left)))
+            rows.append(Row("nothing left behind", str(left)))
         return rows
 
 
-def _played(
-    scene: Scene,
-    how: How,
-    board: Path,
-    api: Api,
-    watch: Watch,
-    published: Published,
-    keep: Path | None,
-) -> Row:
+def _played(scene: Scene, how: How, hall: Hall, keep: Path | None) -> Row:
     home = homes.build()
     failure = otherwise = ""
     with Witness(home) as witness:
-        stage = Stage(how, home, api, watch, published, witness, board)
+        stage = Stage(how, home, hall.api, hall.watch, hall.published, witness, hall.home.bellboard)
         try:
             scene.play(stage)
             if scene.final is not None:
                 try:
-                    stage.lasts(scene.final, PATIENCE if how.is_seen else UNKNOWN)
+                    stage.lasts(scene.final, SOON if how.is_seen else UNKNOWN)
                 except AssertionError:
                     if how.is_seen:
                         raise
@@ -125,29 +117,20 @@ def _played(
         trace = witness.trace()
         mine = {x["hook"]["session_id"] for x in trace if "hook" in x}
         with contextlib.suppress(AssertionError):
-            eventually(lambda: not mine & published.listed.keys(), within=GONE)
-    changes = [c for c in list(published.changes) if c["session_id"] in mine]
+            eventually(lambda: not mine & hall.published.listed.keys(), within=GONE)
+    changes = [c for c in list(hall.published.changes) if c["session_id"] in mine]
     if keep:
-        told = [{"t": c["t"], "published": c} for c in changes]
-        lines = sorted([*trace, *told], key=lambda x: x["t"])
         name = scene.name.replace("/", "").replace(" ", "-")
-        (keep / f"{name}.jsonl").write_text("".join(json.dumps(x) + "\n" for x in lines))
+        write(keep / f"{how.version}-{name}.jsonl", trace, changes)
     homes.remove(home)
-    row = Row(scene, failure, otherwise)
-    return judged(row, trace, changes, witness.ended) if trace else row
+    if not trace:
+        return Row(scene.name, failure, otherwise, fault=scene.fault)
+    row = judged(scene.name, scene.fault, trace, changes, witness.ended)
+    return replace(row, failure=failure, otherwise=otherwise)
 
 
-def judged(row: Row, trace: list[Line], changes: list[Line], ended: dict[int, float]) -> Row:
-    """The figures of a scene that was played."""
-    stood = [x for x in either(Account(trace).stretches) if x.end - x.start > STANDS]
-    compared = [x.compared for x in stood]
-    gone = max(ended.values(), default=changes[-1]["t"] if changes else 0.0)
-    last = {c["session_id"]: c for c in changes}.values()
-    return replace(
-        row,
-        compared=sum(x.end - x.start for x in compared),
-        wrong=tuple(w for x in compared for w in wrong_times(x, changes)),
-        delays=tuple(delay(x, changes) for x in stood),
-        unsteady=sum(unsteady(x, changes) for x in compared),
-        left=max([0.0, *(c["t"] - gone if c["to"] is None else GONE for c in last)]),
-    )
+def write(path: Path, trace: Sequence[Line], changes: Sequence[Line]) -> None:
+    """Keep a trace, with what was published as notes in it."""
+    notes = [{"t": c["t"], "note": f"published {json.dumps(c)}"} for c in changes]
+    lines = sorted([*trace, *notes], key=lambda x: x["t"])
+    path.write_text("".join(json.dumps(x) + "\n" for x in lines))

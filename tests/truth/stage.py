@@ -25,8 +25,10 @@ from rig.terminal import Terminal
 from rig.tmux import Pane
 from rig.waiting import GLANCE, PATIENCE, eventually
 from truth.listening import Published, Witness
+from truth.seen import SCREEN
 
 STANDS: Final = 1.2  # so long a status is let stand, to be compared
+SOON: Final = 15.0  # so long what must be shown by now may take on a busy machine
 PRESS: Final = 0.3  # between two keys that must be pressed within a moment of each other
 
 HOOKS: Final = (
@@ -35,6 +37,9 @@ HOOKS: Final = (
     "PermissionRequest",
 )
 STATUS: Final = {"idle": "idle", "busy": "working", "waiting": "blocked", "shell": "background"}
+
+
+OPEN: Final[list[Stage]] = []  # what must be closed before the process ends
 
 
 @dataclass(frozen=True)
@@ -56,7 +61,7 @@ class How:
         return self.tells and not self.hidden
 
 
-@dataclass
+@dataclass(eq=False)
 class Stage:
     """A home, a terminal, and the CLIs that are started there."""
 
@@ -68,14 +73,27 @@ class Stage:
     witness: Witness
     board: Path
     agents: list[Agent] = field(default_factory=list)
+    settings: dict[str, Any] = field(default_factory=dict)
     editor: Editor | None = None
     server: tmuxes.Server | None = None
 
     # ------------------------------------------------------------ coming and going
 
-    def start(self, *args: str, env: dict[str, str] | None = None, shell: bool = False) -> Agent:
-        """A CLI with our hook, ready for a prompt; `shell`: as a job of an interactive shell."""
-        settings = {"hooks": _hooks_without_config()} if self.how.hidden else {}
+    def start(
+        self,
+        *args: str,
+        env: dict[str, str] | None = None,
+        shell: bool = False,
+        trusted: bool = True,
+        ready: bool = True,
+    ) -> Agent:
+        """A CLI with our hook, ready for a prompt, unless it asks whether its folder is safe.
+
+        `shell`: as a job of an interactive shell.
+        """
+        if self.how.hidden:
+            self.settings.setdefault("hooks", _hooks_without_config())
+        self.home.file("sub/x.txt", "x\n")
         plugin = () if self.how.hidden else ("--plugin-dir", str(CHECKOUT))
         self.watch.old = True  # proxies are trapped; who says what is another test's affair
         launch = agent.prepare(
@@ -84,16 +102,29 @@ class Stage:
             self.watch,
             version=self.how.version,
             args=(*plugin, *args),
-            settings=settings,
+            settings=self.settings,
             env={"BELLBOARD_HOME": str(self.board), **(env or {})},
+            trusted=trusted,
         )
         started = Agent(launch, self._open(launch, shell))
         if shell:
             self._run_in_shell(started)
         self.agents.append(started)
-        self.witness.follow(started.pid, None if self.how.tells else lambda: spoken(started.text()))
-        started.ready()
+        screen = None if self.how.tells else lambda: spoken(started.text())
+        self.witness.follow(started.pid, screen, **place(started.pane))
+        if trusted and ready:
+            started.ready()
         return started
+
+    def user_hook(self, event: str, command: str, matcher: str = "") -> None:
+        """A hook of the user's own, for the CLIs that are started from now on."""
+        entry = {"matcher": matcher, "hooks": [{"type": "command", "command": command}]}
+        self.settings.setdefault("hooks", {}).setdefault(event, []).append(entry)
+
+    def turn_to(self, agent: Agent) -> None:
+        """From now on what is done is done to this one."""
+        self.agents.remove(agent)
+        self.agents.append(agent)
 
     def _open(self, launch: Launch, shell: bool) -> Pane | Terminal:
         command = ["sh", "-i"] if shell else launch.command
@@ -117,7 +148,7 @@ class Stage:
 
     @property
     def agent(self) -> Agent:
-        """The one started last."""
+        """The one in use: started last, or turned to."""
         return self.agents[-1]
 
     def leave(self) -> None:
@@ -144,8 +175,13 @@ class Stage:
 
         eventually(gone, within=within, pause=GLANCE)
 
+    def __post_init__(self) -> None:
+        OPEN.append(self)
+
     def close(self) -> None:
         """Take away what was built."""
+        if self in OPEN:
+            OPEN.remove(self)
         if self.editor:
             self.editor.close()
         if self.server:
@@ -173,6 +209,20 @@ class Stage:
         """Keys by tmux's names."""
         self.agent.press(*keys)
 
+    def types_until(self, event: str, text: str) -> None:
+        """Type on and on until that hook comes: meanwhile the CLI holds its dialogs back."""
+        for letter in text:
+            self.agent.pane.type(letter)
+
+        def came() -> bool:
+            if self.agent.events(event):
+                return True
+            self.agent.pane.type("x")
+            self.press("BSpace")
+            return False
+
+        eventually(came, f"{event}:\n{self.agent.text()}", pause=GLANCE)
+
     def options(self) -> int:
         """How many choices the dialog offers."""
         return len(re.findall(r"(?m)^[\s│❯]*\d\. ", self.agent.text()))
@@ -198,16 +248,20 @@ class Stage:
             return since[-1] - since[0] > seconds
 
         eventually(long_enough, within=PATIENCE, pause=GLANCE)
+        if status == "waiting":
+            why = self.agent.registry().get("waitingFor", "")
+            self.witness.note(f"{SCREEN}{why}\n{self.agent.text()}")
 
-    def lasts(self, status: str | None, within: float = PATIENCE) -> None:
-        """Wait until the session of the last CLI has been published so for a while."""
+    def lasts(self, status: str, within: float = SOON) -> None:
+        """Wait until the session of the CLI in use has been published so (a|b) for a while."""
         since: list[float] = []
 
         def long_enough() -> bool:
             found = self.shown()
-            if found != status:
+            is_it = found in status.split("|")
+            if not is_it:
                 since.clear()
-            assert found == status, f"{found} is shown, not {status}:\n{self.agent.text()}"
+            assert is_it, f"{found} is shown, not {status}:\n{self.agent.text()}"
             since.append(time.monotonic())
             return since[-1] - since[0] > STANDS
 
@@ -222,9 +276,54 @@ class Stage:
         """What is published of it."""
         return self.published.listed.get(self.session)
 
+    def is_placed(self, agent: Agent) -> None:
+        """Wait until process and terminal of the session are all of this one."""
+
+        def placed() -> bool:
+            rows = self.published.rows()
+            row = next(r for r in rows if r["session_id"] == self.session)
+            found = {key: row.get(key) for key in ("pid", "pane", "tty")}
+            if isinstance(agent.pane, Pane):
+                wanted = {"pid": agent.pid, "pane": agent.pane.id, "tty": agent.pane.tty}
+            else:
+                wanted = {**found, "pid": agent.pid}
+            assert found == wanted, f"it is placed at {found}, not at {wanted}"
+            return True
+
+        eventually(placed, within=SOON, pause=GLANCE)
+
+    def asks(self, what: str) -> None:
+        """Wait for a permission request of a call that has this in it."""
+
+        def asked() -> bool:
+            return any(what in str(e["tool_input"]) for e in self.agent.events("PermissionRequest"))
+
+        eventually(asked, f"a question about {what}:\n{self.agent.text()}", pause=GLANCE)
+
+    def is_found(self, status: str, within: float) -> None:
+        """Wait until the process of the CLI in use is listed so, whatever its session's name."""
+
+        def found() -> bool:
+            mine = {
+                c["session_id"]: c["to"]
+                for c in list(self.published.changes)
+                if f"process-{self.agent.pid}-" in c["session_id"]
+            }
+            assert status in mine.values(), f"{mine or 'nothing'} is shown, not {status}"
+            return True
+
+        eventually(found, within=within, pause=GLANCE)
+
     def kill(self, number: int) -> None:
-        """Send the last CLI a signal."""
+        """Send the CLI in use a signal."""
         os.kill(self.agent.pid, number)
+
+
+def place(terminal: Pane | Terminal) -> dict[str, str]:
+    """A terminal as the origin of hooks names it."""
+    if isinstance(terminal, Terminal):
+        return {"nvim": str(terminal.editor.socket)}
+    return {"tmux": str(terminal.server.socket), "pane": terminal.id, "tty": terminal.tty}
 
 
 def _hooks_without_config() -> dict[str, Any]:

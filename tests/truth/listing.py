@@ -1,0 +1,81 @@
+"""A third account: what `claude agents --json` says, held against the session files."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+from types import TracebackType
+from typing import Any, Final
+
+from rig import claude_code
+from rig.agent import QUIET
+from rig.home import Home
+from truth.listening import Witness
+
+EVERY: Final = 5.0  # seconds: each call is a process that takes 0.2 s of a core
+SINCE: Final = (2, 1, 197)  # the first one here that is known to list interactive sessions
+TIME: Final = 20.0
+
+
+class Listing:
+    """While open: asks now and then, and notes what neither file of before and after says."""
+
+    def __init__(self, home: Home, version: str, witness: Witness) -> None:
+        self.disagreements: list[str] = []
+        self.compared = 0
+        self._program = claude_code.executable(version)
+        self._is_known = claude_code.numbers(version) >= SINCE
+        self._home = home
+        self._witness = witness
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._ask, name="listing")
+
+    def _ask(self) -> None:
+        while self._is_known and not self._over.wait(EVERY):
+            before = self._witness.statuses
+            listed = self.listed()
+            if listed is None:
+                continue
+            after = self._witness.statuses
+            for pid in before.keys() & after.keys():
+                self.compared += 1
+                said = listed.get(pid)
+                if said not in (before[pid], after[pid]):
+                    told = f"agents --json: {pid} {said}, file {before[pid]} → {after[pid]}"
+                    self.disagreements.append(told)
+                    self._witness.note(told)
+
+    def listed(self) -> dict[int, tuple[str, str]] | None:
+        """Process → status and what it waits for; None if the CLI did not answer."""
+        try:
+            done = subprocess.run(
+                [str(self._program), "agents", "--json"],
+                env={**self._home.env, **QUIET},
+                cwd=self._home.project,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=TIME,
+                check=False,
+            )
+            rows: list[dict[str, Any]] = json.loads(done.stdout)
+        except (subprocess.TimeoutExpired, json.JSONDecodeError):
+            return None
+        return {
+            row["pid"]: (row.get("status", ""), row.get("waitingFor", ""))
+            for row in rows
+            if row.get("pid")
+        }
+
+    def __enter__(self) -> Listing:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._over.set()
+        self._thread.join()

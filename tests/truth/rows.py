@@ -1,0 +1,75 @@
+"""What came of the scenes, and a file that keeps it: a long play may be stopped and taken up."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from truth.account import Account, Line, delay, most_urgent, unsteady, wrong_times
+
+GONE = 5.0  # seconds; longer than the bar for what ended, so that a miss is a figure
+
+
+@dataclass(frozen=True)
+class Row:
+    """What came of a scene."""
+
+    scene: str
+    failure: str = ""  # it could not be played, or ended otherwise than it must
+    otherwise: str = ""  # so it ended, where the evidence is not whole
+    compared: float = 0.0  # seconds
+    wrong: tuple[float, ...] = ()  # stretches
+    delays: tuple[float, ...] = ()  # of each change
+    unsteady: float = 0.0  # seconds that were wrong after they had been right
+    left: float = 0.0  # seconds that it was listed after its end
+    fault: str = ""  # what the scene was written for
+
+    @property
+    def agrees(self) -> float:
+        """The share of the time."""
+        return 1 - sum(self.wrong) / self.compared if self.compared else 1.0
+
+
+def judged(
+    scene: str, fault: str, trace: Sequence[Line], changes: list[Line], ended: dict[int, float]
+) -> Row:
+    """The figures of a scene that was played."""
+    stood = most_urgent(Account(trace).stretches)
+    compared = [x.compared for x in stood if x.compared.end > x.compared.start]
+    gone = max(ended.values(), default=changes[-1]["t"] if changes else 0.0)
+    last = {c["session_id"]: c for c in changes}.values()
+    return Row(
+        scene,
+        compared=sum(x.end - x.start for x in compared),
+        wrong=tuple(w for x in compared for w in wrong_times(x, changes)),
+        delays=tuple(delay(x, changes) for x in stood if x.compared.end > x.compared.start),
+        unsteady=sum(unsteady(x, changes) for x in compared),
+        left=max([0.0, *(c["t"] - gone if c["to"] is None else GONE for c in last)]),
+        fault=fault,
+    )
+
+
+class Kept:
+    """The rows of each way so far, in a file of JSON lines; the last of a scene counts."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.ways: dict[str, dict[str, Row]] = {}
+        for text in path.read_text().splitlines() if path.exists() else ():
+            line = json.loads(text)
+            way = line.pop("way")
+            row = Row(**{k: tuple(v) if isinstance(v, list) else v for k, v in line.items()})
+            self.ways.setdefault(way, {})[row.scene] = row
+
+    def add(self, way: str, row: Row) -> None:
+        """Keep one more."""
+        self.ways.setdefault(way, {})[row.scene] = row
+        with self._path.open("a") as f:
+            f.write(json.dumps({"way": way, **asdict(row)}) + "\n")
+
+    def has(self, way: str, scene: str) -> bool:
+        """It was played, and nothing came in between."""
+        row = self.ways.get(way, {}).get(scene)
+        return row is not None and not row.failure

@@ -1,0 +1,30 @@
+"""The scenes: what a user does to the CLI, one function each, and what is shown in the end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from truth.scene import Scene
+from truth.scenes import (
+    ask_hooks,
+    leaving,
+    modes,
+    owners,
+    processes,
+    questions,
+    queues,
+    retries,
+    sessions,
+    stop_hooks,
+    turns,
+)
+
+GROUPS: Final[Mapping[str, tuple[Scene, ...]]] = {
+    module.__name__.rpartition(".")[2]: module.SCENES
+    for module in (
+        *(turns, retries, questions, sessions, stop_hooks, ask_hooks),
+        *(processes, modes, owners, queues, leaving),
+    )
+}
+SCENES: Final = tuple(scene for scenes in GROUPS.values() for scene in scenes)

@@ -1,0 +1,104 @@
+"""Leaving while something goes on: /clear beside an agent (M6), /exit with a dialog open (M7)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from truth.scene import NEWEST, REST, Scene
+from truth.stage import Stage
+
+
+def cleared_beside(scenario: str, stops: int, says: str) -> Callable[[Stage], None]:
+    """/clear while something works on in the background."""
+
+    def play(stage: Stage) -> None:
+        stage.start()
+        stage.prompt(scenario)
+        stage.stops()
+        stage.stands(says)
+        stage.command("/clear")
+        stage.happens("SessionStart", source="clear")
+        stage.stops(stops)
+        stage.stands("idle")
+
+    return play
+
+
+def cleared_at_rest(times: int) -> Callable[[Stage], None]:
+    """A plain /clear flashes nothing."""
+
+    def play(stage: Stage) -> None:
+        stage.start()
+        stage.prompt("text")
+        stage.stops()
+        stage.stands("idle")
+        for n in range(times):
+            stage.command("/clear")
+            stage.happens("SessionStart", n + 1, source="clear")
+            stage.stands("idle", 2)
+
+    return play
+
+
+def cleared_then_prompt(stage: Stage) -> None:
+    stage.start()
+    stage.prompt("agentlong")
+    stage.stops()
+    stage.command("/clear")
+    stage.happens("SessionStart", source="clear")
+    stage.prompt("text")
+    stage.stops(2)
+    stage.stands("idle")
+
+
+def exit_with_a_dialog(scenario: str, *args: str) -> Callable[[Stage], None]:
+    """Typed while the dialog was held back, /exit goes before it."""
+
+    def play(stage: Stage) -> None:
+        stage.start(*args)
+        stage.prompt(scenario)
+        stage.types_until("PermissionRequest", "/exit")
+        stage.press("Enter")
+
+    return play
+
+
+def leave_with_a_dialog(scenario: str, key: str) -> Callable[[Stage], None]:
+    def play(stage: Stage) -> None:
+        stage.start()
+        stage.prompt(scenario)
+        stage.stands("waiting")
+        stage.ends(stage.agent, key)
+
+    return play
+
+
+def closed_with_a_dialog(stage: Stage) -> None:
+    stage.start()
+    stage.prompt("ask")
+    stage.stands("waiting")
+    stage.agent.pane.close()
+
+
+def m6(name: str, play: Callable[[Stage], None], final: str = "completed") -> Scene:
+    return Scene(f"/clear {name}", play, final, NEWEST, "M6")
+
+
+def m7(name: str, play: Callable[[Stage], None]) -> Scene:
+    return Scene(f"leaving: {name}", play, None, NEWEST, "M7")
+
+
+SCENES: Final = (
+    m6("beside an agent", cleared_beside("agentlong", 2, "busy")),
+    m6("beside an agent that is late", cleared_beside("agentbg", 2, "busy")),
+    m6("beside a shell", cleared_beside("bgshell", 1, "shell"), REST),
+    m6("beside an agent, then a prompt", cleared_then_prompt),
+    m6("at rest", cleared_at_rest(1), "idle"),
+    m6("three times", cleared_at_rest(3), "idle"),
+    m7("/exit before a permission", exit_with_a_dialog("perm")),
+    m7("/exit before a question", exit_with_a_dialog("ask")),
+    m7("Ctrl-D in a permission", leave_with_a_dialog("perm", "C-d")),
+    m7("Ctrl-C in a question", leave_with_a_dialog("ask", "C-c")),
+    m7("pane closed in a question", closed_with_a_dialog),
+)

@@ -1,0 +1,119 @@
+"""Auto mode whose check is out of reach (F4), and the trust dialog (F5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from truth.scene import NEWEST, REST, Scene
+from truth.stage import Stage
+
+AUTO: Final = ("--permission-mode", "auto")
+CANNOT: Final = "(?i)can't check|cannot check"
+PROCEED: Final = "Do you want to proceed"
+FOUND: Final = 60.0  # seconds: processes are looked through twice a minute
+
+
+def told_of(stage: Stage, scenario: str) -> None:
+    """The mode says that it cannot check, and is told to ask."""
+    stage.start(*AUTO)
+    stage.prompt(scenario)
+    stage.agent.shows(CANNOT)
+    stage.stands("waiting")
+    stage.agent.answer("Enter", dialog=f"{CANNOT}[^⏎]*Enter")
+
+
+def yes(stage: Stage) -> None:
+    """No is the default."""
+    stage.agent.shows(PROCEED)
+    stage.stands("waiting")
+    stage.press("Down")
+    stage.agent.answer("Enter", dialog=PROCEED)
+
+
+def auto_yes(stage: Stage) -> None:
+    told_of(stage, "danger")
+    yes(stage)
+    stage.stops()
+
+
+def auto_twice(stage: Stage) -> None:
+    told_of(stage, "dangers")
+    yes(stage)
+    yes(stage)
+    stage.stops()
+
+
+def auto_no(stage: Stage) -> None:
+    told_of(stage, "danger")
+    stage.agent.shows(PROCEED)
+    stage.stands("waiting")
+    stage.agent.answer("Enter", dialog=PROCEED)
+    stage.stands("idle")
+
+
+def auto_esc(stage: Stage) -> None:
+    told_of(stage, "danger")
+    stage.agent.shows(PROCEED)
+    stage.stands("waiting")
+    stage.agent.answer("Escape", dialog=PROCEED)
+    stage.stands("idle")
+
+
+def auto_esc_at_once(stage: Stage) -> None:
+    stage.start(*AUTO)
+    stage.prompt("danger")
+    stage.agent.shows(CANNOT)
+    stage.stands("waiting")
+    stage.agent.answer("Escape", dialog=CANNOT)
+
+
+def own_dialog(stage: Stage) -> None:
+    """A dialog that the user opens while a tool runs asks nothing for the agent."""
+    stage.start()
+    stage.prompt("sleep")
+    stage.happens("PreToolUse")
+    stage.stands("busy")
+    stage.command("/model")
+    stage.stands("busy", 3)
+    stage.press("Escape")
+    stage.stands("busy")
+    stage.press("Escape")
+    stage.stands("idle")
+
+
+def trusted(key: str) -> Callable[[Stage], None]:
+    """The dialog stands until it is found; `key` chooses, empty: its default."""
+
+    def play(stage: Stage) -> None:
+        stage.start(trusted=False)
+        stage.agent.shows("(?i)trust")
+        stage.is_found("blocked", FOUND)
+        if not key:
+            stage.kill(9)
+            return
+        stage.press(key)
+        stage.agent.answer("Enter", dialog="(?i)do you trust|is this a project")
+        if key == "1":
+            stage.agent.ready()
+            stage.prompt("text")
+            stage.stops()
+
+    return play
+
+
+def scene(name: str, play: Callable[[Stage], None], final: str | None, fault: str) -> Scene:
+    return Scene(name, play, final, NEWEST, fault)
+
+
+SCENES: Final = (
+    scene("auto mode cannot check: yes", auto_yes, "completed", "F4"),
+    scene("auto mode cannot check: twice", auto_twice, "completed", "F4"),
+    scene("auto mode cannot check: no", auto_no, REST, "F4"),
+    scene("auto mode cannot check: Esc", auto_esc, "idle", "F4"),
+    scene("auto mode cannot check: Esc at once", auto_esc_at_once, REST, "F4"),
+    scene("/model while a tool runs", own_dialog, "idle", "F4"),
+    scene("trust dialog: yes", trusted("1"), "completed", "F5"),
+    scene("trust dialog: no", trusted("2"), None, "F5"),
+    scene("trust dialog: killed", trusted(""), None, "F5"),
+)
