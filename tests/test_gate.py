@@ -1,0 +1,320 @@
+"""The gate: no stranger is talked to, whatever an event names, and whoever asks for it."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket as sockets
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from bellboard.panes import gate, tmux, ways
+from bellboard.panes.bars import ASKED
+from bellboard.panes.wiring import OPTION
+from bellboard.storage.spool import MAGIC, Spool
+from bellboard.storage.store import Store
+from hosting import Telling, put_raw
+from rig.home import Home
+from rig.stranger import UID, Stranger
+from rig.tmux import Server
+from rig.waiting import eventually
+
+pytestmark = pytest.mark.files
+
+Listen = Callable[[Path], Path]
+
+
+@pytest.fixture
+def stranger() -> Iterator[Stranger]:
+    made = Stranger()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def listen() -> Iterator[Listen]:
+    """listen(path): a socket of ours there, with the folders on its way."""
+    made: list[sockets.socket] = []
+
+    def one(path: Path) -> Path:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        made.append(sockets.socket(sockets.AF_UNIX))
+        made[-1].bind(str(path))
+        made[-1].listen()
+        return path
+
+    yield one
+    for each in made:
+        each.close()
+
+
+@pytest.fixture
+def tcp() -> Iterator[sockets.socket]:
+    """Somebody listens at a port; to accept nobody raises BlockingIOError."""
+    with sockets.create_server(("127.0.0.1", 0)) as listening:
+        listening.setblocking(False)
+        yield listening
+
+
+def refusal(address: object) -> str:
+    """Why the gate refuses it."""
+    with pytest.raises(gate.Refused) as refused:
+        gate.admitted(address)
+    return str(refused.value)
+
+
+# ---------------------------------------------------------------- what passes
+
+
+def test_the_usual_places_of_sockets_pass(home: Home, listen: Listen) -> None:
+    """TMUX_TMPDIR, the runtime folder, a folder below /tmp, /tmp itself, links of our own."""
+    for path in (
+        home.tmp / f"tmux-{os.getuid()}" / "default",
+        Path(home.env["XDG_RUNTIME_DIR"], "nvim.1.0"),
+        home.root / "nvim.user" / "xyz" / "nvim.1.0",
+        home.project / "with space" / "näme",
+    ):
+        assert gate.admitted(str(listen(path))) == str(path)
+    direct = Path(f"{home.root}.sock")
+    try:
+        assert gate.admitted(str(listen(direct))) == str(direct)
+    finally:
+        direct.unlink()
+    (home.root / "link").symlink_to("project/../tmp")
+    link = home.root / "link" / f"tmux-{os.getuid()}" / ".." / "./short"
+    link.symlink_to(home.project / "with space" / "näme")
+    assert gate.admitted(str(link)) == str(home.project / "with space" / "näme")
+    with pytest.raises(FileNotFoundError):
+        gate.admitted(str(home.root / "nothing"))
+
+
+# ---------------------------------------------------------------- what does not
+
+
+@pytest.mark.parametrize(
+    "address", ["127.0.0.1:6666", "localhost:1", "[::1]:1", "relative/path", "@abstract", "", None]
+)
+def test_what_is_no_path_is_refused(address: object) -> None:
+    """A host and a port above all: anybody may listen there."""
+    assert refusal(address) == "it is no path of this machine"
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o757, 0o770, 0o722])
+def test_a_folder_that_others_may_write_to_is_refused(
+    home: Home, listen: Listen, mode: int
+) -> None:
+    """They could put another socket there; a sticky one they cannot."""
+    path = listen(home.project / "deep" / "er" / "s")
+    (home.project / "deep").chmod(mode)
+    assert refusal(str(path)) == f"others may write to {home.project / 'deep'}"
+    (home.project / "deep").chmod(mode | 0o1000)
+    assert gate.admitted(str(path)) == str(path)
+
+
+def test_what_is_no_socket_is_refused(home: Home, listen: Listen) -> None:
+    """Files, pipes, folders, what lies below a file, links in a circle, names that are none."""
+    file, pipe, circle = (home.project / name for name in ("file", "pipe", "circle"))
+    file.write_text("")
+    os.mkfifo(pipe)
+    circle.symlink_to(circle)
+    for path in (file, pipe, home.project, file / "x", listen(home.project / "s") / "x", "/"):
+        assert refusal(str(path)) == "it is no socket"
+    assert refusal(str(circle)) == "it leads through too many links"
+    assert refusal(f"{home.project}/a\0b") == "it is no path"
+    assert refusal(f"{home.project}/\ud800") == "it is no path"
+    assert "File name too long" in refusal(f"{home.project}/{'x' * 300}")
+
+
+def test_a_path_that_some_would_cut_is_refused(
+    home: Home, listen: Listen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A longer one than fits into an address leads elsewhere once it is cut."""
+    folder = home.project / ("x" * 100)
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    listen(Path("s"))
+    assert refusal(str(folder / "s")) == "its path is too long for a socket"
+
+
+def test_whatever_is_a_strangers_is_refused(home: Home, listen: Listen, stranger: Stranger) -> None:
+    """The socket, its folder, a folder above that, a link on the way, a folder of tmux's name."""
+    theirs = f"{stranger.folder} belongs to another user"
+    assert refusal(str(stranger.trap(stranger.folder / "s").path)) == theirs
+    assert refusal(str(stranger.folder / "not" / "there")) == theirs
+    ours = listen(stranger.folder / "x" / "s")
+    assert refusal(str(ours)) == theirs
+    socket = listen(home.project / "s")
+    stranger.own(socket)
+    assert refusal(str(socket)) == f"{socket} belongs to another user"
+    link, good = home.tmp / "link", listen(home.project / "good")
+    link.symlink_to(good)
+    home.tmp.chmod(0o1777)
+    assert gate.admitted(str(link)) == str(good)
+    stranger.own(link)
+    assert refusal(str(link)) == f"{link} belongs to another user"
+    folder = home.tmp / f"tmux-{os.getuid()}"
+    folder.mkdir(0o700)
+    stranger.own(folder)
+    stranger.trap(folder / "default")
+    [found] = tmux.sockets({"TMUX_TMPDIR": str(home.tmp)})
+    assert refusal(found) == f"{folder} belongs to another user"
+    assert tmux.Tmux(found).panes() is None
+    assert stranger.caught == ""
+
+
+def test_a_folder_in_tmp_of_a_machine_without_its_root_passes(
+    home: Home, listen: Listen, stranger: Stranger
+) -> None:
+    """A container shows /tmp as nobody's; what else is nobody's is still a stranger's."""
+    path = listen(home.project / "s")
+    os.chown(home.project, gate.NOBODY, -1)
+    assert refusal(str(path)) == f"{home.project} belongs to another user"
+
+
+def test_a_socket_of_ours_at_which_a_stranger_listens_is_hung_up(
+    home: Home, stranger: Stranger
+) -> None:
+    """The file may be ours all the same; who listens is known once we are connected."""
+    home.project.chmod(0o1777)
+    trap = stranger.trap(home.project / "s")
+    os.chown(trap.path, os.geteuid(), -1)
+    with pytest.raises(gate.Refused, match="another user listens there"):
+        gate.connected(str(trap.path), 2.0)
+    assert not stranger.booty.exists()
+
+
+def test_what_a_stranger_has_mounted_is_not_even_looked_at(
+    home: Home, listen: Listen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file system of their own may call everything ours, or never answer."""
+    path = listen(home.project / "a b" / "s")
+    place = str(home.project / "a b").replace(" ", "\\040")
+    row = "70 27 0:61 / {} rw,nosuid - fuse.x user_id=0 rw,user_id={},group_id=0,allow_other\n"
+    table = home.root / "mountinfo"
+    monkeypatch.setattr(gate, "TABLE", str(table))
+    table.write_text(row.format(place, os.geteuid()))
+    assert gate.admitted(str(path)) == str(path)
+    table.write_text(row.format(place, UID))
+    assert refusal(str(path)) == f"{path.parent} is mounted by another user"
+
+
+# ---------------------------------------------------------------- all who connect
+
+
+def named(spool: Spool, session: str, pid: int = 0, **named: str) -> None:
+    """The hook of an agent that asks something, as its environment names its place."""
+    head = "".join(f"{key}={value}\0" for key, value in named.items())
+    asks = {"tool_name": "Bash", "tool_input": {"command": "make"}}
+    told = {"session_id": session, "hook_event_name": "PermissionRequest", "cwd": "/srv", **asks}
+    head = f"agent=claude\0event=PermissionRequest\0pid={pid}\0{head}\0"
+    put_raw(spool, MAGIC + head.encode() + json.dumps(told).encode())
+
+
+def test_no_event_makes_a_host_connect_to_a_stranger(
+    home: Home, start: Callable[..., Telling], stranger: Stranger, tmux: Server
+) -> None:
+    """With the pid 0, unasked: nothing runs, no place is published, and health names it."""
+    spool = Spool(home.bellboard)
+    spool.prepare()
+    trap = stranger.trap(stranger.folder / "sock")
+    own = tmux.open(["sleep", "60"])
+    named(spool, "bad", TMUX=f"{trap.path},1,0", TMUX_PANE="%0")
+    named(spool, "worse", NVIM=str(trap.path))
+    named(spool, "worst", NVIM="127.0.0.1:6666")
+    named(spool, "good", TMUX=f"{tmux.socket},1,0", TMUX_PANE=own.id)
+    host = start()
+    eventually(lambda: len(host.sessions) == 4, "the sessions")
+    host.says("belongs to another user")
+    place = {"tmux": str(tmux.socket), "pane": own.id}
+    eventually(lambda: place.items() <= host.sessions["good"].items(), "its own place")
+    for sid in ("bad", "worse", "worst"):
+        assert not {"tmux", "pane", "nvim"} & host.sessions[sid].keys()
+    assert (
+        f"not connected to: {stranger.folder} belongs to another user" == host.notes[str(trap.path)]
+    )
+    assert "no path of this machine" in host.notes["127.0.0.1:6666"]
+    assert "belongs to another" not in json.dumps([m["sessions"] for m in host.messages])
+    assert str(stranger.folder) not in json.dumps([m["sessions"] for m in host.messages])
+    assert stranger.caught == ""
+
+
+def bellboard(home: Home, *args: str, code: int = 0, **env: str) -> str:
+    """A command in a shell; what it says."""
+    done = subprocess.run(
+        [sys.executable, "-m", "bellboard", *args],
+        env=home.env | env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def test_no_command_connects_to_a_stranger(
+    home: Home, stranger: Stranger, tcp: sockets.socket
+) -> None:
+    """Whether an event, the environment, an option or the folder of tmux leads there."""
+    spool = Spool(home.bellboard)
+    spool.prepare()
+    trap = stranger.trap(stranger.folder / "sock")
+    address = f"127.0.0.1:{tcp.getsockname()[1]}"
+    named(spool, "pane", TMUX=f"{trap.path},1,0", TMUX_PANE="%0")
+    named(spool, "editor", NVIM=str(trap.path))
+    named(spool, "remote", NVIM=address)
+    listed = json.loads(bellboard(home, "list", "--json"))["sessions"]
+    assert {p["session_id"] for p in listed} == {"pane", "editor", "remote"}
+    assert not any({"tmux", "pane", "nvim"} & p.keys() for p in listed)
+    assert stranger.caught == ""
+    for sid in ("pane", "editor", "remote"):
+        assert "no way to get there is known" in bellboard(home, "goto", sid, code=1)
+    inside = {"TMUX": f"{trap.path},1,0", "TMUX_PANE": "%0"}
+    bellboard(home, "goto", "--next", code=1, **inside)
+    bellboard(home, "goto", "--next", "--client", "/dev/pts/1", **inside)
+    said = bellboard(home, "tmux", "--apply", code=1, **inside)
+    assert "belongs to another user" in said
+    bellboard(home, "tmux", "--remove", "--socket", str(trap.path), code=1)
+    folder = home.tmp / f"tmux-{os.getuid()}"
+    folder.mkdir(0o700)
+    stranger.own(folder)
+    stranger.trap(folder / "default")
+    assert "say which tmux server" in bellboard(home, "tmux", "--apply", code=1)
+    assert "belongs to another user" in bellboard(home, "doctor", code=1, **inside)
+    with pytest.raises(BlockingIOError):
+        tcp.accept()
+    assert stranger.caught == ""
+
+
+def test_the_status_is_not_given_to_a_stranger(
+    home: Home, start: Callable[..., Telling], stranger: Stranger, tmux: Server
+) -> None:
+    """A socket among those that asked may be another's by now; the others still get it."""
+    spool = Spool(home.bellboard)
+    spool.prepare()
+    trap = stranger.trap(stranger.folder / "sock")
+    tmux.open(["sleep", "60"])
+    store = Store(home.bellboard)
+    with store.lock():
+        store.set_option(ASKED, [str(trap.path), str(tmux.socket)], 1, 1.0)
+    store.close()
+    named(spool, "s")
+    start()
+    eventually(lambda: tmux.run("show-options", "-gqv", OPTION).strip(), "the status")
+    assert stranger.caught == ""
+
+
+def test_a_neovim_that_is_not_ours_is_not_told(stranger: Stranger, tcp: sockets.socket) -> None:
+    """Not by path, and not by host and port; the words say why."""
+    trap = stranger.trap(stranger.folder / "sock")
+    with pytest.raises(ways.NoWay, match="belongs to another user"):
+        ways.tell_neovim(str(trap.path), "s")
+    with pytest.raises(ways.NoWay, match="no path of this machine"):
+        ways.tell_neovim(f"127.0.0.1:{tcp.getsockname()[1]}", "s")
+    with pytest.raises(BlockingIOError):
+        tcp.accept()
+    assert stranger.caught == ""

@@ -1,0 +1,210 @@
+"""The gate of the editor: whatever a session, a neighbour or $TMUX names, no stranger is asked."""
+
+from __future__ import annotations
+
+import os
+import socket as sockets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rig.editor import Editor
+from rig.fixtures import Editors
+from rig.home import Home
+from rig.stranger import Stranger
+from rig.waiting import eventually
+from sample import QUIET, Host, blocked
+
+pytestmark = pytest.mark.editor
+
+SAID = "_G.said = {} vim.notify = function(text) table.insert(_G.said, text) end"
+#: What the gate says of an address, as somebody asks it: `connect` for a Neovim, else for a tmux.
+ASK = """
+local how, address = ...
+_G.verdict = nil
+local gate = require('bellboard.gate')
+if how == 'connect' then
+  gate.connect(address, function(pipe, why)
+    _G.verdict = { pipe ~= nil, why }
+    if pipe then pipe:close() end
+  end)
+else
+  gate.tmux(address, { 'list-panes' }, function(argv, why) _G.verdict = { argv or false, why } end)
+end
+"""
+#: A terminal that is not shown.
+TERMINAL = """
+vim.cmd('terminal sleep 600')
+local buf = vim.api.nvim_get_current_buf()
+vim.cmd.enew()
+return vim.api.nvim_get_chan_info(vim.bo[buf].channel).pty
+"""
+
+
+@pytest.fixture
+def stranger() -> Iterator[Stranger]:
+    made = Stranger()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def editor(nvim: Editors, version: str) -> Editor:
+    made = nvim(version, QUIET, lua=SAID, ui=False)
+    made.lua("require('bellboard.jump').attach()")
+    return made
+
+
+def verdict(editor: Editor, how: str, address: object) -> list[Any]:
+    """What it gives, and why not."""
+    editor.lua(ASK, how, address)
+    told = eventually(lambda: editor.lua("return _G.verdict"), "a verdict")
+    return list(told)
+
+
+def refusal(editor: Editor, address: object) -> str:
+    """Why the gate refuses it; the same for both."""
+    by_tmux, by_neovim = (verdict(editor, how, address) for how in ("tmux", "connect"))
+    assert by_tmux == by_neovim
+    assert by_tmux[0] is False
+    return str(by_tmux[1])
+
+
+def said(editor: Editor) -> str:
+    """The next word of ours."""
+    [text] = eventually(lambda: editor.lua("return _G.said"), "a message")
+    editor.lua(SAID)
+    return str(text)
+
+
+def test_sockets_of_our_own_pass(editor: Editor, home: Home) -> None:
+    """Through links of ours too, which are resolved."""
+    real = editor.lua("return vim.v.servername")
+    (home.root / "link").symlink_to("project/..")
+    (home.project / "short").symlink_to(real)
+    for address in (real, f"{home.root}/link/./project/short"):
+        assert verdict(editor, "connect", address) == [True, ""]
+        argv = ["tmux", "-u", "-S", real, "list-panes"]
+        assert verdict(editor, "tmux", address) == [argv, ""]
+    gone = f"{home.root}/nothing"
+    assert verdict(editor, "connect", gone) == [False, "it is gone"]
+    assert verdict(editor, "tmux", gone) == [False, f"no server running on {gone}"]
+
+
+def test_what_is_no_socket_of_ours_is_refused(
+    editor: Editor, home: Home, stranger: Stranger
+) -> None:
+    """As panes/gate.py has it: addresses, folders, links, files."""
+    for address in ("127.0.0.1:6666", "localhost:1", "relative", "", 7):
+        assert refusal(editor, address) == "it is no path of this machine"
+    theirs = f"{stranger.folder} belongs to another user"
+    assert refusal(editor, str(stranger.trap(stranger.folder / "s").path)) == theirs
+    with sockets.socket(sockets.AF_UNIX) as ours:
+        path = home.project / "a" / "s"
+        path.parent.mkdir()
+        ours.bind(str(path))
+        ours.listen()
+        for mode in (0o777, 0o757, 0o770):
+            path.parent.chmod(mode)
+            assert refusal(editor, str(path)) == f"others may write to {path.parent}"
+        path.parent.chmod(0o1777)
+        assert verdict(editor, "connect", str(path)) == [True, ""]
+        link, circle = path.parent / "link", path.parent / "circle"
+        link.symlink_to(path)
+        stranger.own(link)
+        assert refusal(editor, str(link)) == f"{link} belongs to another user"
+        circle.symlink_to(circle)
+        assert refusal(editor, str(circle)) == "it leads through too many links"
+        stranger.own(path)
+        assert refusal(editor, str(path)) == f"{path} belongs to another user"
+    file = home.file("file", "")
+    for path in (file, file / "x", home.project, Path("/")):
+        assert refusal(editor, str(path)) == "it is no socket"
+    long = home.project / ("x" * 100)
+    long.mkdir()
+    here = os.open(long, os.O_DIRECTORY)
+    try:
+        with sockets.socket(sockets.AF_UNIX) as ours:
+            ours.bind(f"/proc/self/fd/{here}/s")
+            assert refusal(editor, str(long / "s")) == "its path is too long for a socket"
+    finally:
+        os.close(here)
+    assert stranger.caught == ""
+
+
+def test_a_stranger_behind_a_socket_of_ours_is_hung_up(
+    editor: Editor, home: Home, stranger: Stranger
+) -> None:
+    """Who listens is known once we are connected, and nothing has been said by then."""
+    home.project.chmod(0o1777)
+    trap = stranger.trap(home.project / "s")
+    os.chown(trap.path, os.geteuid(), -1)
+    assert verdict(editor, "connect", str(trap.path)) == [False, "another user listens there"]
+
+
+def test_no_session_leads_to_a_stranger(editor: Editor, home: Home, stranger: Stranger) -> None:
+    """A jump, a preview, the names of panes on the board: by tmux, by Neovim, by host and port."""
+    trap = str(stranger.trap(stranger.folder / "sock").path)
+    with sockets.create_server(("127.0.0.1", 0)) as tcp:
+        tcp.setblocking(False)
+        port = f"127.0.0.1:{tcp.getsockname()[1]}"
+        host = Host(editor)
+        host.push(
+            blocked("pane", tmux=trap, pane="%0"),
+            blocked("editor", nvim=trap, tty="/dev/pts/9999"),
+            blocked("remote", nvim=port, tty="/dev/pts/9999"),
+        )
+        for sid in ("pane", "editor"):
+            editor.lua("require('bellboard').jump(...)", sid)
+            assert "belongs to another user" in said(editor)
+        editor.lua("require('bellboard').jump('remote')")
+        assert "no path of this machine" in said(editor)
+        for sid in ("pane", "editor", "remote"):
+            editor.lua(
+                "_G.lines = nil local session = require('bellboard').session(...) "
+                "require('bellboard.preview').lines(session, function(l) _G.lines = l end)",
+                sid,
+            )
+            eventually(lambda: editor.lua("return _G.lines"), "a preview")
+        with pytest.raises(BlockingIOError):
+            tcp.accept()
+    assert stranger.caught == ""
+
+
+def test_what_a_neighbour_answers_leads_to_no_stranger(
+    editor: Editor, nvim: Editors, stranger: Stranger
+) -> None:
+    """Neither where it says that it is, nor where it says that it came from."""
+    trap = str(stranger.trap(stranger.folder / "sock").path)
+    there = nvim(editor.version, QUIET, ui=False)
+    there.lua(
+        "local trap = ... require('bellboard.jump').arrive = function() "
+        "return { shown = true, tmux = trap, pane = '%0' } end",
+        trap,
+    )
+    address = there.lua("return vim.v.servername")
+    Host(editor).push(blocked("api", nvim=address, tty="/dev/pts/9999"))
+    editor.lua("require('bellboard').jump('api')")
+    assert "belongs to another user" in said(editor)
+    tty = editor.lua(TERMINAL)
+    editor.lua("require('bellboard.jump').arrive(...)", tty, {"tmux": trap, "pane": "%0"})
+    editor.lua("require('bellboard').back()")
+    assert "belongs to another user" in said(editor)
+    assert stranger.caught == ""
+
+
+def test_a_neovim_in_a_strangers_tmux_does_not_ask_it(
+    nvim: Editors, home: Home, stranger: Stranger
+) -> None:
+    """As after `su` in the tmux of another user: $TMUX and $TMUX_PANE are inherited."""
+    trap = stranger.trap(stranger.folder / "sock")
+    inside = {"TMUX": f"{trap.path},1,0", "TMUX_PANE": "%0"}
+    editor = nvim(config={}, lua=SAID, ui=False, env=inside)
+    up = "return require('bellboard').health().version"
+    eventually(lambda: editor.lua(up), "the host")
+    assert stranger.caught == ""
+    # Asked after the question about the focus, and so judged after it.
+    assert "belongs to another user" in refusal(editor, str(trap.path))
+    assert stranger.caught == ""
