@@ -5,15 +5,16 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
 READY := .venv/.ready
-STYLUA := .cache/stylua-2.5.2
+RIG := $(BIN)/python tests/rig
+PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
 LUA := $(wildcard lua plugin tests/demo tests/screens)
 LUA_FILES = $(shell find $(LUA) -name '*.lua')
 PY := rplugin/python3 tests $(if $(wildcard bench/*.py),bench)
 SH := $(wildcard hooks/emit .ci/run tests/rig/nvim tests/rig/claude tests/rig/fetch tests/rig/peer tests/rig/tool)
-need = command -v $(1) >/dev/null || { echo "$@: $(1) is missing; $(2)" >&2; exit 1; }
+need = command -v $(1) >/dev/null || { echo "make test: $(1) is missing; $(2)" >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help try test check fmt lint types bench truth wild doc picture rig left-out
+.PHONY: help try test needs check fmt lint types bench truth wild doc picture rig left-out
 .DELETE_ON_ERROR:
 
 help: ## list what can be made
@@ -23,23 +24,24 @@ help: ## list what can be made
 try: $(READY) ## open a Neovim with a live demo (HEADLESS=1: print its last screen)
 	@$(BIN)/python tests/demo/run.py $(if $(HEADLESS),--headless)
 
-test: $(READY) rig ## set up and run all tests (ARGS="-k float" runs some)
+needs:
 	@$(call need,git,install git)
 	@$(call need,tmux,install tmux (apt install tmux, brew install tmux))
+
+test: needs $(READY) rig ## set up and run all tests (ARGS="-k float" runs some)
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
 
 check: CHECK := 1
 check: fmt lint types test left-out ## what CI runs: fmt lint types test
 
-fmt: $(READY) $(STYLUA) ## format Python and Lua (CHECK=1: only complain)
+fmt: $(READY) ## format Python and Lua (CHECK=1: only complain)
 	$(BIN)/ruff format $(if $(CHECK),--check) --quiet $(PY)
-	@if [ -f $(STYLUA)/ready ]; then \
-		node tests/lint/stylua.mjs $(CURDIR)/$(STYLUA) $(if $(CHECK),--check) $(LUA_FILES); fi
+	@if found=$$($(RIG) tool stylua 2>/dev/null); then $$found $(if $(CHECK),--check) $(LUA_FILES); fi
 
 lint: $(READY) ## ruff, shellcheck, luacheck
 	$(BIN)/ruff check $(PY)
 	$(if $(SH),$(BIN)/shellcheck $(SH))
-	@if found=$$(tests/rig/tool luacheck 2>/dev/null); then $$found --quiet --codes $(LUA_FILES); fi
+	@if found=$$($(RIG) tool luacheck 2>/dev/null); then $$found --quiet --codes $(LUA_FILES); fi
 
 types: $(READY) ## mypy, strict
 	$(BIN)/mypy
@@ -62,30 +64,28 @@ picture: $(READY) ## draw doc/bellboard.svg from the demo's real screen
 	@$(BIN)/python tests/demo/run.py --picture doc/bellboard.svg
 
 # Set-up: uv if it is there, else venv and pip. Done once, until pyproject.toml changes.
+# An environment that is half there (no pip in it, or its Python gone) is made again.
 $(READY): pyproject.toml
-	@if command -v uv >/dev/null; then \
-		echo "setting up .venv with uv"; uv sync --quiet; \
+	@unreached() { echo "The packages in pyproject.toml cannot be fetched; is there a network?" \
+		"A mirror is set with PIP_INDEX_URL, or UV_INDEX_URL for uv." >&2; exit 1; }; \
+	if command -v uv >/dev/null; then \
+		echo "setting up .venv with uv"; uv sync --quiet || unreached; \
 	else \
 		[ -n "$(PYTHON)" ] || { echo "Python 3.10 or newer is missing; apt install python3 python3-venv, or get uv" >&2; exit 1; }; \
 		echo "setting up .venv with $(PYTHON)"; \
-		[ -x $(BIN)/python ] || $(PYTHON) -m venv .venv || { echo "no venv; apt install python3-venv, or get uv" >&2; exit 1; }; \
-		$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1' && \
-		$(BIN)/python -m pip install --quiet --disable-pip-version-check --group dev --editable .; \
+		$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv \
+			|| { echo "no venv; apt install python3-venv, or get uv" >&2; exit 1; }; \
+		$(PIP) --upgrade 'pip>=25.1' && $(PIP) --group dev --editable . || unreached; \
 	fi
 	@touch $@
 
-# The Neovims and the agent CLI of the tests. What cannot be had is said here, and again by the tests.
+# The Neovims, agent CLIs and shells of the tests. What cannot be had is said here, and the tests
+# that need it are named as left out; where nothing may be left out (BELLBOARD_WHOLE=1) it ends here.
 rig: $(READY)
-	@tests/rig/fetch >/dev/null || true
-
-# stylua's own npm package downloads a binary from elsewhere; its WebAssembly build is complete.
-$(STYLUA):
-	@mkdir -p $@
-	@if command -v npm >/dev/null && npm install --silent --no-fund --no-audit --ignore-scripts \
-		--prefix $@ @johnnymorganz/stylua@2.5.2 >/dev/null 2>&1; then touch $@/ready; else rmdir $@ 2>/dev/null || true; fi
+	@$(RIG) fetch >/dev/null || [ -z "$$BELLBOARD_WHOLE" ]
 
 left-out:
 	@out=; \
-	[ -f $(STYLUA)/ready ] || out="$$out stylua (needs npm),"; \
-	tests/rig/tool luacheck >/dev/null 2>&1 || out="$$out luacheck (put it on PATH),"; \
-	echo "left out:$$out LuaCATS types (no registry here carries lua-language-server)"
+	for tool in stylua luacheck; do $(RIG) tool $$tool >/dev/null 2>&1 || out="$$out $$tool,"; done; \
+	echo "left out:$$out LuaCATS types (no registry here carries lua-language-server)"; \
+	[ -z "$$out" ] || [ -z "$$BELLBOARD_WHOLE" ]

@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def test_the_demo_shows_every_status_and_leaves_nothing() -> None:
     """Within its patience: counts of each status, the float, the board; and exit 0."""
+    neovim.executable("stable")
     done = subprocess.run(
         ["make", "try", "HEADLESS=1"],
         cwd=ROOT,

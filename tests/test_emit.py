@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from bellboard.storage.spool import Item, Spool
+from rig import tools
 from rig.waiting import PATIENCE, eventually
 
 pytestmark = pytest.mark.files
@@ -28,17 +29,10 @@ PAYLOAD = b'{"session_id":"s","hook_event_name":"Stop"}\n'
 ROOT = os.geteuid() == 0
 
 
-def needed(tool: str, package: str = "") -> str:
-    path = shutil.which(tool)
-    if path is None:
-        pytest.fail(f"{tool} is missing: apt-get install {package or tool}", pytrace=False)
-    return path
-
-
 @pytest.fixture(params=SHELLS)
 def shell(request: pytest.FixtureRequest, tmp_path: Path) -> list[str]:
     """A shell the way it is when it is /bin/sh: bash and zsh go by that name."""
-    path = needed(request.param)
+    path = str(tools.executable(request.param))
     if request.param in ("bash", "zsh"):
         (tmp_path / "as").mkdir()
         link = tmp_path / "as" / "sh"
@@ -159,7 +153,7 @@ def test_two_forks(shell: list[str], spool: Spool, tmp_path: Path) -> None:
     """cat and mv, and everything else is builtins; counted by the kernel's own trace."""
     if sys.platform != "linux":
         pytest.skip("forks are counted by strace, which is for Linux")
-    strace, log = needed("strace"), tmp_path / "strace"
+    strace, log = str(tools.executable("strace")), tmp_path / "strace"
     spool.announce(os.getpid())
     calls = "trace=fork,vfork,clone,clone3,execve"
     run([strace, "-f", "-qq", "-o", str(log), "-e", calls, *shell], "PreToolUse", "77",
@@ -380,7 +374,7 @@ def test_without_dev_null_it_still_ends_well(shell: list[str], spool: Spool, ins
     """A redirection that fails ends a POSIX shell with 2, and 2 would stop the agent's tool."""
     if sys.platform != "linux":
         pytest.skip("/dev/null is hidden by a mount namespace")
-    unshare = needed("unshare", "util-linux")
+    unshare = str(tools.executable("unshare"))
     inside = ["--mount"] if ROOT else ["--mount", "--user", "--map-root-user"]
     hide = f"mount -t tmpfs tmpfs /dev && {instead} && mount -o remount,ro /dev"
     command = f"{hide} && exec {' '.join(shell)} {EMIT} Stop"
@@ -440,7 +434,7 @@ def test_a_name_is_never_taken_twice(shell: list[str], spool: Spool) -> None:
     """
     if sys.platform != "linux":
         pytest.skip("pid namespaces are Linux's")
-    unshare = needed("unshare", "util-linux")
+    unshare = str(tools.executable("unshare"))
     inside = [] if ROOT else ["--user", "--map-root-user"]
     command = [unshare, *inside, "--pid", "--fork", *shell, str(EMIT), "Stop", "77"]
     env = environment(spool.home)
@@ -458,7 +452,7 @@ def test_an_event_that_waits_is_not_overwritten(shell: list[str], spool: Spool) 
     """A pid comes again while its event lies here: after days, or where there is no clock."""
     if sys.platform != "linux":
         pytest.skip("the shell's clock is hidden by a mount namespace")
-    unshare = needed("unshare", "util-linux")
+    unshare = str(tools.executable("unshare"))
     inside = ["--mount"] if ROOT else ["--mount", "--user", "--map-root-user"]
     hide = "mount --bind /dev/null /proc/uptime && RANDOM=../../x exec unshare --pid --fork "
     command = [unshare, *inside, "sh", "-c", hide + f"{' '.join(shell)} {EMIT} Stop 77"]

@@ -51,20 +51,25 @@ def test_a_home_is_short_whole_and_alone(home: Home) -> None:
     assert len(str(home.root)) < 40
 
 
-def test_a_kept_folder_is_filled_once_and_whole(home: Home, monkeypatch: Any) -> None:
-    """A fill that fails leaves nothing; one that succeeds is not repeated."""
+def test_a_kept_folder_is_filled_once_and_whole(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fill that fails leaves nothing, and is not tried again for a while."""
     monkeypatch.setenv("BELLBOARD_CACHE", str(home.root / "kept"))
     fills = []
 
-    def fill(draft: Any, target: Any) -> None:
+    def fill(draft: Path, target: Path) -> None:
         fills.append(target)
         (draft / "half").touch()
         if len(fills) == 1:
             raise Missing("the first time")
 
-    with pytest.raises(Missing):
-        cache.kept("thing", fill)
+    for _ in range(2):
+        with pytest.raises(Missing, match="the first time"):
+            cache.kept("thing", fill)
+    assert len(fills) == 1
     assert list((home.root / "kept").glob("*thing*/*")) == []
+    monkeypatch.setattr(cache, "remembered", 0.0)
     assert (cache.kept("thing", fill) / "half").exists()
     cache.kept("thing", fill)
     assert len(fills) == 2
@@ -165,18 +170,56 @@ def test_the_trap_catches_what_asks_the_proxy() -> None:
     assert ["example.invalid:443" in line for line in watch.spoke_out()] == [True]
 
 
+def pytest_run(*args: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """Another run of pytest in this checkout, as from a shell."""
+    run = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", *args]
+    return subprocess.run(run, env=env, cwd=CHECKOUT, capture_output=True, text=True, check=False)
+
+
 def test_a_layer_left_out_is_named_last(home: Home) -> None:
     """BELLBOARD_SKIP skips by layer and says so; a name that is no layer is an error."""
-    run = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "-k", "kept_folder"]
     for layer, code in (("files", 0), ("fils", 4)):
-        done = subprocess.run(
-            [*run, __file__],
-            env={**home.env, "BELLBOARD_SKIP": layer},
-            cwd=CHECKOUT,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        env = {**home.env, "BELLBOARD_SKIP": layer}
+        done = pytest_run("-k", "kept_folder", __file__, env=env)
         assert code == done.returncode, done.stdout
         said = "skipped layers: files" if layer == "files" else "names no layer: fils"
         assert said in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("whole", "code"), [("", 0), ("1", 1)])
+def test_what_cannot_be_had_is_left_out_by_name(home: Home, whole: str, code: int) -> None:
+    """The last lines say which tests, why, and how to get it; where all must run, it is a fault."""
+    kept = home.root / "kept"
+    kept.mkdir()
+    (kept / ".zsh.missing").write_text("there is no apt-get to fetch zsh; install it")
+    env = {**home.env, "PATH": str(home.bin), "BELLBOARD_CACHE": str(kept)}
+    if whole:
+        env["BELLBOARD_WHOLE"] = whole
+    done = pytest_run("-k", "weird_arguments and zsh", "tests/test_emit.py", env=env)
+    assert code == done.returncode, done.stdout
+    said = "zsh is not here, and there is no apt-get to fetch zsh; install it"
+    if whole:
+        assert f"cannot be had: {said}" in done.stdout
+    else:
+        assert f"left out: 6 tests in test_emit.py: {said}" in done.stdout.splitlines()[-2:]
+
+
+QUIETLY = """
+import sys
+import pytest
+
+def stop(event, args):
+    if event in ("subprocess.Popen", "socket.connect", "os.posix_spawn", "os.fork", "os.system"):
+        raise SystemExit(f"{event} {args}")
+
+sys.addaudithook(stop)
+sys.exit(pytest.main(["-q", "--collect-only", "-p", "no:cacheprovider"]))
+"""
+
+
+def test_collecting_starts_and_fetches_nothing(home: Home) -> None:
+    """An editor that lists the tests, or `pytest --collect-only`, finds them on a bare machine."""
+    env = {**home.env, "PATH": str(home.bin), "BELLBOARD_CACHE": str(home.root / "kept")}
+    run = [sys.executable, "-c", QUIETLY]
+    done = subprocess.run(run, env=env, cwd=CHECKOUT, capture_output=True, text=True, check=False)
+    assert (0, False) == (done.returncode, (home.root / "kept").exists()), done.stdout[-2000:]

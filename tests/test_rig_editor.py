@@ -21,6 +21,7 @@ pytestmark = pytest.mark.editor
 
 def test_the_command_runs_the_line_that_was_asked_for(version: str, home: Home) -> None:
     """tests/rig/nvim VERSION --version says that version."""
+    neovim.executable(version)
     said = subprocess.run(
         [CHECKOUT / "tests/rig/nvim", version, "--version"],
         env={**os.environ, "HOME": str(home.root)},

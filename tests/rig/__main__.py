@@ -17,29 +17,41 @@ COMMANDS = {
     "claude": (claude_code.executable, claude_code.VERSION),
     "tool": (tools.executable, None),
 }
-TRIES = 3  # a mirror or a registry fails now and then
+TRIES = 2  # a mirror or a registry fails now and then
+PAUSE = 2.0
 
 
 def fetch() -> None:
     """Have everything that the tests need; say of each what cannot be had, and fail."""
-    needed: list[tuple[Callable[[str], Path], str]] = [
-        *((neovim.executable, line) for line in neovim.LINES),
-        (neovim.peer, neovim.PEERS[0]),
-        *((claude_code.executable, version) for version in claude_code.VERSIONS),
+    needed: list[tuple[str, Callable[[str], Path], str]] = [
+        *(("Neovim ", neovim.executable, line) for line in neovim.LINES),
+        ("", neovim.peer, neovim.PEERS[0]),
+        *(("Claude Code ", claude_code.executable, which) for which in claude_code.VERSIONS),
+        *(("", tools.executable, tool) for tool in tools.TESTED),
     ]
-    failed = False
-    for find, which in needed:
-        for left in reversed(range(TRIES)):
-            try:
-                print(find(which))
-                break
-            except cache.Missing as missing:
-                print(f"tests/rig/fetch: {which}: {missing}", file=sys.stderr)
-                if " failed: " not in str(missing) or not left:  # another try changes nothing
-                    failed = True
-                    break
-                time.sleep(5)
-    raise SystemExit(failed)
+    cache.remembered = 0.0
+    missed: list[str] = []
+    for kind, find, which in needed:
+        tries = TRIES if not missed else 1
+        if not fetched(kind + which, lambda: find(which), tries):  # noqa: B023 (called at once)
+            missed.append(kind + which)
+    if missed:
+        print(f"tests/rig/fetch: left out: {', '.join(missed)}", file=sys.stderr)
+    raise SystemExit(bool(missed))
+
+
+def fetched(name: str, find: Callable[[], Path], tries: int) -> bool:
+    """Whether that one is here now."""
+    for left in reversed(range(tries)):
+        try:
+            print(find())
+            return True
+        except cache.Missing as missing:
+            if not left or " failed: " not in str(missing):  # another try changes nothing
+                print(f"tests/rig/fetch: {name}: {missing}", file=sys.stderr)
+                return False
+            time.sleep(PAUSE)
+    return False
 
 
 def main(command: str, *given: str) -> None:

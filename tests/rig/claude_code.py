@@ -5,11 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import shutil
 from pathlib import Path
 from typing import Final
 
-from rig import npm
+from rig import node, npm
 from rig.cache import Missing
 
 NAME: Final = "@anthropic-ai/claude-code"
@@ -44,8 +43,7 @@ def executable(version: str = VERSION) -> Path:
     script = package / "cli.js"
     if not script.exists():
         raise Missing(f"Claude Code {version} has no program for this machine; remove {package}")
-    if shutil.which("node") is None:
-        raise Missing(f"node is missing; Claude Code {version} runs on it")
+    node.node()  # what its first line asks for; a home brings it along
     script.chmod(0o755)
     return script
 

@@ -19,6 +19,10 @@ KEYRINGS = (
     Path("/usr/share/keyrings/debian-archive-keyring.gpg"),
     Path("/usr/share/keyrings/debian-archive-keyring.pgp"),
 )
+#: Wherever PATH leads: apt belongs to the system, and so does what it starts (gpgv or sqv, tar).
+SEARCHED = os.pathsep.join(
+    (os.environ.get("PATH", os.defpath), "/usr/sbin", "/usr/bin", "/sbin", "/bin")
+)
 SOURCES = (Path("/etc/apt/sources.list"), Path("/etc/apt/sources.list.d"))
 STRICT = """
 Acquire::Retries "3";
@@ -65,26 +69,28 @@ def _settings(apt: Path, suite: str) -> dict[str, str]:
         moved[f"Dir::Etc::{unused}"] = Path("/dev/null")
     lines = [f'{key} "{path}";' for key, path in moved.items()]
     lines += ['Acquire::Languages "none";', 'APT::Sandbox::User "root";']
-    way = run("apt-config", "dump", "Acquire").splitlines()
+    way = run("apt-config", "dump", "Acquire", env={**os.environ, "PATH": SEARCHED}).splitlines()
     lines += [
         line for line in way if not line.startswith(("Acquire::IndexTargets", "Acquire::Languages"))
     ]
     (apt / "apt.conf").write_text("\n".join(lines) + STRICT)
-    return {**os.environ, "APT_CONFIG": str(apt / "apt.conf"), "LC_ALL": "C.UTF-8"}
+    own = {"APT_CONFIG": str(apt / "apt.conf"), "LC_ALL": "C.UTF-8", "PATH": SEARCHED}
+    return {**os.environ, **own}
 
 
 def unpack(suite: str, packages: tuple[str, ...], into: Path) -> None:
     """The packages and all that they depend on, verified, as a tree under `into`."""
-    for tool in ("apt-get", "dpkg-deb", "gpgv"):
-        if shutil.which(tool) is None:
-            raise Missing(f"{tool} not found; install {packages[0]} yourself and put it on PATH")
+    name = packages[0].partition("=")[0]
+    for tool in ("apt-get", "dpkg-deb"):
+        if shutil.which(tool, path=SEARCHED) is None:
+            raise Missing(f"there is no {tool} to fetch {name}; install it and put it on PATH")
     apt = into / ".apt"
     env = _settings(apt, suite)
     run("apt-get", "--quiet", "-o", "APT::Update::Error-Mode=any", "update", env=env)
     fetch = ("--yes", "--quiet", "--no-install-recommends", "--download-only")
     run("apt-get", *fetch, "install", *packages, env=env)
     for deb in sorted((apt / "archives").glob("*.deb")):
-        run("dpkg-deb", "--extract", deb, into)
+        run("dpkg-deb", "--extract", deb, into, env=env)
     shutil.rmtree(apt)
     # Programs are what is wanted; the documentation that comes with libraries is a third of it.
     for unread in ("doc", "man", "locale", "info"):
@@ -106,11 +112,24 @@ def bind(root: Path, programs: tuple[str, ...], home: Path) -> None:
     (root / ".bound").write_text(str(home))
 
 
-def tree(name: str, suite: str, packages: tuple[str, ...], programs: tuple[str, ...] = ()) -> Path:
-    """The packages as a kept folder in which the named programs run; also after it was moved."""
+def tree(
+    name: str, suites: tuple[str, ...], packages: tuple[str, ...], programs: tuple[str, ...] = ()
+) -> Path:
+    """The packages as a kept folder in which the named programs run; also after it was moved.
+
+    They come from the first of the suites that has them.
+    """
 
     def fill(draft: Path, target: Path) -> None:
-        unpack(suite, (*packages, "patchelf") if programs else packages, draft)
+        wanted = (*packages, "patchelf") if programs else packages
+        for suite in suites:
+            try:
+                unpack(suite, wanted, draft)
+                break
+            except Missing as missing:
+                if suite == suites[-1] or "was not found" not in str(missing):
+                    raise
+                shutil.rmtree(draft / ".apt")
         if programs:
             bind(draft, programs, target)
 

@@ -1,7 +1,8 @@
 """The rig as pytest fixtures: clock, home, nvim, screen, tmux, api, watch, claude, eventually.
 
-Nothing is skipped in silence: what cannot be had fails with a line that says what to install, and
-a layer left out on purpose (BELLBOARD_SKIP="claude tmux") is named at the end of the run.
+Nothing is skipped in silence: the last lines of a run name each test that was left out, and why:
+what it needs cannot be had here (and how to get it), or its layer was left out on purpose
+(BELLBOARD_SKIP="claude tmux"). With BELLBOARD_WHOLE=1, as in CI, what cannot be had is a failure.
 """
 
 from __future__ import annotations
@@ -228,6 +229,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What was left out: how many tests of which files, by reason."""
+    reasons: dict[str, list[str]] = {}
+    for report in terminalreporter.getreports("skipped"):
+        if isinstance(report.longrepr, tuple):
+            reason = report.longrepr[2].removeprefix("Skipped: ")
+            reasons.setdefault(reason, []).append(report.nodeid)
+    for reason, tests in sorted(reasons.items(), key=lambda item: -len(item[1])):
+        files = sorted({test.partition("::")[0].rpartition("/")[2] for test in tests})
+        some = tests[0] if len(tests) == 1 else f"{len(tests)} tests in {' '.join(files)}"
+        terminalreporter.write_line(f"left out: {some}: {reason}", yellow=True)
     if layers := skipped():
         line = f"skipped layers: {', '.join(layers)} (BELLBOARD_SKIP)"
         terminalreporter.write_line(line, yellow=True, bold=True)
@@ -238,6 +249,9 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     report: Any = yield
     if call.excinfo and call.excinfo.errisinstance(Missing):
         report.longrepr = f"cannot be had: {call.excinfo.value}"
+        if not os.environ.get("BELLBOARD_WHOLE"):
+            report.outcome = "skipped"
+            report.longrepr = (str(item.path), 0, f"Skipped: {call.excinfo.value}")
     if report.when == "call" and report.failed:
         for name, value in getattr(item, "funcargs", {}).items():
             shows = isinstance(value, Editors | Agents | tmuxes.Server | Home)

@@ -9,6 +9,8 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from rig import node
+
 SYSTEM_PATH = ("/usr/local/bin", "/usr/bin", "/bin")
 BORROWED = ("tmux", "git", "node")  # linked into the home's bin where the system path lacks them
 
@@ -70,7 +72,8 @@ def build() -> Home:
         (home.root / folder).mkdir(mode=0o700)
     searched = os.pathsep.join(SYSTEM_PATH)
     for tool in BORROWED:
-        if shutil.which(tool, path=searched) is None and (found := shutil.which(tool)):
+        own = node.fetched() if tool == "node" else None
+        if shutil.which(tool, path=searched) is None and (found := shutil.which(tool) or own):
             (home.bin / tool).symlink_to(found)
     # Not a symlink: a virtual environment's Python finds itself by the path it is called with.
     for name in ("python3", "python"):

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 from rig import debian
-from rig.cache import Missing, folder
+from rig.cache import Missing
 
 # A line of releases → the Debian suites to look in, the first that has it wins.
 LINES: dict[str, tuple[str, ...]] = {
@@ -49,22 +49,16 @@ def executable(wanted: str) -> Path:
         return found
     if wanted == "nightly":
         raise Missing("Neovim nightly is not packaged; put its nvim on PATH")
-    line = wanted if wanted in LINES else NEWEST
-    if shutil.which("apt-get") is None:
-        raise Missing(f"install Neovim {line} and put its nvim on PATH")
-    return _fetched(line)
+    return _fetched(wanted if wanted in LINES else NEWEST)
 
 
 def _fetched(line: str) -> Path:
     """Debian's Neovim of that line."""
-    suite, *others = LINES[line]
     package = f"neovim={line}.*"
     try:
-        root = debian.tree(f"nvim-{line}", suite, (package,), programs=("nvim",))
+        root = debian.tree(f"nvim-{line}", LINES[line], (package,), programs=("nvim",))
     except Missing as missing:
-        if not others or "was not found" not in str(missing):  # the suite has moved on
-            raise Missing(f"{missing} (or put an nvim {line} on PATH)") from None
-        root = debian.tree(f"nvim-{line}", others[0], (package,), programs=("nvim",))
+        raise Missing(f"{missing} (or put an nvim {line} on PATH)") from None
     return root / "usr/bin/nvim"
 
 
@@ -73,9 +67,7 @@ def peer(name: str) -> Path:
     package = name if name.startswith("neovim-") else f"neovim-{name}"
     if package not in PEERS:
         raise Missing(f"no peer {name!r}; one of {', '.join(PEERS)}")
-    if not (folder() / "peers").is_dir() and shutil.which("apt-get") is None:
-        raise Missing(f"{package} comes from Debian and there is no apt-get here")
-    root = debian.tree("peers", "sid", PEERS)
+    root = debian.tree("peers", ("sid",), PEERS)
     return _runtime(root, package.removeprefix("neovim-"))
 
 

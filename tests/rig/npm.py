@@ -7,7 +7,8 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from rig.cache import Missing, kept, run
+from rig import node
+from rig.cache import kept, run
 
 SYSTEM_TRUST = "/etc/ssl/certs/ca-certificates.crt"
 
@@ -18,20 +19,12 @@ def environment() -> dict[str, str]:
     return {**trust, **os.environ}
 
 
-def found() -> str:
-    """The npm on PATH."""
-    path = shutil.which("npm")
-    if path is None:
-        raise Missing("npm is missing; install node and npm")
-    return path
-
-
 def latest(name: str) -> str:
     """The version that the registry calls the latest."""
-    return run(found(), "view", name, "dist-tags.latest", env=environment()).strip()
+    return run(*node.npm(), "view", name, "dist-tags.latest", env=environment()).strip()
 
 
-def package(name: str, version: str, verify: Callable[[Path], None]) -> Path:
+def package(name: str, version: str, verify: Callable[[Path], None] | None = None) -> Path:
     """The folder node_modules/`name` of that very version; no script of it ran on the way.
 
     `verify` may refuse what was fetched, before it is kept.
@@ -39,11 +32,13 @@ def package(name: str, version: str, verify: Callable[[Path], None]) -> Path:
     kept_as = f"{name.rpartition('/')[2]}-{version}"
 
     def fill(draft: Path, _: Path) -> None:
+        npm = node.npm()
         quiet = ("--no-audit", "--no-fund", "--no-update-notifier", "--ignore-scripts")
         brief = ("--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--fetch-timeout=60000")
         own = ("--prefix", draft, "--cache", draft / ".npm")
-        run(found(), "install", *quiet, *brief, *own, f"{name}@{version}", env=environment())
-        verify(draft)
+        run(*npm, "install", *quiet, *brief, *own, f"{name}@{version}", env=environment())
+        if verify:
+            verify(draft)
         shutil.rmtree(draft / ".npm", ignore_errors=True)
 
     return kept(kept_as, fill) / "node_modules" / name

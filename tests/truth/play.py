@@ -74,6 +74,7 @@ def play(
 
     No scene begins after `until`, by time.monotonic.
     """
+    how.fetch()
     known = [s for s in scenes if claude_code.numbers(how.version) >= s.since]
     with hall() as shared, ThreadPoolExecutor(jobs) as pool:
 

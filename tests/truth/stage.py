@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import psutil
 
-from rig import agent, claude_code
+from rig import agent, claude_code, neovim
 from rig import tmux as tmuxes
 from rig.agent import Agent, Launch, spoken
 from rig.api import Api
@@ -59,6 +59,12 @@ class How:
     def is_seen(self) -> bool:
         """The host has all evidence there is: nothing excuses a wrong status."""
         return self.tells and not self.hidden
+
+    def fetch(self) -> None:
+        """Have what it takes, or say that it cannot be had before anything is started."""
+        claude_code.executable(self.version)
+        if self.editor:
+            neovim.executable(self.editor)
 
 
 @dataclass(eq=False)

