@@ -1,0 +1,120 @@
+"""The monkey: its walks come again, its judge sees what is wrong, what fails is made short."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from wild import actions
+from wild.actions import Action, Walk
+from wild.judge import judged
+from wild.shrink import shrunk
+from wild.walker import Seen
+
+pytestmark = pytest.mark.pure
+
+PID = 41
+WALK = Walk(1, "2.1.330", tuple(Action("press", str(n), n % 2) for n in range(12)))
+
+
+def test_a_walk_of_the_same_seed_is_the_same() -> None:
+    """Drawn again, or written and read."""
+    walk = actions.drawn(7, "2.1.330", 60.0)
+    assert walk == actions.drawn(7, "2.1.330", 60.0) == actions.read(walk.written())
+    assert walk != actions.drawn(8, "2.1.330", 60.0)
+    assert walk.actions[0].name == "start"
+
+
+@pytest.mark.parametrize("needed", [{3}, {0, 11}, {2, 5, 8}])
+def test_what_fails_is_made_as_short_as_it_can_be(needed: set[int]) -> None:
+    """Only the actions without which it would not fail are left, in their order."""
+
+    def fails(walk: Walk) -> bool:
+        return needed <= {int(a.text) for a in walk.actions}
+
+    short = shrunk(WALK, fails, time.monotonic() + 60)
+    assert sorted(needed) == [int(a.text) for a in short.actions]
+
+
+def test_hooks_that_do_not_matter_are_left_out() -> None:
+    """Also those of the user."""
+    hooks = (("Stop", "sleep 3"), ("PreToolUse", "sleep 1"))
+    short = shrunk(
+        replace(WALK, hooks=hooks), lambda walk: hooks[1] in walk.hooks, time.monotonic() + 60
+    )
+    assert hooks[1:] == short.hooks
+
+
+def test_what_is_left_out_takes_its_time_all_the_same() -> None:
+    """A pause may be what it takes to fail."""
+
+    def fails(walk: Walk) -> bool:
+        return {"0", "11"} <= {a.text for a in walk.actions}
+
+    short = shrunk(WALK, fails, time.monotonic() + 60)
+    assert short.actions[0].pause > WALK.actions[0].pause
+
+
+def line(t: float, **what: Any) -> dict[str, Any]:
+    return {"t": t, **what}
+
+
+def hook(t: float, name: str, **facts: Any) -> dict[str, Any]:
+    payload = {"hook_event_name": name, "session_id": "s", "cwd": "/p", **facts}
+    return line(t, hook=payload, origin={"agent": "claude", "pid": PID})
+
+
+def file(t: float, status: str) -> dict[str, Any]:
+    record = {"pid": PID, "sessionId": "s", "cwd": "/p", "procStart": "1", "status": status}
+    record |= {"version": "2.1.330", "statusUpdatedAt": 1000 * t}
+    return line(t, registry={"pid": PID, "record": record})
+
+
+TRACE = [
+    hook(100.0, "SessionStart", source="startup"),
+    file(100.1, "idle"),
+    hook(102.0, "UserPromptSubmit", prompt="go"),
+    file(102.1, "busy"),
+    file(110.0, "idle"),
+    line(115.0, tick={}),
+]
+
+
+def changes(*steps: tuple[float, str | None]) -> list[dict[str, Any]]:
+    return [{"t": t, "session_id": "s", "from": None, "to": to, "rule": "r"} for t, to in steps]
+
+
+def test_what_is_shown_late_or_wrong_is_told_with_its_time() -> None:
+    """Working for four seconds after the CLI was at rest; what the rules say is another matter."""
+    seen = Seen(WALK, TRACE, changes((100.0, "idle"), (102.0, "working"), (114.0, "idle")))
+    verdict = judged(seen)
+    assert () == verdict.wrongs
+    (late,) = verdict.late
+    assert ("working", "idle", "r") == (late.shown, late.said, late.rule)
+    assert 3.0 < late.seconds < 4.0
+
+
+def test_what_nobody_could_know_is_not_held_against_it() -> None:
+    """As while the host is frozen."""
+    shown = changes((100.0, "idle"), (102.0, "working"), (114.0, "idle"))
+    verdict = judged(Seen(WALK, TRACE, shown, excused=[(109.0, 114.0)]))
+    assert () == verdict.wrongs == verdict.late
+
+
+def test_what_the_rules_get_wrong_is_told_though_it_was_not_shown() -> None:
+    """The board knows nothing of what it was not told: here the file is at rest in mid-turn."""
+    trace = [*TRACE[:4], hook(103.0, "PreToolUse", tool_name="Bash", tool_use_id="t")]
+    trace += [line(103.1, process={"pid": PID, "alive": False}), file(103.2, "busy"), TRACE[-1]]
+    shown = changes((100.0, "idle"), (102.0, "working"))
+    found = judged(Seen(WALK, trace, shown)).wrongs
+    assert [("None", False)] == [(w.shown, w.live) for w in found]
+
+
+def test_a_session_that_outlives_its_process_is_told() -> None:
+    """It is listed for ever."""
+    shown = changes((100.0, "idle"), (102.0, "working"), (110.1, "idle"))
+    verdict = judged(Seen(WALK, TRACE, shown, ended={PID: 110.5}))
+    assert ["stays"] == [w.rule for w in (*verdict.wrongs, *verdict.late)]

@@ -1,0 +1,135 @@
+"""`make wild MINUTES=n`: walk for so long, tell what was wrong, shrink what failed."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import signal
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Final
+
+from rig import claude_code
+from rig.cache import folder
+from truth.__main__ import close_all
+from truth.play import write
+from wild import actions
+from wild.actions import Walk
+from wild.judge import Verdict, Wrong, judged
+from wild.shrink import shrunk, until_wrong
+from wild.walker import Seen, walked
+
+LENGTH: Final = 75.0  # seconds that a walk takes, about
+MARGIN: Final = 3.0  # seconds after the begin of a wrong time whose actions may be its cause
+
+
+def main() -> int:
+    """The status is 1 if anything was wrong."""
+    args = parsed()
+    args.out.mkdir(parents=True, exist_ok=True)
+    signal.signal(signal.SIGTERM, close_all)
+    until = time.monotonic() + 60 * args.minutes
+    versions = [claude_code.resolved(each) for each in args.cli.split(",")]
+    seeds = iter(range(args.seed, sys.maxsize))
+    failed = False
+    if args.walk:
+        again = actions.read(args.walk.read_text())
+        return int(bool(tell(again, args.out, args.rows).wrongs))
+    while time.monotonic() < until:
+        seed = next(seeds)
+        walk = actions.drawn(seed, versions[seed % len(versions)], args.length)
+        seen = walked(walk)
+        verdict = report(seen, args.out, args.rows)
+        if verdict.wrongs:
+            failed = True
+            if not args.whole:
+                shorten(seen, verdict.wrongs[0], args.out, until)
+    return int(failed)
+
+
+def parsed() -> argparse.Namespace:
+    """What is wanted."""
+    parser = argparse.ArgumentParser(prog="python -m wild")
+    parser.add_argument("--minutes", type=float, default=5.0, help="default: 5")
+    parser.add_argument("--seed", type=int, default=random.randrange(10**6), help="the first one")
+    parser.add_argument(
+        "--cli", default="2.1.330", metavar="A,B", help="versions in turn (default: 2.1.330)"
+    )
+    parser.add_argument("--length", type=float, default=LENGTH, help="seconds of a walk")
+    parser.add_argument("--whole", action="store_true", help="do not shrink what fails")
+    parser.add_argument("--walk", type=Path, metavar="FILE", help="walk that one again")
+    parser.add_argument("--rows", type=Path, metavar="FILE", help="add the figures to this file")
+    parser.add_argument("--out", type=Path, default=folder() / "wild", help="for what failed")
+    return parser.parse_args()
+
+
+def tell(walk: Walk, out: Path, rows: Path | None = None) -> Verdict:
+    """Walk it, and report."""
+    return report(walked(walk), out, rows)
+
+
+def report(seen: Seen, out: Path, rows: Path | None) -> Verdict:
+    """A line for a person, one for the table, and the files of a walk that failed."""
+    walk, verdict = seen.walk, judged(seen)
+    print(
+        f"seed {walk.seed}  {walk.version}  {len(walk.actions)} actions  "
+        f"{verdict.sessions} sessions  right {verdict.right:.2%} of {verdict.compared:.0f} s  "
+        f"{seen.trouble}".rstrip()
+    )
+    for kind, found in (("wrong", verdict.wrongs), ("late", verdict.late)):
+        for each in found:
+            print(f"    {kind} {each}")
+    for each in (*seen.misplaced, *seen.disagreements):
+        print(f"    {each}")
+    sys.stdout.flush()
+    if rows:
+        row = {
+            "t": time.time(),
+            "seed": walk.seed,
+            "version": walk.version,
+            "actions": len(walk.actions),
+            "compared": verdict.compared,
+            "wrong": verdict.wrong_seconds,
+            "wrongs": [asdict(each) for each in verdict.wrongs],
+            "late": [asdict(each) for each in verdict.late],
+            "misplaced": seen.misplaced,
+            "disagreements": seen.disagreements,
+        }
+        with rows.open("a") as f:
+            f.write(json.dumps(row) + "\n")
+    if verdict.wrongs or verdict.late or seen.misplaced or seen.trouble:
+        keep(seen, out / f"{walk.version}-{walk.seed}")
+    return verdict
+
+
+def keep(seen: Seen, path: Path) -> None:
+    """The walk and its trace."""
+    path.with_name(path.name + ".walk.json").write_text(seen.walk.written())
+    write(path.with_name(path.name + ".jsonl"), seen.trace, seen.changes)
+
+
+def shorten(seen: Seen, wrong: Wrong, out: Path, until: float) -> None:
+    """The shortest walk in which the same is wrong, and its trace."""
+    best: list[Seen] = [seen]
+
+    def fails(walk: Walk) -> bool:
+        again = walked(walk)
+        if any(w.what == wrong.what for w in judged(again).wrongs):
+            best.append(again)
+            print(f"    … {len(walk.actions)} actions", flush=True)
+            return True
+        return False
+
+    done = sum("does " in str(x.get("note")) and x["t"] < wrong.t + MARGIN for x in seen.trace)
+    prefix = until_wrong(seen.walk, done)
+    start = prefix if len(prefix.actions) == len(seen.walk.actions) or fails(prefix) else seen.walk
+    walk = shrunk(start, fails, until)
+    print(f"    shortest for {wrong.what}: {actions.summary(walk.actions)}", flush=True)
+    keep(best[-1], out / f"{walk.version}-{walk.seed}-shortest")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
