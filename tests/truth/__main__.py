@@ -12,6 +12,7 @@ from types import FrameType
 from rig import claude_code
 from rig.cache import folder
 from truth import seen, stage
+from truth.monkey import Walks
 from truth.play import play
 from truth.report import STRICT, TABLE, WAYS, Total, line, missed, page
 from truth.rows import Kept, Row
@@ -56,7 +57,7 @@ def main() -> int:
         print(f"== {way}: {Total(rows.values())}")
     bad = [f"{w}: {m}" for w in played if w in STRICT or w == version for m in missed(played[w])]
     if args.write and not unplayed:
-        TABLE.write_text(page(played))
+        TABLE.write_text(page(played, Walks(args.walks) if args.walks else None))
     if version and args.keep:
         print(compared(version, args.keep, whole=not unplayed and not args.scene))
     print("\n".join(bad) or "every bar is held")
@@ -93,6 +94,7 @@ def parsed() -> argparse.Namespace:
         "--rows", type=Path, metavar="FILE", help="keep the figures there, and go on from them"
     )
     parser.add_argument("--minutes", type=float, help="begin no scene after so many")
+    parser.add_argument("--walks", type=Path, metavar="FILE", help="the monkey's, for the page")
     parser.add_argument("--write", action="store_true", help=f"write {TABLE.name}")
     return parser.parse_args()
 

@@ -1,4 +1,4 @@
-"""The rows as lines for a person, the bars that they hold, and the table of doc/truth.md."""
+"""The rows as lines for a person, the bars that they hold, and the page doc/truth.md."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import os
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from rig import claude_code
 from rig.cache import CHECKOUT
+from truth.monkey import Walks
 from truth.rows import Row
-from truth.scenes import SCENES
+from truth.scenes import GROUPS
 from truth.stage import How
 
 AGREES: Final = 0.999  # of the time
@@ -19,27 +19,57 @@ LEFT: Final = 2.0  # seconds that a session is listed after its end
 TABLE: Final = CHECKOUT / "doc" / "truth.md"
 WAYS: Final = {
     "2.1.330": How("2.1.330"),
-    "2.1.328": How(),
+    "2.1.328": How("2.1.328"),
     "Neovim": How(editor="0.12"),
     "no session files": How(hidden=True),
     "2.1.119": How("2.1.119"),
     "2.1.76": How("2.1.76"),
 }
 STRICT: Final = ("2.1.330", "2.1.328", "Neovim")  # where the evidence is whole
-HEAD: Final = f"""# What is shown, and what the CLI says
+HEAD: Final = f"""# Is it right?
 
-The real Claude Code CLI {claude_code.VERSION} runs on a fake API, with bellboard's hook, and a
-script types into it. While it runs, what `bellboard watch --json` prints is compared with what the
-CLI says of itself in its session file: `busy` is working, `waiting` blocked, `shell` background,
-and `idle` is what the last end says. Not counted are 0.35 s around each change, dialogs that ask
-nothing for the agent, and the moment between the hook of a change and the file that follows it.
+This page is written by `make truth`. It starts the real Claude Code CLI on a fake API, with
+bellboard's hook installed, and types into it. While the CLI runs, it compares two things:
 
-Each cell: the share of the time in which both said the same, and the longest that a change took to
-be shown. `make truth` plays it all, writes this page, and fails below {AGREES:.0%}, above
-{SLOWEST} s, or when a session is still listed {LEFT:.0f} s after its end, in the first two columns.
-In the others the evidence is not whole, and they show what it costs: without session files nothing
-tells of an Esc before the first output; 2.1.76 has no status in them, and its screen is the witness
-instead. A dash: that version does not have it, or does it in another way.
+* what bellboard shows (`bellboard watch --json`), and
+* what the CLI says about itself in its session file, `~/.claude/sessions/<pid>.json`.
+
+There, `busy` means working, `waiting` blocked and `shell` background; `idle` means whatever the
+last turn ended as: completed, error, or idle after an interrupt. If one session is open in two
+processes, the more urgent of the two is right. Three things are not counted: the 0.35 s around each
+change, dialogs that you open yourself, and the time between the hook that announces a change and
+the file that follows it.
+
+Each cell says how much of the time both agreed, and how long the slowest change took to show. In
+the columns {", ".join(STRICT)} all evidence is there, and `make truth` fails if they agree for less
+than {AGREES:.1%} of the time, if a change takes longer than {SLOWEST} s, or if a session is still
+listed {LEFT:.0f} s after it ended. The other columns show what missing evidence costs. Without
+session files, nothing tells of an Esc before the first output, of a `!` command or of a form.
+2.1.76 keeps no status in them, so its screen is compared instead. `-`: that version cannot do this,
+or does it differently.
+"""
+TITLES: Final = {
+    "turns": "Turns and interrupts",
+    "retries": "Errors that the CLI retries",
+    "questions": "Questions",
+    "sessions": "Agents, shells, and sessions that come and go",
+    "stop_hooks": "Your own Stop hooks",
+    "ask_hooks": "Your own hooks before a question",
+    "processes": "One session in two processes",
+    "modes": "Auto mode, and the trust dialog",
+    "owners": "Several things that wait at once",
+    "queues": "Typing ahead",
+    "leaving": "Leaving while something goes on",
+}
+UNKNOWN: Final = """## What remains unknown
+
+* A real model and a real network. The fake API answers in order, and its errors are simple.
+* Windows, macOS, the VS Code extension, cloud sessions, and other terminals than tmux and Neovim.
+* Auto mode that refuses a call: the fake API cannot judge one, so only the dialogs that ask you
+  instead were played.
+* A CLI version newer than these. `make truth CLI=newest` fetches it, plays everything, and names
+  what is different.
+* What the session file itself gets wrong: it is the measure here.
 """
 
 
@@ -50,7 +80,7 @@ def line(row: Row) -> str:
     ended = f"  ended as {row.otherwise}" if row.otherwise else ""
     failed = f"\n  {row.failure}" if row.failure else ""
     return (
-        f"{row.scene:28} {row.agrees:7.2%} of {row.compared:5.1f} s  "
+        f"{row.scene:32} {row.agrees:7.2%} of {row.compared:5.1f} s  "
         f"slowest of {len(row.delays):2} {slowest:.2f} s  gone {row.left:.2f} s"
         f"{wrong}{ended}{failed}"
     )
@@ -74,6 +104,7 @@ class Total:
     """Of all rows."""
 
     def __init__(self, rows: Collection[Row]) -> None:
+        self.scenes = len(rows)
         self.compared = sum(row.compared for row in rows)
         wrong = sum(sum(row.wrong) for row in rows)
         self.agrees = 1 - wrong / self.compared if self.compared else 1.0
@@ -83,21 +114,28 @@ class Total:
 
     def __str__(self) -> str:
         return (
-            f"{self.agrees:.2%} of {self.compared:.0f} s, {self.changes} changes, "
-            f"the slowest after {self.slowest:.2f} s, gone after {self.left:.2f} s"
+            f"{self.scenes} scenes, {self.agrees:.2%} of {self.compared:.0f} s, "
+            f"{self.changes} changes, the slowest after {self.slowest:.2f} s, "
+            f"gone after {self.left:.2f} s"
         )
 
 
-def page(ways: Mapping[str, Mapping[str, Row]]) -> str:
+def page(ways: Mapping[str, Mapping[str, Row]], walks: Walks | None = None) -> str:
     """doc/truth.md."""
-    lines = [HEAD, f"| scene | {' | '.join(ways)} |", f"|---{'|--:' * len(ways)}|"]
-    for scene in SCENES:
-        cells = [cell(rows.get(scene.name)) for rows in ways.values()]
-        lines.append(f"| {scene.name} | {' | '.join(cells)} |")
-    lines += ["", *(f"* {way}: {Total(rows.values())}" for way, rows in ways.items()), ""]
-    where = f"On {os.cpu_count()} cores, with a load of {os.getloadavg()[1]:.0f} in the end"
-    lines += [f"{where}: what starves is late, the CLI as well as its board.", ""]
-    return "\n".join(lines)
+    lines = [HEAD, "## In all", ""]
+    lines += [f"* {way}: {Total(rows.values())}" for way, rows in ways.items()]
+    where = f"Played on {os.cpu_count()} cores, with a load of {os.getloadavg()[1]:.0f} in the end"
+    lines += ["", f"{where}. On a busy machine the CLI is as late as what watches it.", ""]
+    if walks:
+        lines += walks.section()
+    for group, scenes in GROUPS.items():
+        lines += [f"## {TITLES[group]}", "", f"| scene | {' | '.join(ways)} |"]
+        lines += [f"|---{'|--:' * len(ways)}|"]
+        for scene in scenes:
+            cells = [cell(rows.get(scene.name)) for rows in ways.values()]
+            lines.append(f"| {scene.name} | {' | '.join(cells)} |")
+        lines.append("")
+    return "\n".join([*lines, UNKNOWN])
 
 
 def cell(row: Row | None) -> str:

@@ -82,8 +82,8 @@ def report(seen: Seen, out: Path, rows: Path | None) -> Verdict:
     for kind, found in (("wrong", verdict.wrongs), ("late", verdict.late)):
         for each in found:
             print(f"    {kind} {each}")
-    for each in (*seen.misplaced, *seen.disagreements):
-        print(f"    {each}")
+    for told in (*seen.misplaced, *seen.disagreements):
+        print(f"    {told}")
     sys.stdout.flush()
     if rows:
         row = {
