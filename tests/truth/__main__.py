@@ -52,7 +52,7 @@ def main() -> int:
             if kept:
                 kept.add(way, row)
 
-        fresh = play(wanted, how, args.jobs, tell, args.keep, until)
+        fresh = play(wanted, how, args.jobs, tell, args.keep, until, args.listing)
         unplayed += len(wanted) - sum(any(s.name == r.scene for r in fresh) for s in wanted)
         print(f"== {way}: {Total(rows.values())}")
     bad = [f"{w}: {m}" for w in played if w in STRICT or w == version for m in missed(played[w])]
@@ -94,6 +94,9 @@ def parsed() -> argparse.Namespace:
         "--rows", type=Path, metavar="FILE", help="keep the figures there, and go on from them"
     )
     parser.add_argument("--minutes", type=float, help="begin no scene after so many")
+    parser.add_argument(
+        "--listing", action="store_true", help="compare with `claude agents --json` too"
+    )
     parser.add_argument("--walks", type=Path, metavar="FILE", help="the monkey's, for the page")
     parser.add_argument("--write", action="store_true", help=f"write {TABLE.name}")
     return parser.parse_args()

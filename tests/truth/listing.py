@@ -21,18 +21,18 @@ TIME: Final = 20.0
 class Listing:
     """While open: asks now and then, and notes what neither file of before and after says."""
 
-    def __init__(self, home: Home, version: str, witness: Witness) -> None:
+    def __init__(self, home: Home, version: str, witness: Witness, asks: bool = True) -> None:
         self.disagreements: list[str] = []
         self.compared = 0
         self._program = claude_code.executable(version)
-        self._is_known = claude_code.numbers(version) >= SINCE
+        self._asks = asks and claude_code.numbers(version) >= SINCE
         self._home = home
         self._witness = witness
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._ask, name="listing")
 
     def _ask(self) -> None:
-        while self._is_known and not self._over.wait(EVERY):
+        while self._asks and not self._over.wait(EVERY):
             before = self._witness.statuses
             listed = self.listed()
             if listed is None:

@@ -20,6 +20,7 @@ from rig.scenarios import Failure, Scenario
 from rig.waiting import eventually
 from truth.account import Line
 from truth.listening import Published, Witness
+from truth.listing import Listing
 from truth.rows import GONE, Row, judged
 from truth.scene import Scene
 from truth.stage import SOON, How, Stage
@@ -69,10 +70,12 @@ def play(
     tell: Callable[[Row], None] = lambda row: None,
     keep: Path | None = None,
     until: float = float("inf"),
+    listing: bool = False,
 ) -> list[Row]:
     """A row for each scene that this CLI knows; `keep`: a folder for the traces.
 
-    No scene begins after `until`, by time.monotonic.
+    No scene begins after `until`, by time.monotonic. With `listing` the CLI's own listing is asked
+    too, every few seconds.
     """
     how.fetch()
     known = [s for s in scenes if claude_code.numbers(how.version) >= s.since]
@@ -81,7 +84,7 @@ def play(
         def one(scene: Scene) -> list[Row]:
             if time.monotonic() > until:
                 return []
-            row = _played(scene, how, shared, keep)
+            row = _played(scene, how, shared, keep, listing)
             tell(row)
             return [row]
 
@@ -94,10 +97,10 @@ def play(
         return rows
 
 
-def _played(scene: Scene, how: How, hall: Hall, keep: Path | None) -> Row:
+def _played(scene: Scene, how: How, hall: Hall, keep: Path | None, listing: bool) -> Row:
     home = homes.build()
     failure = otherwise = ""
-    with Witness(home) as witness:
+    with Witness(home) as witness, Listing(home, how.version, witness, listing) as third:
         stage = Stage(how, home, hall.api, hall.watch, hall.published, witness, hall.home.bellboard)
         try:
             scene.play(stage)
@@ -127,7 +130,8 @@ def _played(scene: Scene, how: How, hall: Hall, keep: Path | None) -> Row:
     if not trace:
         return Row(scene.name, failure, otherwise, fault=scene.fault)
     row = judged(scene.name, scene.fault, trace, changes, witness.ended)
-    return replace(row, failure=failure, otherwise=otherwise)
+    told = {"listed": third.compared, "disagreements": tuple(third.disagreements)}
+    return replace(row, failure=failure, otherwise=otherwise, **told)
 
 
 def write(path: Path, trace: Sequence[Line], changes: Sequence[Line]) -> None:

@@ -79,6 +79,7 @@ def line(row: Row) -> str:
     wrong = f"  wrong for {', '.join(f'{w:.2f}' for w in row.wrong)}" if row.wrong else ""
     ended = f"  ended as {row.otherwise}" if row.otherwise else ""
     failed = f"\n  {row.failure}" if row.failure else ""
+    failed += "".join(f"\n  {each}" for each in row.disagreements)
     return (
         f"{row.scene:32} {row.agrees:7.2%} of {row.compared:5.1f} s  "
         f"slowest of {len(row.delays):2} {slowest:.2f} s  gone {row.left:.2f} s"
@@ -111,12 +112,20 @@ class Total:
         self.changes = sum(len(row.delays) for row in rows)
         self.slowest = max((delay for row in rows for delay in row.delays), default=0.0)
         self.left = max((row.left for row in rows), default=0.0)
+        self.listed = sum(row.listed for row in rows)
+        self.disagreements = sum(len(row.disagreements) for row in rows)
 
     def __str__(self) -> str:
+        third = (
+            f"; `claude agents --json` said the same {self.listed - self.disagreements} of "
+            f"{self.listed} times"
+            if self.listed
+            else ""
+        )
         return (
             f"{self.scenes} scenes, {self.agrees:.2%} of {self.compared:.0f} s, "
             f"{self.changes} changes, the slowest after {self.slowest:.2f} s, "
-            f"gone after {self.left:.2f} s"
+            f"gone after {self.left:.2f} s{third}"
         )
 
 

@@ -25,6 +25,8 @@ class Row:
     unsteady: float = 0.0  # seconds that were wrong after they had been right
     left: float = 0.0  # seconds that it was listed after its end
     fault: str = ""  # what the scene was written for
+    listed: int = 0  # times that `claude agents --json` was asked of a process
+    disagreements: tuple[str, ...] = ()  # of that with the session files
 
     @property
     def agrees(self) -> float:

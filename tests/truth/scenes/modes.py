@@ -9,7 +9,7 @@ from truth.scene import NEWEST, REST, Scene
 from truth.stage import Stage
 
 AUTO: Final = ("--permission-mode", "auto")
-CANNOT: Final = "(?i)can't check|cannot check"
+CANNOT: Final = "Enter to stay in auto mode"
 PROCEED: Final = "Do you want to proceed"
 FOUND: Final = 60.0  # seconds: processes are looked through twice a minute
 
@@ -20,7 +20,7 @@ def told_of(stage: Stage, scenario: str) -> None:
     stage.prompt(scenario)
     stage.agent.shows(CANNOT)
     stage.stands("waiting")
-    stage.agent.answer("Enter", dialog=f"{CANNOT}[^⏎]*Enter")
+    stage.agent.answer("Enter", dialog=CANNOT)
 
 
 def yes(stage: Stage) -> None:

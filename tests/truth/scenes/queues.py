@@ -9,7 +9,7 @@ from rig.waiting import rest
 from truth.scene import NEWEST, REST, Scene
 from truth.stage import Stage
 
-OVERTAKES: Final = 0.08  # seconds after Esc: its evidence takes longer
+OVERTAKES: Final = 0.12  # seconds after Esc: sooner is Alt, and its evidence may take longer
 
 
 def queued_before_the_dialog(
@@ -83,10 +83,10 @@ def prompt_after_esc(scenario: str, ready: str, then: str) -> Callable[[Stage], 
         stage.start()
         stage.prompt(scenario)
         stage.agent.shows(ready)
+        stage.stands("waiting" if scenario == "perm" else "busy")
         stage.press("Escape")
         rest(OVERTAKES)
-        stage.press("C-u")
-        stage.agent.pane.type(f"play:{then}")
+        stage.agent.pane.type(f" play:{then}")
         stage.press("Enter")
         stage.happens("UserPromptSubmit", 2)
         stage.stands("busy", 3)
