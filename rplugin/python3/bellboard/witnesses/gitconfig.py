@@ -10,8 +10,13 @@ from typing import Final, NamedTuple
 from urllib.parse import unquote
 
 LONGEST: Final = 2000  # characters of an address
+ROWS: Final = 20_000  # of a configuration that are read, and
+ROW: Final = 4000  # characters of each
+NAME: Final = 500  # characters of the name of a remote
+MOST: Final = 50  # remotes, and rules that shorten addresses
 
-_SECTION: Final = re.compile(r'\[\s*([A-Za-z0-9.-]+)\s*(?:"((?:[^"\\]|\\.)*)")?\s*\]')
+# Each takes time in proportion to what it reads, also where it fails: the file may be anybody's.
+_SECTION: Final = re.compile(r'\[\s*([A-Za-z0-9.-]+)(?:\s*"((?:[^"\\]|\\.)*)")?\s*\]')
 _ENTRY: Final = re.compile(r"([A-Za-z][A-Za-z0-9-]*)\s*(?:=\s*(.*))?")
 _WITH_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]*)(/.*)?", re.DOTALL)
 _LIKE_SCP: Final = re.compile(r"(?:[^@/\s]+@)?(\[[^\]]+\]|[^:/@\s]{2,}):(?!:)(.*)", re.DOTALL)
@@ -40,8 +45,8 @@ def config_in(text: str) -> Config:
     upstreams: dict[str, str] = {}
     shorter: list[tuple[str, str]] = []  # insteadOf → what it stands for
     section = subsection = ""
-    for row in re.sub(r"\\\r?\n", "", text).splitlines():
-        row = row.strip()
+    for row in re.sub(r"\\\r?\n", "", text).split("\n", ROWS)[:ROWS]:
+        row = row[:ROW].strip()
         head = _SECTION.match(row)
         if head is not None:
             section, _, dotted = head[1].partition(".")
@@ -52,13 +57,14 @@ def config_in(text: str) -> Config:
         entry = _ENTRY.match(row)
         if entry is None or section not in ("remote", "branch", "url"):
             continue
-        key, value = entry[1].lower(), _value(entry[2] or "")
-        if (section, key) == ("remote", "url") and value:
-            remotes.setdefault(subsection, value)
-        elif (section, key) == ("branch", "remote"):
-            upstreams[subsection] = value
-        elif (section, key) == ("url", "insteadof") and value:
-            shorter.append((value, subsection))
+        what, raw = (section, entry[1].lower()), entry[2] or ""
+        if what == ("remote", "url") and len(remotes) < MOST:
+            if (url := _value(raw)) and subsection not in remotes:
+                remotes[subsection] = url
+        elif what == ("branch", "remote"):
+            upstreams[subsection] = _value(raw[:NAME])
+        elif what == ("url", "insteadof") and len(shorter) < MOST:
+            shorter += [(short, subsection)] if (short := _value(raw)) else []
     for name, url in remotes.items():
         fitting = [(len(short), full, short) for short, full in shorter if url.startswith(short)]
         if fitting:
@@ -101,7 +107,7 @@ def remote_in(url: str) -> Remote | None:
         scheme, host, path = "ssh", match[1], match[2]
     is_local = scheme in ("", "file")
     # An address with one slash too few is taken for a path: it may still hold a password.
-    parts = [re.sub(r"^[^@]*:[^@]*@", "", part) for part in path.split("/")]
+    parts = [_without_password(part) for part in path.split("/")]
     path, parts = "/".join(parts), [part for part in parts if part not in ("", ".", "~")]
     if parts and parts[-1] == ".git":
         parts.pop()
@@ -110,7 +116,8 @@ def remote_in(url: str) -> Remote | None:
     name = parts[-1].removesuffix(".git")
     if is_local or not host:
         return Remote("", "", name, "/".join(("", *parts)) if path.startswith("/") else path)
-    port = host.rpartition(":")[2] if re.search(r"[^:\]]*:\d+$", host) else ""
+    port = host.rpartition(":")[2] if ":" in host else ""
+    port = port if port.isascii() and port.isdigit() else ""
     bare = (host.removesuffix(f":{port}") if port else host).lower()
     bare, groups = _by_host(bare, parts[:-1])
     web = f"{bare}:{port}" if port and scheme in ("http", "https") else bare
@@ -119,6 +126,12 @@ def remote_in(url: str) -> Remote | None:
         return Remote(bare, "/".join(groups), name, f"{bare}:{whole}")
     kind = scheme if scheme == "http" else "https"
     return Remote(bare, "/".join(groups), name, f"{kind}://{web}/{whole}")
+
+
+def _without_password(part: str) -> str:
+    """What follows `name:password@`, if it begins so."""
+    before, at, after = part.partition("@")
+    return after if at and ":" in before else part
 
 
 def _by_host(host: str, groups: list[str]) -> tuple[str, list[str]]:
