@@ -13,7 +13,7 @@ how = sys.argv[1]
 
 class Served(Host):
     def _watch(self):
-        return Watch(self._woken, how)
+        return Watch(self._woken, how, reach=self.reach)
 
 
 asyncio.run(Served(Path(os.environ["BELLBOARD_HOME"]), lambda message: None).run())

@@ -20,6 +20,7 @@ from bellboard.core.evidence import from_line
 from bellboard.core.session import is_listed, status_of
 from bellboard.witnesses.lookout import Lookout
 from bellboard.witnesses.processes import started_of
+from bellboard.witnesses.reach import Reach
 from bellboard.witnesses.watch import Watch
 from bellboard.witnesses.witness import Finding
 from rig.fixtures import Agents
@@ -39,8 +40,9 @@ class Desk:
         self.found: list[tuple[float, Finding]] = []
         self._waiting: list[Finding] = []
         self.woken = 0
-        self.watch = Watch(self._changed)
-        self.lookout = Lookout(self.watch, self._told, time.time, home.env, "g1")
+        self.reach = Reach()
+        self.watch = Watch(self._changed, reach=self.reach)
+        self.lookout = Lookout(self.watch, self.reach, self._told, time.time, home.env, "g1")
 
     def _changed(self, paths: set[str]) -> None:
         self.woken += 1
@@ -62,10 +64,22 @@ class Desk:
             if not self._waiting:
                 return
 
-    def fold(self, **line: Any) -> None:
-        """Evidence from elsewhere, as a hook brings it."""
+    async def fold(self, **line: Any) -> None:
+        """Evidence from elsewhere, as a hook brings it; and what is found because of it."""
         self._waiting.append(Finding({"t": time.time(), **line}, ""))
+        await self.settle()
+
+    async def rescan(self) -> None:
+        """Look at everything."""
+        self.lookout.rescan()
+        await self.settle()
+
+    async def settle(self) -> None:
+        """Until nothing more is found."""
         self.step()
+        while not self.reach.is_at_rest:
+            await asyncio.sleep(0.001)
+            self.step()
 
     async def until(self, predicate: Callable[[], Any], what: str = "") -> float:
         """Until it is true; how long that took."""
@@ -103,6 +117,7 @@ def run(home: Home, test: Callable[[Desk], Awaitable[None]]) -> None:
         finally:
             desk.lookout.close()
             desk.watch.close()
+            desk.reach.close()
 
     asyncio.run(main())
 
@@ -163,19 +178,19 @@ def test_a_transcript_is_watched_while_its_session_is_at_work(
     path.write_text(json.dumps({"type": "ai-title", "aiTitle": "Its own"}) + "\n")
 
     async def test(desk: Desk) -> None:
-        desk.fold(**hook("SessionStart", home, process.pid, source="startup"))
+        await desk.fold(**hook("SessionStart", home, process.pid, source="startup"))
         desk.board.sessions[SID].since -= 60
-        desk.lookout.rescan()
+        await desk.rescan()
         assert {} == desk.lookout.transcripts.followed
-        desk.fold(**hook("UserPromptSubmit", home, process.pid, prompt="go"))
+        await desk.fold(**hook("UserPromptSubmit", home, process.pid, prompt="go"))
         assert {SID: str(path)} == desk.lookout.transcripts.followed
         assert "Its own" == desk.board.sessions[SID].title
         with path.open("a") as file:
             file.write('{"type":"custom-title","customTitle":"Mine"}\n')
         await desk.until(lambda: desk.board.sessions[SID].title == "Mine")
-        desk.fold(**hook("Stop", home, process.pid))
+        await desk.fold(**hook("Stop", home, process.pid))
         desk.board.sessions[SID].since -= 60
-        desk.lookout.rescan()
+        await desk.rescan()
         assert {} == desk.lookout.transcripts.followed
         woken = desk.woken
         with path.open("a") as file:
@@ -199,14 +214,14 @@ def test_a_transcript_whose_folder_comes_later(
     async def test(desk: Desk) -> None:
         await desk.until(lambda: desk.status() == "idle")
         desk.board.sessions[SID].since -= 60
-        desk.lookout.rescan()
+        await desk.rescan()
         assert {SID: str(path)} == desk.lookout.transcripts.followed
         path.parent.mkdir(parents=True)
         await asyncio.sleep(0.05)
         stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 2))
         path.write_text(json.dumps({**said, "timestamp": stamp}) + "\n")
         await desk.until(lambda: desk.status() == "working")
-        assert str(home.claude / "projects") not in desk.lookout._paths
+        assert str(home.claude / "projects") not in desk.lookout.watched
 
     run(home, test)
 
@@ -219,15 +234,15 @@ def test_a_branch_is_seen_to_change(home: Home, process: subprocess.Popen[bytes]
     subprocess.run([*git, "init", "-b", "main"], **how)
 
     async def test(desk: Desk) -> None:
-        desk.fold(**hook("SessionStart", home, process.pid, source="startup"))
+        await desk.fold(**hook("SessionStart", home, process.pid, source="startup"))
         facts = desk.board.sessions[SID].facts
         assert ("project", "main") == (facts["repository"], facts["branch"])
         subprocess.run([*git, "checkout", "-b", "topic"], **how)
         await desk.until(lambda: desk.board.sessions[SID].facts["branch"] == "topic")
-        desk.fold(**hook("SessionEnd", home, process.pid, reason="other"))
-        assert set() == set(desk.lookout._paths)
+        await desk.fold(**hook("SessionEnd", home, process.pid, reason="other"))
+        assert [str(home.claude / "sessions")] == list(desk.lookout.watched)
         assert set() == desk.lookout.deaths.watched
-        desk.fold(**hook("SessionStart", home, process.pid, source="resume"))
+        await desk.fold(**hook("SessionStart", home, process.pid, source="resume"))
         assert {process.pid} == desk.lookout.deaths.watched
         desk.lookout.attend({}, [SID])  # a board forgets those it has too many of
         assert set() == desk.lookout.deaths.watched
@@ -243,9 +258,8 @@ def test_the_pane_of_a_session_is_looked_at(home: Home, tmux: Server) -> None:
     line["origin"] |= {"tmux": str(tmux.socket), "pane": pane.id}
 
     async def test(desk: Desk) -> None:
-        desk.fold(**line)
-        desk.lookout.rescan()
-        desk.step()
+        await desk.fold(**line)
+        await desk.rescan()
         assert pane.tty == desk.board.sessions[SID].pane_tty
         tmux.run("kill-pane", "-t", pane.id)
         await desk.until(lambda: not desk.statuses())

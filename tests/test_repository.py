@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from bellboard.core.evidence import from_line
 from bellboard.witnesses.gitconfig import config_in, remote_in
-from bellboard.witnesses.repository import Repositories
+from bellboard.witnesses.repository import Repositories, facts_of, look_up
 from rig.home import Home
 
 pytestmark = pytest.mark.files
@@ -123,7 +123,7 @@ def test_a_directory_below_tells_repository_branch_and_remotes(home: Home, proje
     """As the facts line that evidence understands; the credentials stay behind."""
     below = project / "src" / "deep"
     below.mkdir(parents=True)
-    line, key = Repositories().facts(12.0, "s1", str(below))
+    line, key = facts_of(12.0, "s1", look_up(str(below)))
     expected = {
         "session_id": "s1",
         "repository": "owner/repo",
@@ -141,14 +141,13 @@ def test_a_directory_below_tells_repository_branch_and_remotes(home: Home, proje
 def test_a_change_of_branch_is_seen_and_has_a_key_of_its_own(home: Home, project: Path) -> None:
     """Also the change back: with the key of the first time, it would be taken for a copy."""
     known = Repositories()
-    assert [f"{project}/.git/HEAD"] == known.paths(str(project))
     seen = []
     for branch in ("main", "topic/a", "main"):
         git(home, "checkout", "-q", "-B", branch)
         found = known.of(str(project))
         assert found is not None
-        assert branch == found.branch
-        seen.append(known.facts(1.0, "s", str(project)).key)
+        assert (f"{project}/.git/HEAD", branch) == (found.head, found.branch)
+        seen.append(facts_of(1.0, "s", known.known(str(project))).key)
     assert 3 == len(set(seen))
     git(home, "checkout", "-q", "--detach")
     found = known.of(str(project))
@@ -228,7 +227,7 @@ def test_broken_files_raise_nothing(project: Path, name: str, data: bytes) -> No
     (project / ".git" / name).write_bytes(data)
     known = Repositories()
     known.of(str(project))
-    assert "s" == from_line(known.facts(1.0, "s", str(project)).line).session_id
+    assert "s" == from_line(facts_of(1.0, "s", known.known(str(project))).line).session_id
 
 
 def test_a_git_file_that_points_at_itself_or_is_a_pipe_is_none(home: Home) -> None:
@@ -242,7 +241,7 @@ def test_a_git_file_that_points_at_itself_or_is_a_pipe_is_none(home: Home) -> No
 
 def test_outside_of_any_repository_the_facts_are_empty(home: Home) -> None:
     """So that what was known of the place before is taken back."""
-    line, _ = Repositories().facts(1.0, "s", str(home.project))
+    line, _ = facts_of(1.0, "s", look_up(str(home.project)))
     facts = {"repository": "", "branch": "", "worktree": "", "remote": "", "remotes": []}
     assert {"t": 1.0, "facts": {"session_id": "s", **facts}} == line
     assert Repositories().of("relative") is None

@@ -33,6 +33,7 @@ from ..storage.spool import Spool
 from ..storage.store import Busy, Change, Damaged, Newer, Store
 from ..witnesses.lookout import Lookout
 from ..witnesses.processes import stat_of
+from ..witnesses.reach import Reach
 from ..witnesses.watch import Watch
 from ..witnesses.witness import Finding
 from .bell import Bell
@@ -70,7 +71,8 @@ class Host:
         self._new, self._slot = f"{self.spool.new}/", f"{self.spool.slot}/"
         self.clerk: Clerk | None = None
         self.publisher = Publisher(Places(self._judged))
-        self.bars = Bars()
+        self.reach = Reach(self._wake)
+        self.bars = Bars(self.reach)
         self.effects = Effects(self.config.get("callbacks") or {})
         self.bell = Bell(self.config, environ, self.pid, self.effects, self.tell)
         self.notes: dict[str, str] = {}  # for health: what is not as it should be
@@ -97,10 +99,9 @@ class Host:
         self.watch = self._watch()
         asks = self.config.get("pull_requests") is True
         how: dict[str, Any] = {"environ": self._environ, "pull_requests": asks}
-        self.lookout = Lookout(self.watch, self._find, time.time, **how)
-        self.guard = Guard(
-            self.home, self._environ, self.watch, self._wake, tells="server" in self.config
-        )
+        self.lookout = Lookout(self.watch, self.reach, self._find, time.time, **how)
+        tells = "server" in self.config
+        self.guard = Guard(self.home, self._environ, self.watch, self.reach, self._wake, tells)
         try:
             self.watch.add(self.spool.new, arrivals=True)
             self.watch.add(self.spool.slot, arrivals=True)
@@ -112,6 +113,7 @@ class Host:
             self.lookout.close()
             self.guard.close()
             self.watch.close()
+            self.reach.close()
             if self.clerk is not None:
                 self.bell.leave(self.clerk.store)
             self._close()
@@ -165,7 +167,7 @@ class Host:
         return Store(self.home)
 
     def _watch(self) -> Watch:
-        return Watch(self._woken)
+        return Watch(self._woken, reach=self.reach)
 
     def _woken(self, paths: set[str]) -> None:
         """Something changed: events in the spool, or what the lookout watches."""
@@ -434,8 +436,8 @@ class Host:
             self.lookout.attend(self.clerk.board.sessions, (self._unattended.pop(),))
         if self.clerk is None:
             return RESCAN
-        proof = self.lookout.prove(self.clerk.board.options)
-        return min(proof, RESCAN) if self.lookout.look_at_ports() else 0.0
+        self.lookout.look_at_ports()
+        return min(self.lookout.prove(self.clerk.board.options), RESCAN)
 
     def _show(self) -> float:
         """Keep the status of the tmux servers that asked for it true."""
@@ -470,6 +472,7 @@ class Host:
             "notes": {
                 **self.publisher.places.notes,
                 **self.lookout.notes,
+                **self.reach.notes,
                 **self.guard.notes,
                 **self.notes,
             },

@@ -8,7 +8,6 @@ hooks.json    each settings file that our hooks were put into: for which events,
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +16,8 @@ from typing import Final
 import msgspec
 
 from ..storage.atomic import content, replace
+from ..storage.flocks import locked
+from ..witnesses.witness import touch
 from .settings_text import Before
 
 MARK: Final = b"into bellboard's spool"  # in the first lines of each version of the script
@@ -58,6 +59,7 @@ def keep_script(home: Path) -> None:
 
 def is_script(path: str, home: Path) -> bool:
     """Is it ours: the one kept here, that of this installation, or one of another version?"""
+    touch(path)
     real = os.path.realpath(path)
     if real in (os.path.realpath(script(home)), os.path.realpath(shipped())):
         return True
@@ -93,12 +95,6 @@ def changing(home: Path) -> Iterator[Places]:
             replace(record(home), data, old)
 
 
-@contextlib.contextmanager
-def _locked(home: Path) -> Iterator[None]:
-    """For moments only: a host waits for it in its event loop."""
-    descriptor = os.open(home / "hooks.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
+def _locked(home: Path) -> contextlib.AbstractContextManager[None]:
+    """For moments only; `Held` says who has it for longer."""
+    return locked(home / "hooks.lock")

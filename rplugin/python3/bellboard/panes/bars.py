@@ -1,35 +1,37 @@
 """The status in tmux: a user option of each server that asked for it, kept true by every host.
 
-`bellboard tmux --apply` asks, by the server's socket in the shared option `bars`.  A host starts
-tmux and goes on: it never waits for a server.  Hosts say the same, so it does not matter which of
-them comes last, nor which dies.
+`bellboard tmux --apply` asks, by the server's socket in the shared option `bars`.  A host never
+waits for a server.  Hosts say the same, so it does not matter which of them comes last, nor which
+dies.
 """
 
 from __future__ import annotations
 
-import subprocess
 import time
 from collections.abc import Collection
+from functools import partial
 from typing import Final
 
 from ..core import words
 from ..core.published import Published
-from . import gate
-from .tmux import assignment
+from ..witnesses.reach import Doer
+from .tmux import DEAF, Tmux
 from .wiring import OPTION
 
 ASKED: Final = "bars"  # the name of the shared option
 OFTEN: Final = 1.0  # seconds from one look to the next
 RARELY: Final = 30.0
-LONGEST: Final = 10.0  # a server that takes so long for one option is deaf
+LONGEST: Final = 10.0  # seconds that a server may take for one option
 
 
 class Bars:
     """Tells servers the status when its words have changed."""
 
-    def __init__(self) -> None:
+    def __init__(self, reach: Doer) -> None:
+        self._reach = reach.lane("bars", LONGEST)
         self._told: dict[str, str] = {}
-        self._running: dict[str, tuple[subprocess.Popen[bytes], float]] = {}
+        self._telling: set[str] = set()
+        self._deaf: dict[str, float] = {}  # server → until when it is left alone
         self._last = -OFTEN
 
     def early(self) -> float:
@@ -45,28 +47,26 @@ class Bars:
         text = words.status_text(sessions, now)
         wait = min([RARELY, *(words.age_changes(p["since"], now) - now for p in sessions)])
         for socket in sockets:
-            if self._told.get(socket) == text:
+            if self._told.get(socket) == text or self._last < self._deaf.get(socket, 0.0):
                 continue
-            if self._start(socket, text):
-                self._told[socket] = text
-            else:
+            if socket in self._telling:
                 wait = OFTEN
+                continue
+            self._telling.add(socket)
+            then = partial(self._has_told, socket, text)
+            self._reach.do(socket, partial(show, socket, text), then, key=f"bar of {socket}")
         return max(OFTEN, wait)
 
-    def _start(self, socket: str, text: str) -> bool:
-        """Set it, once what was set before has come to its end."""
-        before, begun = self._running.pop(socket, (None, 0.0))
-        if before is not None and before.poll() is None:
-            if time.monotonic() < begun + LONGEST:
-                self._running[socket] = before, begun
-                return False
-            before.kill()
-            before.wait()
-        null = subprocess.DEVNULL
-        try:
-            command = gate.tmux(socket, *assignment(OPTION, text))
-            started = subprocess.Popen(command, stdin=null, stdout=null, stderr=null)
-        except OSError:  # no such server, or not ours; no tmux
-            return True
-        self._running[socket] = started, time.monotonic()
-        return True
+    def _has_told(self, socket: str, text: str, was_heard: bool) -> None:
+        self._telling.discard(socket)
+        if was_heard:
+            self._told[socket] = text
+            self._deaf.pop(socket, None)
+        else:
+            self._deaf[socket] = time.monotonic() + DEAF
+
+
+def show(socket: str, text: str) -> bool:
+    """Have a server show that; False if it does not listen now."""
+    tmux = Tmux(socket)
+    return tmux.set_option(OPTION, text) or tmux.is_gone

@@ -189,6 +189,7 @@ class Panes:
         self._due: dict[str, float] = {}
         self._told: dict[tuple[str, str], str] = {}  # socket, pane → tty; empty: gone
         self._known: dict[str, list[Pane]] = {}
+        self.notes: dict[str, str] = {}  # for health: which servers do not answer
 
     def renew(self, generation: str) -> None:
         """Let the next look tell everything again, and at once."""
@@ -205,10 +206,22 @@ class Panes:
         """What became of these panes of a server; nothing while it is too early to ask."""
         if not panes or not self.is_due(now, socket):
             return []
-        listed = Tmux(socket).panes()
+        return self.take(now, socket, panes, *panes_of(socket))
+
+    def take(
+        self,
+        now: float,
+        socket: str,
+        panes: Collection[str],
+        listed: list[Pane] | None,
+        why: str = "",
+    ) -> list[Finding]:
+        """What a server has told of these panes, or why it has not."""
         self._due[socket] = now + (EVERY if listed is not None else DEAF)
         if listed is None:
+            self.notes[f"tmux {socket}"] = why
             return []
+        self.notes.pop(f"tmux {socket}", None)
         self._known[socket] = listed
         live = {p.id: p for p in listed if not p.dead}
         found = []
@@ -224,9 +237,27 @@ class Panes:
             found.append(Finding({"t": now, "pane": told}, key))
         return found
 
+    def keep(self, used: Mapping[str, Collection[str]]) -> None:
+        """Forget what no session is in any more."""
+        self._told = {
+            (socket, pane): tty
+            for (socket, pane), tty in self._told.items()
+            if pane in used.get(socket, ())
+        }
+        for known in (self._due, self._known):
+            for socket in known.keys() - used.keys():
+                del known[socket]
+        self.notes = {n: why for n, why in self.notes.items() if n.partition(" ")[2] in used}
+
     def at(self, socket: str, tty: str) -> str:
         """The pane of a terminal, as of the last look: for sessions found without their hooks."""
         return next((p.id for p in self._known.get(socket, ()) if tty and p.tty == tty), "")
+
+
+def panes_of(socket: str) -> tuple[list[Pane] | None, str]:
+    """What a server shows, and why not, if it does not tell."""
+    tmux = Tmux(socket)
+    return tmux.panes(), tmux.why
 
 
 def assignment(name: str, value: str) -> list[str]:

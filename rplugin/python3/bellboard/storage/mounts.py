@@ -1,10 +1,14 @@
-"""On which kind of file system something lies, from the kernel's table of mounts."""
+"""On which file system a path lies, from the kernel's table of mounts: it asks no file system."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
+import select
+import threading
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 TABLE: Final = "/proc/self/mountinfo"
 #: What other machines change too: no notification of that, no shared memory for SQLite's WAL.
@@ -15,22 +19,116 @@ NETWORK: Final = frozenset(
         *("fuse.rclone", "fuse.s3fs", "fuse.grpcfuse", "fuse.osxfs", "fuse.glusterfs"),
     )
 )
+LONGEST: Final = 40  # links followed, as the kernel does
+
+_ESCAPED: Final = re.compile(rb"\\([0-7]{3})")
 
 
-def kinds(table: str = TABLE) -> dict[int, str]:
-    """The kind of file system on each device; OSError where the system does not say."""
-    found: dict[int, str] = {}
-    for line in Path(table).read_text(errors="replace").splitlines():
-        head, _, tail = line.partition(" - ")
-        major, minor = head.split(" ", 3)[2].split(":")
-        found[os.makedev(int(major), int(minor))] = tail.partition(" ")[0]
+class Mount(NamedTuple):
+    """One line of the table."""
+
+    place: str
+    kind: str
+    device: int
+
+    @property
+    def may_hang(self) -> bool:
+        """Whether a program or another machine answers for it."""
+        return self.kind in NETWORK or self.kind == "autofs" or self.is_fuse
+
+    @property
+    def is_fuse(self) -> bool:
+        """Whether a program answers for it: who waits for that cannot even be killed."""
+        return self.kind.startswith("fuse") or self.kind in ("virtiofs", "9p")
+
+
+class Mounts:
+    """The table, read again when the kernel says that it is another one."""
+
+    def __init__(self, table: str = TABLE) -> None:
+        self._table = table
+        self._fd = -1
+        self._poll: select.poll | None = None
+        self._one = threading.Lock()  # a table is asked from several threads
+        self._kinds: dict[int, str] = {}
+        self._hanging: dict[str, Mount] = {}
+
+    def close(self) -> None:
+        """Let go of the table."""
+        with self._one:
+            if self._fd >= 0:
+                os.close(self._fd)
+                self._fd, self._poll = -1, None
+
+    def kind(self, device: int) -> str:
+        """The kind of file system on a device; empty if the system does not say."""
+        self._renew()
+        return self._kinds.get(device, "")
+
+    def hanging(self, path: str) -> Mount | None:
+        """The mount that a path leads into, if that may hang.
+
+        Links are followed one by one, so that nothing is asked of such a mount itself.
+        """
+        self._renew()
+        if not self._hanging or not path.startswith("/") or "\0" in path:
+            return None
+        rest, here, links = path.split("/")[::-1], "", 0
+        while rest:
+            name = rest.pop()
+            if name in ("", "."):
+                continue
+            if name == "..":
+                here = here.rpartition("/")[0]
+                continue
+            here = f"{here}/{name}"
+            if here in self._hanging:
+                return self._hanging[here]
+            with contextlib.suppress(OSError, ValueError):
+                told = os.readlink(here)  # noqa: PTH115 - a string, as the table's are
+                links += 1
+                if links > LONGEST:
+                    return None
+                here = "" if told.startswith("/") else here.rpartition("/")[0]
+                rest += told.split("/")[::-1]
+        return None
+
+    def _renew(self) -> None:
+        with self._one:
+            if self._poll is not None and not self._poll.poll(0):
+                return
+            try:
+                if self._poll is None and self._table == TABLE:
+                    self._fd = os.open(TABLE, os.O_RDONLY | os.O_CLOEXEC)
+                    self._poll = select.poll()
+                    self._poll.register(self._fd, select.POLLPRI)
+                mounts = read(self._table)
+            except OSError:  # not Linux
+                return
+            self._kinds = {mount.device: mount.kind for mount in mounts}
+            last = {mount.place: mount for mount in mounts}  # the last of a place hides the others
+            self._hanging = {place: mount for place, mount in last.items() if mount.may_hang}
+
+
+def read(table: str = TABLE) -> list[Mount]:
+    """All lines of the table; OSError where the system has none."""
+    found: list[Mount] = []
+    for row in Path(table).read_bytes().splitlines():
+        head, _, tail = row.partition(b" - ")
+        fields = head.split(b" ")
+        if len(fields) > 4 and fields[2].count(b":") == 1:
+            major, minor = fields[2].split(b":")
+            place = _ESCAPED.sub(lambda m: bytes([int(m[1], 8) & 0xFF]), fields[4])
+            device = os.makedev(int(major), int(minor))
+            found.append(Mount(os.fsdecode(place), tail.split(b" ")[0].decode(), device))
     return found
 
 
 def network_of(path: Path, table: str = TABLE) -> str:
     """The network file system that this is on; empty if it is local, or the system does not say."""
     try:
-        kind = kinds(table).get(path.stat().st_dev, "")
+        device = path.stat().st_dev
+        kind = {mount.device: mount.kind for mount in read(table)}.get(device, "")
     except OSError:  # not there, not Linux
         return ""
     return kind if kind in NETWORK else ""

@@ -57,31 +57,59 @@ class Found(NamedTuple):
 
 
 class Discovery:
-    """Looks through the processes of this user, at most every 30 s."""
+    """When to look through the processes of this user: at most every 30 s."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._board = _board_of(environ)
         self._due = 0.0
-
-    def is_due(self, now: float) -> bool:
-        """Whether a look would look."""
-        return now >= self._due
+        self._search: Search | None = None  # that has begun, and did not end yet
+        self._passed: set[int] = set()  # processes at which a search hung
 
     def look(self, now: float, known: Collection[int] = ()) -> list[Found]:
         """Agents that are not known yet; nothing while it is too early to look."""
-        if not self.is_due(now):
-            return []
-        self._due = now + EVERY
-        new = (pid for pid in _mine() if pid not in known)
-        return [found for pid in new if (found := self._agent(now, pid))]
+        search = self.begin(now, known)
+        return self.end(search()) if search is not None else []
 
-    def _agent(self, now: float, pid: int) -> Found | None:
+    def begin(self, now: float, known: Collection[int] = ()) -> Search | None:
+        """A search, to be run wherever that may hang; None while it is too early."""
+        if now < self._due:
+            return None
+        self._due = now + EVERY
+        if self._search is not None:
+            self._passed.add(self._search.at)
+        self._search = Search(now, frozenset(known) | self._passed, self._board)
+        return self._search
+
+    def end(self, found: list[Found]) -> list[Found]:
+        """It has ended, and found these."""
+        self._search = None
+        self._passed.clear()
+        return found
+
+
+class Search:
+    """One look through all processes; `at` which it is."""
+
+    def __init__(self, now: float, known: Collection[int], board: Path | None) -> None:
+        self._now, self._known, self._board = now, known, board
+        self.at = 0
+
+    def where(self) -> str:
+        """What it reads now."""
+        return f"{processes.PROC}/{self.at}/cmdline"
+
+    def __call__(self) -> list[Found]:
+        """The agents that are not known."""
+        return [f for pid in _mine() if pid not in self._known and (f := self._agent(pid))]
+
+    def _agent(self, pid: int) -> Found | None:
+        self.at = pid
         argv = processes.argv_of(pid)
         if not is_agent(argv):
             return None
         tty, started = processes.tty_of(pid), processes.started_of(pid)
         began = processes.began_at(pid)
-        if not tty or began is None or began > now - GRACE or not processes.is_alive(pid):
+        if not tty or began is None or began > self._now - GRACE or not processes.is_alive(pid):
             return None
         env = processes.environment_of(pid, (*BOARD, CONFIG))
         if (board := _board_of(env)) and board != self._board:

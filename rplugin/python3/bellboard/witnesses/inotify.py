@@ -8,16 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import os
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-# Directory and name of an entry; no name: all of that directory. None: anything, events were lost.
+STRAYS = 64  # watches whose events are kept until they are added,
+MOST = 100  # and how many of each: of more, only that there were
 _HEAD = struct.Struct("iIII").unpack_from
 
-Report = Callable[[Iterable[tuple[str, str]] | None], None]
+#: Directory and name of an entry, and whether it is new; no name: all of that directory.
+Entry = tuple[str, str, bool]
+#: None: anything, events were lost.
+Report = Callable[[Iterable[Entry] | None], None]
 
 
 class Inotify:
@@ -35,33 +40,41 @@ class Inotify:
     def __init__(self, report: Report) -> None:
         import ctypes
 
-        libc = ctypes.CDLL(None, use_errno=True)
-        self._add, self._rm = libc.inotify_add_watch, libc.inotify_rm_watch
-        self._add.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_uint32)
-        self._rm.argtypes = (ctypes.c_int, ctypes.c_int)
-        self._errno = ctypes.get_errno
+        libc = _libc()
+        self._rm = libc.inotify_rm_watch
         self._fd: int = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
         if self._fd < 0:
-            raise OSError(self._errno(), os.strerror(self._errno()))
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
         self._report = report
         # A directory that is reached by two names (a link) is one watch.
         self._directories: dict[int, set[str]] = {}
         self._watches: dict[str, int] = {}
+        self._strays: dict[int, list[tuple[int, str]]] = {}  # of watches not added yet
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(self._fd, self._read)
 
-    def add(self, directory: str, arrivals: bool) -> bool:
-        mask = self.ARRIVALS if arrivals else self.ALL
-        watch: int = self._add(self._fd, os.fsencode(directory), mask)  # again: only a new mask
-        if watch < 0:
-            self.remove(directory)
-            raise OSError(self._errno(), os.strerror(self._errno()), directory)
+    @property
+    def descriptor(self) -> int:
+        """By which the kernel knows it."""
+        return self._fd
+
+    @property
+    def armer(self) -> Callable[[str, bool], int]:
+        return functools.partial(arm, self._fd)
+
+    def add(self, directory: str, token: int, arrivals: bool) -> bool:
         before = self._watches.get(directory)
-        if before is not None and before != watch:
+        if before is not None and before != token:
             self.remove(directory)
-        self._directories.setdefault(watch, set()).add(directory)
-        self._watches[directory] = watch
-        return before is not None and before != watch
+        self._directories.setdefault(token, set()).add(directory)
+        self._watches[directory] = token
+        if strays := self._strays.pop(token, None):  # it was armed in another thread
+            self._loop.call_soon(self._take_in, token, strays)
+        return before is not None and before != token
+
+    def drop(self, token: int) -> None:
+        if token not in self._directories:
+            self._rm(self._fd, token)
 
     def remove(self, directory: str) -> None:
         watch = self._watches.pop(directory, None)
@@ -83,22 +96,64 @@ class Inotify:
             data = os.read(self._fd, 1 << 12)
         except BlockingIOError:
             return
-        entries: set[tuple[str, str]] = set()
+        entries: set[Entry] = set()
         at, lost, end = 0, False, len(data)
         while at < end:
             watch, mask, _, length = _HEAD(data, at)
             at += 16 + length
             if mask & self.OVERFLOW:
                 lost = True
-            elif mask & self.GONE:
-                for directory in list(self._directories.get(watch, ())):
-                    self.remove(directory)
-                    entries.add((directory, ""))
-            elif length:
-                name = os.fsdecode(data[at - length : at].rstrip(b"\0"))
-                for directory in self._directories.get(watch, ()):
-                    entries.add((directory, name))
+                continue
+            name = os.fsdecode(data[at - length : at].rstrip(b"\0")) if length else ""
+            if watch in self._directories:
+                self._enter(entries, watch, mask, name)
+            else:
+                strays = self._strays.setdefault(watch, [])
+                strays.append((mask, name) if len(strays) < MOST else (self.OVERFLOW, ""))
+                del strays[MOST + 1 :]
+                if len(self._strays) > STRAYS:
+                    del self._strays[next(iter(self._strays))]
         self._report(None if lost else entries)
+
+    def _enter(self, entries: set[Entry], watch: int, mask: int, name: str) -> None:
+        if mask & self.GONE:
+            for directory in list(self._directories.get(watch, ())):
+                self.remove(directory)
+                entries.add((directory, "", False))
+        elif name:
+            is_new = bool(mask & (self.CREATE | self.MOVED_TO))
+            for directory in self._directories.get(watch, ()):
+                entries.add((directory, name, is_new))
+
+    def _take_in(self, watch: int, strays: list[tuple[int, str]]) -> None:
+        """What a watch has told before it was added."""
+        entries: set[Entry] = set()
+        for mask, name in strays:
+            self._enter(entries, watch, mask, name)
+        if self._fd >= 0:
+            self._report(None if len(strays) > MOST else entries)
+
+
+def arm(descriptor: int, directory: str, arrivals: bool) -> int:
+    """Watch a directory; armed again it only gets a new mask.  It may hang, in any thread."""
+    import ctypes
+
+    add = _libc().inotify_add_watch
+    mask = Inotify.ARRIVALS if arrivals else Inotify.ALL
+    watch: int = add(descriptor, os.fsencode(directory), mask)
+    if watch < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), directory)
+    return watch
+
+
+@functools.cache
+def _libc() -> Any:
+    import ctypes
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.inotify_add_watch.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_uint32)
+    libc.inotify_rm_watch.argtypes = (ctypes.c_int, ctypes.c_int)
+    return libc
 
 
 class Usage(NamedTuple):

@@ -3,100 +3,97 @@
 The host tells it which sessions there are and which paths have changed; it tells findings back,
 and keeps what is watched to what is needed: the session files always, a transcript while its
 session is at work, the HEAD of each repository in use, the death of each process.
+
+Whatever may hang is done by `reach`; each source (a file, a repository, a server, a process) is a
+job of its own, and none stands in the way of the others.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from pathlib import Path
+from functools import partial
 from typing import Final
 
 from ..core.machine import slow_tools
 from ..core.options import Options
-from ..core.rules.steps import is_alone
 from ..core.session import Session, is_listed, status_of
-from ..panes.tmux import Panes
+from ..panes.tmux import Pane, Panes, panes_of
 from . import processes
 from .deaths import Deaths
-from .discovery import Discovery
-from .pull_requests import Branch, PullRequest, PullRequests
-from .registry import Registry, config_of
-from .repository import Repositories
-from .transcript import Transcripts, is_needed, place_of
+from .discovery import Discovery, Found
+from .folders import Folders
+from .following import Following
+from .places import REPEAT, Places
+from .pull_requests import Branch, PullRequests
+from .reach import Doer
+from .registry import config_of
+from .transcript import Transcripts
 from .watch import Watch
+from .watched import Watched
 from .witness import Finding
 
-LONGEST_LOOK: Final = 0.02  # seconds in which the event loop stands still
 LEAD: Final = 1.0  # seconds before a tool is overdue: what is found has to be folded by then
 NEVER: Final = float("inf")
-REPEAT: Final = 60.0  # seconds after which the same ports may be told again
+PATIENCE: Final = 5.0  # seconds for programs, and for what takes milliseconds
 
 
 class Lookout:
-    """Looks, in the loop that runs, and calls `tell` with what it finds."""
+    """Looks, beside the loop that runs, and calls `tell` in it with what is found."""
 
     def __init__(
         self,
         watch: Watch,
+        reach: Doer,
         tell: Callable[[Finding], None],
         clock: Callable[[], float],
         environ: Mapping[str, str],
         generation: str = "",
         pull_requests: bool = False,
     ) -> None:
-        self.registry = Registry([], generation)
-        self.transcripts = Transcripts()
-        self.repositories = Repositories()
+        self.watched = Watched(watch)
+        shared = reach, self.watched, tell, clock
+        asks = PullRequests(self._answered, environ, reach) if pull_requests else None
+        self.folders = Folders(*shared, generation)
+        self.following = Following(*shared)
+        self.places = Places(*shared, asks)
         self.panes = Panes(generation)
         self.deaths = Deaths(self._died)
-        self._requests = PullRequests(self._answered, environ) if pull_requests else None
         self._discovery = Discovery(environ)
-        self._watch, self._tell, self._clock = watch, tell, clock
+        self._reach, self._tell, self._clock = reach, tell, clock
+        self._slow = reach.lane("slow", PATIENCE)
         self._generation = generation
         self._sessions: dict[str, Session] = {}  # listed
-        self._paths: dict[str, set[str]] = {}  # watched → the sessions that need it
-        self._awaited: dict[str, str] = {}  # session → its transcript, whose folder is not there
-        self._places: dict[str, str] = {}  # session → the directory that its facts are about
-        self._facts: dict[str, str] = {}  # session → the key of what was told
-        self._seen: set[tuple[int, str]] = set()  # processes told of
+        self._runs: dict[str, set[int]] = {}  # session → its processes
+        self._needed: dict[int, set[str]] = {}  # process → its sessions
+        self._seen: dict[int, set[str]] = {}  # process → starts that were told of
         self._stirred: dict[str, None] = {}  # sessions whose ports are to be looked at
-        self._proven: set[tuple[str, str]] = set()  # tools whose processes were looked at
-        self.look_into(config_of(environ))
+        self._found_in: set[int] = set()  # processes found with a config directory of their own
+        self._proven: dict[str, set[str]] = {}  # session → tools whose processes were looked at
+        self.folders.need(str(config_of(environ)), "")
+
+    @property
+    def transcripts(self) -> Transcripts:
+        """Those that are followed."""
+        return self.following.transcripts
 
     def close(self) -> None:
         """End it."""
         self.deaths.close()
-        if self._requests is not None:
-            self._requests.close()
 
     def renew(self, generation: str) -> None:
         """After a time without hosts: what was told before is told again."""
         self._generation = generation
-        self.registry.renew(generation)
+        self.folders.registry.renew(generation)
         self.panes.renew(generation)
-        self._facts.clear()
+        self.places.renew()
         self._seen.clear()
         self.rescan()
 
-    def look_into(self, config_dir: str | Path) -> None:
-        """Watch another config directory of the CLI."""
-        if self.registry.add(config_dir):
-            directory = self.registry.paths()[-1]
-            self._watch.add(directory)
-            self._tell_all(self.registry.look(self._clock(), directory))
-
     def changed(self, paths: Collection[str]) -> None:
         """A watch named these paths; those that are not ours are ignored."""
-        now = self._clock()
-        for path in paths:
-            if path.endswith((".json", "/sessions")):  # not the thousands of a busy spool
-                self._tell_all(self.registry.look(now, path))
-        self._tell_all(self.transcripts.look(now, paths))
-        self._arrived()
-        for path in self._paths.keys() & set(paths):
-            for sid in sorted(self._paths[path] & self._places.keys()):
-                self._tell_facts(sid)
+        self.folders.changed(paths)
+        self.following.changed(paths)
+        self.places.changed(paths)
 
     def attend(self, sessions: Mapping[str, Session], changed: Iterable[str]) -> None:
         """Of all sessions these have changed: look at what they need, and no more at what not."""
@@ -115,181 +112,138 @@ class Lookout:
     def notes(self) -> dict[str, str]:
         """For health: what is not as it should be."""
         deaths = {"deaths": note} if (note := self.deaths.note) else {}
-        return {**self.registry.notes, **self.transcripts.notes, **deaths}
+        return {**self.folders.notes, **self.transcripts.notes, **self.panes.notes, **deaths}
 
     def rescan(self) -> None:
         """Look at everything: no watch sees all, and no system promises to report it."""
-        now = self._clock()
-        self._tell_all(self.registry.look(now))
-        self._tell_all(self.transcripts.look(now))
+        self.folders.rescan()
+        self.following.rescan()
         for s in list(self._sessions.values()):
             self._attend(s)
-        for sid in list(self._places):
-            self._tell_facts(sid)
+        self.places.rescan()
         at_work = (sid for sid, s in self._sessions.items() if _is_at_work(s) or "ports" in s.facts)
         self._stirred |= dict.fromkeys(at_work)
-        by_socket: dict[str, set[str]] = {}
-        for s in self._sessions.values():
-            if s.tmux and s.pane:
-                by_socket.setdefault(s.tmux, set()).add(s.pane)
-        for socket, panes in by_socket.items():
-            self._tell_all(self.panes.look(now, socket, panes))
-        if self._discovery.is_due(now):
-            for found in self._discovery.look(now, {*self.registry.records, *self.deaths.watched}):
-                if found.config:
-                    self.look_into(found.config)
-                if found.pid not in self.registry.records:  # whose own file would tell more
-                    self._tell(found.finding(now, self._generation))
+        self._look_at_panes()
+        known = {*self.folders.registry.records, *self.deaths.watched}
+        if (search := self._discovery.begin(self._clock(), known)) is not None:
+            key = f"search {self._clock()}"
+            self._slow.do("", search, self._found, key=key, where=search.where)
 
-    def look_at_ports(self) -> bool:
-        """Of sessions that are new or at rest again; False if there are more, at 2 ms each."""
-        until, now = time.monotonic() + LONGEST_LOOK, self._clock()
-        while self._stirred and time.monotonic() < until:
-            s = self._sessions.get(self._stirred.popitem()[0])
+    def look_at_ports(self) -> None:
+        """Of sessions that are new or at rest again."""
+        stirred, self._stirred = self._stirred, {}
+        for sid in stirred:
+            s = self._sessions.get(sid)
             if s is not None and s.processes:
-                found = processes.listening(s.processes)
-                if found != s.facts.get("ports", []):
-                    facts = {"session_id": s.session_id, "ports": found}
-                    key = f"facts {facts} {now // REPEAT}"
-                    self._tell(Finding({"t": now, "facts": facts}, key))
-        return not self._stirred
+                pids, then = sorted(s.processes), partial(self._listen, sid)
+                path, key = f"{processes.PROC}/{pids[0]}/fd", f"ports of {sid}"
+                self._slow.do(path, partial(processes.listening, pids), then, key=key)
 
     def prove(self, options: Options) -> float:
         """See which tools run, before one is taken to wait for an approval; when to come again."""
         now, again = self._clock(), NEVER
         for s in self._sessions.values() if options.approval else ():
+            proven = self._proven.setdefault(s.session_id, set())
             for slot, since, due in slow_tools(s, options):
-                if (s.session_id, slot) in self._proven:
+                if slot in proven:
                     continue
                 if due - now > LEAD:
                     again = min(again, due - now - LEAD)
                     continue
-                self._proven.add((s.session_id, slot))
-                self._tell_all(processes.at_work(now, pid, since) for pid in s.processes)
+                proven.add(slot)
+                for pid in s.processes:
+                    work, key = partial(processes.at_work, now, pid, since), f"tools of {pid}"
+                    self._reach.do(f"{processes.PROC}/{pid}/task", work, self._tell, key=key)
         return again
 
+    # ------------------------------------------------------------ each session
+
     def _attend(self, s: Session) -> None:
-        sid, now = s.session_id, self._clock()
+        sid = s.session_id
+        runs = set()
         for pid, process in s.processes.items():
             if not (process.started or processes.is_alive(pid)):
                 continue  # never seen alive from here, as in a container: it proves nothing
+            runs.add(pid)
             self.deaths.watch(pid, process.started)
-            if (pid, process.started) not in self._seen:
+            seen = self._seen.setdefault(pid, set())
+            if process.started not in seen:
                 # Told once for hooks, which know no start, and once for the start itself.
-                self._seen |= {(pid, process.started), (pid, processes.started_of(pid))}
-                self._tell(processes.seen(now, pid, self._generation))
+                seen |= {process.started, processes.started_of(pid)}
+                work = partial(processes.seen, self._clock(), pid, self._generation)
+                path, key = f"{processes.PROC}/{pid}/environ", f"process {pid} {process.started}"
+                self._reach.do(path, work, self._tell, key=key)
+        self._hold(sid, runs)
         if s.config_dir:
-            self.look_into(s.config_dir)
-        path = ""
-        if is_needed(status_of(s), s.since, now, is_alone(s)):
-            path = s.transcript or self._transcript_of(s)
-        before = self.transcripts.followed.get(sid, "")
-        if path != before:
-            self.transcripts.leave(sid)
-            self._unwatch(before, sid)
-            self._stop_waiting(sid)
-        if path and path != before:
-            self.transcripts.follow(sid, path, s.last)
-            self._watch_for(path, sid)
-            self._await(path, sid)
-            self._tell_all(self.transcripts.look(now, {path}))
-        if s.cwd and self._places.get(sid) != s.cwd:
-            self._leave_place(sid)
-            self._places[sid] = s.cwd
-            for head in self.repositories.paths(s.cwd):
-                self._watch_for(head, sid)
-            self._tell_facts(sid)
+            self.folders.need(s.config_dir, sid)
+        self.following.attend(s, self.folders.of(s))
+        if s.cwd:
+            self.places.move(sid, s.cwd)
 
     def _leave(self, sid: str) -> None:
         """It has ended."""
-        self._unwatch(self.transcripts.followed.get(sid, ""), sid)
-        self.transcripts.forget(sid)
-        self._stop_waiting(sid)
-        self._leave_place(sid)
-        self._facts.pop(sid, None)
-        needed = {pid for s in self._sessions.values() for pid in s.processes}
-        for pid in self.deaths.watched - needed:
-            self.deaths.leave(pid)
-        self._seen = {(pid, started) for pid, started in self._seen if pid in needed}
-        self._proven = {(of, slot) for of, slot in self._proven if of in self._sessions}
+        self._hold(sid, set())
+        self.folders.leave(sid)
+        self.following.forget(sid)
+        self.places.leave(sid)
+        self._proven.pop(sid, None)
+        self._stirred.pop(sid, None)
 
-    def _leave_place(self, sid: str) -> None:
-        place = self._places.pop(sid, "")
-        for head in self.repositories.paths(place):
-            self._unwatch(head, sid)
+    def _hold(self, sid: str, pids: set[int]) -> None:
+        """These are its processes; those that are no session's any more are left."""
+        before = self._runs.pop(sid, set())
+        if pids:
+            self._runs[sid] = pids
+        for pid in pids:
+            self._needed.setdefault(pid, set()).add(sid)
+        for pid in before - pids:
+            self._needed[pid].discard(sid)
+            if not self._needed[pid]:
+                del self._needed[pid]
+                self._seen.pop(pid, None)
+                self.deaths.leave(pid)
 
-    def _transcript_of(self, s: Session) -> str:
-        """Of a session that no hook told of: where there is one, else where it will be."""
-        folders = [directory.parent for directory in self.registry.paths()]
-        places = [place_of(folder, s.session_id, s.cwd) for folder in folders]
-        return next((p for p in places if Path(p).is_file()), next(filter(None, places), ""))
+    # ------------------------------------------------------------ what was found
 
-    def _await(self, path: str, sid: str) -> None:
-        """The first session in a directory: not even the folder of its transcript is there yet."""
-        folder = Path(path).parent
-        if path and not folder.is_dir():
-            self._awaited[sid] = path
-            self._watch_for(str(folder.parent), sid)
+    def _look_at_panes(self) -> None:
+        by_socket: dict[str, set[str]] = {}
+        for s in self._sessions.values():
+            if s.tmux and s.pane:
+                by_socket.setdefault(s.tmux, set()).add(s.pane)
+        self.panes.keep(by_socket)
+        for socket in by_socket:
+            if self.panes.is_due(self._clock(), socket):
+                work, then = partial(panes_of, socket), partial(self._looked, socket)
+                self._slow.do(socket, work, then, key=f"panes of {socket}")
 
-    def _arrived(self) -> None:
-        for sid, path in list(self._awaited.items()):
-            if Path(path).parent.is_dir():
-                self._stop_waiting(sid)
-                if path in self._paths:
-                    self._watch.remove(path)
-                    self._watch.add(path)
-                    self._tell_all(self.transcripts.look(self._clock(), {path}))
-
-    def _stop_waiting(self, sid: str) -> None:
-        path = self._awaited.pop(sid, "")
-        self._unwatch(str(Path(path).parent.parent), sid)
-
-    def _tell_facts(self, sid: str) -> None:
-        finding = self.repositories.facts(self._clock(), sid, self._places[sid])
-        request = self._request_of(self._places[sid])
-        key = f"{finding.key} {request}"
-        if self._facts.get(sid) != key:
-            self._facts[sid] = key
+    def _looked(self, socket: str, told: tuple[list[Pane] | None, str]) -> None:
+        panes = {s.pane for s in self._sessions.values() if s.tmux == socket and s.pane}
+        for finding in self.panes.take(self._clock(), socket, panes, *told):
             self._tell(finding)
-            if request is not None:
-                now, facts = self._clock(), {"session_id": sid, **request.facts()}
-                self._tell(Finding({"t": now, "facts": facts}, f"facts {facts} {now // REPEAT}"))
 
-    def _request_of(self, place: str) -> PullRequest | None:
-        """The pull request of what is checked out there; None unless that is wanted."""
-        found = self.repositories.of(place) if self._requests is not None else None
-        if self._requests is None or found is None:
-            return None
-        return self._requests.of(Branch(found.remote, found.branch), self._clock())
+    def _found(self, agents: list[Found]) -> None:
+        for pid in [pid for pid in self._found_in if not processes.is_alive(pid)]:
+            self._found_in.remove(pid)
+            self.folders.leave(f"process {pid}")
+        for found in self._discovery.end(agents):
+            if found.config:
+                self._found_in.add(found.pid)
+                self.folders.need(found.config, f"process {found.pid}")
+            if found.pid not in self.folders.registry.records:  # whose own file would tell more
+                self._tell(found.finding(self._clock(), self._generation))
+
+    def _listen(self, sid: str, ports: list[int]) -> None:
+        s = self._sessions.get(sid)
+        if s is not None and ports != s.facts.get("ports", []):
+            now, facts = self._clock(), {"session_id": sid, "ports": ports}
+            self._tell(Finding({"t": now, "facts": facts}, f"facts {facts} {now // REPEAT}"))
 
     def _answered(self, branch: Branch) -> None:
-        """The pull request of a branch is another one now."""
-        for sid, place in list(self._places.items()):
-            found = self.repositories.of(place)
-            if found is not None and branch == (found.remote, found.branch):
-                self._tell_facts(sid)
+        self.places.answered(branch)
 
     def _died(self, pid: int, started: str) -> None:
-        now = self._clock()
-        self._tell(processes.gone(now, pid, started))
-        for directory in self.registry.paths():
-            self._tell_all(self.registry.look(now, directory / f"{pid}.json"))
-
-    def _watch_for(self, path: str, sid: str) -> None:
-        self._paths.setdefault(path, set()).add(sid)
-        self._watch.add(path)
-
-    def _unwatch(self, path: str, sid: str) -> None:
-        needed = self._paths.get(path)
-        if needed is not None:
-            needed.discard(sid)
-            if not needed:
-                del self._paths[path]
-                self._watch.remove(path)
-
-    def _tell_all(self, findings: Iterable[Finding]) -> None:
-        for finding in findings:
-            self._tell(finding)
+        self._tell(processes.gone(self._clock(), pid, started))
+        self.folders.died(pid)
 
 
 def _is_at_work(s: Session) -> bool:

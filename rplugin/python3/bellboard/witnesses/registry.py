@@ -17,7 +17,7 @@ from ..core.detail import whole
 from ..core.events import LONGEST_ID
 from ..core.lenient import decimal
 from .processes import began_at, is_alive, owner_of, started_of
-from .witness import Finding, decoded, read
+from .witness import Finding, decoded, read, touch
 
 Record = dict[str, object]
 
@@ -36,6 +36,21 @@ _NAME: Final = re.compile(r"([1-9][0-9]{0,9})\.json", re.ASCII)
 class _Told(NamedTuple):
     directory: Path
     record: Record
+
+
+class Listing(NamedTuple):
+    """The session files of a directory, by pid."""
+
+    pids: list[int]
+    why: str  # why it cannot be read; empty also if it is not there
+
+
+class Seen(NamedTuple):
+    """One session file, as it was found."""
+
+    record: Record | None  # if there is one to be believed
+    why: str  # there is none; empty also if there is no file
+    is_gone: bool  # its process has no session file any more
 
 
 def config_of(environ: Mapping[str, str]) -> Path:
@@ -72,6 +87,11 @@ class Registry:
         """The last good value of each process that counts."""
         return {pid: told.record for pid, told in self._told.items()}
 
+    def directory_of(self, pid: int) -> str:
+        """The config directory in which a process that counts has its file; empty if none has."""
+        told = self._told.get(pid)
+        return str(told.directory.parent) if told else ""
+
     def renew(self, generation: str) -> None:
         """Let the next look tell everything again."""
         if generation != self._generation:
@@ -82,64 +102,74 @@ class Registry:
         """What has changed, everywhere or at one path that a watch named; never raises."""
         if path is None:
             return [f for directory in self._directories for f in self._all(now, directory)]
+        directory, pid = self.at(path)
+        if directory is None:
+            return []
+        return self._all(now, directory) if pid is None else self._one(now, directory, pid)
+
+    def at(self, path: str | Path) -> tuple[Path | None, int | None]:
+        """What a path is to us: a directory, the session file of a process in it, or nothing."""
         path = Path(path)
         if path in self._directories:
-            return self._all(now, path)
+            return path, None
         name = _NAME.fullmatch(path.name)
         if name is None or path.parent not in self._directories:
-            return []
-        return self._one(now, path.parent, int(name[1]))
+            return None, None
+        return path.parent, int(name[1])
 
-    def _all(self, now: float, directory: Path) -> list[Finding]:
-        try:
-            names = [_NAME.fullmatch(name) for name in os.listdir(directory)]  # noqa: PTH208
-        except OSError as error:
-            names = []
-            if not isinstance(error, FileNotFoundError):
-                self.notes[str(directory)] = f"cannot be read: {error.strerror}"
-        else:
-            self.notes.pop(str(directory), None)
-        pids = [int(name[1]) for name in names if name]
-        if len(pids) > MOST:
-            self.notes[str(directory)] = f"{len(pids)} files; {MOST} of them are looked at"
-        pids = pids[:MOST]
+    def listed(self, directory: Path, listing: Listing) -> list[int]:
+        """Take in what `listing` found; whose files are to be looked at now."""
+        if directory not in self._directories:
+            return []
+        pids, why = listing
+        self._note(str(directory), why)
         there = set(pids)
         pids += [p for p, told in self._told.items() if told.directory == directory]
         for path in [p for p in self.notes if p.startswith(f"{directory}/")]:
             if path not in {f"{directory}/{pid}.json" for pid in there}:
                 del self.notes[path]
-        return [f for pid in dict.fromkeys(pids) for f in self._one(now, directory, pid)]
+        return list(dict.fromkeys(pids))
 
-    def _one(self, now: float, directory: Path, pid: int) -> list[Finding]:
-        path = directory / f"{pid}.json"
-        try:
-            raw, status = read(path, LIMIT)
-        except FileNotFoundError:
-            self.notes.pop(str(path), None)
-            return self._gone(now, directory, pid)
-        except OSError as error:
-            self.notes[str(path)] = error.strerror or str(error)
+    def take(self, now: float, directory: Path, pid: int, seen: Seen) -> list[Finding]:
+        """Take in what `look_at` found; what is new in it."""
+        if directory not in self._directories:
             return []
-        given = decoded(raw)
-        record = _kept(given) if given is not None else None
-        if record is None or (given or {}).get("pid", pid) != pid:
-            # Half-written, or of a format to come: the last good value stands.
-            self.notes[str(path)] = "cannot be understood"
-            return []
-        why = _disowned(pid, record, status.st_mtime)
-        if why:
-            self.notes[str(path)] = why
+        self._note(f"{directory}/{pid}.json", seen.why)
+        if seen.is_gone:
             return self._gone(now, directory, pid)
-        self.notes.pop(str(path), None)
-        record |= {"pid": pid, "procStart": started_of(pid) or record.get("procStart", "")}
+        record = seen.record
         told = self._told.get(pid)
-        if told is not None and _value(told.record) == _value(record):
+        if record is None or (told is not None and _value(told.record) == _value(record)):
             return []
         self._told[pid] = _Told(directory, record)
         line = {"t": now, "registry": {"pid": pid, "record": record}}
         # 2.1.119 does not say since when: a status that comes back is told apart by the writing.
         since = "" if "statusUpdatedAt" in record else record.get("updatedAt", "")
         return [Finding(line, f"registry {_value(record)} {since} {self._generation}")]
+
+    def remove(self, config_dir: str | Path) -> None:
+        """Look there no more."""
+        directory = Path(config_dir) / "sessions"
+        if directory in self._directories:
+            self._directories.remove(directory)
+            self._told = {p: told for p, told in self._told.items() if told.directory != directory}
+            for path in [
+                p for p in self.notes if Path(p) == directory or Path(p).parent == directory
+            ]:
+                del self.notes[path]
+
+    def _all(self, now: float, directory: Path) -> list[Finding]:
+        pids = self.listed(directory, list_files(directory))
+        return [f for pid in pids for f in self._one(now, directory, pid)]
+
+    def _one(self, now: float, directory: Path, pid: int) -> list[Finding]:
+        return self.take(now, directory, pid, look_at(directory, pid))
+
+    def _note(self, path: str, why: str) -> None:
+        if why:
+            self.notes[path] = why
+        else:
+            self.notes.pop(path, None)
 
     def _gone(self, now: float, directory: Path, pid: int) -> list[Finding]:
         told = self._told.get(pid)
@@ -148,6 +178,41 @@ class Registry:
         del self._told[pid]
         line = {"t": now, "registry": {"pid": pid, "record": None}}
         return [Finding(line, f"registry gone {_value(told.record)} {self._generation}")]
+
+
+def list_files(directory: Path) -> Listing:
+    """The session files in it; never raises."""
+    touch(directory)
+    try:
+        names = [_NAME.fullmatch(name) for name in os.listdir(directory)]  # noqa: PTH208
+    except FileNotFoundError:
+        return Listing([], "")
+    except (OSError, ValueError) as error:
+        return Listing([], f"cannot be read: {getattr(error, 'strerror', None) or error}")
+    pids = [int(name[1]) for name in names if name]
+    too_many = f"{len(pids)} files; {MOST} of them are looked at" if len(pids) > MOST else ""
+    return Listing(pids[:MOST], too_many)
+
+
+def look_at(directory: Path, pid: int) -> Seen:
+    """The session file of a process, and whether that lives; never raises."""
+    path = directory / f"{pid}.json"
+    try:
+        raw, status = read(path, LIMIT)
+    except FileNotFoundError:
+        return Seen(None, "", True)
+    except OSError as error:
+        return Seen(None, error.strerror or str(error), False)
+    given = decoded(raw)
+    record = _kept(given) if given is not None else None
+    if record is None or (given or {}).get("pid", pid) != pid:
+        # Half-written, or of a format to come: the last good value stands.
+        return Seen(None, "cannot be understood", False)
+    why = _disowned(pid, record, status.st_mtime)
+    if why:
+        return Seen(None, why, True)
+    record |= {"pid": pid, "procStart": started_of(pid) or record.get("procStart", "")}
+    return Seen(record, "", False)
 
 
 def _kept(given: Mapping[str, object]) -> Record | None:

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from ..core.detail import line
 from .gitconfig import Config, Remote, config_in, remote_in
-from .witness import Finding, read
+from .witness import Finding, read, touch
 
 DEEPEST: Final = 64  # levels up; paths have 4096 characters
 LIMIT: Final = 1 << 20  # bytes of a configuration
@@ -44,47 +44,67 @@ class _Place(NamedTuple):
     common: Path  # of the repository: config
 
 
+class Known(NamedTuple):
+    """What was found of a directory, and how its files looked then."""
+
+    stamps: tuple[_Stamp | None, ...]
+    place: _Place
+    repository: Repository
+
+
 class Repositories:
     """Knows the repository of each directory asked for; looks again at what has changed."""
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[tuple[_Stamp | None, ...], _Place, Repository]] = {}
+        self._known: dict[str, Known] = {}
 
     def of(self, directory: str) -> Repository | None:
         """The repository that a directory is in, if any; never raises."""
-        known = self._known.get(directory)
-        if known is not None and known[0] == _stamps(known[1]):
-            return known[2]
-        self._known.pop(directory, None)
-        place = _place_of(directory)
-        if place is None:
+        found = self.take(directory, look_up(directory, self.known(directory)))
+        return found.repository if found else None
+
+    def known(self, directory: str) -> Known | None:
+        """As of the last look."""
+        return self._known.get(directory)
+
+    def take(self, directory: str, found: Known | None) -> Known | None:
+        """Remember what `look_up` found."""
+        if found is None:
+            self._known.pop(directory, None)
             return None
-        stamps = _stamps(place)
-        found = _read(place, directory)
-        if len(self._known) >= KEPT:
+        if directory not in self._known and len(self._known) >= KEPT:
             del self._known[next(iter(self._known))]
-        self._known[directory] = stamps, place, found
+        self._known[directory] = found
         return found
 
-    def paths(self, directory: str) -> list[str]:
-        """What to watch for a change of the branch."""
-        found = self.of(directory)
-        return [found.head] if found else []
+    def forget(self, directory: str) -> None:
+        """Nobody works there any more."""
+        self._known.pop(directory, None)
 
-    def facts(self, now: float, session_id: str, directory: str) -> Finding:
-        """The trace line of a session that works there; all empty outside of any repository."""
-        found = self.of(directory)
-        facts: dict[str, object] = {"session_id": session_id}
-        facts |= {
-            "repository": found.name if found else "",
-            "branch": found.branch if found else "",
-        }
-        facts |= {"worktree": found.worktree if found else ""}
-        facts |= {"remote": found.remote if found else ""}
-        facts["remotes"] = [f"{n} {url}" for n, url in found.remotes.items()] if found else []
-        # The branch may come back to what it was: with the same key it would be told only once.
-        stamps = _stamps(self._known[directory][1]) if found else ()
-        return Finding({"t": now, "facts": facts}, f"facts {facts} {stamps}")
+
+def look_up(directory: str, known: Known | None = None) -> Known | None:
+    """The repository of a directory: what is known, if nothing has changed; never raises."""
+    if known is not None and known.stamps == _stamps(known.place):
+        return known
+    place = _place_of(directory)
+    if place is None:
+        return None
+    return Known(_stamps(place), place, _read(place, directory))
+
+
+def facts_of(now: float, session_id: str, known: Known | None) -> Finding:
+    """The trace line of a session that works there; all empty outside of any repository."""
+    found = known.repository if known else None
+    facts: dict[str, object] = {"session_id": session_id}
+    facts |= {
+        "repository": found.name if found else "",
+        "branch": found.branch if found else "",
+    }
+    facts |= {"worktree": found.worktree if found else ""}
+    facts |= {"remote": found.remote if found else ""}
+    facts["remotes"] = [f"{n} {url}" for n, url in found.remotes.items()] if found else []
+    # The branch may come back to what it was: with the same key it would be told only once.
+    return Finding({"t": now, "facts": facts}, f"facts {facts} {known.stamps if known else ()}")
 
 
 def _place_of(directory: str) -> _Place | None:
@@ -104,12 +124,14 @@ def _git_of(root: Path) -> Path | None:
     """The git directory of a working tree whose root this is."""
     dot = root / ".git"
     try:
+        touch(dot)
         if dot.is_dir():
             return dot if (dot / "HEAD").is_file() else None
         told = _text(dot)
         if not told.startswith("gitdir:"):
             return None
         git = Path(os.path.normpath(root / told.removeprefix("gitdir:").strip()))
+        touch(git)
         return git if (git / "HEAD").is_file() else None
     except (OSError, ValueError):
         return None
@@ -167,6 +189,7 @@ def _stamps(place: _Place) -> tuple[_Stamp | None, ...]:
 
 def _stamp(path: Path, entries: bool) -> _Stamp | None:
     """What changes with a file; of `.git` itself only which one it is."""
+    touch(path)
     try:
         status = path.stat()
     except (OSError, ValueError):

@@ -17,7 +17,7 @@ from zlib import crc32
 from ..core.entries import gist, is_noise, reduced, spoken, told_by
 from ..core.events import Event
 from ..core.words import amount
-from .witness import Finding, decoded, opened
+from .witness import Finding, decoded, opened, touch
 
 TAIL: Final = 128 << 10  # bytes read at first; titles are written again every now and then
 WIDER: Final = 2 << 20  # and where nothing is told there, but a tool's large result
@@ -42,8 +42,8 @@ class Transcripts:
     """Follows the transcripts of those sessions that need it."""
 
     def __init__(self) -> None:
-        self._followed: dict[str, _Tail] = {}  # by session
-        self._left: dict[str, _Tail] = {}
+        self._followed: dict[str, Tail] = {}  # by session
+        self._left: dict[str, Tail] = {}
 
     @property
     def followed(self) -> dict[str, str]:
@@ -68,7 +68,7 @@ class Transcripts:
         if before is not None and before.path == str(path):
             self._followed[session_id] = before
         else:
-            self._followed[session_id] = _Tail(session_id, str(path), since)
+            self._followed[session_id] = Tail(session_id, str(path), since)
         return True
 
     def leave(self, session_id: str) -> None:
@@ -94,8 +94,18 @@ class Transcripts:
         tails = [t for t in self._followed.values() if paths is None or t.path in paths]
         return [finding for tail in tails for finding in tail.look(now)]
 
+    def tail(self, session_id: str) -> Tail | None:
+        """Of a session that is followed."""
+        return self._followed.get(session_id)
 
-class _Tail:
+    def has(self, session_id: str, tail: Tail) -> bool:
+        """Whether it still is that session's, followed or left."""
+        return tail in (self._followed.get(session_id), self._left.get(session_id))
+
+
+class Tail:
+    """One transcript, and how far it has been read."""
+
     def __init__(self, session_id: str, path: str, since: float) -> None:
         self.path = path
         self._session_id = session_id
@@ -106,6 +116,7 @@ class _Tail:
         self._skips = False  # within a line that is too long
         self._odd = self._long = 0  # lines of which nothing was understood, or kept
         self._unread = ""
+        self.has_folder = True  # that it is in; the first session in a directory has none yet
 
     @property
     def note(self) -> str:
@@ -115,6 +126,8 @@ class _Tail:
         return ", ".join(filter(None, (self._unread, odd, long)))
 
     def look(self, now: float) -> list[Finding]:
+        """What was added since the last look; never raises."""
+        self.has_folder = True
         try:
             with opened(self.path) as (fd, status):
                 identity, size = (status.st_dev, status.st_ino), status.st_size
@@ -128,12 +141,17 @@ class _Tail:
         except OSError as error:  # the next one of that name is another one
             self._identity, self._offset = (0, 0), 0
             is_there = not isinstance(error, FileNotFoundError)
+            self.has_folder = is_there or os.path.isdir(os.path.dirname(self.path))  # noqa: PTH112, PTH120
             self._unread = (error.strerror or str(error)) if is_there else ""
             return []
         self._unread = ""
         times = (event.t for _, event in found if event.kind != "note")  # titles have no time
         self._since = max(times, default=self._since)
         return [finding for finding, _ in found]
+
+    def become(self, other: Tail) -> None:
+        """Be as far as a copy of it, which was read on elsewhere."""
+        self.__dict__.update(other.__dict__)
 
     def _is_as_read(self, fd: int) -> bool:
         """Not another file: one that is removed may leave its number to the next of its name."""
@@ -189,12 +207,18 @@ class _Tail:
                 self._skips, rest = True, b""
 
 
+def read_on(tail: Tail, now: float) -> tuple[Tail, list[Finding]]:
+    """Look at it, wherever that is done: the tail as it is then, and what was added."""
+    found = tail.look(now)
+    return tail, found
+
+
 # ---------------------------------------------------------------- for people
 
 
 def tail_text(path: str | Path, most: int = 40) -> list[str]:
     """The last that was said in a transcript, as short plain lines, for a preview."""
-    tail = _Tail("", str(path), 0.0)
+    tail = Tail("", str(path), 0.0)
     said: list[str] = []
     try:
         with opened(path) as (fd, status):
@@ -216,12 +240,18 @@ def place_of(config_dir: str | Path, session_id: str, cwd: str) -> str:
         return ""
     projects, name = Path(config_dir) / "projects", f"{session_id}.jsonl"
     likely = projects / re.sub("[^A-Za-z0-9]", "-", cwd) / name
-    if cwd and likely.is_file():
+    if cwd and _is_file(likely):
         return str(likely)
     # The name of the folder is lossy, cut when long, and may be overridden: look in each.
     try:
+        touch(projects)
         with os.scandir(projects) as folders:
             paths = [Path(folder.path) / name for folder in folders]
-    except OSError:
+    except (OSError, ValueError):
         paths = []
-    return next((str(path) for path in paths if path.is_file()), str(likely) if cwd else "")
+    return next((str(path) for path in paths if _is_file(path)), str(likely) if cwd else "")
+
+
+def _is_file(path: Path) -> bool:
+    touch(path)
+    return os.path.isfile(path)  # noqa: PTH113 - it raises nothing, however odd the path

@@ -27,11 +27,13 @@ import stat
 import sys
 import threading
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
-from ..storage.mounts import NETWORK, TABLE, kinds
-from .inotify import Inotify, Report
+from ..storage.mounts import NETWORK, TABLE, Mounts
+from .inotify import Entry, Inotify, Report
+from .reach import AtOnce, Doer, Reach
 
 if TYPE_CHECKING:
     from watchfiles._rust_notify import RustNotify
@@ -41,11 +43,30 @@ POLL = 1.0
 STEP_MS = 20  # of watchfiles, which sleeps and looks: 0.2 % of a core; every 1 ms were 1.9 %
 
 
+Armer = Callable[[str, bool], object]
+
+
+class Look(NamedTuple):
+    """What a path is, and what came of watching its directory."""
+
+    directory: str
+    device: int  # 0: it is not there
+    token: object  # what its armer returned
+    error: OSError | None
+
+
 class Backend(Protocol):
     """Watches directories for their entries."""
 
-    def add(self, directory: str, arrivals: bool) -> bool:
-        """Watch it, or raise OSError; True if it is another one than before under that name."""
+    @property
+    def armer(self) -> Armer:
+        """Arms a directory, for arrivals only or for all; it raises OSError, and may hang."""
+
+    def add(self, directory: str, token: Any, arrivals: bool) -> bool:
+        """It has been armed; True if it is another one than before under that name."""
+
+    def drop(self, token: Any) -> None:
+        """It has been armed in vain."""
 
     def remove(self, directory: str) -> None: ...
 
@@ -63,17 +84,18 @@ class Watch:
         changed: Callable[[set[str]], None],
         how: How | None = None,
         mounts: str = TABLE,
+        reach: Reach | None = None,
     ) -> None:
         self.how: How = how or ("inotify" if sys.platform == "linux" else "watchfiles")
         self._native = self.how
         self._changed = changed
-        self._mounts = mounts
+        self._reach, self._here = reach, AtOnce()
+        self._mounts = Mounts(mounts)
         self._arrivals: dict[str, bool] = {}  # path → only arrivals
         self._served: dict[str, set[str]] = {}  # watched directory → paths
         self._by: dict[str, str] = {}  # path → the directory that serves it
         self._polled: dict[str, str] = {}  # path → why
         self._missing = ""  # why there is no backend
-        self._kinds: dict[int, str] = {}  # device → file system
         self._polling = _Polling(changed)
         self._backend: Backend | None = None
         self._start()
@@ -89,7 +111,7 @@ class Watch:
         path = os.path.abspath(path)
         if path not in self._arrivals:
             self._arrivals[path] = arrivals
-            self._arm(path)
+            self._arm(path, tell=False)
 
     def remove(self, path: str | Path) -> None:
         """Watch it no more."""
@@ -103,23 +125,22 @@ class Watch:
         """Try what could not be watched so far, and what is another directory by now."""
         if self._backend is None and self._native != "polling":
             self._start()
-        self._kinds.clear()
-        fresh: set[str] = set()
         for path in list(self._arrivals):
-            fresh |= self._arm(path)
-        if fresh:
-            self._changed(fresh)
+            self._arm(path)
 
     def close(self) -> None:
         """End it: nothing is called any more, and no thread delays the exit."""
         self._polling.close()
+        self._mounts.close()
         if self._backend:
             self._backend.close()
 
     def _start(self) -> None:
         try:
             if self._native == "inotify":
-                self._backend = Inotify(self._report)
+                self._backend = inotify = Inotify(self._report)
+                if self._reach is not None:
+                    self._reach.share(inotify.descriptor)
             elif self._native == "watchfiles":
                 self._backend = _Watchfiles(self._report)
         except (OSError, ImportError, AttributeError) as error:  # no instances left; not installed
@@ -127,36 +148,55 @@ class Watch:
         else:
             self.how, self._missing = self._native, ""
 
-    def _arm(self, path: str) -> set[str]:
-        """Watch it as what it is now; the paths that were not watched until now."""
-        directory = path if os.path.isdir(path) else os.path.dirname(path)
+    def _arm(self, path: str, tell: bool = True) -> None:
+        """Watch it as what it is now; `tell` of what was not watched until now."""
+        arrivals = self._arrivals[path]
+        alone = arrivals and self._only_arrivals(path)
+        armer = self._backend.armer if self._backend is not None else None
+        then = partial(self._settle, path, tell)
+        self._doer(path).do(path, partial(look_at, path, armer, alone), then, key=f"watch {path}")
+
+    def _doer(self, path: str) -> Doer:
+        """Our own folder is armed at once, and so are all where nothing can be done beside."""
+        return self._here if self._reach is None or self._arrivals[path] else self._reach
+
+    def _settle(self, path: str, tell: bool, look: Look) -> None:
+        directory, backend, error = look.directory, self._backend, look.error
+        if path not in self._arrivals:
+            if backend is not None and error is None and directory not in self._served:
+                backend.drop(look.token)
+            return
         if self._by.get(path) != directory:  # it has become a directory, or is one no more
             self._release(path)
         fresh: set[str] = set()
-        why = self._remote(directory) if self._backend else self._missing
-        if self._backend:
+        why = self._remote(look.device) if backend else self._missing
+        if backend and error is None:
             paths = self._served.setdefault(directory, set())
             if path not in paths:
                 paths.add(path)
                 self._by[path] = directory
                 fresh = {path}
             try:
-                if self._backend.add(directory, self._only_arrivals(directory)):
+                if backend.add(directory, look.token, self._only_arrivals(directory)):
                     fresh = set(paths)
-            except (FileNotFoundError, NotADirectoryError):
-                self._forget(directory)  # `rearm` will come again
-                fresh = set()
-            except OSError as error:
-                self._forget(directory)
+            except OSError as e:
+                error = e
+        if backend and error is not None:
+            backend.remove(directory)
+            for lost in self._served.pop(directory, ()):
+                del self._by[lost]
+            fresh = set()  # `rearm` will come again
+            if not isinstance(error, FileNotFoundError | NotADirectoryError):
                 why = f"{error.strerror}: {directory}"
                 if error.errno == errno.ENOSPC:
                     why = "no watches left (fs.inotify.max_user_watches)"
         if why or self._native == "polling":
             self._polled[path] = why
-            self._polling.add(path)
+            self._polling.add(path, self._doer(path))
         elif self._polled.pop(path, None) is not None:
             self._polling.remove(path)
-        return fresh
+        if tell and fresh:
+            self._changed(fresh)
 
     def _release(self, path: str) -> None:
         directory = self._by.pop(path, None)
@@ -167,24 +207,20 @@ class Watch:
         if not paths:
             del self._served[directory]
             self._backend.remove(directory)
-        else:
-            with contextlib.suppress(OSError):  # gone meanwhile: that is reported
-                self._backend.add(directory, self._only_arrivals(directory))
-
-    def _forget(self, directory: str) -> None:
-        for path in self._served.pop(directory):
-            del self._by[path]
+        elif directory in paths and self._only_arrivals(directory):
+            self._arm(directory, tell=False)  # so that nothing else there wakes us any more
 
     def _only_arrivals(self, directory: str) -> bool:
-        return all(self._arrivals[path] and path == directory for path in self._served[directory])
+        paths = self._served.get(directory, ())
+        return all(self._arrivals[path] and path == directory for path in paths)
 
-    def _report(self, entries: Iterable[tuple[str, str]] | None) -> None:
+    def _report(self, entries: Iterable[Entry] | None) -> None:
         if entries is None:
             self._changed(set(self._arrivals))
             return
         changed: set[str] = set()
         again: set[str] = set()
-        for directory, name in entries:
+        for directory, name, is_new in entries:
             paths = self._served.get(directory, ())
             if not name:
                 again.update(paths)
@@ -192,25 +228,29 @@ class Watch:
             entry = f"{directory}/{name}"
             if directory in paths:
                 changed.add(entry)
-            if entry in paths:  # a file, or a directory that appears only now
+            if entry in paths:
                 changed.add(entry)
-                if os.path.isdir(entry):
+                if is_new:  # it may be a directory now
                     again.add(entry)
         for path in again:
             self._arm(path)
         if changed or again:
             self._changed(changed | again)
 
-    def _remote(self, directory: str) -> str:
-        """The network file system that this is on, from the kernel's table of mounts."""
-        try:
-            device = os.stat(directory).st_dev
-            if not self._kinds:
-                self._kinds = kinds(self._mounts)
-        except OSError:  # not there (yet), not Linux
-            return ""
-        kind = self._kinds.get(device, "")
+    def _remote(self, device: int) -> str:
+        """The network file system that this is, from the kernel's table of mounts."""
+        kind = self._mounts.kind(device)
         return f"{kind} tells only what this machine does" if kind in NETWORK else ""
+
+
+def look_at(path: str, armer: Armer | None, arrivals: bool) -> Look:
+    """What a path is, once its directory is armed; wherever that may hang."""
+    directory = path if os.path.isdir(path) else os.path.dirname(path)
+    try:
+        device = os.stat(directory).st_dev
+        return Look(directory, device, armer and armer(directory, arrivals), None)
+    except OSError as error:
+        return Look(directory, 0, None, error)
 
 
 class _End:
@@ -231,7 +271,7 @@ class _End:
 
 
 class _Watchfiles:
-    DELETED = 3
+    ADDED, DELETED = 1, 3
 
     def __init__(self, report: Report) -> None:
         from watchfiles._rust_notify import RustNotify
@@ -247,16 +287,21 @@ class _Watchfiles:
         self._seen: set[tuple[int, str]] = set()
         self._error: OSError | None = None
 
-    def add(self, directory: str, arrivals: bool) -> bool:
-        status = os.stat(directory)
+    @property
+    def armer(self) -> Armer:
+        return _identity
+
+    def add(self, directory: str, token: tuple[int, int], arrivals: bool) -> bool:
         if self._error:
             raise self._error
         (self._arrivals.add if arrivals else self._arrivals.discard)(directory)
-        identity = status.st_dev, status.st_ino
-        if self._directories.get(directory) != identity:
-            self._directories[directory] = identity
+        if self._directories.get(directory) != token:
+            self._directories[directory] = token
             self._restart(directory)
         return False  # armed after this turn of the loop, and then called back
+
+    def drop(self, token: tuple[int, int]) -> None:
+        pass  # nothing was armed yet
 
     def remove(self, directory: str) -> None:
         if self._directories.pop(directory, None):
@@ -291,7 +336,7 @@ class _Watchfiles:
                 threading.Thread(target=self._run, args=(notify, self._end), daemon=True).start()
         before.come(3)
         if fresh:
-            self._report([(path, "") for path in fresh])
+            self._report([(path, "", False) for path in fresh])
 
     def _run(self, notify: RustNotify, end: _End) -> None:
         while (seen := notify.watch(STEP_MS, STEP_MS, 0, end)) != "stop":
@@ -307,16 +352,21 @@ class _Watchfiles:
 
     def _deliver(self) -> None:
         seen, self._seen = self._seen, set()
-        entries: list[tuple[str, str]] = []
+        entries: list[Entry] = []
         for kind, path in seen:
             if path in self._names and kind == self.DELETED:
                 self._directories.pop(self._names[path], None)
-                entries.append((self._names[path], ""))
+                entries.append((self._names[path], "", False))
             directory = self._names.get(os.path.dirname(path))
             if directory and not (kind == self.DELETED and directory in self._arrivals):
-                entries.append((directory, os.path.basename(path)))
+                entries.append((directory, os.path.basename(path), kind == self.ADDED))
         if entries:
             self._report(entries)
+
+
+def _identity(directory: str, arrivals: bool) -> tuple[int, int]:
+    status = os.stat(directory)
+    return status.st_dev, status.st_ino
 
 
 class _Polling:
@@ -325,31 +375,41 @@ class _Polling:
     def __init__(self, changed: Callable[[set[str]], None]) -> None:
         self._changed = changed
         self._loop = asyncio.get_running_loop()
-        self._looks: dict[str, dict[str, tuple[int, int, int]]] = {}
+        self._looks: dict[str, dict[str, tuple[int, int, int]] | None] = {}  # None: none yet
+        self._doers: dict[str, Doer] = {}
         self._timer: asyncio.TimerHandle | None = None
 
-    def add(self, path: str) -> None:
-        self._looks.setdefault(path, _look(path))
+    def add(self, path: str, doer: Doer) -> None:
+        if path not in self._doers:
+            self._doers[path], self._looks[path] = doer, None
+            self._ask(path)
         self._timer = self._timer or self._loop.call_later(POLL, self._poll)
 
     def remove(self, path: str) -> None:
+        self._doers.pop(path, None)
         self._looks.pop(path, None)
 
     def close(self) -> None:
-        self._looks.clear()
+        self._doers.clear()
         if self._timer:
             self._timer.cancel()
 
     def _poll(self) -> None:
-        changed: set[str] = set()
-        for path, before in self._looks.items():
-            self._looks[path] = now = _look(path)
-            changed.update(
-                key for key in before.keys() | now.keys() if before.get(key) != now.get(key)
-            )
-        self._timer = self._loop.call_later(POLL, self._poll) if self._looks else None
-        if changed:
-            self._changed(changed)
+        for path in list(self._doers):
+            self._ask(path)
+        self._timer = self._loop.call_later(POLL, self._poll) if self._doers else None
+
+    def _ask(self, path: str) -> None:
+        then = partial(self._compare, path)
+        self._doers[path].do(path, partial(_look, path), then, key=f"poll {path}")
+
+    def _compare(self, path: str, now: dict[str, tuple[int, int, int]]) -> None:
+        if path not in self._doers:
+            return
+        before, self._looks[path] = self._looks[path], now
+        if before is not None and before != now:
+            keys = before.keys() | now.keys()
+            self._changed({key for key in keys if before.get(key) != now.get(key)})
 
 
 def _look(path: str) -> dict[str, tuple[int, int, int]]:

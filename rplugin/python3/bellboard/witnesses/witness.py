@@ -5,14 +5,20 @@ from __future__ import annotations
 import json
 import os
 import stat
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
 from ..core.detail import ODD
+from ..storage.mounts import Mounts
+
+LONGEST_PATH: Final = 4096  # characters: PATH_MAX
+
+_near = threading.local()  # of a thread: its table of mounts
 
 
 class Finding(NamedTuple):
@@ -22,9 +28,31 @@ class Finding(NamedTuple):
     key: str
 
 
+def is_path(text: str) -> bool:
+    """Whether it can be the path of anything; what evidence tells may be any text."""
+    return text.startswith("/") and "\0" not in text and len(text) < LONGEST_PATH
+
+
+class Elsewhere(BaseException):
+    """The path leads to where whoever asks may hang and cannot be killed; see `reach`."""
+
+
+def stay_near(mounts: Mounts) -> None:
+    """From now on nothing in this thread touches a mount that is answered for by a program."""
+    _near.mounts = mounts
+
+
+def touch(path: str | Path) -> None:
+    """To be called before a path is asked for anything; `Elsewhere` if this thread may not."""
+    mounts: Mounts | None = getattr(_near, "mounts", None)
+    if mounts is not None and (mount := mounts.hanging(str(path))) and mount.is_fuse:
+        raise Elsewhere(mount.place)
+
+
 @contextmanager
 def opened(path: str | Path, ours: bool = True) -> Iterator[tuple[int, os.stat_result]]:
     """A regular file, and ours, open for reading; OSError for anything else, without waiting."""
+    touch(path)
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     except ValueError as error:  # a NUL, half a character

@@ -1,0 +1,112 @@
+"""The CLI's config directories that somebody needs, and the session files in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from ..core.session import Session
+from .reach import Doer
+from .registry import Listing, Registry, Seen, list_files, look_at
+from .watched import Watched
+from .witness import Finding, is_path
+
+MOST: Final = 100  # config directories; people have one or two
+WATCHES: Final = "sessions"
+
+
+class Folders:
+    """Calls `tell` with what is new in the session files."""
+
+    def __init__(
+        self,
+        reach: Doer,
+        watched: Watched,
+        tell: Callable[[Finding], None],
+        clock: Callable[[], float],
+        generation: str,
+    ) -> None:
+        self.registry = Registry([], generation)
+        self._reach, self._watched, self._tell, self._clock = reach, watched, tell, clock
+        self._needed: dict[str, set[str]] = {}  # config directory → who needs it
+        self._of: dict[str, str] = {}  # who needs one → which
+        self._refused = ""
+
+    @property
+    def notes(self) -> dict[str, str]:
+        """For health: what is not as it should be."""
+        more = {"config directories": self._refused} if self._refused else {}
+        return {**self.registry.notes, **more}
+
+    def of(self, s: Session) -> str:
+        """The config directory that a session keeps its files in, as far as that is known."""
+        if s.config_dir:
+            return s.config_dir
+        found = (self.registry.directory_of(pid) for pid in s.processes)
+        named = (self._of.get(f"process {pid}") for pid in s.processes)
+        return next(filter(None, (*found, *named)), self._of.get("", ""))
+
+    def need(self, config_dir: str, by: str) -> None:
+        """Somebody, a session or a process, keeps its files there."""
+        if self._of.get(by) == config_dir or not is_path(config_dir):
+            return
+        self.leave(by)
+        if config_dir not in self._needed and len(self._needed) >= MOST:
+            self._refused = f"more than {MOST}: {config_dir} is not looked into"
+            return
+        self._of[by] = config_dir
+        self._needed.setdefault(config_dir, set()).add(by)
+        if self.registry.add(config_dir):
+            directory = self.registry.paths()[-1]
+            self._watched.need(str(directory), WATCHES, config_dir)
+            self._look(directory)
+
+    def leave(self, by: str) -> None:
+        """They need theirs no more."""
+        config_dir = self._of.pop(by, "")
+        needed = self._needed.get(config_dir, set())
+        needed.discard(by)
+        if config_dir and not needed:
+            del self._needed[config_dir]
+            self.registry.remove(config_dir)
+            self._watched.leave(str(Path(config_dir) / "sessions"), WATCHES, config_dir)
+            self._refused = ""
+
+    def changed(self, paths: Collection[str]) -> None:
+        """A watch named these."""
+        for path in paths:
+            if path.endswith((".json", "/sessions")):
+                directory, pid = self.registry.at(path)
+                if directory is not None and pid is None:
+                    self._look(directory)
+                elif directory is not None and pid is not None:
+                    self.look_at(directory, pid)
+
+    def rescan(self) -> None:
+        """Look at everything."""
+        for directory in self.registry.paths():
+            self._look(directory)
+
+    def died(self, pid: int) -> None:
+        """That process has ended."""
+        for directory in self.registry.paths():
+            self.look_at(directory, pid)
+
+    def look_at(self, directory: Path, pid: int) -> None:
+        """Look at the file of one process."""
+        then = partial(self._took, directory, pid)
+        self._reach.do(f"{directory}/{pid}.json", partial(look_at, directory, pid), then)
+
+    def _look(self, directory: Path) -> None:
+        then = partial(self._listed, directory)
+        self._reach.do(str(directory), partial(list_files, directory), then)
+
+    def _listed(self, directory: Path, listing: Listing) -> None:
+        for pid in self.registry.listed(directory, listing):
+            self.look_at(directory, pid)
+
+    def _took(self, directory: Path, pid: int, seen: Seen) -> None:
+        for finding in self.registry.take(self._clock(), directory, pid, seen):
+            self._tell(finding)

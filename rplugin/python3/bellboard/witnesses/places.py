@@ -1,0 +1,119 @@
+"""What is told of the directories that sessions work in: repository, branch, pull request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from functools import partial
+from typing import Final
+
+from .pull_requests import Branch, PullRequest, PullRequests
+from .reach import Doer
+from .repository import Known, Repositories, facts_of, look_up
+from .watched import Watched
+from .witness import Finding, is_path
+
+REPEAT: Final = 60.0  # seconds after which the same may be told again
+WATCHES: Final = "branch"
+
+
+class Places:
+    """Calls `tell` with what has changed of the places of sessions."""
+
+    def __init__(
+        self,
+        reach: Doer,
+        watched: Watched,
+        tell: Callable[[Finding], None],
+        clock: Callable[[], float],
+        requests: PullRequests | None = None,
+    ) -> None:
+        self._reach, self._watched, self._tell, self._clock = reach, watched, tell, clock
+        self._requests = requests
+        self._repositories = Repositories()
+        self._of: dict[str, str] = {}  # session → its directory
+        self._at: dict[str, set[str]] = {}  # directory → the sessions there
+        self._heads: dict[str, str] = {}  # directory → the file that changes with its branch
+        self._told: dict[str, str] = {}  # session → the key of what was told
+
+    def move(self, sid: str, directory: str) -> None:
+        """A session works there now."""
+        if self._of.get(sid) != directory and is_path(directory):
+            self.leave(sid)
+            self._of[sid] = directory
+            self._at.setdefault(directory, set()).add(sid)
+            self._look(directory)
+
+    def leave(self, sid: str) -> None:
+        """It works there no more."""
+        self._told.pop(sid, None)
+        directory = self._of.pop(sid, "")
+        there = self._at.get(directory, set())
+        there.discard(sid)
+        if directory and not there:
+            del self._at[directory]
+            self._repositories.forget(directory)
+            self._watched.leave(self._heads.pop(directory, ""), WATCHES, directory)
+
+    def renew(self) -> None:
+        """Let the next look tell everything again."""
+        self._told.clear()
+
+    def changed(self, paths: Collection[str]) -> None:
+        """A watch named these."""
+        for path in paths:
+            for directory in self._watched.who(path, WATCHES):
+                self._look(directory)
+
+    def rescan(self) -> None:
+        """Look at all of them."""
+        for directory in list(self._at):
+            self._look(directory)
+
+    def answered(self, branch: Branch) -> None:
+        """The pull request of a branch is another one now."""
+        for directory in list(self._at):
+            if self._branch_of(directory) == branch:
+                self._tell_all(directory)
+
+    def _look(self, directory: str) -> None:
+        work = partial(look_up, directory, self._repositories.known(directory))
+        key = f"repository of {directory}"
+        self._reach.do(directory, work, partial(self._took, directory), key=key)
+
+    def _took(self, directory: str, found: Known | None) -> None:
+        if directory not in self._at:
+            return  # nobody works there any more
+        self._repositories.take(directory, found)
+        before, head = self._heads.pop(directory, ""), found.repository.head if found else ""
+        if head:
+            self._heads[directory] = head
+        if head != before:
+            self._watched.leave(before, WATCHES, directory)
+            if head:
+                self._watched.need(head, WATCHES, directory)
+        self._tell_all(directory)
+
+    def _tell_all(self, directory: str) -> None:
+        now, known = self._clock(), self._repositories.known(directory)
+        request = self._request_of(directory)
+        for sid in sorted(self._at[directory]):
+            finding = facts_of(now, sid, known)
+            key = f"{finding.key} {request}"
+            if self._told.get(sid) == key:
+                continue
+            self._told[sid] = key
+            self._tell(finding)
+            if request is not None:
+                facts = {"session_id": sid, **request.facts()}
+                self._tell(Finding({"t": now, "facts": facts}, f"facts {facts} {now // REPEAT}"))
+
+    def _branch_of(self, directory: str) -> Branch | None:
+        known = self._repositories.known(directory)
+        return Branch(known.repository.remote, known.repository.branch) if known else None
+
+    def _request_of(self, directory: str) -> PullRequest | None:
+        """The pull request of what is checked out there; None unless that is wanted."""
+        branch = self._branch_of(directory)
+        if self._requests is None or branch is None:
+            return None
+        return self._requests.of(branch, self._clock())

@@ -1,0 +1,44 @@
+"""Which paths are watched, and for whom: nobody's are not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .watch import Watch
+
+Needer = tuple[str, str]  # what for, and for whom
+
+
+class Watched:
+    """Watches each path for as long as somebody needs it."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self._needed: dict[str, set[Needer]] = {}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._needed)
+
+    def who(self, path: str, what: str) -> list[str]:
+        """Who needs it for that."""
+        return sorted(whom for kind, whom in self._needed.get(path, ()) if kind == what)
+
+    def need(self, path: str, what: str, whom: str) -> None:
+        """Watch it for somebody."""
+        self._needed.setdefault(path, set()).add((what, whom))
+        self._watch.add(path)
+
+    def leave(self, path: str, what: str, whom: str) -> None:
+        """They need it no more."""
+        needed = self._needed.get(path)
+        if needed is not None:
+            needed.discard((what, whom))
+            if not needed:
+                del self._needed[path]
+                self._watch.remove(path)
+
+    def renew(self, path: str) -> None:
+        """The folder that it is in has come."""
+        if path in self._needed:
+            self._watch.remove(path)
+            self._watch.add(path)
