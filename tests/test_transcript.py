@@ -372,7 +372,7 @@ def test_a_preview_is_plain_lines_of_the_last_words(path: Path) -> None:
     write(path, user("x" * 50, 0), b"\xff\n" * transcript.TAIL)
     write(path, user("fix it\nplease"), user("<system-reminder>no</system-reminder>"))
     write(path, assistant(says("\x1b]0;owned\x07Done:\n\n  1. this\n2. that"), tool))
-    expected = ["> fix it", "> please", "]0;owned Done:", "1. this", "2. that"]
+    expected = ["> fix it", "> please", "Done:", "1. this", "2. that"]
     assert expected == tail_text(path)
     assert ["2. that"] == tail_text(path, 1)
 

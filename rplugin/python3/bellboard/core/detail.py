@@ -9,6 +9,9 @@ from typing import Final
 import msgspec
 from msgspec import Raw, Struct
 
+from .secrets import hide
+from .visible import visible
+
 LONGEST_LINE: Final = 200  # of a command, question, prompt: what fits a line on a screen
 ODD: Final = (msgspec.DecodeError, ValueError, RecursionError)  # what decoding may raise
 
@@ -43,32 +46,17 @@ class _Input(Struct):
 _decode_input = msgspec.json.Decoder(_Input).decode
 _INPUT = tuple(f for f in _Input.__struct_fields__ if f != "questions")
 
-#: What looks like a secret in a command line, and so is not shown.
-_SECRET = re.compile(
-    r"""(?xi)
-    \b(?: sk-[\w-]{8,} | gh[pousr]_\w{16,} | github_pat_\w{16,} | glpat-[\w-]{16,}
-        | xox[abprs]-[\w-]{10,} | AKIA[0-9A-Z]{12,} | eyJ[\w-]{10,}\.[\w-]{10,}(?:\.[\w-]*)? )
-    | (?<= :// ) [^\s/@:]+ : [^\s/@]+ (?= @ )
-    | (?<= bearer\s ) \S+
-    | (?: (?<= password[=\s:]) | (?<= passwd[=\s:]) | (?<= secret[=\s:]) | (?<= token[=\s:])
-        | (?<= apikey[=\s:]) | (?<= api_key[=\s:]) | (?<= api-key[=\s:]) | (?<= _key= ) )
-      \s* [^\s'"]+
-    """
-)
-_HINT = re.compile(r"(?i)sk-|gh[pousr]_|_pat_|glpat|xox|akia|eyj|://|bearer|pass|secret|token|key")
-_CONTROL = re.compile(r"[\x00-\x20\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
-
 
 def line(text: str, longest: int = LONGEST_LINE) -> str:
-    """Text as one short line: no control characters, no secrets, the end cut."""
+    """Text as one short line: nothing in it but what is seen, no secrets, the end cut."""
     if not text:
         return ""
-    text = text[: longest * 4]
-    if not text.isascii() or not text.isprintable() or "  " in text:
-        text = whole(_CONTROL.sub(" ", text))
-    text = text.strip()
-    if _HINT.search(text):
-        text = _SECRET.sub("***", text)
+    most = longest * 4
+    if len(text) > most:
+        text = text[:most].rpartition(" ")[0] or text[:most]  # half a secret may not look like one
+    text = hide(visible(whole(text)))
+    if "\n" in text or "  " in text or text != text.strip():
+        text = " ".join(text.split())
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 

@@ -13,6 +13,7 @@ from .detail import line, whole
 from .events import Event
 from .evidence import from_line
 from .said import INTERRUPTED, REJECTED, TITLES
+from .secrets import hide
 
 Entry = dict[str, Any]
 
@@ -121,7 +122,10 @@ def _is_text(value: object) -> bool:
 
 
 def _cut(value: object) -> str:
-    return whole(value[:LONGEST]) if isinstance(value, str) else ""
+    """The beginning; of what is cut, half a secret may not look like one."""
+    if not isinstance(value, str):
+        return ""
+    return whole(value if len(value) <= LONGEST else hide(value[: LONGEST * 4])[:LONGEST])
 
 
 # ---------------------------------------------------------------- what they tell

@@ -17,6 +17,7 @@ from typing import Final
 from unicodedata import category, east_asian_width
 
 from .published import Published
+from .visible import plain as plain
 
 ICONS: Final = {
     "blocked": "!",
@@ -40,24 +41,6 @@ FIRST_RUN: Final = """\
 """
 
 # ---------------------------------------------------------------- text of others
-
-#: Whole escape sequences: CSI, terminated strings (OSC, DCS, …), and the short ones.
-_ESCAPES = re.compile(
-    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
-    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)"
-    r"|\x1b[ -/]*[0-~]?"
-)
-#: What a terminal would act on: control characters, and marks that turn the writing direction.
-_ACTIVE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
-
-
-def plain(text: object) -> str:
-    """Text as one tidy piece of a line, with nothing in it that a terminal acts on."""
-    told = str(text or "")
-    if not (told.isascii() and told.isprintable()):
-        told = told.encode("utf-8", "replace").decode()
-        told = _ACTIVE.sub(" ", _ESCAPES.sub("", told))
-    return " ".join(told.split())
 
 
 def tilde(path: str, home: str) -> str:

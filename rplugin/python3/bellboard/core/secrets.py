@@ -1,0 +1,137 @@
+"""Secrets in commands and messages, replaced by ***: passwords, tokens, keys, wherever they stand.
+
+`SHAPES` says what is a secret wherever it stands; `shellwords.py` has the names that make one of
+the value that follows, and the options of commands that take one.  In doubt a text is taken for a
+secret: a command that shows less than it could does no harm.
+
+The time is linear in the length of the text, whatever it holds.  What was hidden once stays as it
+is.  Rules of this file: it does no I/O.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from .shellwords import COMMANDS, HIDDEN, NAMED, NAMES, WEAK, Reader, names
+
+__all__ = ["HIDDEN", "SHAPES", "hide"]
+
+
+class Shape(NamedTuple):
+    """What is a secret wherever it stands; what the first group of the pattern matched is kept."""
+
+    name: str
+    needs: str  # in lower case: where this does not stand, it does not either
+    hints: tuple[str, ...]  # nor where none of these does
+    pattern: re.Pattern[str]
+
+
+def _shape(name: str, needs: str, hints: str, pattern: str) -> Shape:
+    compiled = re.compile(pattern, re.IGNORECASE | re.VERBOSE)
+    return Shape(name, needs, tuple(hints.split()) or (needs,), compiled)
+
+
+SHAPES: Final = (
+    _shape(
+        "private key",
+        "private key",
+        "",
+        r"""()-----BEGIN\ [A-Z0-9\ ]{0,40}PRIVATE\ KEY
+            (?: (?! -----END ) [\s\S] )* (?: -----END [A-Z0-9\ ]* -{0,5} )?""",
+    ),
+    _shape(
+        "token that begins with a word and a bar",
+        "_",
+        "sk_ rk_ ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ glsa_ npm_ hf_ dop_v1_ whsec_ shpat_ shpss_ "
+        "shpca_ gsk_ dckr_pat_ lin_api_ figd_ sbp_",
+        r"""()\b (?: [sr]k_(?:live|test)_\w{8,} | gh[pousr]_\w{8,} | github_pat_\w{8,}
+          | (?:npm|hf|gsk|sbp|shpat|shpss|shpca|lin_api|dop_v1)_\w{16,} | whsec_[\w+/=]{8,}
+          | (?:dckr_pat|figd|glsa)_[\w-]{8,} )""",
+    ),
+    _shape(
+        "token that begins with a word and a dash",
+        "-",
+        "sk- glpat- gldt- glrt- glcbt- glptt- glft- glsoat- glimt- glagent- xox xapp- pypi- "
+        "age-secret tskey- xai- nvapi-",
+        r"""()\b (?: sk-(?:[a-z]\w{1,8}-){0,3}\w{8}[\w-]*
+          | gl(?:pat|dt|rt|cbt|ptt|ft|soat|agent|imt)-[\w-]{8,} | xox[a-z](?:\.xox[a-z])?-[\w-]{8,}
+          | (?:xapp|tskey)-[\w-]{8,} | (?:pypi|nvapi|xai)-[\w-]{16,} | age-secret-key-\w{8,} )""",
+    ),
+    _shape(
+        "token that begins with letters",
+        "",
+        "akia asia aiza atatt3 ya29. hvs. sg.",
+        r"""()\b (?: A(?:KIA|SIA)[0-9A-Z]{12,} | AIza[\w-]{20,} | ATATT3[\w=-]{16,}
+          | ya29\.[\w.-]{10,} | hvs\.[\w-]{10,} | SG\.[\w-]{10,}\.[\w-]{10,} )""",
+    ),
+    _shape("JSON web token", "eyj", "", r"()\beyJ[\w-]{8,}(?:\.[\w=-]+){1,4}"),
+    _shape(
+        "webhook of Slack",
+        "hooks.slack.com",
+        "",
+        r"(hooks\.slack\.com/(?:services|workflows)/)[\w/]+",
+    ),
+    _shape(
+        "password in a URL",
+        "://",
+        "@",
+        r"""(:// [^\s/:@"'`]{0,200} : )
+            (?! \d{1,5} (?: [/?\#\s"'`] | $ ) ) (?: [^\s/]+ | [^\s"'`]{1,200} ) (?= @ )""",
+    ),
+    _shape("token in a URL", "://", "@", r"(https?://)[^\s/:@\"'`]{16,200}(?=@)"),
+    _shape(
+        "value in a query",
+        "=",
+        "? &",
+        rf"""( [?&] (?:amp;)? [\w.%\[\]-]{{0,60}}? (?: {NAMES} | {WEAK} | (?<= [?&;] ) key ) = )
+             [^&\s"'`\#<>\\]+""",
+    ),
+    _shape(
+        "bearer",
+        "bearer",
+        "",
+        r"""( \b bearer (?: \s | %20 | \+ | \\*["'] ){1,9} )
+            (?! (?: tokens? | auth | authenticat\w+ | authoriz\w+ | headers? | schemes? | formats?
+              | is | of | and | or | for | in | to | as | with | from | the | a ) \b )
+            [^\s"'`\\,;)}]+""",
+    ),
+)
+
+#: Where the name of a member of an object ends: `"token": `, `['token'] = `, `\"token\":`.
+_MEMBER: Final = re.compile(r"""\\{0,7}["'`]\]?\s{0,9}(?::|=>?)(?!=)\s{0,9}""")
+_VALUE: Final = re.compile(
+    r"""(?P<quote> \\{0,7} ["'`] )
+        (?: (?! (?<! \\ ) (?P=quote) ) (?: ' \\{0,7} " ' \\{0,7} " ' | \\ [\s\S] | [\s\S] ) )*
+        (?: (?P=quote) )?
+      | (?! (?: true | false | null | none ) \b ) [^\s,;&{}\[\])"'`\\]+""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_LONGEST_NAME: Final = 80
+
+
+def hide(text: str) -> str:
+    """The text with each secret in it replaced."""
+    lowered = text.lower()
+    for _, needs, hints, pattern in SHAPES:
+        if needs in lowered and any(hint in lowered for hint in hints):
+            text = pattern.sub(rf"\g<1>{HIDDEN}", text)
+    if any(hint in lowered for hint in NAMED):
+        return Reader().read(_members(text))
+    if "-" in lowered and any(command in lowered for command in COMMANDS):
+        return Reader().read(text)
+    return text
+
+
+def _members(text: str) -> str:
+    """Members of objects, of JSON and of languages, by their names."""
+    shown: list[str] = []
+    at = 0
+    for found in _MEMBER.finditer(text):
+        begin, end = found.span()
+        if begin < at or not names(text[max(at, begin - _LONGEST_NAME) : begin]):
+            continue
+        if (value := _VALUE.match(text, end)) is not None:
+            shown += (text[at:end], HIDDEN)
+            at = value.end()
+    return "".join((*shown, text[at:]))

@@ -1,0 +1,54 @@
+"""What is seen of a hostile text: nothing that a terminal acts on, turns or hides."""
+
+from __future__ import annotations
+
+import sys
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bellboard.core import words
+from bellboard.core.detail import line
+from bellboard.core.visible import plain, visible
+
+pytestmark = pytest.mark.pure
+
+#: Format characters that are seen: signs that stand before numbers.
+SEEN = frozenset("\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u0890\u0891\u08e2\U000110bd\U000110cd")
+
+
+def test_no_character_that_is_not_seen_is_left() -> None:
+    """Of all that there are: controls, format characters, separators of lines, halves."""
+    unseen = {"Cc", "Cf", "Zl", "Zp", "Cs"}
+    every = map(chr, range(sys.maxunicode + 1))
+    hostile = [c for c in every if unicodedata.category(c) in unseen and c not in SEEN]
+    left = [c for c in hostile if c != "\n" and c in visible(f"a{c}b")]
+    assert [] == left
+    assert [] == [c for c in hostile if c in plain(f"a{c}b") or c in line(f"a{c}b")]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("sa\u200bfe", "safe"),
+        ("a\u2060b\u180ec\U000e0041d", "abcd"),
+        ("invoice\u202egpj.exe", "invoice gpj.exe"),
+        ("a\u2066b\u2069", "a b"),
+        ("\u3164\u115fname", "name"),
+        ("warn \u26a0\ufe0f\ufe0f\ufe0f it", "warn \u26a0\ufe0f it"),
+        ("Z" + "\u0301" * 50 + "algo", "Z" + "\u0301" * 4 + "algo"),
+        ("\x1b]0;title\x07\x9b31mred", "red"),
+        ("über naïve 日本語 ✓ \U0001f600", "über naïve 日本語 ✓ \U0001f600"),
+    ],
+)
+def test_marks_that_deceive_go_and_languages_stay(text: str, shown: str) -> None:
+    assert shown == words.plain(text) == line(text)
+
+
+@given(st.text())
+def test_to_look_again_changes_nothing(text: str) -> None:
+    """For any text."""
+    assert plain(plain(text)) == plain(text)
+    assert line(line(text)) == line(text)
