@@ -17,7 +17,8 @@ import msgspec
 
 from . import machine
 from .events import AHEAD, Event
-from .identity import absorb, place, runs_in, settle
+from .front import bring_forward, displace, take_up, whose
+from .identity import absorb, inherit, look_again, place, runs_in, settle
 from .ledger import Folded, Transition, refused, why_of
 from .machine import TABLE, Verdict
 from .records import Records
@@ -94,10 +95,13 @@ class Board(Records):
         old = self.sessions[sid]
         s = copy(old)
         out = []
+        was = published_status(s)
         for event in machine.expire(s, now, self.options):
-            was = published_status(s)
             verdict = machine.apply(s, event, self.options)
+            bring_forward(s)
             out.append(Folded(event, sid, verdict, self._change(s, was, event, verdict)))
+            was = published_status(s)
+        look_again(self, s, old)
         if self.keep(s) and (others := settle(self, s, old)):
             out[-1] = msgspec.structs.replace(out[-1], changes=out[-1].changes + others)
         return out
@@ -112,12 +116,18 @@ class Board(Records):
         else:
             s = copy(old)
         from_hook = e.from_hook
+        was = published_status(s)
+        if (pid := whose(s, e)) != s.pid:
+            take_up(s, pid)
         if (no := _unfit(s, e, from_hook)) is not None:
             return Folded(e, sid, no)
-        was = published_status(s)
         absent = s.turn == ABSENT
         if from_hook and (absent or e.origin != s.origin):
-            place(self, s, e, begins=absent and e.kind != "end")
+            begins = absent and e.kind != "end"
+            place(self, s, e, begins)
+            if begins:
+                inherit(self, s)
+                displace(s)
         if e.kind not in NO_NEWS:
             absorb(s, e)
         verdict = machine.apply(s, e, self.options)
@@ -137,6 +147,10 @@ class Board(Records):
         """Put a session back that an event changed; what is published of that, and of others."""
         if s.ended and s.turn != ABSENT:
             s.ended, s.end_reason, s.ended_pid = 0.0, "", 0
+        if s.aside:
+            bring_forward(s)
+        if old is not None:
+            look_again(self, s, old)
         moved = self.keep(s)
         changes = self._change(s, was, e, verdict)
         if moved:
@@ -159,6 +173,10 @@ def _unfit(s: Session, e: Event, from_hook: bool) -> Verdict | None:
         same = e.origin.pid is None or not s.ended_pid or e.origin.pid == s.ended_pid
         if e.kind not in STARTS and same and e.t < s.ended + TOMBSTONE:
             return refused("it has ended")
+    if s.left and s.pid in s.left:
+        if e.t < s.left[s.pid] + TOMBSTONE and e.kind not in STARTS:
+            return refused("its process has left it to another")
+        s.left = {pid: t for pid, t in s.left.items() if pid != s.pid}
     if from_hook:
         recent = s.recent
         told = recent.get(e.key)

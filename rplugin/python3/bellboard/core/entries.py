@@ -21,6 +21,7 @@ LONGEST: Final = 300  # of a text: evidence keeps 200, shortened once more
 TOLD_BY: Final = ("custom-title", "ai-title", "summary")
 SYSTEM: Final = frozenset({"turn_duration", "stop_hook_summary", "api_error"})
 NUMBERS: Final = ("retryAttempt", "maxRetries")
+SHORT: Final = ("toolDenialKind", "error", "promptId")
 USAGE: Final = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 LATEST: Final = 6  # entries that tell how a turn stands: a tool, its result, an end
 HEAD: Final = 200  # bytes in which an entry's type stands, where the CLI writes it first
@@ -43,13 +44,15 @@ def reduced(given: Mapping[str, Any]) -> Entry | None:
     elif kind == "system" and given.get("subtype") in SYSTEM:
         kept["subtype"] = given["subtype"]
         kept |= {k: given[k] for k in NUMBERS if type(given.get(k)) in (int, float)}
+    elif kind == "queue-operation":
+        kept["operation"] = _cut(given.get("operation"))
     elif kind in ("user", "assistant"):
         message = given.get("message")
         if not isinstance(message, dict):
             return None
         kept |= {k: True for k in ("isMeta", "isCompactSummary") if given.get(k) is True}
         kept |= {k: True for k in ("isApiErrorMessage",) if given.get(k) is True}
-        kept |= {k: _cut(given[k]) for k in ("toolDenialKind", "error") if _is_text(given.get(k))}
+        kept |= {k: _cut(given[k]) for k in SHORT if _is_text(given.get(k))}
         kept["message"] = _message(message)
     else:
         return None

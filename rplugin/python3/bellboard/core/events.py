@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from .detail import ODD, line, tool_detail, whole
-from .dialects import BY_AGENT, FINISHED, KINDS, NOTIFICATIONS, QUESTIONS, STARTS
+from .dialects import BY_AGENT, FINISHED, KINDS, NOTIFICATIONS, QUESTIONS, SPAWNS, STARTS
 from .lenient import LARGEST, members, value_of
 
 LONGEST_ID: Final = 200  # a longer session id is no id
@@ -63,9 +63,11 @@ class Event(Struct, frozen=True, omit_defaults=True, gc=False):
     tool: str = ""
     tool_id: str = ""
     tool_key: int = 0  # equal for the same tool with the same input
+    spawned: str = ""  # the subagent that a tool left running in the background
     asks: str = ""  # permission | question | plan | form | choice
     detail: str = ""
     # the session
+    prompt_id: str = ""  # the turn that it belongs to, as the CLI calls it
     source: str = ""  # of a start; the reason of an end; the type of a notification
     prompt: str = ""
     message: str = ""
@@ -110,6 +112,8 @@ class Payload(Struct, gc=False):
     tool_name: str | None = None
     tool_use_id: str | None = None
     tool_input: Raw = Raw(b"")
+    tool_response: Raw = Raw(b"")
+    prompt_id: str | None = None
     agent_id: str | None = None
     agent_type: str | None = None
     cwd: str | None = None
@@ -136,12 +140,9 @@ class Payload(Struct, gc=False):
     teammate_name: str | None = None
 
 
+RAW: Final = ("tool_input", "tool_response", "background_tasks", "session_crons")
 _decode = msgspec.json.Decoder(Payload).decode
-_TEXTS = tuple(
-    f
-    for f in Payload.__struct_fields__
-    if f not in {"tool_input", "background_tasks", "session_crons", "context_tokens"}
-)
+_TEXTS = tuple(f for f in Payload.__struct_fields__ if f not in {*RAW, "context_tokens"})
 
 
 def hook(
@@ -194,6 +195,8 @@ def _common(p: Payload) -> Facts:
         facts["mode"] = p.permission_mode
     if p.tool_name:
         facts["tool"] = p.tool_name
+    if p.prompt_id:
+        facts["prompt_id"] = p.prompt_id
     if p.tool_use_id:
         facts["tool_id"] = p.tool_use_id
     if p.agent_type:
@@ -213,6 +216,13 @@ def _tool(p: Payload, facts: Facts) -> str:
     facts["detail"] = tool_detail(tool, p.tool_input)
     facts["asks"] = QUESTIONS.get(tool, "")
     return "question" if tool in QUESTIONS else "tool"
+
+
+def _tool_end(p: Payload, facts: Facts) -> None:
+    if p.tool_name in SPAWNS and p.tool_response:
+        left = value_of(p.tool_response)
+        if isinstance(left, dict) and left.get("isAsync") and isinstance(left.get("agentId"), str):
+            facts["spawned"] = left["agentId"]
 
 
 def _request(p: Payload, facts: Facts) -> None:
@@ -278,6 +288,7 @@ def _task(p: Payload, facts: Facts) -> None:
 #: Kind → what reads its own fields; it may name a more exact kind.
 READ: Final[dict[str, Callable[[Payload, Facts], str | None]]] = {
     "tool": _tool,
+    "tool end": _tool_end,
     "request": _request,
     "start": _start,
     "end": _end,
@@ -306,7 +317,7 @@ def _lenient(raw: bytes, truncated: bool) -> Payload:
         value = top.get(field)
         if isinstance(value, str):
             setattr(p, field, whole(value))
-    for field in ("tool_input", "background_tasks", "session_crons"):
+    for field in RAW:
         if top.get(field) is not None:
             setattr(p, field, Raw(json.dumps(top[field]).encode()))
     tokens = top.get("context_tokens")

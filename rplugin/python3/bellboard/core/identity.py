@@ -13,11 +13,13 @@ from typing import Final
 from msgspec.structs import replace
 
 from .events import Event, Origin
+from .front import bring_forward, runs_of, take_up
 from .ledger import Transition, View
 from .records import Records
-from .rules.steps import end
+from .rules.steps import MOVES_ON, end, of_agents
 from .session import (
     ABSENT,
+    Crew,
     Process,
     Session,
     is_listed,
@@ -27,7 +29,6 @@ from .session import (
 )
 
 REKEYED: Final = 10.0  # so long after its end a session can move on under a new id
-MOVES_ON: Final = frozenset({"clear", "resume", "fork", "rekeyed"})
 MOST_PREVIOUS: Final = 20
 
 
@@ -118,6 +119,19 @@ def runs_in(records: Records, s: Session, pid: int) -> None:
         s.processes = {**s.processes, pid: replace(known or Process(pid), hooked=True)}
 
 
+def inherit(records: Records, s: Session) -> None:
+    """What the session that its process had before left running goes on in this one."""
+    s.crew, now = Crew(), records.ledger.clock
+    for other in records.ran_in(s.pid) if s.pid else ():
+        if other.session_id == s.session_id:
+            continue
+        if other.turn == ABSENT:
+            lately = other.ended_pid == s.pid and now <= other.ended + REKEYED
+            s.crew = other.crew if lately else s.crew
+        elif (run := next((r for r in runs_of(other) if r.pid == s.pid), None)) is not None:
+            s.crew = Crew(run.agents, run.shells, of_agents(run.tools), of_agents(run.blocks))
+
+
 # ---------------------------------------------------------------- whose place it takes
 
 
@@ -138,14 +152,16 @@ def settle(records: Records, s: Session, old: Session | None) -> tuple[Transitio
         terminal = terminal_of(s)
         for other in records.in_terminal(terminal) if terminal else ():
             if other.session_id != s.session_id:
-                out += _yield(records, other, s)
+                out += _yield(records, other, s, terminal)
         _look(records, s)
         if s.parent:
             _muster(records, s)
     return tuple(out)
 
 
-def _yield(records: Records, other: Session, s: Session) -> list[Transition]:
+def _yield(
+    records: Records, other: Session, s: Session, terminal: tuple[str, ...] | None = None
+) -> list[Transition]:
     """Another session gives up the process or the terminal that this one now has."""
     now = records.ledger.clock
     shared = other.processes.keys() & s.processes.keys()
@@ -157,30 +173,42 @@ def _yield(records: Records, other: Session, s: Session) -> list[Transition]:
         s.parked = s.parked or other.parked
         s.snoozed_until = max(s.snoozed_until, other.snoozed_until)
         records.keep(s)
+    if other.turn == ABSENT:
+        if shared:
+            gone = copy(other)
+            gone.processes = {p: x for p, x in other.processes.items() if p not in shared}
+            records.keep(gone)
+        return []
     gone = copy(other)
-    gone.processes = {p: x for p, x in other.processes.items() if p not in shared}
-    if shared and (gone.processes or other.turn == ABSENT):
-        records.keep(gone)
-    if gone.turn == ABSENT or (shared and gone.processes):
-        return []
     was = published_status(gone)
-    end(gone, now, "rekeyed" if shared else "taken over", min(shared, default=0))
+    places = [run.pid for run in runs_of(other) if terminal and terminal_of(run) == terminal]
+    for pid in places if terminal else sorted(shared):
+        take_up(gone, pid)
+        end(gone, now, "taken over" if terminal else "rekeyed", pid)
+        bring_forward(gone)
     records.keep(gone)
-    if was is None:
+    if was == published_status(gone):
         return []
-    why = f"{s.session_id} has its {'process' if shared else 'terminal'} now"
-    rule = "moved on" if shared else "taken over"
-    return [Transition(now, gone.session_id, was, None, rule, why)]
+    why = f"{s.session_id} has its {'terminal' if terminal else 'process'} now"
+    rule = "taken over" if terminal else "moved on"
+    return [Transition(now, gone.session_id, was, published_status(gone), rule, why)]
+
+
+def look_again(records: Records, s: Session, old: Session) -> None:
+    """Another of its processes is shown than before, maybe elsewhere: who looks there?"""
+    if s.pid != old.pid and old.pid and (s.tmux, s.pane) != (old.tmux, old.pane):
+        _views(records, s, 0.0)
 
 
 def _look(records: Records, s: Session) -> None:
     """A session that begins where somebody looks already is looked at."""
-    s.viewers = {
-        viewer: max(view.since, s.started)
-        for viewer, view in records.ledger.views.items()
-        if sees(view, s)
-    }
+    _views(records, s, s.started)
     records.keep(s)
+
+
+def _views(records: Records, s: Session, since: float) -> None:
+    views = records.ledger.views.items()
+    s.viewers = {viewer: max(view.since, since) for viewer, view in views if sees(view, s)}
 
 
 def _muster(records: Records, member: Session) -> None:

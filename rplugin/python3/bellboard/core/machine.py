@@ -28,17 +28,17 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from .events import Event
+from .front import runs_of, take_up
 from .options import APPROVAL_CLASS, Options
 from .rules import RULES, Rule
-from .rules.steps import is_alone, is_busy
-from .session import ABSENT, Block, Process, Session, question_of, status_of
+from .session import ABSENT, Block, Process, Run, Session, question_of, status_of
 
 # ruff: noqa: E501
 TABLE_TEXT: Final = """
 kind             | absent  | idle      | working   | blocked   | completed | error     | background | unknown
 -----------------|---------|-----------|-----------|-----------|-----------|-----------|------------|----------
 start            | begin   | begin     | begin     | begin     | begin     | begin     | begin      | begin
-resume           | begin   | reopen    | reopen    | reopen    | reopen    | reopen    | reopen     | reopen
+resume           | reopen  | reopen    | reopen    | reopen    | reopen    | reopen    | reopen     | reopen
 end              | .       | leave     | leave     | leave     | leave     | leave     | leave      | leave
 prompt           | work    | work      | work      | work      | work      | work      | work       | work
 report           | work    | work      | work      | work      | work      | work      | work       | work
@@ -62,9 +62,10 @@ idle nudge       | .       | .         | missed    | .         | .         | .  
 
 agent start      | .       | enlist    | enlist    | enlist    | enlist    | enlist    | enlist     | enlist
 agent stop       | .       | dismiss   | dismiss   | dismiss   | dismiss   | dismiss   | dismiss    | dismiss
-agent tool       | .       | .         | .         | .         | .         | .         | .          | .
+agent tool       | .       | .         | employ    | employ    | .         | .         | .          | .
 agent tool end   | .       | .         | move_on   | move_on   | .         | .         | .          | .
 agent batch      | .       | .         | move_on   | move_on   | .         | .         | .          | .
+agent question   | ask     | ask       | ask       | ask       | ask       | ask       | ask        | ask
 agent request    | ask     | ask       | ask       | ask       | ask       | ask       | ask        | ask
 task             | .       | count     | count     | count     | count     | count     | count      | count
 task done        | .       | count     | count     | count     | count     | count     | count      | count
@@ -76,7 +77,7 @@ registry busy    | work    | stir      | go_on     | answered  | stir      | sti
 registry idle    | begin   | settle    | settle    | settle    | .         | .         | settle     | settle
 registry waiting | ask     | ask       | ask       | confirm   | ask       | ask       | ask        | ask
 registry shell   | begin   | settle    | settle    | settle    | settle    | .         | .          | settle
-registry dialog  | begin   | .         | .         | .         | .         | .         | .          | .
+registry dialog  | begin   | .         | offer     | .         | .         | .         | .          | .
 registry silent  | begin   | .         | .         | .         | .         | .         | .          | .
 
 said prompt      | hear    | hear      | go_on     | .         | hear      | hear      | hear       | hear
@@ -85,7 +86,10 @@ said tool        | hear    | hear      | go_on     | .         | hear      | hea
 said result      | .       | hear      | move_on   | move_on   | hear      | hear      | hear       | hear
 said denial      | .       | .         | move_on   | move_on   | .         | .         | .          | .
 said last        | .       | .         | hear_end  | .         | .         | .         | .          | hear_end
+said stop        | .       | .         | hear_end  | .         | .         | .          | .         | hear_end
 said end         | .       | .         | hear_end  | .         | .         | .         | .          | hear_end
+said queue       | .       | .         | take_in   | take_in   | .         | .         | .          | .
+said feedback    | .       | sent_on   | sent_on   | .         | sent_on   | .         | sent_on    | sent_on
 said error       | .       | amend     | fail      | fail      | .         | .         | .          | fail
 said retry       | .       | .         | retry     | .         | .         | .         | .          | retry
 
@@ -142,7 +146,10 @@ NOTHING: Final = {
     "said result": "it is not listed",
     "said denial": "no turn runs",
     "said last": "no turn runs",
+    "said stop": "no turn runs",
     "said end": "no turn runs",
+    "said queue": "no turn runs",
+    "said feedback": "no turn ended",
     "said error": "no turn runs",
     "said retry": "no turn runs",
     "jump": "there is nothing to clear",
@@ -210,6 +217,7 @@ class Deadline(NamedTuple):
     tool: str = ""
 
 
+CHECKED: Final = frozenset({"Bash", "WebFetch", "WebSearch"})  # what auto mode looks into
 UNSEEN: Final = frozenset({"completed", "error"})  # by nature, until somebody looks
 STOOD: Final = "registry stood"  # becomes what the process says
 
@@ -217,48 +225,64 @@ STOOD: Final = "registry stood"  # becomes what the process says
 def deadlines(s: Session, o: Options) -> list[Deadline]:
     """Each thing that time alone will bring to this session, where the table has a rule for it."""
     found = [Deadline(p.at + o.settle, STOOD, p.pid) for p in s.processes.values() if not p.stood]
+    for run in runs_of(s):
+        if run.turn != ABSENT:
+            found += _of_run(s, run, o)
     if s.turn == ABSENT:
         return found
-    status = status_of(s)
-    if status == "working":
-        if not s.stale and not is_busy(s):
-            found.append(Deadline(s.last + o.stale, "long silent"))
-        if o.approval and not s.blocks:
-            found += _approvals(s, o)
-        if is_alone(s) and not (s.tools or s.agents or s.held):
-            found.append(Deadline(s.last + o.silence, "transcript quiet"))
-    elif s.viewers and (status in UNSEEN or (status == "background" and s.unseen)):
-        looked = (v + o.dwell if v > s.since else s.since + o.grace for v in s.viewers.values())
-        found.append(Deadline(min(looked), "looked at"))
-    for block in s.blocks.values():
-        if not block.shown:
-            found.append(Deadline(block.since + o.hold, "question stood"))
     if s.team_over:
-        found.append(Deadline(s.team_over + o.team, "team over"))
+        found.append(Deadline(s.team_over + o.team, "team over", s.pid))
     if not s.processes:
-        found.append(Deadline(s.last + o.forget, "nobody knows"))
-    if s.held_until or s.compacting or s.trusted_until:
-        set_before = (
-            (s.held_until, Deadline(s.held_until, "report overdue")),
-            (s.compacting, Deadline(s.compacting + o.compaction, "compaction quiet")),
-            (s.trusted_until, Deadline(s.trusted_until, "proof overdue")),
-        )
-        found += [d for t, d in set_before if t and TABLE[d.kind][status] != "."]
+        found.append(Deadline(s.last + o.forget, "nobody knows", s.pid))
     return found
 
 
-def _approvals(s: Session, o: Options) -> Iterator[Deadline]:
-    """When each tool that runs has run longer than its kind does."""
-    for slot, tool in s.tools.items():
+def _of_run(s: Session, run: Run, o: Options) -> Iterator[Deadline]:
+    status = status_of(run)
+    if status == "working":
+        says = s.processes[run.pid].says if run.pid in s.processes else ""
+        if not run.stale and says != "busy":
+            yield Deadline(s.last + o.stale, "long silent", run.pid)
+        if (o.approval or asks_unheard(s, run)) and not run.blocks:
+            yield from _approvals(s, run, o)
+        if not (says or run.hooked or run.tools or run.agents or run.held):
+            yield Deadline(s.last + o.silence, "transcript quiet", run.pid)
+    elif run is s and s.viewers and (status in UNSEEN or (status == "background" and s.unseen)):
+        looked = (v + o.dwell if v > s.since else s.since + o.grace for v in s.viewers.values())
+        yield Deadline(min(looked), "looked at", run.pid)
+    for block in run.blocks.values():
+        if not (block.shown or block.waits):
+            yield Deadline(block.since + o.hold, "question stood", run.pid)
+    if run.held_until or run.compacting or run.trusted_until:
+        set_before = (
+            (run.held_until, Deadline(run.held_until, "report overdue", run.pid)),
+            (run.compacting, Deadline(run.compacting + o.compaction, "compaction quiet", run.pid)),
+            (run.trusted_until, Deadline(run.trusted_until, "proof overdue", run.pid)),
+        )
+        yield from (d for t, d in set_before if t and TABLE[d.kind][status] != ".")
+
+
+def asks_unheard(s: Session, run: Run) -> bool:
+    """Whether it asks what no hook tells: auto mode that cannot check, where no file tells it."""
+    p = s.processes.get(run.pid)
+    return run.unchecked and s.mode == "auto" and not (p is not None and p.says)
+
+
+def _approvals(s: Session, run: Run, o: Options) -> Iterator[Deadline]:
+    """When each tool of the main thread has run longer than its kind does."""
+    unheard = asks_unheard(s, run)
+    for slot, tool in run.tools.items():
         limit = o.approval.get(APPROVAL_CLASS.get(tool.name, ""))
-        if limit and not tool.proven:
-            yield Deadline(tool.since + limit, "approval overdue", tool=slot)
+        if unheard and tool.name in CHECKED:
+            limit = o.hold
+        if limit and not (tool.proven or tool.agent):
+            yield Deadline(tool.since + limit, "approval overdue", run.pid, slot)
 
 
 def slow_tools(s: Session, o: Options) -> Iterator[tuple[str, float, float]]:
     """Tools that a child of the process would prove to run: slot, since when, when overdue."""
     if status_of(s) == "working":
-        for due in _approvals(s, o):
+        for due in _approvals(s, s, o) if o.approval else ():
             tool = s.tools[due.tool]
             if APPROVAL_CLASS[tool.name] == "slow":
                 yield due.tool, tool.since, due.t
@@ -280,6 +304,7 @@ def is_due_sooner(s: Session, old: Session, o: Options) -> bool:
         s.turn == old.turn
         and s.blocks is old.blocks
         and s.processes is old.processes
+        and s.aside is old.aside
         and s.since == old.since
         and s.last >= old.last
         and s.held_until == old.held_until
@@ -292,6 +317,7 @@ def is_due_sooner(s: Session, old: Session, o: Options) -> bool:
         and s.hooked
         and old.hooked
         and not o.approval
+        and not s.unchecked
     )
 
 
@@ -305,6 +331,7 @@ def expire(s: Session, now: float, o: Options) -> Iterator[Event]:
         if d == done:
             raise RuntimeError(f"{d.kind} would be due for ever")
         done = d
+        take_up(s, d.process)
         if d.kind == STOOD:
             p = replace(s.processes[d.process], stood=True)
             s.processes = {**s.processes, d.process: p}
@@ -313,13 +340,21 @@ def expire(s: Session, now: float, o: Options) -> Iterator[Event]:
             about = question_due(s, d.t, o) if d.kind == "question stood" else None
             tool, detail = (about.tool, about.detail) if about else ("", "")
             yield Event(
-                d.kind, d.kind, d.t, d.t, s.session_id, tool_id=d.tool, tool=tool, detail=detail
+                d.kind,
+                d.kind,
+                d.t,
+                d.t,
+                s.session_id,
+                tool=tool,
+                tool_id=d.tool,
+                detail=detail,
+                pid=d.process,
             )
 
 
 def question_due(s: Session, t: float, o: Options) -> Block | None:
     """The question that has stood by then."""
-    stood = (b for b in s.blocks.values() if not b.shown and b.since + o.hold <= t)
+    stood = (b for b in s.blocks.values() if not (b.shown or b.waits) and b.since + o.hold <= t)
     return min(stood, key=lambda b: b.since, default=None)
 
 
@@ -339,6 +374,7 @@ def registry_event(s: Session, p: Process, now: float) -> Event:
         s.session_id,
         pid=p.pid,
         status=p.says,
-        asks=p.asks,
+        asks=p.asks or ("choice" if p.says == "waiting" else ""),
         tool=p.tool,
+        source=p.was,
     )

@@ -22,6 +22,7 @@ class Options(Struct, frozen=True):
     grace: float = 15.0  # what ends while you look stays that long, so that it is seen at all
     late: float = 45.0  # a permission notice may come that long after the answer (seen: 4 to 41 s)
     report: float = 2.0  # an agent's report follows its end by 80 to 250 ms, or never
+    hooks: float = 60.0  # of a Stop, where the transcript alone tells when they have run
     compaction: float = 60.0  # without news a compaction is thought over
     fresh: float = 30.0  # a record so young is trusted when a host comes back
     silence: float = 15.0  # a transcript alone that grows no more tells the end of the turn

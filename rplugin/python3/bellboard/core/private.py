@@ -51,6 +51,7 @@ class Names:
             e,
             origin=self.origin(e.origin),
             agent=self.id(e.agent),
+            spawned=self.id(e.spawned),
             agent_type=e.agent_type if e.agent_type in AGENTS else self("agent type", e.agent_type),
             tool=self.tool(e),
             detail=self.detail(e),

@@ -15,6 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from . import machine
+from .front import runs_of
 from .ledger import LEDGER, Ledger, with_one_dead, with_one_more
 from .options import Options
 from .session import ABSENT, Session, is_listed, terminal_of
@@ -210,6 +211,7 @@ def has_moved(old: Session, s: Session) -> bool:
     """Whether it is listed, runs or is shown elsewhere than before."""
     return (
         s.processes is not old.processes
+        or s.aside is not old.aside
         or s.ended_pid != old.ended_pid
         or (s.turn == ABSENT) != (old.turn == ABSENT)
         or s.tty != old.tty
@@ -225,5 +227,5 @@ def _places(s: Session | None) -> set[object]:
     if s is None:
         return set()
     places: set[object] = {pid for pid in (*s.processes, s.ended_pid) if pid}
-    terminal = terminal_of(s) if is_listed(s) else None
-    return places | {terminal} if terminal else places
+    places |= {terminal_of(run) for run in runs_of(s) if is_listed(run)}
+    return places - {None}

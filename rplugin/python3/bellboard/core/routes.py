@@ -12,7 +12,8 @@ from . import machine
 from .clock import set_back
 from .events import AHEAD, Event
 from .evidence import UNCOUNTED
-from .identity import absorb, address, locate, pane_tty, sees
+from .front import bring_forward, runs_of, take_up
+from .identity import absorb, address, inherit, locate, pane_tty, sees
 from .ledger import Folded, View, noted, refused, with_view
 from .machine import Verdict
 from .options import options_of
@@ -49,8 +50,9 @@ def restart(board: Board, e: Event) -> list[Folded]:
             for pid, p in s.processes.items()
         }
         board.keep(s)
-        if s.turn != ABSENT:
-            out.append(board.fold_into(e, s.session_id))
+        for pid in [run.pid for run in runs_of(s) if run.turn != ABSENT]:
+            about = msgspec.structs.replace(e, pid=pid or None)
+            out.append(board.fold_into(about, s.session_id))
     return out or [Folded(e, "", noted("Nobody watched, and nothing ran."))]
 
 
@@ -74,25 +76,42 @@ def registry(board: Board, e: Event) -> list[Folded]:
     known = s.processes.get(pid)
     if known and e.started and known.started and e.started != known.started:
         known = None  # an earlier process of the same number
-    value = said(e, known)
+    elsewhere = any(s.session_id != sid for s in board.ran_in(pid))
+    value = said(e, known, elsewhere)
     if value == known and (not e.title or e.title == s.title):
         return [Folded(e, sid, refused("it says so already"))]
     absorb(s, e)
+    was = published_status(s)
+    take_up(s, pid)
     if s.turn == ABSENT:
         locate(s, e.origin, begins=True)
+        inherit(board, s)
+    if is_end(s, value):
+        value = msgspec.structs.replace(value, stood=True)
     s.processes = {**s.processes, pid: value}
-    was = published_status(s)
     verdict = noted("It counts once it has stood.")
-    if value.says == "waiting" and value.stood:
+    if value.stood and not (known and known.stood and known.at == value.at):
         verdict = machine.apply(s, machine.registry_event(s, value, e.clock), board.options)
     return [board.changed(e, s, old, was, verdict)]
 
 
-def said(e: Event, known: Process | None) -> Process:
-    """What a process's file says now, and since when; a question counts at once."""
+def is_end(s: Session, value: Process) -> bool:
+    """Whether a file says at once that the Stop which was told before was the end."""
+    rests = value.says in ("idle", "shell")
+    return rests and s.held == "stop" and not s.queued and value.at >= s.stopped
+
+
+def said(e: Event, known: Process | None, elsewhere: bool) -> Process:
+    """What a process's file says now, and since when; a question counts at once.
+
+    `elsewhere`: the process ran another session until now, and its file said that of the other.
+    """
     at, stood = (e.at if e.at <= e.clock + AHEAD else e.t), False
+    if known is None and elsewhere:
+        at = max(at, e.t)
     if known is not None and known.says == e.status and known.at >= at:  # told no newer time
         at, stood = (known.at, known.stood) if known.asks == e.asks else (e.t, False)
+    was = known.says if known is not None and known.says != e.status else ""
     return Process(
         pid=e.pid or 0,
         started=e.started or (known.started if known else ""),
@@ -100,7 +119,8 @@ def said(e: Event, known: Process | None) -> Process:
         asks=e.asks,
         tool=e.tool,
         at=at,
-        stood=stood or e.status == "waiting",
+        stood=stood or (e.status == "waiting" and bool(e.asks)),
+        was=was or (known.was if known else ""),
         file_session=e.session_id,
         children=known.children if known else 0,
         hooked=known is not None and known.hooked,
@@ -113,9 +133,13 @@ def session_of_file(board: Board, e: Event) -> str:
         p = s.processes[e.pid or 0]
         if s.turn == ABSENT or (e.started and p.started and e.started != p.started):
             continue
-        if s.hooked and p.file_session in ("", e.session_id):
+        if is_hooked(s, e.pid or 0) and p.file_session in ("", e.session_id):
             return s.session_id
     return e.session_id
+
+
+def is_hooked(s: Session, pid: int) -> bool:
+    return any(run.hooked for run in runs_of(s) if run.pid == pid)
 
 
 def registry_gone(board: Board, e: Event) -> list[Folded]:
@@ -141,11 +165,12 @@ def process(board: Board, e: Event) -> list[Folded]:
     out = []
     for old in board.running_in(pid):
         s = copy(old)
+        was = published_status(s)
+        take_up(s, pid)
         known = s.processes[pid]
         children = known.children if e.children == UNCOUNTED else e.children
         seen = msgspec.structs.replace(known, started=e.started or known.started, children=children)
         s.processes = {**s.processes, pid: seen}
-        was = published_status(s)
         address(s, e.origin, tty_alone=s.hooked)  # a hook inherits the rest from it
         s.pane_tty = pane_tty(board, s)
         verdict = noted("Where its process is, and what it runs.")
@@ -159,7 +184,7 @@ def process_gone(board: Board, e: Event) -> list[Folded]:
     started = ""
     for s in board.running_in(pid):
         started = started or s.processes[pid].started
-        if s.turn != ABSENT:
+        if any(run.turn != ABSENT for run in runs_of(s) if run.pid == pid):
             out.append(board.fold_into(e, s.session_id))
         else:
             s = copy(s)
@@ -176,16 +201,22 @@ def pane(board: Board, e: Event) -> list[Folded]:
     panes = {k: x for k, x in board.ledger.panes.items() if k != where}
     board.note(panes=panes | {where: e.origin.tty or ""} if e.alive else panes)
     out = []
-    there = [s for s in board.sessions.values() if (s.tmux, s.pane) == (tmux, pane)]
-    for s in sorted(there, key=lambda s: s.session_id):
-        if s.turn == ABSENT:
-            continue
+    there = [
+        (s.session_id, run.pid)
+        for s in board.sessions.values()
+        for run in runs_of(s)
+        if (run.tmux, run.pane) == (tmux, pane) and run.turn != ABSENT
+    ]
+    for sid, pid in sorted(there):
+        s = copy(board.sessions[sid])
+        take_up(s, pid)
         if e.alive and e.origin.tty:
-            s = copy(s)
             s.pane_tty = e.origin.tty
+            bring_forward(s)
             board.keep(s)
         elif not e.alive and terminal_of(s) is not None and owns_pane(s):
-            out.append(board.fold_into(e, s.session_id))
+            about = msgspec.structs.replace(e, pid=pid or None)
+            out.append(board.fold_into(about, sid))
     return out or [Folded(e, "", UNKNOWN)]
 
 

@@ -17,6 +17,8 @@ from .lenient import LARGEST
 Facts = dict[str, Any]
 
 INTERRUPTED: Final = "[Request interrupted by user"
+SENT_ON: Final = "Stop hook feedback:"
+TAKEN: Final = frozenset({"remove", "dequeue", "popAll"})  # what was typed ahead is so no more
 REJECTED: Final = "The user doesn't want to proceed with this tool use"
 #: User entries that no user wrote.
 NOT_TYPED: Final = ("<command-", "<local-command-", "<bash-", "<system-reminder>", "Caveat:")
@@ -35,9 +37,11 @@ def entry_of(entry: Facts) -> tuple[str, Facts]:
         if subtype == "turn_duration":
             return "said end", {}
         if subtype == "stop_hook_summary":
-            return "said last", {}
+            return "said stop", {}
         if subtype == "api_error":
             return "said retry", {"detail": _retry(entry)}
+    if kind == "queue-operation" and text_of(entry, "operation") in TAKEN:
+        return "said queue", {"status": text_of(entry, "operation")}
     for name, named in (("custom-title", True), ("ai-title", False), ("summary", False)):
         if kind == name:
             text = next((text_of(entry, k) for k in TITLES if text_of(entry, k)), "")
@@ -55,19 +59,26 @@ def _user(entry: Facts) -> tuple[str, Facts]:
     blocks = [b for b in content or [] if isinstance(b, dict)]
     for block in blocks:
         if block.get("type") == "text" and text_of(block, "text").startswith(INTERRUPTED):
-            return "interrupt", {}
+            return "interrupt", _turn(entry)
+        if entry.get("isMeta") and text_of(block, "text").startswith(SENT_ON):
+            return "said feedback", _turn(entry)
     if entry.get("isMeta") or entry.get("isCompactSummary"):
         return "note", {}
     for block in blocks:
         if block.get("type") == "tool_result":
-            tool = {"tool_id": text_of(block, "tool_use_id")}
+            tool = {"tool_id": text_of(block, "tool_use_id"), **_turn(entry)}
             return ("said denial" if _denied(entry, block) else "said result"), tool
     text = next((text_of(b, "text") for b in blocks if b.get("type") == "text"), "")
     if not text or text.startswith(NOT_TYPED):
         return "note", {}
     if text.startswith("<task-notification>"):
-        return "said prompt", {}
-    return "said prompt", {"prompt": line(text)}
+        return "said prompt", _turn(entry)
+    return "said prompt", {"prompt": line(text), **_turn(entry)}
+
+
+def _turn(entry: Facts) -> Facts:
+    """The turn that an entry is of."""
+    return {"prompt_id": found} if (found := text_of(entry, "promptId")) else {}
 
 
 def _denied(entry: Facts, block: Facts) -> bool:

@@ -33,6 +33,7 @@ class Block(Struct, frozen=True, omit_defaults=True, gc=False):
     tool_id: str = ""
     detail: str = ""
     shown: bool = False  # False while it is held back: it may resolve at once
+    waits: bool = False  # for somebody's hook: the CLI lets nothing be asked yet
     inferred: bool = False
     key: int = 0
 
@@ -65,6 +66,7 @@ class Agent(Struct, frozen=True, omit_defaults=True, gc=False):
     type: str
     since: float
     description: str = ""
+    apart: bool = False  # known to run in the background: it outlives the turn that began it
 
 
 class Shell(Struct, frozen=True, omit_defaults=True, gc=False):
@@ -84,6 +86,7 @@ class Process(Struct, frozen=True, omit_defaults=True, gc=False):
     says: str = ""  # idle | busy | waiting | shell
     asks: str = ""
     tool: str = ""
+    was: str = ""  # what it said before
     at: float = 0.0  # since when it says so
     stood: bool = True  # False until it has said so for the settle time
     file_session: str = ""  # the session id in the file, which older CLIs leave stale
@@ -91,11 +94,14 @@ class Process(Struct, frozen=True, omit_defaults=True, gc=False):
     hooked: bool = False  # its hooks have spoken for the session
 
 
-class Session(Struct, omit_defaults=True, gc=False):
-    """Everything known of one session."""
+class Run(Struct, kw_only=True, omit_defaults=True, gc=False):
+    """What one process of a session does and asks, and the terminal that it runs in.
 
-    session_id: str
-    agent: str = "claude"
+    A session may be open in several processes at once (`--continue`, `--resume`): what happens in
+    one of them happens in its run, and leaves the runs of the others as they were.
+    """
+
+    pid: int = 0  # 0: nothing told which process it is
     # the turn of its main thread, and what it asks
     turn: str = ABSENT
     since: float = 0.0  # when it entered the status that is shown
@@ -109,16 +115,18 @@ class Session(Struct, omit_defaults=True, gc=False):
     error: str = ""
     # what the guards compare with
     began: float = 0.0  # the newest prompt
+    prompt_id: str = ""  # what the CLI calls the turn, as hooks told it
+    said_id: str = ""  # and as the transcript did
     active: float = 0.0  # the newest sign of work from the main thread
     over: float = 0.0  # the newest end
     stopped: float = 0.0  # the newest Stop, also one that ended nothing
     answered: float = 0.0  # the newest answer to a question
-    last: float = 0.0  # the newest evidence of any kind
     prompted: bool = False  # a prompt began this busy time
     queued: int = 0  # prompts entered while busy
+    unchecked: bool = False  # auto mode said that it cannot check: what it would, it asks
     rested: str = ""  # where it rested before a busy time that no prompt began
     rested_since: float = 0.0
-    held: str = ""  # an end is held back: report | count | queue | esc
+    held: str = ""  # an end is held back: stop | report | count | esc | moved
     held_until: float = 0.0
     trusted_until: float = 0.0  # after a time without a host
     hooked: bool = False  # hooks have spoken
@@ -131,7 +139,6 @@ class Session(Struct, omit_defaults=True, gc=False):
     wakeups: int = 0
     tasks: int = 0
     tasks_done: int = 0
-    processes: dict[int, Process] = {}
     # where it is
     origin: Origin = Origin()  # as its newest hook told it
     tty: str = ""
@@ -139,14 +146,34 @@ class Session(Struct, omit_defaults=True, gc=False):
     pane: str = ""
     pane_tty: str = ""
     nvim: str = ""
-    cwd: str = ""
-    project_dir: str = ""
-    config_dir: str = ""
-    transcript: str = ""
     terminal_program: str = ""
     ssh: str = ""
     job: bool = False
     headless: bool = False
+
+
+class Crew(Struct, frozen=True, omit_defaults=True, gc=False):
+    """What goes on in a process whose session moves on under another id, as after /clear."""
+
+    agents: dict[str, Agent] = {}
+    shells: tuple[Shell, ...] = ()
+    tools: dict[str, Tool] = {}
+    blocks: dict[str, Block] = {}
+
+
+class Session(Run, omit_defaults=True, gc=False):
+    """Everything known of one session: the run that is shown, those aside, and what they share."""
+
+    session_id: str
+    agent: str = "claude"
+    processes: dict[int, Process] = {}
+    aside: dict[int, Run] = {}  # by process; what they show is less urgent
+    left: dict[int, float] = {}  # processes that left it to others, and when
+    last: float = 0.0  # the newest evidence of any kind
+    cwd: str = ""
+    project_dir: str = ""
+    config_dir: str = ""
+    transcript: str = ""
     teammate: bool = False
     parent: str = ""
     team: tuple[str, ...] = ()  # sessions that have this one as their parent
@@ -155,6 +182,7 @@ class Session(Struct, omit_defaults=True, gc=False):
     ended: float = 0.0
     end_reason: str = ""
     ended_pid: int = 0
+    crew: Crew = Crew()  # what it left running, for the session that has its process next
     # how it is called and what it last said
     label: str = ""
     name: str = ""
@@ -173,22 +201,22 @@ class Session(Struct, omit_defaults=True, gc=False):
     viewers: dict[str, float] = {}  # who looks at it, since when
 
 
-def status_of(s: Session) -> str:
+def status_of(run: Run) -> str:
     """What is shown: a question that stands, else the turn."""
-    if s.blocks:
-        for block in s.blocks.values():
+    if run.blocks:
+        for block in run.blocks.values():
             if block.shown:
                 return "blocked"
-    return s.turn
+    return run.turn
 
 
-def is_nested(s: Session) -> bool:
+def is_nested(run: Run) -> bool:
     """A headless run that has no terminal and is no job: somebody else's tool, not a session."""
-    return s.headless and not s.tty and not s.job
+    return run.headless and not run.tty and not run.job
 
 
-def is_listed(s: Session) -> bool:
-    return s.turn != ABSENT and not (s.headless and is_nested(s))
+def is_listed(run: Run) -> bool:
+    return run.turn != ABSENT and not (run.headless and is_nested(run))
 
 
 def published_status(s: Session) -> str | None:
@@ -204,32 +232,32 @@ def is_hidden(s: Session) -> bool:
     return s.teammate or (in_worktree and not s.nvim)
 
 
-def question_of(s: Session) -> Block | None:
+def question_of(run: Run) -> Block | None:
     """The question that has waited longest."""
-    if not s.blocks:
+    if not run.blocks:
         return None
-    shown = [b for b in s.blocks.values() if b.shown]
+    shown = [b for b in run.blocks.values() if b.shown]
     return min(shown, key=lambda b: b.since) if shown else None
 
 
-def terminal_of(s: Session) -> tuple[str, ...] | None:
+def terminal_of(run: Run) -> tuple[str, ...] | None:
     """The terminal that is the session's own.
 
     TMUX_PANE is inherited: the pane is the session's own if its tty is the process's, or, with no
     tty known, if there is no Neovim in between.
     """
-    if s.tty:
-        return ("tty", s.tty)
-    if s.pane and not s.nvim:
-        return ("pane", s.tmux, s.pane)
+    if run.tty:
+        return ("tty", run.tty)
+    if run.pane and not run.nvim:
+        return ("pane", run.tmux, run.pane)
     return None
 
 
-def owns_pane(s: Session) -> bool:
+def owns_pane(run: Run) -> bool:
     """Whether looking at its tmux pane is looking at the session."""
-    if not s.pane:
+    if not run.pane:
         return False
-    return s.pane_tty == s.tty if s.tty and s.pane_tty else not s.nvim
+    return run.pane_tty == run.tty if run.tty and run.pane_tty else not run.nvim
 
 
 def markers_of(s: Session, status: str, question: Block | None, hidden: bool) -> list[str]:

@@ -22,11 +22,12 @@ from ..core.events import Event, Origin
 from ..core.evidence import UNCOUNTED, WAITING
 from ..core.lenient import decimal
 from ..core.private import Names
-from ..core.said import INTERRUPTED, NOT_TYPED
+from ..core.said import INTERRUPTED, NOT_TYPED, SENT_ON
 from .store import Logged
 
 Line = dict[str, Any]
 
+SUBTYPES: Final = {"said end": "turn_duration", "said stop": "stop_hook_summary"}
 REPORT: Final = "<task-notification>"
 _WAITING_FOR: Final = {asks: told for told, asks in reversed(WAITING.items())}
 
@@ -104,6 +105,7 @@ def _hook(e: Event) -> Line:
     payload: Line = {
         "session_id": e.session_id,
         "hook_event_name": e.name,
+        "prompt_id": e.prompt_id,
         "tool_use_id": e.tool_id,
         "agent_id": e.agent,
         "agent_type": e.agent_type,
@@ -117,6 +119,8 @@ def _hook(e: Event) -> Line:
     }
     if base in ("tool", "request"):
         payload["tool_input"] = _input(e)
+    elif e.spawned:
+        payload["tool_response"] = {"isAsync": True, "agentId": e.spawned}
     elif base == "start":
         payload["source"] = e.source
     elif base == "end":
@@ -213,8 +217,17 @@ def _transcript(e: Event) -> Line:
 
 def _entry(e: Event) -> Line:
     """An entry that reads as this event; without a time of its own the line's counts."""
-    if e.kind == "said end":
-        return {"type": "system", "subtype": "turn_duration"}
+    entry = _told(e)
+    return entry | {"promptId": e.prompt_id} if e.prompt_id else entry
+
+
+def _told(e: Event) -> Line:
+    if e.kind in SUBTYPES:
+        return {"type": "system", "subtype": SUBTYPES[e.kind]}
+    if e.kind == "said queue":
+        return {"type": "queue-operation", "operation": e.status}
+    if e.kind == "said feedback":
+        return _user({"type": "text", "text": SENT_ON}) | {"isMeta": True}
     if e.kind == "said retry":
         numbers = [n for w in e.detail.split() if (n := decimal(w)) is not None]
         retry = dict(zip(("retryAttempt", "maxRetries"), numbers, strict=False))

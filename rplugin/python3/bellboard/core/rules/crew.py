@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from ..events import Event
 from ..options import Options
-from ..session import Agent, Finished, Session
-from .steps import complete, end_questions, finish, has_finished, is_busy, rest
+from ..session import Agent, Session
+from .steps import begin_tool, complete, end_questions, end_tools, has_finished, is_busy, rest
 
 
 def enlist(s: Session, e: Event, o: Options) -> str | None:
     """A subagent runs."""
     if has_finished(s, e):
         return "it has ended since"
-    known = s.agents.get(e.agent)
-    s.agents = {**s.agents, e.agent: known or Agent(e.agent, e.agent_type, e.t)}
+    known = s.agents.get(e.agent) or Agent(e.agent, e.agent_type, e.t)
+    s.agents = {**s.agents, e.agent: replace(known, type=known.type or e.agent_type)}
+    return None
+
+
+def employ(s: Session, e: Event, o: Options) -> str | None:
+    """A tool of a subagent runs."""
+    begin_tool(s, e)
     return None
 
 
@@ -22,7 +30,7 @@ def dismiss(s: Session, e: Event, o: Options) -> str | None:
     ended = {k for k, b in s.blocks.items() if b.agent and b.agent == e.agent}
     end_questions(s, ended, e.t)
     if e.agent:
-        finish(s, Finished(e.t, e.agent))
+        end_tools(s, e.agent, e.t)
     if e.agent not in s.agents:
         return None if ended else "no such agent runs"
     s.agents = {i: a for i, a in s.agents.items() if i != e.agent}

@@ -1,96 +1,137 @@
 """Rules of questions: what asks, when it shows, and what counts as the answer.
 
 A question belongs to a thread (the main one, or a subagent) and to a tool.  It ends when that tool
-or thread moves on, never by time alone, and never because somebody looked.
+or thread moves on, never by time alone, never because somebody looked, and never because another
+one moved on.  It shows once the CLI's own file says that a dialog waits; where no file says
+anything, once it has stood for the hold.
 """
 
 from __future__ import annotations
 
 from msgspec.structs import replace
 
+from ..dialects import SPAWNS
 from ..events import Event
 from ..options import APPROVAL_CLASS, Options
-from ..session import ABSENT, Block, Finished, Session
+from ..session import ABSENT, Block, Session
 from .steps import (
     begin_tool,
     end_questions,
     end_tool,
-    finish,
+    end_tools,
     has_finished,
+    is_busy,
     newest_question,
+    own,
     turn_to_work,
 )
 from .turn import go_on
 
+BY_FILE = ("registry waiting", "registry dialog")
+#: A tool that is to ask; the CLIs that give their turns an id tell with another hook that it does.
+ASKED_LATER = ("question", "agent question")
+UNANSWERED = 5.0  # seconds; the CLI's notice of a dialog that nobody answered comes 6 s after it
+
 
 def ask(s: Session, e: Event, o: Options) -> str | None:
     """It asks a person, and waits."""
-    by_registry = e.kind == "registry waiting"
-    over = max(s.over, s.began, s.answered if by_registry else 0.0) if not e.agent else 0.0
+    by_file = e.kind in BY_FILE
+    over = max(s.over, s.began, s.answered if by_file else 0.0) if not e.agent else 0.0
     if s.turn != ABSENT and e.t < over - o.swap:
         return "older than what ended it"
     if has_finished(s, e):
         return "its tool has ended since"
-    if by_registry and s.blocks:
+    if by_file and s.blocks:
         return confirm(s, e, o)
-    tool_id = e.tool_id or tool_of_question(s, e)
-    slot = f"{e.agent}:{tool_id or e.tool}"
-    known = s.blocks.get(slot) or s.blocks.get(f"{e.agent}:{e.tool}")
+    block = named(s, e)
+    slot = f"{block.agent}:{block.tool_id or block.tool}"
+    known = s.blocks.get(slot) or s.blocks.get(f"{block.agent}:{block.tool}")
     same = {k: b for k, b in s.blocks.items() if b is known or is_nameless(b, e)}
-    shown = by_registry or e.kind == "choice" or any(b.shown for b in same.values())
-    shown = shown or any(p.says == "waiting" and p.at >= e.t - o.hold for p in s.processes.values())
-    block = Block(
+    p = own(s)
+    shown = by_file or e.kind == "choice" or any(b.shown for b in same.values())
+    shown = shown or (p is not None and p.says == "waiting" and p.at >= e.t - o.hold)
+    block = replace(
+        block,
         asks=e.asks or (known.asks if known else "permission"),
         since=min([b.since for b in same.values()] + [e.t]),
-        agent=e.agent,
-        tool=e.tool,
-        tool_id=tool_id,
-        detail=e.detail or (known.detail if known else ""),
+        detail=block.detail or (known.detail if known else ""),
         shown=shown,
-        key=e.key,
+        waits=not shown and e.kind in ASKED_LATER and bool(e.prompt_id),
     )
     s.blocks = {k: b for k, b in s.blocks.items() if k not in same} | {slot: block}
-    if e.kind == "question":
+    if e.kind in ("question", "agent question"):
         begin_tool(s, e)
+    s.unchecked = s.unchecked or e.kind == "choice"
     if s.turn == ABSENT or (not e.agent and s.turn != "working"):
         turn_to_work(s, e.t)
-    if not e.agent and not by_registry:
+    if not e.agent and not by_file:
         s.active = max(s.active, e.t)
+        s.prompt_id = e.prompt_id or s.prompt_id
     return None
 
 
+def named(s: Session, e: Event) -> Block:
+    """A question by the tool that asks it, if one alone can: the request does not tell its id."""
+    if e.tool:
+        same = [(i, t) for i, t in s.tools.items() if is_of(t.name, e.tool, e.asks)]
+        found = [(i, t) for i, t in same if t.agent == e.agent]
+        found = [(i, t) for i, t in found if t.key == e.tool_key] or found
+    else:
+        found = [(i, t) for i, t in s.tools.items() if t.name not in SPAWNS]
+        found = found if len(found) == 1 else []
+    slot, tool = found[-1] if found else ("", None)
+    tool_id = e.tool_id or (slot if "?" not in slot else "")
+    if tool is None or e.tool:
+        return Block(e.asks, e.t, e.agent, e.tool, tool_id, e.detail, key=e.key)
+    return Block(e.asks, e.t, tool.agent, tool.name, tool_id, e.detail or tool.detail, key=e.key)
+
+
+def is_of(tool: str, asked: str, asks: str) -> bool:
+    """Whether a question names this tool: a form names the tool's server."""
+    return tool == asked or (asks == "form" and tool.startswith(f"mcp__{asked}__"))
+
+
 def is_nameless(b: Block, e: Event) -> bool:
-    """A question of which nothing was known, and which is this one: its thread's, or anybody's."""
-    return not b.tool and (b.agent == e.agent or not b.key)
+    """A question that only its dialog told of, and which is this one."""
+    return not (b.key or b.inferred) or (not b.tool and b.agent == e.agent)
+
+
+def offer(s: Session, e: Event, o: Options) -> str | None:
+    """A dialog stands while a tool of the turn waits: it asks for the agent."""
+    if e.source != "busy" or not s.tools:
+        return "a person opened it"
+    return ask(s, e, o)
 
 
 def remind(s: Session, e: Event, o: Options) -> str | None:
     """A notice of a question that no hook had told."""
+    if s.blocks and min(b.since for b in s.blocks.values()) < e.t - UNANSWERED:
+        return confirm(s, e, o)
     if e.asks == "permission" and s.answered and e.t - s.answered < o.late:
         return "a late notice of a question that was answered"
-    if s.blocks:
-        return confirm(s, e, o)
-    return ask(s, e, o)
+    return confirm(s, e, o) if s.blocks else ask(s, e, o)
 
 
 def confirm(s: Session, e: Event, o: Options) -> str | None:
     """The question that is known still waits."""
     by_main = any(not b.agent for b in s.blocks.values())
-    if e.kind == "registry waiting" and by_main and e.t < newest_question(s) - o.hold:
+    if e.kind in BY_FILE and by_main and e.t < newest_question(s) - o.hold:
         return "older than the question"
     return show(s, e, o)
 
 
 def show(s: Session, e: Event, o: Options) -> str | None:
-    """It waits for you."""
+    """It waits for you; or for a hook, as long as the CLI says that it is at work."""
     if all(b.shown for b in s.blocks.values()):
         return "already shown"
-    hold = o.hold if e.kind == "question stood" else 0.0
+    by_time = e.kind == "question stood"
+    hold = o.hold if by_time else -o.hold if e.kind in BY_FILE else 0.0
+    waits = by_time and is_busy(s)
     s.blocks = {
-        k: replace(b, shown=True) if not b.shown and b.since + hold <= e.t else b
+        k: replace(b, shown=not waits, waits=waits) if not b.shown and b.since + hold <= e.t else b
         for k, b in s.blocks.items()
     }
-    return None
+    return "a hook lets nothing be asked yet" if waits else None
 
 
 def move_on(s: Session, e: Event, o: Options) -> str | None:
@@ -98,7 +139,7 @@ def move_on(s: Session, e: Event, o: Options) -> str | None:
     if not e.agent:
         go_on(s, e, o)
     elif e.kind == "agent batch":
-        finish(s, Finished(e.t, e.agent))
+        end_tools(s, e.agent, e.t)
     else:
         end_tool(s, e)
     ended = {k for k, b in s.blocks.items() if is_answer(s, b, e)}
@@ -114,7 +155,7 @@ def answered(s: Session, e: Event, o: Options) -> str | None:
     """The CLI is at work again: the questions were answered."""
     if e.t < newest_question(s):
         return "older than the question"
-    end_questions(s, set(s.blocks), e.t)
+    end_questions(s, {k for k, b in s.blocks.items() if b.shown}, e.t)
     if s.turn != "working":
         turn_to_work(s, e.t)
     return None
@@ -123,11 +164,20 @@ def answered(s: Session, e: Event, o: Options) -> str | None:
 def suspect(s: Session, e: Event, o: Options) -> str | None:
     """A tool runs longer than its kind does: it probably waits for an approval."""
     tool = s.tools[e.tool_id]
-    is_slow = APPROVAL_CLASS[tool.name] == "slow"
-    if is_slow and any(p.children for p in s.processes.values()):
+    is_slow = APPROVAL_CLASS.get(tool.name) == "slow" and not s.unchecked
+    if is_slow and (p := own(s)) is not None and p.children:
         s.tools = {**s.tools, e.tool_id: replace(tool, proven=True)}
         return "its process has children: it runs"
-    asked = Block("permission", e.t, tool.agent, tool.name, e.tool_id, tool.detail, True, True)
+    asked = Block(
+        "permission",
+        e.t,
+        tool.agent,
+        tool.name,
+        e.tool_id,
+        tool.detail,
+        shown=True,
+        inferred=True,
+    )
     s.blocks = {**s.blocks, f"{tool.agent}:{e.tool_id}": asked}
     return None
 
@@ -136,21 +186,13 @@ def is_answer(s: Session, b: Block, e: Event) -> bool:
     """Whether this is the tool or thread that asked, moving on."""
     if b.agent != e.agent or e.t < b.since:
         return False
-    if e.kind == "said result":
-        known = s.tools.get(e.tool_id)
-        return known is None or not b.tool or known.name == b.tool
-    if e.kind in ("batch", "agent batch", "said denial") or not b.tool:
-        return True  # the whole thread moved on, or nobody knows which tool asked
-    if b.asks == "form":
-        return e.kind == "form answer" or e.tool.startswith(f"mcp__{b.tool}__")
+    if e.kind in ("batch", "agent batch"):
+        return True
     if b.tool_id and e.tool_id:
         return b.tool_id == e.tool_id
-    return b.tool == e.tool
-
-
-def tool_of_question(s: Session, e: Event) -> str:
-    """The id of the running tool that a request is about; the request itself does not tell."""
-    same = [i for i, t in s.tools.items() if t.name == e.tool and t.agent == e.agent]
-    exact = [i for i in same if s.tools[i].key == e.tool_key]
-    found = (exact or same)[-1:]
-    return found[0] if found and "?" not in found[0] else ""
+    if b.asks == "form" and e.kind == "form answer":
+        return e.tool in ("", b.tool)
+    if b.tool and e.tool:
+        return is_of(e.tool, b.tool, b.asks)
+    # One of the two is not known: it was answered, if nothing of its thread runs any more.
+    return not any(t.agent == b.agent for t in s.tools.values())

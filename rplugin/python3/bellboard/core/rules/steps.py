@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
+from msgspec.structs import replace
+
+from ..dialects import SPAWNS
 from ..events import Event, Task
 from ..session import (
     ABSENT,
     AT_WORK,
     NO_WORK,
     Agent,
+    Block,
+    Crew,
     Finished,
+    Process,
+    Run,
     Session,
     Shell,
     Tool,
 )
 
 MOST_FINISHED: Final = 8  # remembered: what one moment can hold
+MOST_LEFT: Final = 8  # processes that left a session to others
+MOVES_ON: Final = frozenset({"clear", "resume", "fork", "rekeyed"})
 
 
 def turn_to_work(s: Session, t: float, held: str = "") -> None:
@@ -38,12 +47,15 @@ def rest(s: Session, t: float, interrupted: bool = False) -> None:
     s.error = s.retrying = ""
 
 
+def own(s: Session) -> Process | None:
+    """The process whose run this is, and what its file says."""
+    return s.processes.get(s.pid)
+
+
 def is_busy(s: Session) -> bool:
     """The registry says that it is at work."""
-    for p in s.processes.values():  # noqa: SIM110 - after every event: a generator costs as much
-        if p.says == "busy":
-            return True
-    return False
+    p = s.processes.get(s.pid)
+    return p is not None and p.says == "busy"
 
 
 def complete(s: Session, t: float) -> None:
@@ -62,14 +74,28 @@ def give_back(s: Session, t: float) -> None:
 
 
 def end(s: Session, t: float, reason: str, pid: int) -> None:
-    """Not listed any more; what a resume would want is kept."""
+    """Its run is over, and the session with it, unless another process still has it."""
+    crew = Crew()
+    if reason in MOVES_ON:
+        crew = Crew(s.agents, s.shells, of_agents(s.tools), of_agents(s.blocks))
     rest(s, t)
     s.turn, s.blocks, s.agents, s.shells = ABSENT, {}, {}, ()
-    s.processes, s.viewers, s.recent, s.finished = {}, {}, {}, ()
-    s.prompts = ()
-    s.ended, s.end_reason, s.ended_pid = t, reason, pid
+    s.recent, s.finished = {}, ()
     s.hooked = False
     s.wakeups = 0
+    s.crew = crew
+    s.processes = {p: x for p, x in s.processes.items() if p not in (pid, s.pid)}
+    if s.processes or s.aside:
+        s.left = {**dict(list(s.left.items())[1 - MOST_LEFT :]), s.pid: t}
+        s.aside = {p: begun(s.aside.get(p) or Run(pid=p), t) for p in {**s.aside, **s.processes}}
+        return
+    s.viewers, s.prompts, s.left = {}, (), {}
+    s.ended, s.end_reason, s.ended_pid = t, reason, pid
+
+
+def begun(run: Run, t: float) -> Run:
+    """A process that now has the session alone is at rest, as far as nothing else is known."""
+    return run if run.turn != ABSENT else replace(run, turn="idle", since=t)
 
 
 def end_questions(s: Session, ended: set[str], t: float) -> None:
@@ -84,16 +110,19 @@ def end_questions(s: Session, ended: set[str], t: float) -> None:
 def ask_no_more(s: Session) -> None:
     """What the main thread asked is over; subagents in the background ask on."""
     if s.blocks:
-        s.blocks = {k: b for k, b in s.blocks.items() if b.agent}
+        s.blocks = of_agents(s.blocks)
 
 
-def newest_question(s: Session) -> float:
-    return max((b.since for b in s.blocks.values()), default=0.0)
+def newest_question(s: Session, agents: bool = True) -> float:
+    """When it last asked something that a person was shown; the main thread alone, or any."""
+    asked = (b.since for b in s.blocks.values() if not b.waits and (agents or not b.agent))
+    return max(asked, default=0.0)
 
 
 def is_alone(s: Session) -> bool:
     """Nothing but the transcript tells of it."""
-    return not s.hooked and not any(p.says for p in s.processes.values())
+    p = s.processes.get(s.pid)
+    return not s.hooked and not (p is not None and p.says)
 
 
 def roll_call(
@@ -102,7 +131,7 @@ def roll_call(
     """The agents and the shells that a Stop lists as running."""
     known = {x.id: x for x in s.shells}
     agents = {
-        x.id: s.agents.get(x.id) or Agent(x.id, x.type, t, x.description)
+        x.id: replace(s.agents.get(x.id) or Agent(x.id, x.type, t, x.description), apart=True)
         for x in listed
         if x.type in AT_WORK
     }
@@ -114,7 +143,35 @@ def roll_call(
     return agents, shells
 
 
-# ---------------------------------------------------------------- tools
+# ---------------------------------------------------------------- threads and their tools
+
+
+def of_agents(things: dict[str, Block] | dict[str, Tool]) -> dict[str, Any]:
+    """What belongs to subagents, not to the main thread."""
+    return {k: x for k, x in things.items() if x.agent}
+
+
+def survivors(s: Session) -> dict[str, Agent]:
+    """The agents that go on without a turn: one whose own tool never ended was broken off."""
+    return {i: a for i, a in s.agents.items() if a.apart or outlives(s, a.since)}
+
+
+def outlives(s: Session, since: float) -> bool:
+    """Whether what a subagent began then is older than any tool that still runs one."""
+    spawns = [t.since for t in s.tools.values() if t.name in SPAWNS and not t.agent]
+    return not spawns or since < min(spawns)
+
+
+def break_crew(s: Session) -> None:
+    """The turn is over: what its main thread ran and asked, and what runs only within it."""
+    agents = survivors(s)
+    s.blocks = {
+        k: b
+        for k, b in s.blocks.items()
+        if b.agent and (b.agent in agents or (b.agent not in s.agents and outlives(s, b.since)))
+    }
+    s.tools = {k: t for k, t in of_agents(s.tools).items() if t.agent in agents}
+    s.agents = agents
 
 
 def tool_slot(e: Event) -> str:
@@ -122,8 +179,9 @@ def tool_slot(e: Event) -> str:
 
 
 def begin_tool(s: Session, e: Event) -> None:
+    """Remember a tool that runs."""
     if not has_finished(s, e):
-        tool = Tool(e.tool, e.t, e.tool_key, e.detail)
+        tool = Tool(e.tool, e.t, e.tool_key, e.detail, e.agent)
         s.tools = {**s.tools, tool_slot(e): tool}
 
 
@@ -134,6 +192,13 @@ def end_tool(s: Session, e: Event) -> None:
         s.tools = {i: t for i, t in s.tools.items() if i != slot}
     tool = e.tool or (was.name if was else "")
     finish(s, Finished(e.t, e.agent, tool or "?", e.tool_id, was.key if was else 0))
+
+
+def end_tools(s: Session, agent: str, t: float) -> None:
+    """All tools of a thread have come to their end."""
+    if s.tools:
+        s.tools = {i: x for i, x in s.tools.items() if x.agent != agent}
+    finish(s, Finished(t, agent))
 
 
 def finish(s: Session, what: Finished) -> None:

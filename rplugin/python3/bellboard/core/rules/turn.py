@@ -8,53 +8,65 @@ from msgspec.structs import replace
 
 from ..events import Event
 from ..options import Options
-from ..session import ABSENT, NO_WORK, Agent, Finished, Session
+from ..session import ABSENT, NO_WORK, Agent, Crew, Session
 from .steps import (
     ask_no_more,
     begin_tool,
+    break_crew,
     complete,
     end,
     end_tool,
+    end_tools,
     give_back,
-    is_alone,
     is_busy,
     newest_question,
+    of_agents,
+    own,
     rest,
     roll_call,
+    survivors,
     turn_to_work,
 )
-from .steps import finish as remember
 
 RESTS: Final = frozenset({"idle", "completed", "error", "background"})
-SPAWNS: Final = frozenset({"Agent", "Task"})  # tools that run a subagent
 
 
 def begin(s: Session, e: Event, o: Options) -> str | None:
-    """It is listed, at rest."""
+    """It is listed, at rest; what went on in its process goes on."""
     if s.turn != ABSENT and s.hooked:
         return "it is listed already"
-    s.blocks, s.tools = {}, {}
+    here = Crew(s.agents, s.shells, of_agents(s.tools), of_agents(s.blocks))
+    crew, s.crew = s.crew if s.crew != Crew() else here, Crew()
     rest(s, e.t)
-    s.turn = "background" if e.status == "shell" else "idle"
+    s.agents, s.shells, s.tools, s.blocks = crew.agents, crew.shells, crew.tools, crew.blocks
+    s.turn = "background" if e.status == "shell" or s.shells else "idle"
     s.over = e.t - o.swap  # nothing ended: what comes in the same moment counts
+    if s.agents:
+        turn_to_work(s, e.t - o.swap, held="moved")
+    if e.from_hook and (p := own(s)) is not None and p.says:  # nor need what it says have changed
+        s.processes = {**s.processes, p.pid: replace(p, at=max(p.at, e.t), stood=False)}
     return None
 
 
 def reopen(s: Session, e: Event, o: Options) -> str | None:
-    """Opened in another process, it begins at rest."""
-    if e.origin.pid is None or ((p := s.processes.get(e.origin.pid)) and p.hooked):
+    """Opened in another process, it begins at rest there; how it ended elsewhere is seen."""
+    if s.turn != ABSENT and (e.origin.pid is None or ((p := own(s)) and p.hooked)):
         return "the same process has it already"
-    s.blocks = {}
-    rest(s, e.t)
-    return None
+    s.aside = {pid: replace(r, turn=seen(r.turn), unseen=False) for pid, r in s.aside.items()}
+    s.hooked = False
+    return begin(s, e, o)
+
+
+def seen(turn: str) -> str:
+    """What a turn is, once somebody has looked."""
+    return "idle" if turn in ("completed", "error") else turn
 
 
 def leave(s: Session, e: Event, o: Options) -> str | None:
     """It ended."""
-    pid = e.origin.pid
-    if e.kind == "end" and pid in s.processes and leaves_to_others(s, pid, e.t):
-        return "another process still has it"
-    end(s, e.t, e.source or e.kind, pid or next(iter(s.processes), 0))
+    if e.kind != "end":
+        s.processes, s.aside = {}, {}
+    end(s, e.t, e.source or e.kind, e.origin.pid or s.pid)
     return None
 
 
@@ -65,28 +77,14 @@ def depart(s: Session, e: Event, o: Options) -> str | None:
         return "not its process"
     if e.started and gone.started and e.started != gone.started:
         return "an earlier process had the same number"
-    if leaves_to_others(s, gone.pid, e.t):
-        return "another process still has it"
     end(s, e.t, "process gone", gone.pid)
     return None
-
-
-def leaves_to_others(s: Session, pid: int | None, t: float) -> bool:
-    """One process leaves; what the others say counts anew, as now they say it alone."""
-    others = {
-        p: replace(x, at=t, stood=False) if x.says else x
-        for p, x in s.processes.items()
-        if p != pid
-    }
-    if others:
-        s.processes = others
-    return bool(others)
 
 
 def lose_pane(s: Session, e: Event, o: Options) -> str | None:
     """Its pane is gone: so is it, if no process of it is known, else only its address."""
     s.pane = s.pane_tty = ""
-    if not s.processes:
+    if s.pid not in s.processes:
         end(s, e.t, "pane gone", 0)
     return None
 
@@ -99,22 +97,37 @@ def work(s: Session, e: Event, o: Options) -> str | None:
         return None
     if e.t < s.over and s.turn != ABSENT:
         return "older than the end of the turn"
-    goes_on = s.turn == "working" and s.prompted and not s.held
+    if e.kind == "prompt" and o.prompts and e.prompt:
+        s.prompts = (*s.prompts, e.prompt)[-o.prompts :]
+    if joins(s, e):
+        s.queued += e.kind == "prompt"
+        s.began = s.began if e.prompt_id else max(s.began, e.t)  # it may have begun one, after all
+        s.active = max(s.active, e.t)
+        return None
     if e.kind == "prompt":
-        if goes_on:
-            s.queued += 1
-        else:
-            s.tasks = s.tasks_done = 0
-        if o.prompts and e.prompt:
-            s.prompts = (*s.prompts, e.prompt)[-o.prompts :]
-    if not goes_on:
-        s.tools = {}
+        s.tasks = s.tasks_done = 0
+    s.queued, s.tools = 0, of_agents(s.tools)
     ask_no_more(s)
     s.prompted = e.kind != "registry busy"
     s.began = max(s.began, e.t) if s.prompted else s.began
+    s.prompt_id, s.said_id = e.prompt_id, ""
     turn_to_work(s, e.t)
     s.rested = ""
     return None
+
+
+def joins(s: Session, e: Event) -> bool:
+    """Whether a prompt was typed ahead, into the turn that runs: it has the same id then.
+
+    Without ids it was if a turn runs that asks nothing, or whose dialog stands behind the typing.
+    """
+    if s.turn != "working" or e.kind == "registry busy":
+        return False
+    if e.prompt_id and s.prompt_id:
+        return e.prompt_id == s.prompt_id
+    p = own(s)
+    asked = any(b.shown and not b.agent for b in s.blocks.values())
+    return s.prompted and not s.held and (not asked or (p is not None and p.says == "waiting"))
 
 
 def wake(s: Session, e: Event, o: Options) -> str | None:
@@ -136,29 +149,37 @@ def go_on(s: Session, e: Event, o: Options) -> str | None:
         s.compacting = max(s.compacting, e.t)
     if e.from_hook:
         s.active = max(s.active, e.t)
-    elif not is_alone(s):
-        return None  # the hooks tell of its tools
+        s.prompt_id = e.prompt_id or s.prompt_id
+        if s.held in ("stop", "esc") and e.t > s.stopped:
+            s.held, s.held_until = "", 0.0  # that was not the end
+    else:
+        s.said_id = e.prompt_id if e.kind == "said prompt" else s.said_id
+        if s.hooked and e.kind == "said tool":
+            return None  # the hooks tell of its tools
     if e.kind in ("tool", "said tool"):
         begin_tool(s, e)
-    elif e.kind in ("tool end", "said result", "said denial"):
+    elif e.kind in ("tool end", "said result"):
         end_tool(s, e)
+        if e.spawned:
+            agent = s.agents.get(e.spawned) or Agent(e.spawned, "", e.t)
+            s.agents = {**s.agents, e.spawned: replace(agent, apart=True)}
     elif e.kind == "batch":
-        s.tools = {}
-        remember(s, Finished(e.t))
+        s.queued = 0  # the CLI takes up what was typed ahead
+        end_tools(s, "", e.t)
     return None
 
 
 def finish(s: Session, e: Event, o: Options) -> str | None:
-    """The turn is over; agents or a queued prompt may keep it at work."""
+    """The turn is over once the CLI is at rest: hooks of a Stop may send it on, agents work on."""
     s.stopped = max(s.stopped, e.t)
-    queued, s.queued = s.queued, 0
+    s.queued = 0
     if e.t < s.began:
         return "older than the prompt"
     ask_no_more(s)
     s.wakeups = e.wakeups
     if e.tasks is None:
         s.agents = survivors(s)
-    s.tools = {}
+    s.tools = of_agents(s.tools)
     if e.tasks is not None:
         before = s.agents
         s.agents, s.shells = roll_call(s, e.tasks, e.t)
@@ -168,17 +189,28 @@ def finish(s: Session, e: Event, o: Options) -> str | None:
     if s.agents:
         turn_to_work(s, e.t, held="count" if e.tasks is None else "report")
         return None
-    if queued and is_busy(s):
-        turn_to_work(s, e.t, held="queue")
-        return None
-    complete(s, e.t)
+    p = own(s)
+    if p is not None and p.says == "busy":
+        turn_to_work(s, e.t, held="stop")
+    elif p is not None and p.says and (p.says == "waiting" or p.at < s.began):
+        turn_to_work(s, e.t, held="stop")
+        s.held_until = e.t + o.settle  # it has said nothing of this turn yet, and may never
+    elif not (p and p.says) and s.prompt_id and s.said_id == s.prompt_id:
+        turn_to_work(s, e.t, held="stop")
+        s.held_until = e.t + o.hooks
+    else:
+        complete(s, e.t)
     return None
 
 
-def survivors(s: Session) -> dict[str, Agent]:
-    """The agents that go on without a turn: one whose own tool never ended was broken off."""
-    aborted = [t.since for t in s.tools.values() if t.name in SPAWNS and not t.agent]
-    return {i: a for i, a in s.agents.items() if not aborted or a.since < min(aborted)}
+def sent_on(s: Session, e: Event, o: Options) -> str | None:
+    """A hook of its Stop sent it on: that was not the end."""
+    if e.t < s.stopped - o.swap or e.t < s.began:
+        return "older than the newest Stop"
+    s.stopped = 0.0
+    s.prompted = True
+    turn_to_work(s, max(s.active, s.began))
+    return None
 
 
 def amend(s: Session, e: Event, o: Options) -> str | None:
@@ -222,18 +254,18 @@ def fail(s: Session, e: Event, o: Options) -> str | None:
 
 def break_off(s: Session, e: Event, o: Options) -> str | None:
     """A person interrupted the turn; a queued prompt starts at once, background agents go on."""
-    if e.t < max(s.active, newest_question(s)):
+    if e.prompt_id and s.prompt_id and e.prompt_id not in (s.prompt_id, s.said_id):
+        return "another turn was interrupted"
+    if e.t < max(s.active, newest_question(s, agents=False)):
         return "older than the newest hook"
-    if any(p.says == "busy" and p.at > e.t - o.settle for p in s.processes.values()):
+    if (p := own(s)) and p.says == "busy" and p.at > e.t - o.settle:
         return "the CLI went to work after that"
-    s.blocks = {}
-    s.agents = survivors(s)
-    s.tools = {}
-    if s.queued:
-        s.queued -= 1
-        turn_to_work(s, e.t)
-    elif s.agents:
-        s.held = "esc"  # and the registry, which is as old, may tell that they do not
+    break_crew(s)
+    if s.queued or s.agents:
+        s.queued -= s.queued > 0
+        s.held = "esc"  # and the registry, which is as old, may tell that neither works
+    elif s.held == "stop":
+        complete(s, s.stopped)
     else:
         rest(s, e.t, interrupted=True)
     return None
@@ -243,7 +275,10 @@ def missed(s: Session, e: Event, o: Options) -> str | None:
     """The CLI has waited for a minute: the end of the turn was missed."""
     if s.tools or s.agents:
         return "a tool or an agent runs"
-    rest(s, e.t)
+    if s.held == "stop":
+        complete(s, s.stopped)
+    else:
+        rest(s, e.t)
     return None
 
 

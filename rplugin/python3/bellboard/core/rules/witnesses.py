@@ -9,7 +9,10 @@ from __future__ import annotations
 from ..events import Event
 from ..options import Options
 from ..session import Session
-from .steps import complete, give_back, is_alone, newest_question, rest, turn_to_work
+from .steps import begin_tool, complete, give_back, is_alone, newest_question, rest, turn_to_work
+
+#: Why an end is held back, where rest alone does not mean that the turn came to its end.
+NO_END = frozenset({"", "esc", "moved"})
 
 
 def stir(s: Session, e: Event, o: Options) -> str | None:
@@ -26,16 +29,16 @@ def settle(s: Session, e: Event, o: Options) -> str | None:
     """The CLI is at rest: whatever ran or asked is over."""
     if e.t < max(s.active, newest_question(s)):
         return "older than the newest hook"
-    if any(p.says in ("busy", "waiting") and p.pid != e.pid for p in s.processes.values()):
-        return "another process of it is at work"
     before, asked = (s.turn, s.unseen), bool(s.blocks)
     s.blocks, s.agents, s.tools = {}, {}, {}
     has_shell = e.status == "shell"
     if not has_shell:
         s.shells = ()
     if s.turn in ("working", "unknown"):
-        if s.held and s.held != "esc":
+        if s.held not in NO_END:
             complete(s, max(e.t, s.stopped))
+        elif s.held == "moved":
+            rest(s, e.t)
         elif not s.hooked and not asked:
             complete(s, e.t)
         elif s.rested:
@@ -56,8 +59,11 @@ def hear(s: Session, e: Event, o: Options) -> str | None:
     if e.t <= s.over:
         return "older than the end of the turn"
     s.prompted = True
-    s.began = e.t if e.kind == "said prompt" else s.began
+    if e.kind == "said prompt":
+        s.began, s.said_id = e.t, e.prompt_id
     turn_to_work(s, e.t)
+    if e.kind == "said tool":
+        begin_tool(s, e)
     return None
 
 
@@ -65,12 +71,22 @@ def hear_end(s: Session, e: Event, o: Options) -> str | None:
     """The transcript tells that the turn is over."""
     if e.kind == "said last" and not is_alone(s) and s.turn != "unknown":
         return "its hooks or its registry tell that"
-    if s.held or s.agents:
+    if e.kind == "said stop" and s.held != "stop":
+        return "its hooks or its registry tell that"
+    if s.agents or s.held not in ("", "stop"):
         return "agents still run"
-    if e.t < max(s.active, s.began):
+    if e.t < max(s.active, s.began) - (o.swap if s.held else 0.0):
         return "older than the newest hook"
-    complete(s, e.t)
+    complete(s, max(e.t, s.stopped))
     s.inferred = e.kind == "transcript quiet"
+    return None
+
+
+def take_in(s: Session, e: Event, o: Options) -> str | None:
+    """The CLI has taken up a prompt that was typed ahead, or gave it back to be changed."""
+    if not s.queued:
+        return "none was typed ahead"
+    s.queued = 0 if e.status == "popAll" else s.queued - 1
     return None
 
 
