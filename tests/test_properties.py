@@ -154,8 +154,12 @@ def _unkeyed(record: Any) -> Any:
     """A record without the sums over payloads by which repeats are known."""
     if not isinstance(record, dict):
         return record
-    blocks = {k: {**b, "key": 0} for k, b in record.get("blocks", {}).items()}
-    return {**record, "recent": len(record.get("recent", {})), "blocks": blocks}
+    plain = {k: _unkeyed(v) for k, v in record.items()}
+    if "recent" in record:
+        plain["recent"] = len(record["recent"])
+    if "asks" in record:
+        plain["key"] = 0
+    return plain
 
 
 class Broken(Exception):

@@ -2,9 +2,9 @@
 
 The CLI keeps `sessions/<pid>.json`: busy is working, waiting is blocked, shell is background; idle
 is what the last end says.  Not counted: the moment around each change, and dialogs that ask nothing
-for the agent.  The CLI's hook tells a change a moment before its file, on a busy machine a second:
-from then on the file is not held against what is shown.  Of a session in two processes the more
-urgent one counts.
+for the agent; one that opens while a tool of the turn waits is the agent's own.  The CLI's hook
+tells a change a moment before its file, on a busy machine a second: from then on the file is not
+held against what is shown.  Of a session in two processes the more urgent one counts.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ FORETOLD: Final = 5.0  # seconds; a CLI that starves writes its file so long aft
 STOPPED: Final = 1.2  # after a Stop: what takes longer is a hook of the user's, and work
 SENT_ON: Final = frozenset({"prompted", "idle", "completed"})  # by a Stop hook; Esc then ends it
 URGENT: Final = (frozenset({"blocked"}), frozenset({"working"}))
+ENDS_TOOLS: Final = ("PostToolBatch", "Stop", "StopFailure", "UserPromptSubmit", "SessionStart")
 TELLS: Final = {  # hook → the status that its file will have
     **dict.fromkeys(("Stop", "StopFailure", "PostCompact", "SessionEnd"), AT_REST),
     **dict.fromkeys(("UserPromptSubmit", "PreCompact", "PostToolUse"), frozenset({"working"})),
@@ -55,6 +56,8 @@ class Account:
         self.stretches: list[Stretch] = []
         self._now: dict[int, tuple[float, str, Allowed | None]] = {}  # pid → since, session, may
         self._idle_is: dict[str, Allowed] = {}  # session → what idle means by now
+        self._said: dict[int, str] = {}  # pid → its last status, dialogs aside
+        self._tools: dict[str, set[str]] = {}  # session → the tools of its turn that run
         self._speaks_for: dict[int, str] = {}  # pid → session: older CLIs leave a stale id
         self._foretold: dict[int, tuple[float, Allowed, float]] = {}  # pid → since, what, how long
         begin = lines[0]["t"] + 0.05
@@ -84,6 +87,7 @@ class Account:
             lag = STOPPED if hook["hook_event_name"] == "Stop" else FORETOLD
             self._foretold[pid] = (t, tells, lag)
         if not hook.get("agent_id"):
+            self._take_tool(sid, hook)
             was = self._idle_is.get(sid, IDLE)
             now = idle_after(hook, was)
             if now != was:
@@ -96,6 +100,15 @@ class Account:
             if pid in self._now:
                 self._open(pid, t, sid, self._now[pid][2])
 
+    def _take_tool(self, sid: str, hook: Line) -> None:
+        name, tool = hook["hook_event_name"], hook.get("tool_use_id", "")
+        if name == "PreToolUse":
+            self._tools.setdefault(sid, set()).add(tool)
+        elif name in ("PostToolUse", "PostToolUseFailure"):
+            self._tools.get(sid, set()).discard(tool)
+        elif name in ENDS_TOOLS:
+            self._tools.pop(sid, None)
+
     def _take_registry(self, pid: int, record: Line | None, t: float) -> None:
         if record is None:
             self._close(pid, t, AT_REST)
@@ -107,8 +120,11 @@ class Account:
             "shell": frozenset({"background"}),
             "idle": self._idle_is.get(sid, IDLE) - {"prompted"} or IDLE,
         }
-        allowed = means.get(record.get("status", ""))
-        if record.get("waitingFor") == "dialog open":
+        status = record.get("status", "")
+        allowed = means.get(status)
+        if record.get("waitingFor") != "dialog open":
+            self._said[pid] = status
+        elif not (self._said.get(pid) == "busy" and self._tools.get(sid)):
             allowed = None
         if pid not in self._now or self._now[pid][1:] != (sid, allowed):
             self._open(pid, t, sid, allowed)
