@@ -92,7 +92,9 @@ async def live(home: Path, seconds: float) -> dict[str, float]:
             await asyncio.sleep(0.001)
         return (time.perf_counter() - began) * 1e3
 
-    used = {"start, ms": await until(lambda: len(known) == SESSIONS and not host._unattended)}
+    used = {
+        "start, ms": await until(lambda: len(known) == SESSIONS and not host.senses._unattended)
+    }
     await asyncio.sleep(1)
     before = resource.getrusage(resource.RUSAGE_SELF)
     await asyncio.sleep(seconds)
@@ -101,11 +103,11 @@ async def live(home: Path, seconds: float) -> dict[str, float]:
     used["wake-ups/s"] = (after.ru_nvcsw - before.ru_nvcsw) / seconds
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     used["core at rest, %"] = cpu / seconds * 100
-    assert host.lookout.transcripts.followed == {}
+    assert host.senses.lookout.transcripts.followed == {}
     began = time.perf_counter()
     host.tell(said(home, 0, "UserPromptSubmit", time.time()))
-    used["one goes to work, ms"] = await until(lambda: host.lookout.transcripts.followed)
-    assert len(host.lookout.transcripts.followed) == 1
+    used["one goes to work, ms"] = await until(lambda: host.senses.lookout.transcripts.followed)
+    assert len(host.senses.lookout.transcripts.followed) == 1
     host.stop()
     await running
     return used

@@ -12,7 +12,7 @@ from bellboard.core.notices import Notice
 from bellboard.core.published import Published, publish
 from bellboard.core.session import Block, Session
 from bellboard.hosting.channels import Channels, said
-from bellboard.hosting.effects import Effects
+from bellboard.hosting.commands import Commands
 from rig.waiting import eventually
 
 pytestmark = pytest.mark.files
@@ -78,13 +78,13 @@ def test_a_command_is_run_with_words_and_no_shell_reads_them(tmp_path: Path) -> 
     out = tmp_path / "out"
     script = f"cd {tmp_path}; printf '%s\\n' \"$@\" >new; mv new out"
     channels = Channels({"command": ["sh", "-c", script, "phone"]}, ENV)
-    effects = Effects({})
+    commands = Commands()
     told = channels.command_of(notice("command"), asking(HOSTILE, "/srv/$(touch owned)"))
-    effects.start(told)
+    commands.start(told)
     eventually(out.exists, "the command")
     assert out.read_text().splitlines() == told[4:]
     assert not (tmp_path / "owned").exists()
-    eventually(lambda: all(p.poll() is not None for p in effects._running), "its end")
+    eventually(lambda: commands.running == 0, "its end")
 
 
 @pytest.mark.parametrize(

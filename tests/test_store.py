@@ -16,7 +16,9 @@ import pytest
 from bellboard.core import machine
 from bellboard.core.events import Event
 from bellboard.core.ledger import Transition
+from bellboard.core.notices import NEVER
 from bellboard.core.options import Options, options_of
+from bellboard.hosting.commands import Commands
 from bellboard.hosting.effects import PAUSE, Effects
 from bellboard.hosting.folding import Clerk, settings_of
 from bellboard.storage.spool import Spool
@@ -283,17 +285,19 @@ def test_an_effect_waits_for_the_lock_and_holds_up_nothing(make: Make, clock: Cl
     one, two = make(), make()
     out = one.spool.home / "out"
     words = ["sh", "-c", 'mkdir "$0.$$"', str(out)]
-    both = [Effects({"completed": words}), Effects({"completed": words})]
+    commands = [Commands(), Commands()]
+    both = [Effects({"completed": words}, runner) for runner in commands]
     change = Change(1, Transition(clock(), "s", "working", "completed", "finish", ""), True)
     for effects in both:
-        effects.ask([change, change._replace(id=2, live=False)], one.board)
+        effects.ask(change, None)
+        effects.ask(change._replace(id=2, live=False), None)
     with one.store.lock():
         assert both[1].run(two.store, 2) == PAUSE
-    assert [both[1].run(two.store, 2), both[0].run(one.store, 1)] == [None, None]
+    assert [both[1].run(two.store, 2), both[0].run(one.store, 1)] == [NEVER, NEVER]
     eventually(lambda: list(one.spool.home.glob("out.*")), "what was asked for")
     assert one.store.all("SELECT transition_id, pid FROM claims") == [(1, 2)]
-    for effects in both:  # reap
-        eventually(lambda effects=effects: not effects.run(one.store, 1) and not effects._running)
+    for runner in commands:
+        eventually(lambda runner=runner: runner.running == 0, "its end")
 
 
 # Options

@@ -65,7 +65,7 @@ local verbs = {
     vim.cmd.checkhealth('bellboard')
   end,
   restart = function()
-    host.restart()
+    bellboard.restart()
   end,
   stop = function()
     bellboard.stop()
@@ -82,7 +82,7 @@ M.run = function(verb, count, rest)
     vim.notify('bellboard: no such subcommand: ' .. verb, vim.log.levels.ERROR)
     return
   end
-  if verb ~= 'stop' and verb ~= 'health' then
+  if verb ~= 'stop' and verb ~= 'health' and verb ~= 'restart' then
     bellboard.start()
   end
   action(count or 1, rest or {})

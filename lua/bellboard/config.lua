@@ -299,6 +299,11 @@ M.set = function(opts)
   resolved = nil
 end
 
+--- Read them anew: `vim.g.bellboard` may be another one by now.
+M.read = function()
+  resolved = nil
+end
+
 ---@return bellboard.Config
 M.get = function()
   resolved = resolved or resolve()

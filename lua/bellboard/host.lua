@@ -23,7 +23,11 @@ local M = {}
 local QUICK = 10
 --- The first pause before a restart; each quick death doubles it.
 local PAUSE, LONGEST_PAUSE = 0.2, 30
+--- It is asked to stop, and ended if it has not after so many milliseconds.
+local CHANCE = 500
 local KEPT_LINES = 20
+--- Levels of what it is told; deeper is a table that holds itself.
+local DEEPEST = 16
 
 ---@type bellboard.HostStatus
 local state =
@@ -33,11 +37,17 @@ local born = 0
 local pushed = false
 ---@type fun(up: boolean)
 local listener = function() end
----@type table|nil what the host is told first
+---@type (fun(): table)|nil what the host is told first; nil: none is wanted
 local greeting
+---@type number|nil when somebody was at this Neovim last
+local focused
+--- The one that runs was asked to end.
+local ending = false
+--- Something here throws at what the host says.
+local broken = false
 ---@type uv.uv_timer_t|nil
 local pause
----@type table<integer, fun(reply: bellboard.Reply)> who waits for a reply, by its number
+---@type table<integer, { channel: integer, done: fun(reply: bellboard.Reply) }> by number
 local waiting = {}
 local asked = 0
 
@@ -73,11 +83,34 @@ local function missing_module()
   end
 end
 
+--- What of a value can be sent: a function in the options would keep all of them from the host.
+---@param value any
+---@param depth integer
+---@return any
+local function sendable(value, depth)
+  local kind = type(value)
+  if kind == 'string' or kind == 'number' or kind == 'boolean' or value == vim.NIL then
+    return value
+  elseif kind ~= 'table' or depth > DEEPEST then
+    return nil
+  end
+  local copy = vim.islist(value) and #value > 0 and {} or vim.empty_dict()
+  for key, member in pairs(value) do
+    if type(key) == 'string' or vim.islist(value) then
+      copy[key] = sendable(member, depth + 1)
+    end
+  end
+  return copy
+end
+
 local function launch()
+  if pause and not pause:is_closing() then
+    pause:close()
+  end
   pause = nil
   local interpreter = config.interpreter()
   state.command, state.why, state.stderr = interpreter.command, interpreter.why, {}
-  born, pushed = clock(), false
+  born, pushed, ending = clock(), false, false
   local ok, channel = pcall(vim.fn.jobstart, config.program(), {
     rpc = true,
     cwd = '/', -- a host outlives the folder that Neovim happens to stand in
@@ -94,33 +127,59 @@ local function launch()
     return
   end
   state.channel, state.running = channel, true
-  M.notify('start', greeting)
+  local hello = greeting and greeting() or {}
+  hello.focused = focused or hello.focused
+  M.notify('start', sendable(hello, 0))
 end
 
 --- The reply to an errand. Only the host calls this.
 ---@param number integer
 ---@param reply bellboard.Reply
 M._reply = function(number, reply)
-  local done = waiting[number]
+  local asker = waiting[number]
   waiting[number] = nil
-  if done then
-    done(reply)
+  if asker then
+    asker.done(reply)
+  end
+end
+
+--- What somebody did cannot be written. Only the host calls this.
+---@param text string
+M._complain = function(text)
+  warn(text)
+end
+
+--- What the host publishes; a mistake in here must not wait for a key at every change.
+---@param push string
+M._pushed = function(push)
+  local ok, problem = pcall(require('bellboard')._push, push)
+  if not ok then
+    keep(nil, { tostring(problem), '' })
+    if not broken then
+      broken = true
+      warn('what the host says cannot be shown. :checkhealth bellboard')
+    end
   end
 end
 
 ---@param channel integer
 ---@param code integer
 M._on_exit = function(channel, code)
+  for number, asker in pairs(waiting) do
+    if asker.channel == channel then
+      M._reply(number, { ok = false, why = 'the host has died' })
+    end
+  end
   if channel ~= state.channel or vim.v.exiting ~= vim.NIL then
     return -- an older one, or Neovim itself is leaving
   end
   state.channel, state.running, state.exit = nil, false, code
-  for number in pairs(waiting) do
-    M._reply(number, { ok = false, why = 'the host has died' })
-  end
   listener(false)
   if not greeting then
     return -- it was asked to stop
+  end
+  if ending then
+    return launch() -- asked to stop, and then wanted again
   end
   local module = missing_module()
   if module then
@@ -141,14 +200,27 @@ M._on_exit = function(channel, code)
   pause = vim.defer_fn(launch, seconds * 1000)
 end
 
---- Start the host, unless it runs or waits to be started again.
----@param hello table what it is told first
----@param on_change fun(up: boolean) called with false when it dies
-M.start = function(hello, on_change)
-  if state.running or pause then
+--- End the one that runs: it is asked, and has a moment to do so.
+local function finish()
+  local channel = state.channel
+  if not channel or ending then
     return
   end
+  M.notify('stop')
+  ending = true
+  vim.defer_fn(function()
+    pcall(vim.fn.jobstop, channel) -- it had its chance; gone already is fine
+  end, CHANCE)
+end
+
+--- Start the host, unless it runs or waits to be started again.
+---@param hello fun(): table what it is told first, also after a restart
+---@param on_change fun(up: boolean) called with false when it dies
+M.start = function(hello, on_change)
   greeting, listener = hello, on_change
+  if state.running or pause then
+    return -- one that is asked to end is followed by another
+  end
   state.gave_up, quick_deaths = false, 0
   launch()
 end
@@ -163,7 +235,7 @@ end
 ---@param ... any
 ---@return boolean told
 M.notify = function(method, ...)
-  if not state.channel then
+  if not state.channel or ending then
     return false
   end
   return (pcall(vim.rpcnotify, state.channel, method, ...))
@@ -175,7 +247,7 @@ end
 ---@param done fun(reply: bellboard.Reply)
 M.ask = function(what, told, done)
   asked = asked + 1
-  waiting[asked] = done
+  waiting[asked] = { channel = state.channel, done = done }
   if not M.notify('ask', asked, what, told) then
     M._reply(asked, { ok = false, why = 'the host is away' })
   end
@@ -183,11 +255,9 @@ end
 
 --- The user is at this Neovim now; the next host is told as well.
 M.focused = function()
-  if greeting then
-    local seconds, micros = vim.uv.gettimeofday()
-    greeting.focused = seconds + micros / 1e6
-    M.notify('focus', greeting.focused)
-  end
+  local seconds, micros = vim.uv.gettimeofday()
+  focused = seconds + micros / 1e6
+  M.notify('focus', focused)
 end
 
 M.stop = function()
@@ -196,22 +266,18 @@ M.stop = function()
     pause:close()
   end
   pause = nil
-  local channel = state.channel
-  if channel then
-    M.notify('stop')
-    vim.defer_fn(function()
-      pcall(vim.fn.jobstop, channel) -- it had its chance; gone already is fine
-    end, 500)
-  end
+  finish()
 end
 
---- Start it anew, also one that was given up.
-M.restart = function()
-  quick_deaths = -1 -- this death is wanted
-  state.gave_up = false
+--- Start it anew, also one that was given up, with what is configured now.
+---@param hello fun(): table
+---@param on_change fun(up: boolean)
+M.restart = function(hello, on_change)
+  greeting, listener = hello, on_change
+  state.gave_up, quick_deaths = false, 0
   if state.channel then
-    vim.fn.jobstop(state.channel)
-  elseif not pause then
+    finish()
+  else
     launch()
   end
 end

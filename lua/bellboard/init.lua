@@ -34,6 +34,7 @@ local last_seq
 local gone = {}
 local asked = false
 local stale = false
+local attached = false
 local warned = {}
 ---@type table<string, any>
 local health = {}
@@ -302,7 +303,11 @@ end
 ---@param evidence table
 ---@return boolean told
 M.tell = function(evidence)
-  return host.notify('evidence', evidence)
+  local told = host.notify('evidence', evidence)
+  if not told and not (evidence.view ~= nil or evidence['goto']) then
+    notify(('%s was not done: the host is away'):format(next(evidence)))
+  end
+  return told
 end
 
 --- Store options. Never needed: `vim.g.bellboard` does the same.
@@ -311,22 +316,16 @@ M.setup = function(opts)
   config.set(opts)
 end
 
---- Start the host and what shows its news.
-M.start = function()
-  if host.status().running then
-    return
-  end
+--- What a host is told first: as things are configured now.
+---@return table
+local function hello()
   local options, callbacks = config.get(), vim.empty_dict()
   for status, callback in pairs(options.on) do
     callbacks[status] = type(callback) == 'table' and callback or nil
   end
   callbacks.transition = type(options.on_transition) == 'table' and options.on_transition or nil
-  require('bellboard.ui').attach()
-  require('bellboard.jump').attach()
-  require('bellboard.float').attach()
-  require('bellboard.view').attach()
   local seconds, micros = vim.uv.gettimeofday()
-  host.start({
+  return {
     v = 1,
     version = M.version,
     server = vim.v.servername,
@@ -336,7 +335,30 @@ M.start = function()
     notices = options.notices,
     pull_requests = options.pull_requests,
     callbacks = callbacks,
-  }, M._went)
+  }
+end
+
+local function attach()
+  if not attached then
+    attached = true
+    require('bellboard.ui').attach()
+    require('bellboard.jump').attach()
+    require('bellboard.float').attach()
+    require('bellboard.view').attach()
+  end
+end
+
+--- Start the host and what shows its news.
+M.start = function()
+  attach()
+  host.start(hello, M._went)
+end
+
+--- Start the host anew, with what is configured now.
+M.restart = function()
+  config.read()
+  attach()
+  host.restart(hello, M._went)
 end
 
 M.autostart = function()

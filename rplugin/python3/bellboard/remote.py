@@ -3,17 +3,39 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 import sys
 import traceback
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
 import pynvim
-from msgspec.json import encode
 
-PUSH: Final = "require('bellboard')._push(...)"
+PUSH: Final = "require('bellboard.host')._pushed(...)"
 REPLY: Final = "require('bellboard.host')._reply(...)"
+COMPLAIN: Final = "require('bellboard.host')._complain(...)"
+
+#: What an editor tells by itself; nobody need hear that it is late.
+UNASKED: Final = frozenset({"view", "goto"})
+
+
+def told(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A message of Lua's: what fails in it goes to the job's log, as pynvim would print it."""
+
+    def wrap(method: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(method)
+        def guarded(*arguments: Any) -> None:
+            try:
+                method(*arguments)
+            except Exception:
+                traceback.print_exc()
+                sys.stderr.flush()
+
+        return pynvim.rpc_export(name)(guarded)  # type: ignore[no-any-return]
+
+    return wrap
 
 
 @pynvim.plugin
@@ -29,8 +51,8 @@ class Bellboard:
         self.task: asyncio.Task[None] | None = None
         self.errands: set[asyncio.Task[None]] = set()
 
-    @pynvim.rpc_export("start")
-    def start(self, config: dict[str, Any]) -> None:
+    @told("start")
+    def start(self, config: Mapping[str, Any]) -> None:
         """Begin to watch and to publish."""
         if self.task is not None:
             return
@@ -38,67 +60,84 @@ class Bellboard:
             from .hosting.host import Host
             from .storage.spool import default_home
 
+            config = config if isinstance(config, Mapping) else {}
             home = config.get("home")
-            where = Path(home) if home else default_home(os.environ)
+            where = Path(home) if isinstance(home, str) and home else default_home(os.environ)
             self.host = Host(where, self._push, config)
         except Exception as e:  # pynvim would only print it, and the process live on, mute
             _die(e)
         self.task = self.nvim.loop.create_task(self.host.run())
         self.task.add_done_callback(self._ended)
 
-    @pynvim.rpc_export("evidence")
-    def evidence(self, line: dict[str, Any]) -> None:
+    @told("evidence")
+    def evidence(self, line: Mapping[str, Any]) -> None:
         """What happened in the editor: a view, a jump, a label, a correction."""
-        if self.host is not None:
-            self.host.tell(line)
+        what = next(iter(line), "")
+        try:
+            if self.host is None:
+                raise ValueError("the host has not been started")
+            why = self.host.tell(line)
+            text = f"{what} waits to be written: {why}" if why and what not in UNASKED else ""
+        except (TypeError, ValueError) as e:
+            text = f"{what} was not done: {e}"
+        if text:
+            self.nvim.exec_lua(COMPLAIN, text, async_=True)
 
-    @pynvim.rpc_export("snapshot")
+    @told("snapshot")
     def snapshot(self) -> None:
         """Lua missed a push."""
         if self.host is not None:
             self.host.tell_all()
 
-    @pynvim.rpc_export("ask")
-    def ask(self, number: int, what: str, told: dict[str, Any]) -> None:
+    @told("ask")
+    def ask(self, number: int, what: str = "", told: Any = None) -> None:
         """Do an errand for a person; the reply bears its number."""
-        if self.host is not None:
-            task = self.nvim.loop.create_task(self._run(number, what, told))
-            self.errands.add(task)
-            task.add_done_callback(self.errands.discard)
+        task = self.nvim.loop.create_task(self._run(number, what, told))
+        self.errands.add(task)
+        task.add_done_callback(self.errands.discard)
 
-    @pynvim.rpc_export("focus")
+    @told("focus")
     def focus(self, t: float) -> None:
         """The user is at this Neovim since then."""
         if self.host is not None:
-            self.host.focus(t)
+            self.host.focus(float(t))
 
-    @pynvim.rpc_export("mode")
+    @told("mode")
     def mode(self, name: str) -> None:
         """What rings at all from now on, in every Neovim."""
         if self.host is not None:
             self.host.set_mode(name)
 
-    @pynvim.rpc_export("notices")
+    @told("notices")
     def notices(self) -> None:
         """Lua wants to show what has rung."""
         if self.host is not None:
             self.host.tell_notices()
 
-    @pynvim.rpc_export("stop")
+    @told("stop")
     def stop(self) -> None:
         """End; the process follows."""
-        if self.host is not None:
-            self.host.stop()
+        if self.host is None:
+            os._exit(0)
+        self.host.stop()
 
-    async def _run(self, number: int, what: str, told: dict[str, Any]) -> None:
+    async def _run(self, number: int, what: str, told: Any) -> None:
         from .hosting.errands import Errands
 
-        reply = await Errands(self.host.session).do(what, told)
+        try:
+            if self.host is None or not isinstance(told, Mapping):
+                raise ValueError("the host has not been started, or was not told what to do it to")
+            reply = await Errands(self.host.session).do(what, told)
+        except Exception as e:
+            traceback.print_exc()
+            reply = {"ok": False, "why": f"it failed: {type(e).__name__}: {e}"}
         self.nvim.exec_lua(REPLY, number, reply, async_=True)
 
     def _push(self, message: dict[str, Any]) -> None:
         # As one string: pynvim walks through every value of an argument, 0.2 ms for one session.
-        self.nvim.exec_lua(PUSH, encode(message).decode(), async_=True)
+        from .hosting.sendable import encoded
+
+        self.nvim.exec_lua(PUSH, encoded(message), async_=True)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         """A host whose task is over must not look alive."""
@@ -115,4 +154,5 @@ def _die(error: BaseException) -> NoReturn:
         sys.stderr.write(f"{error}\nset BELLBOARD_HOME to a folder that is yours\n")
     else:
         traceback.print_exception(error)
+    sys.stderr.flush()
     os._exit(1)

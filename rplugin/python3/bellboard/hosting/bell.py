@@ -6,20 +6,23 @@ hosts share: claims, so that one of them speaks, the editors that are open, and 
 
 from __future__ import annotations
 
-import contextlib
-import sqlite3
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from ..core.board import Board
-from ..core.notices import MODES, NEVER, Notices, policy_of
+from ..core.detail import whole
+from ..core.notices import MODES, NEVER, Notice, Notices, policy_of
 from ..core.published import publish
-from ..storage.store import Busy, Change, Editor, Newer, Store
+from ..core.session import Session
+from ..storage.store import Change, Editor, Store
 from ..witnesses.deaths import Deaths
 from ..witnesses.processes import is_alive
+from .attempts import Attempts
 from .channels import Channels
-from .effects import PAUSE, Effects, claimed
+from .commands import Commands
+from .effects import PAUSE, claimed
 
 MODE: Final = "mode"  # the shared option
 LADDER: Final = 86400.0  # a ladder is no longer: what was announced before has been heard
@@ -35,7 +38,8 @@ class Bell:
         config: Mapping[str, Any],
         environ: Mapping[str, str],
         pid: int,
-        effects: Effects,
+        commands: Commands,
+        attempt: Attempts,
         tell: Tell,
     ) -> None:
         settings = config.get("notices")
@@ -45,28 +49,25 @@ class Bell:
         self.notices = Notices(policy_of(settings))
         self.channels = Channels(settings, environ)
         self._own_mode = self.notices.policy.mode
-        self._effects, self._tell = effects, tell
+        self._commands, self._attempt, self._tell = commands, attempt, tell
         self._editor = _editor_of(config, environ, pid)
         self._front = self._editor is not None  # until the others are known
         self._is_noted = False  # our row is in the table
         self._recovers = True  # what stands was there before us
+        self._unheard: list[Change] = []
+        self._lines: list[dict[str, Any]] = []  # for the editor to say
         self._wish = ""  # a mode to set
         self._deaths: Deaths | None = None
 
     # ------------------------------------------------------------ what it sees
 
-    def see(self, board: Board, changed: Iterable[str]) -> None:
-        """These sessions may have changed."""
-        self.notices.see(board.sessions, changed, time.time())
+    def see(self, board: Board, sid: str) -> None:
+        """This session may have changed."""
+        self.notices.see(board.sessions, (sid,), time.time())
 
-    def hear(self, changes: Sequence[Change], store: Store | None) -> None:
+    def hear(self, changes: Sequence[Change]) -> None:
         """These transitions were committed."""
-        if self._recovers and store is not None:
-            now = time.time()
-            self.notices.hear(store.standing(now - LADDER))
-            self.notices.pass_over(now, {c.transition.session_id for c in changes if c.live})
-            self._recovers = False
-        self.notices.hear(changes)
+        self._unheard += changes
 
     def renew(self) -> None:
         """The database is another one, or has been out of reach."""
@@ -74,13 +75,14 @@ class Bell:
 
     def focus(self, t: float) -> None:
         """The user is at our editor since then."""
+        t = min(t, time.time())
         if self._editor is not None and t > self._editor.focused:
             self._editor = self._editor._replace(focused=t)
             self._is_noted = False
 
     def set_mode(self, mode: str) -> None:
         """Another mode, for every host."""
-        self._wish = mode if mode in MODES else self._wish
+        self._wish = mode if isinstance(mode, str) and mode in MODES else self._wish
 
     def shown(self) -> dict[str, Any]:
         """What an editor is to know beside the sessions."""
@@ -102,40 +104,68 @@ class Bell:
 
     # ------------------------------------------------------------ what it does
 
-    def act(self, store: Store, board: Board) -> tuple[float, list[dict[str, Any]]]:
-        """Ring what is due; in how many seconds to come again, and what the editor is to say."""
-        lines: list[dict[str, Any]] = []
-        try:
-            self._share(store)
-            self._look(store)
-        except (Busy, Newer, sqlite3.Error):
-            return PAUSE, lines
+    def act(self, store: Store, board: Board) -> float:
+        """Ring what is due; in how many seconds to come again."""
+        self._listen(store)
+        self._share(store)
+        self._look(store)
         now = time.time()
         self.notices.zone = time.localtime(now).tm_gmtoff
-        able = self.channels.able(self._front) if self.rings else frozenset({"float"})
+        able, wait = self._able()
         while (notice := self.notices.next(now, able)) is not None:
             ours = claimed(store, (notice.id, f"notice {notice.channel}"), self.pid)
             if ours is None:
-                return PAUSE, lines
+                return PAUSE
             self.notices.rang(notice, now)
             session = board.sessions.get(notice.session_id)
             if ours and session is not None:
-                published = publish(session)
-                if command := self.channels.command_of(notice, published):
-                    self._effects.start(command)
-                elif notice.channel != "sound":
-                    lines.append(self.channels.line_of(notice, published))
+                self._attempt.once(
+                    "notices", session.session_id, partial(self._speak, notice, session)
+                )
+                able, wait = self._able()
         when = self.notices.wake(now, able)
-        return (when - now if when < NEVER else NEVER), lines
+        return min(wait, when - now if when < NEVER else NEVER)
+
+    def said(self) -> list[dict[str, Any]]:
+        """What the editor is to say, once."""
+        lines, self._lines = self._lines, []
+        return lines
 
     def leave(self, store: Store) -> None:
         """Our editor is open no more."""
-        if self._deaths is not None:
-            self._deaths.close()
         if self._editor is not None:
-            with contextlib.suppress(Busy, Newer, sqlite3.Error), store.lock():
+            with store.lock():
                 store.drop_editor(self.pid)
             self._look_away(self._editor)
+
+    def close(self) -> None:
+        """End it."""
+        if self._deaths is not None:
+            self._deaths.close()
+
+    def _able(self) -> tuple[frozenset[str], float]:
+        """The channels that can speak now, and when to ask for those that are busy speaking."""
+        able = self.channels.able(self._front) if self.rings else frozenset({"float"})
+        programs = {c: p for c in able if (p := self.channels.program_of(c))}
+        full = {c for c, program in programs.items() if not self._commands.has_room(program)}
+        return able - full, self._commands.patience() if full else NEVER
+
+    def _speak(self, notice: Notice, session: Session) -> None:
+        published = publish(session)
+        if command := self.channels.command_of(notice, published):
+            self._commands.start(command)
+        elif notice.channel != "sound":
+            self._lines.append(self.channels.line_of(notice, published))
+
+    def _listen(self, store: Store) -> None:
+        """Take in the transitions; what stood before this host came is passed over."""
+        now, changes = time.time(), self._unheard
+        if self._recovers:
+            self.notices.hear(store.standing(now - LADDER))
+            self.notices.pass_over(now, {c.transition.session_id for c in changes if c.live})
+            self._recovers = False
+        self._unheard = []
+        self.notices.hear(changes)
 
     def _share(self, store: Store) -> None:
         """Write down what others are to know of us."""
@@ -153,8 +183,8 @@ class Bell:
 
     def _look(self, store: Store) -> None:
         """What others have written, and which of them are gone."""
-        mode = store.option(MODE) or self._own_mode
-        self.notices.set_mode(mode, time.time())
+        mode = store.option(MODE)
+        self.notices.set_mode(mode if isinstance(mode, str) else self._own_mode, time.time())
         if self._editor is None:
             return
         self._deaths = self._deaths or Deaths(self._died)
@@ -189,7 +219,9 @@ def _editor_of(config: Mapping[str, Any], environ: Mapping[str, str], pid: int) 
     server = config.get("server")
     if not isinstance(server, str) or not server:
         return None
-    focused = config.get("focused")
-    since = float(focused) if isinstance(focused, int | float) else time.time()
+    since, focused = time.time(), config.get("focused")
+    if isinstance(focused, int | float) and 0 <= focused <= since:
+        since = float(focused)
     tmux = environ.get("TMUX", "").split(",")[0]
-    return Editor(pid, server, tmux, environ.get("TMUX_PANE", ""), since)
+    pane = environ.get("TMUX_PANE", "")
+    return Editor(pid, whole(server), whole(tmux), whole(pane), since)

@@ -7,10 +7,10 @@ for a part of an escape sequence is made into text first.
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from ..core import words
@@ -88,7 +88,7 @@ class Channels:
             ([*p] for p in PLAYERS if shutil.which(p[0], path=path)), []
         )
         via = settings.get("via")
-        self.via = via if via in VIAS else _best_via(environ, path)
+        self.via = str(via) if via in VIAS else _best_via(environ, path)
         self._sounds = _texts(settings.get("sounds"))
         labels = settings.get("labels")
         self._of_label = {k: dict(v) for k, v in OF_LABEL.items()}
@@ -107,6 +107,13 @@ class Channels:
             "command": bool(self.command),
         }
         return frozenset(channel for channel, is_there in there.items() if is_there)
+
+    def program_of(self, channel: str) -> str:
+        """What is run for it; nothing if the editor speaks."""
+        if channel == "desktop" and not self.via.startswith("osc"):
+            return self.via
+        words = {"sound": self.player, "command": self.command}.get(channel)
+        return words[0] if words else ""
 
     def command_of(self, notice: Notice, p: Published) -> list[str]:
         """What to run for it; empty if it is the editor that speaks, or there is nothing to say."""
@@ -145,15 +152,19 @@ class Channels:
         """The file to play; empty if it is not there."""
         name = self._of_label.get(label, {}).get(status) or self._sounds.get(status)
         name = name or OF_STATUS[status]
-        files = SOUNDS.get(name) or (str(Path(name).expanduser()),)
-        return next((file for file in files if file.startswith("/") and Path(file).is_file()), "")
+        files = SOUNDS.get(name) or (_own(name),)
+        return next((f for f in files if f.startswith("/") and os.path.isfile(f)), "")  # noqa: PTH113
 
 
 def _words(value: object) -> list[str]:
-    if isinstance(value, str) or not isinstance(value, Sequence):
+    if isinstance(value, str | bytes) or not isinstance(value, Sequence):
         return []
     found = [str(word) for word in value]
-    return [str(Path(found[0]).expanduser()), *found[1:]] if found else []
+    return [_own(found[0]), *found[1:]] if found else []
+
+
+def _own(path: str) -> str:
+    return os.path.expanduser(path)  # noqa: PTH111 - never raises, as for a user who is not there
 
 
 def _texts(value: object) -> dict[str, str]:

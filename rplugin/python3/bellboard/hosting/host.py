@@ -3,8 +3,9 @@
 One per Neovim, or `bellboard serve` without one; all are equal, and none is needed by the others.
 This file holds the only clock and the only event loop.
 
-A host does not die of what may heal: a lock that is held, a full disk, a damaged database.  It
-goes on showing what it knows, says in its health what is wrong, and comes again.
+A host is complete once it is constructed: what it is told before `run` waits.  Nothing that comes
+from outside ends it.  Each job of a turn is guarded by itself, and so are the sessions and sources
+within a job: what fails is named in its health, left alone for a while, and tried again.
 """
 
 from __future__ import annotations
@@ -13,44 +14,37 @@ import asyncio
 import contextlib
 import gc
 import os
-import random
-import sqlite3
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
-
-import msgspec
+from typing import Any, Final, TypeVar
 
 from .. import __version__
-from ..core.options import Options, options_of
+from ..core import words
 from ..core.session import Session, is_listed
-from ..installing.guard import Guard
 from ..panes.bars import ASKED, Bars
 from ..panes.places import Places
-from ..storage.database import set_aside
-from ..storage.spool import Spool
-from ..storage.store import Busy, Change, Damaged, Newer, Store
-from ..witnesses.lookout import Lookout
-from ..witnesses.processes import stat_of
+from ..storage.store import Store
 from ..witnesses.reach import Reach
 from ..witnesses.watch import Watch
 from ..witnesses.witness import Finding
+from .attempts import Attempts
 from .bell import Bell
-from .effects import Effects
-from .folding import Clerk, settings_of
+from .commands import Commands
+from .connection import Connection
+from .effects import PAUSE, Effects
+from .outbox import Outbox
 from .publishing import Publisher
+from .reader import Push, Reader
+from .senses import Senses
 
 RESCAN: Final = 30.0  # no system promises to report every change
-PUBLISH: Final = 1 / 30  # seconds between two pushes under load
 PRUNE: Final = 600.0
-NOTICES: Final = 200  # of the past that a reader is told, when it asks
-LONGEST_WAIT: Final = 0.25  # for the lock, between two tries
-LONGEST_LOOK: Final = 0.02  # at sessions, while the event loop stands still
-STUCK: Final = 5.0  # so long without the lock, health names who may hold it
 JUMP: Final = 5.0  # the machine slept, or its clock was set: look at everything
+MOST: Final = 1000  # paths that are remembered while they cannot be folded
 
-Push = Callable[[dict[str, Any]], None]
+Made = TypeVar("Made")
 
 
 class Host:
@@ -64,85 +58,77 @@ class Host:
         environ: Mapping[str, str] = os.environ,
     ) -> None:
         self.home = home
-        self.push = push
         self.config = dict(config or {})
         self.pid = os.getpid()
-        self.spool = Spool(home)
-        self._new, self._slot = f"{self.spool.new}/", f"{self.spool.slot}/"
-        self.clerk: Clerk | None = None
-        self.publisher = Publisher(Places(self._judged))
+        self.attempt = Attempts()
+        self.connection = Connection(home, self, self._store)
+        self.spool = self.connection.spool
+        self.outbox = Outbox(self.spool, self._spilled)
         self.reach = Reach(self._wake)
+        self.senses = Senses(
+            self.spool, self.config, environ, self.reach, self.attempt, self._find, self._wake
+        )
         self.bars = Bars(self.reach)
-        self.effects = Effects(self.config.get("callbacks") or {})
-        self.bell = Bell(self.config, environ, self.pid, self.effects, self.tell)
-        self.notes: dict[str, str] = {}  # for health: what is not as it should be
-        self._environ = environ
+        self.notes: dict[str, str] = {}  # for health: settings that cannot be used
+        self.commands = Commands()
+        self.effects = self._set("callbacks", self._effects)
+        self.bell = self._set("notices", partial(self._bell, environ))
+        self.places = Places(self._judged)
+        publisher = Publisher(self.places, self.attempt)
+        self.reader = Reader(
+            push, publisher, self.connection, self.bell, self.effects, self.attempt, self.health
+        )
+        self._new, self._slot = f"{self.spool.new}/", f"{self.spool.slot}/"
         self._counts: dict[str, Any] = {}
-        self._changed: set[str] = set()
-        self._unattended: set[str] = set()  # changed, and the lookout does not know yet
-        self._arrived = self._stopped = self._turning = False
+        self._refused = 0  # files, when they were last counted
+        self._is_stopped = self._is_turning = False
         self._came: set[str] = set()  # into new/, and not folded yet
         self._elsewhere = True  # something else may have come as well
-        self._told_early = False  # what changed is told already, what happened not yet
+        self._rescanned = self._pruned = self._skew = -1e9
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._over: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._last_push = self._rescanned = self._pruned = self._skew = -1e9
-        self._tries = self._refused = 0
-        self._locked_out_since = 0.0
+        self._jobs: tuple[tuple[str, Callable[[], float]], ...] = (
+            ("fold", self._fold),
+            ("write", self.outbox.send),
+            ("rescan", self._rescan),
+            ("read", self.reader.read),
+            ("publish", self._publish),
+            ("callbacks", self._run_callbacks),
+            ("notices", self.reader.ring),
+            ("look", self._look),
+            ("tmux", self._show),
+        )
 
-    async def run(self) -> None:
-        """Live."""
-        self._loop = asyncio.get_running_loop()
-        gc.freeze()  # what is loaded stays: to walk through it took longer than most events
-        gc.set_threshold(20_000)
-        self._over: asyncio.Future[None] = self._loop.create_future()
-        self.spool.prepare()
-        self.watch = self._watch()
-        asks = self.config.get("pull_requests") is True
-        how: dict[str, Any] = {"environ": self._environ, "pull_requests": asks}
-        self.lookout = Lookout(self.watch, self.reach, self._find, time.time, **how)
-        tells = "server" in self.config
-        self.guard = Guard(self.home, self._environ, self.watch, self.reach, self._wake, tells)
-        try:
-            self.watch.add(self.spool.new, arrivals=True)
-            self.watch.add(self.spool.slot, arrivals=True)
-            self._turn()
-            await self._over
-        finally:
-            if self._timer is not None:
-                self._timer.cancel()
-            self.lookout.close()
-            self.guard.close()
-            self.watch.close()
-            self.reach.close()
-            if self.clerk is not None:
-                self.bell.leave(self.clerk.store)
-            self._close()
-            with contextlib.suppress(OSError):
-                self.spool.withdraw(self.pid)
+    # ------------------------------------------------------------ what it is told
 
     def stop(self) -> None:
-        """End at the next occasion."""
-        self._stopped = True
-        self._wake()
+        """End at the next occasion; from any thread."""
+        self._is_stopped = True
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # it is over
+                self._loop.call_soon_threadsafe(self._turn)
 
-    def tell(self, line: Mapping[str, Any], key: str | None = None) -> None:
-        """Put evidence into the spool, as every change of a session comes."""
-        with contextlib.suppress(OSError, ValueError):
-            self.spool.write({"t": time.time(), **line}, key)
+    def tell(self, line: Mapping[str, Any], key: str | None = None) -> str:
+        """Put evidence into the spool, as every change of a session comes; why it is not there yet.
+
+        Raises ValueError for what can never be written.
+        """
+        if self.connection.is_outdated:
+            raise ValueError(self.connection.notes["database"])
+        return self.outbox.put({"t": time.time(), **line}, key)
 
     def session(self, sid: str) -> Session | None:
         """What is known of a session once all that waits is folded; None if it is not listed."""
         self._turn()
-        s = self.clerk.board.sessions.get(sid) if self.clerk is not None else None
-        return s if s is not None and is_listed(s) and not self.publisher.stale else None
+        clerk = self.connection.clerk
+        s = clerk.board.sessions.get(sid) if clerk is not None else None
+        return s if s is not None and is_listed(s) and not self.connection.is_outdated else None
 
     def tell_all(self) -> None:
         """The reader missed something: tell it everything."""
-        self.publisher.ask_full()
+        self.reader.ask_full()
         self._wake()
-
-    def _wake(self) -> None:
-        self._loop.call_soon(self._turn)
 
     def focus(self, t: float) -> None:
         """The user is at our editor since then."""
@@ -156,12 +142,60 @@ class Host:
 
     def tell_notices(self) -> None:
         """The reader wants to know what has rung."""
-        if self.clerk is not None:
-            with contextlib.suppress(Busy, Damaged, sqlite3.Error):
-                rung = [r._asdict() for r in self.clerk.store.notices(NOTICES)]
-                message = self.publisher.push(None, (), (), None, time.time(), once={"rung": rung})
-                if message is not None:
-                    self.push(message)
+        self.reader.ask_notices()
+        self._wake()
+
+    # ------------------------------------------------------------ living
+
+    async def run(self) -> None:
+        """Live."""
+        self._loop = asyncio.get_running_loop()
+        self._loop.set_exception_handler(self._failed)
+        self._over = self._loop.create_future()
+        gc.freeze()  # what is loaded stays: to walk through it took longer than most events
+        gc.set_threshold(20_000)
+        self.spool.prepare()
+        try:
+            self.senses.open(self._watch())
+            self._turn()
+            await self._over
+        finally:
+            if self._timer is not None:
+                self._timer.cancel()
+            leave = partial(self.connection.use, lambda clerk: self.bell.leave(clerk.store), None)
+            withdraw = partial(self.spool.withdraw, self.pid)
+            ends = (self.senses.close, self.reach.close, self.bell.close, leave, withdraw)
+            for end in (*ends, self.connection.close, self.outbox.send):
+                with contextlib.suppress(Exception):
+                    end()
+
+    def _wake(self) -> None:
+        if self._loop is not None:  # else its first turn sees to everything
+            self._loop.call_soon(self._turn)
+
+    def _turn(self) -> None:
+        """Do each job, and come again when time brings something."""
+        if self._over is None or self._over.done():
+            return
+        if self._is_stopped:
+            self._over.set_result(None)
+            return
+        self._is_turning = True
+        wait = RESCAN
+        try:
+            for name, job in self._jobs:
+                wait = min(wait, self.attempt(name, "", job))
+        except BaseException as e:
+            self._over.set_exception(e)
+            return
+        finally:
+            self._is_turning = False
+        if self._timer is not None:
+            self._timer.cancel()
+        assert self._loop is not None
+        self._timer = self._loop.call_later(max(wait, 0.0), self._turn)
+
+    # ------------------------------------------------------------ of what it is made
 
     def _store(self) -> Store:
         return Store(self.home)
@@ -169,315 +203,177 @@ class Host:
     def _watch(self) -> Watch:
         return Watch(self._woken, reach=self.reach)
 
+    def _effects(self, config: Mapping[str, Any]) -> Effects:
+        return Effects(config.get("callbacks"), self.commands)
+
+    def _bell(self, environ: Mapping[str, str], config: Mapping[str, Any]) -> Bell:
+        return Bell(config, environ, self.pid, self.commands, self.attempt, self._tell_others)
+
+    def _set(self, name: str, make: Callable[[Mapping[str, Any]], Made]) -> Made:
+        """What a setting makes; without that setting if nothing can be made of it."""
+        try:
+            return make(self.config)
+        except Exception as e:
+            self.notes[f"setting {name}"] = f"not used: {words.plain(e)}"
+            return make({k: v for k, v in self.config.items() if k != name})
+
+    # ------------------------------------------------------------ what its parts tell
+
+    def arrived(self, generation: str) -> None:
+        """The host is announced; `generation` names the time since which there are hosts."""
+        self.senses.renew(generation)
+
+    def renewed(self) -> None:
+        """The database is another one, or out of reach."""
+        self.bell.renew()
+        self.reader.ask_full()
+        self.senses.expect()
+
+    def _judged(self) -> None:
+        """In a thread: a place may be jumped to now, or no more."""
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                self._loop.call_soon_threadsafe(self._rejudge)
+
+    def _rejudge(self) -> None:
+        self.connection.changed |= self.places.outdated()
+        self._turn()
+
+    def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Something failed that the loop called by itself: a watch, a timer, a task."""
+        error = context.get("exception")
+        if not isinstance(error, Exception):
+            error = RuntimeError(context.get("message"))
+        self.attempt.failed("watch", "", error)
+
+    def _find(self, finding: Finding) -> None:
+        self._tell_others(finding.line, finding.key)
+
+    def _tell_others(self, line: Mapping[str, Any], key: str | None) -> None:
+        with contextlib.suppress(ValueError):
+            self.tell(line, key)
+
+    def _spilled(self) -> None:
+        """Findings were dropped while nothing could be written: find them again."""
+        self.connection.use(
+            lambda clerk: self.senses.renew(str(clerk.store.option("watched_since"))), None
+        )
+
     def _woken(self, paths: set[str]) -> None:
         """Something changed: events in the spool, or what the lookout watches."""
         others: set[str] = set()
         for path in paths:
             (self._came if path.startswith(self._new) else others).add(path)
+        if len(self._came) > MOST:  # they cannot be folded now
+            self._came, self._elsewhere = set(), True
         if others:
             self._elsewhere = True
-            others = {p for p in others if not p.startswith(self._slot)}
-            self.lookout.changed(others)
-            self.guard.changed(others)
-        if self._turning:
+            self.senses.changed({p for p in others if not p.startswith(self._slot)})
+        if self._is_turning:
             self._wake()
         else:
-            self._tell_early()
+            if not self._elsewhere:
+                self.attempt("publish", "early", partial(self.reader.tell_early, self._came))
             self._turn()  # at once: a task that waits for it would come 0.05 ms later
 
-    def _judged(self) -> None:
-        """In a thread: a place may be jumped to now, or no more."""
-        with contextlib.suppress(RuntimeError):  # the loop has ended
-            self._loop.call_soon_threadsafe(self._rejudge)
+    # ------------------------------------------------------------ its jobs
 
-    def _rejudge(self) -> None:
-        self._changed |= self.publisher.places.outdated()
-        self._turn()
-
-    def _find(self, finding: Finding) -> None:
-        self.tell(finding.line, finding.key)
-
-    def _turn(self) -> None:
-        """One turn: fold, publish, and come again when time brings something."""
-        if self._over.done():
-            return
-        if self._stopped:
-            self._over.set_result(None)
-            return
-        self._turning = True
-        try:
-            jobs = self._work, self._rescan, self._publish, self._act, self._look, self._show
-            wait = min(job() for job in jobs)
-        except BaseException as e:
-            self._over.set_exception(e)
-            return
-        finally:
-            self._turning = False
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = self._loop.call_later(max(wait, 0.0), self._turn)
-
-    # ------------------------------------------------------------ coming and going
-
-    def _open(self) -> Clerk:
-        self.spool.prepare()
-        store = self._store()
-        try:
-            store.skip_changes()
-        except BaseException:
-            store.close()
-            raise
-        if store.network:
-            self.notes["home"] = f"{self.home} is on {store.network}: slower, and less safe"
-        self.clerk = Clerk(self.spool, store, watching=True)
-        self.bell.renew()
-        self.publisher.ask_full()
-        self.watch.rearm()
-        return self.clerk
-
-    def _close(self) -> None:
-        if self.clerk is not None:
-            self.clerk.store.close()
-        self.clerk, self._arrived = None, False
-
-    def _arrive(self, clerk: Clerk) -> None:
-        """Be announced; the first host after a time without any lets the board know of the gap."""
-        self._changed |= clerk.catch_up()
-        store, now = clerk.store, time.time()
-        with store.lock():
-            others = [p for p in self.spool.alive_hosts() if p != self.pid]
-            self.spool.announce(self.pid)
-            if not others or store.option("watched_since") is None:
-                self.spool.write({"t": now, "restart": {}}, f"restart {self.pid} {now}")
-                store.set_option("watched_since", now, self.pid, now)
-        wanted = self.config.get("options")
-        if wanted is not None and (options := options_of(wanted, Options())) != clerk.board.options:
-            told = {**settings_of(options), "pid": self.pid}
-            self.spool.write({"t": now, "config": told}, f"config {self.pid} {now}")
-        self._arrived = True
-        self.lookout.renew(str(store.option("watched_since")))
-
-    # ------------------------------------------------------------ living
-
-    def _work(self) -> float:
-        """Fold what waits; how long until there is something to do again."""
-        if self.publisher.stale:
-            return RESCAN
-        try:
-            clerk = self.clerk or self._open()
-            if not self._arrived:
-                self._arrive(clerk)
-            arrived = () if self._elsewhere else self._came
-            step = clerk.step(time.time(), arrived)
+    def _fold(self) -> float:
+        """Fold what waits."""
+        wait = self.connection.fold(() if self._elsewhere else self._came)
+        if self.connection.is_well:
             self._came, self._elsewhere = set(), False
-        except Busy:
-            return self._locked_out()
-        except Newer as e:
-            return self._outdated(str(e))
-        except Damaged as e:
-            return self._damaged(e)
-        except (sqlite3.Error, OSError) as e:
-            # full, read-only, gone: the spool keeps everything until it can be written again
-            self.notes["database"] = f"cannot be written: {e}"
-            if isinstance(e, FileNotFoundError):
-                self._close()
-            self._tries += 1
-            return min(LONGEST_WAIT * 2.0 ** min(self._tries, 9), RESCAN)
-        self._tries, self._locked_out_since = 0, 0.0
-        self.notes.pop("database", None)
-        self.notes.pop("spool", None)
-        if step.left:
-            self.notes["spool"] = f"{step.left} events are counted but cannot be removed"
-        self._changed |= step.changed
-        if step.more:
-            return 0.0
-        due = clerk.board.due()
-        return max(0.0, due - time.time()) if due is not None else RESCAN
-
-    def _locked_out(self) -> float:
-        """Another host folds; it takes milliseconds, unless it is suspended."""
-        now = time.monotonic()
-        self._locked_out_since = self._locked_out_since or now
-        if now - self._locked_out_since > STUCK and self.clerk is not None:
-            pid = self.clerk.store.holder()
-            stat = stat_of(pid) if pid else None
-            self.notes["database"] = (
-                f"held by process {pid}, which is suspended: kill -CONT {pid}, or end it"
-                if stat and stat[0] in ("T", "t")
-                else f"held by process {pid or 'of unknown number'} for long"
-            )
-        self._tries += 1
-        return min(LONGEST_WAIT, 0.001 * 2.0 ** min(self._tries, 9)) * (0.5 + random.random())
-
-    def _outdated(self, why: str) -> float:
-        """A newer program has the database: show the last state, and touch nothing any more."""
-        self.notes["database"] = why
-        self.publisher.stale = True
-        self.publisher.ask_full()
-        if self.clerk is not None and not self.clerk.board.sessions:
-            with contextlib.suppress(sqlite3.Error, Busy, msgspec.MsgspecError):
-                self.clerk.store.refresh(self.clerk.board)
-        return RESCAN
-
-    def _damaged(self, damage: Damaged) -> float:
-        """Begin with an empty one, once nobody else has this one open."""
-        self._close()
-        there = set_aside(self.home, damage.inode)
-        if there is None:
-            others = [p for p in self.spool.alive_hosts() if p != self.pid]
-            self.notes["database"] = f"{damage}; end the others that have it open: {others}"
-        else:
-            self.notes["set aside"] = f"{damage}; it is now {there}"
-        return LONGEST_WAIT * (1 + random.random())
+        if self.connection.is_outdated:
+            self.outbox.clear()
+        return wait
 
     def _rescan(self) -> float:
         """Every now and then, and after a sleep of the machine: what no system reports."""
         now = time.monotonic()
         skew = time.time() - now
-        if now < self._rescanned + RESCAN and abs(skew - self._skew) < JUMP:
-            return self._rescanned + RESCAN - now
-        self._rescanned, self._skew = now, skew
-        self.watch.rearm()
-        with contextlib.suppress(OSError):
-            if self._arrived:
-                self.spool.announce(self.pid)
-            self.spool.sweep()
+        if now >= self._rescanned + RESCAN or abs(skew - self._skew) >= JUMP:
+            self._rescanned, self._skew = now, skew
+            self.attempt.forget("watch", "")
+            self.senses.expect()
+            self.attempt("rescan", "spool", self._sweep)
+            self.attempt("rescan", "database", self._tidy)
+            self.attempt.once("rescan", "places", self.places.renew)
+        return min(self.senses.rescan(), self._rescanned + RESCAN - now)
+
+    def _sweep(self) -> float:
+        if self.connection.has_arrived:
+            self.spool.announce(self.pid)
+        self.spool.sweep()
         self._count()
-        self.publisher.places.renew()
-        self.lookout.rescan()
-        self.guard.look()
-        if self.clerk is not None and self._arrived and not self.publisher.stale:
-            if self.clerk.store.is_replaced():
-                self._close()
-                return 0.0
-            with contextlib.suppress(Busy, Newer, Damaged, sqlite3.Error, OSError):
-                self.clerk.sweep(time.time())
-                if now >= self._pruned + PRUNE:
-                    self.clerk.store.prune(time.time())
-                    self._pruned = now
         return RESCAN
 
-    def _count(self) -> None:
-        with contextlib.suppress(OSError):
-            self._counts = self.spool.counts()
-
-    # ------------------------------------------------------------ publishing
-
-    def _tell_early(self) -> None:
-        """Show what an event will change before it is committed, which takes twice as long.
-
-        Whoever folds it, should this host die now, comes to the same.  What happened, and may be
-        announced, is told only once it is committed.
-        """
-        clerk = self.clerk
-        if clerk is None or self._elsewhere or self.publisher.stale or "database" in self.notes:
-            return
-        if time.monotonic() < self._last_push + 2 * PUBLISH:
-            return  # it makes two pushes of one
-        board, now = clerk.board, time.time()
-
-        def show(changed: set[str]) -> None:
-            self.bell.see(board, changed)
-            message = self.publisher.push(board, changed, (), None, now, self.bell.shown())
-            if message is not None:
-                self._told_early = True
-                self.push(message)
-
-        clerk.preview(now, self._came, show)
+    def _tidy(self) -> float:
+        clerk = self.connection.clerk
+        if clerk is None or not self.connection.has_arrived:
+            return RESCAN
+        if clerk.store.is_replaced():
+            self.connection.close()
+            self._wake()
+            return RESCAN
+        self.connection.use(lambda clerk: clerk.sweep(time.time()), None)
+        if time.monotonic() >= self._pruned + PRUNE:
+            self.connection.use(lambda clerk: clerk.store.prune(time.time()), None)
+            self._pruned = time.monotonic()
+        return RESCAN
 
     def _publish(self) -> float:
-        """Tell what changed, at once when it is quiet; how long until it may."""
-        early = self._last_push + PUBLISH - time.monotonic()
-        if early > 0 and not self._told_early:
-            return early
-        self._told_early = False
-        clerk, changes = self.clerk, self._read()
+        """Tell the reader what changed."""
+        clerk = self.connection.clerk
         if clerk is not None and clerk.refused != self._refused:
             self._refused = clerk.refused
-            self._count()
-        changed, self._changed = self._changed, set()
-        self._unattended |= changed
-        board = clerk.board if clerk is not None else None
-        if clerk is not None:
-            self.bell.see(clerk.board, changed)
-            self.bell.hear(changes, clerk.store)
-        health, beside = self.health(), self.bell.shown()
-        message = self.publisher.push(board, changed, changes, health, time.time(), beside)
-        if message is not None:
-            self._last_push = time.monotonic()
-            self.push(message)
-        if clerk is not None:
-            self.effects.ask(changes, clerk.board)
-        return RESCAN
+            self.attempt.once("rescan", "spool", self._count)
+        self.senses.note_changed(self.connection.changed)
+        return self.reader.publish()
 
-    def _act(self) -> float:
-        """Do what must happen once in the world, and say what calls the user here."""
-        if self.clerk is None or self.publisher.stale:
-            return RESCAN
-        store = self.clerk.store
-        again = self.effects.run(store, self.pid)
-        wait, notices = self.bell.act(store, self.clerk.board)
-        shown = self.bell.shown()
-        once = {"notices": notices} if notices else {}
-        message = self.publisher.push(None, (), (), None, time.time(), shown, once)
-        if message is not None:
-            self.push(message)
-        return min(wait, RESCAN if again is None else again)
+    def _count(self) -> None:
+        self._counts = self.spool.counts()
+
+    def _run_callbacks(self) -> float:
+        """Do what must happen once in the world."""
+        otherwise = PAUSE if self.connection.is_open else RESCAN
+        return self.connection.use(lambda clerk: self.effects.run(clerk.store, self.pid), otherwise)
 
     def _look(self) -> float:
-        """See to what changed sessions need, after they are shown, and a little at a time.
-
-        A host that starts among hundreds of them would else say nothing for seconds.
-        """
-        until = time.monotonic() + LONGEST_LOOK
-        while self.clerk is not None and self._unattended:
-            if time.monotonic() > until:
-                return 0.0
-            self.lookout.attend(self.clerk.board.sessions, (self._unattended.pop(),))
-        if self.clerk is None:
-            return RESCAN
-        self.lookout.look_at_ports()
-        return min(self.lookout.prove(self.clerk.board.options), RESCAN)
+        """See to what changed sessions need, after they are shown."""
+        clerk = self.connection.clerk
+        return self.senses.attend(clerk.board) if clerk is not None else RESCAN
 
     def _show(self) -> float:
         """Keep the status of the tmux servers that asked for it true."""
         if (early := self.bars.early()) > 0:
             return early
-        asked: object = None
-        if self.clerk is not None and not self.publisher.stale:
-            with contextlib.suppress(sqlite3.Error, msgspec.MsgspecError):
-                asked = self.clerk.store.option(ASKED)
-        return self.bars.tell(asked, self.publisher.sessions, time.time())
-
-    def _read(self) -> list[Change]:
-        """What others committed, also while one of them holds the lock."""
-        changes: list[Change] = []
-        if self.clerk is not None and not self.publisher.stale:
-            # `_work` meets what stands in the way as well, and says it
-            with contextlib.suppress(Busy, Newer, Damaged, sqlite3.Error):
-                changes = self.clerk.store.changes()  # first: the board then has what they tell of
-                self._changed |= self.clerk.catch_up()
-        return changes
+        asked = self.connection.use(lambda clerk: clerk.store.option(ASKED), None)
+        return self.bars.tell(asked, self.reader.sessions, time.time())
 
     def health(self) -> dict[str, Any]:
         """What :checkhealth and doctor want to know of a running host."""
-        ledger = self.clerk.board.ledger if self.clerk is not None else None
+        clerk, watch = self.connection.clerk, self.senses.watch
+        waits = {"write": note} if (note := self.outbox.note) else {}
+        parts = (
+            self.places.notes,
+            self.senses.notes,
+            self.commands.notes,
+            self.effects.notes,
+            self.notes,
+        )
+        notes: dict[str, str] = {}
+        for part in (*parts, self.attempt.notes, waits, self.connection.notes):
+            notes |= {name: words.plain(note) for name, note in part.items()}
         return {
             "version": __version__,
             "pid": self.pid,
-            "home": str(self.home),
-            "watch": self.watch.how,
-            "watch_note": self.watch.note,
+            "home": words.plain(self.home),
+            "watch": watch.how if watch is not None else "",
+            "watch_note": watch.note if watch is not None else "",
             "notices": self.bell.health(),
-            "notes": {
-                **self.publisher.places.notes,
-                **self.lookout.notes,
-                **self.reach.notes,
-                **self.guard.notes,
-                **self.notes,
-            },
-            "counts": dict(ledger.counts) if ledger else {},
+            "notes": notes,
+            "counts": dict(clerk.board.ledger.counts) if clerk is not None else {},
             "spool": self._counts,
-            "sessions": self.publisher.listed,
-            **({"vanished": self.guard.vanished} if self.guard.vanished else {}),
+            "sessions": len(self.reader.sessions),
+            **({"vanished": vanished} if (vanished := self.senses.vanished) else {}),
         }

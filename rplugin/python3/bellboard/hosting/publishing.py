@@ -7,11 +7,12 @@ from typing import Any, Final
 
 from .. import __version__
 from ..core.board import Board
-from ..core.published import Published, publish, snapshot
+from ..core.published import Published, publish
 from ..core.ranking import Ranking
-from ..core.session import is_listed
+from ..core.session import Session, is_listed
 from ..panes.places import Places
 from ..storage.store import Change
+from .attempts import Attempts
 
 FORMAT: Final = 1
 NOTHING: Final[Mapping[str, Any]] = {}
@@ -20,8 +21,10 @@ NOTHING: Final[Mapping[str, Any]] = {}
 class Publisher:
     """Remembers what one reader knows."""
 
-    def __init__(self, places: Places) -> None:
-        self.places = places  # of which the reader is told only where it may go
+    def __init__(self, places: Places, attempt: Attempts) -> None:
+        self._places = places  # of which the reader is told only where it may go
+        self._attempt = attempt
+        self._failing: set[str] = set()  # sessions that cannot be published
         self.stale = False  # what is known is the last state of a board that is not ours to read
         self._told: dict[str, Published] = {}
         self._health: dict[str, Any] = {}
@@ -67,7 +70,7 @@ class Publisher:
         removed: list[str] = []
         if board is not None and full:
             self._full = False
-            sessions = [self.places.shown(p) for p in snapshot(board.sessions.values())]
+            sessions = self._snapshot(board)
             self._told = {p["session_id"]: p for p in sessions}
             self._ranking, self._unranked = Ranking(), {}
         elif board is not None:
@@ -80,9 +83,8 @@ class Publisher:
         if health is not None:
             if full or health != self._health:
                 news["health"] = self._health = health
-            if (self._unranked and self._ranking.change(self._unranked, now)) or full:
+            if self._rank(now) or full:
                 news["groups"] = self._ranking.order
-            self._unranked = {}
         news |= {k: v for k, v in beside.items() if full or self._beside.get(k) != v}
         news |= once
         if not (full or news or sessions or removed or changes):
@@ -102,20 +104,55 @@ class Publisher:
             **news,
         }
 
+    def _snapshot(self, board: Board) -> list[Published]:
+        """All that are listed, most urgent first."""
+        made = (self._made(sid, s) for sid, s in board.sessions.items() if is_listed(s))
+        return sorted((p for p in made if p is not None), key=_urgency)
+
     def _delta(self, board: Board, changed: Iterable[str]) -> tuple[list[Published], list[str]]:
         sessions, removed = [], []
-        for sid in changed:
+        for sid in {*changed, *self._failing} if self._failing else changed:
             s = board.sessions.get(sid)
             if s is None or not is_listed(s):
-                self.places.leave(sid)
+                self._succeeded(sid)
+                self._places.leave(sid)
                 if self._told.pop(sid, None) is not None:
                     removed.append(sid)
                 continue
-            now = self.places.shown(publish(s))
-            if self._told.get(sid) != now:
+            now = self._made(sid, s)
+            if now is not None and self._told.get(sid) != now:
                 self._told[sid] = now
                 sessions.append(now)
         return sessions, removed
+
+    def _made(self, sid: str, s: Session) -> Published | None:
+        """What the reader is to know of it; None if it cannot be told, which holds up no other."""
+        try:
+            published = self._places.shown(publish(s))
+        except Exception as e:
+            self._failing.add(sid)
+            self._attempt.failed("publish", f"session {sid}", e)
+            return None
+        self._succeeded(sid)
+        return published
+
+    def _succeeded(self, sid: str) -> None:
+        if sid in self._failing:
+            self._failing.discard(sid)
+            self._attempt.forget("publish", f"session {sid}")
+
+    def _rank(self, now: float) -> bool:
+        """Whether the repositories are in another order now."""
+        unranked, self._unranked = self._unranked, {}
+        try:
+            return bool(unranked) and self._ranking.change(unranked, now)
+        except Exception as e:
+            self._attempt.failed("publish", "the order of the repositories", e)
+            return False
+
+
+def _urgency(p: Published) -> tuple[int, float, str]:
+    return p["urgency"], p["since"], p["session_id"]
 
 
 def line_of(c: Change) -> dict[str, Any]:

@@ -1,0 +1,105 @@
+"""The commands that a host runs for its user, and how many of them at once."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from ..core.words import cut, plain
+
+ALIKE: Final = 8  # of one program that may run at once
+MOST: Final = 24  # of all
+PATIENCE: Final = 60.0  # seconds after which one that is in the way of others is ended
+SOON: Final = 0.01
+LATE: Final = 0.5
+NO_PROGRAM: Final = (126, 127)  # as a shell says it
+#: A shell runs it, and reads none of its words: a program that cannot be opened as its disk does
+#: not answer then keeps the shell waiting, not the host.
+LAUNCH: Final = ("/bin/sh", "-c", 'exec "$@"', "sh")
+
+_Running = tuple[str, float, "subprocess.Popen[bytes]"]
+
+
+class Commands:
+    """Starts commands that outlive the host, unless too many of them still run."""
+
+    def __init__(self) -> None:
+        self._running: list[_Running] = []
+        self._missing: dict[str, str] = {}  # program → what is wrong with it
+        self._ended: Counter[str] = Counter()  # those that stood in the way
+
+    @property
+    def running(self) -> int:
+        """How many of them run."""
+        self._reap()
+        return len(self._running)
+
+    def has_room(self, program: str) -> bool:
+        """Whether one more may run; of those that hang the oldest is ended to make room."""
+        self._reap()
+        alike = [r for r in self._running if r[0] == program]
+        if len(alike) >= ALIKE or len(self._running) >= MOST:
+            oldest = min(alike or self._running, key=lambda r: r[1])
+            if time.monotonic() > oldest[1] + PATIENCE:
+                self._end(oldest)
+            return False
+        return True
+
+    def patience(self) -> float:
+        """In how many seconds to ask again for room: soon after a start, rarely where they hang."""
+        last = max((begun for _, begun, _ in self._running), default=0.0)
+        return min(max((time.monotonic() - last) / 4, SOON), LATE)
+
+    def start(self, command: Sequence[str]) -> None:
+        """Let it run by itself; nobody waits for it."""
+        null = subprocess.DEVNULL
+        try:
+            started = subprocess.Popen(
+                [*LAUNCH, *command], stdin=null, stdout=null, stderr=null, start_new_session=True
+            )
+        except (OSError, ValueError) as e:  # no process left; a NUL in a name
+            self._missing[command[0]] = f"cannot be started: {e}"
+        else:
+            self._running.append((command[0], time.monotonic(), started))
+
+    @property
+    def notes(self) -> dict[str, str]:
+        """For health: what hangs, and what cannot be run."""
+        self._reap()
+        old = time.monotonic() - PATIENCE
+        hang = Counter(program for program, begun, _ in self._running if begun < old)
+        told = [f"{_name(p)}: {n} still run after {PATIENCE:.0f} s" for p, n in hang.items()]
+        told += [f"{_name(p)}: {n} were ended, as they hung" for p, n in self._ended.items()]
+        told += [f"{_name(p)}: {why}" for p, why in self._missing.items()]
+        return {"commands": "; ".join(told)} if told else {}
+
+    def _reap(self) -> None:
+        running = []
+        for program, begun, process in self._running:
+            code = process.poll()
+            if code is None:
+                running.append((program, begun, process))
+            elif code in NO_PROGRAM:
+                self._missing[program] = "no such program" if code == 127 else "cannot be run"
+            else:
+                self._missing.pop(program, None)
+                if code != -signal.SIGKILL:
+                    del self._ended[program]
+        self._running = running
+
+    def _end(self, oldest: _Running) -> None:
+        program, _, process = oldest
+        self._ended[program] += 1
+        with contextlib.suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)  # of a session of its own
+
+
+def _name(program: str) -> str:
+    return cut(plain(shlex.quote(program)), 60)

@@ -1,0 +1,98 @@
+"""Lines of evidence on their way into the spool: what cannot be written waits here, in order."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from ..storage.spool import Spool
+from .attempts import pause, told
+from .sendable import UNSENDABLE, sendable
+
+MOST: Final = 1000  # lines that wait
+LONGEST: Final = 1.0  # seconds between two tries: one costs 0.1 ms
+RARELY: Final = 30.0
+
+Line = Mapping[str, Any]
+
+
+class Outbox:
+    """Writes lines into the spool; `spilled` is called once it goes on after losing some."""
+
+    def __init__(self, spool: Spool, spilled: Callable[[], None]) -> None:
+        self._spool = spool
+        self._spilled = spilled
+        self._waiting: dict[object, tuple[Line, str | None]] = {}
+        self._lost = 0
+        self._why = ""
+        self._times = 0
+        self._until = 0.0
+
+    @property
+    def note(self) -> str:
+        """For health: that something waits, and why."""
+        if not self._waiting:
+            return ""
+        lost = f", {self._lost} were dropped" if self._lost else ""
+        return f"{len(self._waiting)} changes wait to be written{lost}: {self._why}"
+
+    def put(self, line: Line, key: str | None = None) -> str:
+        """Write it, or keep it for later; why it could not be written, or nothing.
+
+        Raises ValueError for what can never be written.
+        """
+        if not self._waiting:
+            try:
+                self._write(line, key)
+            except OSError as e:
+                self._failed(e, 0.0)
+            else:
+                return ""
+        name = object() if key is None else key
+        self._waiting.setdefault(name, (line, key))
+        while len(self._waiting) > MOST:
+            del self._waiting[next(iter(self._waiting))]
+            self._lost += 1
+        return self._why
+
+    def send(self) -> float:
+        """Write what waits; in how many seconds to come again."""
+        begun = time.monotonic()
+        if not self._waiting:
+            return RARELY
+        if begun < self._until:
+            return self._until - begun
+        while self._waiting:
+            name = next(iter(self._waiting))
+            line, key = self._waiting[name]
+            try:
+                self._write(line, key)
+            except OSError as e:
+                return self._failed(e, time.monotonic() - begun)
+            except ValueError:
+                pass  # it was refused before it waited, or never can be written
+            del self._waiting[name]
+        self._times, self._why = 0, ""
+        if self._lost:
+            self._lost = 0
+            self._spilled()
+        return 0.0
+
+    def clear(self) -> None:
+        """Give up what waits."""
+        self._waiting.clear()
+        self._lost = 0
+
+    def _write(self, line: Line, key: str | None) -> None:
+        try:
+            self._spool.write(line, key)
+        except UNSENDABLE:
+            self._spool.write(sendable(line), key)
+
+    def _failed(self, error: OSError, took: float) -> float:
+        self._times += 1
+        self._why = told(error)
+        wait = min(pause(self._times, took), max(LONGEST, 20 * took))
+        self._until = time.monotonic() + wait
+        return wait

@@ -1,0 +1,150 @@
+"""What the reader of one host is told: what changed, what happened, what calls for somebody."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection
+from functools import partial
+from typing import Any, Final
+
+from ..core.published import Published
+from ..storage.store import Change
+from .attempts import Attempts
+from .bell import Bell
+from .connection import Connection
+from .effects import PAUSE, Effects
+from .folding import Clerk
+from .publishing import Publisher
+
+PUBLISH: Final = 1 / 30  # seconds between two pushes under load
+RARELY: Final = 30.0
+NOTICES: Final = 200  # of the past that a reader is told, when it asks
+MOST: Final = 1000  # changes that are remembered while they cannot be told
+
+Push = Callable[[dict[str, Any]], None]
+
+
+class Reader:
+    """Tells `push`, early, often enough, and what failed to arrive once more."""
+
+    def __init__(
+        self,
+        push: Push,
+        publisher: Publisher,
+        connection: Connection,
+        bell: Bell,
+        effects: Effects,
+        attempt: Attempts,
+        health: Callable[[], dict[str, Any]],
+    ) -> None:
+        self._push, self._connection, self._health = push, connection, health
+        self._bell, self._effects, self._attempt = bell, effects, attempt
+        self._publisher = publisher
+        self._known: dict[str, Any] = {}  # its health, as of the last message
+        self._changes: list[Change] = []  # committed, and not told yet
+        self._told_early = False  # what changed is told already, what happened not yet
+        self._wants_notices = False  # it asks for those of the past
+        self._last_push = -PUBLISH
+
+    @property
+    def sessions(self) -> Collection[Published]:
+        """What it knows, in no order."""
+        return self._publisher.sessions
+
+    def ask_full(self) -> None:
+        """It is to be told everything."""
+        self._publisher.ask_full()
+
+    def ask_notices(self) -> None:
+        """It wants to know what has rung."""
+        self._wants_notices = True
+
+    def read(self) -> float:
+        """Take in what others committed, also while one of them holds the lock."""
+
+        def read(clerk: Clerk) -> None:
+            self._changes += clerk.store.changes()  # first: the board then has what they tell of
+            self._connection.changed |= clerk.catch_up()
+
+        self._connection.use(read, None)
+        return RARELY
+
+    def tell_early(self, came: Collection[str]) -> float:
+        """Show what an event will change before it is committed, which takes twice as long.
+
+        Whoever folds it, should this host die now, comes to the same.  What happened, and may be
+        announced, is told only once it is committed.
+        """
+        clerk = self._connection.clerk
+        if clerk is None or not self._connection.is_well:
+            return RARELY
+        if time.monotonic() < self._last_push + 2 * PUBLISH:
+            return RARELY  # it makes two pushes of one
+        board, now = clerk.board, time.time()
+
+        def show(changed: set[str]) -> None:
+            for sid in changed:
+                self._bell.see(board, sid)
+            message = self._publisher.push(board, changed, (), None, now, self._bell.shown())
+            self._told_early = message is not None
+            self._send(message)
+
+        clerk.preview(now, came, show)
+        return RARELY
+
+    def publish(self) -> float:
+        """Tell what changed, at once when it is quiet; how long until it may."""
+        early = self._last_push + PUBLISH - time.monotonic()
+        if early > 0 and not self._told_early:
+            return early
+        clerk, connection = self._connection.clerk, self._connection
+        changed, changes = connection.changed, self._changes[-MOST:]
+        self._told_early = False
+        board = clerk.board if clerk is not None else None
+        if board is not None:
+            for sid in changed:
+                self._attempt.once("notices", sid, partial(self._bell.see, board, sid))
+        self._attempt.once("health", "", self._examine)
+        self._publisher.stale = connection.is_outdated
+        beside, now = self._bell.shown(), time.time()
+        message = self._publisher.push(board, changed, changes, self._known, now, beside)
+        if message is not None:
+            self._last_push = time.monotonic()
+        self._send(message)
+        connection.changed, self._changes = set(), []
+        self._bell.hear(changes)
+        for change in changes:
+            sid = change.transition.session_id
+            session = board.sessions.get(sid) if board is not None else None
+            self._attempt.once("callbacks", sid, partial(self._effects.ask, change, session))
+        return RARELY
+
+    def ring(self) -> float:
+        """Say what calls the user here; in how many seconds to come again."""
+        otherwise = PAUSE if self._connection.is_open else RARELY
+        wait = self._connection.use(
+            lambda clerk: self._bell.act(clerk.store, clerk.board), otherwise
+        )
+        once: dict[str, Any] = {}
+        if notices := self._bell.said():
+            once["notices"] = notices
+        if self._wants_notices:
+            rung = self._connection.use(lambda clerk: clerk.store.notices(NOTICES), None)
+            if rung is not None:
+                once["rung"] = [r._asdict() for r in rung]
+                self._wants_notices = False
+        shown = self._bell.shown()
+        self._send(self._publisher.push(None, (), (), None, time.time(), shown, once))
+        return wait
+
+    def _examine(self) -> None:
+        self._known = self._health()
+
+    def _send(self, message: dict[str, Any] | None) -> None:
+        if message is None:
+            return
+        try:
+            self._push(message)
+        except Exception:
+            self._publisher.ask_full()
+            raise
