@@ -68,7 +68,8 @@ def main() -> int:
 
 def compared(version: str, traces: Path, *, whole: bool) -> str:
     """In what a version differs from the last one that was played whole; it may be the next."""
-    now = seen.shapes(version, sorted(traces.glob(f"{version}-*.jsonl")))
+    files = sorted(traces.glob(f"{version}-*.jsonl"))
+    now = seen.shapes(files, seen.hook_names(version))
     if whole and version in claude_code.PINNED:
         seen.keep(version, now)
     if (found := seen.before(version)) is None:

@@ -21,8 +21,7 @@ SLACK: Final = 0.35  # around each change: the CLI's file and its hooks are as f
 STANDS: Final = 2 * SLACK  # what is over sooner is not compared: the CLI's own blips, too
 AT_REST: Final = frozenset({"idle", "completed", "error"})
 IDLE: Final = frozenset({"idle"})
-FORETOLD: Final = 5.0  # seconds; a CLI that starves writes its file so long after its hook
-STOPPED: Final = 1.2  # after a Stop: what takes longer is a hook of the user's, and work
+FORETOLD: Final = 1.2  # seconds; so late after its hook a CLI that starves may write its file
 SENT_ON: Final = frozenset({"prompted", "idle", "completed"})  # by a Stop hook; Esc then ends it
 URGENT: Final = (frozenset({"blocked"}), frozenset({"working"}))
 ENDS_TOOLS: Final = ("PostToolBatch", "Stop", "StopFailure", "UserPromptSubmit", "SessionStart")
@@ -59,7 +58,7 @@ class Account:
         self._said: dict[int, str] = {}  # pid → its last status, dialogs aside
         self._tools: dict[str, set[str]] = {}  # session → the tools of its turn that run
         self._speaks_for: dict[int, str] = {}  # pid → session: older CLIs leave a stale id
-        self._foretold: dict[int, tuple[float, Allowed, float]] = {}  # pid → since, what, how long
+        self._foretold: dict[int, tuple[float, Allowed]] = {}  # pid → since when, what
         begin = lines[0]["t"] + 0.05
         self._dead = {
             x["process"]["pid"]
@@ -84,8 +83,7 @@ class Account:
     def _take_hook(self, hook: Line, pid: int | None, t: float) -> None:
         sid = hook.get("session_id", "")
         if pid and (tells := TELLS.get(hook["hook_event_name"])):
-            lag = STOPPED if hook["hook_event_name"] == "Stop" else FORETOLD
-            self._foretold[pid] = (t, tells, lag)
+            self._foretold[pid] = (t, tells)
         if not hook.get("agent_id"):
             self._take_tool(sid, hook)
             was = self._idle_is.get(sid, IDLE)
@@ -135,8 +133,8 @@ class Account:
 
     def _close(self, pid: int, t: float, after: Allowed | None = None) -> None:
         since, sid, allowed = self._now.pop(pid, (t, "", None))
-        told, what, lag = self._foretold.get(pid, (t, IDLE, 0.0))
-        if after and after & what and t - lag < told < t:
+        told, what = self._foretold.get(pid, (t, IDLE))
+        if after and after & what and t - FORETOLD < told < t:
             t = told
         if allowed and t - since > STANDS:
             self.stretches.append(Stretch(since, t, sid, pid, allowed))

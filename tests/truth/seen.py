@@ -23,9 +23,9 @@ OF_A_RUN: Final = re.compile(
 Shapes = Mapping[str, frozenset[str]]
 
 
-def shapes(version: str, traces: Iterable[Path]) -> Shapes:
-    """Topic → what was seen of it."""
-    seen: dict[str, set[str]] = {"hooks that it knows": set(hook_names(version))}
+def shapes(traces: Iterable[Path], knows: Iterable[str] = ()) -> Shapes:
+    """Topic → what was seen of it; `knows`: the hooks that its program names."""
+    seen: dict[str, set[str]] = {"hooks that it knows": set(knows)}
     for path in traces:
         for text in path.read_text().splitlines():
             for topic, what in _shapes_of(json.loads(text)):

@@ -22,6 +22,7 @@ from truth.listening import Published, Witness
 from truth.listing import Listing
 from truth.stage import How, Stage
 from wild.actions import TERMINALS, Action, Walk
+from wild.screens import Screens
 
 THINKS: Final = 0.4  # seconds before each answer of the model
 UP: Final = 20.0  # seconds in which a CLI shows something
@@ -194,9 +195,9 @@ def walked(walk: Walk) -> Seen:
             walker = Walker(walk, stage)
             seen = walker.seen
             try:
-                with Listing(home, walk.version, witness) as listing:
+                with Listing(home, walk.version, witness) as listing, Screens(stage) as screens:
                     walker.walk()
-                seen.disagreements = listing.disagreements
+                seen.disagreements = [*listing.disagreements, *screens.disagreements]
             except Exception as error:  # any: what was seen is judged all the same
                 seen.trouble = f"{type(error).__name__}: {error}"
             seen.trace = witness.trace()  # before what is still open is torn down

@@ -1,0 +1,175 @@
+"""What `make truth` keeps, compares and writes, and how the CLI's own account is read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from truth import seen
+from truth.account import Account, most_urgent
+from truth.monkey import Walks
+from truth.report import missed, page
+from truth.rows import Kept, Row
+from truth.scenes import SCENES
+
+pytestmark = pytest.mark.pure
+
+SCREEN = f"""❯ play:perm please
+● Bash(touch made.txt)
+{"─" * 60}
+ Bash command
+   touch /tmp/bb-abc123/project/made.txt
+ Do you want to proceed?
+ ❯ 1. Yes
+   2. No
+ Esc to cancel
+"""
+
+
+def test_a_dialog_is_told_by_its_lines_and_not_by_those_of_one_run() -> None:
+    """The screen above it is left out, and so are numbers and paths."""
+    lines = seen.dialog(SCREEN)
+    assert "Bash command" == lines[0]
+    assert "touch #" == lines[1]
+    assert "#. Yes" in lines
+    assert not any("play:perm" in each or "abc" in each for each in lines)
+
+
+def test_a_new_version_is_told_by_what_is_new_and_what_is_gone(tmp_path: Path) -> None:
+    """Hooks, fields, statuses and screens, as the traces have them."""
+
+    def trace(name: str, *lines: dict[str, Any]) -> Path:
+        path = tmp_path / name
+        path.write_text("".join(json.dumps({"t": 1.0, **x}) + "\n" for x in lines))
+        return path
+
+    def file(status: str, **more: str) -> dict[str, Any]:
+        return {"registry": {"pid": 1, "record": {"status": status, **more}}}
+
+    old = trace("old", {"hook": {"hook_event_name": "Stop", "cwd": "/p"}}, file("busy"))
+    new = trace(
+        "new",
+        {"hook": {"hook_event_name": "Stop", "cwd": "/p", "mood": "fine"}},
+        file("dreaming", dream="of sheep"),
+        {"note": f"{seen.SCREEN}permission prompt\n{SCREEN}"},
+    )
+    told = seen.differences(seen.shapes([old], ["Stop"]), seen.shapes([new], ["Stop", "Dream"]))
+    assert "hooks that it knows: + Dream" in told
+    assert "fields of Stop: + mood" in told
+    assert "fields of the session file: + dream" in told
+    assert "status in the session file: + dreaming" in told
+    assert "status in the session file: - busy" in told
+    assert "dialog, permission prompt: + Bash command" in told
+    assert not any("hooks that came" in each for each in told)
+
+
+def test_a_play_that_was_stopped_goes_on_where_it_was(tmp_path: Path) -> None:
+    """What was played well is not played again; what failed is."""
+    kept = Kept(tmp_path / "rows")
+    good = Row("good", compared=3.0, wrong=(0.1,), delays=(0.2,), listed=2)
+    kept.add("2.1.330", good)
+    kept.add("2.1.330", Row("bad", failure="AssertionError: it was late"))
+    again = Kept(tmp_path / "rows")
+    assert good == again.ways["2.1.330"]["good"]
+    assert again.has("2.1.330", "good")
+    assert not again.has("2.1.330", "bad")
+    assert not again.has("2.1.328", "good")
+
+
+def test_a_bar_is_missed_by_a_failure_a_slow_change_or_a_wrong_time() -> None:
+    """And each is told with its scene."""
+    rows = {
+        "fine": Row("fine", compared=9.0, delays=(0.1,)),
+        "slow": Row("slow", compared=1.0, delays=(0.7,)),
+        "wrong": Row("wrong", compared=1.0, wrong=(0.5,)),
+    }
+    assert [] == missed({"fine": rows["fine"]})
+    assert ["slow: a change took 0.70 s"] == missed({k: rows[k] for k in ("fine", "slow")})
+    assert ["agrees 95.00% of the time"] == missed({k: rows[k] for k in ("fine", "wrong")})
+
+
+def test_the_page_names_every_scene_and_what_the_monkey_found(tmp_path: Path) -> None:
+    """Its table of walks is of the file that the walks wrote."""
+    wrong = {"shown": "idle", "said": "blocked", "rule": "reopen", "seconds": 4.2}
+    walk = {"seed": 7, "version": "2.1.330", "actions": 40, "compared": 120.0, "wrong": 6.0}
+    (tmp_path / "walks").write_text(json.dumps({**walk, "wrongs": [wrong]}) + "\n")
+    text = page({"2.1.330": {}}, Walks(tmp_path / "walks"))
+    assert all(f"| {scene.name} | - |" in text for scene in SCENES)
+    assert "| 2.1.330 | 1 | 40 | 2 | 95.00% | 1 |" in text
+    assert "| idle, not blocked | reopen | 1 | 4.2 s | 7 |" in text
+
+
+def hook(t: float, pid: int, name: str, **facts: Any) -> dict[str, Any]:
+    return {
+        "t": t,
+        "hook": {"hook_event_name": name, "session_id": "s", **facts},
+        "origin": {"pid": pid},
+    }
+
+
+def file(t: float, pid: int, status: str, waits: str = "") -> dict[str, Any]:
+    record = {"sessionId": "s", "status": status, **({"waitingFor": waits} if waits else {})}
+    return {"t": t, "registry": {"pid": pid, "record": record}}
+
+
+def said(*lines: dict[str, Any]) -> list[tuple[float, float, str]]:
+    stretches = most_urgent(Account([*lines, {"t": 60.0, "tick": {}}]).stretches)
+    return [(x.start, x.end, "|".join(sorted(x.allowed))) for x in stretches]
+
+
+def test_of_two_processes_the_more_urgent_one_counts() -> None:
+    """While the second one rests and ends, the first one's question stands."""
+    told = said(
+        file(0.0, 1, "waiting"),
+        file(10.0, 2, "idle"),
+        {"t": 20.0, "process": {"pid": 2, "alive": False}},
+        file(30.0, 1, "busy"),
+    )
+    assert [(0.0, 30.0, "blocked"), (30.0, 60.0, "working")] == told
+
+
+def test_a_turn_that_a_stop_hook_sent_on_may_end_as_either() -> None:
+    """Completed it was; Esc makes it idle."""
+    entry = {"type": "user", "isMeta": True, "message": {"content": "Stop hook feedback:\ngo on"}}
+    told = said(
+        hook(0.0, 1, "UserPromptSubmit", prompt="go"),
+        file(0.0, 1, "busy"),
+        hook(10.0, 1, "Stop"),
+        {"t": 10.1, "transcript": {"session_id": "s", "entry": entry}},
+        file(20.0, 1, "idle"),
+    )
+    assert [(0.0, 20.0, "working"), (20.0, 60.0, "completed|idle")] == told
+
+
+def test_a_stop_whose_hooks_take_seconds_is_no_end() -> None:
+    """The file says busy until they are over."""
+    told = said(
+        hook(0.0, 1, "UserPromptSubmit", prompt="go"),
+        file(0.0, 1, "busy"),
+        hook(10.0, 1, "Stop"),
+        file(14.0, 1, "idle"),
+    )
+    assert [(0.0, 14.0, "working"), (14.0, 60.0, "completed")] == told
+
+
+def test_a_prompt_that_only_queues_does_not_end_a_question() -> None:
+    """The file waits on."""
+    told = said(file(0.0, 1, "waiting"), hook(10.0, 1, "UserPromptSubmit"), file(13.0, 1, "busy"))
+    assert [(0.0, 13.0, "blocked"), (13.0, 60.0, "working")] == told
+
+
+def test_a_dialog_is_the_agents_own_if_a_tool_of_the_turn_waits() -> None:
+    """As in auto mode; one that the user opens at rest is nobody's question."""
+    told = said(
+        file(0.0, 1, "busy"),
+        hook(1.0, 1, "PreToolUse", tool_use_id="a"),
+        file(2.0, 1, "waiting", "dialog open"),
+        file(10.0, 1, "idle"),
+        hook(10.0, 1, "Stop"),
+        file(20.0, 1, "waiting", "dialog open"),
+    )
+    assert [(0.0, 2.0, "working"), (2.0, 10.0, "blocked")] == told[:2]
+    assert 20.0 == told[-1][1]
