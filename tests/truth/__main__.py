@@ -31,7 +31,8 @@ def main() -> int:
     if args.keep:
         args.keep.mkdir(parents=True, exist_ok=True)
     until = time.monotonic() + 60 * args.minutes if args.minutes else float("inf")
-    signal.signal(signal.SIGTERM, close_all)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, end)
 
     played: dict[str, dict[str, Row]] = {}
     unplayed = 0
@@ -103,10 +104,9 @@ def parsed() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def close_all(number: int, frame: FrameType | None) -> None:
-    """End what was started, before this process ends."""
-    for each in list(stage.OPEN):
-        each.close()
+def end(number: int, frame: FrameType | None) -> None:
+    """What a signal does: nothing that was started stays."""
+    stage.close_all()
     sys.exit(128 + number)
 
 

@@ -23,7 +23,7 @@ from truth.listening import Published, Witness
 from truth.listing import Listing
 from truth.rows import GONE, Row, judged
 from truth.scene import Scene
-from truth.stage import SOON, How, Stage
+from truth.stage import CLOSING, SOON, How, Stage
 
 THINKS: Final = 1.0  # seconds that every answer takes: a status that is over at once proves nothing
 UNKNOWN: Final = 10.0  # so long what may never be known is waited for
@@ -82,7 +82,7 @@ def play(
     with hall() as shared, ThreadPoolExecutor(jobs) as pool:
 
         def one(scene: Scene) -> list[Row]:
-            if time.monotonic() > until:
+            if time.monotonic() > until or CLOSING.is_set():
                 return []
             row = _played(scene, how, shared, keep, listing)
             tell(row)

@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import signal
+import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,6 +41,14 @@ STATUS: Final = {"idle": "idle", "busy": "working", "waiting": "blocked", "shell
 
 
 OPEN: Final[list[Stage]] = []  # what must be closed before the process ends
+CLOSING: Final = threading.Event()  # nothing may begin any more
+
+
+def close_all() -> None:
+    """End what was started, and begin nothing more: the process is to end."""
+    CLOSING.set()
+    for each in list(OPEN):
+        each.close()
 
 
 @dataclass(frozen=True)

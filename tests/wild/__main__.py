@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import random
 import signal
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
 from rig import claude_code
 from rig.cache import folder
-from truth.__main__ import close_all
+from truth.__main__ import end
 from truth.play import write
+from truth.stage import CLOSING
 from wild import actions
 from wild.actions import Walk
 from wild.judge import Verdict, Wrong, judged
@@ -30,24 +33,31 @@ def main() -> int:
     """The status is 1 if anything was wrong."""
     args = parsed()
     args.out.mkdir(parents=True, exist_ok=True)
-    signal.signal(signal.SIGTERM, close_all)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, end)
     until = time.monotonic() + 60 * args.minutes
     versions = [claude_code.resolved(each) for each in args.cli.split(",")]
-    seeds = iter(range(args.seed, sys.maxsize))
-    failed = False
     if args.walk:
         again = actions.read(args.walk.read_text())
-        return int(bool(tell(again, args.out, args.rows).wrongs))
-    while time.monotonic() < until:
-        seed = next(seeds)
-        walk = actions.drawn(seed, versions[seed % len(versions)], args.length)
-        seen = walked(walk)
-        verdict = report(seen, args.out, args.rows)
-        if verdict.wrongs:
-            failed = True
-            if not args.whole:
+        return int(bool(report(walked(again), args.out, args.rows).wrongs))
+    seeds = itertools.count(args.seed)
+
+    def stroll(_: int) -> bool:
+        """One walk after the other; whether one failed."""
+        failed = False
+        while time.monotonic() < until and not CLOSING.is_set():
+            seed = next(seeds)
+            seen = walked(actions.drawn(seed, versions[seed % len(versions)], args.length))
+            if CLOSING.is_set():
+                break
+            verdict = report(seen, args.out, args.rows)
+            failed |= bool(verdict.wrongs)
+            if verdict.wrongs and not args.whole:
                 shorten(seen, verdict.wrongs[0], args.out, until)
-    return int(failed)
+        return failed
+
+    with ThreadPoolExecutor(args.jobs) as pool:
+        return int(any(list(pool.map(stroll, range(args.jobs)))))
 
 
 def parsed() -> argparse.Namespace:
@@ -59,16 +69,12 @@ def parsed() -> argparse.Namespace:
         "--cli", default="2.1.330", metavar="A,B", help="versions in turn (default: 2.1.330)"
     )
     parser.add_argument("--length", type=float, default=LENGTH, help="seconds of a walk")
+    parser.add_argument("--jobs", type=int, default=1, help="walks at a time (default: 1)")
     parser.add_argument("--whole", action="store_true", help="do not shrink what fails")
     parser.add_argument("--walk", type=Path, metavar="FILE", help="walk that one again")
     parser.add_argument("--rows", type=Path, metavar="FILE", help="add the figures to this file")
     parser.add_argument("--out", type=Path, default=folder() / "wild", help="for what failed")
     return parser.parse_args()
-
-
-def tell(walk: Walk, out: Path, rows: Path | None = None) -> Verdict:
-    """Walk it, and report."""
-    return report(walked(walk), out, rows)
 
 
 def report(seen: Seen, out: Path, rows: Path | None) -> Verdict:

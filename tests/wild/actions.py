@@ -80,7 +80,7 @@ STARTS: Final = weighed(
 MOVES: Final = weighed("1 break-pane | 1 join-pane | 1 swap-pane | 1 resize-window")
 SIGNALS: Final = weighed("3 freeze cli | 2 freeze host | 1 freeze both | 3 host | 1 kill")
 TYPED: Final = weighed("2 some words typed ahead | 1 /exit | 1 wait")
-QUEUED: Final = weighed("1 and this | 1 look at the tests too")
+QUEUED: Final = weighed("2 and this | 2 look at the tests too | 1 fg")  # fg: after Ctrl-Z
 HOOKS: Final = (
     ("Stop", "sleep 3"),
     ("Stop", "sleep 1; exit 1"),

@@ -20,7 +20,7 @@ from rig.waiting import eventually, rest
 from truth.account import Line
 from truth.listening import Published, Witness
 from truth.listing import Listing
-from truth.stage import How, Stage
+from truth.stage import CLOSING, How, Stage
 from wild.actions import TERMINALS, Action, Walk
 from wild.screens import Screens
 
@@ -60,6 +60,8 @@ class Walker:
     def walk(self) -> None:
         """Do it all; what cannot be done by now is left out."""
         for action in self.seen.walk.actions:
+            if CLOSING.is_set():
+                return
             self._witness.note(f"does {action}")
             with contextlib.suppress(AssertionError, ProcessLookupError):  # it ended meanwhile
                 getattr(self, f"_{action.name}")(action)
@@ -77,7 +79,7 @@ class Walker:
             return
         args = action.text.split()
         servers = elicitation(self._stage.home)
-        agent = self._stage.start(*servers, *args, ready=False)
+        agent = self._stage.start(*servers, *args, shell=True, ready=False)
         self._panes[action.terminal] = agent
         shown = r"(?m)^\s*[❯>]\s|Resume|trust"
         with contextlib.suppress(AssertionError):
