@@ -166,11 +166,11 @@ class Witness:
 
     @property
     def statuses(self) -> dict[int, tuple[str, str]]:
-        """What each file says now that has a status, and what it waits for."""
+        """What the file of each CLI that runs says now, if it has a status; and its waitingFor."""
         return {
             pid: (record["status"], record.get("waitingFor", ""))
             for pid, record in list(self._records.items())
-            if "status" in record
+            if "status" in record and pid in self._alive
         }
 
     def _look(self) -> None:

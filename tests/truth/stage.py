@@ -47,8 +47,8 @@ CLOSING: Final = threading.Event()  # nothing may begin any more
 def close_all() -> None:
     """End what was started, and begin nothing more: the process is to end."""
     CLOSING.set()
-    for each in list(OPEN):
-        each.close()
+    while OPEN:
+        OPEN[-1].close()
 
 
 @dataclass(frozen=True)
