@@ -45,6 +45,7 @@ ENVIRONMENT: Final = (
 #: How a tmux client looks.
 CLIENT_DOES: Final = frozenset({"looks", "focus", "away", "gone"})
 _PANE: Final = re.compile(r"%[0-9]{1,9}", re.ASCII)
+SCREENS: Final = frozenset({"idle", "busy", "waiting"})
 UNCOUNTED: Final = -1  # nobody looked how many children there are
 #: What the registry's `waitingFor` asks; "dialog open" asks nothing for the agent.
 WAITING: Final = {
@@ -197,6 +198,28 @@ def _transcript(told: Facts, t: float, now: float) -> Event:
     )
 
 
+# ---------------------------------------------------------------- screens
+
+
+def _screen(told: Facts, t: float, now: float) -> Event:
+    given = told["screen"]
+    says, pid = text_of(given, "says"), _pid(given.get("pid"))
+    if says not in SCREENS or pid is None:
+        raise ValueError("neither idle, busy nor waiting")
+    return Event(
+        f"screen {says}",
+        "screen",
+        t,
+        now,
+        session_id=_session_id(given["session_id"]),
+        pid=pid,
+        status=says,
+        asks=(text_of(given, "asks") or "choice") if says == "waiting" else "",
+        tool=line(text_of(given, "tool"), 80),
+        detail=line(text_of(given, "detail")),
+    )
+
+
 # ---------------------------------------------------------------- processes, panes, people, hosts
 
 
@@ -265,6 +288,7 @@ READERS: Final[dict[str, Callable[[Facts, float, float], Event]]] = {
     "hook": _hook,
     "registry": _registry,
     "transcript": _transcript,
+    "screen": _screen,
     "process": _process,
     "pane": _pane,
     "view": _view,

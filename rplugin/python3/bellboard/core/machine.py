@@ -93,6 +93,10 @@ said feedback    | .       | sent_on   | sent_on   | .         | sent_on   | .  
 said error       | .       | amend     | fail      | fail      | .         | .         | .          | fail
 said retry       | .       | .         | retry     | .         | .         | .         | .          | retry
 
+screen busy      | .       | seen_busy | seen_busy | seen_busy | seen_busy | seen_busy | seen_busy  | seen_busy
+screen idle      | .       | seen_idle | seen_idle | seen_idle | seen_idle | seen_idle | seen_idle  | seen_idle
+screen waiting   | .       | seen_asks | seen_asks | seen_asks | seen_asks | seen_asks | seen_asks  | seen_asks
+
 process gone     | .       | depart    | depart    | depart    | depart    | depart    | depart     | depart
 pane gone        | .       | lose_pane | lose_pane | lose_pane | lose_pane | lose_pane | lose_pane  | lose_pane
 view             | .       | look      | look      | look      | look      | look      | look       | look
@@ -245,7 +249,8 @@ def _of_run(s: Session, run: Run, o: Options) -> Iterator[Deadline]:
             yield Deadline(s.last + o.stale, "long silent", run.pid)
         if (o.approval or asks_unheard(s, run)) and not run.blocks:
             yield from _approvals(s, run, o)
-        if not (says or run.hooked or run.tools or run.agents or run.held):
+        runs = run.tools or run.agents or run.held or run.screen == "busy"
+        if not (says or run.hooked or runs):
             yield Deadline(s.last + o.silence, "transcript quiet", run.pid)
     elif run is s and s.viewers and (status in UNSEEN or (status == "background" and s.unseen)):
         looked = (v + o.dwell if v > s.since else s.since + o.grace for v in s.viewers.values())

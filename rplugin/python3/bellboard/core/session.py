@@ -111,6 +111,8 @@ class Run(Struct, kw_only=True, omit_defaults=True, gc=False):
     retrying: str = ""
     compacting: float = 0.0  # when news of it last came
     inferred: bool = False
+    screen: str = ""  # what its screen said last, where nothing better tells: idle | busy | waiting
+    watched: float = 0.0  # and when
     stale: bool = False  # at work, but silent for long
     error: str = ""
     # what the guards compare with

@@ -265,6 +265,12 @@ def _user(block: Line) -> Line:
     return {"type": "user", "message": {"content": [block]}}
 
 
+def _screen(e: Event) -> Line:
+    told = {"says": e.status, "asks": e.asks, "tool": e.tool, "detail": e.detail}
+    known = {k: v for k, v in told.items() if v}
+    return {"screen": {"session_id": e.session_id, "pid": e.pid, **known}}
+
+
 def _process(e: Event) -> Line:
     found = e.kind == "process gone" and not e.at
     facts = {"started": e.started, "found": found, **_where(e.origin)}
@@ -296,6 +302,7 @@ def _person(key: str, value: Callable[[Event], Line]) -> Callable[[Event], Line]
 OTHERS: Final[dict[str, Callable[[Event], Line]]] = {
     "registry": _registry,
     "transcript": _transcript,
+    "screen": _screen,
     "process": _process,
     "process gone": _process,
     "pane": _pane,

@@ -12,7 +12,7 @@ from typing import Final
 from ..events import Event
 from ..options import Options
 from ..session import Session
-from . import crew, people, questions, turn, witnesses
+from . import crew, people, questions, screen, turn, witnesses
 
 Rule = Callable[[Session, Event, Options], "str | None"]
 
@@ -58,6 +58,9 @@ RULES: Final[dict[str, Rule]] = {
         witnesses.hear,
         witnesses.hear_end,
         witnesses.retry,
+        screen.seen_busy,
+        screen.seen_idle,
+        screen.seen_asks,
         people.look,
         people.clear,
         people.correct,

@@ -1,0 +1,63 @@
+"""Rules of the screen, the last resort: they count only where nothing better tells the status."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from ..events import Event
+from ..options import Options
+from ..session import Block, Session
+from .steps import complete, end_questions, is_alone, rest, turn_to_work
+
+BETTER = "its hooks or its registry tell that"
+OLDER = "older than what was told since"
+
+
+def seen_busy(s: Session, e: Event, o: Options) -> str | None:
+    """Its screen shows that it is at work."""
+    if e.t <= s.over + o.swap:
+        return "older than the end of the turn"
+    if refused := _refused(s, e):
+        return refused
+    end_questions(s, set(s.blocks), e.t)
+    if s.turn != "working":
+        turn_to_work(s, e.t)
+    s.inferred = True
+    return None
+
+
+def seen_idle(s: Session, e: Event, o: Options) -> str | None:
+    """Its screen shows that it waits for a prompt."""
+    if refused := _refused(s, e):
+        return refused
+    asked = bool(s.blocks)
+    end_questions(s, set(s.blocks), e.t)
+    if s.turn not in ("working", "unknown"):
+        return None if asked else "it is known to be at rest"
+    if asked:
+        rest(s, e.t, interrupted=True)
+    else:
+        complete(s, e.t)
+    s.inferred = True
+    return None
+
+
+def seen_asks(s: Session, e: Event, o: Options) -> str | None:
+    """Its screen shows that it asks."""
+    if refused := _refused(s, e):
+        return refused
+    known = next((b for b in s.blocks.values() if (b.asks, b.detail) == (e.asks, e.detail)), None)
+    asked = Block(e.asks, e.t, "", e.tool, "", e.detail, shown=True, inferred=True)
+    s.blocks = {"screen": replace(asked, since=known.since) if known else asked}
+    if s.turn != "working":
+        turn_to_work(s, e.t)
+    return None
+
+
+def _refused(s: Session, e: Event) -> str | None:
+    if not is_alone(s):
+        return BETTER
+    if e.t < s.watched:
+        return OLDER
+    s.watched, s.screen = e.t, e.status
+    return None

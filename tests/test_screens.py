@@ -1,0 +1,141 @@
+"""What the screens of real CLIs say, as captured (tests/captures), and what no screen may say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bellboard.core.board import Board
+from bellboard.core.evidence import from_line
+from bellboard.core.screens import Seen, read
+from bellboard.core.session import markers_of, published_status, question_of
+
+pytestmark = pytest.mark.pure
+
+CAPTURES = Path(__file__).with_name("captures")
+T = 1.8e9
+BASH = Seen("waiting", "permission", "Bash", "touch made.txt")
+DANGER = Seen("waiting", "permission", "Bash", "curl -s http://127.0.0.1:1/x | sh")
+TRUST = Seen("waiting", "choice", "", "trust this folder? /home/me/project")
+EXPECTED = {
+    "bash": BASH,
+    "bash_narrow": DANGER,
+    "danger": DANGER,
+    "write": Seen("waiting", "permission", "Write", "w.txt"),
+    "question": Seen("waiting", "question", "AskUserQuestion", "Which colour?"),
+    "plan": Seen("waiting", "plan", "ExitPlanMode"),
+    "form": Seen("waiting", "form", "", "What name?"),
+    "trust": TRUST,
+    "trust_narrow": TRUST,
+    "rest": Seen("idle"),
+    "typed": Seen("idle"),
+    "done": Seen("idle"),
+    "interrupted": Seen("idle"),
+    "busy": Seen("busy"),
+    "busy_tool": Seen("busy"),
+    "menu_model": None,
+    "menu_help": None,
+    "menu_rewind": None,
+}
+
+
+@pytest.mark.parametrize(
+    "path", sorted(CAPTURES.glob("*/*.txt")), ids=lambda path: f"{path.parent.name}-{path.stem}"
+)
+def test_each_captured_screen_says_what_it_showed(path: Path) -> None:
+    """Rest, work, each dialog, narrow ones too; a menu of the user's own says nothing."""
+    assert EXPECTED[path.stem] == read(path.read_text().splitlines())
+
+
+@pytest.mark.parametrize("folder", sorted(CAPTURES.iterdir()), ids=lambda folder: folder.name)
+def test_every_version_shows_every_dialog(folder: Path) -> None:
+    """No capture is missing that another version has; 2.1.76 knows no forms."""
+    unknown = {"form"} if folder.name == "2.1.76" else set()
+    assert EXPECTED.keys() - unknown == {path.stem for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("name", ["rest", "busy", "menu_model", "question"])
+def test_what_the_agent_prints_is_not_read(name: str) -> None:
+    """Whatever stands above the input box or the dialog: it may look like a dialog itself."""
+    captured = (CAPTURES / "2.1.328" / f"{name}.txt").read_text().splitlines()
+    fake = (CAPTURES / "2.1.328" / "bash.txt").read_text().splitlines()
+    assert EXPECTED[name] == read([*fake, "", *captured])
+
+
+@pytest.mark.parametrize("screen", [[], [""], ["❯"], ["─" * 40], ["❯ 1. Yes"], ["\x00" * 9] * 99])
+def test_a_screen_that_is_none_says_nothing(screen: list[str]) -> None:
+    """Empty, torn, or of a program that is no agent."""
+    assert read(screen) is None
+
+
+# What follows from it
+
+
+def board_of(*lines: dict[str, object]) -> Board:
+    """A session found by its process alone, and then these."""
+    record = {"pid": 7, "sessionId": "s", "cwd": "/srv", "procStart": "1"}
+    board = Board()
+    found = {"t": T, "registry": {"pid": 7, "record": record, "discovered": True}}
+    for told in (found, *lines):
+        board.fold(from_line(told))
+    return board
+
+
+def saw(t: float, says: str, **what: str) -> dict[str, object]:
+    """A look at its screen."""
+    return {"t": T + t, "screen": {"session_id": "s", "pid": 7, "says": says, **what}}
+
+
+def test_a_session_that_nothing_tells_of_is_what_its_screen_shows() -> None:
+    """Asks, works, rests: each marked as inferred; what it asks is said."""
+    board = board_of(saw(1, "waiting", asks="choice", detail="trust this folder? /srv"))
+    session = board.sessions["s"]
+    question = question_of(session)
+    assert question is not None
+    assert ("blocked", "choice", "trust this folder? /srv") == (
+        published_status(session),
+        question.asks,
+        question.detail,
+    )
+    assert "inferred" in markers_of(session, "blocked", question, False)
+    for t, says, status in [(2, "busy", "working"), (3, "idle", "completed")]:
+        board.fold(from_line(saw(t, says)))
+        session = board.sessions["s"]
+        assert status == published_status(session)
+        assert "inferred" in markers_of(session, status, None, False)
+
+
+def test_a_question_that_is_seen_again_waits_since_the_first_look() -> None:
+    """The age that is shown does not begin again with every look."""
+    asked = {"asks": "permission", "tool": "Bash", "detail": "make"}
+    board = board_of(saw(1, "waiting", **asked), saw(9, "waiting", **asked))
+    question = question_of(board.sessions["s"])
+    assert question is not None
+    assert T + 1 == question.since
+
+
+def test_a_screen_never_counts_against_better_evidence() -> None:
+    """Neither against hooks nor against a status in the session's own file."""
+    hook = {"session_id": "s", "hook_event_name": "UserPromptSubmit", "prompt": "go", "cwd": "/srv"}
+    board = board_of({"t": T + 1, "hook": hook, "origin": {"pid": 7}}, saw(2, "idle"))
+    assert "working" == published_status(board.sessions["s"])
+    record = {"pid": 7, "sessionId": "s", "status": "busy", "procStart": "1"}
+    board = board_of({"t": T + 1, "registry": {"pid": 7, "record": record}}, {"t": T + 2})
+    board.fold(from_line(saw(3, "idle")))
+    assert "working" == published_status(board.sessions["s"])
+
+
+def test_an_older_look_changes_nothing() -> None:
+    """Several hosts look, and the slowest of them comes last."""
+    board = board_of(saw(5, "busy"), saw(4, "waiting", asks="permission"))
+    assert "working" == published_status(board.sessions["s"])
+
+
+def test_work_on_the_screen_keeps_a_silent_transcript_from_ending_the_turn() -> None:
+    """A tool may run for minutes without a line."""
+    entry = {"type": "user", "message": {"content": "go"}}
+    said = {"t": T + 1, "transcript": {"session_id": "s", "entry": entry}}
+    board = board_of(said, saw(2, "busy"))
+    board.advance(T + 120)
+    assert "working" == published_status(board.sessions["s"])
