@@ -21,7 +21,9 @@ SLACK: Final = 0.35  # around each change: the CLI's file and its hooks are as f
 STANDS: Final = 2 * SLACK  # what is over sooner is not compared: the CLI's own blips, too
 AT_REST: Final = frozenset({"idle", "completed", "error"})
 IDLE: Final = frozenset({"idle"})
+ANY: Final[Allowed] = frozenset()  # nothing is told of it
 FORETOLD: Final = 1.2  # seconds; so late after its hook a CLI that starves may write its file
+CERTAIN: Final = 5.0  # if nothing but that CLI can be why: it is late, and not another's news
 SENT_ON: Final = frozenset({"prompted", "idle", "completed"})  # by a Stop hook; Esc then ends it
 URGENT: Final = (frozenset({"blocked"}), frozenset({"working"}))
 ENDS_TOOLS: Final = ("PostToolBatch", "Stop", "StopFailure", "UserPromptSubmit", "SessionStart")
@@ -58,7 +60,7 @@ class Account:
         self._said: dict[int, str] = {}  # pid → its last status, dialogs aside
         self._tools: dict[str, set[str]] = {}  # session → the tools of its turn that run
         self._speaks_for: dict[int, str] = {}  # pid → session: older CLIs leave a stale id
-        self._foretold: dict[int, tuple[float, Allowed]] = {}  # pid → since when, what
+        self._foretold: dict[int, tuple[float, Allowed, float]] = {}  # pid → since, what, how long
         begin = lines[0]["t"] + 0.05
         self._dead = {
             x["process"]["pid"]
@@ -83,7 +85,7 @@ class Account:
     def _take_hook(self, hook: Line, pid: int | None, t: float) -> None:
         sid = hook.get("session_id", "")
         if pid and (tells := TELLS.get(hook["hook_event_name"])):
-            self._foretold[pid] = (t, tells)
+            self._foretell(pid, t, hook["hook_event_name"], tells)
         if not hook.get("agent_id"):
             self._take_tool(sid, hook)
             was = self._idle_is.get(sid, IDLE)
@@ -93,10 +95,20 @@ class Account:
                 for p, (_, s, allowed) in list(self._now.items()):
                     if s == sid and allowed is not None and allowed <= AT_REST:
                         self._open(p, t, sid, now - {"prompted"} or IDLE)
-        if pid and self._speaks_for.get(pid) != sid:
+        if pid and hook["hook_event_name"] == "SessionEnd":
+            self._close(pid, t)
+            self._speaks_for.pop(pid, None)  # what follows is another one's, as after /clear
+        elif pid and self._speaks_for.get(pid) != sid:
             self._speaks_for[pid] = sid
             if pid in self._now:
                 self._open(pid, t, sid, self._now[pid][2])
+
+    def _foretell(self, pid: int, t: float, name: str, tells: Allowed) -> None:
+        now = self._now.get(pid, (t, "", None))[2]
+        if name == "UserPromptSubmit" and not (now and now <= AT_REST):
+            return  # it may only queue
+        certain = name in ("UserPromptSubmit", "StopFailure", "PostCompact", "SessionEnd")
+        self._foretold[pid] = (t, tells, CERTAIN if certain else FORETOLD)
 
     def _take_tool(self, sid: str, hook: Line) -> None:
         name, tool = hook["hook_event_name"], hook.get("tool_use_id", "")
@@ -133,11 +145,13 @@ class Account:
 
     def _close(self, pid: int, t: float, after: Allowed | None = None) -> None:
         since, sid, allowed = self._now.pop(pid, (t, "", None))
-        told, what = self._foretold.get(pid, (t, IDLE))
-        if after and after & what and t - FORETOLD < told < t:
+        told, what, lag = self._foretold.get(pid, (t, IDLE, 0.0))
+        if after and after & what and t - lag < told < t:
+            told = max(told, since)
+            self.stretches.append(Stretch(told, t, sid, pid, ANY))
             t = told
-        if allowed and t - since > STANDS:
-            self.stretches.append(Stretch(since, t, sid, pid, allowed))
+        if t > since:
+            self.stretches.append(Stretch(since, t, sid, pid, allowed or ANY))
 
 
 def is_sent_on(entry: Line) -> bool:
@@ -164,20 +178,21 @@ def idle_after(hook: Line, was: Allowed) -> Allowed:
 
 
 def most_urgent(stretches: Sequence[Stretch]) -> list[Stretch]:
-    """What each session is, whose processes may say different things at a time."""
+    """What each session is, whose processes may say different things at a time.
+
+    Where the less urgent ones cannot tell, nothing is told.
+    """
     merged = []
     for sid in sorted({x.session_id for x in stretches}):
         mine = [x for x in stretches if x.session_id == sid]
         pieces: list[Stretch] = []
         for a, b in pairwise(sorted({t for x in mine for t in (x.start, x.end)})):
             said = [x for x in mine if x.start <= a and b <= x.end]
-            if not said:
+            urgent = next((x for which in URGENT for x in said if x.allowed == which), None)
+            if not said or (urgent is None and any(x.allowed == ANY for x in said)):
                 continue
-            urgent = next((x for which in URGENT for x in said if x.allowed == which), said[0])
-            allowed = urgent.allowed
-            if allowed not in URGENT:
-                allowed = allowed.union(*(x.allowed for x in said))
-            piece = replace(urgent, start=a, end=b, allowed=allowed)
+            allowed = urgent.allowed if urgent else ANY.union(*(x.allowed for x in said))
+            piece = replace(urgent or said[0], start=a, end=b, allowed=allowed)
             last = pieces[-1] if pieces else None
             if last and last.end == a and last.allowed == allowed:
                 pieces[-1] = replace(last, end=b)

@@ -64,9 +64,9 @@ def judged(seen: Seen) -> Verdict:
     replayed, _ = play([*(x for x in seen.trace if EVIDENCE & x.keys()), end])
     live = wrongs(stood, seen.changes, live=True) + stayed(seen)
     core = wrongs(stood, replayed, live=False)
-    both = [w for w in live if any(overlap(w, c) for c in core)]
+    both = [w for w in live if sum(overlap(w, c) for c in core) > w.seconds / 2]
     late = [w for w in live if w not in both]
-    only = [w for w in core if not any(overlap(w, x) for x in live)]
+    only = [w for w in core if sum(overlap(w, x) for x in both) <= w.seconds / 2]
     found = sorted((w for w in [*both, *only] if w.seconds > LONGEST), key=lambda w: -w.seconds)
     lagging = sorted((w for w in late if w.seconds > LONGEST), key=lambda w: -w.seconds)
     return Verdict(
@@ -145,8 +145,8 @@ def without_times(
     return pieces
 
 
-def overlap(one: Wrong, other: Wrong) -> bool:
-    """Both are wrong in the same way at the same time."""
+def overlap(one: Wrong, other: Wrong) -> float:
+    """So long both are wrong in the same way."""
     begins = max(one.t, other.t)
     ends = min(one.t + one.seconds, other.t + other.seconds)
-    return one.shown == other.shown and begins < ends + SLACK
+    return max(0.0, ends - begins) if one.shown == other.shown else 0.0
