@@ -238,7 +238,7 @@ def _process(told: Facts, t: float, now: float) -> Event:
         origin=msgspec.structs.replace(_where(given), pid=pid),
         alive=alive,
         at=0.0 if given.get("found") is True else t,
-        children=given["children"] if type(given.get("children")) is int else UNCOUNTED,
+        children=_children(given.get("children")),
     )
 
 
@@ -331,6 +331,10 @@ def _where(given: Facts) -> Origin:
         pane=text_of(given, "pane") or None,
         nvim=text_of(given, "nvim") or None,
     )
+
+
+def _children(value: object) -> int:
+    return value if type(value) is int and 0 <= value < 1 << 31 else UNCOUNTED
 
 
 def _pid(value: object) -> int | None:

@@ -19,6 +19,7 @@ from .front import runs_of
 from .ledger import LEDGER, Ledger, with_one_dead, with_one_more
 from .options import Options
 from .session import ABSENT, Session, is_listed, terminal_of
+from .sound import check_ledger, check_session
 
 MOST_SESSIONS: Final = 4096  # kept in memory, ended ones among them; beyond, the least recent go
 NEVER: Final = float("inf")
@@ -45,12 +46,19 @@ class Records:
     # ------------------------------------------------------------ in and out
 
     def load(self, records: Iterable[tuple[str, bytes]]) -> None:
-        """Take records as another host, or an earlier life, left them."""
+        """Take records as another host, or an earlier life, left them.
+
+        Raise ValueError at the first that is none; those before it are taken.
+        """
         for key, body in records:
             if key == LEDGER:
-                self.ledger = _ledger(body)
+                ledger = _ledger(body)
+                check_ledger(ledger)
+                self.ledger = ledger
             else:
-                self._put(key, _session(body))
+                session = _session(body)
+                check_session(session, key)
+                self._put(key, session)
         self.dirty.clear()
 
     def take_dirty(self) -> list[tuple[str, bytes | None]]:

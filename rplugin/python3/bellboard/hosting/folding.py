@@ -1,10 +1,15 @@
-"""One step of a host: lock, read, fold, commit, unlink (the contract is in `store.py`)."""
+"""One step of a host: lock, read, fold, commit, unlink (the contract is in `store.py`).
+
+What cannot be written, though it could be folded, is looked for: the next transactions hold half
+as many files each, until one alone fails; it goes to `spool/bad`, and the rest goes on.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import math
 import os
+import sqlite3
 import time
 import traceback
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -16,11 +21,14 @@ from msgspec.structs import replace
 
 from ..core import evidence
 from ..core.board import Board
+from ..core.bounds import bounded
 from ..core.events import Event, Origin, hook
 from ..core.ledger import Folded
 from ..core.options import Options, options_of
-from ..storage.spool import Item, Refused, Spool
-from ..storage.store import Store
+from ..storage.causes import OF_VALUES
+from ..storage.rows import Unsound
+from ..storage.spool import OF_THE_SYSTEM, Item, Refused, Spool
+from ..storage.store import Busy, Newer, Store
 from ..witnesses.processes import Ttys
 
 BATCH: Final = 1000  # files in one transaction, so that other hosts need not wait long:
@@ -28,6 +36,11 @@ LONGEST: Final = 0.1  # nor longer than this, for they may be big
 ORIGINS: Final = 256  # remembered; the spool remembers as many headers
 BACK: Final = 1.0  # the board's clock is never that far ahead, unless the machine's was set back
 UNNOTICED: Final = 60.0  # so long the clock may be back before a host looks: twice its rescan
+SMALL: Final = 4096  # bytes of a payload that holds nothing too large to be stored
+MOST_NOTED: Final = 5
+NOTED: Final = 86400.0  # so long health tells of rows that were set aside
+#: What may heal, or is no event's fault; whatever else is raised may be the fault of one.
+NO_EVENTS: Final = (Busy, Newer, OSError, MemoryError)
 LINE: Final = "line."  # evidence of hosts: several may see the same and tell it under one name
 
 
@@ -53,6 +66,10 @@ class Clerk:
         self._backlog: list[str] = []  # what was listed, newest first
         self._unlinked: list[str] = []
         self._ahead = False  # the board in memory is ahead of what was committed
+        self._most = BATCH  # files in the next transaction
+        self._suspect = ""  # a file that failed alone
+        self._batch: list[str] = []  # the files of the transaction that runs
+        self._set_aside: list[Unsound] = []  # rows of the database
         self._ttys = Ttys()
         self._origins: dict[int, tuple[object, Origin]] = {}
 
@@ -83,7 +100,8 @@ class Clerk:
         is_due = due is not None and due <= now
         if is_due or self._backlog or self._is_set_back(now) or self._holds_any():
             return self._fold(now)
-        return Step(False, self.catch_up())
+        changed = self.catch_up()
+        return self._fold(now) if self.store.unsound else Step(False, changed)
 
     def catch_up(self) -> set[str]:
         """Only read what others committed; the sessions that may have changed."""
@@ -91,8 +109,9 @@ class Clerk:
         return self._refresh()
 
     def sweep(self, now: float) -> None:
-        """Forget the names of files that are gone, whoever folded them."""
+        """Forget the names of files that are gone, whoever folded them; give back free pages."""
         self.store.sweep(now, self._is_there)
+        self.store.shrink()
 
     def _refresh(self) -> set[str]:
         changed: set[str] = set()
@@ -112,11 +131,64 @@ class Clerk:
         self.store.caught_up()
         return changed
 
+    def _set_rows_aside(self, now: float) -> None:
+        """Have the database without what it cannot be, within the lock."""
+        store = self.store
+        if store.inspect():
+            self._set_aside = store.set_aside_since(now - NOTED)
+        if store.unsound:
+            self._set_aside += store.set_unsound_aside(now)
+        self.board.dirty |= store.mend
+        store.mend.clear()
+
+    def notes(self, now: float) -> dict[str, str]:
+        """For health: what had to be left out lately."""
+        lately = [row for row in self._set_aside if row.t > now - NOTED]
+        if not lately:
+            return {}
+        told = "; ".join(str(row) for row in lately[-MOST_NOTED:])
+        more = f" and {len(lately) - MOST_NOTED} before" if len(lately) > MOST_NOTED else ""
+        return {"rows": f"of the database {told}{more}; they are in its table `damaged`"}
+
     def _fold(self, now: float, arrived: Collection[str] = ()) -> Step:
+        """One transaction; if it cannot be written, the next is half as large."""
+        try:
+            step = self._transact(now, arrived)
+        except NO_EVENTS:
+            raise
+        except Exception as e:
+            if isinstance(e, sqlite3.Error) and not isinstance(e, OF_VALUES):
+                self.store.inspected = False  # a number at its end says that the disk is full
+                raise
+            return self._halve(e)
+        if self._most < BATCH:
+            self._most = min(2 * self._most, BATCH) or 1
+            step = step._replace(more=True)
+        return step
+
+    def _halve(self, error: Exception) -> Step:
+        """Look for the file that could not be written; raise if it is none."""
+        failed = self._batch
+        if not failed:
+            raise error
+        if len(failed) > 1:
+            self._most = len(failed) // 2
+        elif failed[0] != self._suspect:
+            self._suspect, self._most = failed[0], 0  # time alone may have brought it
+        else:
+            with self.store.lock():
+                self._refresh()
+                if not self.store.applied(failed):
+                    self._refuse(failed[0], "it cannot be written", traceback.format_exc())
+        return Step(True, set())
+
+    def _transact(self, now: float, arrived: Collection[str]) -> Step:
         spool, store = self.spool, self.store
+        self._batch = []
         with store.lock():
             changed = self._refresh()
             self._ahead = True  # until COMMIT
+            self._set_rows_aside(now)
             if not arrived:
                 spool.claim_slots()
             old = bool(self._backlog)  # more may have come since it was listed
@@ -131,9 +203,12 @@ class Clerk:
             store.forget_applied(n for n in self._unlinked if not n.startswith(LINE))
             store.write(self.board, fresh, folded, self._live_since(), now, len(self._backlog))
         self._ahead = False
+        store.check_place()
         left = set(spool.unlink(names))
         self._unlinked = [n for n in names if n not in left]
         store.remember_applied()
+        if self.watching:
+            store.keep_log_small()
         return Step(old or bool(self._backlog), changed, len(left))
 
     def _fold_files(
@@ -141,7 +216,7 @@ class Clerk:
     ) -> tuple[Sequence[str], Sequence[str]]:
         """Fold the oldest ones: the names of all that are done with, and of those done just now."""
         until = time.monotonic() + LONGEST
-        batch = self._backlog[: -BATCH - 1 : -1]
+        batch = self._batch = self._backlog[: -self._most - 1 : -1]
         applied = self.store.applied(batch)
         names: list[str] = []
         fresh: list[str] = []
@@ -170,6 +245,10 @@ class Clerk:
             return found
         except Refused as why:
             self._refuse(name, str(why))
+        except OSError as e:
+            if e.errno in OF_THE_SYSTEM:
+                raise
+            self._refuse(name, "it cannot be read", traceback.format_exc())
         except Exception:
             # one poisoned event must not crash-loop every Neovim
             self._refuse(name, "it raised", traceback.format_exc())
@@ -180,6 +259,13 @@ class Clerk:
         self.spool.set_aside(name, reason, detail)
 
     def _events(self, item: Item, now: float) -> list[Event]:
+        """What a file tells, such that it can be stored."""
+        events = self._told(item, now)
+        if item.kind == "hook" and len(item.payload) <= SMALL:
+            return events  # its numbers are looked at as it is read
+        return [bounded(event) for event in events]
+
+    def _told(self, item: Item, now: float) -> list[Event]:
         # A backlog is folded with the clock of its events: what time brought between them counts.
         clock = max(self.board.ledger.clock, min(now, item.t))
         if item.kind == "line":

@@ -6,7 +6,8 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Final
 
-SCHEMA: Final = 1
+SCHEMA: Final = 2
+UNLIKELY: Final = 1000  # no program will have brought it so far
 
 #: Schema → what makes it from the one before.  One that was released is never changed again.
 MIGRATIONS: Final[Mapping[int, str]] = {
@@ -40,6 +41,12 @@ MIGRATIONS: Final[Mapping[int, str]] = {
       focused REAL NOT NULL
     );
     """,
+    2: """
+    CREATE TABLE IF NOT EXISTS damaged (
+      id INTEGER PRIMARY KEY, t REAL NOT NULL, source TEXT NOT NULL, name TEXT NOT NULL,
+      why TEXT NOT NULL, row BLOB NOT NULL
+    )
+    """,
 }
 
 
@@ -53,7 +60,10 @@ def migrate(db: sqlite3.Connection, schema: int, migrations: Mapping[int, str]) 
         return
     db.execute("BEGIN IMMEDIATE")  # another host may have done it by the time this is granted
     try:
-        for version in range(version_of(db) + 1, schema + 1):
+        made = version_of(db)
+        if made == 0 and db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
+            raise sqlite3.DatabaseError("it has tables and no version")
+        for version in range(made + 1, schema + 1):
             for statement in migrations[version].split(";"):
                 db.execute(statement)
             db.execute(f"PRAGMA user_version = {version}")

@@ -33,6 +33,7 @@ that hosts and users add is the other kind of file: one line of JSON as in a tra
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import hashlib
 import itertools
@@ -66,6 +67,8 @@ ENVIRONMENT = frozenset(
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}", re.ASCII)
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+#: No fault of a file: it is read once there is room again.
+OF_THE_SYSTEM = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 _KINDS = {
     stat.S_IFDIR: "a directory",
     stat.S_IFIFO: "a pipe",
@@ -185,6 +188,8 @@ class Spool:
         except FileNotFoundError:
             return None
         except OSError as error:
+            if error.errno in OF_THE_SYSTEM:
+                raise
             raise Refused(self._kind(name) or f"cannot be opened: {error.strerror}") from None
         try:
             status = os.fstat(fd)

@@ -25,7 +25,9 @@ What must happen once in the world is claimed first (`claim`): at most once, who
 
 Versions: `user_version` is the schema.  A newer program migrates forward under the lock; an older
 one that meets a newer database writes no more (`Newer`).  A damaged database (`Damaged`) is set
-aside, dated, and only when nobody else has it open; the spool has lost nothing.
+aside, dated, and only when nobody else has it open; the spool has lost nothing.  A row that cannot
+be what it is goes into a table of its own (`rows.py`), and the rest goes on.  What is committed
+into a file that is not the one there now (`Replaced`) is unlinked by nobody, and folded again.
 """
 
 from __future__ import annotations
@@ -39,14 +41,37 @@ from msgspec.structs import astuple
 from ..core.board import Board
 from ..core.events import Event
 from ..core.ledger import LEDGER, Folded, Transition
+from ..core.lenient import LARGEST
 from ..core.session import is_listed
-from .database import Busy, Damaged, Database, Newer
+from ..core.sound import HIGHEST
+from .database import Busy, Damaged, Newer, Replaced
+from .rows import UNSOUND, Cells, blob, number, text, text_or_none, time
 from .schema import SCHEMA
+from .upkeep import KEEP, Upkeep
 
-KEEP: Final = 30 * 86400.0  # of history, and of ended sessions
 TWICE: Final = 60.0  # so long hosts that see the same thing may tell it under the same name
 
-__all__ = ["SCHEMA", "Busy", "Change", "Claim", "Damaged", "Editor", "Logged", "Newer", "Store"]
+#: What the shared options are, as far as others build on it.
+OPTIONS: Final[dict[str, Any]] = {
+    "config": dict[str, Any],
+    "watched_since": float,
+    "mode": str,
+    "bars": list[str],
+}
+
+__all__ = [
+    "KEEP",
+    "SCHEMA",
+    "Busy",
+    "Change",
+    "Claim",
+    "Damaged",
+    "Editor",
+    "Logged",
+    "Newer",
+    "Replaced",
+    "Store",
+]
 
 
 class Change(NamedTuple):
@@ -98,30 +123,56 @@ _encode = msgspec.msgpack.Encoder().encode
 _event = msgspec.msgpack.Decoder(Event).decode
 
 
-class Store(Database):
+class Store(Upkeep):
     """What is in board.db."""
-
-    keep_events = 20_000  # of the log that explain and record read
-    keep_transitions = 200_000  # a month of the busiest user; against a loop gone wild
 
     revision = 0  # the newest that the board in memory has seen
     transition = 0  # the newest that was published
     _applied: set[str] | None = None  # the names in that table, as long as nobody else commits
 
+    def __init__(self, *given: Any, **how: Any) -> None:
+        self.mend: set[str] = set()  # records that are to be written again as they are known
+        super().__init__(*given, **how)
+
     # ------------------------------------------------------------ sessions
 
     def refresh(self, board: Board) -> set[str]:
         """Bring the board in memory up to date with what was committed; name what changed."""
-        rows = self.all(
-            "SELECT session_id, revision, record FROM sessions WHERE revision > ?", self.revision
-        )
-        if rows:
-            self.revision = max(r[1] for r in rows)
-            for sid, _, record in rows:
-                if record is None:
-                    board.drop(sid)
-            board.load((sid, record) for sid, _, record in rows if record is not None)
-        return {r[0] for r in rows} - {LEDGER}
+        query = "SELECT session_id, revision, record FROM sessions"
+        if self.revision:  # else all, for a damaged revision is found by no comparison
+            query += f" WHERE revision > {self.revision} AND revision < {LARGEST}"
+        rows = self.all(query)
+        found = self.sound("sessions", rows, lambda row: self._known(board, row))
+        try:
+            board.load((sid, body) for sid, _, body in found if body is not None)
+        except UNSOUND:
+            self._load_singly(board, found)
+        for sid, revision, body in found:
+            self.revision = max(self.revision, revision)
+            if body is None:
+                board.drop(sid)
+                board.dirty.discard(sid)
+        return {r[0] for r in found} - {LEDGER}
+
+    def _known(self, board: Board, row: Cells) -> tuple[str, int, bytes | None]:
+        """A row of that table, if it is one; of a damaged one what is known is written again."""
+        sid = text(row[0])
+        try:
+            return sid, number(row[1]), None if row[2] is None else blob(row[2])
+        except ValueError:
+            self.mend.add(sid)
+            if sid not in board.sessions and isinstance(row[2], bytes):
+                return sid, 0, row[2]  # only when it was written is not known
+            raise
+
+    def _load_singly(self, board: Board, found: Sequence[tuple[str, int, bytes | None]]) -> None:
+        for sid, _, body in found:
+            if body is not None:
+                try:
+                    board.load([(sid, body)])
+                except UNSOUND as e:
+                    self.suspect("sessions", (sid,), e)
+                    self.mend.add(sid)
 
     def write(
         self,
@@ -144,7 +195,8 @@ class Store(Database):
         if folded and behind < self.keep_events:
             log = [_row(file, f) for file, f in folded]
             db.executemany("INSERT INTO events VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)", log)
-            self._limit("events", self.keep_events)
+            self.limit("events", self.keep_events)
+            self.limit_bytes(sum(len(row[-1]) for row in log))
         if folded:
             board.dirty.add(LEDGER)  # the next host is to fold with the clock that this one met
         changes = [
@@ -152,21 +204,15 @@ class Store(Database):
         ]
         if changes:
             db.executemany("INSERT INTO transitions VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)", changes)
-            self._limit("transitions", self.keep_transitions)
+            self.limit("transitions", self.keep_transitions)
         dirty = board.take_dirty()
         if dirty:
-            revision = db.execute("SELECT max(revision) FROM sessions").fetchone()[0] or 0
-            self.revision = max(self.revision, revision) + 1
+            query = f"SELECT max(revision) FROM sessions WHERE revision < {LARGEST}"
+            self.revision = max(self.revision, int(db.execute(query).fetchone()[0] or 0)) + 1
             db.executemany(
                 "INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?, ?)",
                 [(sid, self.revision, *_index(board, sid), body) for sid, body in dirty],
             )
-
-    def _limit(self, table: str, most: int) -> None:
-        # with every write: a busy hour between two prunes would else leave a big file for ever
-        self.db.execute(
-            f"DELETE FROM {table} WHERE id <= (SELECT max(id) FROM {table}) - ?", (most,)
-        )
 
     def sessions(self) -> list[tuple[str, bytes]]:
         """Every record, for a reader."""
@@ -208,7 +254,8 @@ class Store(Database):
         if self.all("SELECT 1 FROM applied WHERE t NOT BETWEEN ? AND ? LIMIT 1", old, now + TWICE):
             with self.lock():
                 rows = self.all("SELECT name, t FROM applied")
-                gone = [n for n, t in rows if not old < t < now + TWICE and not is_there(n)]
+                named = self.sound("applied", rows, lambda r: (text(r[0]), time(r[1])))
+                gone = [n for n, t in named if not old < t < now + TWICE and not is_there(n)]
                 self.forget_applied(gone)
 
     # ------------------------------------------------------------ history
@@ -217,16 +264,17 @@ class Store(Database):
         """The transitions since the last call, whoever wrote them."""
         rows = self.all(
             "SELECT id, t, session_id, before, after, rule, why, live FROM transitions"
-            " WHERE id > ? ORDER BY id",
+            f" WHERE id > ? AND id < {LARGEST} ORDER BY id",
             self.transition,
         )
         if rows:
             self.transition = rows[-1][0]
-        return [Change(r[0], Transition(*r[1:7]), bool(r[7])) for r in rows]
+        return self.sound("transitions", rows, _change)
 
     def skip_changes(self) -> None:
         """What happened before is history: begin with what comes."""
-        self.transition = self.all("SELECT max(id) FROM transitions")[0][0] or 0
+        rows = self.all(f"SELECT max(id) FROM transitions WHERE id < {LARGEST}")
+        self.transition = rows[0][0] or 0
 
     def standing(self, since: float) -> list[Change]:
         """The last transition of each session, if it is not older than that."""
@@ -235,15 +283,15 @@ class Store(Database):
             " WHERE t >= ? GROUP BY session_id",
             since,
         )
-        return [Change(r[0], Transition(*r[1:7]), bool(r[7])) for r in rows]
+        return self.sound("transitions", rows, _change)
 
     def history(self, since: float = 0.0, session_id: str = "") -> list[Transition]:
         rows = self.all(
-            "SELECT t, session_id, before, after, rule, why FROM transitions"
+            "SELECT id, t, session_id, before, after, rule, why, live FROM transitions"
             " WHERE t >= ? AND (? = '' OR session_id = ?) ORDER BY id",
             *(since, session_id, session_id),
         )
-        return [Transition(*r) for r in rows]
+        return [change.transition for change in self.sound("transitions", rows, _change)]
 
     def log(self, session_id: str = "", since: float = 0.0) -> list[Logged]:
         """The log of events with the machine's verdicts, oldest first."""
@@ -252,21 +300,7 @@ class Store(Database):
             " WHERE ? = '' OR session_id = ? ORDER BY id",
             *(session_id, session_id),
         )
-        found = (Logged(r[0], r[1], _event(r[2]), r[3], r[4], bool(r[5]), *r[6:]) for r in rows)
-        return [x for x in found if x.event.clock >= since]
-
-    def prune(self, now: float) -> None:
-        """Drop what is older than it is kept; the pages freed so are used again."""
-        old = now - KEEP
-        with self.lock():
-            self.db.execute("DELETE FROM transitions WHERE t < ?", (old,))
-            self.db.execute("DELETE FROM claims WHERE t < ?", (old,))
-            # the newest revision stays: hosts compare theirs with it
-            self.db.execute(
-                "DELETE FROM sessions WHERE session_id != '' AND NOT listed AND last < ?"
-                " AND revision < (SELECT max(revision) FROM sessions)",
-                (old,),
-            )
+        return [x for x in self.sound("events", rows, _logged) if x.event.clock >= since]
 
     # ------------------------------------------------------------ claims
 
@@ -286,18 +320,19 @@ class Store(Database):
     def notices(self, most: int) -> list[Rung]:
         """The newest notices that were given, by whichever host, oldest first."""
         rows = self.all(
-            "SELECT claims.t, effect, pid, session_id, after, why FROM claims"
+            "SELECT transition_id, effect, claims.t, pid, session_id, after, why FROM claims"
             " JOIN transitions ON transitions.id = transition_id"
             " WHERE effect LIKE 'notice %' ORDER BY claims.t DESC LIMIT ?",
             most,
         )
-        return [Rung(r[0], r[1].removeprefix("notice "), *r[2:]) for r in rows[::-1]]
+        return self.sound("claims", rows[::-1], _rung, columns=2)
 
     # ------------------------------------------------------------ editors
 
     def editors(self) -> list[Editor]:
         """Those that are open, or were when their host died."""
-        return [Editor(*r) for r in self.all("SELECT * FROM editors ORDER BY pid")]
+        rows = self.all("SELECT pid, server, tmux, pane, focused FROM editors ORDER BY pid")
+        return self.sound("editors", rows, _editor)
 
     def set_editor(self, editor: Editor) -> None:
         """Note one, within the lock."""
@@ -311,8 +346,9 @@ class Store(Database):
 
     def option(self, key: str) -> Any:
         """A value that all hosts share, or None."""
-        rows = self.all("SELECT value FROM options WHERE key = ?", key)
-        return msgspec.msgpack.decode(rows[0][0]) if rows else None
+        rows = self.all("SELECT key, value FROM options WHERE key = ?", key)
+        found = self.sound("options", rows, _option)
+        return found[0] if found else None
 
     def set_option(self, key: str, value: object, pid: int, now: float) -> None:
         """Set it, within the lock; `pid` says who did."""
@@ -322,11 +358,38 @@ class Store(Database):
         )
 
 
-def _row(file: str, f: Folded) -> tuple[object, ...]:
+def _row(file: str, f: Folded) -> tuple[Any, ...]:
     own = next((c for c in f.changes if c.session_id == f.session_id), None)
     statuses = (own.before, own.after) if own else (None, None)
     rule, taken, why = f.verdict
     return (f.session_id, file, rule, taken, why, *statuses, _encode(f.event))
+
+
+def _change(r: Cells) -> Change:
+    before, after, rule, why = text_or_none(r[3]), text_or_none(r[4]), text(r[5]), text(r[6])
+    told = Transition(time(r[1]), text(r[2]), before, after, rule, why)
+    return Change(number(r[0]), told, bool(r[7]))
+
+
+def _logged(r: Cells) -> Logged:
+    said = text(r[3]), text(r[4]), bool(r[5]), text(r[6]), text_or_none(r[7]), text_or_none(r[8])
+    return Logged(r[0], text(r[1]), _event(blob(r[2])), *said)
+
+
+def _rung(r: Cells) -> Rung:
+    channel = text(r[1]).removeprefix("notice ")
+    return Rung(time(r[2]), channel, number(r[3]), text(r[4]), text_or_none(r[5]), text(r[6]))
+
+
+def _editor(r: Cells) -> Editor:
+    if not 0 < number(r[0]) < HIGHEST:
+        raise ValueError("no process has such a number")
+    return Editor(r[0], text(r[1]), text(r[2]), text(r[3]), time(r[4]))
+
+
+def _option(r: Cells) -> Any:
+    value = msgspec.msgpack.decode(blob(r[1]), type=OPTIONS.get(r[0], Any))
+    return time(value) if isinstance(value, float) else value
 
 
 def _is_live(e: Event, c: Transition, since: float) -> bool:

@@ -1,0 +1,60 @@
+"""Events no larger than what is stored: text is cut, and a number that no database takes is zero.
+
+Rules of this file are those of `events.py`: no I/O, no clock, no exception on input.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
+
+from .detail import whole
+from .events import Event
+from .lenient import LARGEST
+
+LONGEST: Final = 512  # characters of a name, an id, a line
+LONGEST_PATH: Final = 4096  # PATH_MAX
+PATHS: Final = frozenset({"cwd", "transcript", "env"})
+LATEST: Final = 1e11  # seconds: three thousand years
+MOST: Final = 100  # values in one collection
+DEEPEST: Final = 4  # levels of collections
+
+S = TypeVar("S", bound=Struct)
+
+
+def bounded(e: Event) -> Event:
+    """The same event, each of its values such that it can be stored."""
+    return _fields(e, LONGEST, DEEPEST)
+
+
+def _fields(given: S, longest: int, levels: int) -> S:
+    changed = {}
+    for name, value in asdict(given).items():
+        if value:
+            kept = _value(value, LONGEST_PATH if name in PATHS else longest, levels)
+            if kept is not value:
+                changed[name] = kept
+    return replace(given, **changed) if changed else given
+
+
+def _value(value: Any, longest: int, levels: int) -> Any:
+    """It, or what is left of it; the same object if nothing had to go."""
+    if isinstance(value, str):
+        return whole(value if len(value) <= longest else value[: longest - 1] + "…")
+    if isinstance(value, float):
+        return value if math.isfinite(value) and abs(value) <= LATEST else 0.0
+    if isinstance(value, int):
+        return value if abs(value) < LARGEST else 0
+    if isinstance(value, Struct):
+        return _fields(value, longest, levels)
+    if not isinstance(value, dict | list | tuple):
+        return value
+    if not levels:
+        return type(value)()
+    if isinstance(value, dict):
+        items = list(value.items())[:MOST]
+        return {_value(k, LONGEST, 0): _value(x, longest, levels - 1) for k, x in items}
+    return type(value)(_value(x, longest, levels - 1) for x in value[:MOST])

@@ -1,0 +1,83 @@
+"""Who has board.db open, who sets it aside, who works through a backlog: locks of the kernel.
+
+Each is a lock on an open file, so it goes with its process, whatever that dies of.  None is ever
+waited for with the event loop standing still: a process that is suspended keeps what it holds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import time
+from pathlib import Path
+from typing import Final
+
+PAUSE: Final = 0.005  # between two tries
+#: What SQLite locks to write: a byte of the shared memory, or RESERVED of the file itself.
+PLACES: Final = (("board.db-shm", 120), ("board.db", 1 << 30 | 1))
+
+
+class Held(Exception):
+    """Another process holds it."""
+
+
+def share(home: Path, patience: float) -> int:
+    """Note that this process has the database open; raise Held while it is being set aside."""
+    fd = _opened(home / "board.lock")
+    until = time.monotonic() + patience
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() < until:
+                time.sleep(PAUSE)
+                continue
+            os.close(fd)
+            raise Held from None
+        except OSError:  # a network file system without locks
+            pass
+        return fd
+
+
+def alone(home: Path) -> int | None:
+    """Have the database to ourselves, until this is closed; None if another has it open."""
+    fd = _opened(home / "board.lock")
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        return None
+    except OSError:  # a network file system without locks
+        pass
+    return fd
+
+
+def holder(home: Path) -> int | None:
+    """The process that keeps others from writing or opening it, where the system tells."""
+    try:
+        rows = [row.split() for row in Path("/proc/locks").read_text().splitlines()]
+    except OSError:
+        return None
+    # 1: POSIX ADVISORY WRITE 4711 fd:01:2345 120 120
+    held = [r for r in rows if r[3:4] == ["WRITE"] and len(r) == 8]
+    for name, byte in PLACES:
+        for row in _of(home / name, held):
+            if row[1] == "POSIX" and int(row[6]) <= byte and _end(row[7]) >= byte:
+                return int(row[4])
+    return next((int(r[4]) for r in _of(home / "board.lock", held) if r[1] == "FLOCK"), None)
+
+
+def _of(path: Path, rows: list[list[str]]) -> list[list[str]]:
+    with contextlib.suppress(OSError):
+        inode = path.stat().st_ino
+        return [row for row in rows if row[5].endswith(f":{inode}")]
+    return []
+
+
+def _end(told: str) -> float:
+    return float("inf") if told == "EOF" else int(told)
+
+
+def _opened(path: Path) -> int:
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o600)
