@@ -1,0 +1,405 @@
+"""What is damaged in board.db: cells, numbers, headers; and events that cannot be written."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import sqlite3
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from bellboard.core.board import Board
+from bellboard.core.bounds import bounded
+from bellboard.core.evidence import from_line
+from bellboard.core.ledger import LEDGER
+from bellboard.core.session import Session
+from bellboard.hosting.folding import Clerk
+from bellboard.storage.spool import Spool
+from bellboard.storage.store import Editor, Store
+from hosting import Make, Telling, made, opened, put, put_raw, statuses, tell, told_in
+from rig.clock import Clock
+from rig.home import Home
+from rig.waiting import eventually
+
+pytestmark = pytest.mark.files
+
+HUGE = 10**30
+#: What a cell may hold that is none of what belongs there.
+CELLS: dict[str, object] = {
+    "text": "no number",
+    "bytes": b"\xc1\xff no record",
+    "null": None,
+    "huge": 2**63 - 1,
+    "negative": -(2**63),
+    "real": 1e300,
+    "endless": float("inf"),
+}
+COLUMNS = {
+    "sessions": ("session_id", "revision", "listed", "last", "record"),
+    "transitions": ("id", "t", "session_id", "before", "after", "rule", "why", "live"),
+    "events": ("id", "session_id", "file", "rule", "taken", "why", "before", "after", "event"),
+    "applied": ("name", "t"),
+    "claims": ("transition_id", "effect", "pid", "t"),
+    "options": ("key", "value", "pid", "t"),
+    "editors": ("pid", "server", "tmux", "pane", "focused"),
+}
+CASES = [(table, column) for table, columns in COLUMNS.items() for column in columns]
+
+
+def filled(home: Path, now: float) -> None:
+    """A database with something in each table: four sessions, their history, an editor, a claim."""
+    clerk = Clerk(Spool(home), Store(home), watching=True)
+    for n in range(4):
+        put(clerk.spool, "UserPromptSubmit", f"s{n}", now + n)
+        clerk.step(now + n)
+    store = clerk.store
+    with store.lock():
+        store.set_option("watched_since", now, 1, now)
+        store.set_option("mode", "quiet", 1, now)
+        store.set_option("config", {"grace": 3.0}, 1, now)
+        store.set_editor(Editor(os.getpid(), "/srv/nvim", "", "", now))
+    store.claim([(1, "notice bell"), (2, "completed: x")], 1, now)
+    store.close()
+
+
+def damage(home: Path, table: str, column: str, value: object) -> bool:
+    """Put it into one cell, past whatever the schema says; False where SQLite takes it for none."""
+    db = sqlite3.connect(home / "board.db")
+    try:
+        row = f"SELECT {column} FROM {table} ORDER BY 1 LIMIT 1"
+        if table == "sessions":
+            row = f"SELECT {column} FROM sessions WHERE session_id = 's1'"
+        if value is None:  # NOT NULL is checked when a row is written, not when it is read
+            db.execute("PRAGMA writable_schema = ON")
+            db.execute("UPDATE sqlite_master SET sql = replace(sql, ' NOT NULL', '')")
+            db.commit()
+            db.close()
+            db = sqlite3.connect(home / "board.db")
+        changed = db.execute(f"UPDATE {table} SET {column} = ? WHERE {column} IS ({row})", (value,))
+        db.commit()
+        return changed.rowcount > 0
+    except (
+        sqlite3.IntegrityError,
+        sqlite3.OperationalError,
+    ):  # a key is never NULL, an id a number
+        return False
+    finally:
+        db.close()
+
+
+@pytest.mark.parametrize(("table", "column"), CASES)
+def test_a_damaged_cell_stops_nothing(
+    tmp_path: Path, clock: Clock, table: str, column: str
+) -> None:
+    """Whatever it holds: a canary is folded, what else there was is known, every reader answers."""
+    tried = 0
+    for how, value in CELLS.items():
+        home = made(tmp_path / how).home
+        filled(home, clock())
+        if damage(home, table, column, value):
+            goes_on(home, Clock(clock() + 10))
+            tried += 1
+    assert tried
+
+
+def goes_on(home: Path, clock: Clock) -> None:
+    """A host comes up on it, folds, reads and prunes, and the next one finds all is well."""
+    clerk = Clerk(Spool(home), Store(home), watching=True)
+    name = tell(clerk, clock, "UserPromptSubmit", "canary")
+    for _ in range(3):
+        clerk.step(clock.advance(1))
+    assert "working" == statuses(clerk.board)["canary"]
+    assert {"s0", "s2", "s3"} <= statuses(clerk.board).keys()
+    store = clerk.store
+    assert name in [row.file for row in told_in(store.log())]
+    assert "canary" in [change.session_id for change in store.history()]
+    store.notices(10), store.editors(), store.standing(0.0), store.changes()
+    store.sweep(clock.advance(200), lambda name: False)
+    store.prune(clock())
+    tell(clerk, clock, "Stop", "canary")
+    clerk.step(clock.advance(1))
+    with opened(home) as late:
+        assert statuses(late.board) == statuses(clerk.board)
+        assert "completed" == statuses(late.board)["canary"]
+        assert not late.store.unsound
+    store.close()
+
+
+# Rows
+
+
+def set_record(home: Path, sid: str, record: bytes, revision: int = 0) -> None:
+    db = sqlite3.connect(home / "board.db")
+    query = "UPDATE sessions SET record = ?, revision = revision + ? WHERE session_id = ?"
+    db.execute(query, (record, revision, sid))
+    db.commit()
+    db.close()
+
+
+def aside(home: Path) -> list[tuple[str, str]]:
+    """The rows that were set aside: table, name."""
+    db = sqlite3.connect(home / "board.db")
+    try:
+        return db.execute("SELECT source, name FROM damaged ORDER BY id").fetchall()
+    finally:
+        db.close()
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        b"",
+        b"\xc1 nothing",
+        b"\x81" * 5000,
+        msgspec.msgpack.encode(["a", "list"]),
+        msgspec.msgpack.encode(Session("another", turn="idle")),
+        msgspec.msgpack.encode(Session("s1", turn="wprking")),
+        msgspec.msgpack.encode(Session("s1", turn="working", last=float("nan"))),
+        msgspec.msgpack.encode(Session("s1", turn="working", since=1e300)),
+    ],
+    ids=range(8),
+)
+def test_a_record_that_is_none_is_set_aside_and_said(
+    make: Make, clock: Clock, record: bytes
+) -> None:
+    """With its session and a date; the row stays for whoever wants to look at it."""
+    first = make()
+    home = first.spool.home
+    filled(home, clock())
+    set_record(home, "s1", record)
+    clerk = make()
+    clock.advance(10)
+    tell(clerk, clock, "Stop", "s2")
+    clerk.step(clock())
+    assert {"s0": "working", "s2": "completed", "s3": "working"} == statuses(clerk.board)
+    note = clerk.notes(clock())["rows"]
+    assert "session s1 could not be read" in note
+    assert time.strftime("%Y-%m-%d", time.localtime(clock())) in note
+    assert [("sessions", "s1")] == aside(home)
+    (row,) = clerk.store.all("SELECT row FROM damaged")
+    assert record in msgspec.msgpack.decode(row[0])
+    tell(clerk, clock, "UserPromptSubmit", "s1", prompt="again")
+    clerk.step(clock.advance(1))
+    assert "working" == statuses(clerk.board)["s1"]
+    later = make()
+    tell(later, clock, "Stop", "s1")
+    later.step(clock.advance(1))
+    assert "session s1" in later.notes(clock())["rows"]
+    assert {} == later.notes(clock() + 2 * 86400)
+
+
+def test_what_a_running_host_knows_is_written_again(make: Make, clock: Clock) -> None:
+    """The record is damaged while it runs: its own is good."""
+    one = make()
+    tell(one, clock, "UserPromptSubmit", "s")
+    one.step(clock())
+    set_record(one.spool.home, "s", b"\xc1", revision=5)
+    tell(one, clock, "UserPromptSubmit", "other")
+    one.step(clock.advance(1))
+    with opened(one.spool.home) as late:
+        assert {"s": "working", "other": "working"} == statuses(late.board)
+    assert [("sessions", "s")] == aside(one.spool.home)
+
+
+def test_a_ledger_that_is_none_is_begun_again(make: Make, clock: Clock) -> None:
+    first = make()
+    home = first.spool.home
+    filled(home, clock())
+    set_record(home, LEDGER, b"\xff" * 9)
+    clerk = make()
+    clock.advance(10)
+    tell(clerk, clock, "Stop", "s0")
+    clerk.step(clock())
+    assert "completed" == statuses(clerk.board)["s0"]
+    assert "the ledger" in clerk.notes(clock())["rows"]
+    with opened(home) as late:
+        assert clock() == late.board.ledger.clock
+
+
+def test_numbers_at_their_end_do_not_say_that_the_disk_is_full(make: Make, clock: Clock) -> None:
+    """After the highest one SQLite gives none: what has it is set aside, and counting goes on."""
+    running = make()
+    tell(running, clock, "UserPromptSubmit", "s")
+    running.step(clock())
+    home = running.spool.home
+    db = sqlite3.connect(home / "board.db")
+    for table in ("events", "transitions"):
+        db.execute(f"UPDATE {table} SET id = ? WHERE id = 1", (2**63 - 1,))
+    db.execute("UPDATE sqlite_sequence SET seq = ?", (2**63 - 1,))
+    db.commit()
+    db.close()
+    tell(running, clock, "Stop", "s")
+    with pytest.raises(sqlite3.OperationalError, match="full"):
+        running.step(clock.advance(1))
+    running.step(clock.advance(1))
+    assert {"s": "completed"} == statuses(running.board)
+    assert ["completed"] == [c.transition.after for c in running.store.changes()]
+    late = make()
+    tell(late, clock, "UserPromptSubmit", "s", prompt="more")
+    late.step(clock.advance(1))
+    assert ["working"] == [c.transition.after for c in running.store.changes()]
+
+
+# Events that cannot be written
+
+
+class Picky(Store):
+    """A database that cannot take one session, for a reason that nobody thought of."""
+
+    def write(self, board: Board, names: Any, folded: Any, *given: Any) -> None:
+        super().write(board, names, folded, *given)
+        if any(f.session_id == "poison" for _, f in folded):
+            raise OverflowError("out of range")
+
+
+@pytest.mark.parametrize("count", [1, 2, 37, 1100])
+def test_what_cannot_be_written_is_found_and_the_rest_goes_on(
+    make: Make, clock: Clock, count: int
+) -> None:
+    """Each event of a batch counts once, but for the one that is set aside with its reason."""
+    clerk = make()
+    clerk.store.close()
+    clerk.store = Picky(clerk.spool.home)
+    names = [tell(clerk, clock, "UserPromptSubmit", f"s{n}") for n in range(count)]
+    tell(clerk, clock, "UserPromptSubmit", "poison")
+    names += [tell(clerk, clock, "Stop", f"s{n}") for n in range(3)]
+    for _ in range(60):
+        if not clerk.step(clock.advance(0.001)).more:
+            break
+    assert sorted(names) == sorted(row.file for row in told_in(clerk.store.log()))
+    assert [] == list(clerk.spool.new.iterdir())
+    (why,) = (clerk.spool.home / "spool" / "bad").glob("*.why")
+    assert "OverflowError: out of range" in why.read_text()
+    assert "poison" not in statuses(clerk.board)
+
+
+def test_a_database_that_takes_nothing_blames_no_event(make: Make, clock: Clock) -> None:
+    """What fails without any file is said, and no file is lost."""
+
+    class Refusing(Store):
+        def write(self, *given: Any) -> None:
+            raise OverflowError("nothing at all")
+
+    clerk = make()
+    clerk.store.close()
+    clerk.store = Refusing(clerk.spool.home)
+    names = {tell(clerk, clock, "UserPromptSubmit", f"s{n}") for n in range(5)}
+    failed = 0
+    for _ in range(20):
+        try:
+            clerk.step(clock.advance(1))
+        except OverflowError:
+            failed += 1
+    assert failed > 10
+    assert names == {path.name for path in clerk.spool.new.iterdir()}
+    clerk.store.close()
+    clerk.store = Store(clerk.spool.home)
+    while clerk.step(clock.advance(1)).more:
+        pass
+    assert names == {row.file for row in told_in(clerk.store.log())}
+
+
+ODD = (HUGE, -HUGE, 1e308, float("nan"), "\ud800", "a\0b", "x" * 70_000, [[[[[[1]]]]]], {"a": {}})
+LINES = {
+    "process": ("pid", "alive", "started", "tty", "tmux", "pane", "children", "found"),
+    "pane": ("tmux", "pane", "tty", "alive"),
+    "view": ("session_id", "tmux", "pane", "viewer", "how"),
+    "registry": ("pid", "record", "discovered"),
+    "facts": ("session_id", "port", "branch"),
+    "config": ("grace", "approval", "clear"),
+    "snooze": ("session_id", "until"),
+    "label": ("session_id", "label"),
+    "hook": ("session_id", "hook_event_name", "cwd", "context_tokens", "background_tasks"),
+}
+GOOD = {"session_id": "s", "pid": 4711, "alive": True, "hook_event_name": "Stop", "tmux": "/t"}
+RECORD = ("sessionId", "status", "waitingFor", "cwd", "name", "statusUpdatedAt", "procStart")
+
+
+def odd_lines() -> list[dict[str, object]]:
+    """Lines of evidence with one odd value each, in every field of every kind."""
+    lines: list[dict[str, object]] = []
+    for kind, names in LINES.items():
+        for name in names:
+            good: dict[str, object] = {k: v for k, v in GOOD.items() if k in names}
+            lines += [{"t": 1.8e9, kind: {**good, name: odd}} for odd in ODD]
+    good = {"sessionId": "s", "status": "busy"}
+    for name in RECORD:
+        told = [{**good, name: odd} for odd in ODD]
+        lines += [{"t": 1.8e9, "registry": {"pid": 4711, "record": r}} for r in told]
+    for name in ("t", "arrived", "viewer", "origin"):
+        lines += [{"t": 1.8e9, "goto": {"session_id": "s"}, name: odd} for odd in ODD]
+    return lines
+
+
+def test_whatever_is_told_can_be_written(make: Make, clock: Clock) -> None:
+    """Numbers out of range, halves of characters, endless, deep and long values, in any field."""
+    clerk = make()
+    tell(clerk, clock, "UserPromptSubmit", "s")
+    lines = odd_lines()
+    for line in lines:
+        put_raw(clerk.spool, json.dumps(line).encode(), clock())
+    while clerk.step(clock.advance(1)).more:
+        pass
+    assert [] == list(clerk.spool.new.iterdir())
+    refused = clerk.spool.counts()["refused"]
+    assert isinstance(refused, dict)
+    assert {"no event"} >= refused.keys()
+    log = clerk.store.all("SELECT length(event) FROM events")
+    assert len(log) > len(lines) // 2
+    assert max(size for (size,) in log) < 20_000
+    assert clerk.store.all("SELECT length(record) FROM sessions WHERE session_id = 's'")[0][0] < 1e5
+    with opened(clerk.spool.home) as late:
+        assert statuses(late.board) == statuses(clerk.board)
+        assert not late.store.unsound
+
+
+def test_an_event_that_is_small_stays_the_same_object() -> None:
+    """And a large one keeps what it is about."""
+    small = from_line({"t": 1.8e9, "goto": {"session_id": "s"}})
+    assert bounded(small) is small
+    large = from_line({"t": 1.8e9, "process": {"pid": 7, "alive": True, "started": "x" * 9000}})
+    kept = bounded(large)
+    assert (7, "process", 512) == (kept.pid, kept.kind, len(kept.started))
+
+
+# The whole file
+
+
+FLIPS = int(os.environ.get("BELLBOARD_FLIPS", "12"))
+
+
+@pytest.mark.timeout(60 + 10 * FLIPS)
+def test_no_byte_that_changes_ends_a_host(home: Home) -> None:
+    """Anywhere in the file: the canary is folded, if need be into a new database."""
+    seed = int(os.environ.get("BELLBOARD_SEED", "0")) or random.randrange(1 << 30)
+    sys.stderr.write(f"BELLBOARD_SEED={seed} BELLBOARD_FLIPS={FLIPS}\n")
+    chance = random.Random(seed)
+    spool = made(home.bellboard)
+    filled(home.bellboard, time.time() - 100)
+    good = (home.bellboard / "board.db").read_bytes()
+    places = [*chance.sample(range(100), FLIPS // 4), *chance.sample(range(len(good)), FLIPS)]
+    for n, place in enumerate(places[:FLIPS]):
+        flipped = bytearray(good)
+        flipped[place] ^= 1 << chance.randrange(8)
+        (home.bellboard / "board.db").write_bytes(flipped)
+        what = f"byte {place} of {len(good)}: {good[place]} is {flipped[place]}"
+        host = Telling(home, f"host{n}")
+        try:
+            folds_a_canary(host, spool, what)
+        finally:
+            host.kill()
+            for path in home.bellboard.glob("board.db*"):
+                path.unlink()
+
+
+def folds_a_canary(host: Telling, spool: Spool, what: str) -> None:
+    path = spool.new / put(spool, "UserPromptSubmit", "canary")
+    eventually(lambda: not path.exists(), what)
+    assert host.process.poll() is None, what
+    eventually(lambda: host.shown.get("canary") in ("working", "unknown"), what)
