@@ -92,8 +92,9 @@ class Database:
             raise Damaged(what, self._identity.inode)
         db = sqlite3.connect(self.path, timeout=self.patience, isolation_level=None)
         try:
+            if self.path.stat().st_size == 0:  # later it would have to be written anew
+                db.execute("PRAGMA auto_vacuum = INCREMENTAL")
             # WAL needs shared memory, which no network file system gives
-            db.execute("PRAGMA auto_vacuum = INCREMENTAL")  # of a new one: before anything is in it
             db.execute(f"PRAGMA journal_mode = {'DELETE' if self.network else 'WAL'}")
             db.execute("PRAGMA synchronous = NORMAL")
             db.execute(f"PRAGMA journal_size_limit = {WAL_LIMIT}")
