@@ -19,8 +19,9 @@ import msgspec
 
 from ..core.options import Options, options_of
 from ..storage.database import set_aside
+from ..storage.holders import holder
 from ..storage.spool import Refused, Spool
-from ..storage.store import Busy, Damaged, Newer, Store
+from ..storage.store import Busy, Damaged, Newer, Replaced, Store
 from ..witnesses.processes import stat_of
 from .attempts import pause, told
 from .folding import Clerk, Step, settings_of
@@ -104,6 +105,8 @@ class Connection:
         if step.left:
             self.notes["spool"] = f"{step.left} events are counted but cannot be removed"
         self.changed |= step.changed
+        self.notes.pop("rows", None)
+        self.notes |= self.clerk.notes(time.time()) if self.clerk is not None else {}
         due = self.clerk.board.due() if self.clerk is not None else None
         if step.more:
             return 0.0
@@ -181,6 +184,9 @@ class Connection:
             wait = self._outdated(str(trouble))
         elif isinstance(trouble, Damaged):
             wait = self._damaged(trouble)
+        elif isinstance(trouble, Replaced):
+            self.close()
+            wait = self._at_once_first()
         elif isinstance(trouble, Refused):
             self.close()
             self.notes["home"] = f"{trouble}; move it away, or set BELLBOARD_HOME"
@@ -195,12 +201,16 @@ class Connection:
         self._until = time.monotonic() + wait
         return wait
 
+    def _at_once_first(self) -> float:
+        """What is made new can be used at once, but for one that is lost each time."""
+        return 0.0 if self._times == 1 else LONGEST_WAIT * (1 + random.random())
+
     def _locked_out(self) -> float:
         """Another host folds; it takes milliseconds, unless it is suspended."""
         now = time.monotonic()
         self._locked_out_since = self._locked_out_since or now
-        if now - self._locked_out_since > STUCK and self.clerk is not None:
-            pid = self.clerk.store.holder()
+        if now - self._locked_out_since > STUCK:
+            pid = holder(self.home)
             stat = stat_of(pid) if pid else None
             self.notes["database"] = (
                 f"held by process {pid}, which is suspended: kill -CONT {pid}, or end it"
@@ -242,4 +252,5 @@ class Connection:
             self.notes["database"] = f"{damage}; end the others that have it open: {others}"
         else:
             self.notes["set aside"] = f"{damage}; it is now {there}"
+            return self._at_once_first()
         return LONGEST_WAIT * (1 + random.random())

@@ -41,6 +41,7 @@ from .senses import Senses
 
 RESCAN: Final = 30.0  # no system promises to report every change
 PRUNE: Final = 600.0
+PATIENCE: Final = 0.1  # for the making of a new database, with the event loop standing still
 JUMP: Final = 5.0  # the machine slept, or its clock was set: look at everything
 MOST: Final = 1000  # paths that are remembered while they cannot be folded
 
@@ -198,7 +199,7 @@ class Host:
     # ------------------------------------------------------------ of what it is made
 
     def _store(self) -> Store:
-        return Store(self.home)
+        return Store(self.home, patience=PATIENCE)
 
     def _watch(self) -> Watch:
         return Watch(self._woken, reach=self.reach)

@@ -1,0 +1,230 @@
+"""board.db, its log or its lock taken from under a host: it folds into the file there now."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from bellboard.core.board import Board
+from bellboard.core.events import hook
+from bellboard.core.evidence import from_line
+from bellboard.storage import schema
+from bellboard.storage.database import MOST_ASIDE, set_aside
+from bellboard.storage.spool import Spool
+from bellboard.storage.store import Busy, Damaged, Replaced, Store
+from hosting import Make, Telling, agrees_with_its_log, made, opened, put, statuses, tell, told_in
+from rig.clock import Clock
+from rig.home import Home
+from rig.waiting import eventually
+
+pytestmark = pytest.mark.files
+
+Lose = Callable[[Path], None]
+
+
+def removed(path: Path) -> None:
+    path.unlink()
+
+
+def removed_with_its_log(path: Path) -> None:
+    for file in path.parent.glob("board.db*"):
+        file.unlink()
+
+
+def replaced_by_another(path: Path) -> None:
+    """As a backup is put back: by a rename, while the log of the old one is still there."""
+    other = made(path.parent / "other").home
+    Store(other).close()
+    (other / "board.db").rename(path)
+
+
+def without_its_log(path: Path) -> None:
+    Path(f"{path}-wal").unlink()
+
+
+def without_its_shared_memory(path: Path) -> None:
+    Path(f"{path}-shm").unlink()
+
+
+def with_another_log(path: Path) -> None:
+    wal = Path(f"{path}-wal")
+    wal.unlink()
+    wal.write_bytes(b"")
+
+
+LOSSES = [removed, removed_with_its_log, replaced_by_another]
+LOG_LOSSES = [without_its_log, without_its_shared_memory, with_another_log]
+
+
+@pytest.mark.parametrize("lose", [*LOSSES, *LOG_LOSSES])
+def test_nothing_is_unlinked_that_is_not_in_the_file_there_now(
+    make: Make, clock: Clock, lose: Lose
+) -> None:
+    """Committed for nobody, it waits in the spool, and counts once in the next database."""
+    clerk = make()
+    tell(clerk, clock, "UserPromptSubmit", "before")
+    clerk.step(clock())
+    lose(clerk.store.path)
+    name = tell(clerk, clock, "UserPromptSubmit", "after")
+    with pytest.raises(Replaced):
+        clerk.step(clock.advance(1))
+    assert [name] == [path.name for path in clerk.spool.new.iterdir()]
+    clerk.store.close()
+    again = make()
+    again.step(clock.advance(1))
+    with opened(clerk.spool.home) as late:
+        assert "working" == statuses(late.board)["after"]
+        assert ["after"] == [
+            r.event.session_id for r in told_in(late.store.log()) if r.file == name
+        ]
+        assert ("before" in statuses(late.board)) == (lose in LOG_LOSSES)
+
+
+@pytest.mark.parametrize("lose", [*LOSSES, *LOG_LOSSES])
+def test_hosts_go_on_with_the_file_that_is_there(
+    home: Home, start: Callable[..., Telling], lose: Lose
+) -> None:
+    """Two of them, one after the other; what comes is counted once, in the file all see."""
+    hosts = [start("one"), start("two")]
+    spool = Spool(home.bellboard)
+    put(spool, "UserPromptSubmit", "before")
+    for host in hosts:
+        eventually(lambda host=host: "before" in host.shown)
+    lose(home.bellboard / "board.db")
+    names = [put(spool, "UserPromptSubmit", f"s{n}") for n in range(20)]
+    eventually(lambda: not list(spool.new.iterdir()), "an empty spool")
+    names.append(put(spool, "UserPromptSubmit", "canary"))
+    for host in hosts:
+        eventually(lambda host=host: {"canary", "s0", "s19"} <= host.shown.keys(), "the canary")
+        assert host.process.poll() is None
+    with opened(home.bellboard) as clerk:
+        rows = [r.file for r in told_in(clerk.store.log()) if r.event.from_hook]
+        assert sorted(names) == sorted(set(rows) & set(names))
+        assert len(rows) == len(set(rows))
+        assert "ok" == clerk.store.all("PRAGMA quick_check")[0][0]
+        if lose not in LOG_LOSSES:
+            agrees_with_its_log(clerk)
+
+
+# What is no database
+
+
+def as_a_folder(path: Path) -> None:
+    path.mkdir()
+
+
+def as_a_pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def as_text(path: Path) -> None:
+    path.write_text("no database\n" * 1000)
+
+
+@pytest.mark.parametrize("make_odd", [as_a_folder, as_a_pipe, as_text])
+@pytest.mark.parametrize("suffix", ["", "-wal", "-journal"])
+def test_what_is_no_file_of_a_database_is_moved_away(
+    home: Home, start: Callable[..., Telling], make_odd: Lose, suffix: str
+) -> None:
+    """Whatever lies where it belongs, the canary is folded, and nothing is thrown away."""
+    spool = made(home.bellboard)
+    if suffix:
+        Store(home.bellboard).close()
+    make_odd(home.bellboard / f"board.db{suffix}")
+    path = spool.new / put(spool, "UserPromptSubmit", "canary")
+    host = start()
+    eventually(lambda: not path.exists(), "a canary that is folded")
+    eventually(lambda: "canary" in host.shown)
+
+
+def test_only_the_newest_damaged_ones_are_kept(tmp_path: Path) -> None:
+    home = made(tmp_path).home
+    for _ in range(MOST_ASIDE + 3):
+        (home / "board.db").write_text("no database\n" * 100)
+        with pytest.raises(Damaged) as caught:
+            Store(home)
+        assert set_aside(home, caught.value.inode)
+    assert MOST_ASIDE == len(list(home.glob("board.db.damaged-*[0-9]")))
+
+
+# Locks
+
+
+HOLD = """
+import fcntl, os, signal, sys
+fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+fcntl.flock(fd, fcntl.LOCK_EX)
+print("held", flush=True)
+os.kill(os.getpid(), signal.SIGSTOP)
+"""
+
+
+@pytest.fixture
+def suspended(home: Home) -> Iterator[subprocess.Popen[str]]:
+    """A process that has board.lock for itself, and is suspended."""
+    made(home.bellboard)
+    run = [sys.executable, "-c", HOLD, str(home.bellboard / "board.lock")]
+    with subprocess.Popen(run, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout
+        assert "held\n" == holder.stdout.readline()
+        yield holder
+        holder.kill()
+
+
+def test_whoever_keeps_the_database_to_itself_is_not_waited_for(
+    home: Home, start: Callable[..., Telling], suspended: subprocess.Popen[str]
+) -> None:
+    """A host that starts then comes up, names the process, and folds as soon as it is gone."""
+    name = put(Spool(home.bellboard), "UserPromptSubmit", "canary")
+    host = start(stuck=0.3)
+    host.says(f"held by process {suspended.pid}, which is suspended")
+    assert (home.bellboard / "spool" / "new" / name).exists()
+    suspended.kill()
+    eventually(lambda: "canary" in host.shown, "the canary")
+    assert host.messages[-1]["gap"] < 1.5
+    eventually(lambda: not host.note, "no more complaint")
+
+
+def test_a_command_does_not_wait_for_it_for_ever(
+    home: Home, suspended: subprocess.Popen[str]
+) -> None:
+    with pytest.raises(Busy):
+        Store(home.bellboard, patience=0.1)
+    suspended.send_signal(signal.SIGCONT)
+    suspended.wait()
+    Store(home.bellboard).close()
+
+
+def test_the_holder_is_known_without_a_log_too(make: Make) -> None:
+    """In the rollback mode of network file systems another byte is locked."""
+    one = make(network="nfs")
+    with one.store.lock():
+        one.store.set_option("x", 1, 1, 1.0)
+        assert os.getpid() == one.store.holder()
+    assert one.store.holder() is None
+
+
+# An older one
+
+
+def test_a_database_of_the_first_version_is_brought_forward(tmp_path: Path, clock: Clock) -> None:
+    """With all that is in it."""
+    home = made(tmp_path / "home").home
+    board = Board()
+    folded = board.fold(from_line({"t": clock(), "goto": {"session_id": "s"}}))
+    prompt = b'{"session_id": "s", "hook_event_name": "UserPromptSubmit"}'
+    folded += board.fold(hook(prompt, clock(), clock()))
+    with contextlib.closing(Store(home, schema=1)) as old, old.lock():
+        old.write(board, ["name"], [("name", f) for f in folded], 0.0, clock())
+    with opened(home) as new:
+        assert board.sessions.keys() == new.board.sessions.keys()
+        assert len(folded) == len(new.store.log())
+        assert schema.SCHEMA == schema.version_of(new.store.db)
+        assert [] == new.store.set_aside_since(0.0)
