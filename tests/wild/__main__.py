@@ -18,6 +18,7 @@ from rig import claude_code
 from rig.cache import folder
 from truth.__main__ import end
 from truth.play import write
+from truth.public import public
 from truth.stage import CLOSING
 from wild import actions
 from wild.actions import Walk
@@ -112,9 +113,13 @@ def report(seen: Seen, out: Path, rows: Path | None) -> Verdict:
 
 
 def keep(seen: Seen, path: Path) -> None:
-    """The walk and its trace."""
+    """The walk and its trace, and of that what may be committed."""
     path.with_name(path.name + ".walk.json").write_text(seen.walk.written())
     write(path.with_name(path.name + ".jsonl"), seen.trace, seen.changes)
+    told = public(seen.trace)
+    path.with_name(path.name + ".public.jsonl").write_text(
+        "".join(json.dumps(x) + "\n" for x in told)
+    )
 
 
 def shorten(seen: Seen, wrong: Wrong, out: Path, until: float) -> None:

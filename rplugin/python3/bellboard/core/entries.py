@@ -21,6 +21,8 @@ LONGEST: Final = 300  # of a text: evidence keeps 200, shortened once more
 TOLD_BY: Final = ("custom-title", "ai-title", "summary")
 SYSTEM: Final = frozenset({"turn_duration", "stop_hook_summary", "api_error"})
 NUMBERS: Final = ("retryAttempt", "maxRetries")
+COUNTED: Final = ("hookErrors", "failedHookErrorIndexes")
+MOST_HOOKS: Final = 20
 SHORT: Final = ("toolDenialKind", "error", "promptId")
 USAGE: Final = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 LATEST: Final = 6  # entries that tell how a turn stands: a tool, its result, an end
@@ -44,6 +46,8 @@ def reduced(given: Mapping[str, Any]) -> Entry | None:
     elif kind == "system" and given.get("subtype") in SYSTEM:
         kept["subtype"] = given["subtype"]
         kept |= {k: given[k] for k in NUMBERS if type(given.get(k)) in (int, float)}
+        counted = {k: given[k] for k in COUNTED if isinstance(given.get(k), list)}
+        kept |= {k: [0] * min(len(found), MOST_HOOKS) for k, found in counted.items()}
     elif kind == "queue-operation":
         kept["operation"] = _cut(given.get("operation"))
     elif kind in ("user", "assistant"):

@@ -22,6 +22,9 @@ SHOWS_FIRST: Final = {
         ("blocked", "working", "error", "completed", "unknown", "background", "idle", ABSENT)
     )
 }
+#: What a transcript has soon after a Stop.
+OF_A_STOP: Final = frozenset({"said last", "said stop", "said end", "said feedback"})
+MOMENT: Final = 2.0
 AT_IT: Final = frozenset({"working", "unknown"})
 
 
@@ -45,6 +48,10 @@ def whose(s: Session, e: Event) -> int:
             or (e.agent and e.agent in run.agents)
         ):
             return run.pid
+    if e.kind in OF_A_STOP:
+        newest = max(runs_of(s), key=lambda run: run.stopped)
+        if newest.stopped and e.t < newest.stopped + MOMENT:
+            return newest.pid
     if e.name.startswith("transcript"):
         at_it = [run.pid for run in runs_of(s) if run.turn in AT_IT]
         return at_it[0] if len(at_it) == 1 else s.pid

@@ -160,6 +160,10 @@ NOTHING: Final = {
     "restart": "its status cannot have changed unwatched",
 }
 NOT_LISTED: Final = "it is not listed"
+#: What a transcript tells of an end, but not of which process, where several write it.
+ANYBODYS: Final = frozenset(
+    {"said result", "said denial", "said last", "said stop", "said end", "interrupt"}
+)
 
 
 class Verdict(NamedTuple):
@@ -201,12 +205,20 @@ def apply(s: Session, e: Event, o: Options) -> Verdict:
     rule, verdict = DECIDED[e.kind][before]
     if rule is None:
         return verdict
+    if e.kind in ANYBODYS and len(s.processes) > 1 and is_told_by_file(s, e):
+        return Verdict(verdict.rule, False, "another process may have written it: its file tells")
     refused = rule(s, e, o)
     after = status_of(s)
     if after != before and s.since == since:
         question = question_of(s) if after == "blocked" else None
         s.since = question.since if question else e.t
     return verdict if refused is None else Verdict(verdict.rule, False, refused)
+
+
+def is_told_by_file(s: Session, e: Event) -> bool:
+    """A transcript's entry about a process whose own file tells its status."""
+    p = s.processes.get(s.pid)
+    return e.name.startswith("transcript") and p is not None and bool(p.says)
 
 
 # ---------------------------------------------------------------- what happens by time alone

@@ -49,7 +49,7 @@ def publish(s: Session) -> Published:
         "cwd": s.cwd,
         "project_dir": s.project_dir,
         "agent": s.agent,
-        "pid": next(iter(s.processes), None),
+        "pid": s.pid if s.pid in s.processes else next(iter(s.processes), None),
         "tty": s.tty,
         "tmux": s.tmux,
         "pane": s.pane,

@@ -37,7 +37,7 @@ def entry_of(entry: Facts) -> tuple[str, Facts]:
         if subtype == "turn_duration":
             return "said end", {}
         if subtype == "stop_hook_summary":
-            return "said stop", {}
+            return ("said feedback" if _sent_on(entry) else "said stop"), {}
         if subtype == "api_error":
             return "said retry", {"detail": _retry(entry)}
     if kind == "queue-operation" and text_of(entry, "operation") in TAKEN:
@@ -66,6 +66,8 @@ def _user(entry: Facts) -> tuple[str, Facts]:
         return "note", {}
     for block in blocks:
         if block.get("type") == "tool_result":
+            if entry.get("toolDenialKind") == "interrupted":
+                return "note", {}  # written by whoever opens the session next: it may still run
             tool = {"tool_id": text_of(block, "tool_use_id"), **_turn(entry)}
             return ("said denial" if _denied(entry, block) else "said result"), tool
     text = next((text_of(b, "text") for b in blocks if b.get("type") == "text"), "")
@@ -79,6 +81,12 @@ def _user(entry: Facts) -> tuple[str, Facts]:
 def _turn(entry: Facts) -> Facts:
     """The turn that an entry is of."""
     return {"prompt_id": found} if (found := text_of(entry, "promptId")) else {}
+
+
+def _sent_on(entry: Facts) -> bool:
+    """Whether one of the Stop hooks did not just fail: it had the session go on."""
+    errors, failed = entry.get("hookErrors"), entry.get("failedHookErrorIndexes")
+    return isinstance(errors, list) and isinstance(failed, list) and len(errors) > len(failed)
 
 
 def _denied(entry: Facts, block: Facts) -> bool:

@@ -52,9 +52,15 @@ def reopen(s: Session, e: Event, o: Options) -> str | None:
     """Opened in another process, it begins at rest there; how it ended elsewhere is seen."""
     if s.turn != ABSENT and (e.origin.pid is None or ((p := own(s)) and p.hooked)):
         return "the same process has it already"
-    s.aside = {pid: replace(r, turn=seen(r.turn), unseen=False) for pid, r in s.aside.items()}
+    see_aside(s)
     s.hooked = False
     return begin(s, e, o)
+
+
+def see_aside(s: Session) -> None:
+    """Whoever opens it or types into it has seen how it ended in its other processes."""
+    if s.aside:
+        s.aside = {pid: replace(r, turn=seen(r.turn), unseen=False) for pid, r in s.aside.items()}
 
 
 def seen(turn: str) -> str:
@@ -97,6 +103,8 @@ def work(s: Session, e: Event, o: Options) -> str | None:
         return None
     if e.t < s.over and s.turn != ABSENT:
         return "older than the end of the turn"
+    if e.kind == "prompt":
+        see_aside(s)
     if e.kind == "prompt" and o.prompts and e.prompt:
         s.prompts = (*s.prompts, e.prompt)[-o.prompts :]
     if joins(s, e):

@@ -1,0 +1,40 @@
+"""A trace as it may be committed: no path of this machine in it, and nothing that says nothing."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any, Final
+
+from rig.cache import CHECKOUT
+from truth.account import Line
+
+LAB: Final = "/home/user/lab"  # where the shared recordings were made, for the reader
+HOMES: Final = re.compile(r"/(?:private/)?tmp/bb-[A-Za-z0-9_]+")
+PROJECTS: Final = re.compile(r"-tmp-bb-[A-Za-z0-9-]+-project")
+TOLD: Final = ("user", "assistant", "system", "queue-operation", "custom-title", "ai-title")
+PRIVATE: Final = ("messagingSocketPath",)
+FIRST: Final = ("does ", "published ", "misplaced", "agents --json")  # notes that are kept
+
+
+def public(lines: Iterable[Line]) -> list[Line]:
+    """Each line of it that tells something."""
+    kept = []
+    for x in lines:
+        if "note" in x and not str(x["note"]).startswith(FIRST):
+            continue
+        entry = x.get("transcript", {}).get("entry")
+        if entry is not None and entry.get("type") not in TOLD:
+            continue
+        kept.append(_anywhere(x))
+    return kept
+
+
+def _anywhere(x: Line) -> Line:
+    text = json.dumps(x).replace(str(CHECKOUT), f"{LAB}/bellboard")
+    text = PROJECTS.sub("-home-user-lab-project", HOMES.sub(LAB, text))
+    line: dict[str, Any] = json.loads(text)
+    for key in PRIVATE:
+        (line.get("registry", {}).get("record") or {}).pop(key, None)
+    return line
