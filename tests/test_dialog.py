@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
+import json
 
+import pytest
+from msgspec import Raw
+
+from bellboard.core.asked import asked_of
 from bellboard.hosting.dialog import dialog_of
 
 pytestmark = pytest.mark.pure
@@ -69,15 +73,205 @@ def test_what_is_no_such_question_gets_no_key(screen: str) -> None:
     [
         (BASH, "touch made.txt", True),
         (BASH, "touch other.txt", False),
-        (BASH, "", True),
+        (BASH, "touch made", False),
+        (BASH, "touch made.txt now", False),
+        (BASH, "", False),
         (OLD, "/home/me/project/src/cache.py", True),
         (OLD, "/home/me/project/src/other.py", False),
+        (OLD, "/home/me/project/lib_src/cache.py", False),
         (BASH, "touch made.txt --token ***", False),
-        (BASH, "touch made.txt ***", True),
+        (BASH, "touch made.txt ***", False),
+        (BASH, "touch made.…", False),
     ],
 )
 def test_what_is_asked_stands_on_the_screen(screen: str, detail: str, is_so: bool) -> None:
-    """The command, or the name of the file; secrets are not shown to us, and do not count."""
+    """The whole command and nothing more, or the file; a secret or a cut stands nowhere."""
     dialog = dialog_of(screen.splitlines())
     assert dialog is not None
     assert dialog.is_about(detail) is is_so
+
+
+RULE, LINE = "─" * 60, "╌" * 60
+LONG = "mkdir " + " ".join(f"argument-number-{n}" for n in range(9))
+SCRIPT = "touch a.txt && \\\n  touch b.txt\n\ncat <<'EOF' > c.txt\n\tline  one\nEOF\n"
+NEW = f"""\
+● Making files
+{RULE}
+ Bash command                                         1 of 2
+ Tip: auto mode handles these prompts for you
+ │ Make many folders, of which each
+ │ has a name
+{LINE}
+ │ mkdir argument-number-0 argument-number-1 argument-number-2
+ │ argument-number-3 argument-number-4 argument-number-5
+ │ argument-number-6 argument-number-7 argument-number-8
+{LINE}
+ This command requires approval
+ Do you want to proceed?
+ ❯ 1. Yes
+   2. No
+"""
+BEFORE = f"""\
+● Bash(touch a.txt && \\…)
+{RULE}
+ Bash command
+
+   touch a.txt && \\
+     touch b.txt
+
+   cat <<'EOF' > c.txt
+           line  one
+   EOF
+
+   Make files
+
+ Unhandled node type: file_redirect
+
+ Do you want to proceed?
+ ❯ 1. Yes
+   2. No
+
+ Esc to cancel · Tab to amend · ctrl+e to explain
+"""
+BARE = f"""\
+{RULE}
+ Bash command
+
+   touch a | tee b
+   Run shell command
+
+ Do you want to proceed?
+ ❯ 1. Yes
+   2. No
+"""
+FILE = f"""\
+{RULE}
+ Create file
+ ../../elsewhere/new.txt
+{LINE}
+  1 hello
+{LINE}
+ Do you want to create new.txt?
+ ❯ 1. Yes
+   2. No
+"""
+FETCH = f"""\
+{RULE}
+ Fetch
+ Claude wants to fetch content from example.com
+{LINE}
+ url: https://example.com/some/path?q=1
+ prompt: what is it
+{LINE}
+ Do you want to allow Claude to fetch this content?
+ ❯ 1. Yes
+   2. No, and tell Claude what to do differently (esc)
+"""
+FETCH_BEFORE = f"""\
+{RULE}
+ Fetch
+
+   https://example.com/some/path?q=1
+   Claude wants to fetch content from example.com
+
+ Do you want to allow Claude to fetch this content?
+ ❯ 1. Yes
+   2. No, and tell Claude what to do differently (esc)
+"""
+BASH_INPUTS: dict[str, tuple[str, dict[str, str]]] = {
+    "2.1.330": (
+        NEW,
+        {"command": LONG, "description": "Make many folders, of which each has a name"},
+    ),
+    "2.1.119": (BEFORE, {"command": SCRIPT, "description": "Make files"}),
+    "without a description": (BARE, {"command": "touch a | tee b"}),
+}
+
+
+@pytest.mark.parametrize("name", BASH_INPUTS)
+def test_a_command_is_compared_to_its_last_letter(name: str) -> None:
+    """However it is wrapped; with the description, where nothing tells the two apart."""
+    screen, given = BASH_INPUTS[name]
+    dialog = dialog_of(screen.splitlines())
+    assert dialog is not None
+
+    def is_about(**other: str) -> bool:
+        asked = asked_of(Raw(json.dumps({**given, **other}).encode()))
+        return dialog.is_about("touch", asked)
+
+    command = given["command"]
+    assert is_about()
+    for other in (
+        f"{command} more",
+        command[:-2],
+        command.replace("t", "\N{ZERO WIDTH SPACE}t", 1),
+        command.replace(" ", " \x1b[8m", 1),
+        command.replace("a", "\N{CYRILLIC SMALL LETTER A}", 1),
+        f"x{command}",
+        "",
+    ):
+        assert not is_about(command=other), other
+    assert is_about(command=command.replace(" ", "\n  "))
+    if name != "without a description":
+        assert not is_about(description="Something else")
+        assert not is_about(command=f"{command} && rm -rf /")
+
+
+@pytest.mark.parametrize(
+    ("path", "folders", "is_so"),
+    [
+        ("/tmp/elsewhere/new.txt", ("/tmp/a/b",), True),
+        ("/tmp/elsewhere/new.txt", ("/tmp/a", "/tmp/a/b"), True),
+        ("/tmp/elsewhere/new.txt", ("/home/me/b",), False),
+        ("/etc/elsewhere/new.txt", ("/tmp/a/b",), False),
+        ("/tmp/a/b/new.txt", ("/tmp/a/b",), False),
+    ],
+)
+def test_a_file_is_that_very_file(path: str, folders: tuple[str, ...], is_so: bool) -> None:
+    """As seen from the folder that the session works in; the same name elsewhere is another one."""
+    dialog = dialog_of(FILE.splitlines())
+    assert dialog is not None
+    asked = asked_of(Raw(json.dumps({"file_path": path, "content": "hello"}).encode()))
+    assert dialog.is_about(path, asked, folders) is is_so
+    assert dialog.is_about(path, "", folders) is is_so
+
+
+@pytest.mark.parametrize("screen", [FETCH, FETCH_BEFORE], ids=["2.1.330", "2.1.119"])
+def test_an_address_is_that_very_address(screen: str) -> None:
+    """Up to its end, whatever stands below it."""
+    dialog = dialog_of(screen.splitlines())
+    assert dialog is not None
+    assert dialog.is_about("https://example.com/some/path?q=1")
+    assert not dialog.is_about("https://example.com/some/path?q=12")
+    assert not dialog.is_about("https://example.com/some/path")
+    longer = screen.replace("path?q=1", "path?q=1\n prompt:x")
+    again = dialog_of(longer.splitlines())
+    assert again is not None
+    assert not again.is_about("https://example.com/some/path?q=1")
+
+
+def test_a_dialog_whose_beginning_has_scrolled_away_is_about_nothing() -> None:
+    """The end of a command is not the command."""
+    rows = [f"   touch file-{n}.txt" for n in range(70)]
+    screen = [
+        RULE,
+        " Bash command",
+        "",
+        *rows,
+        "",
+        " Do you want to proceed?",
+        *BARE.split("\n")[-3:],
+    ]
+    for shown in (screen, screen[3:], screen[1:]):
+        dialog = dialog_of(shown)
+        assert dialog is not None
+        assert dialog.asks == ()
+        assert not dialog.is_about("\n".join(rows))
+
+
+@pytest.mark.parametrize("raw", [b"", b"[]", b"{}", b'{"command": 7}', b'{"pattern": "x"}', b"{"])
+def test_what_cannot_be_read_is_like_nothing(raw: bytes) -> None:
+    """No dialog is about it, not even an empty one."""
+    dialog = dialog_of(BASH.splitlines())
+    assert dialog is not None
+    assert not dialog.is_about("touch made.txt", asked_of(Raw(raw)))

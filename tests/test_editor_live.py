@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,10 @@ class Agent:
 
     def __init__(self, home: Home) -> None:
         self.home = home
-        self.process = subprocess.Popen(["sleep", "600"], stdin=subprocess.DEVNULL)
+        sleep = shutil.which("sleep")
+        self.process = subprocess.Popen(
+            ["claude", "600"], executable=sleep, stdin=subprocess.DEVNULL
+        )
 
     def emit(self, event: str, **fields: Any) -> None:
         payload = {"session_id": "live", "cwd": str(self.home.project), "hook_event_name": event}

@@ -18,10 +18,14 @@ from bellboard.panes.wiring import OPTION
 from bellboard.storage.spool import MAGIC, Spool
 from bellboard.storage.store import Store
 from hosting import Telling, put_raw
+from rig.fixtures import Editors
 from rig.home import Home
-from rig.stranger import UID, Stranger
+from rig.hung_mount import HungMount
+from rig.stranger import Stranger
 from rig.tmux import Server
 from rig.waiting import eventually
+from sample import QUIET
+from test_gate_lua import ASK
 
 pytestmark = pytest.mark.files
 
@@ -187,19 +191,37 @@ def test_a_socket_of_ours_at_which_a_stranger_listens_is_hung_up(
     assert not stranger.booty.exists()
 
 
-def test_what_a_stranger_has_mounted_is_not_even_looked_at(
+def test_what_a_program_answers_for_is_not_even_looked_at(
     home: Home, listen: Listen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file system of their own may call everything ours, or never answer."""
+    """It may call everything ours, or never answer; unless it is all that there is."""
     path = listen(home.project / "a b" / "s")
     place = str(home.project / "a b").replace(" ", "\\040")
-    row = "70 27 0:61 / {} rw,nosuid - fuse.x user_id=0 rw,user_id={},group_id=0,allow_other\n"
+    row = "70 27 0:61 / {} rw,nosuid - fuse.x x rw,user_id=0,group_id=0,allow_other\n"
     table = home.root / "mountinfo"
     monkeypatch.setattr(gate, "TABLE", str(table))
-    table.write_text(row.format(place, os.geteuid()))
+    table.write_text(row.format(place))
+    assert refusal(str(path)) == f"a program answers for all in {path.parent}"
+    table.write_text(row.format("/"))
     assert gate.admitted(str(path)) == str(path)
-    table.write_text(row.format(place, UID))
-    assert refusal(str(path)) == f"{path.parent} is mounted by another user"
+
+
+def test_a_mount_that_hangs_is_not_waited_for(home: Home, nvim: Editors) -> None:
+    """Neither here nor in an editor, and neither by a link that leads there."""
+    mount = HungMount(home.project, home.root / "hung")
+    try:
+        (home.root / "link").symlink_to("hung/s")
+        mount.hang()
+        why = f"a program answers for all in {mount.place}"
+        assert refusal(str(mount.place / "s")) == why
+        assert refusal(str(home.root / "link")) == why
+        editor = nvim(config=QUIET, ui=False)
+        for address in (mount.place / "s", home.root / "link"):
+            editor.lua(ASK, "connect", str(address))
+            assert eventually(lambda: editor.lua("return _G.verdict")) == [False, why]
+        assert not mount.asked
+    finally:
+        mount.close()
 
 
 # ---------------------------------------------------------------- all who connect

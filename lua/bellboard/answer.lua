@@ -104,6 +104,12 @@ local function obstacle(session)
     return 'the host is away: what is shown may be old'
   elseif not (session.tty and session.asked_at) then
     return 'its terminal is not known'
+  elseif
+    not session.detail
+    or session.detail:match('…$')
+    or session.detail:find('***', 1, true)
+  then
+    return 'what it asks is not shown whole here'
   elseif not jump.buffer(session) and not session.pane then
     return ('its terminal %s is not in this Neovim, nor in tmux'):format(ui.safe(session.tty))
   end

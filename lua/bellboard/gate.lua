@@ -1,7 +1,8 @@
 -- The gate: every connection to the socket of a tmux or another Neovim passes here, as in
 -- panes/gate.py. A socket must belong to us or to root, as must each folder and link on the way to
 -- it, and nobody else may change one of those folders, unless it is sticky, as /tmp is. No address
--- with a host and a port is ever connected to. And nobody waits: a look at a file may hang.
+-- with a host and a port is ever connected to, nor what lies on a file system that a program
+-- answers for: that may lie. And nobody waits: a look at a file may hang.
 local M = {}
 
 local uv = vim.uv
@@ -43,18 +44,17 @@ local function put(path, waiting)
   end
 end
 
---- Where other users have mounted file systems of their own programs, who may say anything.
+--- Where file systems are mounted for which a program answers.
 ---@return table<string, boolean>
-local function mounts_of_others()
+local function programs()
   local found, file = {}, io.open('/proc/self/mountinfo')
   for row in file and file:lines() or function() end do
-    local place, kind, options = row:match('^%S+ %S+ %S+ %S+ (%S+) .- %- (%S+) %S+ (%S+)')
-    local by = options and tonumber((',' .. options):match(',user_id=(%d+)'))
-    if by and kind:sub(1, 4) == 'fuse' and not is_ours(by) then
-      found[place:gsub('\\(%d%d%d)', function(octal)
+    local place, kind = row:match('^%S+ %S+ %S+ %S+ (%S+) .- %- (%S+) ')
+    if place and (kind:sub(1, 4) == 'fuse' or kind == 'virtiofs' or kind == '9p') then
+      local path = place:gsub('\\(%d%d%d)', function(octal)
         return string.char(tonumber(octal, 8))
-      end)] =
-        true
+      end)
+      found[path] = true
     end
   end
   if file then
@@ -98,7 +98,7 @@ local function admit(address, gone, done)
     return finish(nil, 'it is no path of this machine')
   end
 
-  local strangers, waiting, links = mounts_of_others(), {}, 0
+  local mounts, waiting, links = programs(), {}, 0
   put(address, waiting)
 
   ---@param here string the folder that has been reached, without a slash at its end
@@ -112,8 +112,8 @@ local function admit(address, gone, done)
       return finish(nil, 'it is no socket')
     end
     local path = here .. '/' .. name
-    if strangers[path] then
-      return finish(nil, path .. ' is mounted by another user')
+    if mounts[path] then
+      return finish(nil, 'a program answers for all in ' .. path)
     end
     uv.fs_lstat(path, function(failed, stat)
       if not stat then

@@ -18,6 +18,7 @@ from zlib import crc32
 import msgspec
 from msgspec import Raw, Struct
 
+from .asked import asked_of
 from .detail import ODD, line, tool_detail, whole
 from .dialects import BY_AGENT, FINISHED, KINDS, NOTIFICATIONS, QUESTIONS, SPAWNS, STARTS
 from .lenient import LARGEST, members, value_of
@@ -66,6 +67,7 @@ class Event(Struct, frozen=True, omit_defaults=True, gc=False):
     spawned: str = ""  # the subagent that a tool left running in the background
     asks: str = ""  # permission | question | plan | form | choice
     detail: str = ""
+    digest: str = ""  # of all that is asked
     # the session
     prompt_id: str = ""  # the turn that it belongs to, as the CLI calls it
     source: str = ""  # of a start; the reason of an end; the type of a notification
@@ -228,6 +230,7 @@ def _tool_end(p: Payload, facts: Facts) -> None:
 def _request(p: Payload, facts: Facts) -> None:
     _tool(p, facts)
     facts["asks"] = facts["asks"] or "permission"
+    facts["digest"] = asked_of(p.tool_input)
 
 
 def _start(p: Payload, facts: Facts) -> str | None:

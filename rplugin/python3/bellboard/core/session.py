@@ -32,6 +32,7 @@ class Block(Struct, frozen=True, omit_defaults=True, gc=False):
     tool: str = ""
     tool_id: str = ""
     detail: str = ""
+    digest: str = ""  # of all that it asks; see asked.py
     shown: bool = False  # False while it is held back: it may resolve at once
     waits: bool = False  # for somebody's hook: the CLI lets nothing be asked yet
     inferred: bool = False

@@ -1,8 +1,9 @@
 """What a person asks a host to do to one session: to stop it, or to answer its question.
 
-Nothing is done by guess.  A process is known by its number and its start, a terminal by the
-device of that process; and what was true when the person was asked is looked at once more, in the
-session's own file and on its screen, before anything is sent.  The answer says what happened.
+Nothing is done by guess.  A process is known by its number and its start, and has to be proven the
+session's; a terminal is the device of that process.  What was true when the person was asked is
+looked at once more, in the session's own file and on its screen, before anything is sent; and what
+the person could not see whole is not answered at all.  The reply says what happened.
 """
 
 from __future__ import annotations
@@ -10,21 +11,30 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from ..core.session import Block, Session, question_of
+from ..core.shellwords import HIDDEN
 from ..panes.tmux import Tmux
-from ..witnesses.processes import is_alive, runs, started_of
+from ..storage.mounts import Mounts
+from ..witnesses.far import Far
+from ..witnesses.processes import is_alive, runs
+from ..witnesses.proof import objection
 from ..witnesses.registry import LIMIT, config_of
-from ..witnesses.witness import decoded, read
+from ..witnesses.witness import Elsewhere, decoded, read, stay_near
 from .dialog import READY, Dialog, dialog_of
 
 PATIENCE: Final = 5.0  # seconds that a process may take to end: the CLI writes its last lines
 LOOK: Final = 0.05
+DEADLINE: Final = 3.0  # seconds; a look takes a millisecond, where another process looks 200
+
+T = TypeVar("T")
 
 Told = Mapping[str, Any]
 Reply = dict[str, Any]
@@ -64,18 +74,17 @@ class Errands:
     # ------------------------------------------------------------ its process
 
     async def stop(self, told: Told) -> Reply:
-        """End the process that the person was shown, and no other of that number."""
-        pid = told.get("pid")
-        process = self._known(told).processes.get(pid) if type(pid) is int else None
+        """End the process that the person was shown, and that is proven to be the session's."""
+        s, pid = self._known(told), told.get("pid")
+        process = s.processes.get(pid) if type(pid) is int else None
         if process is None:
             raise Refused(f"it does not run as process {pid} any more")
-        if not process.started:
-            raise Refused(f"it is not known since when process {pid} runs: it may be another's")
+        configs = (config_of(self._environ),)
         with _hold(process.pid) as send:
-            if not runs(process.pid, process.started):
+            if not is_alive(process.pid):
                 raise Refused(f"process {pid} has ended already")
-            if started_of(process.pid) != process.started:
-                raise Refused(f"process {pid} is another one now")
+            if why := await beside(partial(objection, s.session_id, s.agent, process, configs)):
+                raise Refused(why)
             try:
                 send(signal.SIGTERM)
             except OSError as error:
@@ -94,19 +103,19 @@ class Errands:
 
         An editor gets the key and the rows that must still be there when it sends it.
         """
-        s, block = self._asked(told)
+        s, block = await self._asked(told)
         screen, yes = told.get("screen"), bool(told.get("yes"))
         if isinstance(screen, list):
-            dialog = _dialog([str(row) for row in screen], block)
+            dialog = _dialog([str(row) for row in screen], s, block)
             return {"key": dialog.key(yes), "rows": dialog.rows}
         tmux = await self._pane(s)
-        dialog = _dialog(await asyncio.to_thread(tmux.capture, s.pane), block)
-        self._asked(told)
+        dialog = _dialog(await asyncio.to_thread(tmux.capture, s.pane), s, block)
+        await self._asked(told)
         if not await asyncio.to_thread(tmux.type, s.pane, dialog.key(yes)):
             raise Refused(f"tmux did not take the key: {tmux.why}")
         return {}
 
-    def _asked(self, told: Told) -> tuple[Session, Block]:
+    async def _asked(self, told: Told) -> tuple[Session, Block]:
         """The very question that the person saw, if it alone still waits."""
         s = self._known(told)
         block = question_of(s)
@@ -118,23 +127,15 @@ class Errands:
             raise Refused("it asks several things at once")
         if block.asks != "permission" or block.inferred or s.agent != "claude":
             raise Refused("its question is not one of yes and no")
+        if not block.detail or block.detail.endswith("…") or HIDDEN in block.detail:
+            raise Refused("what it asks is not shown whole here; go there")
         if time.time() < block.since + READY:
             raise Refused("it has only just asked; try again")
-        if any(self._went_on(s, pid, block.since) for pid in s.processes):
+        folder = Path(s.config_dir or config_of(self._environ), "sessions")
+        files = [folder / f"{pid}.json" for pid in s.processes]
+        if await beside(partial(went_on, s.session_id, block.since, files)):
             raise Refused("it has been answered")
         return s, block
-
-    def _went_on(self, s: Session, pid: int, since: float) -> bool:
-        """Whether the session's own file says so, which it does before any hook."""
-        folder = s.config_dir or config_of(self._environ)
-        record = _record(Path(folder, "sessions", f"{pid}.json"))
-        at = record.get("statusUpdatedAt")
-        return (
-            record.get("sessionId") == s.session_id
-            and record.get("status", "waiting") != "waiting"
-            and isinstance(at, int | float)
-            and at >= since * 1000
-        )
 
     async def _pane(self, s: Session) -> Tmux:
         """The tmux server of the pane that is the session's own."""
@@ -163,10 +164,63 @@ def _hold(pid: int) -> Any:
         os.close(fd)
 
 
-def _dialog(screen: Sequence[str], block: Block) -> Dialog:
+async def beside(work: Callable[[], T]) -> T:
+    """Do it on a thread that delays nobody's exit: a look at a file of others may hang."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[T] = loop.create_future()
+
+    def settle(tell: Callable[[Any], None], told: object) -> None:
+        if not done.done():
+            tell(told)
+
+    def run() -> None:
+        try:
+            what: tuple[Callable[[Any], None], object] = done.set_result, _reached(work)
+        except Exception as error:
+            what = done.set_exception, error
+        with suppress(RuntimeError):  # the loop has ended meanwhile
+            loop.call_soon_threadsafe(settle, *what)
+
+    threading.Thread(target=run, name="bellboard errand", daemon=True).start()
+    try:
+        return await asyncio.wait_for(done, DEADLINE)
+    except (TimeoutError, asyncio.TimeoutError):
+        raise Refused("a folder that this needs does not answer") from None
+
+
+def _reached(work: Callable[[], T]) -> T:
+    stay_near(Mounts())
+    try:
+        return work()
+    except Elsewhere:  # where a thread could not even be killed
+        far = Far()
+        try:
+            return far.call(work)
+        finally:
+            far.close()
+
+
+def went_on(session_id: str, since: float, files: Sequence[Path]) -> bool:
+    """Whether one of the session's own files says so, which it does before any hook."""
+    for file in files:
+        record = _record(file)
+        at = record.get("statusUpdatedAt")
+        is_at_work = record.get("status", "waiting") != "waiting"
+        is_later = isinstance(at, int | float) and at >= since * 1000
+        if record.get("sessionId") == session_id and is_at_work and is_later:
+            return True
+    return False
+
+
+def _dialog(screen: Sequence[str], s: Session, block: Block) -> Dialog:
     dialog = dialog_of(screen)
-    if dialog is None or not dialog.is_about(block.detail):
+    if dialog is None:
         raise Refused("its terminal does not show that question")
+    if not dialog.asks:
+        raise Refused("its terminal does not show all that it asks; go there")
+    folders = [folder for folder in (s.cwd, s.project_dir) if folder]
+    if not dialog.is_about(block.detail, block.digest, folders):
+        raise Refused("its terminal does not show just that question")
     return dialog
 
 

@@ -4,7 +4,8 @@ A tmux client runs what its server tells it to run, and evidence can name any se
 is connected to only if it, and every folder and link on the way to it, belongs to us or to root,
 and nobody else may change one of those folders, unless it is sticky, as /tmp is.  Then nobody else
 can put another socket in its place between the look and the connection, either.  An address with
-a host and a port is never connected to.
+a host and a port is never connected to, nor what lies on a file system that a program answers for:
+that may lie, and may let us wait for ever.
 
 To look may hang, as any look at a file may: do it outside the event loop.
 """
@@ -12,7 +13,6 @@ To look may hang, as any look at a file may: do it outside the event loop.
 from __future__ import annotations
 
 import os
-import re
 import socket as sockets
 import stat
 import struct
@@ -21,7 +21,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
-from ..storage.mounts import TABLE
+from ..storage.mounts import TABLE, read
 
 MOST_LINKS: Final = 16  # on the way to one socket
 #: A longer path does not fit into the address of a socket, and some programs cut it.
@@ -31,7 +31,6 @@ ROOT: Final = 0
 MACHINE: Final = frozenset({"/", "/home", "/run", "/run/user", "/tmp", "/var", "/var/tmp"})
 NOBODY: Final = 65534
 _LOCAL_PEERCRED: Final = (0, 1)  # of macOS and the BSDs: level and option
-_OCTAL: Final = re.compile(r"\\([0-7]{3})")  # how the table of mounts writes a space
 
 
 class Refused(OSError):
@@ -83,7 +82,7 @@ def _peer(connection: sockets.socket) -> int:
 
 def _walked(address: str) -> str:
     """Look at each part of a path in turn, and go where its links lead."""
-    strangers = _mounts_of_others()
+    programs = _programs()
     waiting, here, links = _parts(address), "", 0
     _judge_folder("/", os.lstat("/"))
     while waiting:
@@ -92,8 +91,8 @@ def _walked(address: str) -> str:
             here = here.rpartition("/")[0]
             continue
         path = f"{here}/{name}"
-        if path in strangers:  # who could say anything of what lies there, or let us wait
-            raise Refused(f"{path} is mounted by another user")
+        if path in programs:  # which may say anything of what lies there, or let us wait for ever
+            raise Refused(f"a program answers for all in {path}")
         status = os.lstat(path)
         if stat.S_ISLNK(status.st_mode):
             _judge_owner(path, status)
@@ -134,17 +133,9 @@ def _parts(path: str) -> list[str]:
     return [name for name in reversed(path.split("/")) if name not in ("", ".")]
 
 
-def _mounts_of_others() -> Collection[str]:
-    """Where other users have mounted file systems of their own programs (FUSE)."""
+def _programs() -> Collection[str]:
+    """Where file systems are mounted for which a program answers."""
     try:
-        rows = Path(TABLE).read_bytes().decode(errors="surrogateescape").splitlines()
+        return {mount.place for mount in read(TABLE) if mount.is_fuse}
     except OSError:  # not Linux
         return ()
-    found = set()
-    for row in rows:
-        head, _, tail = row.partition(" - ")
-        kind, _, options = tail.split(" ", 2)
-        by = re.search(r"(?:^|,)user_id=(\d+)", options)
-        if kind.startswith("fuse") and by and int(by[1]) not in (ROOT, os.geteuid()):
-            found.add(_OCTAL.sub(lambda m: chr(int(m[1], 8)), head.split(" ")[4]))
-    return found

@@ -158,6 +158,14 @@ def argv_of(pid: int) -> list[str]:
     return raw.rstrip(b"\0").decode("utf-8", "replace").split("\0")
 
 
+def program_of(pid: int) -> str:
+    """The file that it runs."""
+    try:
+        return str(Path(f"{PROC}/{pid}/exe").readlink()).removesuffix(" (deleted)")
+    except OSError:
+        return _ask(pid, "exe") or ""
+
+
 def environment_of(pid: int, names: Iterable[str]) -> dict[str, str]:
     """These variables of its environment as it was at its start, and never another one."""
     wanted = {name.encode() for name in names}

@@ -55,6 +55,7 @@ def ask(s: Session, e: Event, o: Options) -> str | None:
         asks=e.asks or (known.asks if known else "permission"),
         since=min([b.since for b in same.values()] + [e.t]),
         detail=block.detail or (known.detail if known else ""),
+        digest=block.digest if block.detail or not known else known.digest,
         shown=shown,
         waits=not shown and e.kind in ASKED_LATER and bool(e.prompt_id),
     )
@@ -82,8 +83,9 @@ def named(s: Session, e: Event) -> Block:
     slot, tool = found[-1] if found else ("", None)
     tool_id = e.tool_id or (slot if "?" not in slot else "")
     if tool is None or e.tool:
-        return Block(e.asks, e.t, e.agent, e.tool, tool_id, e.detail, key=e.key)
-    return Block(e.asks, e.t, tool.agent, tool.name, tool_id, e.detail or tool.detail, key=e.key)
+        return Block(e.asks, e.t, e.agent, e.tool, tool_id, e.detail, e.digest, key=e.key)
+    detail = e.detail or tool.detail
+    return Block(e.asks, e.t, tool.agent, tool.name, tool_id, detail, e.digest, key=e.key)
 
 
 def is_of(tool: str, asked: str, asks: str) -> bool:

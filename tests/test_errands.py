@@ -1,0 +1,261 @@
+"""What a host does to one session for a person: to the right process, and to the right question."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bellboard.core.session import Block, Process, Session
+from bellboard.hosting.errands import Errands
+from bellboard.witnesses.processes import program_of, started_of
+from bellboard.witnesses.proof import is_agent
+from rig.home import Home
+from rig.hung_mount import HungMount
+
+pytestmark = pytest.mark.files
+
+SLEEP = shutil.which("sleep") or "/bin/sleep"
+Run = Callable[..., subprocess.Popen[bytes]]
+SCREEN = """\
+────────────────────────────────────────
+ Bash command
+   {}
+
+ Do you want to proceed?
+ ❯ 1. Yes
+   2. No
+"""
+
+
+@pytest.fixture
+def run(home: Home) -> Iterator[Run]:
+    """run(name, env=…): a process that calls itself so, and only waits."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def one(name: str = "sleep", *args: str, **how: Any) -> subprocess.Popen[bytes]:
+        how = {"executable": SLEEP, "env": home.env, **how}
+        started.append(subprocess.Popen([name, *(args or ("600",))], **how))
+        return started[-1]
+
+    yield one
+    for process in started:
+        process.send_signal(signal.SIGCONT)
+        process.kill()
+        process.wait()
+
+
+def errand(home: Home, s: Session, what: str, **told: Any) -> dict[str, Any]:
+    """What became of it."""
+    errands = Errands(lambda sid: s if sid == s.session_id else None, home.env)
+    return asyncio.run(errands.do(what, {"session_id": s.session_id, **told}))
+
+
+def session(pid: int, started: str | None = None, **more: Any) -> Session:
+    """One that runs in that process, as far as an event has told."""
+    known = Process(pid, started_of(pid) if started is None else started, hooked=True)
+    return Session("s", turn="working", processes={pid: known}, **more)
+
+
+def file_of(folder: Path, pid: int, **more: Any) -> Path:
+    """The session file of a process."""
+    path = folder / "sessions" / f"{pid}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    record = {"pid": pid, "sessionId": "s", "procStart": started_of(pid), **more}
+    path.write_text(json.dumps(record))
+    return path
+
+
+# ---------------------------------------------------------------- stop
+
+
+@pytest.mark.parametrize(
+    "name", ["sleep", "bash", "claudette", "/srv/claude/server", "claude.md", "vim"]
+)
+def test_an_innocent_process_is_not_stopped(home: Home, run: Run, name: str) -> None:
+    """Whatever a hook's header says, and although its start is what was recorded."""
+    process = run(name)
+    reply = errand(home, session(process.pid), "stop", pid=process.pid)
+    assert not reply["ok"]
+    assert f"process {process.pid} does not run claude: {name} 600" == reply["why"]
+    assert process.poll() is None
+
+
+@pytest.mark.parametrize("name", ["claude", "/usr/local/bin/claude"])
+def test_an_agent_is_stopped(home: Home, run: Run, name: str) -> None:
+    """By what it is called, where it keeps no file."""
+    process = run(name)
+    reply = errand(home, session(process.pid), "stop", pid=process.pid)
+    assert reply == {"ok": True, "text": f"process {process.pid} has ended"}
+    assert process.wait() == -signal.SIGTERM
+
+
+@pytest.mark.parametrize("of", ["the host", "the process"])
+def test_a_process_that_its_file_names_is_stopped(home: Home, run: Run, of: str) -> None:
+    """Whatever it is called: a wrapper, a renamed program."""
+    own = home.root / "own"
+    env = home.env if of == "the host" else home.env | {"CLAUDE_CONFIG_DIR": str(own)}
+    process = run("wrapper", env=env)
+    file_of(home.claude if of == "the host" else own, process.pid)
+    assert errand(home, session(process.pid), "stop", pid=process.pid)["ok"]
+    assert process.wait() == -signal.SIGTERM
+
+
+def test_a_process_that_runs_another_session_is_not_stopped(home: Home, run: Run) -> None:
+    """It is an agent, and started as it was recorded; its own file says whose."""
+    process = run("claude")
+    file_of(home.claude, process.pid, sessionId="other")
+    reply = errand(home, session(process.pid), "stop", pid=process.pid)
+    assert reply == {"ok": False, "why": f"process {process.pid} runs another session"}
+    assert process.poll() is None
+
+
+@pytest.mark.parametrize("of", ["an earlier process", "another user", "another folder"])
+def test_a_file_that_proves_nothing_proves_nothing(home: Home, run: Run, of: str) -> None:
+    """Of a process that had the number before, of a stranger, of a folder that an event names."""
+    if of == "another user" and os.geteuid() != 0:
+        pytest.skip("only root can be another user")
+    process = run("sleep")
+    more = {"procStart": "1"} if of == "an earlier process" else {}
+    evil = home.root / "evil"
+    file = file_of(evil if of == "another folder" else home.claude, process.pid, **more)
+    if of == "another user":
+        os.chown(file, 54321, 54321)
+    s = session(process.pid, config_dir=str(evil))
+    reply = errand(home, s, "stop", pid=process.pid)
+    assert "does not run claude" in reply["why"]
+    assert process.poll() is None
+
+
+def test_a_number_that_is_anothers_now_is_not_stopped(home: Home, run: Run) -> None:
+    """Nor one of which nobody knows since when it runs, that has ended, or was never told."""
+    process = run("claude")
+    for started, why in (("1", "is another one now"), ("", "it is not known since when")):
+        reply = errand(home, session(process.pid, started), "stop", pid=process.pid)
+        assert why in reply["why"]
+    for pid in (1, 0, -1, "7", True, None):
+        reply = errand(home, session(process.pid), "stop", pid=pid)
+        assert reply == {"ok": False, "why": f"it does not run as process {pid} any more"}
+    assert process.poll() is None
+    s = session(process.pid)
+    process.kill()
+    process.wait()
+    reply = errand(home, s, "stop", pid=process.pid)
+    assert reply == {"ok": False, "why": f"process {process.pid} has ended already"}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+def test_a_process_of_another_user_is_not_stopped(home: Home, run: Run) -> None:
+    """Root could; it is still none of ours."""
+    process = run("claude", user=54321)
+    reply = errand(home, session(process.pid), "stop", pid=process.pid)
+    assert reply["why"] == f"process {process.pid} is another user's"
+    assert process.poll() is None
+
+
+def test_a_folder_that_hangs_is_not_waited_for(home: Home, run: Run) -> None:
+    """The file of the process lies where nothing answers: it is said, and soon."""
+    mount = HungMount(home.project, home.root / "hung")
+    try:
+        process = run("claude", env=home.env | {"CLAUDE_CONFIG_DIR": str(mount.place)})
+        mount.hang()
+        begun = time.monotonic()
+        reply = errand(home, session(process.pid), "stop", pid=process.pid)
+        assert reply == {"ok": False, "why": "a folder that this needs does not answer"}
+        assert time.monotonic() - begun < 20
+        assert process.poll() is None
+    finally:
+        mount.close()
+
+
+@pytest.mark.parametrize(
+    ("agent", "argv", "program", "is_so"),
+    [
+        ("claude", ["claude"], "/usr/bin/sleep", True),
+        ("claude", ["claude", "--resume"], "/home/u/.local/share/claude/versions/2.1.330", True),
+        ("claude", ["/x/claude/versions/2.1.330"], "/x/claude/versions/2.1.330", True),
+        ("claude", ["node", "--x", "/n/node_modules/@anthropic-ai/claude-code/cli.js"], "", True),
+        ("claude", ["node", "/usr/local/bin/claude"], "/usr/bin/node", True),
+        ("claude", ["x"], "/n/node_modules/@anthropic-ai/claude-code-linux-x64/claude", True),
+        ("codex", ["node", "/n/node_modules/@openai/codex/bin/codex.js"], "/usr/bin/node", True),
+        ("gemini", ["node", "/n/node_modules/@google/gemini-cli/dist/index.js"], "", True),
+        ("kimi", ["/usr/bin/python3.12", "/home/u/.local/bin/kimi"], "/usr/bin/python3.12", True),
+        ("claude", ["node", "/home/u/claude/server.js"], "/usr/bin/node", False),
+        ("claude", ["node", "server.js", "claude"], "/usr/bin/node", False),
+        ("claude", ["vim", "claude"], "/usr/bin/vim", False),
+        ("claude", ["sh", "-c", "claude"], "/usr/bin/dash", False),
+        ("claude", ["tail", "-f", "/var/log/claude"], "/usr/bin/tail", False),
+        ("claude", ["codex"], "/usr/bin/codex", False),
+        ("claude", [], "", False),
+        ("", [""], "", False),
+        (".*", ["vim"], "/usr/bin/vim", False),
+    ],
+)
+def test_an_agent_is_known_by_its_program(
+    agent: str, argv: list[str], program: str, is_so: bool
+) -> None:
+    """Native, by node or Python, renamed; not by a word somewhere in its arguments."""
+    assert is_agent(agent, argv, program) is is_so
+
+
+def test_the_program_of_a_process_is_its_file(run: Run) -> None:
+    """Also where it calls itself something else; of one that has gone, nothing."""
+    process = run("claude")
+    assert Path(program_of(process.pid)).samefile(SLEEP)
+    assert program_of(2**22 + 1) == ""
+    assert Path(program_of(os.getpid())).samefile(sys.executable)
+
+
+# ---------------------------------------------------------------- answer
+
+
+def asks(home: Home, detail: str, screen: str, **more: Any) -> dict[str, Any]:
+    """What becomes of a yes to that, while the terminal shows this."""
+    block = Block("permission", 1.0, tool="Bash", detail=detail, shown=True, **more)
+    s = Session("s", turn="working", blocks={":": block}, tty="/dev/pts/9", cwd="/srv")
+    told = {"asked_at": 1.0, "detail": detail, "yes": True}
+    return errand(home, s, "answer", screen=SCREEN.format(screen).splitlines(), **told)
+
+
+def test_a_question_that_stands_there_whole_is_answered(home: Home) -> None:
+    """With the key of its plain yes."""
+    assert asks(home, "touch made.txt", "touch made.txt")["key"] == "1"
+
+
+SAME = "touch " + "a" * 60
+WHY = "its terminal does not show just that question"
+
+
+@pytest.mark.parametrize(
+    ("detail", "screen", "why"),
+    [
+        (SAME, SAME + " && rm -rf /", WHY),
+        (SAME, SAME[:-1], WHY),
+        (SAME, SAME[:50] + "b" + SAME[51:], WHY),
+        ("x" * 199 + "…", "x" * 199 + "…", "what it asks is not shown whole here; go there"),
+        ("x" * 199 + "…", "x" * 300, "what it asks is not shown whole here; go there"),
+        ("curl -u ***", "curl -u ***", "what it asks is not shown whole here; go there"),
+        ("curl -u *** x", "curl -u a:b x", "what it asks is not shown whole here; go there"),
+        ("", "touch made.txt", "what it asks is not shown whole here; go there"),
+    ],
+)
+def test_what_was_cut_or_hidden_or_differs_gets_no_key(
+    home: Home, detail: str, screen: str, why: str
+) -> None:
+    """However much of it is the same."""
+    assert asks(home, detail, screen) == {"ok": False, "why": why}
+
+
+def test_what_cannot_be_seen_counts_too(home: Home) -> None:
+    """A line shows no marks without width: the digest is of all that was asked."""
+    assert asks(home, "touch x", "touch x", digest="0123456789abcdef") == {"ok": False, "why": WHY}
