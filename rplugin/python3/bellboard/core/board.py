@@ -117,8 +117,9 @@ class Board(Records):
             s = copy(old)
         from_hook = e.from_hook
         was = published_status(s)
-        if (pid := whose(s, e)) != s.pid:
-            take_up(s, pid)
+        pid = e.origin.pid if from_hook else e.pid
+        if pid != s.pid and (pid or s.aside):
+            take_up(s, whose(s, e))
         if (no := _unfit(s, e, from_hook)) is not None:
             return Folded(e, sid, no)
         absent = s.turn == ABSENT

@@ -114,7 +114,6 @@ class Payload(Struct, gc=False):
     tool_name: str | None = None
     tool_use_id: str | None = None
     tool_input: Raw = Raw(b"")
-    tool_response: Raw = Raw(b"")
     prompt_id: str | None = None
     agent_id: str | None = None
     agent_type: str | None = None
@@ -142,7 +141,7 @@ class Payload(Struct, gc=False):
     teammate_name: str | None = None
 
 
-RAW: Final = ("tool_input", "tool_response", "background_tasks", "session_crons")
+RAW: Final = ("tool_input", "background_tasks", "session_crons")
 _decode = msgspec.json.Decoder(Payload).decode
 _TEXTS = tuple(f for f in Payload.__struct_fields__ if f not in {*RAW, "context_tokens"})
 
@@ -174,6 +173,8 @@ def hook(
     facts = _common(p)
     if (read := READ.get(kind)) is not None:
         kind = read(p, facts) or kind
+    if kind == "tool end" and p.tool_name in SPAWNS:
+        facts["spawned"] = _spawned(raw, truncated)
     if p.agent_id:
         kind = BY_AGENT.get(kind, "note")
         facts["agent"] = p.agent_id
@@ -218,13 +219,6 @@ def _tool(p: Payload, facts: Facts) -> str:
     facts["detail"] = tool_detail(tool, p.tool_input)
     facts["asks"] = QUESTIONS.get(tool, "")
     return "question" if tool in QUESTIONS else "tool"
-
-
-def _tool_end(p: Payload, facts: Facts) -> None:
-    if p.tool_name in SPAWNS and p.tool_response:
-        left = value_of(p.tool_response)
-        if isinstance(left, dict) and left.get("isAsync") and isinstance(left.get("agentId"), str):
-            facts["spawned"] = left["agentId"]
 
 
 def _request(p: Payload, facts: Facts) -> None:
@@ -291,7 +285,6 @@ def _task(p: Payload, facts: Facts) -> None:
 #: Kind → what reads its own fields; it may name a more exact kind.
 READ: Final[dict[str, Callable[[Payload, Facts], str | None]]] = {
     "tool": _tool,
-    "tool end": _tool_end,
     "request": _request,
     "start": _start,
     "end": _end,
@@ -307,6 +300,16 @@ READ: Final[dict[str, Callable[[Payload, Facts], str | None]]] = {
     "task": _task,
     "task done": _task,
 }
+
+
+def _spawned(raw: bytes, truncated: bool) -> str:
+    """The subagent that a tool left running; read of these few tools only, as results are large."""
+    try:
+        left = members(raw, truncated).get("tool_response")
+    except ODD:
+        return ""
+    agent = left.get("agentId") if isinstance(left, dict) and left.get("isAsync") else ""
+    return whole(agent) if isinstance(agent, str) else ""
 
 
 # ---------------------------------------------------------------- JSON that is not as expected

@@ -28,7 +28,7 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from .events import Event
-from .front import runs_of, take_up
+from .front import take_up
 from .options import APPROVAL_CLASS, Options
 from .rules import RULES, Rule
 from .session import ABSENT, Block, Process, Run, Session, question_of, status_of
@@ -241,11 +241,12 @@ STOOD: Final = "registry stood"  # becomes what the process says
 def deadlines(s: Session, o: Options) -> list[Deadline]:
     """Each thing that time alone will bring to this session, where the table has a rule for it."""
     found = [Deadline(p.at + o.settle, STOOD, p.pid) for p in s.processes.values() if not p.stood]
-    for run in runs_of(s):
-        if run.turn != ABSENT:
-            found += _of_run(s, run, o)
     if s.turn == ABSENT:
         return found
+    _of_run(s, s, o, found)
+    for run in s.aside.values():
+        if run.turn != ABSENT:
+            _of_run(s, run, o, found)
     if s.team_over:
         found.append(Deadline(s.team_over + o.team, "team over", s.pid))
     if not s.processes:
@@ -253,30 +254,31 @@ def deadlines(s: Session, o: Options) -> list[Deadline]:
     return found
 
 
-def _of_run(s: Session, run: Run, o: Options) -> Iterator[Deadline]:
+def _of_run(s: Session, run: Run, o: Options, found: list[Deadline]) -> None:
     status = status_of(run)
     if status == "working":
-        says = s.processes[run.pid].says if run.pid in s.processes else ""
+        p = s.processes.get(run.pid)
+        says = p.says if p is not None else ""
         if not run.stale and says != "busy":
-            yield Deadline(s.last + o.stale, "long silent", run.pid)
+            found.append(Deadline(s.last + o.stale, "long silent", run.pid))
         if (o.approval or asks_unheard(s, run)) and not run.blocks:
-            yield from _approvals(s, run, o)
+            found += _approvals(s, run, o)
         runs = run.tools or run.agents or run.held or run.screen == "busy"
-        if not (says or run.hooked or runs):
-            yield Deadline(s.last + o.silence, "transcript quiet", run.pid)
+        if not (run.hooked or says or runs):
+            found.append(Deadline(s.last + o.silence, "transcript quiet", run.pid))
     elif run is s and s.viewers and (status in UNSEEN or (status == "background" and s.unseen)):
         looked = (v + o.dwell if v > s.since else s.since + o.grace for v in s.viewers.values())
-        yield Deadline(min(looked), "looked at", run.pid)
+        found.append(Deadline(min(looked), "looked at", run.pid))
     for block in run.blocks.values():
         if not (block.shown or block.waits):
-            yield Deadline(block.since + o.hold, "question stood", run.pid)
+            found.append(Deadline(block.since + o.hold, "question stood", run.pid))
     if run.held_until or run.compacting or run.trusted_until:
         set_before = (
             (run.held_until, Deadline(run.held_until, "report overdue", run.pid)),
             (run.compacting, Deadline(run.compacting + o.compaction, "compaction quiet", run.pid)),
             (run.trusted_until, Deadline(run.trusted_until, "proof overdue", run.pid)),
         )
-        yield from (d for t, d in set_before if t and TABLE[d.kind][status] != ".")
+        found += [d for t, d in set_before if t and TABLE[d.kind][status] != "."]
 
 
 def asks_unheard(s: Session, run: Run) -> bool:
