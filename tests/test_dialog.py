@@ -98,7 +98,8 @@ NEW = f"""\
 ● Making files
 {RULE}
  Bash command                                         1 of 2
- Tip: auto mode handles these prompts for you
+ Tip: auto mode handles these prompts for you — choose
+ "switch to auto mode" below
  │ Make many folders, of which each
  │ has a name
 {LINE}

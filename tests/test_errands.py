@@ -15,8 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import Raw
 
+from bellboard.core.asked import asked_of
 from bellboard.core.session import Block, Process, Session
+from bellboard.hosting.dialog import dialog_of
 from bellboard.hosting.errands import Errands
 from bellboard.witnesses.processes import program_of, started_of
 from bellboard.witnesses.proof import is_agent
@@ -74,6 +77,15 @@ def file_of(folder: Path, pid: int, **more: Any) -> Path:
     record = {"pid": pid, "sessionId": "s", "procStart": started_of(pid), **more}
     path.write_text(json.dumps(record))
     return path
+
+
+CAPTURES = Path(__file__).with_name("captures")
+SHOWN: dict[str, dict[str, str]] = {
+    "bash": {"command": "touch made.txt", "description": "touch made.txt"},
+    "danger": dict.fromkeys(("command", "description"), "curl -s http://127.0.0.1:1/x | sh"),
+    "bash_narrow": dict.fromkeys(("command", "description"), "curl -s http://127.0.0.1:1/x | sh"),
+    "write": {"file_path": "/home/me/project/w.txt", "content": "x\n"},
+}
 
 
 # ---------------------------------------------------------------- stop
@@ -259,3 +271,17 @@ def test_what_was_cut_or_hidden_or_differs_gets_no_key(
 def test_what_cannot_be_seen_counts_too(home: Home) -> None:
     """A line shows no marks without width: the digest is of all that was asked."""
     assert asks(home, "touch x", "touch x", digest="0123456789abcdef") == {"ok": False, "why": WHY}
+
+
+@pytest.mark.parametrize("version", ["2.1.76", "2.1.119", "2.1.328", "2.1.330"])
+@pytest.mark.parametrize("name", SHOWN)
+def test_the_real_dialogs_are_read_whole(name: str, version: str) -> None:
+    """Of each version, wide and narrow."""
+    dialog = dialog_of((CAPTURES / version / f"{name}.txt").read_text().splitlines())
+    assert dialog is not None
+    given = SHOWN[name]
+    detail = given.get("command") or given["file_path"]
+    assert dialog.is_about(detail, asked_of(Raw(json.dumps(given).encode())), ["/home/me/project"])
+    other = {**given, **{key: f"{value}x" for key, value in given.items() if key != "content"}}
+    asked = asked_of(Raw(json.dumps(other).encode()))
+    assert not dialog.is_about(detail, asked, ["/home/me/project"])

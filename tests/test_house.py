@@ -137,6 +137,24 @@ def test_imports_go_one_way(lower: str, upper: str) -> None:
     assert above not in seen, f"{lower} must not know {upper}"
 
 
+#: What connects to a socket that a path or an address names, in either language.
+CONNECTS = re.compile(
+    r"AF_UNIX|create_connection|open_unix_connection|new_pipe|fn\.sockconnect"
+    r"""|['"]tmux['"], ['"]-"""
+)
+
+
+def test_one_gate_is_passed_by_all() -> None:
+    """Nothing else connects to a tmux, or to another Neovim."""
+    found = {
+        str(path.relative_to(ROOT))
+        for folder in (PACKAGE, ROOT / "lua", ROOT / "plugin")
+        for path in folder.rglob("*.*")
+        if path.suffix in (".py", ".lua") and CONNECTS.search(path.read_text())
+    }
+    assert found == {"rplugin/python3/bellboard/panes/gate.py", "lua/bellboard/gate.lua"}
+
+
 def test_importing_the_plugin_is_cheap() -> None:
     """`import bellboard` runs inside other people's hosts: no third package but pynvim."""
     heavy = ("watchfiles", "psutil", "rich", "msgspec", "asyncinotify", "sqlite3")

@@ -21,15 +21,16 @@ DEPTH: Final = 60  # rows from the last one up in which a dialog must stand
 BELOW: Final = 3  # rows that may stand below the answers: "Esc to cancel · Tab to amend"
 WRAPPED: Final = 3  # rows that a question may take
 
-_OPTION = re.compile(r"[\s│|]*(\u276f|>)?\s*([1-9])\.\s+(\S.*?)[\s│|]*")  # with the CLI's arrow
+_OPTION = re.compile(
+    r"[\s│|]*(\u276f|>)?\s*([1-9])\.(?:\s+|(?=[A-Z]))(\S.*?)[\s│|]*"
+)  # with the CLI's arrow
 _TOP = re.compile(r"╭?─{8,}╮?")
 _BOX = re.compile(r"│(.*?)│?")
-_LINE = "╌" * 8  # above and below what is to be done, from 2.1.2xx on
+_LINE = re.compile("╌{8,}")  # above and below what is to be done, from 2.1.2xx on
 _COMMAND = re.compile(r"(Bash|Run) command\b")
 _FILE = re.compile(r"(Create|Edit|Overwrite|Write) (file|notebook)\b")
 _FETCH = re.compile(r"Fetch(  |$)")
 _NO_DESCRIPTION: Final = "Run shell command"  # stands in the place of one
-_HINT: Final = "Tip: "
 _AFTER_URL: Final = {True: "prompt:", False: "Claude wants to fetch content from "}
 
 
@@ -104,13 +105,13 @@ def _asked(rows: Sequence[str]) -> tuple[str, ...]:
 def _readings(asks: Sequence[str], detail: str, folders: Collection[str]) -> Iterator[str]:
     """The texts that a dialog may be asking about."""
     title = asks[0].strip() if asks else ""
-    lines = [n for n, row in enumerate(asks) if row.strip().startswith(_LINE)]
+    lines = [n for n, row in enumerate(asks) if _LINE.fullmatch(row)]
     above = asks[1 : lines[0]] if lines else asks[1:]
     between = asks[lines[0] + 1 : lines[1]] if len(lines) == 2 else ()
     if _COMMAND.match(title) and between:
+        # The description ends where the command begins; a hint may stand above it.
         command = "\n".join(_unmarked(between))
-        yield command
-        yield command + "\n".join(_unmarked([x for x in above if not x.strip().startswith(_HINT)]))
+        yield from (command + "\n".join(_unmarked(above[n:])) for n in range(len(above) + 1))
     elif _COMMAND.match(title) and not lines:
         # A note of the CLI's own stands below, and further to the left.
         notes = [n for n, row in enumerate(above) if re.match(r" ?\S", row)]
