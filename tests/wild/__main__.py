@@ -107,7 +107,8 @@ def report(seen: Seen, out: Path, rows: Path | None) -> Verdict:
         }
         with rows.open("a") as f:
             f.write(json.dumps(row) + "\n")
-    if verdict.wrongs or verdict.late or seen.misplaced or seen.trouble:
+    odd = seen.misplaced or seen.disagreements or seen.trouble
+    if verdict.wrongs or verdict.late or odd:
         keep(seen, out / f"{walk.version}-{walk.seed}")
     return verdict
 

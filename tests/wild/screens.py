@@ -33,7 +33,8 @@ class Screens:
                 if before is None or before != self._stage.witness.statuses.get(agent.pid):
                     continue
                 asks = spoken(text) == "waiting"
-                odd = asks != (before[0] == "waiting")
+                # Dialogs that the user opens look like nothing else.
+                odd = asks != (before[0] == "waiting") and before[1] != "dialog open"
                 times = self._odd[agent.pid] = self._odd.get(agent.pid, 0) + 1 if odd else 0
                 if times == 2:
                     says = "asks" if asks else "asks nothing"
