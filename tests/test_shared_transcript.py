@@ -88,6 +88,19 @@ def test_an_end_in_the_transcript_is_of_the_process_that_stopped() -> None:
     assert "working" == shown(*without_files)["to"]
 
 
+def test_an_end_that_is_read_after_its_process_is_gone_is_not_the_others() -> None:
+    """The line is older than the leaving."""
+    turn = (
+        hook(65.0, TWO, "UserPromptSubmit", prompt="and you", prompt_id="p2"),
+        hook(66.0, TWO, "Stop", stop_hook_active=False),
+        file(66.1, TWO, "idle"),
+        hook(66.5, TWO, "SessionEnd", reason="prompt_input_exit"),
+        {"t": 66.6, "process": {"pid": TWO, "alive": False}},
+        {**said(66.3, type="system", subtype="turn_duration"), "t": 66.8},
+    )
+    assert "working" == shown(*WORKS, *OPENED, *turn)["to"]
+
+
 def test_an_interrupt_in_the_second_process_is_none_of_the_first() -> None:
     """Whatever line of the transcript tells of it."""
     text = {"type": "text", "text": "[Request interrupted by user]"}
@@ -128,6 +141,15 @@ def test_process_and_terminal_are_those_of_the_one_that_asks() -> None:
         play(sorted(lines, key=lambda x: x["t"]), board)
         (row,) = snapshot(board.sessions.values())
         assert (pid, PANES[pid], f"/dev/{pid}") == (row["pid"], row["pane"], row["tty"])
+
+
+def test_a_question_shows_whichever_news_of_it_comes_first() -> None:
+    """The file may say that it waits long before the hook does, and be read long after it."""
+    early = file(62.5, ONE, "waiting", "permission prompt")
+    request = hook(63.0, ONE, "PermissionRequest", tool_name="Bash", tool_input={})
+    later = {"t": 63.5, "tick": {}}
+    assert "blocked" == shown(*WORKS, early, request)["to"]
+    assert "blocked" == shown(*WORKS, request, later, {**early, "t": 63.6})["to"]
 
 
 def test_a_summary_tells_that_a_stop_hook_sent_the_session_on() -> None:

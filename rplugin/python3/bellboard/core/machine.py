@@ -205,7 +205,7 @@ def apply(s: Session, e: Event, o: Options) -> Verdict:
     rule, verdict = DECIDED[e.kind][before]
     if rule is None:
         return verdict
-    if e.kind in ANYBODYS and len(s.processes) > 1 and is_told_by_file(s, e):
+    if e.kind in ANYBODYS and is_disputed(s, e):
         return Verdict(verdict.rule, False, "another process may have written it: its file tells")
     refused = rule(s, e, o)
     after = status_of(s)
@@ -215,10 +215,12 @@ def apply(s: Session, e: Event, o: Options) -> Verdict:
     return verdict if refused is None else Verdict(verdict.rule, False, refused)
 
 
-def is_told_by_file(s: Session, e: Event) -> bool:
-    """A transcript's entry about a process whose own file tells its status."""
+def is_disputed(s: Session, e: Event) -> bool:
+    """A transcript's entry that another process may have written, while this one's file tells."""
     p = s.processes.get(s.pid)
-    return e.name.startswith("transcript") and p is not None and bool(p.says)
+    if p is None or not p.says or not e.name.startswith("transcript"):
+        return False
+    return len(s.processes) > 1 or any(e.t <= left for left in s.left.values())
 
 
 # ---------------------------------------------------------------- what happens by time alone

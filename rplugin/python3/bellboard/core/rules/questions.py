@@ -129,8 +129,11 @@ def show(s: Session, e: Event, o: Options) -> str | None:
     by_time = e.kind == "question stood"
     hold = o.hold if by_time else -o.hold if e.kind in BY_FILE else 0.0
     waits = by_time and is_busy(s)
+    ready = {k for k, b in s.blocks.items() if not b.shown and b.since + hold <= e.t}
+    if e.kind in BY_FILE and not ready and not any(b.shown for b in s.blocks.values()):
+        ready = {min(s.blocks, key=lambda k: s.blocks[k].since)}  # what else would it wait for
     s.blocks = {
-        k: replace(b, shown=not waits, waits=waits) if not b.shown and b.since + hold <= e.t else b
+        k: replace(b, shown=not waits, waits=waits) if k in ready else b
         for k, b in s.blocks.items()
     }
     return "a hook lets nothing be asked yet" if waits else None
