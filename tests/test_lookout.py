@@ -240,7 +240,8 @@ def test_a_branch_is_seen_to_change(home: Home, process: subprocess.Popen[bytes]
         subprocess.run([*git, "checkout", "-b", "topic"], **how)
         await desk.until(lambda: desk.board.sessions[SID].facts["branch"] == "topic")
         await desk.fold(**hook("SessionEnd", home, process.pid, reason="other"))
-        assert [str(home.claude / "sessions")] == list(desk.lookout.watched)
+        starts = [str(home.claude / ".claude.json"), f"{home.claude}.json"]
+        assert [str(home.claude / "sessions"), *starts] == list(desk.lookout.watched)
         assert set() == desk.lookout.deaths.watched
         await desk.fold(**hook("SessionStart", home, process.pid, source="resume"))
         assert {process.pid} == desk.lookout.deaths.watched

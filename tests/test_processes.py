@@ -329,7 +329,7 @@ def test_a_command_line_may_tell_the_session() -> None:
 def test_an_agent_in_a_terminal_is_found(
     start: Callable[..., subprocess.Popen[bytes]], terminal: tuple[int, str], tmp_path: Path
 ) -> None:
-    """Not without a terminal, nor just born, nor of another board; looked for each 30 s."""
+    """Not without a terminal, nor of another board; a new one as such; looked for each 30 s."""
     fd, name = terminal
     program = tmp_path / "claude"
     program.symlink_to("/bin/sleep")
@@ -343,11 +343,11 @@ def test_an_agent_in_a_terminal_is_found(
     eventually(lambda: processes.argv_of(pid)[:1] == [str(program)])
     now = began_at(pid)
     assert now
-    assert pid not in [found.pid for found in Discovery(env).look(now + 4.0)]
+    assert [True] == [found.is_new for found in Discovery(env).look(now + 4.0) if found.pid == pid]
     assert pid not in [found.pid for found in Discovery({"HOME": "/"}).look(now + 8.0)]
     discovery = Discovery(env)
     mine = [found for found in discovery.look(now + 8.0) if found.pid in (pid, hidden.pid)]
-    assert [Found(pid, started_of(pid), name, str(tmp_path), "", config)] == mine
+    assert [Found(pid, started_of(pid), name, str(tmp_path), "", config, False)] == mine
     assert [] == discovery.look(now + 37.0)
     assert pid not in [found.pid for found in discovery.look(now + 39.0, {pid})]
     event = from_line(mine[0].finding(1.0).line)

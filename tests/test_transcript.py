@@ -7,6 +7,7 @@ import os
 import re
 import tracemalloc
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,14 @@ from bellboard.core.entries import is_noise, reduced, spoken, told_by
 from bellboard.core.events import Event
 from bellboard.core.evidence import from_line
 from bellboard.witnesses import transcript
-from bellboard.witnesses.transcript import Transcripts, is_needed, place_of, tail_text
+from bellboard.witnesses.transcript import (
+    Transcripts,
+    begun_in,
+    folder_of,
+    is_needed,
+    place_of,
+    tail_text,
+)
 from bellboard.witnesses.witness import Finding
 
 pytestmark = pytest.mark.files
@@ -426,3 +434,20 @@ def test_no_entry_raises(kind: str, content: Any, use: Any, more: Any, when: Any
             told_by(SID, entry, 1.0)
             list(spoken(entry))
             json.dumps(entry).encode()
+
+
+def test_a_transcript_names_the_session_of_a_process(tmp_path: Path) -> None:
+    """The only one that was written to since the process began, in the folder of its directory."""
+    folder = Path(folder_of(str(tmp_path), "/srv/my project"))
+    assert folder == tmp_path / "projects" / "-srv-my-project"
+    assert "" == begun_in(str(tmp_path), "/srv/my project", 0.0, ())
+    folder.mkdir(parents=True)
+    for name, t in [("old", 100), ("new", 200), ("notes.txt", 300)]:
+        path = folder / (name if "." in name else f"{name}.jsonl")
+        path.write_text("{}\n")
+        os.utime(path, (t, t))
+    found = partial(begun_in, str(tmp_path), "/srv/my project")
+    assert "new" == found(150.0, ())
+    assert "" == found(50.0, ())  # either may be its own
+    assert "old" == found(50.0, ("new",))
+    assert "" == found(250.0, ())

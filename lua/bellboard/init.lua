@@ -208,6 +208,7 @@ M._push = function(push)
   end
   if push.full then
     require('bellboard.view').renew()
+    require('bellboard.witness').renew()
   end
   for _, notice in ipairs(push.notices or {}) do
     require('bellboard.notice').show(notice)
@@ -345,6 +346,7 @@ local function attach()
     require('bellboard.jump').attach()
     require('bellboard.float').attach()
     require('bellboard.view').attach()
+    require('bellboard.witness').attach()
   end
 end
 

@@ -33,6 +33,7 @@
 ---@field tmux? string socket of its tmux server
 ---@field pane? string its tmux pane
 ---@field nvim? string address of the Neovim it runs in
+---@field blind? boolean nothing but its screen tells its status
 ---@field agents? bellboard.Task[]
 ---@field tasks? { done: integer, total: integer }
 ---@field background? bellboard.Task[]

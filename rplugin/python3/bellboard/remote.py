@@ -102,6 +102,12 @@ class Bellboard:
         if self.host is not None:
             self.host.focus(float(t))
 
+    @told("screen")
+    def screen(self, session_id: str, pid: int, rows: list[str]) -> None:
+        """What the terminal of a session shows, of which nothing better tells."""
+        if self.host is not None:
+            self.host.hand_in(str(session_id), int(pid), [str(row) for row in rows])
+
     @told("mode")
     def mode(self, name: str) -> None:
         """What rings at all from now on, in every Neovim."""

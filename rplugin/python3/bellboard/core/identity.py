@@ -172,6 +172,8 @@ def _yield(
         s.label, s.name = s.label or other.label, s.name or other.name
         s.parked = s.parked or other.parked
         s.snoozed_until = max(s.snoozed_until, other.snoozed_until)
+        if shared and not (s.tty or s.pane):
+            _take_place(s, other)
         records.keep(s)
     if other.turn == ABSENT:
         if shared:
@@ -192,6 +194,14 @@ def _yield(
     why = f"{s.session_id} has its {'terminal' if terminal else 'process'} now"
     rule = "taken over" if terminal else "moved on"
     return [Transition(now, gone.session_id, was, published_status(gone), rule, why)]
+
+
+def _take_place(s: Session, other: Session) -> None:
+    """The terminal of a process stays, whichever session it runs."""
+    run = next((run for run in runs_of(other) if run.pid == s.pid), None)
+    if run is not None:
+        s.tty, s.tmux, s.pane = run.tty, run.tmux, run.pane
+        s.pane_tty, s.nvim = run.pane_tty, run.nvim
 
 
 def look_again(records: Records, s: Session, old: Session) -> None:

@@ -17,7 +17,7 @@ from .identity import absorb, address, inherit, locate, pane_tty, sees
 from .ledger import Folded, View, noted, refused, with_view
 from .machine import Verdict
 from .options import options_of
-from .session import ABSENT, Process, Session, owns_pane, published_status, terminal_of
+from .session import ABSENT, Process, Session, is_nameless, owns_pane, published_status, terminal_of
 
 if TYPE_CHECKING:
     from .board import Board
@@ -66,7 +66,11 @@ def registry(board: Board, e: Event) -> list[Folded]:
         if not (e.started and buried and e.started != buried):
             return [Folded(e, e.session_id, refused("its process is dead"))]
         board.unbury(pid)
-    if e.source == "discovered" and any(s.turn != ABSENT for s in board.running_in(pid)):
+    named = any(
+        s.turn != ABSENT and (not is_nameless(s.session_id) or s.session_id == e.session_id)
+        for s in board.running_in(pid)
+    )
+    if e.source == "discovered" and named:
         return [Folded(e, e.session_id, refused("what its process runs is known"))]
     sid = session_of_file(board, e)
     old = board.sessions.get(sid)

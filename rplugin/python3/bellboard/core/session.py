@@ -20,6 +20,7 @@ ABSENT: Final = "absent"  # not listed: never seen, or ended
 
 #: Task types whose running keeps a session at work; shells and the like leave it in background.
 AT_WORK: Final = frozenset({"subagent", "workflow", "monitor"})
+NAMELESS: Final = "process-"
 NO_WORK: Final = frozenset({"teammate"})  # listed as running even when idle
 
 
@@ -202,6 +203,16 @@ class Session(Run, omit_defaults=True, gc=False):
     started: float = 0.0
     facts: dict[str, str | int | float | bool | list[str | int]] = {}
     viewers: dict[str, float] = {}  # who looks at it, since when
+
+
+def nameless(pid: int, started: str) -> str:
+    """What a session is called of which only its process is known."""
+    return f"{NAMELESS}{pid}-{started}"
+
+
+def is_nameless(session_id: str) -> bool:
+    """Whether nothing has told which session its process runs."""
+    return session_id.startswith(NAMELESS)
 
 
 def status_of(run: Run) -> str:

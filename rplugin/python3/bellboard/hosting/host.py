@@ -15,7 +15,7 @@ import contextlib
 import gc
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -135,6 +135,10 @@ class Host:
         """The user is at our editor since then."""
         self.bell.focus(t)
         self._wake()
+
+    def hand_in(self, sid: str, pid: int, rows: Sequence[str]) -> None:
+        """The editor has read the terminal of a session of which nothing better tells."""
+        self.senses.hand_in(sid, pid, rows)
 
     def set_mode(self, mode: str) -> None:
         """What rings at all from now on: quiet, normal or all."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -79,6 +79,11 @@ class Senses:
             self._do("sessions", partial(self.lookout.changed, paths))
         if self.guard is not None:
             self._do("hooks", partial(self.guard.changed, paths))
+
+    def hand_in(self, sid: str, pid: int, rows: Sequence[str]) -> None:
+        """The editor has read the terminal of a session."""
+        if self.lookout is not None:
+            self._do("sessions", partial(self.lookout.screens.hand_in, sid, pid, rows))
 
     def expect(self) -> None:
         """All of it is to be looked at anew."""

@@ -15,8 +15,10 @@ from pathlib import Path, PurePosixPath
 from typing import Final, NamedTuple
 
 from ..core.lenient import decimal
+from ..core.session import nameless
 from ..storage.spool import Refused, default_home
 from . import processes
+from .transcript import begun_in
 from .witness import Finding
 
 EVERY: Final = 30.0  # seconds: a look is 10 µs for each process of ours
@@ -32,6 +34,7 @@ COMMANDS: Final = frozenset(
     )
 )
 CONFIG: Final = "CLAUDE_CONFIG_DIR"
+PLACE: Final = ("TMUX", "TMUX_PANE")
 BOARD: Final = ("BELLBOARD_HOME", "XDG_STATE_HOME", "HOME")
 
 _ID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -45,12 +48,15 @@ class Found(NamedTuple):
     started: str
     tty: str
     cwd: str
-    session_id: str  # if its command line names one
+    session_id: str  # if its command line or its transcript names one
     config: str  # its config directory, if its environment names one
+    is_new: bool  # it may still be about to tell of itself, under its proper name
+    tmux: str = ""  # the socket and the pane that its environment names
+    pane: str = ""
 
     def finding(self, now: float, generation: str = "") -> Finding:
         """As of a session file without a status; a hook of the same process then renames it."""
-        sid = self.session_id or f"process-{self.pid}-{self.started}"
+        sid = self.session_id or nameless(self.pid, self.started)
         record = {"pid": self.pid, "sessionId": sid, "cwd": self.cwd, "procStart": self.started}
         line = {"t": now, "registry": {"pid": self.pid, "record": record, "discovered": True}}
         return Finding(line, f"discovered {record} {generation}")
@@ -70,14 +76,23 @@ class Discovery:
         search = self.begin(now, known)
         return self.end(search()) if search is not None else []
 
-    def begin(self, now: float, known: Collection[int] = ()) -> Search | None:
-        """A search, to be run wherever that may hang; None while it is too early."""
+    def hasten(self) -> None:
+        """An agent may have started: look as soon as it is asked for."""
+        self._due = 0.0
+
+    def begin(
+        self, now: float, known: Collection[int] = (), taken: Collection[str] = ()
+    ) -> Search | None:
+        """A search, to be run wherever that may hang; None while it is too early.
+
+        `taken`: these sessions are known to run in other processes.
+        """
         if now < self._due:
             return None
         self._due = now + EVERY
         if self._search is not None:
             self._passed.add(self._search.at)
-        self._search = Search(now, frozenset(known) | self._passed, self._board)
+        self._search = Search(now, frozenset(known) | self._passed, frozenset(taken), self._board)
         return self._search
 
     def end(self, found: list[Found]) -> list[Found]:
@@ -90,8 +105,10 @@ class Discovery:
 class Search:
     """One look through all processes; `at` which it is."""
 
-    def __init__(self, now: float, known: Collection[int], board: Path | None) -> None:
-        self._now, self._known, self._board = now, known, board
+    def __init__(
+        self, now: float, known: Collection[int], taken: Collection[str], board: Path | None
+    ) -> None:
+        self._now, self._known, self._taken, self._board = now, known, taken, board
         self.at = 0
 
     def where(self) -> str:
@@ -109,13 +126,17 @@ class Search:
             return None
         tty, started = processes.tty_of(pid), processes.started_of(pid)
         began = processes.began_at(pid)
-        if not tty or began is None or began > self._now - GRACE or not processes.is_alive(pid):
+        if not tty or began is None or not processes.is_alive(pid):
             return None
-        env = processes.environment_of(pid, (*BOARD, CONFIG))
+        env = processes.environment_of(pid, (*BOARD, *PLACE, CONFIG))
         if (board := _board_of(env)) and board != self._board:
             return None
-        cwd = processes.cwd_of(pid)
-        return Found(pid, started, tty, cwd, session_in(argv), env.get(CONFIG, ""))
+        cwd, config = processes.cwd_of(pid), env.get(CONFIG, "")
+        kept = config or (f"{env['HOME']}/.claude" if "HOME" in env else "")
+        sid = session_in(argv) or begun_in(kept, cwd, began, self._taken)
+        socket = env.get("TMUX", "").rsplit(",", 2)[0]
+        is_new = began > self._now - GRACE
+        return Found(pid, started, tty, cwd, sid, config, is_new, socket, env.get("TMUX_PANE", ""))
 
 
 def _board_of(environ: Mapping[str, str]) -> Path | None:

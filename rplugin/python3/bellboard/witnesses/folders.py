@@ -15,6 +15,12 @@ from .witness import Finding, is_path
 
 MOST: Final = 100  # config directories; people have one or two
 WATCHES: Final = "sessions"
+STARTS: Final = "starts"
+
+
+def settings_of(config_dir: str) -> tuple[str, ...]:
+    """What a CLI writes when it starts: within its directory, but beside the usual one."""
+    return f"{config_dir}/.claude.json", f"{config_dir}.json"
 
 
 class Folders:
@@ -61,6 +67,8 @@ class Folders:
         if self.registry.add(config_dir):
             directory = self.registry.paths()[-1]
             self._watched.need(str(directory), WATCHES, config_dir)
+            for path in settings_of(config_dir):
+                self._watched.need(path, STARTS, config_dir)
             self._look(directory)
 
     def leave(self, by: str) -> None:
@@ -72,6 +80,8 @@ class Folders:
             del self._needed[config_dir]
             self.registry.remove(config_dir)
             self._watched.leave(str(Path(config_dir) / "sessions"), WATCHES, config_dir)
+            for path in settings_of(config_dir):
+                self._watched.leave(path, STARTS, config_dir)
             self._refused = ""
 
     def changed(self, paths: Collection[str]) -> None:

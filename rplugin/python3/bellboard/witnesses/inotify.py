@@ -33,11 +33,13 @@ class Inotify:
     MODIFY, ATTRIB, CLOSE_WRITE, MOVED_FROM, MOVED_TO = 0x2, 0x4, 0x8, 0x40, 0x80
     CREATE, DELETE, DELETE_SELF, MOVE_SELF = 0x100, 0x200, 0x400, 0x800
     UNMOUNT, OVERFLOW, IGNORED, ONLYDIR = 0x2000, 0x4000, 0x8000, 0x1000000
+    ONESHOT = 0x80000000
     GONE = DELETE_SELF | MOVE_SELF | UNMOUNT | IGNORED
     ARRIVALS = MOVED_TO | CLOSE_WRITE | DELETE_SELF | MOVE_SELF | ONLYDIR
     ALL = ARRIVALS | MODIFY | ATTRIB | MOVED_FROM | CREATE | DELETE
 
-    def __init__(self, report: Report) -> None:
+    def __init__(self, report: Report, heard: Callable[[str], None] | None = None) -> None:
+        """`heard`: is told each file of `add_once` that was written to."""
         import ctypes
 
         libc = _libc()
@@ -46,6 +48,8 @@ class Inotify:
         if self._fd < 0:
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
         self._report = report
+        self._heard = heard
+        self._once: dict[int, str] = {}
         # A directory that is reached by two names (a link) is one watch.
         self._directories: dict[int, set[str]] = {}
         self._watches: dict[str, int] = {}
@@ -71,6 +75,10 @@ class Inotify:
         if strays := self._strays.pop(token, None):  # it was armed in another thread
             self._loop.call_soon(self._take_in, token, strays)
         return before is not None and before != token
+
+    def add_once(self, file: str) -> None:
+        """Tell once that it was written to; raises OSError."""
+        self._once[_add(self._fd, file, self.MODIFY | self.ONESHOT)] = file
 
     def drop(self, token: int) -> None:
         if token not in self._directories:
@@ -105,7 +113,11 @@ class Inotify:
                 lost = True
                 continue
             name = os.fsdecode(data[at - length : at].rstrip(b"\0")) if length else ""
-            if watch in self._directories:
+            if watch in self._once:
+                file = self._once.pop(watch)
+                if self._heard is not None:
+                    self._loop.call_soon(self._heard, file)
+            elif watch in self._directories:
                 self._enter(entries, watch, mask, name)
             else:
                 strays = self._strays.setdefault(watch, [])
@@ -136,13 +148,15 @@ class Inotify:
 
 def arm(descriptor: int, directory: str, arrivals: bool) -> int:
     """Watch a directory; armed again it only gets a new mask.  It may hang, in any thread."""
+    return _add(descriptor, directory, Inotify.ARRIVALS if arrivals else Inotify.ALL)
+
+
+def _add(descriptor: int, path: str, mask: int) -> int:
     import ctypes
 
-    add = _libc().inotify_add_watch
-    mask = Inotify.ARRIVALS if arrivals else Inotify.ALL
-    watch: int = add(descriptor, os.fsencode(directory), mask)
+    watch: int = _libc().inotify_add_watch(descriptor, os.fsencode(path), mask)
     if watch < 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), directory)
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), path)
     return watch
 
 

@@ -10,30 +10,35 @@ job of its own, and none stands in the way of the others.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from typing import Final
 
 from ..core.machine import slow_tools
 from ..core.options import Options
-from ..core.session import Session, is_listed, status_of
+from ..core.screens import read
+from ..core.session import Session, is_listed, is_nameless, nameless, status_of
 from ..panes.tmux import Pane, Panes, panes_of
 from . import processes
 from .deaths import Deaths
-from .discovery import Discovery, Found
-from .folders import Folders
+from .discovery import GRACE, Discovery, Found
+from .folders import STARTS, Folders
 from .following import Following
 from .places import REPEAT, Places
 from .pull_requests import Branch, PullRequests
 from .reach import Doer
 from .registry import config_of
-from .transcript import Transcripts
+from .screens import Screens, rows_of
+from .screens import finding as screen_finding
+from .transcript import Transcripts, folder_of
 from .watch import Watch
 from .watched import Watched
-from .witness import Finding
+from .witness import Finding, is_path
 
 LEAD: Final = 1.0  # seconds before a tool is overdue: what is found has to be folded by then
 NEVER: Final = float("inf")
+SOON: Final = (0.5, 1.5, GRACE + 1.0)  # seconds after such a change
 PATIENCE: Final = 5.0  # seconds for programs, and for what takes milliseconds
 
 
@@ -61,6 +66,7 @@ class Lookout:
         self._discovery = Discovery(environ)
         self._reach, self._tell, self._clock = reach, tell, clock
         self._slow = reach.lane("slow", PATIENCE)
+        self.screens = Screens(self._slow, tell, clock)
         self._generation = generation
         self._sessions: dict[str, Session] = {}  # listed
         self._runs: dict[str, set[int]] = {}  # session → its processes
@@ -68,6 +74,9 @@ class Lookout:
         self._seen: dict[int, set[str]] = {}  # process → starts that were told of
         self._stirred: dict[str, None] = {}  # sessions whose ports are to be looked at
         self._found_in: set[int] = set()  # processes found with a config directory of their own
+        self._loop = asyncio.get_running_loop()
+        self._timers: dict[float, asyncio.TimerHandle] = {}  # of looks for agents
+        self._unnamed: dict[str, str] = {}  # session known by its process → where it will write
         self._proven: dict[str, set[str]] = {}  # session → tools whose processes were looked at
         self.folders.need(str(config_of(environ)), "")
 
@@ -79,6 +88,9 @@ class Lookout:
     def close(self) -> None:
         """End it."""
         self.deaths.close()
+        self.screens.close()
+        for timer in self._timers.values():
+            timer.cancel()
 
     def renew(self, generation: str) -> None:
         """After a time without hosts: what was told before is told again."""
@@ -86,11 +98,14 @@ class Lookout:
         self.folders.registry.renew(generation)
         self.panes.renew(generation)
         self.places.renew()
+        self.screens.renew()
         self._seen.clear()
         self.rescan()
 
     def changed(self, paths: Collection[str]) -> None:
         """A watch named these paths; those that are not ours are ignored."""
+        if any(self.watched.who(path, STARTS) for path in paths):
+            self._expect_agents()
         self.folders.changed(paths)
         self.following.changed(paths)
         self.places.changed(paths)
@@ -124,10 +139,7 @@ class Lookout:
         at_work = (sid for sid, s in self._sessions.items() if _is_at_work(s) or "ports" in s.facts)
         self._stirred |= dict.fromkeys(at_work)
         self._look_at_panes()
-        known = {*self.folders.registry.records, *self.deaths.watched}
-        if (search := self._discovery.begin(self._clock(), known)) is not None:
-            key = f"search {self._clock()}"
-            self._slow.do("", search, self._found, key=key, where=search.where)
+        self._look_for_agents()
 
     def look_at_ports(self) -> None:
         """Of sessions that are new or at rest again."""
@@ -177,6 +189,10 @@ class Lookout:
         if s.config_dir:
             self.folders.need(s.config_dir, sid)
         self.following.attend(s, self.folders.of(s))
+        self.screens.attend(s)
+        if is_nameless(sid) and is_path(s.cwd) and (config := self.folders.of(s)):
+            self._unnamed[sid] = folder_of(config, s.cwd)
+            self.watched.need(self._unnamed[sid], STARTS, sid)
         if s.cwd:
             self.places.move(sid, s.cwd)
 
@@ -186,6 +202,9 @@ class Lookout:
         self.folders.leave(sid)
         self.following.forget(sid)
         self.places.leave(sid)
+        self.screens.leave(sid)
+        if folder := self._unnamed.pop(sid, ""):
+            self.watched.leave(folder, STARTS, sid)
         self._proven.pop(sid, None)
         self._stirred.pop(sid, None)
 
@@ -221,6 +240,25 @@ class Lookout:
         for finding in self.panes.take(self._clock(), socket, panes, *told):
             self._tell(finding)
 
+    def _expect_agents(self) -> None:
+        """One writes here when it starts, and when it is first used: look soon, and once more."""
+        for after in SOON:
+            if after not in self._timers:
+                self._timers[after] = self._loop.call_later(after, self._come_to_look, after)
+
+    def _come_to_look(self, after: float) -> None:
+        del self._timers[after]
+        self._discovery.hasten()
+        self._look_for_agents()
+
+    def _look_for_agents(self) -> None:
+        named = [s for s in self._sessions.values() if not is_nameless(s.session_id)]
+        known = {*self.folders.registry.records, *(pid for s in named for pid in s.processes)}
+        search = self._discovery.begin(self._clock(), known, [s.session_id for s in named])
+        if search is not None:
+            key = f"search {self._clock()}"
+            self._slow.do("", search, self._found, key=key, where=search.where)
+
     def _found(self, agents: list[Found]) -> None:
         for pid in [pid for pid in self._found_in if not processes.is_alive(pid)]:
             self._found_in.remove(pid)
@@ -229,8 +267,25 @@ class Lookout:
             if found.config:
                 self._found_in.add(found.pid)
                 self.folders.need(found.config, f"process {found.pid}")
-            if found.pid not in self.folders.registry.records:  # whose own file would tell more
+            is_known = found.pid in self._needed and not found.session_id
+            if is_known or found.pid in self.folders.registry.records:
+                continue  # its own file tells more
+            if not found.is_new:
                 self._tell(found.finding(self._clock(), self._generation))
+            elif found.tmux and found.pane:
+                work, then = (
+                    partial(rows_of, found.tmux, found.pane),
+                    partial(self._seen_new, found),
+                )
+                self._slow.do(found.tmux, work, then, key=f"screen {found.pane} at its start")
+
+    def _seen_new(self, found: Found, rows: list[str]) -> None:
+        """One that asks something before it tells of itself, as whether its folder is safe."""
+        seen = read(rows)
+        if seen is not None and seen.says == "waiting":
+            self._tell(found.finding(self._clock(), self._generation))
+            sid = found.session_id or nameless(found.pid, found.started)
+            self._tell(screen_finding(self._clock(), sid, found.pid, seen))
 
     def _listen(self, sid: str, ports: list[int]) -> None:
         s = self._sessions.get(sid)

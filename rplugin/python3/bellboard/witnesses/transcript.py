@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Final
 from zlib import crc32
@@ -27,6 +27,7 @@ BEHIND: Final = 4 << 20  # bytes; whoever is further behind starts anew at the t
 LINGER: Final = 10.0  # seconds after an end in which title, usage and errors are still written
 NEEDED: Final = frozenset({"working", "blocked", "unknown"})
 MARK: Final = 64  # bytes before the offset by which a file is known again
+_SESSION: Final = re.compile(r"[A-Za-z0-9_-]{1,200}")
 KEPT: Final = 512  # offsets of transcripts that are not followed now
 
 
@@ -236,10 +237,10 @@ def tail_text(path: str | Path, most: int = 40) -> list[str]:
 
 def place_of(config_dir: str | Path, session_id: str, cwd: str) -> str:
     """Where the CLI keeps a session's transcript, or soon will: for sessions without hooks."""
-    if not re.fullmatch(r"[A-Za-z0-9_-]{1,200}", session_id):
+    if not _SESSION.fullmatch(session_id):
         return ""
     projects, name = Path(config_dir) / "projects", f"{session_id}.jsonl"
-    likely = projects / re.sub("[^A-Za-z0-9]", "-", cwd) / name
+    likely = Path(folder_of(str(config_dir), cwd)) / name
     if cwd and _is_file(likely):
         return str(likely)
     # The name of the folder is lossy, cut when long, and may be overridden: look in each.
@@ -250,6 +251,29 @@ def place_of(config_dir: str | Path, session_id: str, cwd: str) -> str:
     except (OSError, ValueError):
         paths = []
     return next((str(path) for path in paths if _is_file(path)), str(likely) if cwd else "")
+
+
+def folder_of(config_dir: str, cwd: str) -> str:
+    """Where the transcripts of sessions in a directory are, if nobody has chosen another place."""
+    return f"{config_dir}/projects/{re.sub('[^A-Za-z0-9]', '-', cwd)}"
+
+
+def begun_in(config_dir: str, cwd: str, since: float, taken: Collection[str]) -> str:
+    """The one session in a directory that was written to since then; empty if there are more."""
+    if not (config_dir and cwd):
+        return ""
+    found = set()
+    try:
+        touch(folder := folder_of(config_dir, cwd))
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                sid, _, kind = entry.name.rpartition(".")
+                is_one = kind == "jsonl" and _SESSION.fullmatch(sid) and sid not in taken
+                if is_one and entry.stat(follow_symlinks=False).st_mtime >= since:
+                    found.add(sid)
+    except (OSError, ValueError):
+        return ""
+    return found.pop() if len(found) == 1 else ""
 
 
 def _is_file(path: Path) -> bool:

@@ -1,0 +1,126 @@
+"""The screens of sessions of which nothing better tells the status: read when they have changed.
+
+A tmux pane is read here; the terminal of a Neovim is read by that Neovim, which hands it in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from ..core.rules.steps import is_alone
+from ..core.screens import DEPTH, Seen, read
+from ..core.session import ABSENT, Session, owns_pane
+from ..panes.tmux import Tmux
+from .reach import Doer
+from .witness import Finding
+from .written import Written
+
+SETTLE: Final = 0.15  # seconds after a change: a screen is drawn in parts
+LONGEST: Final = 1.0  # from one look to the next, while a screen changes and says the same
+WIDEST: Final = 1000  # characters of a row that are looked at
+
+
+@dataclass(slots=True)
+class _Screen:
+    pid: int
+    tty: str
+    socket: str
+    pane: str
+    told: Seen | None = None
+    pause: float = SETTLE
+    timer: asyncio.TimerHandle | None = None
+
+
+class Screens:
+    """Calls `tell` with what the screens say, when that has changed."""
+
+    def __init__(
+        self, reach: Doer, tell: Callable[[Finding], None], clock: Callable[[], float]
+    ) -> None:
+        self._reach, self._tell, self._clock = reach, tell, clock
+        self._loop = asyncio.get_running_loop()
+        self._written: Written | None = None  # most people never need it
+        self._screens: dict[str, _Screen] = {}  # by session
+        self._handed_in: dict[str, Seen] = {}
+
+    def attend(self, s: Session) -> None:
+        """Look at its pane, if nothing else tells of it."""
+        sid = s.session_id
+        in_tmux = s.tmux.startswith("/") and bool(s.pane) and owns_pane(s)
+        if not (is_alone(s) and in_tmux and s.tty and s.turn != ABSENT):
+            self.leave(sid)
+            return
+        known = self._screens.get(sid)
+        where = (s.pid, s.tty, s.tmux, s.pane)
+        if known is None or where != (known.pid, known.tty, known.socket, known.pane):
+            self.leave(sid)
+            self._screens[sid] = _Screen(*where)
+            self._look(sid)
+
+    def leave(self, sid: str) -> None:
+        """It is over, or something better tells of it."""
+        self._handed_in.pop(sid, None)
+        screen = self._screens.pop(sid, None)
+        if screen is not None and screen.timer is not None:
+            screen.timer.cancel()
+
+    def renew(self) -> None:
+        """After a time without hosts: what was told before is told again."""
+        self._handed_in.clear()
+        for sid, screen in self._screens.items():
+            screen.told = None
+            self._look(sid)
+
+    def hand_in(self, sid: str, pid: int, rows: Sequence[str]) -> None:
+        """What the terminal of a session shows, as the Neovim that it is in has read it."""
+        seen = read([row[:WIDEST] for row in rows[-DEPTH:]])
+        if seen is not None and self._handed_in.get(sid) != seen:
+            self._handed_in[sid] = seen
+            self._tell(finding(self._clock(), sid, pid, seen))
+
+    def close(self) -> None:
+        """End it."""
+        for sid in list(self._screens):
+            self.leave(sid)
+        if self._written is not None:
+            self._written.close()
+
+    def _look(self, sid: str) -> None:
+        screen = self._screens.get(sid)
+        if screen is None:
+            return
+        screen.timer = None
+        self._written = self._written or Written(self._changed)
+        self._written.add(screen.tty)  # first: what is drawn from now on is looked at again
+        work, then = partial(rows_of, screen.socket, screen.pane), partial(self._looked, sid)
+        self._reach.do(screen.socket, work, then, key=f"screen {screen.pane}")
+
+    def _looked(self, sid: str, rows: list[str]) -> None:
+        screen = self._screens.get(sid)
+        if screen is None:
+            return
+        seen = read(rows)
+        if seen is None or seen == screen.told:
+            screen.pause = min(2 * screen.pause, LONGEST)
+            return
+        screen.told, screen.pause = seen, SETTLE
+        self._tell(finding(self._clock(), sid, screen.pid, seen))
+
+    def _changed(self, tty: str) -> None:
+        for sid, screen in self._screens.items():
+            if screen.tty == tty and screen.timer is None:
+                screen.timer = self._loop.call_later(screen.pause, self._look, sid)
+
+
+def rows_of(socket: str, pane: str) -> list[str]:
+    """What a tmux pane shows; nothing if it cannot be had."""
+    return Tmux(socket).capture(pane, DEPTH)
+
+
+def finding(now: float, sid: str, pid: int, seen: Seen) -> Finding:
+    """The trace line of what a screen says."""
+    return Finding({"t": now, "screen": {"session_id": sid, "pid": pid, **seen._asdict()}}, "")

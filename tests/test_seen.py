@@ -1,0 +1,104 @@
+"""Real CLIs of which neither hooks nor a session file tell: their screens do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from hosting import Telling
+from rig import agent
+from rig.agent import Agent
+from rig.api import Api
+from rig.fixtures import Agents, Editors
+from rig.home import Home
+from rig.loopback import Watch
+from rig.terminal import Terminal
+from rig.tmux import Server
+from rig.waiting import eventually
+
+pytestmark = pytest.mark.claude
+
+SESSIONS = "return require('bellboard').sessions()"
+OLD = "2.1.76"  # its session file has no status
+
+
+@pytest.fixture
+def host(home: Home) -> Iterator[Telling]:
+    """A host that may look at screens."""
+    telling = Telling(home)
+    yield telling
+    telling.kill()
+
+
+def row(host: Telling, pid: int) -> dict[str, Any]:
+    """What is published of the session in that process."""
+    rows = [p for p in host.sessions.values() if p.get("pid") == pid]
+    assert len(rows) == 1, rows
+    return rows[0]
+
+
+def becomes(host: Telling, pid: int, **expected: Any) -> dict[str, Any]:
+    """Wait until it is published so."""
+
+    def look() -> dict[str, Any]:
+        found = row(host, pid)
+        assert expected.items() <= found.items(), found
+        return found
+
+    return eventually(look)  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("version", [OLD, "2.1.328"])
+def test_a_cli_at_its_trust_dialog_is_blocked(
+    home: Home, api: Api, watch: Watch, tmux: Server, host: Telling, version: str
+) -> None:
+    """It has neither a hook nor a session file; once it is answered it goes by its own name."""
+    watch.old = True
+    launch = agent.prepare(home, api, watch, version=version, trusted=False)
+    pane = tmux.open(launch.command, session="trust", cwd=launch.cwd)
+    pane.shows("trust")
+    asked = becomes(host, pane.pid, status="blocked", kind="choice", pane=pane.id, tty=pane.tty)
+    assert f"trust this folder? {launch.cwd}" == asked["detail"]
+    assert "inferred" in asked["markers"]
+    Agent(launch, pane).answer(*(["Enter"] if version == OLD else ["Down", "Enter"]))
+    becomes(host, pane.pid, status="idle")
+
+
+def test_an_old_cli_without_hooks_is_what_its_screen_shows(claude: Agents, host: Telling) -> None:
+    """At work, asking, interrupted by Esc, done: each soon after it is shown."""
+    cli = claude(version=OLD)
+    becomes(host, cli.pid, status="idle")
+    cli.submit("play:perm please")
+    asked = becomes(host, cli.pid, status="blocked", kind="permission", detail="touch made.txt")
+    assert ("Bash", True) == (asked["tool"], "inferred" in asked["markers"])
+    cli.press("Escape")
+    becomes(host, cli.pid, status="idle")
+    cli.submit("play:pause please")
+    becomes(host, cli.pid, status="working")
+    becomes(host, cli.pid, status="completed")
+
+
+@pytest.mark.editor
+def test_a_neovim_reads_its_own_terminals(
+    nvim: Editors, version: str, home: Home, api: Api, watch: Watch
+) -> None:
+    """A CLI asks in a terminal buffer: the board of that Neovim says what."""
+    watch.old = True
+    editor = nvim(version, {}, columns=110, lines=50)
+    launch = agent.prepare(home, api, watch, version=OLD)
+    cli = Agent(launch, Terminal(editor, launch.command, launch.cwd))
+    cli.ready()
+    cli.submit("play:perm please")
+    cli.shows("Do you want")
+
+    def asks() -> bool:
+        found = [s for s in editor.lua(SESSIONS) if s.get("pid") == cli.pid]
+        wanted = {"status": "blocked", "tool": "Bash", "detail": "touch made.txt"}
+        assert found and wanted.items() <= found[0].items(), found
+        return True
+
+    eventually(asks)
+    cli.press("Escape")
+    eventually(lambda: editor.lua(SESSIONS)[0]["status"] == "idle", "the end of the question")
