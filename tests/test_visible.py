@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import unicodedata
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bellboard.core import words
 from bellboard.core.detail import line
-from bellboard.core.visible import plain, visible
+from bellboard.core.visible import as_json, plain, visible
 
 pytestmark = pytest.mark.pure
 
@@ -45,6 +47,16 @@ def test_no_character_that_is_not_seen_is_left() -> None:
 )
 def test_marks_that_deceive_go_and_languages_stay(text: str, shown: str) -> None:
     assert shown == words.plain(text) == line(text)
+
+
+@given(st.text())
+def test_json_tells_the_same_and_shows_only_what_is_seen(text: str) -> None:
+    """For programs nothing is lost."""
+    told = as_json(msgspec.json.encode({"text": text}))
+    assert {"text": text} == json.loads(told)
+    assert [c for c in told if unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp")] == [
+        c for c in told if c in SEEN
+    ]
 
 
 @given(st.text())

@@ -81,7 +81,7 @@ def show_notices(rung: list[Rung], names: dict[str, str], args: Args) -> None:
             print_json(r._asdict())
             continue
         when = time.strftime("%d %b %H:%M:%S", time.localtime(r.t))
-        name = words.cut(names.get(r.session_id) or r.session_id[:8], 16)
+        name = words.cut(names.get(r.session_id) or words.plain(r.session_id[:8]), 16)
         print(f" {when}  {r.channel:8} {name:16} {r.status or 'ended':10} {words.plain(r.why)}")
 
 

@@ -155,7 +155,11 @@ def reason(e: OSError, path: Path) -> str:
 
 
 def warn(text: str) -> None:
-    print(f"bellboard: {text}", file=sys.stderr)
+    """Say on standard error, in one line, what is not as it should be."""
+    from ..core.visible import plain
+
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # it may be closed
+        print(f"bellboard: {plain(text)}", file=sys.stderr)
 
 
 def listed(clerk: Clerk) -> list[Published]:
@@ -168,9 +172,12 @@ def listed(clerk: Clerk) -> list[Published]:
 
 
 def print_json(value: object) -> None:
+    """A line of JSON, in UTF-8 wherever this runs, in which nothing acts on a terminal."""
     import msgspec
 
-    sys.stdout.buffer.write(msgspec.json.encode(value) + b"\n")
+    from ..core.visible import as_json
+
+    sys.stdout.buffer.write(as_json(msgspec.json.encode(value)).encode() + b"\n")
 
 
 def find(clerk: Clerk, called: str) -> str:

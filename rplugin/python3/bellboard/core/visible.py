@@ -41,6 +41,19 @@ def visible(text: str) -> str:
     return text if text.isascii() else _PILES.sub(r"\1", _UNSEEN.sub("", text))
 
 
+def as_json(encoded: bytes) -> str:
+    """JSON in which whatever is not seen is written by its number; it tells the same."""
+    text = encoded.decode()
+    if text.isascii() and "\x7f" not in text:
+        return text
+    return _UNSEEN.sub(_numbered, _ACTIVE.sub(_numbered, text))
+
+
+def _numbered(found: re.Match[str]) -> str:
+    units = found.group().encode("utf-16-be")
+    return "".join(f"\\u{units[n]:02x}{units[n + 1]:02x}" for n in range(0, len(units), 2))
+
+
 def plain(text: object) -> str:
     """Text as one tidy piece of a line, with nothing in it that a terminal acts on."""
     return " ".join(visible(str(text or "")).split())

@@ -85,7 +85,7 @@ def icon(p: Published) -> str:
 def project(p: Published) -> str:
     """The short name of what it works on."""
     where = p.get("repository") or p.get("project") or p.get("cwd") or ""
-    return plain(PurePosixPath(where).name or p.get("title")) or p["session_id"][:8]
+    return plain(PurePosixPath(where).name or p.get("title")) or plain(p["session_id"][:8])
 
 
 def repository(p: Published) -> str:
