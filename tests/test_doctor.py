@@ -181,7 +181,8 @@ def test_watches_in_use_are_counted(tmp_path: Path) -> None:
         watch = inotify.Inotify(lambda entries: None)
         for n in range(2000):  # others come and go meanwhile
             (tmp_path / str(n)).mkdir()
-            watch.add(str(tmp_path / str(n)), arrivals=False)
+            path = str(tmp_path / str(n))
+            watch.add(path, watch.armer(path, False), arrivals=False)
         after = inotify.usage()
         watch.close()
         return before, after

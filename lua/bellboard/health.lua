@@ -6,8 +6,8 @@ local M = {}
 
 local health = vim.health
 
---- Milliseconds; it takes a quarter of a second.
-local PATIENCE = 20000
+--- Milliseconds; it takes a quarter of a second, and gives up by itself after six.
+local PATIENCE = 10000
 local SIGTERM = 15
 --- What only a running host knows; `bellboard doctor` finds the rest.
 local OWN = { 'pid', 'watch', 'watch_note', 'notices', 'counts' }
@@ -119,14 +119,26 @@ local function doctor()
       section = fact.section
       health.start('bellboard: ' .. section)
     end
-    health[fact.level](fact.text, fact.advice ~= '' and fact.advice or nil)
+    local level = health[fact.level] or health.info
+    level(fact.text, fact.advice ~= '' and fact.advice or nil)
+  end
+end
+
+--- One section that fails must not cost the others.
+---@param name string
+---@param section fun()
+local function guarded(name, section)
+  local ok, why = pcall(section)
+  if not ok then
+    local first = vim.split(tostring(why), '\n')[1]
+    health.error(('%s cannot be looked at: %s'):format(name, first), 'report this')
   end
 end
 
 M.check = function()
-  editor()
-  coprocess()
-  doctor()
+  guarded('the editor', editor)
+  guarded('the host', coprocess)
+  guarded('everything else', doctor)
 end
 
 return M

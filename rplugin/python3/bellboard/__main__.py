@@ -33,6 +33,8 @@ else:
     if not __package__:
         here = os.path.abspath(__file__)  # noqa: PTH100
         sys.path[0] = os.path.dirname(os.path.dirname(here))  # noqa: PTH120
-    from bellboard.cli import main
-
+    try:
+        from bellboard.cli import main
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
     raise SystemExit(main())

@@ -52,6 +52,8 @@ def opened() -> Iterator[Clerk]:
     """The board, up to date; where no host is, this is one for a moment."""
     import sqlite3
 
+    import msgspec
+
     from ..storage.store import Busy, Damaged
 
     home = here()
@@ -68,15 +70,23 @@ def opened() -> Iterator[Clerk]:
         ) from None
     except sqlite3.Error as e:
         raise Problem(f"{home / 'board.db'}: {e}; {_remedy(str(e))}") from None
+    except msgspec.MsgspecError as e:
+        raise Problem(
+            f"{home / 'board.db'} holds a record that cannot be read: {e}; "
+            "start Neovim or `bellboard serve`, which sets it aside"
+        ) from None
     finally:
         if clerk is not None:
             clerk.store.close()
 
 
 def _clerk(home: Path) -> Clerk:
+    import sqlite3
+
     from ..hosting.folding import Clerk
+    from ..storage.database import Unmigrated
     from ..storage.spool import Refused, Spool
-    from ..storage.store import Store
+    from ..storage.store import Busy, Store
 
     spool = Spool(home)
     try:
@@ -84,14 +94,21 @@ def _clerk(home: Path) -> Clerk:
         return Clerk(spool, Store(home))
     except Refused as e:
         raise Problem(f"{e}; set BELLBOARD_HOME to a folder of your own") from None
+    except Unmigrated:
+        raise
     except OSError as e:
         if not (home / "board.db").is_file():
             raise Problem(
                 f"cannot make {home}: {reason(e, home)}; "
                 "make way there, or set BELLBOARD_HOME to a folder that can be written"
             ) from None
-        warn(f"cannot write in {home}: {e.strerror}; what is shown may be old")
-        return Clerk(spool, Store(home, readonly=True))
+        why = f"cannot write in {home}: {e.strerror}"
+    except Busy:
+        why = f"another process holds {home / 'board.lock'}"
+    except sqlite3.OperationalError as e:
+        why = f"{home / 'board.db'} cannot be written: {e}; {_remedy(str(e))}"
+    warn(f"{why}; what is shown may be old")
+    return Clerk(spool, Store(home, readonly=True))
 
 
 def _catch_up(clerk: Clerk) -> None:
@@ -175,9 +192,14 @@ def print_json(value: object) -> None:
     """A line of JSON, in UTF-8 wherever this runs, in which nothing acts on a terminal."""
     import msgspec
 
+    from ..core.lenient import plain
     from ..core.visible import as_json
 
-    sys.stdout.buffer.write(as_json(msgspec.json.encode(value)).encode() + b"\n")
+    try:
+        told = msgspec.json.encode(value)
+    except UnicodeEncodeError:  # a path that is not UTF-8
+        told = msgspec.json.encode(plain(value))
+    sys.stdout.buffer.write(as_json(told).encode() + b"\n")
 
 
 def find(clerk: Clerk, called: str) -> str:

@@ -93,7 +93,8 @@ def check_hooks(args: Args) -> int:
     settings, version = _settings(), _version(args)
     named = args.user or args.project or args.local or args.settings
     paths = [_file(args)] if named else settings.files(Path.cwd())
-    states = [settings.check(path, version) for path in paths]
+    with _problems(settings.home):
+        states = [settings.check(path, version) for path in paths]
     for state in states:
         print(f"{_short(state.path)}: {state.said()}")
     told = [state for state in states if state.is_complete or state.plugin]
@@ -123,9 +124,9 @@ def uninstall_all(args: Args) -> int:
     failed = False
     for path in paths:
         try:
-            if settings.check(path).plugin:
-                print(f"{_short(path)} enables the plugin: claude plugin uninstall bellboard")
             with _problems(path):
+                if settings.check(path).plugin:
+                    print(f"{_short(path)} enables the plugin: claude plugin uninstall bellboard")
                 change = settings.take_out(path)
             _do(settings, change, args.yes)
         except Problem as e:
@@ -165,11 +166,14 @@ def _do(settings: Settings, change: Change, yes: bool, dry_run: bool = False) ->
 @contextlib.contextmanager
 def _problems(path: Path) -> Iterator[None]:
     from ..installing.settings import Refused
+    from ..storage import spool
 
     try:
         yield
     except Refused as e:
         raise Problem(str(e)) from None
+    except spool.Refused as e:
+        raise Problem(f"{e}; set BELLBOARD_HOME to a folder of your own") from None
     except OSError as e:
         raise Problem(f"cannot write {path}: {reason(e, path)}; nothing was written") from None
 
@@ -237,6 +241,6 @@ def _ask(question: str, yes: bool) -> None:
 
 
 def _short(path: Path) -> str:
-    from ..core.words import tilde
+    from ..core.words import plain, tilde
 
-    return tilde(str(path), os.environ.get("HOME", ""))
+    return plain(tilde(str(path), os.environ.get("HOME", "")))

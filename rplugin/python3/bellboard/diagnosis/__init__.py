@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from . import around, own
-from .fact import Fact, error
+from .apart import look_apart
+from .fact import Fact
 
 __all__ = ["Fact", "diagnose", "is_well"]
 
@@ -26,14 +27,7 @@ def diagnose(home: Path, environ: Mapping[str, str], folder: Path) -> list[Fact]
         "what it can tell": lambda: around.abilities_seen(environ),
         "system": lambda: around.system(home, environ),
     }
-    found: list[Fact] = []
-    for section, look in looks.items():
-        try:
-            found += (fact._replace(section=section) for fact in look())
-        except Exception as e:  # one look that fails must not cost the others
-            failed = error(f"cannot be looked at: {e!r}", "report this")
-            found.append(failed._replace(section=section))
-    return found
+    return look_apart(looks)
 
 
 def is_well(facts: Iterable[Fact]) -> bool:

@@ -50,6 +50,8 @@ def claude_code(environ: Mapping[str, str]) -> Iterator[Fact]:
     at_hand, versions = version_of(None, environ), _versions(records)
     if at_hand:
         yield ok(f"version {_dotted(at_hand)} on PATH")
+    elif program := shutil.which("claude", path=environ.get("PATH", "")):
+        yield warn(f"{program} does not tell its version", f"see what {program} --version says")
     for version, running in versions.items():
         guessed = " or a little later" if version == SILENT else ""
         yield ok(f"version {_dotted(version)}{guessed}: {words.amount(running, 'session')}")

@@ -36,6 +36,7 @@ NEEDED: Final = {
     "rich": (13,),
 }
 BEHIND: Final = 1000  # events that wait although a host lives: it does not keep up, or hangs
+CHECK: Final = 3.0  # seconds; 100 MB take a third of one
 LARGE: Final = 256 << 20  # bytes of a database; that of a busy month has 40 MB
 
 # ---------------------------------------------------------------- versions
@@ -149,9 +150,14 @@ def database(home: Path) -> Iterator[Fact]:
     path = home / "board.db"
     if not path.is_file():
         yield info("no database yet")
+        if os.path.lexists(path):
+            yield error(f"{path} is in its way: it is no file", "move it away")
         return
     try:
         store = Store(home, readonly=True)
+    except Damaged as e:
+        yield error(f"{e}: it is damaged", "end all Neovims; the next one sets it aside")
+        return
     except sqlite3.Error as e:
         yield error(f"{path}: {e}", "make it readable for you")
         return
@@ -174,8 +180,10 @@ def database(home: Path) -> Iterator[Fact]:
 
 
 def _inside(store: Store, path: Path) -> Iterator[Fact]:
-    check = store.all("PRAGMA quick_check(1)")[0][0]
-    if check != "ok":
+    check = _checked(store)
+    if not check:
+        yield info(f"{path} is too large to be checked in {CHECK:g} s")
+    elif check != "ok":
         yield error(f"{path} is damaged: {check}", "end all Neovims; the next one sets it aside")
         return
     size = path.stat().st_size
@@ -190,6 +198,20 @@ def _inside(store: Store, path: Path) -> Iterator[Fact]:
     yield from _shared(store)
     if holder := store.holder():
         yield info(f"its lock is held just now by process {holder} ({_program(holder)})")
+
+
+def _checked(store: Store) -> str:
+    """What SQLite says of the file; nothing if that takes too long."""
+    until = time.monotonic() + CHECK
+    store.db.set_progress_handler(lambda: time.monotonic() > until, 10_000)
+    try:
+        return str(store.all("PRAGMA quick_check(1)")[0][0])
+    except sqlite3.OperationalError as e:
+        if "interrupted" in str(e):
+            return ""
+        raise
+    finally:
+        store.db.set_progress_handler(None, 0)
 
 
 def _shared(store: Store) -> Iterator[Fact]:

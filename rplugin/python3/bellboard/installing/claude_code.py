@@ -34,7 +34,7 @@ LATER: Final[dict[Version, tuple[str, ...]]] = {
     (2, 1, 119): ("PostToolBatch",),
     (2, 1, 251): ("PostModelSwitch",),
 }
-PATIENCE: Final = 5.0  # for `claude --version`, which takes 0.1 s
+PATIENCE: Final = 3.0  # for `claude --version`, which takes 0.1 s
 
 _VERSION: Final = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})")
 

@@ -113,10 +113,7 @@ class Settings:
         if version is None:
             events = tuple(dict.fromkeys((*events, *kept)))
         script = str(installed.script(self.home))
-        try:
-            script.encode()
-        except UnicodeEncodeError:
-            raise Refused(f"{self.home!r} cannot be written in JSON; set BELLBOARD_HOME") from None
+        self._recordable(self.home)
         return {e: hookline.hook_line(script, e, self._user_home) for e in events}
 
     def printed(self, version: Version | None) -> dict[str, Any]:
@@ -132,6 +129,7 @@ class Settings:
 
     def put_in(self, path: Path, version: Version | None) -> Change:
         """Work out how to put our hooks in."""
+        self._recordable(path)
         self._may_write(path)
         old, known = self._read(path), installed.places(self.home).get(str(path), installed.Place())
         text = None if old is None else self._text(path, old)
@@ -159,6 +157,8 @@ class Settings:
         """Make it so; the backup, if there was something to keep."""
         path = change.path
         backup = None
+        if change.is_none and not change.events and str(path) not in installed.places(self.home):
+            return None
         if change.events:
             self._prepare()
         with installed.changing(self.home) as places:
@@ -219,6 +219,12 @@ class Settings:
     def _prepare(self) -> None:
         Spool(self.home).prepare()
         installed.keep_script(self.home)
+
+    def _recordable(self, path: Path) -> None:
+        try:
+            str(path).encode()
+        except UnicodeEncodeError:
+            raise Refused(f"{path!r} cannot be written in JSON: use another folder") from None
 
     def _read(self, path: Path) -> bytes | None:
         try:

@@ -64,13 +64,19 @@ def console() -> Console:
     on_terminal = sys.stdout.isatty()
     if not columns:
         columns = shutil.get_terminal_size().columns if on_terminal else ENDLESS
-    return Console(
+    return _Console(
         color_system="auto" if on_terminal and not os.environ.get("NO_COLOR") else None,
         width=columns,
         highlight=False,
         markup=False,
         emoji=False,
     )
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Who reads has seen enough; the command line knows what that means."""
+        raise BrokenPipeError
 
 
 def write(out: Console, lines: Iterable[Text]) -> None:

@@ -10,9 +10,10 @@ import os
 import re
 import shutil
 import time
-from pathlib import Path
 
 import msgspec
+
+from ..witnesses.witness import read
 
 FILES, BYTES = 400, 20 << 20  # of 200 files and their reasons; more by SLACK between two looks
 SLACK = 20
@@ -55,7 +56,7 @@ class Aside:
     def refused(self) -> dict[str, int]:
         """How many were ever set aside, by reason."""
         try:
-            data = Path(self._counts).read_bytes()
+            data, _ = read(self._counts, REASON_LIMIT)
             return msgspec.json.decode(data, type=dict[str, int])
         except (OSError, msgspec.DecodeError):
             return {}

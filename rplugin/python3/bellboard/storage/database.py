@@ -118,8 +118,17 @@ class Database:
             raise Unmigrated(f"{self.path} cannot be brought forward: {e}") from None
 
     def _open_readonly(self) -> sqlite3.Connection:
+        """As it is with its log; where no memory can be shared (a full disk), without."""
         uri = f"{self.path.absolute().as_uri()}?mode=ro"
-        return sqlite3.connect(uri, uri=True, timeout=WAIT_MS / 1000, isolation_level=None)
+        db = sqlite3.connect(uri, uri=True, timeout=WAIT_MS / 1000, isolation_level=None)
+        try:
+            db.execute("PRAGMA schema_version")
+        except sqlite3.OperationalError as e:
+            if is_busy(e):
+                return db
+            db.close()
+            db = sqlite3.connect(f"{uri}&immutable=1", uri=True, isolation_level=None)
+        return db
 
     def close(self) -> None:
         """Let go of it; of a file that was removed or replaced nothing is left behind."""

@@ -1,0 +1,550 @@
+"""Every command under every kind of trouble: a line in words and an exit code, in a few seconds."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bellboard.hosting.folding import Clerk
+from bellboard.storage.spool import Spool
+from bellboard.storage.store import Store
+from hosting import made
+from rig.home import Home
+
+pytestmark = pytest.mark.files
+
+ROOT = Path(__file__).resolve().parents[1]
+LIMIT = 12.0  # seconds for one command; doctor gives up after six
+COMMANDS = (
+    *("list", "list --json", "list --ended", "status", "status --dir .", "history", "pick"),
+    *("history --json", "history --notices", "explain s", "record", "replay trace", "replay none"),
+    *("set s idle", "label s X", "name s n", "park s", "snooze s", "goto s", "goto --next"),
+    *("doctor", "doctor --json", "hooks check", "hooks print", "tmux", "tmux --apply", "--help"),
+    *("hooks install --yes --cli 2.1.330", "uninstall --yes", "forget nobody", "no-command"),
+)
+SAYS_IT = ("doctor", "hooks check", "status")  # on standard output, or by the code alone
+Answers = dict[str, dict[str, Any]]
+
+
+@dataclass
+class Place:
+    """Where commands are run: a home with one session in it, and what is made of it."""
+
+    home: Home
+    streams: dict[str, str] = field(default_factory=dict)
+    before: tuple[str, ...] = ()
+    cleanup: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+
+    @property
+    def board(self) -> Path:
+        return self.home.bellboard
+
+    @property
+    def env(self) -> dict[str, Any]:
+        return self.home.env
+
+    @property
+    def database(self) -> Path:
+        return self.board / "board.db"
+
+    def sql(self, *statements: str) -> None:
+        with contextlib.closing(sqlite3.connect(self.database)) as db, db:
+            for statement in statements:
+                db.execute(statement)
+
+    def replace(self, path: Path, by: Callable[[Path], object]) -> None:
+        """Something else in place of what is there."""
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+        by(path)
+
+    def powerless(self) -> None:
+        """For root the mode of a file counts only without capabilities."""
+        if os.geteuid() == 0:
+            if shutil.which("setpriv") is None:
+                pytest.skip("as root this needs setpriv")
+            self.before = ("setpriv", "--bounding-set=-all", "--inh-caps=-all")
+
+    def mount(self, *words: str) -> None:
+        done = subprocess.run(["mount", *words, str(self.board)], capture_output=True, text=True)
+        if done.returncode != 0:
+            pytest.skip(f"this needs a mount: {done.stderr.strip()}")
+        self.cleanup.callback(subprocess.run, ["umount", "-l", str(self.board)], check=False)
+
+    def run(self, commands: tuple[str, ...] = COMMANDS) -> Answers:
+        """What each of them came to."""
+        told = "".join(json.dumps([c.split(), self.streams]) + "\n" for c in commands)
+        argv = [*self.before, sys.executable, str(ROOT / "tests/troubled.py"), str(LIMIT)]
+        env = self.env | {"PYTHONPATH": str(ROOT / "rplugin/python3")}
+        env = {k: v for k, v in env.items() if v is not None}
+        done = subprocess.run(
+            argv, env=env, cwd=self.home.project, input=told.encode(), capture_output=True
+        )
+        answers = [json.loads(line) for line in done.stdout.splitlines()]
+        assert len(answers) == len(commands), done.stderr.decode()
+        return dict(zip(commands, answers, strict=True))
+
+
+@pytest.fixture
+def place(home: Home) -> Iterator[Place]:
+    spool = made(home.bellboard)
+    now = time.time()
+    for n, (event, more) in enumerate(
+        (
+            ("SessionStart", {"cwd": "/w/api"}),
+            ("UserPromptSubmit", {"prompt": "do it"}),
+            ("PermissionRequest", {"tool_name": "Bash", "tool_input": {"command": "rm x"}}),
+        )
+    ):
+        hook = {"session_id": "s", "hook_event_name": event, **more}
+        spool.write({"t": now - 60 + n, "hook": hook, "origin": {"pid": 1}})
+    store = Store(home.bellboard)
+    Clerk(Spool(home.bellboard), store).step(now)
+    store.close()
+    home.file("trace", '{"t":1,"tick":{}}\n')
+    found = Place(home)
+    with found.cleanup:
+        yield found
+
+
+Trouble = Callable[[Place], object]
+TROUBLES: dict[str, Trouble] = {"none": lambda place: None}
+
+
+def trouble(make: Trouble) -> Trouble:
+    TROUBLES[make.__name__.replace("_", " ")] = make
+    return make
+
+
+def file(path: Path) -> None:
+    path.write_text("in the way")
+
+
+# The home
+
+
+@trouble
+def no_home(place: Place) -> None:
+    shutil.rmtree(place.board)
+
+
+@trouble
+def a_home_that_is_a_file(place: Place) -> None:
+    place.replace(place.board, file)
+
+
+@trouble
+def a_home_that_is_a_pipe(place: Place) -> None:
+    place.replace(place.board, os.mkfifo)
+
+
+@trouble
+def a_home_that_leads_nowhere(place: Place) -> None:
+    place.replace(place.board, lambda path: path.symlink_to("/nowhere/at/all"))
+
+
+@trouble
+def a_home_that_leads_to_itself(place: Place) -> None:
+    place.replace(place.board, lambda path: path.symlink_to(path))
+
+
+@trouble
+def a_home_below_a_file(place: Place) -> None:
+    place.env["BELLBOARD_HOME"] = str(place.home.file("file", "") / "below")
+
+
+@trouble
+def a_relative_home(place: Place) -> None:
+    place.env["BELLBOARD_HOME"] = "relative"
+
+
+@trouble
+def an_empty_home(place: Place) -> None:
+    place.env["BELLBOARD_HOME"] = ""
+
+
+@trouble
+def a_home_of_two_lines(place: Place) -> None:
+    place.env["BELLBOARD_HOME"] = f"{place.home.root}/a\nb\x1b[31m"
+
+
+@trouble
+def a_home_that_is_no_text(place: Place) -> None:
+    place.env["BELLBOARD_HOME"] = os.fsencode(place.home.root) + b"/\xff\xfe"
+
+
+@trouble
+def a_home_of_a_name_too_long(place: Place) -> None:
+    place.env["BELLBOARD_HOME"] = "/" + "x" * 5000
+
+
+@trouble
+def no_HOME_at_all(place: Place) -> None:
+    for name in ("HOME", "BELLBOARD_HOME", "XDG_STATE_HOME", "CLAUDE_CONFIG_DIR"):
+        place.env[name] = None
+
+
+@trouble
+def a_relative_HOME(place: Place) -> None:
+    place.env.update(HOME="relative", BELLBOARD_HOME=None, XDG_STATE_HOME=None)
+
+
+@trouble
+def a_relative_XDG_STATE_HOME(place: Place) -> None:
+    place.env.update(BELLBOARD_HOME=None, XDG_STATE_HOME="relative")
+
+
+@trouble
+def a_home_that_cannot_be_written(place: Place) -> None:
+    place.powerless()
+    place.board.chmod(0o500)
+
+
+@trouble
+def a_home_that_cannot_be_read(place: Place) -> None:
+    place.powerless()
+    place.board.chmod(0)
+
+
+@trouble
+def a_spool_that_cannot_be_read(place: Place) -> None:
+    place.powerless()
+    (place.board / "spool/new").chmod(0)
+
+
+@trouble
+def a_full_disk(place: Place) -> None:
+    kept = place.home.root / "kept"
+    shutil.move(place.board, kept)
+    place.board.mkdir(mode=0o700)
+    place.mount("-t", "tmpfs", "-o", "size=1M,mode=700", "none")
+    shutil.copytree(kept, place.board, dirs_exist_ok=True)
+    with contextlib.suppress(OSError), (place.board / "filler").open("wb", buffering=0) as filler:
+        while filler.write(bytes(4096)):
+            pass
+
+
+@trouble
+def a_disk_that_is_read_only(place: Place) -> None:
+    place.mount("--bind", str(place.board))
+    place.mount("-o", "remount,ro,bind")
+
+
+# What is in it
+
+
+@trouble
+def a_spool_that_is_a_file(place: Place) -> None:
+    place.replace(place.board / "spool", file)
+
+
+@trouble
+def junk_in_the_spool(place: Place) -> None:
+    new = place.board / "spool/new"
+    os.mkfifo(new / "pipe")
+    (new / "folder").mkdir()
+    (new / "no name").write_text("x")
+    (new / "nothing").write_bytes(bytes(10))
+    (new / "link").symlink_to("/etc/passwd")
+    (new / "deep").write_text('{"t":1,"hook":' + "[" * 100_000)
+    (new / os.fsdecode(b"\xff")).write_text("")
+    place.replace(place.board / "spool/bad/refused.json", os.mkfifo)
+
+
+@trouble
+def junk_among_the_hosts(place: Place) -> None:
+    hosts = place.board / "hosts"
+    os.mkfifo(hosts / "1")
+    for name in ("²", "9" * 100, "-1", "0", os.fsdecode(b"\xff")):
+        (hosts / name).write_text("")
+    (hosts / "5000").mkdir()
+
+
+@trouble
+def hosts_that_are_a_file(place: Place) -> None:
+    place.replace(place.board / "hosts", file)
+
+
+@trouble
+def a_damaged_database(place: Place) -> None:
+    place.database.write_bytes(b"no database at all" * 999)
+
+
+@trouble
+def an_empty_database(place: Place) -> None:
+    place.database.write_bytes(b"")
+
+
+@trouble
+def a_newer_database(place: Place) -> None:
+    place.sql("PRAGMA user_version = 99")
+
+
+@trouble
+def a_newer_database_of_another_kind(place: Place) -> None:
+    place.sql("PRAGMA user_version = 99", "DROP TABLE sessions")
+
+
+@trouble
+def a_database_without_a_table(place: Place) -> None:
+    place.sql("DROP TABLE events")
+
+
+@trouble
+def rows_that_cannot_be_decoded(place: Place) -> None:
+    place.sql("UPDATE sessions SET record = x'c1'", "UPDATE events SET event = x'c1'")
+
+
+@trouble
+def rows_of_the_wrong_types(place: Place) -> None:
+    place.sql(
+        "UPDATE sessions SET record = 'text', revision = 'x'",
+        "UPDATE events SET rule = x'ff', why = x'ff', before = 7",
+        "UPDATE transitions SET t = 'x', before = 7, why = x'ff'",
+        "INSERT OR REPLACE INTO options VALUES ('config', x'c1', 1, 'x')",
+    )
+
+
+@trouble
+def a_database_that_is_a_folder(place: Place) -> None:
+    place.replace(place.database, Path.mkdir)
+
+
+@trouble
+def a_database_that_is_a_pipe(place: Place) -> None:
+    place.replace(place.database, os.mkfifo)
+
+
+@trouble
+def a_database_that_leads_to_itself(place: Place) -> None:
+    place.replace(place.database, lambda path: path.symlink_to(path))
+
+
+@trouble
+def a_database_that_cannot_be_read(place: Place) -> None:
+    place.powerless()
+    place.database.chmod(0)
+
+
+@trouble
+def a_lock_that_is_a_pipe(place: Place) -> None:
+    place.replace(place.board / "board.lock", os.mkfifo)
+
+
+def holding(name: str) -> Trouble:
+    def make(place: Place) -> None:
+        fd = os.open(place.board / name, os.O_RDWR | os.O_CREAT, 0o600)
+        place.cleanup.callback(os.close, fd)
+        fcntl.flock(fd, fcntl.LOCK_EX)
+
+    return make
+
+
+TROUBLES["board.lock held by another"] = holding("board.lock")
+TROUBLES["hooks.lock held by another"] = holding("hooks.lock")
+
+
+@trouble
+def pipes_where_files_are_kept(place: Place) -> None:
+    for path in ("hooks.json", "hooks.lock", "emit"):
+        place.replace(place.board / path, os.mkfifo)
+
+
+@trouble
+def a_record_of_hooks_that_is_none(place: Place) -> None:
+    (place.board / "hooks.json").write_text("[1]")
+
+
+# What is around
+
+
+@trouble
+def a_locale_of_seven_bits(place: Place) -> None:
+    place.env.update(LANG="C", LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
+
+
+@trouble
+def no_terminal_and_odd_numbers(place: Place) -> None:
+    place.env.update(TERM=None, COLUMNS="-3", LINES="x", TZ="no/zone", LC_ALL="xx_YY.none")
+
+
+@trouble
+def no_programs(place: Place) -> None:
+    place.env["PATH"] = ""
+
+
+@trouble
+def an_odd_tmux(place: Place) -> None:
+    place.env.update(TMUX="\n,,", TMUX_PANE="%x")
+
+
+def hanging(name: str) -> Trouble:
+    def make(place: Place) -> None:
+        program = place.home.bin / name
+        program.unlink(missing_ok=True)
+        program.write_text("#!/bin/sh\nexec sleep 60\n")
+        program.chmod(0o755)
+        server = socket.socket(socket.AF_UNIX)
+        place.cleanup.callback(server.close)
+        server.bind(str(place.home.root / "sock"))
+        server.listen()
+        place.env["TMUX"] = f"{place.home.root}/sock,1,0"
+
+    return make
+
+
+TROUBLES["a claude that hangs"] = hanging("claude")
+TROUBLES["a tmux that hangs"] = hanging("tmux")
+
+
+@trouble
+def settings_that_are_a_pipe(place: Place) -> None:
+    os.mkfifo(place.home.claude / "settings.json")
+
+
+@trouble
+def settings_that_are_no_text(place: Place) -> None:
+    (place.home.claude / "settings.json").write_bytes(b'{"hooks": [\xff')
+
+
+@trouble
+def settings_of_60_MB(place: Place) -> None:
+    (place.home.claude / "settings.json").write_text(f'{{"x":"{"y" * (60 << 20)}"}}')
+
+
+@trouble
+def a_claude_folder_that_is_a_file(place: Place) -> None:
+    place.replace(place.home.claude, file)
+
+
+@trouble
+def a_claude_folder_that_is_no_text(place: Place) -> None:
+    place.env["CLAUDE_CONFIG_DIR"] = os.fsencode(place.home.root) + b"/\xff"
+
+
+@trouble
+def junk_among_the_session_files(place: Place) -> None:
+    folder = place.home.claude / "sessions"
+    folder.mkdir()
+    os.mkfifo(folder / "12.json")
+    (folder / "13.json").mkdir()
+    (folder / "14.json").write_text("{")
+    (folder / "².json").write_text("{}")
+
+
+for _stream, _how in (
+    *(("stdin", "closed"), ("stdout", "closed"), ("stderr", "closed")),
+    *(("stdout", "full"), ("stdout", "broken"), ("stderr", "full"), ("stderr", "broken")),
+):
+    TROUBLES[f"{_stream} {_how}"] = lambda place, s=_stream, h=_how: place.streams.update({s: h})
+TROUBLES["every stream closed"] = lambda place: place.streams.update(
+    dict.fromkeys(("stdin", "stdout", "stderr"), "closed")
+)
+
+
+@pytest.mark.parametrize("name", TROUBLES)
+def test_every_command_answers(place: Place, name: str) -> None:
+    """With what it can show, else with a line of words: never a traceback, never in silence."""
+    TROUBLES[name](place)
+    for command, told in place.run().items():
+        about = f"{command}: {told}"
+        assert told["code"] in (0, 1, 2), about
+        assert "Traceback" not in told["err"], about
+        assert "fault of bellboard" not in told["err"], about
+        lines = [line for line in told["err"].splitlines() if line]
+        if told["code"] < 2:
+            assert all(line.startswith("bellboard: ") for line in lines), about
+            assert all(line.isprintable() for line in lines), about
+        if told["code"] == 1 and "stderr" not in place.streams:
+            assert lines or command.startswith(SAYS_IT), about
+
+
+SHOWN = (
+    "a home that cannot be written",
+    "a disk that is read only",
+    "a full disk",
+    "junk in the spool",
+    "junk among the hosts",
+    "board.lock held by another",
+    "a newer database",
+    "a locale of seven bits",
+    "no programs",
+)
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_the_last_state_is_shown(place: Place, name: str) -> None:
+    """What was known before the trouble came."""
+    TROUBLES[name](place)
+    told = place.run(("list",))["list"]
+    assert "api" in told["out"], told
+
+
+NAMED = {
+    "a home that is a file": "board",
+    "a damaged database": "it is damaged",
+    "a newer database": "newer bellboard",
+    "a database that is a folder": "in its way",
+    "a claude that hangs": "does not tell its version",
+    "settings that are a pipe": "settings.json",
+    "a home that is no text": "is not there yet",
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_doctor_names_it(place: Place, name: str) -> None:
+    """Within a few seconds, whatever hangs; the other sections are whole."""
+    TROUBLES[name](place)
+    began = time.monotonic()
+    told = place.run(("doctor --json",))["doctor --json"]
+    facts = json.loads(told["out"])["facts"]
+    assert any(NAMED[name] in fact["text"] for fact in facts), facts
+    assert {"versions", "state", "system"} <= {fact["section"] for fact in facts}
+    assert time.monotonic() - began < LIMIT
+
+
+def test_ctrl_c_is_no_fault(place: Place) -> None:
+    """Exit code 130, without a word."""
+    env = place.env | {"PYTHONPATH": str(ROOT / "rplugin/python3")}
+    program = (
+        "import os, sys; import bellboard.cli as cli; "
+        "cli.sessions.list_sessions.__globals__['opened'] = lambda: os.kill(os.getpid(), 2); "
+        "sys.exit(cli.main(['list']))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True)
+    assert (130, "", "") == (done.returncode, done.stdout, done.stderr)
+
+
+def test_a_fault_of_ours_is_told_in_a_line(place: Place) -> None:
+    """With a file that has the details, without secrets."""
+    program = (
+        "import sys; import bellboard.cli as cli\n"
+        "def broken(): raise LookupError('TOKEN=hunter')\n"
+        "cli.sessions.list_sessions.__globals__['opened'] = broken\n"
+        "sys.exit(cli.main(['list']))"
+    )
+    env = place.env | {"PYTHONPATH": str(ROOT / "rplugin/python3")}
+    done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True)
+    assert (1, "") == (done.returncode, done.stdout)
+    [line] = done.stderr.splitlines()
+    assert line.startswith("bellboard: this is a fault of bellboard: LookupError('TOKEN=***")
+    details = Path(line.rpartition(" ")[2])
+    assert "broken" in details.read_text()
+    assert "hunter" not in line + details.read_text()
+    assert details.stat().st_mode & 0o777 == 0o600
