@@ -14,8 +14,11 @@ def serve_neovim() -> None:
     sys.argv[1:] = [package]
     import pynvim
 
+    from bellboard.ending import attended
+    from bellboard.remote import end
+
     try:
-        pynvim.start_host()
+        attended(pynvim.start_host, end, held=0)
     except (EOFError, KeyboardInterrupt):
         pass
     except BaseException:

@@ -17,6 +17,8 @@ PUSH: Final = "require('bellboard.host')._pushed(...)"
 REPLY: Final = "require('bellboard.host')._reply(...)"
 COMPLAIN: Final = "require('bellboard.host')._complain(...)"
 
+_plugins: list[Bellboard] = []  # of this process: one, once it is loaded
+
 #: What an editor tells by itself; nobody need hear that it is late.
 UNASKED: Final = frozenset({"view", "goto"})
 
@@ -47,6 +49,7 @@ class Bellboard:
 
     def __init__(self, nvim: Any) -> None:
         self.nvim = nvim
+        _plugins.append(self)
         self.host: Any = None
         self.task: asyncio.Task[None] | None = None
         self.errands: set[asyncio.Task[None]] = set()
@@ -150,6 +153,15 @@ class Bellboard:
         if not task.cancelled() and (error := task.exception()) is not None:
             _die(error)
         os._exit(0)
+
+
+def end() -> None:
+    """End what was started; from any thread."""
+    for plugin in _plugins:
+        if plugin.host is not None:
+            plugin.host.stop()
+            return
+    os._exit(0)
 
 
 def _die(error: BaseException) -> NoReturn:

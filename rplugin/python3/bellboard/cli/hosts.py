@@ -23,6 +23,7 @@ from .home import (
 
 Message = dict[str, Any]
 Push = Callable[[Message], None]
+Resized = Callable[[], None] | None
 
 
 def add_to(commands: Commands) -> None:
@@ -70,7 +71,7 @@ def serve_host(args: Args) -> None:
             config["notices"] = dict(json.loads(args.notices))
         except (ValueError, TypeError) as e:
             raise Problem(f"--notices: expected an object of JSON: {e}") from None
-    run_host(Notes().push, config, read=False)
+    leave(run_host(Notes().push, config, read=False))
 
 
 def watch_sessions(args: Args) -> None:
@@ -88,16 +89,17 @@ def watch_sessions(args: Args) -> None:
                 raise Problem(f"cannot write the changes: {e.strerror}") from None
             notes.push(message)
 
-        run_host(push, {})
+        leave(run_host(push, {}))
     elif sys.stdout.isatty():
         from ..screen.live import Live
 
         with Live() as live:
-            run_host(live.push, {})
+            ended = run_host(live.push, {}, resized=live.resized)
+        leave(ended)
     else:
         from ..screen.live import Stream
 
-        run_host(Stream().push, {})
+        leave(run_host(Stream().push, {}))
 
 
 class Notes:
@@ -116,35 +118,54 @@ class Notes:
         self._told = dict(notes)
 
 
-def run_host(push: Push, config: dict[str, Any], read: bool = True) -> None:
-    """Be a host until a signal ends it, or whoever reads its output is gone."""
+def run_host(
+    push: Push, config: dict[str, Any], read: bool = True, resized: Resized = None
+) -> bool:
+    """Be a host until a signal ends it, or whoever reads its output is gone; whether it ended."""
     import asyncio
 
+    from ..ending import attended
     from ..hosting.host import Host
     from ..storage.spool import Refused
 
     home = here()
+    unread: list[Exception] = []
+
+    def told(message: Message) -> None:
+        try:
+            push(message)
+        except (BrokenPipeError, Problem) as e:
+            unread.append(e)
+            host.stop()
+
+    host = Host(home, told, config)
 
     async def live() -> None:
-        host = Host(home, push, config)
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            loop.add_signal_handler(number, host.stop)
-        running = asyncio.ensure_future(host.run())
         if read and _is_pipe(sys.stdout.fileno()):
             # The end of `watch | head -1` shows before there is anything more to write.
             with contextlib.suppress(OSError):
-                loop.add_reader(sys.stdout.fileno(), host.stop)
-        await running
+                asyncio.get_running_loop().add_reader(sys.stdout.fileno(), host.stop)
+        await host.run()
 
+    if resized is not None:
+        signal.signal(signal.SIGWINCH, lambda *_: resized())
     try:
-        asyncio.run(live())
+        ended = attended(lambda: asyncio.run(live()), host.stop)
     except Refused as e:
         raise Problem(f"{e}; set BELLBOARD_HOME to a folder of your own") from None
-    except BrokenPipeError:
-        raise
     except OSError as e:
         raise Problem(f"cannot be a host in {home}: {reason(e, home)}") from None
+    if unread:
+        raise unread[0]
+    return ended
+
+
+def leave(ended: bool) -> None:
+    """Exit now if something hangs: Python would wait for it."""
+    if not ended:
+        with contextlib.suppress(OSError):
+            sys.stdout.flush()
+        os._exit(0)
 
 
 def _is_pipe(descriptor: int) -> bool:

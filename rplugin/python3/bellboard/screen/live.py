@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import os
 import shutil
-import signal
 import sys
 import time
 from types import TracebackType
@@ -31,6 +30,7 @@ class Live:
         self._notes: list[str] = []
         self._drawn: object = None
         self._timer: asyncio.TimerHandle | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._out = console()
         self._screen = Screen(
             console=self._out,
@@ -59,8 +59,7 @@ class Live:
         """Take what a host tells of its changes; inside its event loop."""
         if message["full"]:
             self._sessions = {}
-            with contextlib.suppress(NotImplementedError):
-                asyncio.get_running_loop().add_signal_handler(signal.SIGWINCH, self.draw)
+            self._loop = asyncio.get_running_loop()
         for p in message["sessions"]:
             self._sessions[p["session_id"]] = p
         for sid in message["removed"]:
@@ -68,6 +67,12 @@ class Live:
         if "health" in message:  # only what changed is told
             self._notes = [f"{k}: {v}" for k, v in message["health"].get("notes", {}).items()]
         self.draw()
+
+    def resized(self) -> None:
+        """The terminal has another size; from any thread."""
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # it is over
+                self._loop.call_soon_threadsafe(self.draw)
 
     def draw(self) -> None:
         """Draw what is true now, and come back when an age becomes another word."""
