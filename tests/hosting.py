@@ -93,6 +93,7 @@ class Telling:
     """A host in a process of its own (`told_host.py`), and what it has told."""
 
     def __init__(self, home: Home, name: str = "host", **how: Any) -> None:
+        self.home = home
         self.out = home.root / f"{name}.told"
         script = Path(__file__).with_name("told_host.py")
         with (home.root / f"{name}.stderr").open("w") as errors:
@@ -222,3 +223,29 @@ def start(home: Home) -> Iterator[Callable[..., Telling]]:
     yield one
     for host in started:
         host.kill()
+
+
+class Mounts:
+    """Mounts of a test; taken away with it."""
+
+    def __init__(self) -> None:
+        self.made: list[Path] = []
+
+    def __call__(self, *arguments: str, at: Path, again: bool = False) -> None:
+        done = subprocess.run(["mount", *arguments, str(at)], capture_output=True, text=True)
+        if done.returncode != 0:
+            pytest.skip(f"this needs a mount: {done.stderr.strip()}")
+        if not again:
+            self.made.append(at)
+
+    def close(self) -> None:
+        for path in reversed(self.made):
+            subprocess.run(["umount", "-l", str(path)], check=True)
+
+
+@pytest.fixture
+def mount(home: Home) -> Iterator[Mounts]:
+    """mount(*arguments, at=…): a mount of this test's own; needs root."""
+    made = Mounts()
+    yield made
+    made.close()

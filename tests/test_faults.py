@@ -9,13 +9,13 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from bellboard.storage.spool import Spool
-from hosting import Telling, agrees_with_its_log, made, opened, put, told_in
+from hosting import Mounts, Telling, agrees_with_its_log, made, opened, put, told_in
 from rig.home import Home
 from rig.waiting import eventually
 
@@ -44,32 +44,6 @@ def test_whatever_step_a_host_dies_at_every_event_is_folded_once(tmp_path: Path)
 
 
 # Disks and locks, around real hosts
-
-
-class Mounts:
-    """Mounts of a test; taken away with it."""
-
-    def __init__(self) -> None:
-        self.made: list[Path] = []
-
-    def __call__(self, *arguments: str, at: Path, again: bool = False) -> None:
-        done = subprocess.run(["mount", *arguments, str(at)], capture_output=True, text=True)
-        if done.returncode != 0:
-            pytest.skip(f"this needs a mount: {done.stderr.strip()}")
-        if not again:
-            self.made.append(at)
-
-    def close(self) -> None:
-        for path in reversed(self.made):
-            subprocess.run(["umount", "-l", str(path)], check=True)
-
-
-@pytest.fixture
-def mount(home: Home) -> Iterator[Mounts]:
-    """mount(*arguments, at=…): a mount of this test's own; needs root."""
-    made = Mounts()
-    yield made
-    made.close()
 
 
 def counted(home: Path) -> dict[str, int]:

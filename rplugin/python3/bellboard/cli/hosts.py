@@ -7,6 +7,7 @@ import os
 import signal
 import stat
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +24,9 @@ from .home import (
 
 Message = dict[str, Any]
 Push = Callable[[Message], None]
+GLANCE = 0.2  # seconds
+
+GLANCE = 0.2  # seconds
 Resized = Callable[[], None] | None
 
 
@@ -94,8 +98,7 @@ def watch_sessions(args: Args) -> None:
         from ..screen.live import Live
 
         with Live() as live:
-            ended = run_host(live.push, {}, resized=live.resized)
-        leave(ended)
+            leave(run_host(live.push, {}, resized=live.resized), live.close)
     else:
         from ..screen.live import Stream
 
@@ -160,11 +163,12 @@ def run_host(
     return ended
 
 
-def leave(ended: bool) -> None:
+def leave(ended: bool, tidy: Callable[[], object] | None = None) -> None:
     """Exit now if something hangs: Python would wait for it."""
     if not ended:
-        with contextlib.suppress(OSError):
-            sys.stdout.flush()
+        last = threading.Thread(target=tidy, daemon=True)  # what hangs may hold the terminal
+        last.start()
+        last.join(GLANCE)
         os._exit(0)
 
 

@@ -30,7 +30,8 @@ _Running = tuple[str, float, "subprocess.Popen[bytes]"]
 class Commands:
     """Starts commands that outlive the host, unless too many of them still run."""
 
-    def __init__(self) -> None:
+    def __init__(self, patience: float = PATIENCE) -> None:
+        self._patience = patience
         self._running: list[_Running] = []
         self._missing: dict[str, str] = {}  # program → what is wrong with it
         self._ended: Counter[str] = Counter()  # those that stood in the way
@@ -47,7 +48,7 @@ class Commands:
         alike = [r for r in self._running if r[0] == program]
         if len(alike) >= ALIKE or len(self._running) >= MOST:
             oldest = min(alike or self._running, key=lambda r: r[1])
-            if time.monotonic() > oldest[1] + PATIENCE:
+            if time.monotonic() > oldest[1] + self._patience:
                 self._end(oldest)
             return False
         return True
@@ -73,9 +74,9 @@ class Commands:
     def notes(self) -> dict[str, str]:
         """For health: what hangs, and what cannot be run."""
         self._reap()
-        old = time.monotonic() - PATIENCE
+        old = time.monotonic() - self._patience
         hang = Counter(program for program, begun, _ in self._running if begun < old)
-        told = [f"{_name(p)}: {n} still run after {PATIENCE:.0f} s" for p, n in hang.items()]
+        told = [f"{_name(p)}: {n} still run after {self._patience:g} s" for p, n in hang.items()]
         told += [f"{_name(p)}: {n} were ended, as they hung" for p, n in self._ended.items()]
         told += [f"{_name(p)}: {why}" for p, why in self._missing.items()]
         return {"commands": "; ".join(told)} if told else {}

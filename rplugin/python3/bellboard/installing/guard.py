@@ -67,6 +67,8 @@ class Guard:
     def look(self) -> None:
         """Look at what has changed since the last time; cheap if nothing has."""
         if self._timer is None:  # else that comes soon
+            if "script" in self._notes:
+                self._keep_script()
             path = str(installed.record(self._home))
             self._reach.do(path, partial(installed.places, self._home), self._listed)
 
@@ -76,9 +78,12 @@ class Guard:
             self._timer.cancel()
 
     def _begin(self) -> None:
+        self._keep_script()
+        self._settled()
+
+    def _keep_script(self) -> None:
         path = str(installed.script(self._home))
         self._reach.do(path, partial(keep_script, self._home), partial(self._note, "script"))
-        self._settled()
 
     def _settled(self) -> None:
         self._timer = None

@@ -52,6 +52,10 @@ class Live:
     ) -> None:
         if self._timer:
             self._timer.cancel()
+        self.close()
+
+    def close(self) -> None:
+        """Give the screen back."""
         with contextlib.suppress(OSError):  # the terminal is gone
             self._screen.stop()
 

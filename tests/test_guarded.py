@@ -1,0 +1,362 @@
+"""A host goes on whatever fails in it: named in health, left alone for a while, healed."""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import fcntl
+import os
+import select
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from bellboard.hosting.attempts import Attempts
+from bellboard.hosting.commands import ALIKE, Commands
+from bellboard.storage import schema
+from bellboard.storage.spool import Spool
+from hosting import Mounts, Telling, made, opened, put
+from rig.home import Home
+from rig.waiting import PATIENCE, eventually
+
+pytestmark = pytest.mark.files
+
+Start = Callable[..., Telling]
+SECOND = 1.0  # in which a process ends that is told to
+RINGS = {"server": "/nowhere/nvim", "notices": {"least": 0}}
+
+
+def goes_on(host: Telling, sid: str = "canary") -> None:
+    """It folds what comes, and shows it."""
+    put(Spool(host.home.bellboard), "UserPromptSubmit", sid)
+
+    def shows() -> bool:
+        assert host.process.poll() is None, "the host has ended"
+        return host.shown.get(sid) == "working"
+
+    eventually(shows, f"{sid} at work")
+
+
+def heals(host: Telling) -> None:
+    """Nothing is named any more."""
+
+    def is_well() -> bool:
+        assert {} == host.notes
+        return True
+
+    eventually(is_well)
+
+
+# Work that fails
+
+
+def test_what_fails_is_left_alone_and_named_until_it_succeeds() -> None:
+    """One of two sessions fails: the other is done each time, the one again after a pause."""
+    attempt, done = Attempts(), []
+
+    def bad() -> float:
+        done.append("bad")
+        raise PermissionError(13, "Permission denied", "/x/transcript.jsonl")
+
+    def good() -> float:
+        done.append("good")
+        return 7.0
+
+    waits = [(attempt("look", "session a", bad), attempt("look", "session b", good)) for _ in "123"]
+    assert done == ["bad", "good", "good", "good"]
+    assert all(0 < wait <= 0.25 and other == 7.0 for wait, other in waits)
+    note = "session a: Permission denied: /x/transcript.jsonl (trying again)"
+    assert attempt.notes == {"look": note}
+    eventually(lambda: attempt("look", "session a", good) == 7.0, "its next try")
+    assert attempt.notes == {}
+
+
+def test_health_names_few_of_many_failures() -> None:
+    """Of a thousand sessions that fail alike three are named."""
+    attempt = Attempts()
+    for n in range(2000):
+        attempt.failed("look", f"session {n}", ValueError("embedded null byte"))
+    (note,) = attempt.notes.values()
+    assert note.count("embedded null byte") == 3
+    assert "997 more" in note
+
+
+# Junk in the settings
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"callbacks": 5},
+        {"callbacks": {"working": {"a": 1}, "blocked": [], "error": [None]}},
+        {"options": [1]},
+        {"options": {"clear": 5, "grace": "x", "approval": [1]}},
+        {"notices": {"mode": []}},
+        {"notices": {"cap": float("inf"), "gap": "x", "labels": [1], "sounds": 5, "via": {}}},
+        {"notices": {"player": ["~nobody-there/x"], "command": [[]], "quiet_hours": 7}},
+        {"notices": {"labels": {"x": {"sounds": {"blocked": 1}, "blocked": 3}}, "blocked": "x"}},
+        {"server": "\udcff", "focused": 1e400, "notices": {}},
+        {"server": ["x"], "focused": "x", "pull_requests": {}},
+    ],
+    ids=str,
+)
+def test_settings_of_the_wrong_type_end_no_host(start: Start, config: dict[str, Any]) -> None:
+    """What cannot be used is left out."""
+    host = start(config=config)
+    goes_on(host)
+
+
+# Rows that mean nothing
+
+
+@pytest.mark.parametrize("value", [b"\xc1", msgspec.msgpack.encode([1]), b""], ids=repr)
+@pytest.mark.parametrize("key", ["mode", "bars", "config", "watched_since"])
+def test_an_option_that_is_damaged_while_a_host_runs(
+    home: Home, start: Start, key: str, value: bytes
+) -> None:
+    """The host lives, and goes on at once."""
+    host = start(config=RINGS)
+    goes_on(host, "before")
+    with contextlib.closing(sqlite3.connect(home.bellboard / "board.db", timeout=PATIENCE)) as db:
+        row = "INSERT OR REPLACE INTO options VALUES (?, ?, 1, 1.0)"
+        with db:
+            db.execute(row, (key, value))
+    goes_on(host)
+    goes_on(host, "another")
+
+
+# Locks and places
+
+
+def test_a_lock_where_readers_wait_too(home: Home, start: Start) -> None:
+    """On a network file system another process keeps even readers out: none dies of it."""
+    host = start(network="nfs", config=RINGS, on={"working": ["true"]})
+    goes_on(host, "before")
+    with contextlib.closing(sqlite3.connect(home.bellboard / "board.db", timeout=PATIENCE)) as db:
+        db.isolation_level = None
+        db.execute("BEGIN EXCLUSIVE")
+        until = time.monotonic() + 1.0
+        for n in range(20):
+            put(Spool(home.bellboard), "UserPromptSubmit", f"s{n}")
+        eventually(lambda: time.monotonic() > until or host.process.poll() is not None, "a while")
+        assert host.process.poll() is None
+        db.execute("ROLLBACK")
+    eventually(lambda: len(host.shown) == 21, "all of them")
+    goes_on(host)
+    eventually(lambda: not {"database", "fold", "read"} & host.notes.keys(), "no more complaint")
+
+
+def test_a_home_that_becomes_a_file_is_waited_for(home: Home, start: Start) -> None:
+    """What was refused on reopening ended the host; it names the place, and heals."""
+    host = start()
+    goes_on(host, "before")
+    aside = home.root / "aside"
+    home.bellboard.rename(aside)
+    home.bellboard.write_text("in the way")
+    host.says(str(home.bellboard))
+    home.bellboard.unlink()
+    eventually((home.bellboard / "board.db").exists, "a new home")
+    goes_on(host)
+    heals(host)
+    shutil.rmtree(aside)
+
+
+def test_a_damaged_database_that_cannot_be_moved_away(
+    home: Home, start: Start, mount: Mounts
+) -> None:
+    """Its folder is read-only: said, waited for, and set aside when that is over."""
+    host = start()
+    goes_on(host, "before")
+    with opened(home.bellboard) as clerk:
+        clerk.store.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    (home.bellboard / "board.db").write_bytes(b"\xa5" * 50_000)
+    mount("--bind", str(home.bellboard), at=home.bellboard)
+    mount("-o", "remount,bind,ro", at=home.bellboard, again=True)
+    host.says("it cannot be moved away")
+    mount("-o", "remount,bind,rw", at=home.bellboard, again=True)
+    goes_on(host)
+
+
+# It writes no more than it must
+
+
+def files_in(spool: Spool) -> int:
+    return len(list(spool.new.iterdir()))
+
+
+def test_a_database_that_cannot_be_written_at_the_start_is_no_storm(
+    home: Home, mount: Mounts
+) -> None:
+    """What a host writes when it arrives wakes it too: it wrote 5,000 files a second."""
+    home.bellboard.mkdir()
+    mount("-t", "tmpfs", "-o", "size=1500k,mode=700", "tmpfs", at=home.bellboard)
+    spool = made(home.bellboard)
+    schema_is_there = Telling(home, "first").is_up()
+    schema_is_there.kill()
+    for left in (home.bellboard / "hosts").iterdir():
+        left.unlink()
+    mount("-t", "tmpfs", "-o", "size=20m,mode=700", "tmpfs", at=spool.home / "spool")
+    spool.prepare()
+    filler = home.bellboard / "filler"
+    with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while file.write(b"x" * 4096):
+            pass
+    host = Telling(home)
+    try:
+        host.says("cannot be written")
+        until = time.monotonic() + 2.0
+        eventually(lambda: time.monotonic() > until, "two seconds of it")
+        assert files_in(spool) <= 2
+        busy = processor_seconds(host.pid)
+        until = time.monotonic() + 2.0
+        eventually(lambda: time.monotonic() > until, "two more")
+        assert processor_seconds(host.pid) - busy < 0.5
+        filler.unlink()
+        goes_on(host)
+        heals(host)
+        with opened(home.bellboard) as clerk:
+            assert [r.event.kind for r in clerk.store.log()].count("restart") <= 2
+    finally:
+        host.kill()
+
+
+def processor_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_a_host_of_an_outdated_version_writes_nothing(home: Home, start: Start) -> None:
+    """Nor does it say that it lives: hooks would keep every event for it."""
+    old, newer = start("old"), start("newer", schema=schema.SCHEMA + 1)
+    goes_on(newer, "before")
+    old.says("restart Neovim")
+    newer.process.send_signal(signal.SIGSTOP)
+    try:
+        write_session_file(home, "busy")
+        eventually(lambda: not (home.bellboard / "hosts" / str(old.pid)).exists(), "its farewell")
+        until = time.monotonic() + 2.0
+        eventually(lambda: time.monotonic() > until, "a while")
+        assert files_in(Spool(home.bellboard)) == 0
+    finally:
+        newer.process.send_signal(signal.SIGCONT)
+    eventually(lambda: newer.shown.get("one") == "working", "what the newer one finds")
+
+
+def write_session_file(home: Home, status: str) -> None:
+    """As the CLI writes it, of this very process."""
+    from bellboard.witnesses.processes import started_of
+
+    folder = home.claude / "sessions"
+    folder.mkdir(exist_ok=True)
+    now = int(time.time() * 1000)
+    record = {
+        "pid": os.getpid(),
+        "sessionId": "one",
+        "cwd": str(home.project),
+        "startedAt": now,
+        "procStart": started_of(os.getpid()),
+        "version": "2.1.328",
+        "kind": "interactive",
+        "entrypoint": "cli",
+        "status": status,
+        "statusUpdatedAt": now,
+        "updatedAt": now,
+    }
+    (folder / f"{os.getpid()}.json").write_bytes(msgspec.json.encode(record))
+
+
+# Commands that hang
+
+
+def test_commands_that_hang_do_not_pile_up(home: Home, start: Start) -> None:
+    """A few run at once; the rest waits for them, unclaimed, and is run when they end."""
+    told = home.root / "told"
+    told.mkdir()
+    script = home.bin / "hang"
+    script.write_text(f'#!/bin/sh\necho $$ >"{told}/$3"\nexec sleep 600\n')
+    script.chmod(0o755)
+    host, spool = start(on={"working": [str(script)]}), Spool(home.bellboard)
+    for n in range(40):
+        put(spool, "UserPromptSubmit", f"s{n:02}")
+    eventually(lambda: len(host.shown) == 40, "all at work")
+    eventually(lambda: len(list(told.iterdir())) == ALIKE, "some of their commands")
+    goes_on(host)
+    assert len(list(told.iterdir())) == ALIKE
+    ended: set[str] = set()
+
+    def running() -> set[str]:
+        return {p.name for p in told.iterdir() if p.read_text()} - ended
+
+    while len(ended) < 41:
+        some = eventually(running, "the next")
+        assert len(some) <= ALIKE
+        for name in some:
+            os.kill(int((told / name).read_text()), signal.SIGKILL)
+        ended |= some
+
+
+def test_of_commands_that_hang_the_oldest_makes_room() -> None:
+    """After a while, and health names it."""
+    runner = Commands(patience=0.5)
+    for _ in range(ALIKE):
+        assert runner.has_room("sleep")
+        runner.start(["sleep", "5"])
+    assert not runner.has_room("sleep")
+    assert runner.has_room("other")
+    eventually(lambda: f"sleep: {ALIKE} still run" in runner.notes.get("commands", ""), "a note")
+    eventually(lambda: runner.has_room("sleep"), "room for one more")
+    assert "sleep: 1 were ended, as they hung" in runner.notes["commands"]
+    eventually(lambda: runner.running == 0, "the end of all")
+    assert runner.notes == {}
+
+
+def test_a_command_that_is_not_there_is_named() -> None:
+    """Until it is there."""
+    runner = Commands()
+    runner.start(["/nowhere/command", "x"])
+    eventually(lambda: runner.running == 0, "its end")
+    assert runner.notes == {"commands": "/nowhere/command: no such program"}
+
+
+# The end
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_host_whose_reader_reads_nothing_ends_when_it_is_told_to(
+    home: Home, number: signal.Signals
+) -> None:
+    """Its loop stands still in a write to a full pipe; it took a SIGKILL to end it."""
+    run = [sys.executable, "-m", "bellboard", "watch", "--json"]
+    spool = made(home.bellboard)
+    with subprocess.Popen(run, env=home.env, stdout=subprocess.PIPE) as watch:
+        try:
+            assert watch.stdout is not None
+            fcntl.fcntl(watch.stdout, fcntl.F_SETPIPE_SZ, select.PIPE_BUF)
+            eventually(lambda: list((home.bellboard / "hosts").iterdir()), "a host")
+            for n in range(500):
+                put(spool, "UserPromptSubmit", f"s{n}")
+            eventually(partial(is_full, watch.stdout.fileno()), "a full pipe")
+            began = time.monotonic()
+            watch.send_signal(number)
+            watch.wait(PATIENCE)
+            assert time.monotonic() - began < SECOND
+        finally:
+            watch.kill()
+
+
+def is_full(pipe: int) -> bool:
+    """Whether the one page of it has no room."""
+    waiting = array.array("i", [0])
+    fcntl.ioctl(pipe, termios.FIONREAD, waiting)
+    return waiting[0] > select.PIPE_BUF // 2
