@@ -24,9 +24,7 @@ from .home import (
 
 Message = dict[str, Any]
 Push = Callable[[Message], None]
-GLANCE = 0.2  # seconds
-
-GLANCE = 0.2  # seconds
+GLANCE = 0.2  # seconds to give a screen back
 Resized = Callable[[], None] | None
 
 
