@@ -14,7 +14,7 @@ SH := $(wildcard hooks/emit .ci/run tests/rig/nvim tests/rig/claude tests/rig/fe
 need = command -v $(1) >/dev/null || { echo "make test: $(1) is missing; $(2)" >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help try test needs check fmt lint types bench truth wild doc picture rig left-out
+.PHONY: help try test needs check fmt lint types bench truth wild fuzz doc picture rig left-out
 .DELETE_ON_ERROR:
 
 help: ## list what can be made
@@ -55,6 +55,10 @@ truth: $(READY) rig ## play every scene on real CLIs; write doc/truth.md (CLI=ne
 wild: $(READY) rig ## a monkey at the keyboard of real CLIs (MINUTES=5 SEED=… CLI=2.1.330)
 	cd tests && PYTHONPATH=. ../$(BIN)/python -m wild --minutes $(or $(MINUTES),5) \
 		$(if $(SEED),--seed $(SEED)) $(if $(CLI),--cli $(CLI)) $(ARGS)
+
+fuzz: $(READY) ## hostile input for a live host (MINUTES=10 SEED=1 ONLY=payload)
+	@cd tests && PYTHONPATH=. ../$(BIN)/python -m fuzz $(if $(MINUTES),--minutes $(MINUTES)) \
+		$(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only "$(ONLY)") $(if $(CASES),--cases $(CASES))
 
 doc: $(READY) ## write the table of rules, build the help tags, open the manual
 	@$(BIN)/python doc/tables.py

@@ -1,0 +1,181 @@
+"""A database that is not what a host left there, under one that runs or before one starts."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+from fuzz.case import Case, Category
+from fuzz.files import KINDS, remove
+from fuzz.junk import NUMBERS, text
+from fuzz.target import HEAL, Target
+
+TABLES = ("sessions", "transitions", "events", "applied", "claims", "options", "editors")
+Damage = Callable[[Target, Random], object]
+
+
+def _db(target: Target) -> sqlite3.Connection:
+    return sqlite3.connect(target.board / "board.db", timeout=5, isolation_level=None)
+
+
+def flips(target: Target, random: Random) -> None:
+    """Bits of the file turned over, of the log beside it as well."""
+    for name in ("board.db", "board.db-wal"):
+        path = target.board / name
+        size = path.stat().st_size if path.is_file() else 0
+        with path.open("r+b") if size else contextlib.nullcontext() as file:
+            for _ in range(random.choice([1, 3, 30]) if file else 0):
+                where = random.randrange(size)
+                file.seek(where)
+                byte = file.read(1)
+                file.seek(where)
+                file.write(bytes([byte[0] ^ 1 << random.randrange(8)]))
+
+
+def cells(target: Target, random: Random) -> None:
+    """Any value in any cell of any table."""
+    db = _db(target)
+    try:
+        for _ in range(random.randrange(1, 4)):
+            table = random.choice(TABLES)
+            columns = [row[1] for row in db.execute(f"PRAGMA table_info({table})")]
+            with contextlib.suppress(sqlite3.Error, OverflowError, UnicodeError):
+                column = random.choice(columns)
+                db.execute(f"UPDATE {table} SET {column} = ?", (_cell(random),))
+            with contextlib.suppress(sqlite3.Error, OverflowError, UnicodeError):
+                marks = ", ".join("?" * len(columns))
+                db.execute(
+                    f"INSERT INTO {table} VALUES ({marks})", [_cell(random) for _ in columns]
+                )
+    finally:
+        db.close()
+
+
+def _cell(random: Random) -> Any:
+    some = random.choice(NUMBERS)
+    fits = isinstance(some, int) and not -(2**63) <= some < 2**63
+    return random.choice(
+        [
+            0 if fits else some,
+            text(random)[:10000],
+            random.randbytes(50),
+            None,
+            b"",
+            b"\x81\xa1x\xc1",
+        ]
+    )
+
+
+def tables(target: Target, random: Random) -> None:
+    """A table that is gone, lacks a column, or has another."""
+    table = random.choice(TABLES)
+    db = _db(target)
+    with contextlib.suppress(sqlite3.Error):
+        db.execute(
+            random.choice(
+                [
+                    f"DROP TABLE {table}",
+                    f"ALTER TABLE {table} ADD COLUMN more TEXT",
+                    f"ALTER TABLE {table} RENAME TO other",
+                    f"DELETE FROM {table}",
+                    "PRAGMA journal_mode = DELETE",
+                    "PRAGMA auto_vacuum = 2; VACUUM",
+                ]
+            )
+        )
+    db.close()
+
+
+def removed(target: Target, random: Random) -> None:
+    """Gone, whole or in part."""
+    for suffix in random.choice([("",), ("-wal", "-shm"), ("", "-wal", "-shm"), ("-shm",)]):
+        (target.board / f"board.db{suffix}").unlink(missing_ok=True)
+
+
+def replaced(target: Target, random: Random) -> None:
+    """Another file: empty, junk, of another kind, or a copy of itself."""
+    path = target.board / "board.db"
+    copy = target.board / "copy"
+    how = random.randrange(5)
+    if how == 0 and path.is_file():
+        copy.write_bytes(path.read_bytes())
+    elif how == 1:
+        copy.write_bytes(b"")
+    elif how == 2:
+        copy.write_bytes(random.randbytes(10_000))
+    elif how == 3:
+        copy.write_bytes(b"SQLite format 3\0" + random.randbytes(5000))
+    else:
+        kind = random.choice([k for k in KINDS if "zero" not in k and k != "a full folder"])
+        remove(path)
+        with contextlib.suppress(FileExistsError):  # a host may be quicker
+            KINDS[kind](path)
+        return
+    copy.replace(path)
+
+
+def cut(target: Target, random: Random) -> None:
+    """Shorter than it was."""
+    path = target.board / random.choice(["board.db", "board.db-wal"])
+    if path.is_file():
+        os.truncate(path, random.randrange(path.stat().st_size + 1))
+
+
+DAMAGES: dict[str, Damage] = {
+    "flipped bits": flips,
+    "junk in cells": cells,
+    "other tables": tables,
+    "removed": removed,
+    "replaced": replaced,
+    "cut": cut,
+}
+
+
+def database(random: Random) -> Case:
+    """One kind of damage, with a host that lives or before it starts."""
+    what = random.choice(list(DAMAGES))
+    alive = random.random() < 0.6
+    chance = random.randrange(1 << 30)
+
+    def do(target: Target) -> None:
+        for n in range(5):
+            target.hook("UserPromptSubmit", f"d{n}")
+        target.canary()
+        if not alive:
+            target.stop()
+        DAMAGES[what](target, Random(chance))
+        if not alive:
+            target.start()
+            target.up()
+
+    return Case(f"{what} ({chance}), {'of a live host' if alive else 'before the start'}", do)
+
+
+def newer(random: Random) -> Case:
+    """A database of a later version: nothing is folded, nothing is written, and it is said."""
+    version = random.choice([2, 99, 2**31 - 1, -1, -(2**31)])
+
+    def do(target: Target) -> None:
+        db = _db(target)
+        db.execute(f"PRAGMA user_version = {version}")
+        db.close()
+        target.hook("UserPromptSubmit", "after")
+
+    def undo(target: Target) -> None:
+        target.stop()
+        for path in target.board.glob("board.db*"):
+            remove(path)
+        target.start()
+        target.up()
+
+    return Case(f"user_version = {version}", do, undo, folds=False)
+
+
+CATEGORIES = (
+    Category("database", database, batch=1, within=HEAL),
+    Category("newer", newer, batch=1, settle=0.5),
+)

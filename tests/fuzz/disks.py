@@ -1,0 +1,141 @@
+"""Disks that are full, have no inodes, turn read-only; mounts that answer nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import subprocess
+from pathlib import Path
+from random import Random
+
+from fuzz.case import Case, Category, no_root
+from fuzz.files import remove
+from fuzz.target import Target
+
+MOUNTED = "size=8m,nr_inodes=400,mode=0700"
+
+
+def _mount(*args: str) -> None:
+    subprocess.run(["mount", *args], check=True, capture_output=True)
+
+
+def disk(random: Random) -> Case:
+    """The state on a disk of its own; once there is room again, events come through."""
+    how = random.choice(["full", "without inodes", "read-only"])
+    early = random.random() < 0.3  # before the host starts
+
+    def do(target: Target) -> None:
+        target.stop()
+        _mount("-t", "tmpfs", "-o", MOUNTED, "tmpfs", str(target.board))
+        target.undone.callback(_unmount, target.board)
+        target.prepare()
+        if not early:
+            target.start()
+            target.up()
+            target.canary()
+        spoil(target)
+        if early:
+            target.start()
+
+    def spoil(target: Target) -> None:
+        for n in range(5):
+            target.hook("UserPromptSubmit" if n % 2 else "Stop", f"d{n}")
+        if how == "read-only":  # a mount of its own: a disk that is written to is busy
+            _mount("--bind", str(target.board), str(target.board))
+            target.undone.callback(_unmount, target.board)
+            _mount("-o", "remount,bind,ro", str(target.board))
+        filler = target.board / "filler"
+        with contextlib.suppress(OSError):
+            if how == "full":
+                with filler.open("wb") as file:
+                    while True:
+                        file.write(b"x" * 4096)
+                        file.flush()
+            elif how == "without inodes":
+                filler.mkdir()
+                for n in range(10_000):
+                    (filler / str(n)).touch()
+
+    def undo(target: Target) -> None:
+        if how == "read-only":
+            _unmount(target.board)
+        subprocess.run(["rm", "-rf", str(target.board / "filler")], check=True)
+
+    when = "before the start" if early else "while it runs"
+    return Case(f"a disk {how} {when}", do, undo, folds=False)
+
+
+def _unmount(path: Path) -> None:
+    subprocess.run(["umount", "-l", str(path)], check=False, capture_output=True)
+
+
+class Hung:
+    """A file system of which nobody answers: whoever looks into it waits until it is `over`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.mkdir(exist_ok=True)
+        self.fd = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
+        options = f"fd={self.fd},rootmode=40000,user_id=0,group_id=0".encode()
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.mount(b"bellboard", os.fsencode(path), b"fuse", 6, options):
+            os.close(self.fd)
+            raise OSError(ctypes.get_errno(), "mount")
+
+    def over(self) -> None:
+        """Let all who wait go."""
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+            _unmount(self.path)
+
+
+def hung(random: Random) -> Case:
+    """A folder of an event, of git, of the agent on a mount that does not answer; events go on."""
+    which = random.choice(["cwd", "transcript_path", "config", "git", "sessions", "settings"])
+    mounts: list[Hung] = []
+
+    def do(target: Target) -> None:
+        root = target.home.root / "hung"
+        if which in ("sessions", "settings"):
+            (target.home.claude / "projects").mkdir(exist_ok=True)
+            root = target.home.claude / ("sessions" if which == "sessions" else "projects")
+        mounts.append(Hung(root))
+        target.undone.callback(mounts[-1].over)
+        fields = {"cwd": f"{root}/a"} if which == "cwd" else {}
+        if which == "transcript_path":
+            fields = {"transcript_path": f"{root}/a/t.jsonl"}
+        if which == "git":
+            project = target.home.project / target.unique()
+            project.mkdir()
+            (project / ".git").write_text(f"gitdir: {root}/git\n")
+            fields = {"cwd": str(project)}
+        if which == "config":
+            head = f"agent=claude\0event=Stop\0pid={target.sleeper()}\0CLAUDE_CONFIG_DIR={root}\0\0"
+            body = '{"session_id":"h","hook_event_name":"UserPromptSubmit","cwd":"/srv"}'
+            target.put(f"bellboard 1\0{head}{body}".encode())
+        if which == "settings":
+            remove(target.home.claude / "settings.json")
+            (target.home.claude / "settings.json").symlink_to(root / "settings.json")
+        target.hook("UserPromptSubmit", "hung", target.sleeper(), **fields)
+
+    def undo(target: Target) -> None:
+        while mounts:
+            mounts.pop().over()
+        (target.home.claude / "settings.json").unlink(missing_ok=True)
+
+    return Case(f"a mount that hangs: {which}", do, undo)
+
+
+def no_fuse() -> str:
+    """Why nothing can hang here."""
+    if why := no_root():
+        return why
+    return "" if os.access("/dev/fuse", os.R_OK | os.W_OK) else "there is no /dev/fuse"
+
+
+CATEGORIES = (
+    Category("disk", disk, batch=1, lacks=no_root, settle=0.5, spent=True),
+    Category("hung", hung, batch=1, lacks=no_fuse, settle=2.5),
+)

@@ -1,0 +1,200 @@
+"""Looking for what falls, and for the least that makes it fall."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from fuzz import damage, disks, files, folders, messages, programs, settings, strangers, witnessed
+from fuzz.case import Case, Category, nothing
+from fuzz.target import HEAL, Fallen, Target
+
+CATEGORIES: Final[dict[str, Category]] = {
+    category.name: category
+    for module in (
+        *(messages, files, witnessed, programs, damage, settings, folders, disks, strangers),
+    )
+    for category in module.CATEGORIES
+}
+REDUCING: Final = 120.0  # seconds for the smallest of what fails
+
+
+@dataclass(frozen=True)
+class Fall:
+    """Something fell: by which cases of which seed, and how."""
+
+    category: str
+    seed: int
+    numbers: tuple[int, ...]
+    why: str
+    again: bool  # it falls so on a fresh host too
+
+    def __str__(self) -> str:
+        cases = [CATEGORIES[self.category].case(self.seed, n) for n in self.numbers]
+        names = [f"    {n}: {case.name}" for n, case in zip(self.numbers, cases, strict=True)]
+        some = [*names[:8], f"    … and {len(names) - 8} more"] if len(names) > 9 else names
+        only = "" if self.again else "  (only after what came before it)\n"
+        numbers = ",".join(map(str, self.numbers))
+        command = f"make fuzz ONLY={self.category} SEED={self.seed} CASES={numbers}"
+        return "\n".join([f"{self.category}: {self.why}", *some]) + f"\n{only}  again: {command}"
+
+
+@dataclass
+class Tally:
+    """What came of a category."""
+
+    cases: int = 0
+    batches: int = 0
+    rested: float = 0.0
+    slowest: float = 0.0
+    falls: dict[str, Fall] = field(default_factory=dict)
+    fell: int = 0
+
+
+def attack(target: Target, category: Category, cases: Sequence[Case]) -> None:
+    """Do the cases and undo them; Fallen if anything does not hold, then or afterwards."""
+    done: list[Case] = []
+    try:
+        for case in cases:
+            done.append(case)
+            case.do(target)
+        if category.settle:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                target.process.wait(category.settle)
+        target.check(all(case.folds for case in cases), category.within)
+    except Fallen:
+        with contextlib.suppress(Fallen, OSError, subprocess.SubprocessError):
+            _undo(target, done)
+        raise
+    _undo(target, done)
+    if any(case.undo is not nothing for case in done):
+        target.canary(HEAL)
+
+
+def _undo(target: Target, done: Sequence[Case]) -> None:
+    for case in reversed(done):
+        case.undo(target)
+
+
+def falls(category: Category, seed: int, numbers: Sequence[int]) -> str:
+    """Why a fresh host falls by these cases; empty if it stands."""
+    with Target() as target:
+        try:
+            target.up()
+            attack(target, category, [category.case(seed, n) for n in numbers])
+        except Fallen as fallen:
+            return str(fallen)
+    return ""
+
+
+def smallest(category: Category, seed: int, numbers: Sequence[int], why: str) -> Fall:
+    """The least of the cases that make a fresh host fall, as far as time allows."""
+    until = time.monotonic() + REDUCING
+    said = {tuple(numbers): falls(category, seed, numbers)}
+    if not said[tuple(numbers)]:
+        return Fall(category.name, seed, tuple(numbers), why, again=False)
+
+    def fails(some: tuple[int, ...]) -> bool:
+        said[some] = falls(category, seed, some) if time.monotonic() < until else ""
+        return bool(said[some])
+
+    left = least(tuple(numbers), fails)
+    return Fall(category.name, seed, left, said[left], again=True)
+
+
+def least(given: tuple[int, ...], fails: Callable[[tuple[int, ...]], bool]) -> tuple[int, ...]:
+    """Of numbers that fail together, some that still do and of which none can be left out."""
+    left, parts = given, 2
+    while len(left) > 1:
+        size = -(-len(left) // parts)
+        pieces = [left[start : start + size] for start in range(0, len(left), size)]
+        rests = [tuple(n for n in left if n not in piece) for piece in pieces]
+        tried = next((some for some in (*pieces, *rests) if some != left and fails(some)), None)
+        if tried is not None:
+            left, parts = tried, 2 if tried in pieces else max(parts - 1, 2)
+        elif size == 1:
+            break
+        else:
+            parts = min(len(left), parts * 2)
+    return left
+
+
+class Hunt:
+    """Batches of each category in turn, until time is up; `tell` hears of each thing that falls."""
+
+    def __init__(self, names: Sequence[str], seed: int, tell: Callable[[str], None]) -> None:
+        self.seed = seed
+        self.tell = tell
+        self.tallies: dict[str, Tally] = {}
+        self.lacking: dict[str, str] = {}
+        for name in names:
+            if why := CATEGORIES[name].lacks():
+                self.lacking[name] = why
+            else:
+                self.tallies[name] = Tally()
+        self._target: Target | None = None
+
+    def until(self, deadline: float, most: int = 10**9) -> None:
+        """Go round, at most so many times."""
+        for turn in range(most):
+            for name in self.tallies:
+                if time.monotonic() > deadline:
+                    return
+                category = CATEGORIES[name]
+                first = turn * category.batch
+                self.batch(category, range(first, first + category.batch))
+
+    def batch(self, category: Category, numbers: Sequence[int]) -> None:
+        """Do these cases to the host that lives; when it falls, find out by what."""
+        tally = self.tallies[category.name]
+        target = self._living()
+        target.slowest = 0.0
+        try:
+            attack(target, category, [category.case(self.seed, n) for n in numbers])
+        except Fallen as fallen:
+            self.close()
+            tally.fell += 1
+            if (why := str(fallen)) not in tally.falls:
+                tally.falls[why] = smallest(category, self.seed, numbers, why)
+                self.tell(f"FELL {tally.falls[why]}")
+        tally.cases += len(numbers)
+        tally.batches += 1
+        tally.rested = max(tally.rested, target.rested)
+        tally.slowest = max(tally.slowest, target.slowest)
+        if category.spent:
+            self.close()
+
+    def _living(self) -> Target:
+        if self._target is None:
+            self._target = Target()
+            self._target.up()
+        return self._target
+
+    def close(self) -> None:
+        """End the host."""
+        if self._target is not None:
+            target, self._target = self._target, None
+            target.close()
+
+    def report(self) -> str:
+        """A line for each category."""
+        rows = [f"{'category':12}{'cases':>7}{'fell':>6}{'slowest event':>15}{'CPU at rest':>13}"]
+        rows += [
+            f"{name:12}{t.cases:7}{t.fell:6}{t.slowest:13.2f} s{t.rested:12.1%}"
+            for name, t in self.tallies.items()
+        ]
+        rows += [f"left out: {name}: {why}" for name, why in self.lacking.items()]
+        cases = sum(t.cases for t in self.tallies.values())
+        fell = sum(t.fell for t in self.tallies.values())
+        rows.append(f"seed {self.seed}: {cases} cases, {fell or 'nothing'} fell")
+        return "\n".join(rows)
+
+
+def chance() -> int:
+    """A seed."""
+    return random.SystemRandom().randrange(10**6)

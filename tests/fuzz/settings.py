@@ -1,0 +1,83 @@
+"""What the user wrote: the options of a host, the agent's settings, the hook line that is ours."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from random import Random
+from typing import Any
+
+from fuzz.case import Case, Category
+from fuzz.files import KINDS, remove
+from fuzz.junk import brief, changed, encoded
+from fuzz.messages import OPTIONS
+from fuzz.target import Target
+
+CONFIG: dict[str, Any] = {
+    "options": OPTIONS,
+    "callbacks": {"working": ["true"], "completed": "true"},
+    "notices": {
+        "mode": "normal",
+        "quiet": ["22:00-07:00"],
+        "desktop": {"after": 30},
+        "sound": True,
+        "push": {"command": ["true"]},
+        "float": {"after": 0},
+        "labels": {"HEAVY": {}},
+    },
+    "server": "/tmp/none",
+    "focused": True,
+    "pull_requests": False,
+    "labels": {"HEAVY": {"pin": True}},
+}
+HOOK = {"type": "command", "command": '/srv/hooks/emit Stop "$PPID"', "timeout": 10}
+SETTINGS: dict[str, Any] = {
+    "hooks": {"Stop": [{"matcher": "", "hooks": [HOOK]}], "PreToolUse": [{"hooks": [HOOK]}]},
+    "permissions": {"allow": ["Bash(ls:*)"]},
+    "enabledPlugins": {"bellboard@x": True},
+    "disableAllHooks": False,
+}
+
+
+def config(random: Random) -> Case:
+    """Any value of any option of a host."""
+    given = changed(random, CONFIG)
+    given = given if isinstance(given, dict) else {}
+
+    def do(target: Target) -> None:
+        target.config = given
+        target.restart()
+        target.up()
+
+    def undo(target: Target) -> None:
+        target.config = {}
+        target.restart()
+        target.up()
+
+    return Case(brief(json.dumps(given), 400), do, undo)
+
+
+def agents(random: Random) -> Case:
+    """Any value in the agent's settings, or a file of another kind, size or encoding."""
+    raw = encoded(random, changed(random, SETTINGS))
+    name = random.choice(["settings.json", "settings.local.json", "plugins", ".claude.json"])
+    what = random.choice([*([""] * 10), *KINDS, "60 MB", "60 MB of brackets"])
+
+    def do(target: Target) -> None:
+        path = target.home.claude / name
+        remove(path)
+        with contextlib.suppress(OSError):
+            if what.startswith("60 MB"):
+                path.write_bytes((b"[" if "brackets" in what else b'{"a":"b"},') * (6 << 20))
+            elif what:
+                KINDS[what](path)
+            else:
+                path.write_bytes(raw)
+
+    return Case(f"{name}: {what or brief(raw)}", do, lambda x: remove(x.home.claude / name))
+
+
+CATEGORIES = (
+    Category("config", config, batch=1),
+    Category("settings", agents, batch=8, settle=0.5),
+)

@@ -1,0 +1,276 @@
+"""A live host in a home of its own, and what must hold of it whatever was done to it."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import psutil
+
+from rig import home as homes
+from rig import reaper
+from rig.waiting import eventually
+
+HOST: Final = Path(__file__).with_name("host.py")
+FOLDERS: Final = (
+    *("", "spool", "spool/new", "spool/tmp", "spool/slot", "spool/bad", "hosts", "answers"),
+)
+MAGIC: Final = b"bellboard 1\0"
+REST: Final = 0.05  # of a core; a host that looks around every two seconds uses a tenth of it
+WINDOW: Final = 0.5
+CALM: Final = 6.0  # seconds until it must be at rest
+ANSWER: Final = 10.0  # seconds that `list` and `doctor` may take, start of Python included
+HEAL: Final = 8.0  # seconds until a host that could not write tries again, at most
+MOST: Final = {"descriptors": 120, "threads": 40, "children": 12, "files": 2500, "MB": 400}
+
+
+class Fallen(Exception):
+    """Something that must hold does not; the text says what."""
+
+
+def leniency() -> float:
+    """How much slower than at rest this machine may be: its load for each core, within bounds."""
+    return min(10.0, max(1.0, 2 * os.getloadavg()[0] / (os.cpu_count() or 1)))
+
+
+class Target:
+    """The host; `check` it. Its home is gone when it is closed."""
+
+    def __init__(self, config: Mapping[str, Any] | None = None) -> None:
+        self.home = homes.build()
+        self.board = self.home.bellboard
+        self.config = dict(config or {})
+        self.undone: contextlib.ExitStack = contextlib.ExitStack()
+        self.rested = 0.0  # of a core, when it was last at rest
+        self.slowest = 0.0  # event of ours, in seconds
+        self._serial = itertools.count()
+        self._others: list[subprocess.Popen[bytes]] = []  # beside the host
+        self._sleepers: list[int] = []
+        self.start()
+
+    # ------------------------------------------------------------ coming and going
+
+    def start(self) -> None:
+        """A host that is up."""
+        self.out = self.home.root / f"told-{next(self._serial)}"
+        self.out.touch()
+        self.errors = self.home.root / f"{self.out.name}.stderr"
+        with self.errors.open("w") as errors:
+            self.process = subprocess.Popen(
+                [
+                    sys.executable,
+                    str(HOST),
+                    str(self.board),
+                    str(self.out),
+                    json.dumps(self.config),
+                ],
+                env=self.home.env,
+                cwd=self.home.project,
+                stdin=subprocess.DEVNULL,
+                stdout=errors,
+                stderr=errors,
+            )
+        self._seen = psutil.Process(self.process.pid)
+
+    def up(self) -> None:
+        """Wait for the first thing that it tells."""
+        with self._must("it does not start"):
+            eventually(lambda: self.said() or self._ended(), within=10 * leniency())
+        self._alive()
+
+    def restart(self) -> None:
+        """Another host of the same home."""
+        self.stop()
+        self.start()
+
+    def stop(self) -> None:
+        """End the host as `kill` does; one that does not end has fallen."""
+        self.process.terminate()
+        try:
+            self.process.wait(2 * leniency())
+        except subprocess.TimeoutExpired:
+            reaper.end(reaper.family([self.process.pid]))
+            raise Fallen("it did not end within two seconds of SIGTERM") from None
+
+    def close(self) -> None:
+        """End all that was started, undo all that was done, and take the home away."""
+        self.undone.close()
+        pids = [self.process.pid, *(each.pid for each in self._others)]
+        reaper.end(reaper.family(pids))
+        for process in (self.process, *self._others):
+            process.wait()
+        homes.remove(self.home)
+
+    def __enter__(self) -> Target:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # ------------------------------------------------------------ what a case uses
+
+    def unique(self) -> str:
+        """A name that was not there before."""
+        return f"{time.time_ns()}.{next(self._serial)}"
+
+    def prepare(self) -> None:
+        """The folders, as a host makes them."""
+        for name in FOLDERS:
+            (self.board / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def put(self, data: bytes, name: str = "") -> None:
+        """A file of the spool, as the hook leaves it: whole at once."""
+        name = name or self.unique()
+        draft = self.board / "spool/tmp" / name
+        draft.write_bytes(data)
+        draft.rename(self.board / "spool/new" / name)
+
+    def hook(self, event: str, session: str, pid: int = 0, **fields: Any) -> None:
+        """A well-formed event, with these fields in its payload."""
+        payload = {"session_id": session, "hook_event_name": event, "cwd": "/srv", **fields}
+        head = f"agent=claude\0event={event}\0pid={pid}\0\0".encode()
+        self.put(MAGIC + head + json.dumps(payload).encode())
+
+    def line(self, **told: Any) -> None:
+        """A line of evidence."""
+        self.put(json.dumps({"t": time.time(), **told}).encode())
+
+    def sleeper(self) -> int:
+        """A process of ours that lives until the end."""
+        if len(self._sleepers) < 4:
+            self._others.append(subprocess.Popen(["sleep", "100000"]))
+            self._sleepers.append(self._others[-1].pid)
+        return self._sleepers[next(self._serial) % len(self._sleepers)]
+
+    # ------------------------------------------------------------ what must hold
+
+    def check(self, folds: bool = True, within: float = 1.0) -> None:
+        """Raise Fallen unless all holds; without `folds`, events need not come through now."""
+        if folds:
+            self.canary(within)
+        self._alive()
+        self._answers("list", {0, 1})
+        self._answers("doctor", {0, 1})
+        self._rests()
+        self._alive()
+        self._bounded()
+
+    def canary(self, within: float = 1.0) -> None:
+        """An event of ours is folded and pushed."""
+        name = f"canary-{next(self._serial)}"
+        begin, before = time.monotonic(), self.out.stat().st_size
+        self.hook("UserPromptSubmit", name)
+        limit = within * leniency()
+
+        def pushed() -> bool:
+            with self.out.open("rb") as file:
+                file.seek(before)
+                return f'"{name}"'.encode() in file.read() or self._ended()
+
+        with self._must(f"an event was not folded and pushed within {limit:.1f} s"):
+            eventually(pushed, within=limit, pause=0.005)
+        self._alive()
+        self.slowest = max(self.slowest, time.monotonic() - begin)
+        self.hook("SessionEnd", name)
+
+    def said(self) -> bool:
+        """It has told something."""
+        return self.out.stat().st_size > 0
+
+    def health(self) -> dict[str, Any]:
+        """What it last said of itself."""
+        for row in reversed(self.out.read_text().splitlines()):
+            with contextlib.suppress(ValueError):
+                if "health" in (message := json.loads(row)):
+                    return dict(message["health"])
+        return {}
+
+    def _ended(self) -> bool:
+        return self.process.poll() is not None
+
+    def _alive(self) -> None:
+        words = self.errors.read_text(errors="replace")
+        if self._ended():
+            last = words.strip().splitlines()[-1:] or ["without a word"]
+            where = [row.strip() for row in words.splitlines() if "bellboard" in row][-1:]
+            raise Fallen(f"the host ended: {brief_of(last[0])} {' '.join(where)}")
+        if "Traceback" in words:
+            raise Fallen(f"a traceback on stderr: {brief_of(words.strip().splitlines()[-1])}")
+
+    def _answers(self, command: str, codes: set[int]) -> None:
+        said = self.home.root / f"{command}.said"
+        argv = [sys.executable, "-m", "bellboard", command]
+        with said.open("w") as out:
+            asked = subprocess.Popen(
+                argv,
+                env=self.home.env,
+                cwd=self.home.root,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+            )
+        self._others.append(asked)
+        try:
+            asked.wait(ANSWER * leniency())
+        except subprocess.TimeoutExpired:  # it may be beyond any signal, until the case is undone
+            asked.kill()
+            raise Fallen(f"`bellboard {command}` did not answer") from None
+        self._others.remove(asked)
+        words = said.read_text(errors="replace")
+        if "Traceback" in words or asked.returncode not in codes:
+            last = brief_of((words.strip().splitlines() or [""])[-1])
+            raise Fallen(f"`bellboard {command}` ended with {asked.returncode}: {last}")
+
+    def _rests(self) -> None:
+        """Its share of a core comes down again."""
+        until = time.monotonic() + CALM * leniency()
+        while True:
+            begin, before = time.monotonic(), self._spent()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(WINDOW)
+            self.rested = (self._spent() - before) / (time.monotonic() - begin)
+            if self.rested <= REST or self._ended():
+                return
+            if time.monotonic() > until:
+                raise Fallen(f"it does not come to rest: {self.rested:.0%} of a core")
+
+    def _spent(self) -> float:
+        with contextlib.suppress(psutil.Error):
+            times = self._seen.cpu_times()
+            return float(times.user + times.system)
+        return 0.0
+
+    def _bounded(self) -> None:
+        """Nothing has grown without end."""
+        with contextlib.suppress(psutil.NoSuchProcess):
+            found = {
+                "descriptors": self._seen.num_fds(),
+                "threads": self._seen.num_threads(),
+                "children": len(self._seen.children(recursive=True)),
+                "files": sum(len(files) for _, _, files in os.walk(self.board)),
+                "MB": self._seen.memory_info().rss >> 20,
+            }
+            for what, number in found.items():
+                if number > MOST[what]:
+                    raise Fallen(f"it has {number} {what}")
+
+    @contextlib.contextmanager
+    def _must(self, otherwise: str) -> Iterator[None]:
+        try:
+            yield
+        except AssertionError:
+            notes = self.health().get("notes", {})
+            raise Fallen(f"{otherwise} (health: {brief_of(str(notes))})") from None
+
+
+def brief_of(said: str) -> str:
+    """The first of what was said."""
+    return said[:300]

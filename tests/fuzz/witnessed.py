@@ -1,0 +1,171 @@
+"""What a host reads beside the spool: session files, transcripts, git's files."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from fuzz.case import Case, Category
+from fuzz.files import KINDS, remove
+from fuzz.junk import brief, changed, encoded, text
+from fuzz.messages import LINES
+from fuzz.target import Target
+
+RECORD = {
+    **LINES["registry"]["record"],
+    "updatedAt": 1.8e12,
+    "startedAt": 1.8e12,
+    "version": "2.1.328",
+    "tmux": "/tmp/none",
+}
+ENTRIES: tuple[dict[str, Any], ...] = (
+    LINES["transcript"]["entry"],
+    {"type": "user", "message": {"role": "user", "content": "[Request interrupted by user]"}},
+    {
+        "type": "user",
+        "toolUseResult": {"x": 1},
+        "message": {"content": [{"type": "tool_result", "tool_use_id": "t1", "is_error": True}]},
+    },
+    {"type": "system", "subtype": "api_error", "error": {"status": 529}, "retryAttempt": 1},
+    {"type": "custom-title", "customTitle": "a title"},
+    {"type": "summary", "summary": "x", "leafUuid": "u"},
+    {"type": "queue-operation", "operation": "enqueue", "content": "x"},
+)
+
+
+def registry(random: Random) -> Case:
+    """A session file with any value in any field, or something else in its place."""
+    given = changed(random, RECORD)
+    raw = encoded(random, given)
+    what = random.choice([*([""] * 8), *KINDS])
+    other = random.random() < 0.2
+    name = text(random)[:200].replace("/", "_").replace("\0", "_") or "x"
+
+    def do(target: Target) -> None:
+        folder = target.home.claude / "sessions"
+        folder.mkdir(exist_ok=True)
+        pid = target.sleeper()
+        path = folder / (f"{name}.json" if other else f"{pid}.json")
+        with contextlib.suppress(OSError, ValueError):
+            remove(path)
+            if what:
+                KINDS[what](path)
+            else:
+                mine = raw.replace(b"4711", str(pid).encode())
+                path.write_bytes(mine)
+
+    return Case(f"{what or brief(raw)} as {brief(name, 40) if other else 'PID'}.json", do)
+
+
+def transcript(random: Random) -> Case:
+    """Lines that are none, a file that is another, cut, torn, of another kind."""
+    rows = [encoded(random, changed(random, random.choice(ENTRIES))) for _ in range(5)]
+    raw = b"\n".join(rows) + random.choice([b"\n", b"", b"\r\n", b"\n\n\n"])
+    what = random.choice([*([""] * 8), *KINDS])
+    cut = random.random() < 0.2
+    session = f"t{random.randrange(4)}"
+
+    def do(target: Target) -> None:
+        path = target.home.root / f"{session}.jsonl"
+        with contextlib.suppress(OSError):
+            if what or not path.is_file():
+                remove(path)
+            if what:
+                KINDS[what](path)
+            else:
+                with path.open("wb" if cut else "ab") as file:
+                    file.write(raw)
+        target.hook("UserPromptSubmit", session, target.sleeper(), transcript_path=str(path))
+
+    return Case(f"{session}: {what or brief(raw)}{' (cut)' if cut else ''}", do)
+
+
+def _chain(path: Path) -> None:
+    """Sections upon sections: what is quadratic takes minutes."""
+    path.write_text("".join(f'[remote "r{n}"]\n\turl = x{n}\n' for n in range(20_000)))
+
+
+def _long_line(path: Path) -> None:
+    path.write_text('[remote "origin"]\n\turl = ' + "\\\n" * 100_000 + '"' * 300_000 + "\n")
+
+
+def _binary(path: Path) -> None:
+    path.write_bytes(bytes(range(256)) * 3000)
+
+
+GIT: dict[str, Callable[[Path], object]] = {
+    **KINDS,
+    "20,000 sections": _chain,
+    "a line without end": _long_line,
+    "bytes": _binary,
+    "brackets": lambda path: path.write_text("[" * 700_000),
+    "spaces": lambda path: path.write_text("[remote" + " " * 700_000),
+    "a host of colons": lambda path: path.write_text(
+        f'[remote "o"]\n\turl = ssh://{":" * 700_000}'
+    ),
+    "rules": lambda path: path.write_text('[url "x"]\ninsteadOf = y\n' * 20_000),
+    "a ref of itself": lambda path: path.write_text("ref: HEAD\n"),
+    "a ref upwards": lambda path: path.write_text(f"ref: {'../' * 99}etc/passwd\n"),
+    "a git folder elsewhere": lambda path: path.write_text("gitdir: /proc/self/root/../..\n"),
+    "a git folder with NUL": lambda path: path.write_text("gitdir: a\0b\n"),
+    "a git folder too long": lambda path: path.write_text(f"gitdir: {'x' * 5000}\n"),
+    "itself": lambda path: path.write_text("gitdir: .\n"),
+    "a commit": lambda path: path.write_text("0" * 40 + "\n"),
+}
+
+
+def git(random: Random) -> Case:
+    """Any file of a repository replaced by anything, and a session that works there."""
+    chosen = [(random.choice(list(GIT)), _git_file(random)) for _ in range(random.randrange(1, 3))]
+    said, session = text(random)[:2000], f"g{random.randrange(9)}"
+
+    def do(target: Target) -> None:
+        root = target.home.project / target.unique()
+        git = root / ".git"
+        (git / "objects").mkdir(parents=True)
+        (git / "refs/heads").mkdir(parents=True)
+        (git / "HEAD").write_text("ref: refs/heads/main\n")
+        (git / "config").write_text('[remote "origin"]\n\turl = git@example.invalid:a/b.git\n')
+        with contextlib.suppress(OSError, ValueError, UnicodeError):
+            for what, name in chosen:
+                path = root / name
+                remove(path)
+                GIT[what](path)
+            if said and (git / "config").is_file():
+                with (git / "config").open("a", errors="surrogatepass") as file:
+                    file.write(f'[remote "o"]\n\turl = {said}\n')
+        target.hook("UserPromptSubmit", session, target.sleeper(), cwd=str(root))
+
+    return Case(f"{chosen}, and {brief(said, 60)}", do)
+
+
+def _git_file(random: Random) -> str:
+    return random.choice([".git", ".git/HEAD", ".git/config", ".git/commondir", ".git/refs"])
+
+
+def place(random: Random) -> Case:
+    """A session that works where nobody can, of a home that is none, with a transcript nowhere."""
+    where, told, config = (text(random) for _ in range(3))
+    head = f"agent=claude\0event=Stop\0pid=PID\0CLAUDE_CONFIG_DIR={config}\0\0"
+    payload = {"session_id": f"p{random.randrange(9)}", "hook_event_name": "UserPromptSubmit"}
+    payload |= {"cwd": where, "transcript_path": told}
+
+    def do(target: Target) -> None:
+        start = head.replace("PID", str(target.sleeper()))
+        raw = f"bellboard 1\0{start}{json.dumps(payload)}"
+        target.put(os.fsencode(raw) if raw.isascii() else raw.encode("utf-8", "surrogatepass"))
+
+    return Case(f"{brief(where, 60)}, {brief(told, 60)}, {brief(config, 60)}", do)
+
+
+CATEGORIES = (
+    Category("registry", registry, batch=20),
+    Category("transcript", transcript, batch=20),
+    Category("git", git, batch=10, settle=0.5),
+    Category("place", place, batch=20, settle=0.5),
+)

@@ -1,0 +1,105 @@
+"""A slice of the fuzzing that `make fuzz` goes on with: the same cases each time, every category.
+
+What fell once is kept here by its numbers, so that it stands for good.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from fuzz import hunt as hunting
+from fuzz.case import Case, Category
+from fuzz.hunt import CATEGORIES, Fall, Hunt, least, smallest
+from fuzz.target import Fallen, Target
+
+pytestmark = [
+    pytest.mark.files,
+    pytest.mark.skipif(sys.platform != "linux", reason="a host at rest is read from /proc"),
+]
+
+SEED = 10
+#: Cases of the slice, where a whole batch would take long.
+FEW = {"payload": 100, "header": 100, "evidence": 100}
+
+
+@pytest.mark.parametrize("name", CATEGORIES)
+def test_a_host_stands_whatever_is_done_to_it(name: str) -> None:
+    """Events arrive within a second, no traceback, it rests, it answers, nothing grows."""
+    category = CATEGORIES[name]
+    if why := category.lacks():
+        pytest.skip(why)
+    said: list[str] = []
+    hunt = Hunt([name], SEED, said.append)
+    try:
+        hunt.batch(category, range(FEW.get(name, category.batch)))
+    finally:
+        hunt.close()
+    assert said == [], "\n".join(said)
+
+
+def test_what_fails_is_reduced_to_the_least_that_fails() -> None:
+    """Two of many that fail only together; one alone; all that are needed."""
+    for guilty in ({3, 77}, {40}, set(range(7))):
+        assert tuple(sorted(guilty)) == least(tuple(range(100)), guilty.issubset)
+
+
+def _dies(target: Target) -> None:
+    target.process.kill()
+
+
+def test_what_fell_is_said_with_the_command_that_does_it_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its category, why, the case in words, seed and number; or that it fell only once."""
+    category = Category("made", lambda random: Case(f"kill {random.random() < 2}", _dies))
+    monkeypatch.setitem(hunting.CATEGORIES, "made", category)
+    said = str(smallest(category, 7, (4,), "why"))
+    assert said.startswith("made: the host ended: without a word")
+    assert "4: kill True" in said
+    assert said.endswith("again: make fuzz ONLY=made SEED=7 CASES=4")
+    assert "only after what came before" in str(Fall("made", 7, (4,), "why", again=False))
+
+
+@pytest.mark.parametrize("name", CATEGORIES)
+def test_a_case_is_the_same_each_time(name: str) -> None:
+    """Seed and number say all; a report that names them can be repeated."""
+    category = CATEGORIES[name]
+    names = [[category.case(3, n).name for n in range(30)] for _ in range(2)]
+    assert names[0] == names[1]
+    assert len(set(names[0])) > 1
+
+
+class TestTheChecks:
+    """A check counts only once it was seen failing."""
+
+    @pytest.fixture
+    def target(self) -> object:
+        with Target() as target:
+            target.up()
+            yield target
+
+    def test_a_host_that_ended_is_seen(self, target: Target) -> None:
+        target.process.kill()
+        target.process.wait()
+        with pytest.raises(Fallen, match="the host ended"):
+            target.check(folds=False)
+
+    def test_a_host_that_stands_still_is_seen(self, target: Target) -> None:
+        target.process.send_signal(19)
+        with pytest.raises(Fallen, match="not folded and pushed"):
+            target.check()
+        target.process.send_signal(18)
+
+    def test_a_traceback_is_seen(self, target: Target) -> None:
+        Path(target.errors).write_text("Traceback (most recent call last):\nValueError: x\n")
+        with pytest.raises(Fallen, match="a traceback on stderr: ValueError: x"):
+            target.check()
+
+    def test_what_piles_up_is_seen(self, target: Target) -> None:
+        for n in range(3000):
+            (target.board / "answers" / str(n)).touch()
+        with pytest.raises(Fallen, match=r"30\d\d files"):
+            target.check()
