@@ -32,3 +32,9 @@ def play(lines: Iterable[Line], board: Board | None = None) -> tuple[list[Line],
         for change in folded.changes
     ]
     return changes, trace.final_line(board)["sessions"]
+
+
+def late(lines: Iterable[Line], kind: str, seconds: float) -> list[Line]:
+    """The same lines where a busy host reads those of one kind so much later."""
+    moved = [{**x, "t": x["t"] + seconds} if kind in x else x for x in lines]
+    return sorted(moved, key=lambda x: x["t"])

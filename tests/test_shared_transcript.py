@@ -130,6 +130,18 @@ def test_a_prompt_in_one_process_has_seen_how_the_other_one_ended() -> None:
     assert "idle" == shown(*lines, *prompt)["to"]
 
 
+def test_what_one_process_completed_stays_to_be_seen_when_it_is_gone() -> None:
+    """The other one rests, and nobody has looked."""
+    turn = (
+        hook(65.0, TWO, "UserPromptSubmit", prompt="and you", prompt_id="p2"),
+        hook(66.0, TWO, "Stop", stop_hook_active=False),
+        file(66.1, TWO, "idle"),
+        hook(70.0, TWO, "SessionEnd", reason="other"),
+        {"t": 70.1, "process": {"pid": TWO, "alive": False}},
+    )
+    assert "completed" == shown(WORKS[0], file(60.1, ONE, "idle"), *OPENED, *turn)["to"]
+
+
 def test_process_and_terminal_are_those_of_the_one_that_asks() -> None:
     """The second one's, while the first one rests; and the other way about."""
     for pid, asking in ((TWO, OPENED), (ONE, ())):

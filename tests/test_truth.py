@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from playback import TRACES, Line, play, read_lines
+from playback import TRACES, Line, late, play, read_lines
 from truth.account import STANDS, Account, Stretch, most_urgent, wrong_times
 
 pytestmark = pytest.mark.pure
@@ -50,3 +50,19 @@ def test_agrees_with_the_clis_own_account(kind: str) -> None:
 def test_with_all_evidence_nothing_wrong_lasts(name: str) -> None:
     _, wrong = compared("all evidence", name)
     assert [w for w in wrong if w > LONGEST_WRONG] == []
+
+
+@pytest.mark.parametrize("kind", ["registry", "transcript"])
+@pytest.mark.parametrize("seconds", [0.05, 0.3, 1.5])
+def test_what_is_read_late_is_wrong_for_no_longer(kind: str, seconds: float) -> None:
+    """A host may be busy, and reads its sources in any order."""
+    longer = {}
+    for name, path in RECORDINGS.items():
+        lines = read_lines(path)
+        changes, _ = play(
+            x for x in late(lines, kind, seconds) if EVIDENCE["all evidence"] & x.keys()
+        )
+        wrong = [w for x in truth(lines) for w in wrong_times(x, changes)]
+        if max(wrong, default=0.0) > LONGEST_WRONG + seconds:
+            longer[name] = wrong
+    assert longer == {}

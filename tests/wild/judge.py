@@ -6,12 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from playback import play
+from playback import late, play
 from truth.account import SLACK, Account, Line, Stretch, most_urgent
 from wild.walker import Seen
 
 LONGEST: Final = 0.5  # seconds that something may be wrong
 GONE: Final = 2.0  # seconds that a session may be listed after its last process
+LATE: Final = (("registry", 0.3), ("transcript", 0.3), ("transcript", 1.5))
 EVIDENCE: Final = frozenset({"hook", "process", "registry", "transcript"})
 
 
@@ -60,15 +61,17 @@ def judged(seen: Seen) -> Verdict:
         for x in most_urgent(Account(seen.trace).stretches)
         for piece in without(x.compared, seen.excused)
     ]
-    end = {"t": seen.trace[-1]["t"], "tick": {}}
-    replayed, _ = play([*(x for x in seen.trace if EVIDENCE & x.keys()), end])
+    evidence = [x for x in seen.trace if EVIDENCE & x.keys()]
+    evidence.append({"t": seen.trace[-1]["t"], "tick": {}})
+    replayed, _ = play(evidence)
     live = wrongs(stood, seen.changes, live=True) + stayed(seen)
     core = wrongs(stood, replayed, live=False)
     both = [w for w in live if sum(overlap(w, c) for c in core) > w.seconds / 2]
-    late = [w for w in live if w not in both]
+    lagging = [w for w in live if w not in both]
     only = [w for w in core if sum(overlap(w, x) for x in both) <= w.seconds / 2]
     found = sorted((w for w in [*both, *only] if w.seconds > LONGEST), key=lambda w: -w.seconds)
-    lagging = sorted((w for w in late if w.seconds > LONGEST), key=lambda w: -w.seconds)
+    found += if_read_late(stood, evidence) if not found else []
+    lagging = sorted((w for w in lagging if w.seconds > LONGEST), key=lambda w: -w.seconds)
     return Verdict(
         sum(x.end - x.start for x in stood),
         sum(w.seconds for w in live),
@@ -76,6 +79,19 @@ def judged(seen: Seen) -> Verdict:
         tuple(lagging),
         len({x.session_id for x in stood}),
     )
+
+
+def if_read_late(stood: Sequence[Stretch], evidence: Sequence[Line]) -> list[Wrong]:
+    """What would be wrong if a busy host read one source later than the others."""
+    found = []
+    for kind, seconds in LATE:
+        changes, _ = play(late(evidence, kind, seconds))
+        found += [
+            replace(w, rule=f"{w.rule}, {kind} {seconds} s late")
+            for w in wrongs(stood, changes, live=False)
+            if w.seconds > LONGEST + seconds
+        ]
+    return found
 
 
 def wrongs(stood: Iterable[Stretch], changes: Sequence[Line], *, live: bool) -> list[Wrong]:

@@ -78,6 +78,7 @@ def end(s: Session, t: float, reason: str, pid: int) -> None:
     crew = Crew()
     if reason in MOVES_ON:
         crew = Crew(s.agents, s.shells, of_agents(s.tools), of_agents(s.blocks))
+    how = {"turn": s.turn, "since": s.since, "error": s.error}
     rest(s, t)
     s.turn, s.blocks, s.agents, s.shells = ABSENT, {}, {}, ()
     s.recent, s.finished = {}, ()
@@ -88,6 +89,8 @@ def end(s: Session, t: float, reason: str, pid: int) -> None:
     if s.processes or s.aside:
         s.left = {**dict(list(s.left.items())[1 - MOST_LEFT :]), s.pid: t}
         s.aside = {p: begun(s.aside.get(p) or Run(pid=p), t) for p in {**s.aside, **s.processes}}
+        if how["turn"] in ("completed", "error"):  # nobody has looked: where it ended is no matter
+            s.aside = {p: replace(r, **how) if r.turn == "idle" else r for p, r in s.aside.items()}
         return
     s.viewers, s.prompts, s.left = {}, (), {}
     s.ended, s.end_reason, s.ended_pid = t, reason, pid
