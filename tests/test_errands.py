@@ -240,8 +240,10 @@ def asks(home: Home, detail: str, screen: str, **more: Any) -> dict[str, Any]:
 
 
 def test_a_question_that_stands_there_whole_is_answered(home: Home) -> None:
-    """With the key of its plain yes."""
-    assert asks(home, "touch made.txt", "touch made.txt")["key"] == "1"
+    """With the key of its plain yes, if all its rows are still there when it is pressed."""
+    reply = asks(home, "touch made.txt", "touch made.txt")
+    assert reply["key"] == "1"
+    assert list(reply["rows"]) == SCREEN.format("touch made.txt").splitlines()
 
 
 SAME = "touch " + "a" * 60

@@ -40,6 +40,7 @@ class Dialog(NamedTuple):
     answers: dict[str, str]
     rows: tuple[str, ...]
     asks: tuple[str, ...]  # the rows above the question, from the title on; empty: not all is there
+    whole: tuple[str, ...]  # all rows as they stand on the screen, from its top to its answers
 
     def key(self, yes: bool) -> str:
         """What to press for a plain yes, or for a no."""
@@ -74,8 +75,10 @@ def dialog_of(screen: Sequence[str]) -> Dialog | None:
     below = [row for row in rows[found[-1][0] + 1 :] if row.strip(" │|╰─╯")]
     if not in_order or chosen != 1 or len(below) > BELOW:
         return None
-    at = found[0][0]
-    dialog = Dialog(answers, tuple(rows[at : found[-1][0] + 1]), _asked(rows[:at]))
+    at, end = found[0][0], found[-1][0] + 1
+    top = max((n for n, row in enumerate(rows[:at]) if _TOP.fullmatch(row)), default=None)
+    asks = _asked(rows[top + 1 : at]) if top is not None else ()
+    dialog = Dialog(answers, tuple(rows[at:end]), asks, tuple(rows[top or 0 : end]))
     return dialog if dialog.key(True) and dialog.key(False) else None
 
 
@@ -88,11 +91,8 @@ def _is_plain(text: str, yes: bool) -> bool:
 
 
 def _asked(rows: Sequence[str]) -> tuple[str, ...]:
-    """Of the rows above the answers those of the dialog, without the question itself."""
-    top = max((n for n, row in enumerate(rows) if _TOP.fullmatch(row)), default=None)
-    if top is None:
-        return ()
-    inside = [box[1] if (box := _BOX.fullmatch(row)) else row for row in rows[top + 1 :]]
+    """What a dialog shows between its top and its answers, without the question itself."""
+    inside = [box[1] if (box := _BOX.fullmatch(row)) else row for row in rows]
     asks = [n for n, row in enumerate(inside) if row.strip().startswith("Do you want ")]
     if not asks or len([row for row in inside[asks[-1] :] if row.strip()]) > WRAPPED:
         return ()

@@ -107,10 +107,10 @@ class Errands:
         screen, yes = told.get("screen"), bool(told.get("yes"))
         if isinstance(screen, list):
             dialog = _dialog([str(row) for row in screen], s, block)
-            return {"key": dialog.key(yes), "rows": dialog.rows}
+            return {"key": dialog.key(yes), "rows": dialog.whole}
         tmux = await self._pane(s)
+        s, block = await self._asked(told)
         dialog = _dialog(await asyncio.to_thread(tmux.capture, s.pane), s, block)
-        await self._asked(told)
         if not await asyncio.to_thread(tmux.type, s.pane, dialog.key(yes)):
             raise Refused(f"tmux did not take the key: {tmux.why}")
         return {}
