@@ -1,12 +1,14 @@
-"""A backlog of 100,000 events: `.venv/bin/python bench/backlog.py [--events N]`.
+"""A backlog of 100,000 events: `.venv/bin/python bench/backlog.py [--events N] [--hosts N]`.
 
 Folding it is compared with the least that reading it takes: list, read, decode the JSON and unlink
 the same files, in the same run.  Each of the two is a process of its own, and its memory is told.
+With hosts, so many that start together are compared with one.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import os
 import random
@@ -18,7 +20,7 @@ import tempfile
 import time
 from pathlib import Path
 
-BAR, MEMORY = 2.0, 120.0
+BAR, MEMORY, TOGETHER = 2.0, 120.0, 1.3
 NAMES = ("PreToolUse", "PostToolUse", "PreToolUse", "PostToolUse", "UserPromptSubmit", "Stop")
 
 
@@ -68,6 +70,46 @@ def fold(home: Path) -> None:
     print(f"{folded} rows in the log", file=sys.stderr)
 
 
+def host(home: Path) -> None:
+    """A host, until it is ended."""
+    from bellboard.hosting.host import Host
+
+    asyncio.run(Host(home, lambda message: None).run())
+
+
+def together(home: Path, hosts: int) -> float:
+    """Seconds until so many hosts, started at once, have folded all that waits."""
+    new = home / "spool" / "new"
+    run = [sys.executable, __file__, "--child", "host", "--home", str(home)]
+    begin = time.monotonic()
+    processes = [subprocess.Popen(run, env={**os.environ, "HOME": str(home)}) for _ in range(hosts)]
+    while any(new.iterdir()):
+        time.sleep(0.05)
+    took = time.monotonic() - begin
+    for process in processes:
+        process.kill()
+        process.wait()
+    print(f"{hosts} hosts {took:7.2f} s")
+    return took
+
+
+def compare(events: int, hosts: int) -> int:
+    """Many hosts against one."""
+    from bellboard.storage.spool import Spool
+
+    took = []
+    for count in (1, hosts):
+        home = Path(tempfile.mkdtemp(prefix="bellboard-bench-"))
+        Spool(home).prepare()
+        fill(home / "spool" / "new", events)
+        took.append(together(home, count))
+        shutil.rmtree(home)
+    ratio = took[1] / took[0]
+    verdict = "pass" if ratio <= TOGETHER else "FAIL"
+    print(f"{hosts} hosts take {ratio:.2f} × one   ≤ {TOGETHER} {verdict}")
+    return int(ratio > TOGETHER)
+
+
 def child(what: str, home: Path) -> tuple[float, float]:
     """Seconds of processor and megabytes that one of the two took."""
     run = [sys.executable, __file__, "--child", what, "--home", str(home)]
@@ -80,9 +122,14 @@ def child(what: str, home: Path) -> tuple[float, float]:
 def main() -> int:
     parser = argparse.ArgumentParser(description="a backlog against reading it")
     parser.add_argument("--events", type=int, default=100_000)
+    parser.add_argument("--hosts", type=int, default=0)
     parser.add_argument("--child")
     parser.add_argument("--home", type=Path)
     args = parser.parse_args()
+    if args.child == "host":
+        host(args.home)
+    if args.hosts:
+        return compare(args.events, args.hosts)
     if args.child:
         begin = time.perf_counter()
         if args.child == "least":

@@ -192,9 +192,33 @@ def test_whoever_keeps_the_database_to_itself_is_not_waited_for(
     eventually(lambda: not host.note, "no more complaint")
 
 
-def test_a_command_does_not_wait_for_it_for_ever(
-    home: Home, suspended: subprocess.Popen[str]
-) -> None:
+def listed(home: Home) -> subprocess.CompletedProcess[str]:
+    run = [sys.executable, "-m", "bellboard", "list", "--json"]
+    return subprocess.run(run, env=home.env, capture_output=True, text=True, check=True)
+
+
+def test_a_command_shows_what_is_known(home: Home, clock: Clock) -> None:
+    """Who keeps others from opening the database, or from writing it, keeps nobody from reading."""
+    made(home.bellboard)
+    with opened(home.bellboard) as clerk:
+        tell(clerk, clock, "UserPromptSubmit", "known")
+        clerk.step(clock())
+    run = [sys.executable, "-c", HOLD, str(home.bellboard / "board.lock")]
+    with subprocess.Popen(run, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout
+        assert "held\n" == holder.stdout.readline()
+        done = listed(home)
+        holder.kill()
+    assert "known" in done.stdout
+    assert f"process {holder.pid} keeps" in done.stderr
+    with opened(home.bellboard) as clerk, clerk.store.lock():
+        tell(clerk, clock, "Stop", "known")
+        done = listed(home)
+    assert "known" in done.stdout
+    assert "holds the database for long" in done.stderr
+
+
+def test_opening_is_not_waited_for_for_ever(home: Home, suspended: subprocess.Popen[str]) -> None:
     with pytest.raises(Busy):
         Store(home.bellboard, patience=0.1)
     suspended.send_signal(signal.SIGCONT)

@@ -85,6 +85,7 @@ def _clerk(home: Path) -> Clerk:
 
     from ..hosting.folding import Clerk
     from ..storage.database import Unmigrated
+    from ..storage.holders import holder
     from ..storage.spool import Refused, Spool
     from ..storage.store import Busy, Store
 
@@ -92,6 +93,12 @@ def _clerk(home: Path) -> Clerk:
     try:
         spool.prepare()
         return Clerk(spool, Store(home))
+    except Busy:
+        if not (home / "board.db").is_file():
+            raise
+        by = f"process {holder(home) or 'of unknown number'}"
+        warn(f"{by} keeps {home / 'board.db'} to itself; what is shown may be old")
+        return Clerk(spool, Store(home, readonly=True))
     except Refused as e:
         raise Problem(f"{e}; set BELLBOARD_HOME to a folder of your own") from None
     except Unmigrated:
@@ -127,6 +134,7 @@ def _catch_up(clerk: Clerk) -> None:
         else:
             _fold(clerk, deadline)
     except Busy:
+        clerk.catch_up()
         warn("another host holds the database for long; what is shown may be old")
     except Newer:
         try:

@@ -21,7 +21,7 @@ from ..core.options import Options, options_of
 from ..storage.database import set_aside
 from ..storage.holders import holder
 from ..storage.spool import Refused, Spool
-from ..storage.store import Busy, Damaged, Newer, Replaced, Store
+from ..storage.store import Busy, Damaged, Draining, Newer, Replaced, Store
 from ..witnesses.processes import stat_of
 from .attempts import pause, told
 from .folding import Clerk, Step, settings_of
@@ -178,7 +178,10 @@ class Connection:
     def _meet(self, trouble: BaseException, begun: float) -> float:
         """Say what is wrong; in how many seconds to try again."""
         self._times += 1
-        if isinstance(trouble, Busy):
+        if isinstance(trouble, Draining):
+            self._locked_out_since = 0.0
+            wait = LONGEST_WAIT
+        elif isinstance(trouble, Busy):
             wait = self._locked_out()
         elif isinstance(trouble, Newer):
             wait = self._outdated(str(trouble))

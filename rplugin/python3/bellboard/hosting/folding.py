@@ -28,12 +28,13 @@ from ..core.options import Options, options_of
 from ..storage.causes import OF_VALUES
 from ..storage.rows import Unsound
 from ..storage.spool import OF_THE_SYSTEM, Item, Refused, Spool
-from ..storage.store import Busy, Newer, Store
+from ..storage.store import Busy, Draining, Newer, Store
 from ..witnesses.processes import Ttys
 
 BATCH: Final = 1000  # files in one transaction, so that other hosts need not wait long:
 LONGEST: Final = 0.1  # nor longer than this, for they may be big
 ORIGINS: Final = 256  # remembered; the spool remembers as many headers
+STALLED: Final = 0.4  # so long without a commit, a host that drains a backlog is waited for no more
 BACK: Final = 1.0  # the board's clock is never that far ahead, unless the machine's was set back
 UNNOTICED: Final = 60.0  # so long the clock may be back before a host looks: twice its rescan
 SMALL: Final = 4096  # bytes of a payload that holds nothing too large to be stored
@@ -68,6 +69,7 @@ class Clerk:
         self._ahead = False  # the board in memory is ahead of what was committed
         self._most = BATCH  # files in the next transaction
         self._suspect = ""  # a file that failed alone
+        self._drained: tuple[float, int] | None = None  # when another host last got on, and how far
         self._batch: list[str] = []  # the files of the transaction that runs
         self._set_aside: list[Unsound] = []  # rows of the database
         self._ttys = Ttys()
@@ -152,6 +154,7 @@ class Clerk:
 
     def _fold(self, now: float, arrived: Collection[str] = ()) -> Step:
         """One transaction; if it cannot be written, the next is half as large."""
+        self._let_drain()
         try:
             step = self._transact(now, arrived)
         except NO_EVENTS:
@@ -165,6 +168,18 @@ class Clerk:
             self._most = min(2 * self._most, BATCH) or 1
             step = step._replace(more=True)
         return step
+
+    def _let_drain(self) -> None:
+        """Raise Draining while another host works through a backlog, and gets on with it."""
+        store, now = self.store, time.monotonic()
+        if not store.drain.is_taken():
+            self._drained = None
+            return
+        store.look()
+        if self._drained is None or self._drained[1] != store.commits:
+            self._drained = now, store.commits
+        if now - self._drained[0] < STALLED:
+            raise Draining
 
     def _halve(self, error: Exception) -> Step:
         """Look for the file that could not be written; raise if it is none."""
@@ -194,6 +209,8 @@ class Clerk:
             old = bool(self._backlog)  # more may have come since it was listed
             if not old:
                 self._backlog = spool.only(arrived) or spool.scan()[::-1]
+                if len(self._backlog) > self._most:
+                    store.drain.take()
             folded = list(self._set_back(now)) if self._is_set_back(now) else []
             names, fresh = self._fold_files(folded, now)
             folded += [("", f) for f in self.board.advance(now)]
@@ -207,6 +224,8 @@ class Clerk:
         left = set(spool.unlink(names))
         self._unlinked = [n for n in names if n not in left]
         store.remember_applied()
+        if not self._backlog:
+            store.drain.leave()
         if self.watching:
             store.keep_log_small()
         return Step(old or bool(self._backlog), changed, len(left))

@@ -32,6 +32,10 @@ class Busy(Exception):
     """Another host holds the lock."""
 
 
+class Draining(Busy):
+    """Another host works through a backlog, and gets on with it."""
+
+
 class Newer(Exception):
     """The database was written by a newer program; this one may not write it."""
 
@@ -74,6 +78,7 @@ class Database:
         self.commits = 0  # seen, ours and others', since somebody cleared this
         self._identity: Identity | None = None
         self._share = -1
+        self.drain = holders.Drain(home)
         try:
             self._share = -1 if readonly else holders.share(home, patience)
             with self.plainly():
@@ -146,6 +151,7 @@ class Database:
         return self._identity.inode if self._identity is not None else 0
 
     def _leave(self) -> None:
+        self.drain.close()
         if self._share >= 0:
             os.close(self._share)
             self._share = -1

@@ -18,6 +18,54 @@ PAUSE: Final = 0.005  # between two tries
 PLACES: Final = (("board.db-shm", 120), ("board.db", 1 << 30 | 1))
 
 
+class Drain:
+    """Who works through a backlog: one host at a time, and the others let it.
+
+    Each of them would else list what is left, to find it gone when it gets the lock.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self._path = home / "drain.lock"
+        self._fd = -1
+        self.is_ours = False
+
+    def take(self) -> None:
+        """Be the one, if there is none."""
+        if not self.is_ours:
+            self.is_ours = self._lock(fcntl.LOCK_EX)
+
+    def leave(self) -> None:
+        """Be it no more."""
+        if self.is_ours:
+            fcntl.flock(self._fd, fcntl.LOCK_UN)
+            self.is_ours = False
+
+    def is_taken(self) -> bool:
+        """Whether another host is the one."""
+        if self.is_ours:
+            return False
+        if not self._lock(fcntl.LOCK_SH):
+            return True
+        fcntl.flock(self._fd, fcntl.LOCK_UN)
+        return False
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+        self._fd, self.is_ours = -1, False
+
+    def _lock(self, how: int) -> bool:
+        try:
+            if self._fd < 0:
+                self._fd = _opened(self._path)
+            fcntl.flock(self._fd, how | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError:  # a network file system without locks, a full disk
+            return how == fcntl.LOCK_SH
+        return True
+
+
 class Held(Exception):
     """Another process holds it."""
 

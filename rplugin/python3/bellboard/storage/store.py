@@ -44,7 +44,7 @@ from ..core.ledger import LEDGER, Folded, Transition
 from ..core.lenient import LARGEST
 from ..core.session import is_listed
 from ..core.sound import HIGHEST
-from .database import Busy, Damaged, Newer, Replaced
+from .database import Busy, Damaged, Draining, Newer, Replaced
 from .rows import UNSOUND, Cells, blob, number, text, text_or_none, time
 from .schema import SCHEMA
 from .upkeep import KEEP, Upkeep
@@ -66,6 +66,7 @@ __all__ = [
     "Change",
     "Claim",
     "Damaged",
+    "Draining",
     "Editor",
     "Logged",
     "Newer",

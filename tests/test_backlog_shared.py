@@ -1,0 +1,108 @@
+"""A backlog and several hosts: one works through it, the others wait, unless it stalls or dies."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+from bellboard.hosting.folding import BATCH, STALLED, Clerk
+from bellboard.storage.spool import Spool
+from bellboard.storage.store import Draining
+from hosting import Make, Telling, agrees_with_its_log, made, opened, put, tell, told_in
+from rig.clock import Clock
+from rig.home import Home
+from rig.waiting import eventually
+
+pytestmark = pytest.mark.files
+
+
+class Listing(Spool):
+    """Counts how often all that waits is listed."""
+
+    times = 0
+
+    def scan(self) -> list[str]:
+        self.times += 1
+        return super().scan()
+
+
+def backlog(clerk: Clerk, clock: Clock, count: int) -> list[str]:
+    return [tell(clerk, clock, "UserPromptSubmit", f"s{n % 50}", n=n) for n in range(count)]
+
+
+def folded_once(clerk: Clerk, names: list[str]) -> None:
+    counts = Counter(row.file for row in told_in(clerk.store.log()))
+    assert dict.fromkeys(names, 1) == counts
+
+
+def test_one_works_through_it_and_the_others_list_nothing(make: Make, clock: Clock) -> None:
+    """As long as it gets on; what is known meanwhile is read from what it commits."""
+    one, two = make(), make()
+    two.spool = spool = Listing(two.spool.home)
+    names = backlog(one, clock, 3 * BATCH)
+    while one.step(clock()).more:
+        if one.store.drain.is_ours:
+            with pytest.raises(Draining):
+                two.step(clock())
+            assert two.catch_up()
+    assert 0 == spool.times
+    assert not one.store.drain.is_ours
+    folded_once(one, names)
+    names.append(tell(two, clock, "Stop", "s1"))
+    two.step(clock.advance(1))
+    folded_once(two, names)
+
+
+def test_one_that_stalls_is_waited_for_no_more(make: Make, clock: Clock) -> None:
+    """Suspended between two batches it holds no lock of the database, and the rest goes on."""
+    one, two = make(), make()
+    names = backlog(one, clock, 2 * BATCH + 100)
+    assert one.step(clock()).more
+    with pytest.raises(Draining):
+        two.step(clock())
+
+    def goes_on() -> bool:
+        try:
+            return bool(two.step(clock()).changed)
+        except Draining:
+            return False
+
+    eventually(goes_on, "the other host", within=20 * STALLED)
+    for clerk in (one, two):
+        eventually(lambda clerk=clerk: not clerk.step(clock()).more)
+    folded_once(two, names)
+    agrees_with_its_log(two)
+
+
+def test_one_that_ends_is_followed_at_once(make: Make, clock: Clock) -> None:
+    one, two = make(), make()
+    names = backlog(one, clock, 2 * BATCH + 100)
+    assert one.step(clock()).more
+    one.store.close()
+    while two.step(clock()).more:
+        pass
+    folded_once(two, names)
+    one.store = make().store  # the fixture closes it
+
+
+def test_hosts_that_start_together_fold_each_once(
+    home: Home, start: Callable[..., Telling]
+) -> None:
+    """And the one that works through it may be killed on the way."""
+    spool = made(home.bellboard)
+    names = [put(spool, "UserPromptSubmit", f"s{n % 50}", n=n) for n in range(6 * BATCH)]
+    hosts = [Telling(home, f"host{n}") for n in range(4)]
+    try:
+        eventually(lambda: len(list(spool.new.iterdir())) < 5 * BATCH, "somebody who begins")
+        hosts[0].kill()
+        eventually(lambda: not list(spool.new.iterdir()), "an empty spool")
+        assert all(host.process.poll() is None for host in hosts[1:])
+        assert not [host.note for host in hosts[1:] if "held" in host.note]
+    finally:
+        for host in hosts:
+            host.kill()
+    with opened(home.bellboard) as clerk:
+        rows = [row.file for row in told_in(clerk.store.log()) if row.event.from_hook]
+        assert sorted(names) == sorted(rows)
