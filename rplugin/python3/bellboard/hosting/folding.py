@@ -29,12 +29,13 @@ from ..storage.causes import OF_VALUES
 from ..storage.rows import Unsound
 from ..storage.spool import OF_THE_SYSTEM, Item, Refused, Spool
 from ..storage.store import Busy, Draining, Newer, Store
-from ..witnesses.processes import Ttys
+from ..witnesses.processes import Ttys, stat_of
 
 BATCH: Final = 1000  # files in one transaction, so that other hosts need not wait long:
 LONGEST: Final = 0.1  # nor longer than this, for they may be big
 ORIGINS: Final = 256  # remembered; the spool remembers as many headers
-STALLED: Final = 0.4  # so long without a commit, a host that drains a backlog is waited for no more
+STALLED: Final = 0.4  # so long without a commit, a suspended host that drains is waited for no more
+LOST: Final = 10.0  # nor longer than this, if it is not suspended: others take what it needs to run
 BACK: Final = 1.0  # the board's clock is never that far ahead, unless the machine's was set back
 UNNOTICED: Final = 60.0  # so long the clock may be back before a host looks: twice its rescan
 SMALL: Final = 4096  # bytes of a payload that holds nothing too large to be stored
@@ -178,8 +179,14 @@ class Clerk:
         store.look()
         if self._drained is None or self._drained[1] != store.commits:
             self._drained = now, store.commits
-        if now - self._drained[0] < STALLED:
+        quiet = now - self._drained[0]
+        if quiet < STALLED or (quiet < LOST and not self._is_suspended(store.drain.holder())):
             raise Draining
+
+    @staticmethod
+    def _is_suspended(pid: int | None) -> bool:
+        stat = stat_of(pid) if pid else None
+        return stat is None or stat[0] in ("T", "t")
 
     def _halve(self, error: Exception) -> Step:
         """Look for the file that could not be written; raise if it is none."""
@@ -201,6 +208,8 @@ class Clerk:
         spool, store = self.spool, self.store
         self._batch = []
         with store.lock():
+            if self._drained is None and store.drain.is_taken():
+                raise Draining  # since we began to wait
             changed = self._refresh()
             self._ahead = True  # until COMMIT
             self._set_rows_aside(now)
@@ -243,18 +252,20 @@ class Clerk:
             if name not in applied:
                 if fresh and time.monotonic() > until:
                     break
-                folded += self._fold_file(name, now)
-                fresh.append(name)
+                found = self._fold_file(name, now)
+                if found is not None:
+                    folded += found
+                    fresh.append(name)
             names.append(name)
         del self._backlog[len(self._backlog) - len(names) :]
         return names, fresh
 
-    def _fold_file(self, name: str, now: float) -> list[tuple[str, Folded]]:
-        """One file; whatever is wrong with it, the rest goes on."""
+    def _fold_file(self, name: str, now: float) -> list[tuple[str, Folded]] | None:
+        """One file, None if it is gone; whatever is wrong with it, the rest goes on."""
         try:
             item = self.spool.read(name)
             if item is None:
-                return []
+                return None
             found: list[tuple[str, Folded]] = []
             for event in self._events(item, now):
                 if event.kind == "junk":

@@ -49,6 +49,10 @@ class Drain:
         fcntl.flock(self._fd, fcntl.LOCK_UN)
         return False
 
+    def holder(self) -> int | None:
+        """The process that is the one, where the system tells."""
+        return _flocked(self._path, _held())
+
     def close(self) -> None:
         if self._fd >= 0:
             os.close(self._fd)
@@ -103,17 +107,25 @@ def alone(home: Path) -> int | None:
 
 def holder(home: Path) -> int | None:
     """The process that keeps others from writing or opening it, where the system tells."""
-    try:
-        rows = [row.split() for row in Path("/proc/locks").read_text().splitlines()]
-    except OSError:
-        return None
-    # 1: POSIX ADVISORY WRITE 4711 fd:01:2345 120 120
-    held = [r for r in rows if r[3:4] == ["WRITE"] and len(r) == 8]
+    held = _held()
     for name, byte in PLACES:
         for row in _of(home / name, held):
             if row[1] == "POSIX" and int(row[6]) <= byte and _end(row[7]) >= byte:
                 return int(row[4])
-    return next((int(r[4]) for r in _of(home / "board.lock", held) if r[1] == "FLOCK"), None)
+    return _flocked(home / "board.lock", held)
+
+
+def _held() -> list[list[str]]:
+    """The locks that keep others out: `1: POSIX ADVISORY WRITE 4711 fd:01:2345 120 120`."""
+    try:
+        rows = [row.split() for row in Path("/proc/locks").read_text().splitlines()]
+    except OSError:
+        return []
+    return [row for row in rows if row[3:4] == ["WRITE"] and len(row) == 8]
+
+
+def _flocked(path: Path, held: list[list[str]]) -> int | None:
+    return next((int(row[4]) for row in _of(path, held) if row[1] == "FLOCK"), None)
 
 
 def _of(path: Path, rows: list[list[str]]) -> list[list[str]]:
