@@ -61,7 +61,7 @@ def test_one_works_through_it_and_the_others_list_nothing(make: Make, clock: Clo
 
 
 BEGINS = """
-import os, signal, sys, time
+import os, signal, sys
 from pathlib import Path
 from bellboard.hosting.folding import Clerk
 from bellboard.storage.spool import Spool
@@ -71,7 +71,7 @@ clerk = Clerk(Spool(home), Store(home), watching=True)
 clerk.step(float(sys.argv[2]))
 assert clerk.store.drain.is_ours
 os.kill(os.getpid(), signal.SIGSTOP)
-while clerk.step(time.time()).more:
+while clerk.step(float(sys.argv[2])).more:
     pass
 """
 
