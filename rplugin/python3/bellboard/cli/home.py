@@ -93,12 +93,6 @@ def _clerk(home: Path) -> Clerk:
     try:
         spool.prepare()
         return Clerk(spool, Store(home))
-    except Busy:
-        if not (home / "board.db").is_file():
-            raise
-        by = f"process {holder(home) or 'of unknown number'}"
-        warn(f"{by} keeps {home / 'board.db'} to itself; what is shown may be old")
-        return Clerk(spool, Store(home, readonly=True))
     except Refused as e:
         raise Problem(f"{e}; set BELLBOARD_HOME to a folder of your own") from None
     except Unmigrated:
@@ -111,7 +105,8 @@ def _clerk(home: Path) -> Clerk:
             ) from None
         why = f"cannot write in {home}: {e.strerror}"
     except Busy:
-        why = f"another process holds {home / 'board.lock'}"
+        by = f"process {holder(home) or 'of unknown number'}"
+        why = f"{by} keeps {home / 'board.db'} to itself"
     except sqlite3.OperationalError as e:
         why = f"{home / 'board.db'} cannot be written: {e}; {_remedy(str(e))}"
     warn(f"{why}; what is shown may be old")
