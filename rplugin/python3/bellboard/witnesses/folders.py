@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+import asyncio
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from ..core.session import Session
+from .agents_json import PATIENCE, told_by
+from .processes import PROC
 from .reach import Doer
-from .registry import Listing, Registry, Seen, list_files, look_at
+from .registry import ODD, Listing, Registry, Seen, list_files, look_at, of_listing
 from .watched import Watched
 from .witness import Finding, is_path
 
+WRITTEN: Final = 1.0  # seconds: a file that is written in place is odd for a moment
+PAUSE: Final = 5.0  # seconds from one asking of the CLI to the next
 MOST: Final = 100  # config directories; people have one or two
 WATCHES: Final = "sessions"
 STARTS: Final = "starts"
@@ -32,9 +37,15 @@ class Folders:
         watched: Watched,
         tell: Callable[[Finding], None],
         clock: Callable[[], float],
+        environ: Mapping[str, str],
         generation: str,
     ) -> None:
         self.registry = Registry([], generation)
+        self._environ = dict(environ)
+        self._slow = reach.lane("cli", PATIENCE + 1.0)
+        self._loop = asyncio.get_running_loop()
+        self._asked: dict[Path, float] = {}  # directory → when the CLI was asked
+        self._asking: dict[Path, asyncio.TimerHandle] = {}
         self._reach, self._watched, self._tell, self._clock = reach, watched, tell, clock
         self._needed: dict[str, set[str]] = {}  # config directory → who needs it
         self._of: dict[str, str] = {}  # who needs one → which
@@ -99,6 +110,11 @@ class Folders:
         for directory in self.registry.paths():
             self._look(directory)
 
+    def close(self) -> None:
+        """End it."""
+        for timer in self._asking.values():
+            timer.cancel()
+
     def died(self, pid: int) -> None:
         """That process has ended."""
         for directory in self.registry.paths():
@@ -118,5 +134,37 @@ class Folders:
             self.look_at(directory, pid)
 
     def _took(self, directory: Path, pid: int, seen: Seen) -> None:
+        if seen.why == ODD:
+            self._ask_cli(directory, pid)
+            seen = seen._replace(why=self.registry.notes.get(f"{directory}/{pid}.json", ODD))
         for finding in self.registry.take(self._clock(), directory, pid, seen):
             self._tell(finding)
+
+    def _ask_cli(self, directory: Path, pid: int) -> None:
+        """Its file cannot be understood: have the CLI tell, now and then."""
+        if directory in self._asking:
+            return
+        early = max(WRITTEN, self._asked.get(directory, 0.0) + PAUSE - self._clock())
+        self._asking[directory] = self._loop.call_later(early, self._ask_now, directory, pid)
+
+    def _ask_now(self, directory: Path, pid: int) -> None:
+        del self._asking[directory]
+        if not self._is_odd(directory, pid):
+            return
+        self._asked[directory] = self._clock()
+        config_dir = str(directory.parent)
+        work, then = (
+            partial(told_by, pid, config_dir, self._environ),
+            partial(self._told, directory),
+        )
+        self._slow.do(f"{PROC}/{pid}/exe", work, then, key=f"claude agents in {config_dir}")
+
+    def _is_odd(self, directory: Path, pid: int) -> bool:
+        return self.registry.notes.get(f"{directory}/{pid}.json", "").startswith(ODD)
+
+    def _told(self, directory: Path, told: dict[int, dict[str, Any]]) -> None:
+        now = self._clock()
+        for pid, row in told.items():
+            if self._is_odd(directory, pid):
+                for finding in self.registry.take(now, directory, pid, of_listing(row, now)):
+                    self._tell(finding)

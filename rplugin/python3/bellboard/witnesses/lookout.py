@@ -58,7 +58,7 @@ class Lookout:
         self.watched = Watched(watch)
         shared = reach, self.watched, tell, clock
         asks = PullRequests(self._answered, environ, reach) if pull_requests else None
-        self.folders = Folders(*shared, generation)
+        self.folders = Folders(*shared, environ, generation)
         self.following = Following(*shared)
         self.places = Places(*shared, asks)
         self.panes = Panes(generation)
@@ -88,6 +88,7 @@ class Lookout:
     def close(self) -> None:
         """End it."""
         self.deaths.close()
+        self.folders.close()
         self.screens.close()
         for timer in self._timers.values():
             timer.cancel()

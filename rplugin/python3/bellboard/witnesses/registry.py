@@ -25,6 +25,7 @@ FIELDS: Final = (
     *("pid", "sessionId", "cwd", "status", "waitingFor", "statusUpdatedAt", "updatedAt"),
     *("startedAt", "procStart", "version", "kind", "entrypoint", "name", "nameSource", "tmux"),
 )
+ODD: Final = "cannot be understood"
 LIMIT: Final = 64 << 10  # bytes of a file; real ones have 700
 MOST: Final = 2000  # files of a directory that are looked at
 LONGEST: Final = 4096  # of a text: PATH_MAX
@@ -194,6 +195,15 @@ def list_files(directory: Path) -> Listing:
     return Listing(pids[:MOST], too_many)
 
 
+def of_listing(told: Mapping[str, object], now: float) -> Seen:
+    """What `claude agents --json` tells of a process whose file cannot be understood."""
+    record = _kept(told)
+    if record is None:
+        return Seen(None, ODD, False)
+    record["updatedAt"] = int(now * 1000)  # it does not tell since when
+    return Seen(record, f"{ODD}; `claude agents --json` tells instead", False)
+
+
 def look_at(directory: Path, pid: int) -> Seen:
     """The session file of a process, and whether that lives; never raises."""
     path = directory / f"{pid}.json"
@@ -207,7 +217,7 @@ def look_at(directory: Path, pid: int) -> Seen:
     record = _kept(given) if given is not None else None
     if record is None or (given or {}).get("pid", pid) != pid:
         # Half-written, or of a format to come: the last good value stands.
-        return Seen(None, "cannot be understood", False)
+        return Seen(None, ODD, False)
     why = _disowned(pid, record, status.st_mtime)
     if why:
         return Seen(None, why, True)

@@ -1,0 +1,83 @@
+"""Where a session file cannot be understood, the CLI itself is asked."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from bellboard.witnesses.agents_json import program_of, told_by
+from hosting import Telling
+from rig.fixtures import Agents
+from rig.home import Home
+from rig.tmux import Server
+from rig.waiting import eventually
+
+pytestmark = pytest.mark.claude
+
+#: A CLI of a version to come: its session file is of a new format, its listing as documented.
+FUTURE = """
+const fs = require('fs')
+const config = process.env.CLAUDE_CONFIG_DIR
+if (process.argv[2] === 'agents') {
+  const pid = parseInt(fs.readFileSync(config + '/pid'))
+  const said = fs.readFileSync(config + '/status', 'utf8').trim()
+  const row = { pid, cwd: '/srv', kind: 'interactive', sessionId: 's', status: said }
+  console.log(JSON.stringify([row]))
+} else {
+  fs.mkdirSync(config + '/sessions', { recursive: true })
+  fs.writeFileSync(config + '/pid', String(process.pid))
+  const file = config + '/sessions/' + process.pid + '.json'
+  let last = ''
+  setInterval(() => {
+    const said = fs.readFileSync(config + '/status', 'utf8')
+    if (said !== last) fs.writeFileSync(file, JSON.stringify({ format: 2, state: [last = said] }))
+  }, 100)
+}
+"""
+
+
+def test_a_file_of_a_new_format_does_not_blind_us(home: Home, tmux: Server) -> None:
+    """The listing tells what the file does not, also when it changes; health says so."""
+    node = shutil.which("node", path=home.env["PATH"])
+    assert node is not None
+    script = home.root / "node_modules/@anthropic-ai/claude-code/cli.js"
+    script.parent.mkdir(parents=True)
+    script.write_text(FUTURE)
+    status = home.claude / "status"
+    status.write_text("busy")
+    env = {"CLAUDE_CONFIG_DIR": str(home.claude)}
+    pane = tmux.open([node, script], env={**home.env, **env})
+    host = Telling(home)
+    try:
+        eventually(
+            lambda: "working" == host.shown.get("s"), "work, as the listing tells it", within=60
+        )
+        status.write_text("waiting")
+        eventually(
+            lambda: "blocked" == host.shown.get("s"),
+            "a question, as the listing tells it",
+            within=60,
+        )
+        note = host.notes[str(home.claude / "sessions" / f"{pane.pid}.json")]
+        assert "cannot be understood; `claude agents --json` tells instead" == note
+    finally:
+        host.kill()
+
+
+def test_the_real_cli_lists_what_its_file_says(claude: Agents, home: Home) -> None:
+    """The same process, session and status."""
+    cli = claude()
+    cli.submit("play:perm please")
+    said = cli.becomes("waiting")
+    told = told_by(cli.pid, str(home.claude), cli.launch.env)
+    expected = {key: said[key] for key in ("pid", "sessionId", "status", "waitingFor")}
+    assert expected.items() <= told[cli.pid].items(), json.dumps(told)
+
+
+def test_nothing_but_the_cli_is_ever_run(tmp_path: Path) -> None:
+    """Not the program of any other process, whatever claims to be its session file."""
+    assert [] == program_of(1)
+    assert {} == told_by(1, str(tmp_path), {})
