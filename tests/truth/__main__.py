@@ -53,14 +53,15 @@ def main() -> int:
             if kept:
                 kept.add(way, row)
 
-        fresh = play(wanted, how, args.jobs, tell, args.keep, until, args.listing)
+        fresh = play(wanted, how, args.jobs, tell, args.keep, until, args.listing) if wanted else []
         unplayed += len(wanted) - sum(any(s.name == r.scene for r in fresh) for s in wanted)
         print(f"== {way}: {Total(rows.values())}")
     bad = [f"{w}: {m}" for w in played if w in STRICT or w == version for m in missed(played[w])]
     if args.write and not unplayed:
         TABLE.write_text(page(played, Walks(args.walks) if args.walks else None))
-    if version and args.keep:
-        print(compared(version, args.keep, whole=not unplayed and not args.scene))
+    for each in ways if args.keep else ():
+        if ways[each] == How(each):  # in tmux, with all evidence
+            print(compared(each, args.keep, whole=not unplayed and not args.scene))
     print("\n".join(bad) or "every bar is held")
     if unplayed:
         print(f"{unplayed} scenes not played yet: once more, with the same --rows")

@@ -266,8 +266,11 @@ def break_off(s: Session, e: Event, o: Options) -> str | None:
         return "another turn was interrupted"
     if e.t < max(s.active, newest_question(s, agents=False)):
         return "older than the newest hook"
-    if (p := own(s)) and p.says == "busy" and p.at > e.t - o.settle:
-        return "the CLI went to work after that"
+    if (p := own(s)) and p.says == "busy":
+        if p.at > e.t - o.settle:
+            return "the CLI went to work after that"
+        if p.was == "idle" and not (s.agents or s.queued or s.blocks):
+            return "its file tells whether it is at rest"  # such a line may be a second late
     break_crew(s)
     if s.queued or s.agents:
         s.queued -= s.queued > 0
