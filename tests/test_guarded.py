@@ -29,6 +29,7 @@ from bellboard.storage.spool import Spool
 from hosting import Mounts, Telling, made, opened, put
 from rig.home import Home
 from rig.waiting import PATIENCE, eventually
+from session_files import write_session_file
 
 pytestmark = pytest.mark.files
 
@@ -251,29 +252,6 @@ def test_a_host_of_an_outdated_version_writes_nothing(home: Home, start: Start) 
     finally:
         newer.process.send_signal(signal.SIGCONT)
     eventually(lambda: newer.shown.get("one") == "working", "what the newer one finds")
-
-
-def write_session_file(home: Home, status: str) -> None:
-    """As the CLI writes it, of this very process."""
-    from bellboard.witnesses.processes import started_of
-
-    folder = home.claude / "sessions"
-    folder.mkdir(exist_ok=True)
-    now = int(time.time() * 1000)
-    record = {
-        "pid": os.getpid(),
-        "sessionId": "one",
-        "cwd": str(home.project),
-        "startedAt": now,
-        "procStart": started_of(os.getpid()),
-        "version": "2.1.328",
-        "kind": "interactive",
-        "entrypoint": "cli",
-        "status": status,
-        "statusUpdatedAt": now,
-        "updatedAt": now,
-    }
-    (folder / f"{os.getpid()}.json").write_bytes(msgspec.json.encode(record))
 
 
 # Commands that hang

@@ -1,0 +1,36 @@
+"""A session file as the CLI writes it, of the process that runs the tests."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import msgspec
+
+from bellboard.witnesses.processes import started_of
+from rig.home import Home
+
+
+def write_session_file(home: Home, status: str, sid: str = "one") -> None:
+    """Replaced at once, as of this moment."""
+    folder = home.claude / "sessions"
+    folder.mkdir(exist_ok=True)
+    now = int(time.time() * 1000)
+    record = {
+        "pid": os.getpid(),
+        "sessionId": sid,
+        "cwd": str(home.project),
+        "startedAt": now,
+        "procStart": started_of(os.getpid()),
+        "version": "2.1.328",
+        "kind": "interactive",
+        "entrypoint": "cli",
+        "status": status,
+        "statusUpdatedAt": now,
+        "updatedAt": now,
+        **({"waitingFor": "permission prompt"} if status == "waiting" else {}),
+    }
+    path = folder / f"{os.getpid()}.json"
+    new = path.with_suffix(".new")
+    new.write_bytes(msgspec.json.encode(record))
+    new.replace(path)

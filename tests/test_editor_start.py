@@ -1,0 +1,184 @@
+"""A host that is started, stopped and spoken to at any moment: no message, no orphan, right end."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from bellboard.storage.spool import Spool
+from hosting import put
+from rig import editor as editors
+from rig.editor import Editor
+from rig.fixtures import VERSIONS, Editors
+from rig.home import Home
+from rig.tmux import Server
+from rig.waiting import eventually
+
+pytestmark = pytest.mark.editor
+
+CONFIG = {"python": sys.executable}
+STATUS = "return require('bellboard.host').status()"
+SHOWN = "return vim.tbl_map(function(s) return s.session_id end, require('bellboard').sessions())"
+BAD = ("Traceback", "Press ENTER", "Error", "E5108", "error caught", "Async request")
+STEPS = int(os.environ.get("BELLBOARD_STEPS", "40"))  # of the random walk
+#: What may be told to a host, and whether one is wanted afterwards.
+ACTS = {
+    "require('bellboard').start()": True,
+    "require('bellboard').stop()": False,
+    "require('bellboard').restart()": True,
+    "require('bellboard.host').focused()": None,
+    "vim.api.nvim_exec_autocmds('FocusGained', {})": None,
+    "require('bellboard.host').notify('mode', 'all')": None,
+    "require('bellboard.host').notify('mode', { 1 })": None,
+    "require('bellboard.host').notify('snapshot')": None,
+    "require('bellboard.host').notify('focus', 'x')": None,
+    "require('bellboard.host').notify('evidence', { view = false, viewer = 'nvim x' })": None,
+    "require('bellboard.host').notify('evidence', 'x')": None,
+    "require('bellboard.host').notify('start', { 1 })": None,
+    "require('bellboard.host').ask('stop', { session_id = 's' }, _G.replied)": None,
+    "require('bellboard.host').ask('nothing', { 1 }, _G.replied)": None,
+}
+REPLIED = """
+_G.replies = 0
+_G.replied = function(reply)
+  assert(reply.ok == false and reply.why)
+  _G.replies = _G.replies + 1
+end
+"""
+
+
+def hosts_of(home: Home) -> list[int]:
+    """Processes that serve a Neovim of this home."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (folder / "cmdline").read_bytes().split(b"\0")
+            where = (folder / "environ").read_bytes()
+        except OSError:
+            continue
+        is_host = any(word.endswith(b"/bellboard/__main__.py") for word in words)
+        if is_host and f"BELLBOARD_HOME={home.bellboard}\0".encode() in where:
+            found.append(int(folder.name))
+    return found
+
+
+def is_quiet(editor: Editor) -> None:
+    """No prompt, and nothing that looks like a mistake."""
+    said = editor.messages()
+    assert not [word for word in BAD if word in said], said
+    assert not editor.nvim.request("nvim_get_mode")["blocking"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_whatever_is_told_at_whatever_moment(
+    nvim: Editors, home: Home, version: str, seed: int
+) -> None:
+    """No message, every question answered, one host or none, and it is well."""
+    chance = random.Random(seed)
+    editor = nvim(version, {**CONFIG, "auto_start": False}, ui=False)
+    editor.lua(REPLIED)
+    wanted, asked = False, 0
+    for _ in range(STEPS):
+        act = chance.choice(list(ACTS))
+        editor.lua(act)
+        wanted = wanted if ACTS[act] is None else bool(ACTS[act])
+        asked += "ask(" in act
+        due = time.monotonic() + chance.choice((0, 0, 0.005, 0.02, 0.05, 0.1, 0.3))
+        eventually(lambda due=due: time.monotonic() >= due)
+    eventually(lambda: editor.lua("return _G.replies") == asked, "an answer to every question")
+    if wanted:
+        eventually(lambda: len(hosts_of(home)) == 1 and editor.lua(STATUS)["running"], "one host")
+        put_when_up(home)
+        eventually(lambda: editor.lua(SHOWN) == ["s"], "a session")
+    else:
+        eventually(lambda: not hosts_of(home) and not editor.lua(STATUS)["running"], "no host")
+    is_quiet(editor)
+    assert not editor.lua(STATUS)["gave_up"]
+
+
+def put_when_up(home: Home) -> None:
+    spool = Spool(home.bellboard)
+    eventually(lambda: any((home.bellboard / "hosts").glob("*")), "a host")
+    put(spool, "UserPromptSubmit")
+
+
+@pytest.mark.parametrize("then", ["stop", "restart", "restart stop", "stop start", "restart start"])
+def test_right_after_the_start(nvim: Editors, home: Home, version: str, then: str) -> None:
+    """Before the Python half has its loop: what was asked last counts."""
+    editor = nvim(version, {**CONFIG, "auto_start": False}, ui=False)
+    for verb in ["start", "stop", "start", *then.split()]:
+        editor.lua(f"require('bellboard').{verb}()")
+    editor.lua("require('bellboard.host').focused()")
+    count = 0 if then.endswith("stop") else 1
+    eventually(lambda: len(hosts_of(home)) == count, f"{count} hosts")
+    if count:
+        put_when_up(home)
+        eventually(lambda: editor.lua(SHOWN) == ["s"], "a session")
+    assert editor.messages() == ""
+
+
+@pytest.mark.tmux
+def test_a_start_in_tmux_where_focus_is_reported(home: Home, tmux: Server, version: str) -> None:
+    """As our own help recommends: nothing but an empty buffer is shown."""
+    pane = tmux.open(["sleep", "600"])
+    tmux.run("set-option", "-g", "focus-events", "on")
+    tmux.attach("test")
+    for n in range(3):
+        argv = editors.command(version, home, f"tmux{n}", config=CONFIG)
+        started = tmux.open(argv, env={"TERM": "tmux-256color"})
+        tmux.run("select-window", "-t", started.id)
+        started.shows("~")
+        eventually(lambda: hosts_of(home), "its host")
+        started.type(":echo 'all' 'well'\r")
+        text = started.shows("all well|Press ENTER")
+        assert not [word for word in BAD if word in text], text
+        started.close()
+        eventually(lambda: not hosts_of(home), "its end")
+    pane.close()
+
+
+def test_a_restart_is_given_the_present_options(nvim: Editors, home: Home) -> None:
+    """`vim.g.bellboard` as it is then, not as it was at the first start."""
+    editor = nvim(config=CONFIG, ui=False)
+    health = "return require('bellboard').health()"
+    eventually(lambda: (editor.lua(health).get("notices") or {}).get("mode") == "normal", "a host")
+    editor.lua("vim.g.bellboard = vim.tbl_extend('force', vim.g.bellboard, ...)", quiet())
+    editor.command("ClaudeSessions restart")
+    eventually(lambda: (editor.lua(health).get("notices") or {}).get("mode") == "quiet", "its mode")
+    assert editor.messages() == ""
+
+
+def quiet() -> dict[str, object]:
+    return {"notices": {"mode": "quiet"}}
+
+
+def test_options_that_cannot_be_sent_keep_no_host_from_starting(nvim: Editors, home: Home) -> None:
+    """A function among them kept all of them from the host, which then did nothing for ever."""
+    lua = (
+        "vim.g.bellboard = nil require('bellboard').setup({ python = '%s', host = { x = print } })"
+    )
+    editor = nvim(config={}, lua="", ui=False)
+    editor.lua("require('bellboard').stop()")
+    editor.lua(lua % sys.executable)
+    editor.lua("require('bellboard').restart()")
+    eventually(lambda: hosts_of(home), "a host")
+    put_when_up(home)
+    eventually(lambda: editor.lua(SHOWN) == ["s"], "a session")
+
+
+def test_a_host_that_is_suspended_is_ended_when_it_is_stopped(nvim: Editors, home: Home) -> None:
+    """And the next one starts."""
+    editor = nvim(VERSIONS[-1], CONFIG, ui=False)
+    (pid,) = eventually(lambda: hosts_of(home), "a host")
+    put_when_up(home)
+    eventually(lambda: editor.lua(SHOWN) == ["s"], "a session")
+    os.kill(pid, signal.SIGSTOP)
+    editor.lua("require('bellboard').restart()")
+    eventually(lambda: hosts_of(home) and pid not in hosts_of(home), "another host")
+    eventually(lambda: not editor.lua("return require('bellboard').stale()"), "its news")

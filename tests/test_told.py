@@ -1,0 +1,153 @@
+"""What is seen or done counts once it is in the spool: until then it waits, and says so."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bellboard.hosting.outbox import MOST, Outbox
+from bellboard.storage.spool import Spool
+from hosting import Mounts, Telling, made, put
+from rig.fixtures import Editors
+from rig.home import Home
+from rig.waiting import eventually
+from session_files import write_session_file
+
+pytestmark = pytest.mark.files
+
+Start = Callable[..., Telling]
+
+
+class Trouble:
+    """The spool of a home on a disk of its own, which can be made to take nothing."""
+
+    def __init__(self, home: Home, mount: Mounts, kind: str) -> None:
+        self.kind, self.mount = kind, mount
+        self.spool = made(home.bellboard)
+        self.place = self.spool.home / "spool"
+        size = "nr_inodes=40" if kind == "no inodes" else "size=300k"
+        mount("-t", "tmpfs", "-o", f"{size},mode=700", "tmpfs", at=self.place)
+        self.spool.prepare()
+        self.fillers: list[Path] = []
+
+    def begins(self) -> None:
+        if self.kind == "read-only":
+            self.mount("-o", "remount,ro", at=self.place, again=True)
+        elif self.kind == "no inodes":
+            with contextlib.suppress(OSError):
+                for n in range(100):
+                    path = self.place / f"filler{n}"
+                    path.touch()
+                    self.fillers.append(path)
+        else:
+            self.fillers.append(self.place / "filler")
+            with self.fillers[0].open("wb", buffering=0) as file, contextlib.suppress(OSError):
+                while file.write(b"x" * 4096):
+                    pass
+
+    def ends(self) -> None:
+        if self.kind == "read-only":
+            self.mount("-o", "remount,rw", at=self.place, again=True)
+        for filler in self.fillers:
+            filler.unlink()
+        self.fillers.clear()
+
+
+KINDS = pytest.mark.parametrize("kind", ["full", "no inodes", "read-only"])
+
+
+@KINDS
+def test_what_a_witness_finds_on_a_full_disk_is_told_later(
+    home: Home, mount: Mounts, start: Start, kind: str
+) -> None:
+    """It showed `working` for ever: the finding was lost, and never looked for again."""
+    trouble = Trouble(home, mount, kind)
+    host = start()
+    write_session_file(home, "busy")
+    eventually(lambda: host.shown == {"one": "working"}, "a session at work")
+    trouble.begins()
+    write_session_file(home, "waiting")
+    host.says("wait to be written")
+    assert host.shown == {"one": "working"}
+    trouble.ends()
+    eventually(lambda: host.shown == {"one": "blocked"}, "its question")
+    eventually(lambda: "write" not in host.notes, "no more complaint")
+
+
+@KINDS
+def test_what_a_user_does_on_a_full_disk_is_said_and_done_later(
+    home: Home, mount: Mounts, nvim: Editors, kind: str
+) -> None:
+    """A label; the message says why it is late, and once there is room it is there."""
+    trouble = Trouble(home, mount, kind)
+    editor = nvim(config={"python": sys.executable}, ui=False)
+    eventually(lambda: any((home.bellboard / "hosts").glob("*")), "a host")
+    put(trouble.spool, "UserPromptSubmit")
+    session = "return require('bellboard').session('s')"
+    eventually(lambda: editor.lua(session), "a session")
+    trouble.begins()
+    editor.lua("require('bellboard').label('s', 'HEAVY')")
+    eventually(lambda: "label waits to be written" in editor.messages(), "a message")
+    assert len(editor.messages().splitlines()) == 1
+    trouble.ends()
+    eventually(lambda: editor.lua(session).get("label") == "HEAVY", "the label")
+
+
+@KINDS
+def test_a_command_that_cannot_be_written_fails(home: Home, mount: Mounts, kind: str) -> None:
+    """In one line, and with an exit code that says so."""
+    trouble = Trouble(home, mount, kind)
+    put(trouble.spool, "UserPromptSubmit")
+    run = [sys.executable, "-m", "bellboard"]
+    subprocess.run([*run, "list"], env=home.env, check=True, capture_output=True)
+    trouble.begins()
+    try:
+        done = subprocess.run(
+            [*run, "label", "s", "HEAVY"], env=home.env, capture_output=True, text=True
+        )
+    finally:
+        trouble.ends()
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 1
+    assert done.stderr.startswith("bellboard: ")
+
+
+def test_what_waits_keeps_its_order_and_has_an_end(tmp_path: Path) -> None:
+    """The oldest is dropped, once for each key; then all is looked for again."""
+    spool, spilled = made(tmp_path / "home"), []
+    outbox = Outbox(spool, lambda: spilled.append(1))
+    (spool.home / "spool" / "tmp").rename(spool.home / "away")
+    for n in range(MOST + 5):
+        assert "No such file" in outbox.put({"t": 1.0 + n, "tick": {}}, f"key {n}")
+        outbox.put({"t": 1.0 + n, "tick": {}}, f"key {n}")
+    assert f"{MOST} changes wait to be written, 5 were dropped" in outbox.note
+    (spool.home / "away").rename(spool.home / "spool" / "tmp")
+    eventually(lambda: outbox.send() == 0.0 or not outbox.note, "all of it")
+    assert outbox.note == ""
+    assert spilled == [1]
+    times = sorted(path.stat().st_mtime for path in spool.new.iterdir())
+    assert times == [1.0 + n for n in range(5, MOST + 5)]
+
+
+def test_what_no_encoding_knows_is_written_as_far_as_it_can_be(tmp_path: Path) -> None:
+    """Half a character in a path lost the whole finding, in silence."""
+    spool = made(tmp_path / "home")
+    outbox = Outbox(spool, lambda: None)
+    assert outbox.put({"t": 1.0, "facts": {"session_id": "s", "cwd": "/x/\udcff"}}) == ""
+    (path,) = spool.new.iterdir()
+    assert b"/x/\xef\xbf\xbd" in path.read_bytes()
+
+
+def test_a_home_that_is_not_made_yet_is_no_trouble(home: Home) -> None:
+    """What is told before the host runs waits for it."""
+    spool = Spool(home.bellboard)
+    outbox = Outbox(spool, lambda: None)
+    outbox.put({"t": 1.0, "tick": {}})
+    spool.prepare()
+    eventually(lambda: outbox.send() == 0.0 or not outbox.note, "it")
+    assert len(list(spool.new.iterdir())) == 1
