@@ -126,31 +126,36 @@ def test_right_after_the_start(nvim: Editors, home: Home, version: str, then: st
 @pytest.mark.tmux
 def test_a_start_in_tmux_where_focus_is_reported(home: Home, tmux: Server, version: str) -> None:
     """As our own help recommends: nothing but an empty buffer is shown."""
-    pane = tmux.open(["sleep", "600"])
+    other = tmux.open(["sleep", "600"])
     tmux.run("set-option", "-g", "focus-events", "on")
     tmux.attach("test")
     for n in range(3):
         argv = editors.command(version, home, f"tmux{n}", config=CONFIG)
         started = tmux.open(argv, env={"TERM": "tmux-256color"})
-        tmux.run("select-window", "-t", started.id)
-        started.shows("~")
-        eventually(lambda: hosts_of(home), "its host")
+
+        def is_up(pane: str = started.id) -> bool:
+            for where in (other.id, pane):
+                tmux.run("select-window", "-t", where)
+            return any((home.bellboard / "hosts").glob("*"))
+
+        eventually(is_up, "its host")
         started.type(":echo 'all' 'well'\r")
         text = started.shows("all well|Press ENTER")
         assert not [word for word in BAD if word in text], text
         started.close()
         eventually(lambda: not hosts_of(home), "its end")
-    pane.close()
+        for left in (home.bellboard / "hosts").iterdir():
+            left.unlink()
 
 
 def test_a_restart_is_given_the_present_options(nvim: Editors, home: Home) -> None:
     """`vim.g.bellboard` as it is then, not as it was at the first start."""
     editor = nvim(config=CONFIG, ui=False)
-    health = "return require('bellboard').health()"
-    eventually(lambda: (editor.lua(health).get("notices") or {}).get("mode") == "normal", "a host")
+    mode = "return vim.tbl_get(require('bellboard').health(), 'notices', 'mode')"
+    eventually(lambda: editor.lua(mode) == "normal", "a host")
     editor.lua("vim.g.bellboard = vim.tbl_extend('force', vim.g.bellboard, ...)", quiet())
     editor.command("ClaudeSessions restart")
-    eventually(lambda: (editor.lua(health).get("notices") or {}).get("mode") == "quiet", "its mode")
+    eventually(lambda: editor.lua(mode) == "quiet", "its mode")
     assert editor.messages() == ""
 
 
