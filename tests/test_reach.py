@@ -1,0 +1,239 @@
+"""What may hang is done beside the loop, with a deadline, and heals by itself."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from bellboard.storage.mounts import Mounts
+from bellboard.witnesses import reach
+from bellboard.witnesses.reach import Reach
+from rig.hung_mount import HungMount
+from rig.waiting import PATIENCE
+
+pytestmark = pytest.mark.files
+
+
+class Beside:
+    """A reach in a loop, what it has done in order, and works that hang until they are let go."""
+
+    def __init__(self) -> None:
+        self.changes = 0
+        self.reach = Reach(self._changed)
+        self.done: list[object] = []
+        self.gates: dict[str, threading.Event] = {}
+
+    def _changed(self) -> None:
+        self.changes += 1
+
+    def hang(self, path: str, key: str = "") -> threading.Event:
+        """Ask for work that hangs until the event is set."""
+        gate = self.gates[path] = threading.Event()
+        self.reach.do(path, partial(gate.wait, PATIENCE), lambda _: self.done.append(path), key=key)
+        return gate
+
+    def ask(self, path: str, result: object = None, key: str = "") -> None:
+        """Ask for work that takes no time."""
+        self.reach.do(path, lambda: result or path, self.done.append, key=key)
+
+    async def until(self, predicate: Callable[[], object]) -> None:
+        """Until it is true."""
+        deadline = time.monotonic() + PATIENCE
+        while not predicate():
+            assert time.monotonic() < deadline, (self.done, self.reach.notes)
+            await asyncio.sleep(0.005)
+
+
+def run(test: Callable[[Beside], Awaitable[None]], beside: type[Beside] = Beside) -> None:
+    """In a loop of its own."""
+
+    async def main() -> None:
+        one = beside()
+        try:
+            await test(one)
+        finally:
+            one.reach.close()
+            for gate in one.gates.values():
+                gate.set()
+
+    asyncio.run(main())
+
+
+@pytest.fixture
+def mount(tmp_path: Path) -> Iterator[HungMount]:
+    """A mount that can hang."""
+    (tmp_path / "source").mkdir()
+    hung = HungMount(tmp_path / "source", tmp_path / "mnt")
+    yield hung
+    hung.close()
+
+
+def test_jobs_are_done_in_order_and_the_newest_of_a_key_is_enough() -> None:
+    """A storm of changes of one file is one look at it."""
+
+    async def test(beside: Beside) -> None:
+        gate = beside.hang("/a")
+        for n in range(100):
+            beside.ask("/b", n + 1, key="b")
+            beside.ask("/c", f"c{n}", key="c")
+        gate.set()
+        await beside.until(lambda: beside.reach.is_at_rest)
+        assert ["/a", 100, "c99"] == beside.done
+
+    run(test)
+
+
+def test_what_hangs_delays_nothing_else_and_heals() -> None:
+    """It is named, asked for nothing more, and what was asked for meanwhile is done then."""
+
+    async def test(beside: Beside) -> None:
+        gate = beside.hang("/mnt/a")
+        beside.ask("/b")
+        await beside.until(lambda: beside.done == ["/b"])
+        assert "/mnt/a" in beside.reach.notes["unreachable"]
+        assert 1 == beside.changes
+        for _ in range(3):
+            beside.ask("/mnt/a/below", key="below")
+        beside.ask("/mnt/ab")
+        await beside.until(lambda: "/mnt/ab" in beside.done)
+        assert ["/b", "/mnt/ab"] == beside.done
+        gate.set()
+        await beside.until(lambda: beside.reach.is_at_rest and not beside.reach.notes)
+        assert ["/b", "/mnt/ab", "/mnt/a", "/mnt/a/below"] == beside.done
+        assert 2 == beside.changes
+
+    run(test)
+
+
+def test_a_job_that_fails_is_named_let_be_for_a_while_and_heals(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever it raises, and wherever; the others go on."""
+    monkeypatch.setattr(reach, "PAUSE", 0.01)
+    fails = [MemoryError("too much"), OSError(5, "Input/output error"), RecursionError("deep")]
+
+    def work() -> str:
+        if fails:
+            raise fails.pop()
+        return "well"
+
+    async def test(beside: Beside) -> None:
+        def raises(_: object) -> None:
+            raise ValueError("the result is odd")
+
+        beside.reach.do("/odd", lambda: 1, raises)
+        beside.reach.do("/a", work, beside.done.append)
+        beside.ask("/b")
+        await beside.until(lambda: beside.done == ["/b"])
+        told = beside.reach.notes["unreadable"]
+        assert "/odd: ValueError: the result is odd" in told
+        assert "/a: RecursionError: deep" in told
+        beside.reach.do("/a", work, beside.done.append)
+        await beside.until(lambda: beside.reach.is_at_rest)
+        assert 2 == len(fails)  # it was let be
+        while fails or "well" not in beside.done:
+            beside.reach.do("/a", work, beside.done.append)
+            await asyncio.sleep(0.005)
+        await beside.until(lambda: "/a" not in beside.reach.notes["unreadable"])
+
+    run(test)
+
+
+def test_however_much_hangs_only_so_many_threads_do() -> None:
+    """The rest waits until one of them is free again, and health says so."""
+
+    async def test(beside: Beside) -> None:
+        before = threading.active_count()
+        many = [f"/{n}" for n in range(reach.MOST_STUCK + 5)]
+        for path in many:
+            beside.hang(path)
+        beside.ask("/last")
+        await beside.until(lambda: "threads hang" in beside.reach.notes.get("unreachable", ""))
+        assert threading.active_count() <= before + reach.MOST_STUCK
+        assert [] == beside.done
+        for path in many:
+            beside.gates[path].set()
+        await beside.until(lambda: {*many, "/last"} == set(beside.done))
+        await beside.until(lambda: threading.active_count() <= before + 1)
+
+    run(test)
+
+
+def test_two_that_hang_in_one_mount_and_it_is_asked_for_nothing(
+    mount: HungMount, tmp_path: Path
+) -> None:
+    """By whatever way a path leads into it."""
+    for name in ("a", "b", "c"):
+        (mount.source / name).write_text(name)
+    (tmp_path / "link").symlink_to(mount.place / "c")
+
+    async def test(beside: Beside) -> None:
+        mount.hang()
+        for name in ("a", "b", "c"):
+            path = mount.place / name
+            beside.reach.do(str(path), partial(path.read_text), beside.done.append)
+        await beside.until(lambda: f"{mount.place}, " in beside.reach.notes.get("unreachable", ""))
+        link = tmp_path / "link"
+        beside.reach.do(str(link), partial(link.read_text), beside.done.append)
+        beside.ask("/near")
+        await beside.until(lambda: beside.done == ["/near"])
+        assert str(link) not in beside.reach.notes["unreachable"]
+        mount.answer()
+        await beside.until(lambda: sorted(map(str, beside.done)) == ["/near", "a", "b", "c", "c"])
+        assert {} == beside.reach.notes
+
+    run(test)
+
+
+def test_a_process_that_looks_and_is_killed_is_replaced(
+    mount: HungMount, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it was at is named as failed, and tried again."""
+    monkeypatch.setattr(reach, "PAUSE", 0.01)
+
+    async def test(beside: Beside) -> None:
+        async def looker() -> int:
+            beside.done.clear()
+            while not beside.done:
+                beside.reach.do(str(mount.place), os.getpid, beside.done.append)
+                await beside.until(lambda: beside.reach.is_at_rest)
+            return int(str(beside.done[0]))
+
+        first = await looker()
+        assert first != os.getpid()
+        assert first == await looker()
+        os.kill(first, signal.SIGKILL)
+        assert first != await looker()
+        await beside.until(lambda: not beside.reach.notes)
+
+    run(test)
+
+
+def test_where_a_path_leads_is_known_without_a_look_there(tmp_path: Path) -> None:
+    """By the table of mounts, link by link; what is mounted over it counts."""
+    far = tmp_path / "far away"
+    table = tmp_path / "mountinfo"
+    row = "36 35 0:36 / {} rw - {} server rw\n"
+    escaped = str(far).replace(" ", "\\040")
+    (tmp_path / "link").symlink_to(far / "deep")
+    (tmp_path / "near").mkdir()
+    (tmp_path / "near" / "up").symlink_to("../link/x")
+    (tmp_path / "loop").symlink_to("loop")
+    table.write_text(row.format("/", "ext4") + row.format(escaped, "fuse.hung"))
+    mounts = Mounts(str(table))
+    for inside in ("far away", "link", "link/x/y", "near/up/y", "near/../link", "far away/../x"):
+        found = mounts.hanging(f"{tmp_path}/{inside}")
+        assert found is not None, inside
+        assert (str(far), True) == (found.place, found.is_fuse)
+    for outside in ("near", "far", "near/../far", "loop/x", "no\0path"):
+        assert mounts.hanging(f"{tmp_path}/{outside}") is None, outside
+    table.write_text(row.format(escaped, "fuse.hung") + row.format(escaped, "ext4"))
+    assert mounts.hanging(str(far)) is None
