@@ -189,7 +189,7 @@ def test_a_half_written_file_leaves_the_last_good_value(
         assert str(path) in registry.notes
     path.write_bytes(huge)
     registry.look(2.0)
-    assert "more than 65536 bytes" in registry.notes[str(path)]
+    assert "larger than 65536 bytes" in registry.notes[str(path)]
     path.write_bytes(whole.replace(b"idle", b"busy"))
     assert [(pid, "busy")] == statuses(registry.look(3.0, path))
     assert {} == registry.notes

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from ..core import words
-from ..witnesses.reach import Doer
+from ..witnesses.doer import Doer
 from ..witnesses.watch import Watch
 from . import installed
 

@@ -17,7 +17,7 @@ import msgspec
 
 from ..storage.atomic import content, replace
 from ..storage.flocks import locked
-from ..witnesses.witness import touch
+from ..witnesses.witness import opened, touch
 from .settings_text import Before
 
 MARK: Final = b"into bellboard's spool"  # in the first lines of each version of the script
@@ -63,8 +63,8 @@ def is_script(path: str, home: Path) -> bool:
     real = os.path.realpath(path)
     if real in (os.path.realpath(script(home)), os.path.realpath(shipped())):
         return True
-    with contextlib.suppress(OSError), open(real, "rb") as file:  # noqa: PTH123 - real is a str
-        return MARK in file.read(HEAD)
+    with contextlib.suppress(OSError), opened(real, ours=False) as (fd, _):
+        return MARK in os.read(fd, HEAD)
     return False
 
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from ..core import words
 from ..core.published import Published
-from ..witnesses.reach import Doer
+from ..witnesses.doer import Doer
 from .tmux import DEAF, Tmux
 from .wiring import OPTION
 

@@ -202,6 +202,10 @@ class Panes:
         """Whether a look would ask the server."""
         return socket.startswith("/") and now >= self._due.get(socket, 0.0)
 
+    def is_deaf(self, socket: str) -> bool:
+        """Whether it did not answer when it was asked last."""
+        return f"tmux {socket}" in self.notes
+
     def look(self, now: float, socket: str, panes: Collection[str]) -> list[Finding]:
         """What became of these panes of a server; nothing while it is too early to ask."""
         if not panes or not self.is_due(now, socket):

@@ -72,6 +72,8 @@ class Deaths:
         self._started[pid] = started
         try:
             there = self._backend is not None and self._backend.add(pid)
+        except OverflowError:  # evidence may name any number
+            there = False
         except OSError:
             there = False
             self._polled.add(pid)

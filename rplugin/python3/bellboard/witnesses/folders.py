@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from ..core.session import Session
 from .agents_json import PATIENCE, told_by
+from .doer import Doer
 from .processes import PROC
-from .reach import Doer
 from .registry import ODD, Listing, Registry, Seen, list_files, look_at, of_listing
 from .watched import Watched
 from .witness import Finding, is_path

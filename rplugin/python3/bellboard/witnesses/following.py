@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..core.rules.steps import is_alone
 from ..core.session import Session, status_of
-from .reach import Doer
+from .doer import Doer
 from .transcript import Tail, Transcripts, is_needed, place_of, read_on
 from .watched import Watched
 from .witness import Finding, is_path

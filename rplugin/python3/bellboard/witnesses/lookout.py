@@ -13,8 +13,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
+from ..core.detail import line
 from ..core.machine import slow_tools
 from ..core.options import Options
 from ..core.screens import read
@@ -23,11 +24,11 @@ from ..panes.tmux import Pane, Panes, panes_of
 from . import processes
 from .deaths import Deaths
 from .discovery import GRACE, Discovery, Found
+from .doer import Doer
 from .folders import STARTS, Folders
 from .following import Following
 from .places import REPEAT, Places
 from .pull_requests import Branch, PullRequests
-from .reach import Doer
 from .registry import config_of
 from .screens import Screens, rows_of
 from .screens import finding as screen_finding
@@ -40,6 +41,9 @@ LEAD: Final = 1.0  # seconds before a tool is overdue: what is found has to be f
 NEVER: Final = float("inf")
 SOON: Final = (0.5, 1.5, GRACE + 1.0)  # seconds after such a change
 PATIENCE: Final = 5.0  # seconds for programs, and for what takes milliseconds
+FEW: Final = 5  # sessions that are named in health
+
+T = TypeVar("T")
 
 
 class Lookout:
@@ -65,7 +69,7 @@ class Lookout:
         self.deaths = Deaths(self._died)
         self._discovery = Discovery(environ)
         self._reach, self._tell, self._clock = reach, tell, clock
-        self._slow = reach.lane("slow", PATIENCE)
+        self._slow, self._deaf = reach.lane("slow", PATIENCE), reach.lane("deaf", PATIENCE)
         self.screens = Screens(self._slow, tell, clock)
         self._generation = generation
         self._sessions: dict[str, Session] = {}  # listed
@@ -73,6 +77,7 @@ class Lookout:
         self._needed: dict[int, set[str]] = {}  # process → its sessions
         self._seen: dict[int, set[str]] = {}  # process → starts that were told of
         self._stirred: dict[str, None] = {}  # sessions whose ports are to be looked at
+        self._odd: dict[str, str] = {}  # session → why it could not be attended to
         self._found_in: set[int] = set()  # processes found with a config directory of their own
         self._loop = asyncio.get_running_loop()
         self._timers: dict[float, asyncio.TimerHandle] = {}  # of looks for agents
@@ -128,14 +133,16 @@ class Lookout:
     def notes(self) -> dict[str, str]:
         """For health: what is not as it should be."""
         deaths = {"deaths": note} if (note := self.deaths.note) else {}
-        return {**self.folders.notes, **self.transcripts.notes, **self.panes.notes, **deaths}
+        odd = {f"session {line(sid, 40)}": why for sid, why in list(self._odd.items())[:FEW]}
+        found = {**self.folders.notes, **self.transcripts.notes, **self.panes.notes}
+        return {**found, **deaths, **odd}
 
     def rescan(self) -> None:
         """Look at everything: no watch sees all, and no system promises to report it."""
         self.folders.rescan()
         self.following.rescan()
-        for s in list(self._sessions.values()):
-            self._attend(s)
+        for sid, s in list(self._sessions.items()):
+            self._guarded(sid, partial(self._attend, s))
         self.places.rescan()
         at_work = (sid for sid, s in self._sessions.items() if _is_at_work(s) or "ports" in s.facts)
         self._stirred |= dict.fromkeys(at_work)
@@ -155,21 +162,35 @@ class Lookout:
     def prove(self, options: Options) -> float:
         """See which tools run, before one is taken to wait for an approval; when to come again."""
         now, again = self._clock(), NEVER
-        for s in self._sessions.values() if options.approval else ():
-            proven = self._proven.setdefault(s.session_id, set())
-            for slot, since, due in slow_tools(s, options):
-                if slot in proven:
-                    continue
-                if due - now > LEAD:
-                    again = min(again, due - now - LEAD)
-                    continue
-                proven.add(slot)
-                for pid in s.processes:
-                    work, key = partial(processes.at_work, now, pid, since), f"tools of {pid}"
-                    self._reach.do(f"{processes.PROC}/{pid}/task", work, self._tell, key=key)
+        for sid, s in self._sessions.items() if options.approval else ():
+            again = min(again, self._guarded(sid, partial(self._prove, s, options, now)) or NEVER)
         return again
 
     # ------------------------------------------------------------ each session
+
+    def _guarded(self, sid: str, work: Callable[[], T]) -> T | None:
+        """What is odd about one session is its own affair."""
+        try:
+            result = work()
+        except Exception as e:
+            self._odd[sid] = line(f"{type(e).__name__}: {e}", 200)
+            return None
+        self._odd.pop(sid, None)
+        return result
+
+    def _prove(self, s: Session, options: Options, now: float) -> float:
+        again, proven = NEVER, self._proven.setdefault(s.session_id, set())
+        for slot, since, due in slow_tools(s, options):
+            if slot in proven:
+                continue
+            if due - now > LEAD:
+                again = min(again, due - now - LEAD)
+                continue
+            proven.add(slot)
+            for pid in s.processes:
+                work, key = partial(processes.at_work, now, pid, since), f"tools of {pid}"
+                self._reach.do(f"{processes.PROC}/{pid}/task", work, self._tell, key=key)
+        return again
 
     def _attend(self, s: Session) -> None:
         sid = s.session_id
@@ -207,6 +228,7 @@ class Lookout:
         if folder := self._unnamed.pop(sid, ""):
             self.watched.leave(folder, STARTS, sid)
         self._proven.pop(sid, None)
+        self._odd.pop(sid, None)
         self._stirred.pop(sid, None)
 
     def _hold(self, sid: str, pids: set[int]) -> None:
@@ -234,7 +256,8 @@ class Lookout:
         for socket in by_socket:
             if self.panes.is_due(self._clock(), socket):
                 work, then = partial(panes_of, socket), partial(self._looked, socket)
-                self._slow.do(socket, work, then, key=f"panes of {socket}")
+                lane = self._deaf if self.panes.is_deaf(socket) else self._slow
+                lane.do(socket, work, then, key=f"panes of {socket}")
 
     def _looked(self, socket: str, told: tuple[list[Pane] | None, str]) -> None:
         panes = {s.pane for s in self._sessions.values() if s.tmux == socket and s.pane}

@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import Final
 
+from .doer import Doer
 from .pull_requests import Branch, PullRequest, PullRequests
-from .reach import Doer
 from .repository import Known, Repositories, facts_of, look_up
 from .watched import Watched
 from .witness import Finding, is_path

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from ..core.detail import line
-from .reach import Doer
+from .doer import Doer
 from .witness import decoded
 
 KEPT: Final = 300.0  # seconds that an answer is good for, also that there is none

@@ -20,10 +20,11 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from ..core.detail import line
 from ..storage.mounts import Mounts
+from .doer import Doer
 from .far import Ended, Far
 from .witness import Elsewhere, stay_near, touch
 
@@ -39,47 +40,6 @@ FORGOTTEN: Final = 300.0  # seconds after which a failure is no news any more
 NAMED: Final = 5  # paths in a line of health
 
 T = TypeVar("T")
-
-
-class Doer(Protocol):
-    """Does the work, some time, and gives its result to `then` in the event loop."""
-
-    def do(
-        self,
-        path: str,
-        work: Callable[[], T],
-        then: Callable[[T], None],
-        *,
-        key: str = "",
-        where: Callable[[], str] | None = None,
-    ) -> None:
-        """`path`: what the work touches; `where`: which of many it touches just now.
-
-        Of jobs with one key only the newest is done.
-        """
-
-    def lane(self, name: str, patience: float) -> Doer:
-        """For work that takes longer: it is done in an order of its own."""
-
-
-class AtOnce:
-    """Does it here and now: for what is our own, and where nobody else waits."""
-
-    def do(
-        self,
-        path: str,
-        work: Callable[[], T],
-        then: Callable[[T], None],
-        *,
-        key: str = "",
-        where: Callable[[], str] | None = None,
-    ) -> None:
-        """Without any deadline."""
-        then(work())
-
-    def lane(self, name: str, patience: float) -> Doer:
-        """No work has to wait for other work."""
-        return self
 
 
 @dataclass(slots=True)

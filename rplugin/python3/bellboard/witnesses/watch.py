@@ -14,33 +14,27 @@ more. Two backends, and a third for what they cannot see; from rename to callbac
                 system has no watches left for (watchfiles would ask for the same); up to 1 s late
 """
 
-# ruff: noqa: PTH100, PTH112, PTH116, PTH119, PTH120
+# ruff: noqa: PTH100, PTH112, PTH116, PTH120
 # Paths are strings in here: they come from the system and are only compared.
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import errno
 import os
-import stat
 import sys
-import threading
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from ..storage.mounts import NETWORK, TABLE, Mounts
-from .inotify import Entry, Inotify, Report
-from .reach import AtOnce, Doer, Reach
-
-if TYPE_CHECKING:
-    from watchfiles._rust_notify import RustNotify
+from .doer import AtOnce, Doer
+from .inotify import Entry, Inotify
+from .polling import POLL, Polling
+from .reach import Reach
+from .stepping import Watchfiles
 
 How = Literal["inotify", "watchfiles", "polling"]
-POLL = 1.0
-STEP_MS = 20  # of watchfiles, which sleeps and looks: 0.2 % of a core; every 1 ms were 1.9 %
 
 
 Armer = Callable[[str, bool], object]
@@ -96,7 +90,7 @@ class Watch:
         self._by: dict[str, str] = {}  # path → the directory that serves it
         self._polled: dict[str, str] = {}  # path → why
         self._missing = ""  # why there is no backend
-        self._polling = _Polling(changed)
+        self._polling = Polling(changed)
         self._backend: Backend | None = None
         self._start()
 
@@ -142,7 +136,7 @@ class Watch:
                 if self._reach is not None:
                     self._reach.share(inotify.descriptor)
             elif self._native == "watchfiles":
-                self._backend = _Watchfiles(self._report)
+                self._backend = Watchfiles(self._report)
         except (OSError, ImportError, AttributeError) as error:  # no instances left; not installed
             self.how, self._missing = "polling", f"no {self._native}: {error}"
         else:
@@ -251,178 +245,3 @@ def look_at(path: str, armer: Armer | None, arrivals: bool) -> Look:
         return Look(directory, device, armer and armer(directory, arrivals), None)
     except OSError as error:
         return Look(directory, 0, None, error)
-
-
-class _End:
-    """Asked once a step. At its end watchfiles drops what it has seen and not told, which the
-    next one does not know: so the end comes steps later, when all is told."""
-
-    def __init__(self) -> None:
-        self._steps: int | None = None
-
-    def come(self, steps: int) -> None:
-        self._steps = steps
-
-    def is_set(self) -> bool:
-        if self._steps is None:
-            return False
-        self._steps -= 1
-        return self._steps < 0
-
-
-class _Watchfiles:
-    ADDED, DELETED = 1, 3
-
-    def __init__(self, report: Report) -> None:
-        from watchfiles._rust_notify import RustNotify
-
-        self._rust = RustNotify
-        self._report = report
-        self._loop = asyncio.get_running_loop()
-        self._directories: dict[str, tuple[int, int]] = {}  # → device and inode
-        self._arrivals: set[str] = set()
-        self._names: dict[str, str] = {}  # as reported → as asked: macOS says /private/var for /var
-        self._fresh: set[str] | None = None  # not None: a start is due
-        self._end = _End()
-        self._seen: set[tuple[int, str]] = set()
-        self._error: OSError | None = None
-
-    @property
-    def armer(self) -> Armer:
-        return _identity
-
-    def add(self, directory: str, token: tuple[int, int], arrivals: bool) -> bool:
-        if self._error:
-            raise self._error
-        (self._arrivals.add if arrivals else self._arrivals.discard)(directory)
-        if self._directories.get(directory) != token:
-            self._directories[directory] = token
-            self._restart(directory)
-        return False  # armed after this turn of the loop, and then called back
-
-    def drop(self, token: tuple[int, int]) -> None:
-        pass  # nothing was armed yet
-
-    def remove(self, directory: str) -> None:
-        if self._directories.pop(directory, None):
-            self._restart()
-
-    def close(self) -> None:
-        self._directories.clear()
-        self._end.come(0)
-
-    def _restart(self, *fresh: str) -> None:
-        if self._fresh is None:  # any number of paths in one turn of the loop is one start
-            self._fresh = set()
-            self._loop.call_soon(self._start)
-        self._fresh.update(fresh)
-
-    def _start(self) -> None:
-        fresh, self._fresh = self._fresh or set(), None
-        self._names = {os.path.realpath(path): path for path in self._directories}
-        before = self._end
-        if self._names:
-            try:
-                # The new one is armed before the old one ends: nothing falls between them.
-                notify = self._rust(list(self._names), False, False, 0, False, True)
-            except FileNotFoundError:
-                fresh = set(self._directories)  # one has just gone: all are added again
-                self._directories.clear()
-            except OSError as error:
-                self._error = OSError(error.errno or errno.ENOSPC, f"no watchfiles: {error}")
-            else:
-                self._end = _End()
-                # A daemon, so that it never delays the exit: anyio's worker did, by 2 s.
-                threading.Thread(target=self._run, args=(notify, self._end), daemon=True).start()
-        before.come(3)
-        if fresh:
-            self._report([(path, "", False) for path in fresh])
-
-    def _run(self, notify: RustNotify, end: _End) -> None:
-        while (seen := notify.watch(STEP_MS, STEP_MS, 0, end)) != "stop":
-            if not isinstance(seen, str):
-                with contextlib.suppress(RuntimeError):  # the loop is closed
-                    self._loop.call_soon_threadsafe(self._collect, seen)
-        notify.close()
-
-    def _collect(self, seen: set[tuple[int, str]]) -> None:
-        if not self._seen:
-            self._loop.call_soon(self._deliver)
-        self._seen |= seen
-
-    def _deliver(self) -> None:
-        seen, self._seen = self._seen, set()
-        entries: list[Entry] = []
-        for kind, path in seen:
-            if path in self._names and kind == self.DELETED:
-                self._directories.pop(self._names[path], None)
-                entries.append((self._names[path], "", False))
-            directory = self._names.get(os.path.dirname(path))
-            if directory and not (kind == self.DELETED and directory in self._arrivals):
-                entries.append((directory, os.path.basename(path), kind == self.ADDED))
-        if entries:
-            self._report(entries)
-
-
-def _identity(directory: str, arrivals: bool) -> tuple[int, int]:
-    status = os.stat(directory)
-    return status.st_dev, status.st_ino
-
-
-class _Polling:
-    """Compares what the paths look like, each second; costs 1.5 µs per file and look."""
-
-    def __init__(self, changed: Callable[[set[str]], None]) -> None:
-        self._changed = changed
-        self._loop = asyncio.get_running_loop()
-        self._looks: dict[str, dict[str, tuple[int, int, int]] | None] = {}  # None: none yet
-        self._doers: dict[str, Doer] = {}
-        self._timer: asyncio.TimerHandle | None = None
-
-    def add(self, path: str, doer: Doer) -> None:
-        if path not in self._doers:
-            self._doers[path], self._looks[path] = doer, None
-            self._ask(path)
-        self._timer = self._timer or self._loop.call_later(POLL, self._poll)
-
-    def remove(self, path: str) -> None:
-        self._doers.pop(path, None)
-        self._looks.pop(path, None)
-
-    def close(self) -> None:
-        self._doers.clear()
-        if self._timer:
-            self._timer.cancel()
-
-    def _poll(self) -> None:
-        for path in list(self._doers):
-            self._ask(path)
-        self._timer = self._loop.call_later(POLL, self._poll) if self._doers else None
-
-    def _ask(self, path: str) -> None:
-        then = partial(self._compare, path)
-        self._doers[path].do(path, partial(_look, path), then, key=f"poll {path}")
-
-    def _compare(self, path: str, now: dict[str, tuple[int, int, int]]) -> None:
-        if path not in self._doers:
-            return
-        before, self._looks[path] = self._looks[path], now
-        if before is not None and before != now:
-            keys = before.keys() | now.keys()
-            self._changed({key for key in keys if before.get(key) != now.get(key)})
-
-
-def _look(path: str) -> dict[str, tuple[int, int, int]]:
-    """Inode, size and time of a file, or of each entry of a directory."""
-    seen: dict[str, tuple[int, int, int]] = {}
-    with contextlib.suppress(OSError):
-        status = os.stat(path)
-        seen[path] = status.st_ino, status.st_size, status.st_mtime_ns
-        if stat.S_ISDIR(status.st_mode):
-            seen[path] = status.st_ino, 0, 0  # its entries tell the rest
-            with os.scandir(path) as entries:
-                for entry in entries:
-                    with contextlib.suppress(FileNotFoundError):
-                        status = entry.stat(follow_symlinks=False)
-                        seen[entry.path] = status.st_ino, status.st_size, status.st_mtime_ns
-    return seen

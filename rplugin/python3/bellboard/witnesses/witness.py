@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
@@ -75,7 +76,8 @@ def read(path: str | Path, limit: int, ours: bool = True) -> tuple[bytes, os.sta
         while len(data) <= limit and (more := os.read(fd, limit + 1 - len(data))):
             data += more
     if len(data) > limit:
-        raise OSError(f"more than {limit} bytes: {path}")
+        size = f"{limit >> 20} MB" if limit >= 1 << 20 else f"{limit} bytes"
+        raise OSError(errno.EFBIG, f"larger than {size}", str(path))
     return data, status
 
 
