@@ -6,9 +6,11 @@ import asyncio
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ import pytest
 from bellboard.core.board import Board
 from bellboard.core.evidence import from_line
 from bellboard.core.session import is_listed, status_of
+from bellboard.witnesses.folders import MOST
 from bellboard.witnesses.lookout import Lookout
 from bellboard.witnesses.processes import started_of
 from bellboard.witnesses.reach import Reach
@@ -247,6 +250,103 @@ def test_a_branch_is_seen_to_change(home: Home, process: subprocess.Popen[bytes]
         assert {process.pid} == desk.lookout.deaths.watched
         desk.lookout.attend({}, [SID])  # a board forgets those it has too many of
         assert set() == desk.lookout.deaths.watched
+
+    run(home, test)
+
+
+def held(thing: object, seen: set[int], name: str = "desk") -> dict[str, int]:
+    """How much is in every container that our objects hold, by the way to it."""
+    if id(thing) in seen or isinstance(thing, Board | Finding):
+        return {}
+    seen.add(id(thing))
+    if isinstance(thing, dict | set | list | deque):
+        inner = thing.values() if isinstance(thing, dict) else ()
+        counts = [held(value, seen, f"{name}[]") for value in inner]
+        return {name: len(thing), **{k: n for count in counts for k, n in count.items()}}
+    if not type(thing).__module__.startswith(("bellboard", "test_lookout")):
+        return {}
+    found: dict[str, int] = {}
+    for key, value in getattr(thing, "__dict__", {}).items():
+        found |= held(value, seen, f"{name}.{key}")
+    return found
+
+
+def watches() -> int:
+    """What this process has the system watch."""
+    told = 0
+    for info in Path("/proc/self/fdinfo").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # the one that lists them
+            told += info.read_text().count("inotify wd:")
+    return told
+
+
+def descriptors() -> int:
+    """How many this process has open."""
+    return len([*Path("/proc/self/fd").iterdir()])
+
+
+@pytest.mark.files
+@pytest.mark.timeout(300)
+def test_sessions_that_come_and_go_leave_nothing(
+    home: Home, process: subprocess.Popen[bytes]
+) -> None:
+    """A thousand, in worktrees that are removed before they end."""
+
+    async def come_and_go(desk: Desk, name: str, removed_first: bool) -> None:
+        place = home.root / "worktrees" / name
+        (place / ".git").mkdir(parents=True)
+        (place / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+        line = hook("UserPromptSubmit", home, process.pid, prompt="go")
+        line["origin"] |= {"env": {"CLAUDE_CONFIG_DIR": str(place / "claude")}}
+        where = {"session_id": name, "cwd": str(place), "transcript_path": f"{place}/t/t.jsonl"}
+        line["hook"] |= where
+        await desk.fold(**line)
+        assert "main" == desk.board.sessions[name].facts["branch"]
+        if removed_first:
+            shutil.rmtree(place)
+            await desk.rescan()
+        line["hook"] |= {"hook_event_name": "SessionEnd", "reason": "other"}
+        await desk.fold(**line)
+        shutil.rmtree(place, ignore_errors=True)
+
+    async def test(desk: Desk) -> None:
+        (home.root / "worktrees").mkdir()
+        for n in range(100):  # what is bounded is full then
+            await come_and_go(desk, f"warm {n}", bool(n % 2))
+        desk.found.clear()
+        before = held(desk, set()) | {"watches": watches(), "descriptors": descriptors()}
+        for n in range(1000):
+            await come_and_go(desk, f"s{n}", bool(n % 2))
+            desk.found.clear()
+        await asyncio.sleep(0.1)  # what the system still has to say of the last one
+        await desk.rescan()
+        desk.found.clear()
+        after = held(desk, set()) | {"watches": watches(), "descriptors": descriptors()}
+        assert {} == {k: n for k, n in after.items() if n != before.get(k)}
+
+    run(home, test)
+
+
+@pytest.mark.files
+def test_config_directories_are_so_many_and_no_more(
+    home: Home, process: subprocess.Popen[bytes]
+) -> None:
+    """Evidence may name thousands; those that no session needs any more make room."""
+
+    async def test(desk: Desk) -> None:
+        line = hook("SessionStart", home, process.pid, source="startup")
+        for n in range(300):
+            line["hook"] |= {"session_id": f"s{n}"}
+            line["origin"] = {"env": {"CLAUDE_CONFIG_DIR": f"{home.root}/config/{n}"}}
+            await desk.fold(**line)
+        assert MOST == len(desk.lookout.folders.registry.paths())
+        assert "is not looked into" in desk.lookout.notes["config directories"]
+        for n in range(300):
+            end = {"hook_event_name": "SessionEnd", "session_id": f"s{n}", "reason": "other"}
+            line["hook"] |= end
+            await desk.fold(**line)
+        assert 1 == len(desk.lookout.folders.registry.paths())
+        assert "config directories" not in desk.lookout.notes
 
     run(home, test)
 

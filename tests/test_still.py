@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import socket
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from bellboard.storage.spool import Spool
-from hosting import Telling, put
+from hosting import Telling, put, put_raw
 from rig.home import Home
 from rig.hung_mount import HungMount
 from rig.waiting import eventually
@@ -104,8 +109,7 @@ def test_a_host_ends_while_a_mount_hangs(
     if how == "link":
         (home.root / "link").symlink_to(place)
         how, place = "cwd", str(home.root / "link")
-    if how == "CLAUDE_CONFIG_DIR":
-        home.env[how] = place
+    home.env |= {how: place} if how == "CLAUDE_CONFIG_DIR" else {}
     host = start()
     put(Spool(home.bellboard), "UserPromptSubmit", "far", **{"cwd": str(home.project), how: place})
     mount.is_asked()
@@ -113,3 +117,139 @@ def test_a_host_ends_while_a_mount_hangs(
     host.says("does not answer")
     assert place in host.note
     ends_soon(host)
+
+
+@pytest.mark.tmux
+@pytest.mark.parametrize("what", ["server", "program"])
+def test_a_tmux_that_does_not_answer_stops_nobody(home: Home, start: Start, what: str) -> None:
+    """A server that takes no connection; a program that never ends."""
+    path = home.tmp / "deaf"
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+        server.listen()
+        if what == "program":
+            (home.bin / "tmux").unlink(missing_ok=True)
+            (home.bin / "tmux").write_text("#!/bin/sh\nexec sleep 1000\n")
+            (home.bin / "tmux").chmod(0o755)
+        host = start()
+        line = {"session_id": "there", "hook_event_name": "UserPromptSubmit"}
+        origin = {"tmux": str(path), "pane": "%1", "tty": "/dev/pts/999"}
+        Spool(home.bellboard).write({"t": time.time(), "hook": line, "origin": origin}, "there")
+        eventually(lambda: host.shown.get("there") == "working")
+        host.says("does not answer")
+        assert str(path) in host.note
+        canary(home, host)
+        ends_soon(host)
+
+
+HOLD = """
+import fcntl, os, signal, sys
+fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT, 0o600)
+fcntl.flock(fd, fcntl.LOCK_EX)
+print("held", flush=True)
+os.kill(os.getpid(), signal.SIGSTOP)
+"""
+
+
+@contextmanager
+def suspended(lock: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process that holds a lock and does nothing any more."""
+    run = [sys.executable, "-c", HOLD, str(lock)]
+    with subprocess.Popen(run, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert "held\n" == holder.stdout.readline()
+        try:
+            yield holder
+        finally:
+            holder.kill()
+
+
+def test_a_suspended_process_that_holds_the_lock_of_the_hooks_stops_nobody(
+    home: Home, start: Start
+) -> None:
+    """Neither a host nor the command line, and each says who it is; it heals once that is gone."""
+    Spool(home.bellboard).prepare()
+    with suspended(home.bellboard / "hooks.lock") as holder:
+        host = start()
+        canary(home, host)
+        held = f"hooks.lock is held by process {holder.pid}, which is suspended"
+        host.says(held)
+        canary(home, host, "another")
+        install = [sys.executable, "-m", "bellboard", "hooks", "install", "--yes"]
+        done = subprocess.run(install, env=home.env, capture_output=True, text=True)
+        assert 1 == done.returncode
+        assert held in done.stderr
+        assert "Traceback" not in done.stderr
+    eventually(lambda: not host.note, "no more complaint")
+    assert (home.bellboard / "emit").exists()
+
+
+def test_settings_of_60_mb_are_refused_in_words(home: Home, start: Start) -> None:
+    """By the command line, and by a host that ought to find its hooks in them."""
+    bellboard = [sys.executable, "-m", "bellboard"]
+    settings = home.claude / "settings.json"
+    subprocess.run([*bellboard, "hooks", "install", "--yes"], env=home.env, check=True)
+    host = start()
+    with settings.open("w") as file:
+        file.write('{"a": [')
+        for _ in range(60):
+            file.write("1," * (1 << 19))
+        file.write("1]}")
+    canary(home, host)
+    began = time.monotonic()
+    done = subprocess.run(
+        [*bellboard, "hooks", "install", "--yes"], env=home.env, capture_output=True, text=True
+    )
+    assert 1 == done.returncode
+    assert f"{settings}: larger than 8 MB" in done.stderr
+    assert time.monotonic() < began + 5
+    canary(home, host, "another")
+    assert host.messages[-1]["gap"] < SOON
+
+
+def odd_places(home: Home) -> dict[str, str]:
+    """What evidence may say of where a session is, by the name of the session."""
+    (home.root / "loop").symlink_to("loop")
+    (home.project / ".git").symlink_to("/proc/self/mem")
+    os.mkfifo(home.root / "fifo")
+    theirs = home.root / "theirs.jsonl"
+    theirs.write_text(said("Theirs"))
+    os.chown(theirs, 65534, 65534)
+    return {
+        "nul": "/no\0where",
+        "long": f"/tmp/{'x' * 269}",
+        "longer": "/x" * 3000,
+        "loop": f"{home.root}/loop/x",
+        "fifo": f"{home.root}/fifo",
+        "relative": "../x",
+        "half": "/tmp/\ud83d",
+        "theirs": str(theirs),
+        "device": "/dev/zero",
+        "process": "/proc/self/mem",
+        "git": str(home.project),
+    }
+
+
+def begin(home: Home, session: str, text: str) -> None:
+    """A session that says so of everything it is asked for."""
+    place = {"cwd": text, "transcript_path": text}
+    hook = {"session_id": session, "hook_event_name": "UserPromptSubmit", **place}
+    origin = {"env": {"CLAUDE_CONFIG_DIR": text}, "tmux": text, "pane": "%1", "nvim": text}
+    line = {"t": time.time(), "hook": hook, "origin": origin}
+    put_raw(Spool(home.bellboard), json.dumps(line).encode())
+
+
+def test_wherever_sessions_say_they_are_the_others_are_looked_at(home: Home, start: Start) -> None:
+    """Paths that are none, are odd, or belong to somebody else."""
+    host, places = start(), odd_places(home)
+    for name, text in places.items():
+        begin(home, name, text)
+    eventually(lambda: set(host.shown) >= places.keys(), "all of them shown")
+    good = repository(home.root / "good")
+    (home.root / "t.jsonl").write_text(said("Good"))
+    place = {"cwd": str(good), "transcript_path": str(home.root / "t.jsonl")}
+    put(Spool(home.bellboard), "UserPromptSubmit", "good", **place)
+    eventually(lambda: told(host, "good", "branch") == "main", "its branch")
+    eventually(lambda: told(host, "good", "title") == "Good", "its title")
+    host.says("another user's")
+    assert host.process.poll() is None

@@ -102,8 +102,8 @@ def test_a_server_that_does_not_answer_is_left_alone(
         begin = time.monotonic()
         assert [] == panes.look(1.0, path, {"%1"})
         assert time.monotonic() - begin < 10.0
-        assert not panes.is_due(60.0, path)
-        assert panes.is_due(62.0, path)
+        assert not panes.is_due(20.0, path)
+        assert panes.is_due(22.0, path)
         assert Tmux(path).panes() is None
         tmux = Tmux(path)
         assert not tmux.jump("%1")

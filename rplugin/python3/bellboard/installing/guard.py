@@ -20,6 +20,8 @@ from ..witnesses.watch import Watch
 from . import installed
 
 SETTLE: Final = 1.0  # after a change: many a program writes twice, or empties a file first
+AGAIN: Final = 5.0  # after something could not be done
+SCRIPT: Final = "script"
 PATIENCE: Final = 5.0  # seconds; the lock is waited for as well
 
 
@@ -67,7 +69,7 @@ class Guard:
     def look(self) -> None:
         """Look at what has changed since the last time; cheap if nothing has."""
         if self._timer is None:  # else that comes soon
-            if "script" in self._notes:
+            if SCRIPT in self._notes:
                 self._keep_script()
             path = str(installed.record(self._home))
             self._reach.do(path, partial(installed.places, self._home), self._listed)
@@ -83,7 +85,7 @@ class Guard:
 
     def _keep_script(self) -> None:
         path = str(installed.script(self._home))
-        self._reach.do(path, partial(keep_script, self._home), partial(self._note, "script"))
+        self._reach.do(path, partial(keep_script, self._home), partial(self._note, SCRIPT))
 
     def _settled(self) -> None:
         self._timer = None
@@ -144,6 +146,7 @@ class Guard:
         self._notes.pop(what, None)
         if why:
             self._notes[what] = why
+            self._timer = self._timer or self._loop.call_later(AGAIN, self._settled)
         self._update(before, self.vanished)
 
     def _update(self, before: Mapping[str, str], vanished: str) -> None:

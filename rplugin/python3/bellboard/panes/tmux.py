@@ -23,7 +23,7 @@ from ..witnesses.witness import Finding
 from . import gate
 
 PATIENCE: Final = 1.0  # seconds; an answer takes 3 ms
-DEAF: Final = 60.0  # seconds in which a server that did not answer is not asked for news
+DEAF: Final = 20.0  # seconds in which a server that did not answer is not asked for news
 EVERY: Final = 10.0  # seconds between two looks at a server's panes
 
 _PANE: Final = re.compile(r"%[0-9]{1,9}", re.ASCII)
