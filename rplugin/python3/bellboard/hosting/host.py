@@ -362,6 +362,7 @@ class Host:
         parts = (
             self.places.notes,
             self.senses.notes,
+            self.reach.notes,
             self.commands.notes,
             self.effects.notes,
             self.notes,
