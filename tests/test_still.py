@@ -109,7 +109,8 @@ def test_a_host_ends_while_a_mount_hangs(
     if how == "link":
         (home.root / "link").symlink_to(place)
         how, place = "cwd", str(home.root / "link")
-    home.env |= {how: place} if how == "CLAUDE_CONFIG_DIR" else {}
+    if how == "CLAUDE_CONFIG_DIR":
+        home.env.update({how: place})
     host = start()
     put(Spool(home.bellboard), "UserPromptSubmit", "far", **{"cwd": str(home.project), how: place})
     mount.is_asked()

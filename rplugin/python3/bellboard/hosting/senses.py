@@ -57,6 +57,7 @@ class Senses:
     def open(self, watch: Watch) -> None:
         """Begin to perceive."""
         self.watch = watch
+        self._reach.heed(lambda: self.notes)
         self.expect()
         self.rescan()
 

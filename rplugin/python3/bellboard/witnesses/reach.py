@@ -18,7 +18,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -37,6 +37,7 @@ SWITCH: Final = 0.0005  # seconds until a thread that computes lets the event lo
 PAUSE: Final = 0.5  # after a failure, doubled with each
 LONGEST_PAUSE: Final = 60.0
 FORGOTTEN: Final = 300.0  # seconds after which a failure is no news any more
+NEWS: Final = 0.3  # seconds after results in which notes are compared: there may be many
 NAMED: Final = 5  # paths in a line of health
 
 T = TypeVar("T")
@@ -114,6 +115,9 @@ class Reach:
         self._done: deque[tuple[_Worker, _Job, Any, Exception | None]] = deque()
         self._called = self._closed = False
         self._timer: asyncio.TimerHandle | None = None
+        self._heeded: Callable[[], Mapping[str, str]] | None = None
+        self._heard: Mapping[str, str] = {}
+        self._news: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def do(
@@ -184,11 +188,16 @@ class Reach:
         """Have it open under the same number wherever work is done."""
         self._shared.add(descriptor)
 
+    def heed(self, notes: Callable[[], Mapping[str, str]]) -> None:
+        """Call `changed` too soon after what was found has made these notes others."""
+        self._heeded = notes
+
     def close(self) -> None:
         """End it: nothing is called any more, and no thread delays the exit."""
         self._closed = True
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._timer, self._news):
+            if timer is not None:
+                timer.cancel()
         for lane in self._lanes.values():
             with lane.ready:
                 lane.waiting.clear()
@@ -251,6 +260,8 @@ class Reach:
 
     def _deliver(self) -> None:
         self._called = False
+        if self._heeded is not None and self._news is None and self._loop is not None:
+            self._news = self._loop.call_later(NEWS, self._hear, self._heeded)
         until = time.monotonic() + LONGEST
         while self._done and not self._closed:
             worker, job, result, error = self._done.popleft()
@@ -270,6 +281,12 @@ class Reach:
                 assert self._loop is not None
                 self._loop.call_soon(self._deliver)
                 return
+
+    def _hear(self, heeded: Callable[[], Mapping[str, str]]) -> None:
+        self._news = None
+        before, self._heard = self._heard, heeded()
+        if before != self._heard:
+            self._changed()
 
     def _inspect(self) -> None:
         """Leave alone what takes too long, and go on with the rest."""
