@@ -70,7 +70,7 @@ class Lookout:
         self._discovery = Discovery(environ)
         self._reach, self._tell, self._clock = reach, tell, clock
         self._slow, self._deaf = reach.lane("slow", PATIENCE), reach.lane("deaf", PATIENCE)
-        self.screens = Screens(self._slow, tell, clock)
+        self.screens = Screens(reach.lane("screens", PATIENCE), tell, clock)
         self._generation = generation
         self._sessions: dict[str, Session] = {}  # listed
         self._runs: dict[str, set[int]] = {}  # session → its processes
@@ -213,8 +213,7 @@ class Lookout:
         self.following.attend(s, self.folders.of(s))
         self.screens.attend(s)
         if is_nameless(sid) and is_path(s.cwd) and (config := self.folders.of(s)):
-            self._unnamed[sid] = folder_of(config, s.cwd)
-            self.watched.need(self._unnamed[sid], STARTS, sid)
+            self._expect_in(folder_of(config, s.cwd), sid)
         if s.cwd:
             self.places.move(sid, s.cwd)
 
@@ -225,8 +224,7 @@ class Lookout:
         self.following.forget(sid)
         self.places.leave(sid)
         self.screens.leave(sid)
-        if folder := self._unnamed.pop(sid, ""):
-            self.watched.leave(folder, STARTS, sid)
+        self._expect_in("", sid)
         self._proven.pop(sid, None)
         self._odd.pop(sid, None)
         self._stirred.pop(sid, None)
@@ -263,6 +261,15 @@ class Lookout:
         panes = {s.pane for s in self._sessions.values() if s.tmux == socket and s.pane}
         for finding in self.panes.take(self._clock(), socket, panes, *told):
             self._tell(finding)
+
+    def _expect_in(self, folder: str, sid: str) -> None:
+        """It will write there once it has a name; empty: no more."""
+        before = self._unnamed.pop(sid, "")
+        if folder:
+            self._unnamed[sid] = folder
+            self.watched.need(folder, STARTS, sid)
+        if before and before != folder:
+            self.watched.leave(before, STARTS, sid)
 
     def _expect_agents(self) -> None:
         """One writes here when it starts, and when it is first used: look soon, and once more."""

@@ -15,7 +15,7 @@ from ..core.rules.steps import is_alone
 from ..core.screens import DEPTH, Seen, read
 from ..core.session import ABSENT, Session, owns_pane
 from ..panes.tmux import Tmux
-from .reach import Doer
+from .doer import Doer
 from .witness import Finding
 from .written import Written
 
