@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from ..core.detail import ODD
 from .discovery import INTERPRETERS, is_agent
-from .processes import PROC, argv_of
+from .processes import PROC, argv_of, owner_of
 
 COMMAND: Final = ("agents", "--json")  # since 2.1.145
 PATIENCE: Final = 10.0  # seconds; on a busy machine it takes a few
@@ -47,8 +47,8 @@ def told_by(pid: int, config_dir: str, environ: Mapping[str, str]) -> dict[int, 
 
 
 def program_of(pid: int) -> list[str]:
-    """The very program that a process runs, if that is the CLI."""
-    argv = argv_of(pid)
+    """The very program that a process of ours runs, if that is the CLI."""
+    argv = argv_of(pid) if owner_of(pid) == os.getuid() else []
     if not is_agent(argv):
         return []
     try:

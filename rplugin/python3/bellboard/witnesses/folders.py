@@ -90,6 +90,7 @@ class Folders:
         if config_dir and not needed:
             del self._needed[config_dir]
             self.registry.remove(config_dir)
+            self._asked.pop(Path(config_dir) / "sessions", None)
             self._watched.leave(str(Path(config_dir) / "sessions"), WATCHES, config_dir)
             for path in settings_of(config_dir):
                 self._watched.leave(path, STARTS, config_dir)
