@@ -211,6 +211,7 @@ def test_a_mount_that_hangs_is_not_waited_for(home: Home, nvim: Editors) -> None
     mount = HungMount(home.project, home.root / "hung")
     try:
         (home.root / "link").symlink_to("hung/s")
+        assert list(mount.place.iterdir()) == []  # the kernel has made its acquaintance
         mount.hang()
         why = f"a program answers for all in {mount.place}"
         assert refusal(str(mount.place / "s")) == why
