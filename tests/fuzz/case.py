@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING
@@ -31,19 +31,24 @@ class Case:
 
 @dataclass(frozen=True)
 class Category:
-    """Cases of one kind: `make` makes one of them from chance alone."""
+    """Cases of one kind: `make` makes one from chance, and from each of `each` in turn."""
 
     name: str
-    make: Callable[[Random], Case]
+    make: Callable[..., Case]  # (random) or (random, *one of each)
     batch: int = 40  # so many are done before the host is checked; 1: each has a host of its own
     lacks: Callable[[], str] = lambda: ""  # why it cannot run here
     settle: float = 0.0  # seconds that it is given to notice what it only sees when it looks around
     within: float = 1.0  # seconds in which an event must come through
     spent: bool = False  # a host that was through it serves no other case
+    each: Sequence[tuple[object, ...]] = ()
 
     def case(self, seed: int, number: int) -> Case:
         """That very case, at any time."""
-        return self.make(Random(f"{self.name} {seed} {number}"))
+        random = Random(f"{self.name} {seed} {number}")
+        if not self.each:
+            return self.make(random)
+        order = Random(seed).sample(self.each, len(self.each))
+        return self.make(random, *order[number % len(order)])
 
 
 def no_root() -> str:

@@ -155,9 +155,8 @@ def database(random: Random) -> Case:
     return Case(f"{what} ({chance}), {'of a live host' if alive else 'before the start'}", do)
 
 
-def newer(random: Random) -> Case:
+def newer(_: Random, version: int) -> Case:
     """A database of a later version: nothing is folded, nothing is written, and it is said."""
-    version = random.choice([2, 99, 2**31 - 1, -1, -(2**31)])
 
     def do(target: Target) -> None:
         db = _db(target)
@@ -175,7 +174,8 @@ def newer(random: Random) -> Case:
     return Case(f"user_version = {version}", do, undo, folds=False)
 
 
+VERSIONS = tuple((number,) for number in (2, 99, 2**31 - 1, -1, -(2**31)))
 CATEGORIES = (
     Category("database", database, batch=1, within=HEAL),
-    Category("newer", newer, batch=1, settle=0.5),
+    Category("newer", newer, batch=1, settle=0.5, each=VERSIONS),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import itertools
 import os
 import subprocess
 from pathlib import Path
@@ -20,10 +21,8 @@ def _mount(*args: str) -> None:
     subprocess.run(["mount", *args], check=True, capture_output=True)
 
 
-def disk(random: Random) -> Case:
+def disk(_: Random, how: str, early: bool) -> Case:
     """The state on a disk of its own; once there is room again, events come through."""
-    how = random.choice(["full", "without inodes", "read-only"])
-    early = random.random() < 0.3  # before the host starts
 
     def do(target: Target) -> None:
         target.stop()
@@ -91,9 +90,8 @@ class Hung:
             _unmount(self.path)
 
 
-def hung(random: Random) -> Case:
+def hung(_: Random, which: str) -> Case:
     """A folder of an event, of git, of the agent on a mount that does not answer; events go on."""
-    which = random.choice(["cwd", "transcript_path", "config", "git", "sessions", "settings"])
     mounts: list[Hung] = []
 
     def do(target: Target) -> None:
@@ -135,7 +133,9 @@ def no_fuse() -> str:
     return "" if os.access("/dev/fuse", os.R_OK | os.W_OK) else "there is no /dev/fuse"
 
 
+FULL = tuple(itertools.product(("full", "without inodes", "read-only"), (False, True)))
+WHERE = ("cwd", "transcript_path", "config", "git", "sessions", "settings")
 CATEGORIES = (
-    Category("disk", disk, batch=1, lacks=no_root, settle=0.5, spent=True),
-    Category("hung", hung, batch=1, lacks=no_fuse, settle=2.5),
+    Category("disk", disk, batch=1, lacks=no_root, settle=0.5, spent=True, each=FULL),
+    Category("hung", hung, batch=1, lacks=no_fuse, settle=2.5, each=tuple((x,) for x in WHERE)),
 )

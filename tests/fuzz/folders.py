@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import signal
 import subprocess
@@ -57,9 +58,8 @@ def _mend(path: Path, how: str, away: Path) -> None:
             remove(path)
 
 
-def own(random: Random) -> Case:
+def own(_: Random, folder: str, how: str) -> Case:
     """A folder of the state; once it is back, so are the events."""
-    folder, how = random.choice(FOLDERS), random.choice(HOW)
 
     def do(target: Target) -> None:
         path = target.board / folder
@@ -73,9 +73,8 @@ def own(random: Random) -> Case:
     return Case(f"{folder or 'the home'}: {how}", do, undo, folds=False)
 
 
-def foreign(random: Random) -> Case:
+def foreign(_: Random, folder: str, how: str) -> Case:
     """A folder of the agent or of a project; events go on."""
-    folder, how = random.choice(FOREIGN), random.choice(HOW)
 
     def do(target: Target) -> None:
         for name in FOREIGN:
@@ -107,10 +106,8 @@ sys.stdin.read()
 """
 
 
-def lock(random: Random) -> Case:
+def lock(_: Random, name: str, how: str) -> Case:
     """A lock that somebody suspended holds; only that of the database holds events back."""
-    name = random.choice(["board.db", "board.lock", "hooks.lock"])
-    how = random.choice(["BEGIN IMMEDIATE", "BEGIN EXCLUSIVE"]) if name == "board.db" else ""
     held: list[subprocess.Popen[bytes]] = []
 
     def do(target: Target) -> None:
@@ -124,8 +121,10 @@ def lock(random: Random) -> Case:
         if name == "hooks.lock":  # the other one a host holds shared, and this one waits for it
             process.stdout.readline()
         process.send_signal(signal.SIGSTOP)
+        if name == "hooks.lock":  # a host takes it when it starts
+            target.restart()
+            target.up()
         target.line(clock={})
-        (target.home.claude / "settings.json").write_text("{}")
 
     def undo(_: Target) -> None:
         while held:
@@ -136,8 +135,14 @@ def lock(random: Random) -> Case:
     return Case(f"{name} {how}", do, undo, folds=name != "board.db")
 
 
+LOCKS = (
+    ("board.db", "BEGIN IMMEDIATE"),
+    ("board.db", "BEGIN EXCLUSIVE"),
+    ("board.lock", ""),
+    ("hooks.lock", ""),
+)
 CATEGORIES = (
-    Category("folder", own, batch=1, settle=0.3),
-    Category("foreign", foreign, batch=1, settle=0.3),
-    Category("lock", lock, batch=1, settle=0.3),
+    Category("folder", own, batch=1, settle=0.3, each=tuple(itertools.product(FOLDERS, HOW))),
+    Category("foreign", foreign, batch=1, settle=0.3, each=tuple(itertools.product(FOREIGN, HOW))),
+    Category("lock", lock, batch=1, settle=1.5, each=LOCKS),
 )

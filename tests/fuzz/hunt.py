@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import random
 import subprocess
 import time
@@ -21,6 +22,7 @@ CATEGORIES: Final[dict[str, Category]] = {
     )
     for category in module.CATEGORIES
 }
+SOME: Final = 4
 REDUCING: Final = 120.0  # seconds for the smallest of what fails
 
 
@@ -139,15 +141,16 @@ class Hunt:
                 self.tallies[name] = Tally()
         self._target: Target | None = None
 
-    def until(self, deadline: float, most: int = 10**9) -> None:
-        """Go round, at most so many times."""
-        for turn in range(most):
+    def until(self, deadline: float) -> None:
+        """Go round; a category whose cases are done one by one does some of them each time."""
+        for turn in itertools.count():
             for name in self.tallies:
-                if time.monotonic() > deadline:
-                    return
-                category = CATEGORIES[name]
-                first = turn * category.batch
-                self.batch(category, range(first, first + category.batch))
+                size = CATEGORIES[name].batch
+                some = 1 if size > 1 else SOME
+                for first in range(turn * some * size, (turn + 1) * some * size, size):
+                    if time.monotonic() > deadline:
+                        return
+                    self.batch(CATEGORIES[name], range(first, first + size))
 
     def batch(self, category: Category, numbers: Sequence[int]) -> None:
         """Do these cases to the host that lives; when it falls, find out by what."""

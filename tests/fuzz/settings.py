@@ -64,6 +64,7 @@ def agents(random: Random) -> Case:
     what = random.choice([*([""] * 10), *KINDS, "60 MB", "60 MB of brackets"])
 
     def do(target: Target) -> None:
+        target.installed()
         path = target.home.claude / name
         remove(path)
         with contextlib.suppress(OSError):

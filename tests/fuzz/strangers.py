@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import shutil
@@ -59,10 +60,8 @@ class Trap:
         shutil.rmtree(self.root, ignore_errors=True)
 
 
-def stranger(random: Random) -> Case:
+def stranger(_: Random, lure: str, pid: str) -> Case:
     """An event that leads to what a stranger has put there: nothing of it is run, read, written."""
-    lure = random.choice(LURES)
-    pid = random.choice(["0", "1", "PID"])
     traps: list[Trap] = []
 
     def do(target: Target) -> None:
@@ -96,4 +95,5 @@ def stranger(random: Random) -> Case:
     return Case(f"{lure} with pid {pid}", do, undo)
 
 
-CATEGORIES = (Category("stranger", stranger, batch=1, lacks=no_root, settle=2.5),)
+EACH = tuple(itertools.product(LURES, ("0", "1", "PID")))
+CATEGORIES = (Category("stranger", stranger, batch=1, lacks=no_root, settle=2.5, each=EACH),)
