@@ -35,6 +35,7 @@ BATCH: Final = 1000  # files in one transaction, so that other hosts need not wa
 LONGEST: Final = 0.1  # nor longer than this, for they may be big
 ORIGINS: Final = 256  # remembered; the spool remembers as many headers
 STALLED: Final = 0.4  # so long without a commit, a suspended host that drains is waited for no more
+GLANCE: Final = 2.0  # between two looks at how far it has come
 LOST: Final = 10.0  # nor longer than this, if it is not suspended: others take what it needs to run
 BACK: Final = 1.0  # the board's clock is never that far ahead, unless the machine's was set back
 UNNOTICED: Final = 60.0  # so long the clock may be back before a host looks: twice its rescan
@@ -70,6 +71,7 @@ class Clerk:
         self._ahead = False  # the board in memory is ahead of what was committed
         self._most = BATCH  # files in the next transaction
         self._suspect = ""  # a file that failed alone
+        self._read = 0.0  # when what others committed was last to be shown
         self._drained: tuple[float, int] | None = None  # when another host last got on, and how far
         self._batch: list[str] = []  # the files of the transaction that runs
         self._set_aside: list[Unsound] = []  # rows of the database
@@ -110,6 +112,17 @@ class Clerk:
         """Only read what others committed; the sessions that may have changed."""
         self.store.look()
         return self._refresh()
+
+    def is_to_read(self) -> bool:
+        """Whether to show what others committed: of a backlog that one of them works through, some.
+
+        Each step of it, read and shown by every host, took them more than the backlog itself.
+        """
+        now = time.monotonic()
+        if self._drained is not None and now < self._read + GLANCE:
+            return False
+        self._read = now
+        return True
 
     def sweep(self, now: float) -> None:
         """Forget the names of files that are gone, whoever folded them; give back free pages."""

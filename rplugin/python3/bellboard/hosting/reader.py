@@ -63,6 +63,8 @@ class Reader:
         """Take in what others committed, also while one of them holds the lock."""
 
         def read(clerk: Clerk) -> None:
+            if not clerk.is_to_read():
+                return
             self._changes += clerk.store.changes()  # first: the board then has what they tell of
             self._connection.changed |= clerk.catch_up()
 
