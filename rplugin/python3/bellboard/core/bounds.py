@@ -1,4 +1,4 @@
-"""Events no larger than what is stored: text is cut, and a number that no database takes is zero.
+"""What is stored is of some size: text is cut, and a number that no database takes is zero.
 
 Rules of this file are those of `events.py`: no I/O, no clock, no exception on input.
 """
@@ -28,6 +28,19 @@ S = TypeVar("S", bound=Struct)
 def bounded(e: Event) -> Event:
     """The same event, each of its values such that it can be stored."""
     return _fields(e, LONGEST, DEEPEST)
+
+
+def trimmed(given: S) -> S:
+    """A record with the newest of each of its collections, for one that has grown beyond use."""
+    return replace(given, **{name: _newest(value) for name, value in asdict(given).items()})
+
+
+def _newest(value: Any) -> Any:
+    if isinstance(value, Struct):
+        return trimmed(value)
+    if isinstance(value, dict):
+        return {key: _newest(x) for key, x in list(value.items())[-MOST:]}
+    return tuple(map(_newest, value[-MOST:])) if isinstance(value, tuple) else value
 
 
 def _fields(given: S, longest: int, levels: int) -> S:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Final
 
 from msgspec import Struct
@@ -12,6 +13,7 @@ from .machine import Verdict
 LEDGER: Final = ""  # its key among the records
 MOST_DEAD: Final = 512  # processes remembered as dead
 MOST_COUNTED: Final = 200  # kinds of junk told apart
+MOST_PANES: Final = 64  # panes that no session is known to be in: it may be heard of later
 MOST_VIEWERS: Final = 64  # editors and tmux clients; those that were heard of last
 
 
@@ -51,6 +53,20 @@ def with_view(views: dict[str, View], viewer: str, view: View | None) -> dict[st
     others = [(name, seen) for name, seen in views.items() if name != viewer]
     own = [(viewer, view)] if view is not None else []
     return dict([*others, *own][-MOST_VIEWERS:])
+
+
+def with_pane(
+    panes: dict[str, str], where: str, tty: str | None, needed: Container[str]
+) -> dict[str, str]:
+    """The terminal of each pane, now that this one has that (None: it is gone).
+
+    Of those that no session needs the oldest go: with every commit they are written again.
+    """
+    kept = {known: its for known, its in panes.items() if known != where}
+    if tty is not None:
+        kept[where] = tty
+    spare = [known for known in kept if known not in needed][:-MOST_PANES]
+    return {known: its for known, its in kept.items() if known not in spare} if spare else kept
 
 
 class Transition(Struct, frozen=True, gc=False):

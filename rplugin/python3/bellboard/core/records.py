@@ -15,6 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from . import machine
+from .bounds import trimmed
 from .front import runs_of
 from .ledger import LEDGER, Ledger, with_one_dead, with_one_more
 from .options import Options
@@ -22,6 +23,7 @@ from .session import ABSENT, Session, is_listed, terminal_of
 from .sound import check_ledger, check_session
 
 MOST_SESSIONS: Final = 4096  # kept in memory, ended ones among them; beyond, the least recent go
+LARGEST_RECORD: Final = 64 << 10  # bytes of a session; usual ones have 1 kB
 NEVER: Final = float("inf")
 Savepoint = tuple[Ledger, float, Options]
 
@@ -70,9 +72,17 @@ class Records:
         kept = sorted(k for k in keys if k in self.sessions)
         return [
             (LEDGER, _encode(self.ledger)),  # always: the clock is in it
-            *((k, _encode(self.sessions[k])) for k in kept),
+            *((k, self._encoded(k)) for k in kept),
             *((k, None) for k in gone),
         ]
+
+    def _encoded(self, sid: str) -> bytes:
+        """Its record, of a size at which it can be written with every event."""
+        body = _encode(self.sessions[sid])
+        if len(body) <= LARGEST_RECORD:
+            return body
+        self._put(sid, trimmed(self.sessions[sid]))
+        return _encode(self.sessions[sid])
 
     # ------------------------------------------------------------ the ledger
 

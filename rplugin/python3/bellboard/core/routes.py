@@ -14,7 +14,7 @@ from .events import AHEAD, Event
 from .evidence import UNCOUNTED
 from .front import bring_forward, runs_of, take_up
 from .identity import absorb, address, inherit, locate, pane_tty, sees
-from .ledger import Folded, View, noted, refused, with_view
+from .ledger import Folded, View, noted, refused, with_pane, with_view
 from .machine import Verdict
 from .options import options_of
 from .session import ABSENT, Process, Session, is_nameless, owns_pane, published_status, terminal_of
@@ -202,8 +202,10 @@ def process_gone(board: Board, e: Event) -> list[Folded]:
 def pane(board: Board, e: Event) -> list[Folded]:
     tmux, pane = e.origin.tmux or "", e.origin.pane or ""
     where = f"{tmux}\n{pane}"
-    panes = {k: x for k, x in board.ledger.panes.items() if k != where}
-    board.note(panes=panes | {where: e.origin.tty or ""} if e.alive else panes)
+    runs = (run for s in board.sessions.values() for run in runs_of(s))
+    needed = {f"{run.tmux}\n{run.pane}" for run in runs if run.pane}
+    its = (e.origin.tty or "") if e.alive else None
+    board.note(panes=with_pane(board.ledger.panes, where, its, needed))
     out = []
     there = [
         (s.session_id, run.pid)

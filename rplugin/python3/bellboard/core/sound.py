@@ -5,7 +5,7 @@ A damaged byte may still decode: to a status that no rule knows, or a time that 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from operator import attrgetter
 from typing import Final
 
@@ -13,30 +13,45 @@ from msgspec.structs import fields
 
 from .bounds import LATEST
 from .ledger import Ledger
-from .session import ABSENT, STATUSES, Session
+from .session import ABSENT, STATUSES, Run, Session
 
 TURNS: Final = frozenset((*STATUSES, ABSENT))
 HIGHEST: Final = 1 << 31  # no process has such a number
 
-_times = attrgetter(*(f.name for f in fields(Session) if f.type is float))
+_times = {
+    kind: attrgetter(*(f.name for f in fields(kind) if f.type is float)) for kind in (Run, Session)
+}
 
 
 def check_session(s: Session, key: str) -> None:
     """Raise ValueError, with the reason, if no rule can do anything with it."""
     if s.session_id != key:
         raise ValueError("it is the record of another session")
-    if s.turn not in TURNS:
-        raise ValueError(f"no session is {s.turn[:40]!r}")
-    times = [*_times(s), *s.recent.values(), *s.viewers.values()]
-    if s.blocks or s.tools or s.agents or s.shells or s.finished:
-        for begun in (s.blocks.values(), s.tools.values(), s.agents.values(), s.shells):
-            times += [x.since for x in begun]
-        times += [x.t for x in s.finished]
+    times = [*s.viewers.values(), *s.left.values(), *_of_run(s)]
+    for pid, run in s.aside.items():
+        _check_number(pid, run.pid)
+        times += _of_run(run)
     for pid, process in s.processes.items():
+        _check_number(pid, process.pid)
         times.append(process.at)
-        if process.pid != pid or not 0 < pid < HIGHEST:
-            raise ValueError("a process of it has no number")
     _check_times(times)
+
+
+def _of_run(run: Run) -> list[float]:
+    """Its times; ValueError if it does what no rule knows."""
+    if run.turn not in TURNS:
+        raise ValueError(f"no session is {run.turn[:40]!r}")
+    times = [*_times[type(run)](run), *run.recent.values()]
+    if run.blocks or run.tools or run.agents or run.shells or run.finished:
+        for begun in (run.blocks.values(), run.tools.values(), run.agents.values(), run.shells):
+            times += [x.since for x in begun]
+        times += [x.t for x in run.finished]
+    return times
+
+
+def _check_number(pid: int, its: int) -> None:
+    if pid != its or not 0 <= pid < HIGHEST:
+        raise ValueError("a process of it has no number")
 
 
 def check_ledger(ledger: Ledger) -> None:
@@ -44,6 +59,6 @@ def check_ledger(ledger: Ledger) -> None:
     _check_times((ledger.clock, *(view.since for view in ledger.views.values())))
 
 
-def _check_times(times: Iterable[float]) -> None:
-    if not sum(map(abs, times)) <= LATEST * 10:  # nor of what is no number
+def _check_times(times: Sequence[float]) -> None:
+    if not sum(map(abs, times)) <= LATEST * len(times):  # which no sum with a NaN is
         raise ValueError("a time in it is none")

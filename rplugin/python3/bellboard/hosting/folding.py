@@ -29,6 +29,7 @@ from ..storage.causes import OF_VALUES
 from ..storage.rows import Unsound
 from ..storage.spool import OF_THE_SYSTEM, Item, Refused, Spool
 from ..storage.store import Busy, Draining, Newer, Store
+from ..storage.upkeep import GONE
 from ..witnesses.processes import Ttys, stat_of
 
 BATCH: Final = 1000  # files in one transaction, so that other hosts need not wait long:
@@ -71,6 +72,7 @@ class Clerk:
         self._ahead = False  # the board in memory is ahead of what was committed
         self._most = BATCH  # files in the next transaction
         self._suspect = ""  # a file that failed alone
+        self._known = time.monotonic()  # when the board was last brought up to date
         self._read = 0.0  # when what others committed was last to be shown
         self._drained: tuple[float, int] | None = None  # when another host last got on, and how far
         self._batch: list[str] = []  # the files of the transaction that runs
@@ -131,11 +133,14 @@ class Clerk:
 
     def _refresh(self) -> set[str]:
         changed: set[str] = set()
+        known, self._known = self._known, time.monotonic()
         if not (self.store.is_changed or self._ahead):
             return changed
+        if self._known > known + GONE / 2:  # suspended: what went meanwhile may have left no row
+            self._ahead = True
         self.store.check_version()
         board, options = self.board, self._options
-        if self._ahead:  # what was folded is not true: begin again with what is
+        if self._ahead:  # what is known is not true: begin again with what is
             changed = set(board.sessions)
             board, options, self.store.revision, self._backlog = Board(), None, 0, []
         changed |= self.store.refresh(board)

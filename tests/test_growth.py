@@ -1,0 +1,153 @@
+"""Nothing in board.db grows for ever: panes, records, the log in bytes, pages that lie free."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from bellboard.core.board import Board
+from bellboard.core.events import Origin, hook
+from bellboard.core.evidence import from_line
+from bellboard.core.ledger import MOST_PANES
+from bellboard.core.records import LARGEST_RECORD
+from bellboard.storage import schema
+from bellboard.storage.store import KEEP, Busy, Store
+from bellboard.storage.upkeep import GONE
+from hosting import Make, made, statuses, tell, told_in
+from rig.clock import Clock
+from rig.waiting import eventually
+
+pytestmark = pytest.mark.files
+
+
+def test_panes_of_no_session_are_forgotten_and_those_of_sessions_are_not() -> None:
+    """A thousand panes came and never went; the session's own is known as before."""
+    board = Board()
+    prompt = b'{"session_id": "s", "hook_event_name": "UserPromptSubmit"}'
+    board.fold(hook(prompt, 1.8e9, 1.8e9, Origin(tmux="/tmp/t", pane="%1")))
+    for n in range(1000):
+        told = {"tmux": "/tmp/t", "pane": f"%{n}", "tty": f"/dev/pts/{n}", "alive": True}
+        board.fold(from_line({"t": 1.8e9 + n, "pane": told}))
+    panes = board.ledger.panes
+    assert MOST_PANES + 1 == len(panes)
+    assert "/dev/pts/1" == panes["/tmp/t\n%1"]
+    assert "/dev/pts/999" == panes["/tmp/t\n%999"]
+    board.fold(from_line({"t": 1.9e9, "pane": {"tmux": "/tmp/t", "pane": "%999", "alive": False}}))
+    assert "/tmp/t\n%999" not in board.ledger.panes
+
+
+def test_a_record_stays_of_a_size_to_be_written_with_every_event(make: Make, clock: Clock) -> None:
+    """Tools that never end and subagents without number: the newest are kept, by every host."""
+    one, two = make(), make()
+    tell(one, clock, "UserPromptSubmit")
+    for n in range(2000):
+        tell(one, clock, "PreToolUse", tool_name="Bash", tool_use_id=f"t{n}")
+        tell(one, clock, "SubagentStart", agent_id=f"a{n}", agent_type="general")
+    while one.step(clock()).more:
+        pass
+    (size,) = one.store.all("SELECT length(record) FROM sessions WHERE session_id = 's'")[0]
+    assert size <= LARGEST_RECORD
+    two.step(clock())
+    assert one.board.sessions["s"] == two.board.sessions["s"]
+    assert "t1999" in two.board.sessions["s"].tools
+
+
+def test_the_log_has_its_size_in_bytes_too(make: Make, clock: Clock) -> None:
+    """Events that were made large push out more of the older ones."""
+    clerk = make()
+    store = clerk.store
+    store.keep_bytes = 1 << 20
+    for n in range(600):
+        tell(clerk, clock, "UserPromptSubmit", cwd=f"/{n}" * 1000, transcript_path="/x" * 2000)
+        if n % 20 == 0:
+            clerk.step(clock())
+    clerk.step(clock())
+    (size,) = store.all("SELECT sum(length(event)) FROM events")[0]
+    assert store.keep_bytes / 2 < size < 1.5 * store.keep_bytes
+    newest = told_in(store.log())[-1].event.cwd
+    assert newest.startswith("/599")
+
+
+def test_a_session_that_is_gone_leaves_no_row_for_long(make: Make, clock: Clock) -> None:
+    """Every host has heard of it by then; one that could not begins again with what there is."""
+    one, two, asleep = make(), make(), make()
+    for name in ("a", "b"):
+        tell(one, clock, "UserPromptSubmit", name)
+    for clerk in (one, two, asleep):
+        clerk.step(clock())
+    one.board.drop("a")
+    tell(one, clock, "Stop", "b")
+    one.step(clock.advance(1))
+    two.step(clock())
+    assert {"b": "completed"} == statuses(two.board)
+    tell(one, clock, "UserPromptSubmit", "b")
+    one.step(clock.advance(GONE + 1))
+    one.store.prune(clock())
+    assert [("",), ("b",)] == one.store.all("SELECT session_id FROM sessions ORDER BY 1")
+    asleep._known -= GONE
+    asleep.catch_up()
+    assert {"b": "working"} == statuses(asleep.board)
+
+
+def fill(store: Store, clock: Clock) -> None:
+    with store.lock():
+        rows = [(clock(), "s", "idle", "working", "wake", "x" * 200, 0)] * 20_000
+        query = "INSERT INTO transitions VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)"
+        store.db.executemany(query, rows)
+
+
+def test_what_was_pruned_goes_back_to_the_disk_a_little_at_a_time(make: Make, clock: Clock) -> None:
+    clerk = make()
+    store = clerk.store
+    fill(store, clock)
+    store.db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    before = store.path.stat().st_size
+    clock.advance(2 * KEEP)
+
+    def is_small() -> bool:
+        store.prune(clock())
+        clerk.sweep(clock())
+        return store.path.stat().st_size < before / 4
+
+    eventually(is_small, "a file that shrinks")
+    assert [(0,)] == store.all("SELECT count(*) FROM transitions")
+    tell(clerk, clock, "UserPromptSubmit")
+    clerk.step(clock())
+    assert [("ok",)] == store.all("PRAGMA quick_check")
+
+
+def test_one_of_an_older_program_shrinks_as_well(tmp_path: Path, clock: Clock) -> None:
+    """It was made without the means for that, and is written anew once, beside the event loop."""
+    home = made(tmp_path / "home").home
+    with contextlib.closing(sqlite3.connect(home / "board.db")) as db:
+        db.execute("PRAGMA journal_mode = WAL")
+        db.executescript(schema.MIGRATIONS[1] + "; PRAGMA user_version = 1")
+    with contextlib.closing(Store(home)) as store:
+        assert [(0,)] == store.all("PRAGMA auto_vacuum")
+        fill(store, clock)
+        store.db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        before = store.path.stat().st_size
+
+        def is_small() -> bool:
+            with contextlib.suppress(Busy):  # while it is written anew
+                store.prune(clock() + 2 * KEEP)
+                store.shrink()
+            return store.path.stat().st_size < before / 4
+
+        eventually(is_small, "a file that shrinks")
+        assert [(2,)] == store.all("PRAGMA auto_vacuum")
+
+
+def test_the_log_of_sqlite_is_copied_beside_the_event_loop(make: Make, clock: Clock) -> None:
+    """Long before a COMMIT would have to wait for the disk."""
+    clerk = make()
+    wal = Path(f"{clerk.store.path}-wal")
+    for n in range(1500):
+        tell(clerk, clock, "UserPromptSubmit" if n % 2 else "Stop", n=n)
+        clerk.step(clock.advance(1))
+    frames = clerk.store.all("PRAGMA wal_checkpoint")[0][1]
+    assert frames < 4000
+    assert wal.stat().st_size < 4000 * 4200
