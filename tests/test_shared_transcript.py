@@ -130,14 +130,15 @@ def test_a_prompt_in_one_process_has_seen_how_the_other_one_ended() -> None:
     assert "idle" == shown(*lines, *prompt)["to"]
 
 
-def test_what_one_process_completed_stays_to_be_seen_when_it_is_gone() -> None:
-    """The other one rests, and nobody has looked."""
+@pytest.mark.parametrize("stood", [0.1, 4.0])
+def test_what_one_process_completed_stays_to_be_seen_when_it_is_gone(stood: float) -> None:
+    """The other one rests, and nobody has looked; it may leave as soon as it stopped."""
     turn = (
         hook(65.0, TWO, "UserPromptSubmit", prompt="and you", prompt_id="p2"),
+        file(65.1, TWO, "busy"),
         hook(66.0, TWO, "Stop", stop_hook_active=False),
-        file(66.1, TWO, "idle"),
-        hook(70.0, TWO, "SessionEnd", reason="other"),
-        {"t": 70.1, "process": {"pid": TWO, "alive": False}},
+        hook(66.0 + stood, TWO, "SessionEnd", reason="resume"),
+        {"t": 66.1 + stood, "process": {"pid": TWO, "alive": False}},
     )
     assert "completed" == shown(WORKS[0], file(60.1, ONE, "idle"), *OPENED, *turn)["to"]
 

@@ -78,7 +78,8 @@ def end(s: Session, t: float, reason: str, pid: int) -> None:
     crew = Crew()
     if reason in MOVES_ON:
         crew = Crew(s.agents, s.shells, of_agents(s.tools), of_agents(s.blocks))
-    how = {"turn": s.turn, "since": s.since, "error": s.error}
+    turn = "completed" if s.held == "stop" else s.turn  # its Stop had come
+    how = {"turn": turn, "since": s.since, "error": s.error}
     rest(s, t)
     s.turn, s.blocks, s.agents, s.shells = ABSENT, {}, {}, ()
     s.recent, s.finished = {}, ()
