@@ -307,6 +307,20 @@ def test_a_command_that_is_not_there_is_named() -> None:
     assert runner.notes == {"commands": "/nowhere/command: no such program"}
 
 
+def test_doctor_names_what_fails_in_a_running_host(home: Home, start: Start) -> None:
+    """With the host; and nothing once that is over."""
+    host = start(on={"working": ["/nowhere/command"]})
+    goes_on(host)
+    host.says("no such program")
+
+    def told() -> str:
+        run = [sys.executable, "-m", "bellboard", "doctor"]
+        return subprocess.run(run, env=home.env, capture_output=True, text=True).stdout
+
+    named = f"host {host.pid}: commands: /nowhere/command: no such program"
+    eventually(lambda: named in " ".join(told().split()), "its note")
+
+
 # The end
 
 

@@ -125,10 +125,10 @@ def test_what_waits_keeps_its_order_and_has_an_end(tmp_path: Path) -> None:
     for n in range(MOST + 5):
         assert "No such file" in outbox.put({"t": 1.0 + n, "tick": {}}, f"key {n}")
         outbox.put({"t": 1.0 + n, "tick": {}}, f"key {n}")
-    assert f"{MOST} changes wait to be written, 5 were dropped" in outbox.note
+    assert f"{MOST} changes wait to be written, 5 were dropped" in outbox.notes["write"]
     (spool.home / "away").rename(spool.home / "spool" / "tmp")
-    eventually(lambda: outbox.send() == 0.0 or not outbox.note, "all of it")
-    assert outbox.note == ""
+    eventually(lambda: outbox.send() == 0.0 or not outbox.notes, "all of it")
+    assert outbox.notes == {}
     assert spilled == [1]
     times = sorted(path.stat().st_mtime for path in spool.new.iterdir())
     assert times == [1.0 + n for n in range(5, MOST + 5)]
@@ -149,5 +149,5 @@ def test_a_home_that_is_not_made_yet_is_no_trouble(home: Home) -> None:
     outbox = Outbox(spool, lambda: None)
     outbox.put({"t": 1.0, "tick": {}})
     spool.prepare()
-    eventually(lambda: outbox.send() == 0.0 or not outbox.note, "it")
+    eventually(lambda: outbox.send() == 0.0 or not outbox.notes, "it")
     assert len(list(spool.new.iterdir())) == 1

@@ -116,6 +116,9 @@ def state(home: Path) -> Iterator[Fact]:
     if hosts:
         told = ", ".join(f"{pid} ({_program(pid)})" for pid in hosts)
         yield ok(f"{words.amount(len(hosts), 'host')}: {told}")
+        for pid in hosts:
+            for about, note in spool.notes_of(pid).items():
+                yield warn(words.plain(f"host {pid}: {about}: {note}"), "")
     else:
         yield info("no host lives now: events wait in the spool for the next Neovim")
     yield from _spool(spool, bool(hosts))

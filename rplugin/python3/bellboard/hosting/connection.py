@@ -124,6 +124,10 @@ class Connection:
             self._meet(e, time.monotonic())
             return otherwise
 
+    def announce(self, notes: Mapping[str, str] | None = None) -> None:
+        """Say that this host lives; with notes: and what is wrong."""
+        self.spool.announce(self.pid, notes)
+
     # ------------------------------------------------------------ coming
 
     def _step(self, arrived: Collection[str]) -> Step:
@@ -159,7 +163,7 @@ class Connection:
         store, now, key = clerk.store, time.time(), f"{self.pid} {self._arriving}"
         with store.lock():
             others = [p for p in self.spool.alive_hosts() if p != self.pid]
-            self.spool.announce(self.pid)
+            self.announce()
             if not others or store.option("watched_since") is None:
                 store.set_option("watched_since", now, self.pid, now)
                 self.spool.write({"t": self._arriving, "restart": {}}, f"restart {key}")

@@ -20,7 +20,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from .. import __version__
 from ..core import words
 from ..core.session import Session, is_listed
 from ..panes.bars import ASKED, Bars
@@ -34,13 +33,14 @@ from .bell import Bell
 from .commands import Commands
 from .connection import Connection
 from .effects import PAUSE, Effects
+from .health import Health
 from .outbox import Outbox
 from .publishing import Publisher
 from .reader import Push, Reader
 from .senses import Senses
+from .upkeep import Upkeep
 
 RESCAN: Final = 30.0  # no system promises to report every change
-PRUNE: Final = 600.0
 PATIENCE: Final = 0.1  # for the making of a new database, with the event loop standing still
 JUMP: Final = 5.0  # the machine slept, or its clock was set: look at everything
 MOST: Final = 1000  # paths that are remembered while they cannot be folded
@@ -77,15 +77,26 @@ class Host:
         self.places = Places(self._judged)
         publisher = Publisher(self.places, self.attempt)
         self.reader = Reader(
-            push, publisher, self.connection, self.bell, self.effects, self.attempt, self.health
+            push, publisher, self.connection, self.bell, self.effects, self.attempt, self._examine
         )
+        self.upkeep = Upkeep(self.connection, self.attempt)
+        sources = (
+            lambda: self.places.notes,
+            lambda: self.senses.notes,
+            lambda: self.reach.notes,
+            lambda: self.commands.notes,
+            lambda: self.effects.notes,
+            lambda: self.attempt.notes,
+            lambda: self.outbox.notes,
+            lambda: self.connection.notes,
+            lambda: self.notes,
+        )
+        self.health = Health(self.connection, self.senses, self.bell, sources)
         self._new, self._slot = f"{self.spool.new}/", f"{self.spool.slot}/"
-        self._counts: dict[str, Any] = {}
-        self._refused = 0  # files, when they were last counted
         self._is_stopped = self._is_turning = False
         self._came: set[str] = set()  # into new/, and not folded yet
         self._elsewhere = True  # something else may have come as well
-        self._rescanned = self._pruned = self._skew = -1e9
+        self._rescanned = self._skew = -1e9
         self._loop: asyncio.AbstractEventLoop | None = None
         self._over: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -99,6 +110,7 @@ class Host:
             ("notices", self.reader.ring),
             ("look", self._look),
             ("tmux", self._show),
+            ("health", self.health.share),
         )
 
     # ------------------------------------------------------------ what it is told
@@ -300,43 +312,18 @@ class Host:
             self._rescanned, self._skew = now, skew
             self.attempt.forget("watch", "")
             self.senses.expect()
-            self.attempt("rescan", "spool", self._sweep)
-            self.attempt("rescan", "database", self._tidy)
             self.attempt.once("rescan", "places", self.places.renew)
+            if self.upkeep.run() == 0.0:
+                self._wake()
         return min(self.senses.rescan(), self._rescanned + RESCAN - now)
-
-    def _sweep(self) -> float:
-        if self.connection.has_arrived:
-            self.spool.announce(self.pid)
-        self.spool.sweep()
-        self._count()
-        return RESCAN
-
-    def _tidy(self) -> float:
-        clerk = self.connection.clerk
-        if clerk is None or not self.connection.has_arrived:
-            return RESCAN
-        if clerk.store.is_replaced():
-            self.connection.close()
-            self._wake()
-            return RESCAN
-        self.connection.use(lambda clerk: clerk.sweep(time.time()), None)
-        if time.monotonic() >= self._pruned + PRUNE:
-            self.connection.use(lambda clerk: clerk.store.prune(time.time()), None)
-            self._pruned = time.monotonic()
-        return RESCAN
 
     def _publish(self) -> float:
         """Tell the reader what changed."""
         clerk = self.connection.clerk
-        if clerk is not None and clerk.refused != self._refused:
-            self._refused = clerk.refused
-            self.attempt.once("rescan", "spool", self._count)
+        if clerk is not None:
+            self.upkeep.count(clerk)
         self.senses.note_changed(self.connection.changed)
         return self.reader.publish()
-
-    def _count(self) -> None:
-        self._counts = self.spool.counts()
 
     def _run_callbacks(self) -> float:
         """Do what must happen once in the world."""
@@ -355,31 +342,5 @@ class Host:
         asked = self.connection.use(lambda clerk: clerk.store.option(ASKED), None)
         return self.bars.tell(asked, self.reader.sessions, time.time())
 
-    def health(self) -> dict[str, Any]:
-        """What :checkhealth and doctor want to know of a running host."""
-        clerk, watch = self.connection.clerk, self.senses.watch
-        waits = {"write": note} if (note := self.outbox.note) else {}
-        parts = (
-            self.places.notes,
-            self.senses.notes,
-            self.reach.notes,
-            self.commands.notes,
-            self.effects.notes,
-            self.notes,
-        )
-        notes: dict[str, str] = {}
-        for part in (*parts, self.attempt.notes, waits, self.connection.notes):
-            notes |= {name: words.plain(note) for name, note in part.items()}
-        return {
-            "version": __version__,
-            "pid": self.pid,
-            "home": words.plain(self.home),
-            "watch": watch.how if watch is not None else "",
-            "watch_note": watch.note if watch is not None else "",
-            "notices": self.bell.health(),
-            "notes": notes,
-            "counts": dict(clerk.board.ledger.counts) if clerk is not None else {},
-            "spool": self._counts,
-            "sessions": len(self.reader.sessions),
-            **({"vanished": vanished} if (vanished := self.senses.vanished) else {}),
-        }
+    def _examine(self) -> dict[str, Any]:
+        return self.health.told(self.upkeep.counts, len(self.reader.sessions))

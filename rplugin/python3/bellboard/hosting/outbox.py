@@ -30,12 +30,12 @@ class Outbox:
         self._until = 0.0
 
     @property
-    def note(self) -> str:
+    def notes(self) -> dict[str, str]:
         """For health: that something waits, and why."""
         if not self._waiting:
-            return ""
+            return {}
         lost = f", {self._lost} were dropped" if self._lost else ""
-        return f"{len(self._waiting)} changes wait to be written{lost}: {self._why}"
+        return {"write": f"{len(self._waiting)} changes wait to be written{lost}: {self._why}"}
 
     def put(self, line: Line, key: str | None = None) -> str:
         """Write it, or keep it for later; why it could not be written, or nothing.

@@ -288,9 +288,28 @@ class Spool:
 
     # Who is there
 
-    def announce(self, pid: int) -> None:
-        """Say that a host lives, again with every rescan: hooks then keep every event."""
-        Path(f"{self._hosts}/{pid}").touch(mode=0o600)
+    def announce(self, pid: int, notes: Mapping[str, str] | None = None) -> None:
+        """Say that a host lives, again with every rescan: hooks then keep every event.
+
+        With notes: and what is not as it should be, for doctor.
+        """
+        path = f"{self._hosts}/{pid}"
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            if notes is not None:
+                os.ftruncate(fd, 0)
+                os.write(fd, msgspec.json.encode(notes) if notes else b"")
+            os.utime(fd)
+        finally:
+            os.close(fd)
+
+    def notes_of(self, pid: int) -> dict[str, str]:
+        """What a host said last of what is not as it should be."""
+        try:
+            with open(f"{self._hosts}/{pid}", "rb", opener=_opener) as file:
+                return msgspec.json.decode(file.read(LIMIT) or b"{}", type=dict[str, str])
+        except (OSError, msgspec.MsgspecError):  # gone, or just being written
+            return {}
 
     def withdraw(self, pid: int) -> None:
         """Say that it lives no more."""
@@ -317,6 +336,10 @@ class Spool:
             return _KINDS.get(stat.S_IFMT(os.lstat(f"{self._new}/{name}").st_mode))
         except FileNotFoundError:
             return None
+
+
+def _opener(path: str, flags: int) -> int:
+    return os.open(path, flags | _OPEN)
 
 
 def _parse(data: bytes) -> tuple[str, dict[str, object], bytes]:

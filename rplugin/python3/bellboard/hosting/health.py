@@ -1,0 +1,67 @@
+"""What :checkhealth and doctor want to know of a running host."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from .. import __version__
+from ..core import words
+from .bell import Bell
+from .connection import Connection
+from .senses import Senses
+
+OFTEN: Final = 1.0  # seconds between two writings of the notes
+RARELY: Final = 30.0
+
+Source = Callable[[], Mapping[str, str]]
+
+
+class Health:
+    """Collects what the parts of a host say of themselves; doctor reads the notes from a file."""
+
+    def __init__(
+        self, connection: Connection, senses: Senses, bell: Bell, sources: tuple[Source, ...]
+    ) -> None:
+        self._connection, self._senses, self._bell = connection, senses, bell
+        self._sources = sources
+        self._notes: dict[str, str] = {}
+        self._shared: dict[str, str] = {}  # the notes as doctor can read them
+        self._early = 0.0  # not to be written before
+
+    def told(self, spool: Mapping[str, Any], sessions: int) -> dict[str, Any]:
+        """All of it; `spool`: what was counted there, `sessions`: how many are listed."""
+        self._notes = {}
+        for source in self._sources:
+            self._notes |= {words.plain(name): words.plain(x) for name, x in source().items()}
+        clerk, watch = self._connection.clerk, self._senses.watch
+        vanished = self._senses.vanished
+        return {
+            "version": __version__,
+            "pid": self._connection.pid,
+            "home": words.plain(self._connection.home),
+            "watch": watch.how if watch is not None else "",
+            "watch_note": watch.note if watch is not None else "",
+            "notices": self._bell.health(),
+            "notes": self._notes,
+            "counts": dict(clerk.board.ledger.counts) if clerk is not None else {},
+            "spool": spool,
+            "sessions": sessions,
+            **({"vanished": vanished} if vanished else {}),
+        }
+
+    def share(self) -> float:
+        """Let doctor read the notes."""
+        now = time.monotonic()
+        if not self._connection.has_arrived:
+            self._shared = {}  # it is announced without any
+            return RARELY
+        if self._notes == self._shared:
+            return RARELY
+        if now < self._early:
+            return self._early - now
+        self._early = now + OFTEN
+        self._connection.announce(self._notes)
+        self._shared = self._notes
+        return RARELY

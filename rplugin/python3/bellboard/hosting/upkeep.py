@@ -1,0 +1,57 @@
+"""What a host does every now and then to the spool and the database, so that neither fills up."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Final
+
+from .attempts import Attempts
+from .connection import Connection
+from .folding import Clerk
+
+PRUNE: Final = 600.0
+RARELY: Final = 30.0
+
+
+class Upkeep:
+    """`counts` says what lies in the spool."""
+
+    def __init__(self, connection: Connection, attempt: Attempts) -> None:
+        self._connection, self._spool, self._attempt = connection, connection.spool, attempt
+        self.counts: dict[str, Any] = {}
+        self._refused = 0  # files, when they were last counted
+        self._pruned = -PRUNE
+
+    def run(self) -> float:
+        """Do all of it."""
+        spool = self._attempt("rescan", "spool", self._sweep)
+        return min(spool, self._attempt("rescan", "database", self._tidy))
+
+    def count(self, clerk: Clerk) -> None:
+        """Count again, if files were set aside."""
+        if clerk.refused != self._refused:
+            self._refused = clerk.refused
+            self._attempt.once("rescan", "spool", self._count)
+
+    def _sweep(self) -> float:
+        if self._connection.has_arrived:
+            self._connection.announce()
+        self._spool.sweep()
+        self._count()
+        return RARELY
+
+    def _count(self) -> None:
+        self.counts = self._spool.counts()
+
+    def _tidy(self) -> float:
+        clerk = self._connection.clerk
+        if clerk is None or not self._connection.has_arrived:
+            return RARELY
+        if clerk.store.is_replaced():
+            self._connection.close()
+            return 0.0
+        self._connection.use(lambda clerk: clerk.sweep(time.time()), None)
+        if time.monotonic() >= self._pruned + PRUNE:
+            self._connection.use(lambda clerk: clerk.store.prune(time.time()), None)
+            self._pruned = time.monotonic()
+        return RARELY
