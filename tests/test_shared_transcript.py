@@ -140,7 +140,10 @@ def test_what_one_process_completed_stays_to_be_seen_when_it_is_gone(stood: floa
         hook(66.0 + stood, TWO, "SessionEnd", reason="resume"),
         {"t": 66.1 + stood, "process": {"pid": TWO, "alive": False}},
     )
-    assert "completed" == shown(WORKS[0], file(60.1, ONE, "idle"), *OPENED, *turn)["to"]
+    first = (WORKS[0], file(60.1, ONE, "idle"), *OPENED)
+    assert "completed" == shown(*first, *turn)["to"]
+    command = (file(66.02, TWO, "idle"), file(66.05, TWO, "busy"))
+    assert "completed" == shown(*first, *turn[:3], *command, *turn[3:])["to"]
 
 
 def test_process_and_terminal_are_those_of_the_one_that_asks() -> None:

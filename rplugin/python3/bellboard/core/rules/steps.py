@@ -78,7 +78,8 @@ def end(s: Session, t: float, reason: str, pid: int) -> None:
     crew = Crew()
     if reason in MOVES_ON:
         crew = Crew(s.agents, s.shells, of_agents(s.tools), of_agents(s.blocks))
-    turn = "completed" if s.held == "stop" else s.turn  # its Stop had come
+    # Its Stop had come, or it was only busy with a command, as with the one that it leaves by.
+    turn = "completed" if s.held == "stop" else s.rested or s.turn
     how = {"turn": turn, "since": s.since, "error": s.error}
     rest(s, t)
     s.turn, s.blocks, s.agents, s.shells = ABSENT, {}, {}, ()
