@@ -1,18 +1,19 @@
 """The machine against a deliberately naive one: what it should show when nothing is odd.
 
 The model is told what happens in the CLI, seconds apart and in order, and knows no times, no
-guards and no witnesses.  Three sessions take turns, so that none may touch another.
+guards and no witnesses.  Two sessions take turns, each of them in up to two processes: none may
+touch another, and of its processes a session shows the most urgent one.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from bellboard.core.board import Board
 from bellboard.core.evidence import from_line
@@ -20,19 +21,39 @@ from bellboard.core.session import is_listed, question_of, status_of
 from strategies import SESSIONS, T0
 
 STEP = 4.0  # seconds: nothing is held back, forgiven or waited for that long
-PIDS = {sid: 100 + n for n, sid in enumerate(SESSIONS)}
 TOOLS = ("Bash", "Edit", "AskUserQuestion")
+MOST_URGENT = ("blocked", "working", "error", "completed", "background", "idle")
+
+
+class Who(NamedTuple):
+    """A process of a session."""
+
+    sid: str
+    pid: int
+
+    @property
+    def tty(self) -> str:
+        return f"/dev/pts/{self.pid}"
+
+
+PROCESSES = [Who(sid, 100 + 10 * n + p) for n, sid in enumerate(SESSIONS[:2]) for p in (0, 1)]
+processes = st.sampled_from(PROCESSES)
+agents = st.sampled_from(["x1", "x2"])
 
 
 @dataclass
 class Naive:
-    """A session as one would draw it on a napkin."""
+    """A process as one would draw it on a napkin."""
 
     turn: str = "absent"
+    prompt_id: str = ""
     asking: set[tuple[str, str]] = field(default_factory=set)  # who, for which tool
     agents: set[str] = field(default_factory=set)
     shell: bool = False
+    queued: bool = False  # a prompt was typed ahead
     waiting_for_agents: bool = False
+    said: str = "absent"  # its status after the step before, and since when
+    since: int = 0
 
     @property
     def status(self) -> str:
@@ -49,7 +70,7 @@ class Life(RuleBasedStateMachine):
         super().__init__()
         self.board = Board()
         self.t = T0
-        self.model = {sid: Naive() for sid in SESSIONS}
+        self.model = {who: Naive() for who in PROCESSES}
         self.n = 0
 
     def tell(self, **line: Any) -> None:
@@ -58,144 +79,188 @@ class Life(RuleBasedStateMachine):
             assert told.event.kind != "junk", told.event.why
         self.board.advance(self.t + STEP / 2)
 
-    def hook(self, sid: str, name: str, **fields: Any) -> None:
+    def hook(self, who: Who, name: str, **fields: Any) -> None:
         self.n += 1  # nothing is told twice
-        told = {"session_id": sid, "hook_event_name": name, "n": self.n, **fields}
-        self.tell(hook=told, origin={"pid": PIDS[sid]})
+        told = {"session_id": who.sid, "hook_event_name": name, "n": self.n, **fields}
+        self.tell(hook=told, origin={"pid": who.pid, "tty": who.tty})
 
-    def registry(self, sid: str, status: str, **more: Any) -> None:
+    def registry(self, who: Who, status: str, **more: Any) -> None:
         since = int((self.t + STEP) * 1000)
-        record = {"sessionId": sid, "status": status, "statusUpdatedAt": since, **more}
-        self.tell(registry={"pid": PIDS[sid], "record": record})
+        record = {"sessionId": who.sid, "status": status, "statusUpdatedAt": since, **more}
+        self.tell(registry={"pid": who.pid, "record": record})
 
-    def listed(self, sid: str) -> bool:
-        return self.model[sid].turn != "absent"
+    def of_session(self, sid: str) -> dict[Who, Naive]:
+        """Its processes that are there."""
+        return {w: m for w, m in self.model.items() if w.sid == sid and m.turn != "absent"}
 
-    @rule(sid=st.sampled_from(SESSIONS))
-    def starts(self, sid: str) -> None:
-        self.hook(sid, "SessionStart", source="startup")
-        if not self.listed(sid):
-            self.model[sid] = Naive("idle")
+    @initialize(some=st.sets(processes))
+    def are_at_work(self, some: set[Who]) -> None:
+        for who in sorted(some):
+            self.is_prompted(who)
 
-    @rule(sid=st.sampled_from(SESSIONS))
-    def is_prompted(self, sid: str) -> None:
-        m = self.model[sid]
-        if not self.listed(sid):
-            self.starts(sid)
-        self.hook(sid, "UserPromptSubmit", prompt=f"do {self.n}")
-        m = self.model[sid]
-        m.turn, m.waiting_for_agents = "working", False
+    @rule(who=processes)
+    def starts(self, who: Who) -> None:
+        others = [m for w, m in self.of_session(who.sid).items() if w != who]
+        listed = self.model[who].turn != "absent"
+        self.hook(who, "SessionStart", source="resume" if others and not listed else "startup")
+        if listed:
+            return
+        self.model[who] = Naive("idle")
+        for m in others:  # who opens it again has seen how it ended
+            m.turn = "idle" if m.turn in ("completed", "error") else m.turn
+
+    @rule(who=processes)
+    def is_prompted(self, who: Who) -> None:
+        if self.model[who].turn == "absent":
+            self.starts(who)
+        m = self.model[who]
+        m.prompt_id = f"turn {self.n}"
+        self.hook(who, "UserPromptSubmit", prompt=f"do {self.n}", prompt_id=m.prompt_id)
+        m.turn, m.waiting_for_agents, m.queued = "working", False, False
         m.main_asks_no_more()
 
-    @rule(sid=st.sampled_from(SESSIONS), tool=st.sampled_from(TOOLS[:2]))
-    def runs_a_tool(self, sid: str, tool: str) -> None:
-        m = self.model[sid]
-        if not self.listed(sid):
+    @rule(who=processes)
+    def is_typed_ahead(self, who: Who) -> None:
+        """What is queued belongs to the turn that runs, and ends nothing of it."""
+        m = self.model[who]
+        if m.turn == "working" and m.prompt_id and not m.waiting_for_agents:
+            self.hook(who, "UserPromptSubmit", prompt=f"and {self.n}", prompt_id=m.prompt_id)
+            m.queued = True
+
+    @rule(who=processes, tool=st.sampled_from(TOOLS[:2]))
+    def runs_a_tool(self, who: Who, tool: str) -> None:
+        m = self.model[who]
+        if m.turn == "absent":
             return
-        self.hook(sid, "PreToolUse", tool_name=tool)
-        self.hook(sid, "PostToolUse", tool_name=tool)
+        self.hook(who, "PreToolUse", tool_name=tool)
+        self.hook(who, "PostToolUse", tool_name=tool)
         m.turn = "working"
         m.asking.discard(("", tool))
 
-    @rule(sid=st.sampled_from(SESSIONS), tool=st.sampled_from(TOOLS))
-    def asks(self, sid: str, tool: str) -> None:
-        m = self.model[sid]
-        if not self.listed(sid):
+    @rule(who=processes, tool=st.sampled_from(TOOLS))
+    def asks(self, who: Who, tool: str) -> None:
+        m = self.model[who]
+        if m.turn == "absent":
             return
-        self.hook(sid, "PermissionRequest", tool_name=tool, tool_input={"command": str(self.n)})
+        self.hook(who, "PermissionRequest", tool_name=tool, tool_input={"command": str(self.n)})
         m.turn = "working"
         m.asking.add(("", tool))
 
-    @rule(sid=st.sampled_from(SESSIONS), tool=st.sampled_from(TOOLS), ok=st.booleans())
-    def is_answered(self, sid: str, tool: str, ok: bool) -> None:
-        m = self.model[sid]
+    @rule(who=processes, tool=st.sampled_from(TOOLS), ok=st.booleans())
+    def is_answered(self, who: Who, tool: str, ok: bool) -> None:
+        m = self.model[who]
         if ("", tool) not in m.asking:
             return
-        self.hook(sid, "PostToolUse" if ok else "PostToolUseFailure", tool_name=tool)
+        self.hook(who, "PostToolUse" if ok else "PostToolUseFailure", tool_name=tool)
         m.asking.discard(("", tool))
 
-    @rule(sid=st.sampled_from(SESSIONS), agent=st.sampled_from(["x1", "x2"]))
-    def starts_an_agent(self, sid: str, agent: str) -> None:
-        if self.model[sid].turn != "working":
+    @rule(who=processes, agent=agents)
+    def starts_an_agent(self, who: Who, agent: str) -> None:
+        if self.model[who].turn != "working":
             return
-        self.hook(sid, "SubagentStart", agent_id=agent, agent_type="Explore")
-        self.model[sid].agents.add(agent)
+        self.hook(who, "SubagentStart", agent_id=agent, agent_type="Explore")
+        self.model[who].agents.add(agent)
 
-    @rule(sid=st.sampled_from(SESSIONS), agent=st.sampled_from(["x1", "x2"]))
-    def its_agent_asks(self, sid: str, agent: str) -> None:
-        m = self.model[sid]
+    @rule(who=processes, agent=agents)
+    def its_agent_asks(self, who: Who, agent: str) -> None:
+        m = self.model[who]
         if agent not in m.agents:
             return
-        self.hook(sid, "PermissionRequest", tool_name="Bash", agent_id=agent)
+        self.hook(who, "PermissionRequest", tool_name="Bash", agent_id=agent)
         m.asking.add((agent, "Bash"))
 
-    @rule(sid=st.sampled_from(SESSIONS), agent=st.sampled_from(["x1", "x2"]))
-    def its_agent_goes_on(self, sid: str, agent: str) -> None:
-        m = self.model[sid]
-        if not self.listed(sid):
+    @rule(who=processes, agent=agents)
+    def its_agent_goes_on(self, who: Who, agent: str) -> None:
+        m = self.model[who]
+        if m.turn == "absent":
             return
-        self.hook(sid, "PostToolUse", tool_name="Bash", agent_id=agent)
+        self.hook(who, "PostToolUse", tool_name="Bash", agent_id=agent)
         m.asking.discard((agent, "Bash"))
 
-    @rule(sid=st.sampled_from(SESSIONS), agent=st.sampled_from(["x1", "x2"]))
-    def its_agent_ends(self, sid: str, agent: str) -> None:
-        m = self.model[sid]
+    @rule(who=processes, agent=agents)
+    def its_agent_ends(self, who: Who, agent: str) -> None:
+        m = self.model[who]
         if agent not in m.agents:
             return
-        self.hook(sid, "SubagentStop", agent_id=agent, agent_type="Explore")
+        self.hook(who, "SubagentStop", agent_id=agent, agent_type="Explore")
         self.board.advance(self.t + STEP)
         m.agents.discard(agent)
-        m.asking = {(who, tool) for who, tool in m.asking if who != agent}
+        m.asking = {(asker, tool) for asker, tool in m.asking if asker != agent}
         if m.waiting_for_agents and not m.agents:
             m.turn, m.waiting_for_agents = ("background" if m.shell else "completed"), False
 
-    @rule(sid=st.sampled_from(SESSIONS), shell=st.booleans())
-    def stops(self, sid: str, shell: bool) -> None:
-        m = self.model[sid]
+    @rule(who=processes, shell=st.booleans())
+    def stops(self, who: Who, shell: bool) -> None:
+        m = self.model[who]
         if m.turn != "working":
             return
         tasks = [{"id": x, "type": "subagent", "status": "running"} for x in sorted(m.agents)]
         if shell:
             tasks.append({"id": "b1", "type": "shell", "status": "running"})
-        self.hook(sid, "Stop", background_tasks=tasks)
+        self.hook(who, "Stop", background_tasks=tasks)
         m.main_asks_no_more()
+        m.queued = False
         m.shell = shell
         if m.agents:
             m.waiting_for_agents = True
         else:
             m.turn = "background" if shell else "completed"
 
-    @rule(sid=st.sampled_from(SESSIONS))
-    def fails(self, sid: str) -> None:
-        m = self.model[sid]
+    @rule(who=processes)
+    def fails(self, who: Who) -> None:
+        m = self.model[who]
         if m.turn != "working":
             return
-        self.hook(sid, "StopFailure", error="rate_limit")
+        self.hook(who, "StopFailure", error="rate_limit")
         m.main_asks_no_more()
-        m.turn, m.waiting_for_agents = "error", False
+        m.turn, m.waiting_for_agents, m.queued = "error", False, False
 
-    @precondition(lambda self: any(m.turn in ("working",) for m in self.model.values()))
-    @rule(sid=st.sampled_from(SESSIONS))
-    def is_interrupted(self, sid: str) -> None:
+    @rule(who=processes)
+    def is_interrupted(self, who: Who) -> None:
         """Esc, which only the registry tells."""
-        m = self.model[sid]
+        m = self.model[who]
         if m.turn != "working" or m.waiting_for_agents:
             return
-        self.registry(sid, "idle")
-        self.model[sid] = Naive("idle")
-        self.registry(sid, "", nothing="more")
+        self.registry(who, "idle")
+        self.model[who] = Naive("idle")
+        self.registry(who, "", nothing="more")
+
+    @rule(who=processes)
+    def is_interrupted_by_its_transcript(self, who: Who) -> None:
+        """Esc as one process's transcript tells it; agents go on, and what was queued begins."""
+        m = self.model[who]
+        if m.turn != "working" or m.waiting_for_agents or not m.prompt_id:
+            return
+        said = {"type": "user", "message": {"content": "[Request interrupted by user]"}}
+        entry = {**said, "promptId": m.prompt_id}
+        self.tell(transcript={"session_id": who.sid, "entry": entry})
+        m.main_asks_no_more()
+        m.shell = False
+        if m.agents:
+            m.waiting_for_agents = not m.queued
+        elif not m.queued:
+            m.turn = "idle"
+        m.queued = False
 
     @rule(sid=st.sampled_from(SESSIONS))
     def is_jumped_to(self, sid: str) -> None:
         self.tell(goto={"session_id": sid})
-        m = self.model[sid]
-        if m.status in ("completed", "error"):
-            m.turn = "idle"
+        if (shown := self.shown(sid)) is not None:
+            m = self.model[shown]
+            if m.status in ("completed", "error"):
+                m.turn = "idle"
 
-    @rule(sid=st.sampled_from(SESSIONS))
-    def ends(self, sid: str) -> None:
-        self.hook(sid, "SessionEnd", reason="other")
-        self.model[sid] = Naive()
+    @rule(who=processes)
+    def ends(self, who: Who) -> None:
+        self.hook(who, "SessionEnd", reason="other")
+        self.model[who] = Naive()
+
+    @rule(who=processes)
+    def dies(self, who: Who) -> None:
+        if self.model[who].turn == "absent":
+            return
+        self.tell(process={"pid": who.pid, "alive": False})
+        self.model[who] = Naive()
 
     @rule()
     def another_host_takes_over(self) -> None:
@@ -205,16 +270,34 @@ class Life(RuleBasedStateMachine):
         other.load((k, body) for k, body in self.board.take_dirty() if body is not None)
         self.board = other
 
+    def shown(self, sid: str) -> Who | None:
+        """The process that a session shows: the most urgent, of equals what changed last."""
+        there = self.of_session(sid)
+        return min(
+            there,
+            key=lambda w: (MOST_URGENT.index(there[w].status), -there[w].since),
+            default=None,
+        )
+
     @invariant()
     def the_board_shows_what_the_model_says(self) -> None:
-        shown = {
-            sid: status_of(s) if (s := self.board.sessions.get(sid)) and is_listed(s) else "absent"
-            for sid in SESSIONS
-        }
-        assert shown == {sid: m.status for sid, m in self.model.items()}
-        for sid, m in self.model.items():
-            question = question_of(self.board.sessions[sid]) if m.asking else None
-            assert question is None or (question.agent, question.tool) in m.asking
+        for m in self.model.values():
+            if m.status != m.said:
+                m.said, m.since = m.status, self.n
+        for sid in SESSIONS:
+            s, who = self.board.sessions.get(sid), self.shown(sid)
+            if who is None:
+                assert s is None or not is_listed(s)
+                continue
+            m = self.model[who]
+            assert s is not None
+            assert status_of(s) == m.status
+            there = self.of_session(sid)
+            assert there[Who(sid, s.pid)].status == m.status
+            assert s.tty == Who(sid, s.pid).tty, "the place is that of the process that is shown"
+            question = question_of(s)
+            if question is not None:
+                assert (question.agent, question.tool) in there[Who(sid, s.pid)].asking
 
 
 TestLife = Life.TestCase

@@ -81,7 +81,7 @@ def registry(board: Board, e: Event) -> list[Folded]:
     if known and e.started and known.started and e.started != known.started:
         known = None  # an earlier process of the same number
     elsewhere = any(s.session_id != sid for s in board.ran_in(pid))
-    value = said(e, known, elsewhere)
+    value = said(e, known, s.started if elsewhere else 0.0)
     if value == known and (not e.title or e.title == s.title):
         return [Folded(e, sid, refused("it says so already"))]
     absorb(s, e)
@@ -105,14 +105,12 @@ def is_end(s: Session, value: Process) -> bool:
     return rests and s.held == "stop" and not s.queued and value.at >= s.stopped
 
 
-def said(e: Event, known: Process | None, elsewhere: bool) -> Process:
+def said(e: Event, known: Process | None, began: float) -> Process:
     """What a process's file says now, and since when; a question counts at once.
 
-    `elsewhere`: the process ran another session until now, and its file said that of the other.
+    `began`: when the session did, if its process ran another one before, and said that of it.
     """
-    at, stood = (e.at if e.at <= e.clock + AHEAD else e.t), False
-    if known is None and elsewhere:
-        at = max(at, e.t)
+    at, stood = max(began, e.at if e.at <= e.clock + AHEAD else e.t), False
     if known is not None and known.says == e.status and known.at >= at:  # told no newer time
         at, stood = (known.at, known.stood) if known.asks == e.asks else (e.t, False)
     was = known.says if known is not None and known.says != e.status else ""
@@ -152,7 +150,8 @@ def registry_gone(board: Board, e: Event) -> list[Folded]:
     for s in board.running_in(pid):
         s = copy(s)
         was = s.processes[pid]
-        s.processes = {**s.processes, pid: Process(pid, was.started, hooked=was.hooked)}
+        left = Process(pid, was.started, hooked=was.hooked, was=was.says, at=e.t, stood=False)
+        s.processes = {**s.processes, pid: left}
         if s.turn == ABSENT:
             s.processes = {p: x for p, x in s.processes.items() if p != pid}
         board.keep(s)

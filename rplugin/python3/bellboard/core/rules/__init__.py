@@ -44,6 +44,7 @@ RULES: Final[dict[str, Rule]] = {
         questions.show,
         questions.move_on,
         questions.answered,
+        questions.hush,
         questions.suspect,
         crew.enlist,
         crew.employ,

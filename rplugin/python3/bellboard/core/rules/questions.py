@@ -166,6 +166,14 @@ def answered(s: Session, e: Event, o: Options) -> str | None:
     return None
 
 
+def hush(s: Session, e: Event, o: Options) -> str | None:
+    """The CLI took its file away: it leaves, and asks nothing any more."""
+    if not e.source:
+        return "the CLI tells no status"
+    end_questions(s, set(s.blocks), e.t)
+    return None
+
+
 def suspect(s: Session, e: Event, o: Options) -> str | None:
     """A tool runs longer than its kind does: it probably waits for an approval."""
     tool = s.tools[e.tool_id]

@@ -272,9 +272,11 @@ def break_off(s: Session, e: Event, o: Options) -> str | None:
         if p.was == "idle" and not (s.agents or s.queued or s.blocks):
             return "its file tells whether it is at rest"  # such a line may be a second late
     break_crew(s)
-    if s.queued or s.agents:
-        s.queued -= s.queued > 0
-        s.held = "esc"  # and the registry, which is as old, may tell that neither works
+    if s.queued:
+        s.queued -= 1
+        s.held = ""  # no news of its own: the registry, which is as old, may say that it rests
+    elif s.agents:
+        s.held = "esc"  # and the registry may say that they do not run
     elif s.held == "stop":
         complete(s, s.stopped)
     else:
