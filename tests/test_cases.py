@@ -1,6 +1,7 @@
 """Facts about many tools' rules, with this project's rulings: each case a trace and what it shows.
 
-`traces/cases.jsonl` came with the specification; `traces/more.jsonl` was found while building.
+`traces/cases.jsonl` came with the specification; `traces/more.jsonl` was found while building, and
+`traces/owners.jsonl` by random walks on real CLIs: what belongs to which process, agent and tool.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import pytest
 
 from playback import TRACES, Line, encoded, play, read_lines
 
-CASES = read_lines(TRACES / "cases.jsonl") + read_lines(TRACES / "more.jsonl")
+CASES = [c for n in ("cases", "more", "owners") for c in read_lines(TRACES / f"{n}.jsonl")]
 BY_ID = {case["id"]: case for case in CASES}
 
 
