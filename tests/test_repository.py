@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from bellboard.core.evidence import from_line
 from bellboard.witnesses.gitconfig import config_in, remote_in
 from bellboard.witnesses.repository import Repositories, facts_of, look_up
 from rig.home import Home
+from rig.waiting import at_best
 
 pytestmark = pytest.mark.files
 
@@ -246,6 +248,45 @@ def test_outside_of_any_repository_the_facts_are_empty(home: Home) -> None:
     assert {"t": 1.0, "facts": {"session_id": "s", **facts}} == line
     assert Repositories().of("relative") is None
     assert Repositories().of("/no\0where") is None
+
+
+def many(row: str) -> str:
+    """A megabyte of such rows, each with a number of its own."""
+    return "".join(f"{row.replace('#', str(n))}\n" for n in range(MEGABYTE // len(row)))[:MEGABYTE]
+
+
+MEGABYTE = 1 << 20
+LONG = {
+    "blanks in a section": "[a" + " " * MEGABYTE,
+    "sections of blanks": many("[a" + " " * 3900),
+    "an open quote": '[remote "' + "x" * MEGABYTE,
+    "backslashes": '[remote "' + "\\" * MEGABYTE,
+    "continued rows": "\\\n" * (MEGABYTE // 2),
+    "empty rows": "\n" * MEGABYTE,
+    "one remote, often": many('[remote "a"]\nurl=b'),
+    "remotes": many('[remote "#"]\nurl=b'),
+    "remotes that are shortened": many('[url "#"]\ninsteadOf=x\n[remote "#"]\nurl=xx'),
+    "branches": many('[branch "#"]\nremote=x'),
+    "addresses of colons": many('[remote "#"]\nurl=' + ":" * 1990),
+    "paths of colons": many('[remote "#"]\nurl=https://h/' + ":" * 1990),
+    "hosts of digits": many('[remote "#"]\nurl=https://' + "1" * 1990 + "/a/b"),
+    "addresses of @": many('[remote "#"]\nurl=' + "a@" * 990),
+    "quotes": many('[remote "#"]\nurl=' + '"' * 3900),
+    "escapes": many('[branch "#"]\nremote=' + "\\n" * 1900),
+}
+
+
+@pytest.mark.parametrize("text", LONG.values(), ids=LONG)
+def test_a_configuration_of_a_megabyte_is_read_in_a_moment(text: str) -> None:
+    """Whatever is in it; one of 750 kB once took 15 s."""
+
+    def read() -> float:
+        began = time.process_time()
+        for url in config_in(text).remotes.values():
+            remote_in(url)
+        return time.process_time() - began
+
+    at_best(read, 0.2)
 
 
 GIT = st.lists(

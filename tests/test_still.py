@@ -19,6 +19,7 @@ from bellboard.storage.spool import Spool
 from hosting import Telling, put, put_raw
 from rig.home import Home
 from rig.hung_mount import HungMount
+from rig.tmux import Server
 from rig.waiting import eventually
 
 pytestmark = pytest.mark.files
@@ -53,10 +54,11 @@ def ends_soon(host: Telling) -> None:
     assert 0 == host.process.returncode
 
 
-def repository(folder: Path, branch: str = "main") -> Path:
+def repository(folder: Path, branch: str = "main", remote: str = "") -> Path:
     """As git makes one, for those who only read it."""
     (folder / ".git").mkdir(parents=True)
     (folder / ".git" / "HEAD").write_text(f"ref: refs/heads/{branch}\n")
+    (folder / ".git" / "config").write_text(f'[remote "origin"]\nurl = {remote}\n')
     return folder
 
 
@@ -99,7 +101,7 @@ def test_a_mount_that_does_not_answer_stops_nobody(
     assert host.messages[-1]["gap"] < SOON
 
 
-@pytest.mark.parametrize("how", ["cwd", "transcript_path", "CLAUDE_CONFIG_DIR", "link"])
+@pytest.mark.parametrize("how", ["cwd", "transcript_path", "CLAUDE_CONFIG_DIR", "link", "tmux"])
 def test_a_host_ends_while_a_mount_hangs(
     home: Home, mount: HungMount, start: Start, how: str
 ) -> None:
@@ -112,11 +114,30 @@ def test_a_host_ends_while_a_mount_hangs(
     if how == "CLAUDE_CONFIG_DIR":
         home.env.update({how: place})
     host = start()
-    put(Spool(home.bellboard), "UserPromptSubmit", "far", **{"cwd": str(home.project), how: place})
-    mount.is_asked()
+    hook = {"session_id": "far", "hook_event_name": "UserPromptSubmit", "cwd": str(home.project)}
+    line = {"t": time.time(), "hook": {**hook, how: place}, "origin": {how: place, "pane": "%1"}}
+    put_raw(Spool(home.bellboard), json.dumps(line).encode())
+    host.says(place)
+    assert how == "tmux" or "does not answer" in host.note  # the gate does not even ask
     canary(home, host)
-    host.says("does not answer")
-    assert place in host.note
+    ends_soon(host)
+
+
+def test_a_folder_on_path_that_hangs_stops_nobody(
+    home: Home, mount: HungMount, start: Start, tmux: Server
+) -> None:
+    """Programs are looked for where that cannot hang: gh, tmux, players and notifiers."""
+    mount.hang()
+    home.env.update({"PATH": f"{mount.place}/bin:{home.env['PATH']}", "DISPLAY": ":99"})
+    host = start(pull_requests=True)
+    pane = tmux.open(["sleep", "1000"])
+    place = {"cwd": str(repository(home.root / "near", remote="https://github.com/owner/name"))}
+    hook = {"session_id": "near", "hook_event_name": "UserPromptSubmit", **place}
+    origin = {"tmux": str(tmux.socket), "pane": pane.id, "tty": pane.tty}
+    line = {"t": time.time(), "hook": hook, "origin": origin}
+    put_raw(Spool(home.bellboard), json.dumps(line).encode())
+    eventually(lambda: told(host, "near", "repository") == "owner/name", "its repository")
+    canary(home, host)
     ends_soon(host)
 
 

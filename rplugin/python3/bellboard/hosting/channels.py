@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 from ..core import words
 from ..core.notices import Notice
 from ..core.published import Published
+from ..storage.mounts import near
 
 LONGEST_TEXT: Final = 200  # cells; a notice is read in passing
 VIAS: Final = ("notify-send", "osascript", "osc9", "osc777")
@@ -82,7 +83,7 @@ class Channels:
     """What this host can make heard, as it is configured and as this machine is equipped."""
 
     def __init__(self, settings: Mapping[str, Any], environ: Mapping[str, str]) -> None:
-        path = environ.get("PATH")
+        path = near(environ.get("PATH", os.defpath))
         self.command = _words(settings.get("command"))
         self.player = _words(settings.get("player")) or next(
             ([*p] for p in PLAYERS if shutil.which(p[0], path=path)), []
@@ -173,7 +174,7 @@ def _texts(value: object) -> dict[str, str]:
     return {str(k): v for k, v in value.items() if isinstance(v, str)}
 
 
-def _best_via(environ: Mapping[str, str], path: str | None) -> str:
+def _best_via(environ: Mapping[str, str], path: str) -> str:
     """The desktop if there is one, else the terminal if it is known to tell its desktop."""
     if sys.platform == "darwin" and shutil.which("osascript", path=path):
         return "osascript"

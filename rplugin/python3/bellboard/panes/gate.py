@@ -13,6 +13,7 @@ To look may hang, as any look at a file may: do it outside the event loop.
 from __future__ import annotations
 
 import os
+import shutil
 import socket as sockets
 import stat
 import struct
@@ -21,7 +22,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
-from ..storage.mounts import TABLE, read
+from ..storage.mounts import TABLE, near, read
 
 MOST_LINKS: Final = 16  # on the way to one socket
 #: A longer path does not fit into the address of a socket, and some programs cut it.
@@ -53,7 +54,12 @@ def admitted(address: object) -> str:
 
 def tmux(socket: str, *command: str) -> list[str]:
     """What to run to have that tmux server do something."""
-    return ["tmux", "-u", "-S", admitted(socket), *command]
+    return [program() or "tmux", "-u", "-S", admitted(socket), *command]
+
+
+def program() -> str:
+    """Where tmux is; empty if it is not installed."""
+    return shutil.which("tmux", path=near(os.environ.get("PATH", os.defpath))) or ""
 
 
 def connected(address: str, patience: float) -> sockets.socket:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import stat
 import subprocess
 from collections.abc import Collection, Iterator, Mapping
@@ -153,7 +152,7 @@ class Tmux:
         try:
             argv = gate.tmux(self.socket, *command)
         except FileNotFoundError:
-            self.is_gone = shutil.which("tmux") is not None
+            self.is_gone = bool(gate.program())
             none = f"no server running on {line(self.socket)}"
             self.why = none if self.is_gone else "tmux cannot be asked: it is not installed"
             return None

@@ -68,7 +68,8 @@ class Mounts:
     def hanging(self, path: str) -> Mount | None:
         """The mount that a path leads into, if that may hang.
 
-        Links are followed one by one, so that nothing is asked of such a mount itself.
+        Links are followed one by one, so that nothing is asked of such a mount itself.  The root
+        is none, whatever it is: nothing works where that hangs.
         """
         self._renew()
         if not self._hanging or not path.startswith("/") or "\0" in path:
@@ -108,6 +109,15 @@ class Mounts:
             self._kinds = {mount.device: mount.kind for mount in mounts}
             last = {mount.place: mount for mount in mounts}  # the last of a place hides the others
             self._hanging = {place: mount for place, mount in last.items() if mount.may_hang}
+
+
+#: Of this process, for those that have none of their own.
+MOUNTS: Final = Mounts()
+
+
+def near(path: str) -> str:
+    """The folders of a PATH that cannot hang: for who looks for a program."""
+    return os.pathsep.join(d for d in path.split(os.pathsep) if not MOUNTS.hanging(d))
 
 
 def read(table: str = TABLE) -> list[Mount]:

@@ -15,6 +15,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from ..core.detail import line
+from ..storage.mounts import near
 from .doer import Doer
 from .witness import decoded
 
@@ -76,7 +77,7 @@ class PullRequests:
 
 def ask(branch: Branch, environ: Mapping[str, str]) -> PullRequest | None:
     """What `gh` says; None if there is no answer now."""
-    program = shutil.which("gh", path=environ.get("PATH", ""))
+    program = shutil.which("gh", path=near(environ.get("PATH", "")))
     if program is None:
         return None
     what = ("--state=all", "--limit=1", "--json=number,state,url", "--jq=.[0] // {}")
