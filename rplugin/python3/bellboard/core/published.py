@@ -16,6 +16,7 @@ from .session import (
     ABSENT,
     URGENCY,
     Agent,
+    Block,
     Session,
     Shell,
     is_hidden,
@@ -31,9 +32,12 @@ Published = dict[str, Any]
 def publish(s: Session) -> Published:
     """One session as others see it; what is not known is left out."""
     status, question, hidden = status_of(s), question_of(s), is_hidden(s)
-    tool = max(s.tools.values(), key=lambda t: t.since) if s.tools else None
+    mine = [t for t in s.tools.values() if not t.agent]
+    tool = max(mine, key=lambda t: t.since) if mine else None
     if question:
         kind, tool_name, detail = question.asks, question.tool, question.detail
+    elif status == "working" and (held := waiting_for_hook(s)):
+        kind, tool_name, detail = "", held.tool, f"waits for a hook: {held.detail}".rstrip(": ")
     elif status == "working" and not s.retrying:
         kind, tool_name, detail = "", tool.name if tool else "", tool.detail if tool else ""
     else:
@@ -86,6 +90,12 @@ def publish(s: Session) -> Published:
         "updated": s.last,
         **{k: v for k, v in known.items() if v},
     }
+
+
+def waiting_for_hook(s: Session) -> Block | None:
+    """What would be asked, if somebody's hook did not decide first."""
+    waiting = (b for b in s.blocks.values() if b.waits)
+    return min(waiting, key=lambda b: b.since, default=None)
 
 
 def _agents(s: Session) -> list[dict[str, object]]:

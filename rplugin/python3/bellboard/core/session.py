@@ -35,6 +35,7 @@ class Block(Struct, frozen=True, omit_defaults=True, gc=False):
     detail: str = ""
     digest: str = ""  # of all that it asks; see asked.py
     shown: bool = False  # False while it is held back: it may resolve at once
+    early: bool = False  # told before its hooks have run: another event tells that it asks
     waits: bool = False  # for somebody's hook: the CLI lets nothing be asked yet
     inferred: bool = False
     key: int = 0

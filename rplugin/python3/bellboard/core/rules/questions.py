@@ -57,7 +57,7 @@ def ask(s: Session, e: Event, o: Options) -> str | None:
         detail=block.detail or (known.detail if known else ""),
         digest=block.digest if block.detail or not known else known.digest,
         shown=shown,
-        waits=not shown and e.kind in ASKED_LATER and bool(e.prompt_id),
+        early=not shown and e.kind in ASKED_LATER and bool(e.prompt_id),
     )
     s.blocks = {k: b for k, b in s.blocks.items() if k not in same} | {slot: block}
     if e.kind in ("question", "agent question"):
@@ -128,12 +128,13 @@ def show(s: Session, e: Event, o: Options) -> str | None:
         return "already shown"
     by_time = e.kind == "question stood"
     hold = o.hold if by_time else -o.hold if e.kind in BY_FILE else 0.0
-    waits = by_time and is_busy(s)
     ready = {k for k, b in s.blocks.items() if not b.shown and b.since + hold <= e.t}
     if e.kind in BY_FILE and not ready and not any(b.shown for b in s.blocks.values()):
         ready = {min(s.blocks, key=lambda k: s.blocks[k].since)}  # what else would it wait for
+    busy = by_time and is_busy(s)
+    waits = {k for k in ready if busy or (by_time and s.blocks[k].early)}
     s.blocks = {
-        k: replace(b, shown=not waits, waits=waits) if k in ready else b
+        k: replace(b, shown=k not in waits, waits=k in waits) if k in ready else b
         for k, b in s.blocks.items()
     }
     return "a hook lets nothing be asked yet" if waits else None

@@ -1,0 +1,156 @@
+"""What belongs to whom: of a session in two processes, one is shown, whole, in its own place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bellboard.core.board import Board
+from bellboard.core.evidence import from_line
+from bellboard.core.published import publish
+from playback import Line
+from strategies import T0
+
+pytestmark = pytest.mark.pure
+
+SOCKET = "/tmp/tmux-1000/default"
+BASH = {"tool_name": "Bash", "tool_input": {"command": "make"}}
+#: Two terminals: a tmux pane, and a Neovim's.
+PLACES: dict[int, Line] = {
+    11: {"pid": 11, "tty": "/dev/pts/1", "tmux": SOCKET, "pane": "%1"},
+    12: {"pid": 12, "tty": "/dev/pts/2", "nvim": "/run/nvim.7.0"},
+}
+
+
+def hook(t: float, pid: int, name: str, **fields: Any) -> Line:
+    told = {"session_id": "s", "hook_event_name": name, **fields}
+    return {"t": T0 + t, "hook": told, "origin": PLACES[pid]}
+
+
+def says(t: float, pid: int, status: str, **more: str) -> Line:
+    record = {"sessionId": "s", "status": status, "statusUpdatedAt": (T0 + t) * 1000, **more}
+    return {"t": T0 + t, "registry": {"pid": pid, "record": record}}
+
+
+def shown(*lines: Line) -> Line:
+    """What is published of the session in the end."""
+    board = Board()
+    for line in lines:
+        board.fold(from_line(line))
+    board.advance(board.ledger.clock + 0.5)
+    return publish(board.sessions["s"])
+
+
+def place(p: Line) -> Line:
+    return {k: p[k] for k in ("pid", "tty", "tmux", "pane", "nvim") if k in p}
+
+
+ASKS = [
+    hook(0, 11, "SessionStart", source="startup"),
+    hook(1, 11, "UserPromptSubmit", prompt="do it", prompt_id="p1"),
+    hook(2, 11, "PreToolUse", tool_use_id="t1", prompt_id="p1", **BASH),
+    hook(2.1, 11, "PermissionRequest", prompt_id="p1", **BASH),
+]
+SECOND = [*ASKS, hook(5, 12, "SessionStart", source="resume")]
+AT_WORK = [*SECOND, hook(6, 12, "UserPromptSubmit", prompt="x", prompt_id="q1")]
+
+
+@pytest.mark.parametrize(
+    ("lines", "pid", "status"),
+    [
+        (SECOND, 11, "blocked"),
+        (AT_WORK, 11, "blocked"),
+        ([*AT_WORK, hook(7, 11, "PostToolUse", tool_use_id="t1", **BASH)], 11, "working"),
+        ([*AT_WORK, hook(7, 11, "SessionEnd", reason="other")], 12, "working"),
+        ([*AT_WORK, hook(7, 12, "SessionEnd", reason="other")], 11, "blocked"),
+        ([*AT_WORK, hook(7, 12, "PermissionRequest", **BASH)], 11, "blocked"),
+        (
+            [
+                *AT_WORK,
+                hook(7, 12, "PermissionRequest", **BASH),
+                hook(8, 11, "PostToolUse", tool_use_id="t1", **BASH),
+            ],
+            12,
+            "blocked",
+        ),
+        ([*SECOND, {"t": T0 + 7, "process": {"pid": 12, "alive": False}}], 11, "blocked"),
+        ([*SECOND, {"t": T0 + 7, "process": {"pid": 11, "alive": False}}], 12, "idle"),
+    ],
+)
+def test_process_and_place_are_those_of_one_process(
+    lines: list[Line], pid: int, status: str
+) -> None:
+    """Also after the two have told of their terminals again."""
+    told = [{"t": T0 + 9, "process": {**PLACES[p], "alive": True}} for p in (11, 12)]
+    still = [x for x in told if {"pid": x["process"]["pid"], "alive": False} not in gone(lines)]
+    for p in (shown(*lines), shown(*lines, *still)):
+        assert p["status"] == status
+        assert place(p) == PLACES[pid]
+
+
+def gone(lines: list[Line]) -> list[Line]:
+    return [x["process"] for x in lines if "process" in x]
+
+
+def test_a_look_at_one_pane_is_no_look_at_the_other() -> None:
+    """The one that is looked at is done; its end stands in the other terminal until seen there."""
+    look = {"t": T0 + 4, "view": {"tmux": SOCKET, "pane": "%1"}, "viewer": "u"}
+    done = [
+        hook(7, 11, "PostToolUse", tool_use_id="t1", **BASH),
+        hook(8, 11, "Stop", prompt_id="p1"),
+        hook(9, 12, "Stop", prompt_id="q1"),
+    ]
+    p = shown(*AT_WORK, look, *done, {"t": T0 + 60, "tick": {}})
+    assert (p["status"], place(p)) == ("completed", PLACES[12])
+
+
+WAITS = [
+    hook(0, 11, "SessionStart", source="startup"),
+    says(0.3, 11, "idle"),
+    hook(1, 11, "UserPromptSubmit", prompt="do it", prompt_id="p1"),
+    says(1.1, 11, "busy"),
+]
+
+
+@pytest.mark.parametrize(
+    ("asks", "tool", "detail"),
+    [
+        (hook(2, 11, "PermissionRequest", **BASH), "Bash", "waits for a hook: make"),
+        (
+            hook(2, 11, "Elicitation", mcp_server_name="db", message="Which table?"),
+            "db",
+            "waits for a hook: Which table?",
+        ),
+        (
+            hook(2, 11, "PermissionRequest", agent_id="x1", tool_name="WebFetch"),
+            "WebFetch",
+            "waits for a hook",
+        ),
+    ],
+)
+def test_a_hook_that_decides_before_anybody_is_asked_is_named(
+    asks: Line, tool: str, detail: str
+) -> None:
+    waits = shown(*WAITS, asks)
+    assert (waits["status"], waits["tool"], waits["detail"]) == ("working", tool, detail)
+    asked = shown(*WAITS, asks, says(9, 11, "waiting", waitingFor="permission prompt"))
+    assert asked["status"] == "blocked"
+    assert not asked.get("detail", "").startswith("waits")
+
+
+def test_a_record_of_an_older_version_has_one_run() -> None:
+    """Before there were runs, a session held the turn and the questions of all its processes."""
+    board = Board()
+    for line in ASKS:
+        board.fold(from_line(line))
+    board.advance(T0 + 3)
+    bodies = dict(board.take_dirty())
+    old = bodies["s"]
+    assert old is not None
+    without = old.replace(b"\xa3pid\x0b\xa4turn", b"\xa3qid\x0b\xa4turn", 1)
+    assert without != old, "a record without the field"
+    other = Board()
+    other.load([("s", without)])
+    other.fold(from_line(hook(5, 11, "PostToolUse", tool_use_id="t1", **BASH)))
+    assert (publish(other.sessions["s"])["status"], other.sessions["s"].aside) == ("working", {})
