@@ -14,6 +14,7 @@ import time
 from typing import Any, Final
 
 from ..core.lenient import LARGEST
+from .database import Damaged
 from .rows import Rows
 
 KEEP: Final = 30 * 86400.0  # of history, and of ended sessions
@@ -122,7 +123,8 @@ class Upkeep(Rows):
             self._aside("PRAGMA auto_vacuum = INCREMENTAL", "VACUUM")
             return
         until = time.monotonic() + LONGEST
-        with self.lock():
+        # damage met in here alone is in no event's way: whoever needs a page meets it too
+        with contextlib.suppress(Damaged), self.lock():
             while (free := self._free()) > SPARE and time.monotonic() < until:
                 self.db.execute(f"PRAGMA incremental_vacuum({min(free - SPARE, SPARE)})").fetchall()
         self._aside("PRAGMA wal_checkpoint")
