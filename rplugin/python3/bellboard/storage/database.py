@@ -28,6 +28,10 @@ PATIENCE: Final = 1.0  # for others that open it at the same time, and make its 
 MOST_ASIDE: Final = 5  # damaged ones that are kept: the newest
 
 
+#: SQLITE_CORRUPT, SQLITE_NOTADB; and a message of it that quotes what is no text.
+DAMAGE: Final = (sqlite3.DatabaseError, UnicodeDecodeError)
+
+
 class Busy(Exception):
     """Another host holds the lock."""
 
@@ -170,7 +174,7 @@ class Database:
         """Say Busy, Replaced or Damaged for what SQLite says in many ways."""
         try:
             yield
-        except sqlite3.Error as e:
+        except (sqlite3.Error, UnicodeDecodeError) as e:
             self.complain(e)
             raise
 
@@ -178,10 +182,10 @@ class Database:
         """Raise Busy, Replaced or Damaged if that is what it means."""
         if is_busy(e):
             raise Busy from None
-        if not isinstance(e, sqlite3.DatabaseError) or isinstance(e, Damaged | Unmigrated):
+        if not isinstance(e, DAMAGE) or isinstance(e, Damaged | Unmigrated):
             return
         self.check_place()
-        if type(e) is sqlite3.DatabaseError or (not self.readonly and is_damage(e, self.path)):
+        if type(e) in DAMAGE or (not self.readonly and is_damage(e, self.path)):
             raise Damaged(f"{self.path}: {e}", self.inode) from None
 
     def all(self, query: str, *values: object) -> list[Any]:
