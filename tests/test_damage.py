@@ -371,6 +371,7 @@ def test_an_event_that_is_small_stays_the_same_object() -> None:
 # The whole file
 
 
+VERSION = range(60, 64)  # of the schema: a newer one is believed
 FLIPS = int(os.environ.get("BELLBOARD_FLIPS", "12"))
 
 
@@ -383,7 +384,8 @@ def test_no_byte_that_changes_ends_a_host(home: Home) -> None:
     spool = made(home.bellboard)
     filled(home.bellboard, time.time() - 100)
     good = (home.bellboard / "board.db").read_bytes()
-    places = [*chance.sample(range(100), FLIPS // 4), *chance.sample(range(len(good)), FLIPS)]
+    anywhere = [n for n in range(len(good)) if n not in VERSION]
+    places = [*chance.sample(anywhere[:90], FLIPS // 4), *chance.sample(anywhere, FLIPS)]
     for n, place in enumerate(places[:FLIPS]):
         flipped = bytearray(good)
         flipped[place] ^= 1 << chance.randrange(8)
@@ -399,7 +401,14 @@ def test_no_byte_that_changes_ends_a_host(home: Home) -> None:
 
 
 def folds_a_canary(host: Telling, spool: Spool, what: str) -> None:
-    path = spool.new / put(spool, "UserPromptSubmit", "canary")
-    eventually(lambda: not path.exists(), what)
-    assert host.process.poll() is None, what
-    eventually(lambda: host.shown.get("canary") in ("working", "unknown"), what)
+    """At once, or, where damage is met only later, into the database that comes next."""
+
+    def shows_it() -> bool:
+        assert host.process.poll() is None, what
+        return host.shown.get("canary") in ("working", "unknown")
+
+    for _ in range(2):
+        path = spool.new / put(spool, "UserPromptSubmit", "canary")
+        eventually(lambda path=path: not path.exists(), what)
+        eventually(lambda: shows_it() or "it is now" in host.note, what)
+    eventually(shows_it, what)
