@@ -253,14 +253,22 @@ class Life(RuleBasedStateMachine):
     @rule(who=processes)
     def ends(self, who: Who) -> None:
         self.hook(who, "SessionEnd", reason="other")
-        self.model[who] = Naive()
+        self.is_gone(who)
 
     @rule(who=processes)
     def dies(self, who: Who) -> None:
         if self.model[who].turn == "absent":
             return
         self.tell(process={"pid": who.pid, "alive": False})
-        self.model[who] = Naive()
+        self.is_gone(who)
+
+    def is_gone(self, who: Who) -> None:
+        """How it ended is still to be seen, where another process of the session rests."""
+        m, self.model[who] = self.model[who], Naive()
+        for other in self.of_session(who.sid).values():
+            if other.turn == "idle" and m.turn in ("completed", "error"):
+                other.turn = m.turn
+                other.said, other.since = other.status, m.since
 
     @rule()
     def another_host_takes_over(self) -> None:
