@@ -56,6 +56,8 @@ def opened(nvim: Editors, *sessions: dict[str, Any]) -> tuple[Editor, Host, str]
     editor = nvim(config=quiet, peers=TELESCOPE, columns=160, lines=40)
     host = Host(editor)
     tty = editor.lua(TERMINAL)
+    lines = "return vim.api.nvim_buf_get_lines(terminal, 0, -1, false)"
+    eventually(lambda: "what it asks" in editor.lua(lines), "what the terminal shows")
     host.push(blocked("api", "rm -rf build", tty=tty, branch="main"), *sessions)
     editor.lua("""
       _G.told = {}

@@ -100,12 +100,18 @@ def test_the_built_in_select_will_do(nvim: Editors, version: str, screen: Screen
 
 
 def terminal(editor: Editor, command: str) -> str:
-    """A hidden terminal; its device."""
+    """A hidden terminal that shows what its command echoes last; its device.
+
+    A preview copies what is there: one that is taken before the shell has started has nothing.
+    """
     tty: str = editor.lua(
         "vim.cmd.file('here') vim.cmd.terminal(...) _G.terminal = vim.fn.bufnr() "
         "vim.cmd.buffer('here') return vim.api.nvim_get_chan_info(vim.bo[terminal].channel).pty",
         f"{command}; sleep 600",
     )
+    last = command.rpartition("echo ")[2]
+    lines = "return vim.api.nvim_buf_get_lines(terminal, 0, -1, false)"
+    eventually(lambda: last in editor.lua(lines), f"{last!r} in the terminal")
     return tty
 
 
