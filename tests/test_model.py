@@ -106,8 +106,13 @@ class Life(RuleBasedStateMachine):
         if listed:
             return
         self.model[who] = Naive("idle")
-        for m in others:  # who opens it again has seen how it ended
-            m.turn = "idle" if m.turn in ("completed", "error") else m.turn
+        self.sees(who)
+
+    def sees(self, who: Who) -> None:
+        """Whoever opens it, or types into it, has seen how it ended in its other processes."""
+        for w, m in self.of_session(who.sid).items():
+            if w != who and m.turn in ("completed", "error"):
+                m.turn = "idle"
 
     @rule(who=processes)
     def is_prompted(self, who: Who) -> None:
@@ -118,6 +123,7 @@ class Life(RuleBasedStateMachine):
         self.hook(who, "UserPromptSubmit", prompt=f"do {self.n}", prompt_id=m.prompt_id)
         m.turn, m.waiting_for_agents, m.queued = "working", False, False
         m.main_asks_no_more()
+        self.sees(who)
 
     @rule(who=processes)
     def is_typed_ahead(self, who: Who) -> None:
@@ -126,6 +132,7 @@ class Life(RuleBasedStateMachine):
         if m.turn == "working" and m.prompt_id and not m.waiting_for_agents:
             self.hook(who, "UserPromptSubmit", prompt=f"and {self.n}", prompt_id=m.prompt_id)
             m.queued = True
+            self.sees(who)
 
     @rule(who=processes, tool=st.sampled_from(TOOLS[:2]))
     def runs_a_tool(self, who: Who, tool: str) -> None:

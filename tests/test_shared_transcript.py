@@ -130,6 +130,12 @@ def test_a_prompt_in_one_process_has_seen_how_the_other_one_ended() -> None:
     assert "idle" == shown(*lines, *prompt)["to"]
 
 
+def test_an_end_is_seen_too_if_only_the_file_is_behind() -> None:
+    """The second process opens between the Stop and the first one's file."""
+    lines = [*WORKS[:3], hook(63.5, ONE, "Stop", stop_hook_active=False), *OPENED]
+    assert "idle" == shown(*lines, file(64.5, ONE, "idle"))["to"]
+
+
 @pytest.mark.parametrize("stood", [0.1, 4.0])
 def test_what_one_process_completed_stays_to_be_seen_when_it_is_gone(stood: float) -> None:
     """The other one rests, and nobody has looked; it may leave as soon as it stopped."""

@@ -60,7 +60,15 @@ def reopen(s: Session, e: Event, o: Options) -> str | None:
 def see_aside(s: Session) -> None:
     """Whoever opens it or types into it has seen how it ended in its other processes."""
     if s.aside:
-        s.aside = {pid: replace(r, turn=seen(r.turn), unseen=False) for pid, r in s.aside.items()}
+        s.aside = {
+            pid: replace(
+                r,
+                turn=seen(r.turn),
+                unseen=False,
+                held="moved" if r.held == "stop" else r.held,  # its Stop has come: seen as well
+            )
+            for pid, r in s.aside.items()
+        }
 
 
 def seen(turn: str) -> str:
