@@ -263,7 +263,7 @@ def _of_run(s: Session, run: Run, o: Options, found: list[Deadline]) -> None:
         says = p.says if p is not None else ""
         if not run.stale and says != "busy":
             found.append(Deadline(s.last + o.stale, "long silent", run.pid))
-        if (o.approval or asks_unheard(s, run)) and not run.blocks:
+        if (o.approval or (run.unchecked and asks_unheard(s, run))) and not run.blocks:
             found += _approvals(s, run, o)
         runs = run.tools or run.agents or run.held or run.screen == "busy"
         if not (run.hooked or says or runs):
