@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from bellboard.core import dialects, machine
+from bellboard.core import deadlines, dialects, machine
 from bellboard.core.events import Event, hook
 from bellboard.core.evidence import READERS, from_line
 from bellboard.core.machine import NOTHING, TABLE, TABLE_TEXT, read_table
@@ -48,7 +48,7 @@ def kinds_of_hooks() -> set[str]:
 def kinds_of_the_registry() -> set[str]:
     said = ["busy", "idle", "waiting", "shell", "", "something new"]
     values = [Process(1, says=x, asks=asks) for x in said for asks in ("", "permission")]
-    return {machine.registry_event(Session("s"), p, T).kind for p in values}
+    return {deadlines.registry_event(Session("s"), p, T).kind for p in values}
 
 
 @cache
@@ -75,7 +75,7 @@ def deadline_kinds() -> set[str]:
     ]
     options = Options(approval={"slow": 8.0})
     sessions = [Session("s", **p) for p in parts]  # type: ignore[arg-type]
-    return {d.kind for s in sessions for d in machine.deadlines(s, options)} - {machine.STOOD}
+    return {d.kind for s in sessions for d in deadlines.deadlines(s, options)} - {deadlines.STOOD}
 
 
 def missing(table: dict[str, dict[str, str]]) -> list[str]:
@@ -166,11 +166,11 @@ def test_what_is_due_is_always_done(status: str, hooked: bool, busy: bool) -> No
         s.processes = {**s.processes, 8: Process(8, says="busy", children=1)}
     assert status_of(s) == status
     fired = []
-    for event in machine.expire(s, T + 1e6, options):
+    for event in deadlines.expire(s, T + 1e6, options):
         machine.apply(s, event, options)
         fired.append(event.kind)
         assert len(fired) < 30, fired
-    assert machine.due(s, options) is None or machine.due(s, options) > T + 1e6  # type: ignore[operator]
+    assert deadlines.due(s, options) is None or deadlines.due(s, options) > T + 1e6  # type: ignore[operator]
 
 
 @pytest.mark.parametrize("status", [ABSENT, *STATUSES])
@@ -180,7 +180,7 @@ def test_no_kind_leaves_a_deadline_that_fires_for_ever(kind: str, status: str) -
     s = worst_of(status)
     told = Event(kind, kind, T + 1, T + 1, "s", pid=7, tool="Bash", tool_id="t1", status="busy")
     machine.apply(s, told, options)
-    for n, event in enumerate(machine.expire(s, T + 1e6, options)):
+    for n, event in enumerate(deadlines.expire(s, T + 1e6, options)):
         machine.apply(s, event, options)
         assert n < 30, event.kind
 
@@ -188,7 +188,7 @@ def test_no_kind_leaves_a_deadline_that_fires_for_ever(kind: str, status: str) -
 def test_what_time_brings_comes_in_order() -> None:
     s = worst_of("working")
     times = []
-    for event in machine.expire(s, T + 1e6, Options()):
+    for event in deadlines.expire(s, T + 1e6, Options()):
         times.append(event.clock)
         machine.apply(s, event, Options())
     assert times == sorted(times)

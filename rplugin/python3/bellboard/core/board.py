@@ -16,6 +16,7 @@ from typing import Final
 import msgspec
 
 from . import machine
+from .deadlines import expire
 from .events import AHEAD, Event
 from .front import bring_forward, displace, take_up, whose
 from .identity import absorb, inherit, look_again, place, runs_in, settle
@@ -96,7 +97,7 @@ class Board(Records):
         s = copy(old)
         out = []
         was = published_status(s)
-        for event in machine.expire(s, now, self.options):
+        for event in expire(s, now, self.options):
             verdict = machine.apply(s, event, self.options)
             bring_forward(s)
             out.append(Folded(event, sid, verdict, self._change(s, was, event, verdict)))

@@ -5,33 +5,35 @@ no other session.  `board.py` decides which session a piece of evidence is about
 `evidence.py` decide of what kind it is; here TABLE says, for every kind in every status, which rule
 applies, and the rules below it say what they do.  A cell `.` changes nothing.
 
-The theory.  A session has one main thread, which is in a *turn* or at rest, and any number of open
-*questions*, each of them asked by one thread (the main one or a subagent) about one tool.  It shows
-`blocked` while a question stands, else the state of its turn.  Hooks tell what happened, at once,
-but not everything: nothing tells of Esc, of a denial, of an approval, of a kill.  The registry (the
-CLI's own session file) tells in which state the CLI is, a moment later; the transcript tells what
-was said.  So each rule guards against evidence that is older than what contradicts it:
+The theory.  A session runs in one process or more.  Each has one main thread, which is in a *turn*
+or at rest, and any number of open *questions*, each of them asked by one thread (the main one or a
+subagent) about one tool.  Turns, questions, tools and what was typed ahead belong to their process,
+thread and tool: no news of another ends them, because the rules see the run of one process alone
+(`front.py`).  It shows `blocked` while a question stands, else the state of its turn, and of several
+processes the most urgent one.
+
+Hooks tell what happened, at once, but not everything: nothing tells of Esc, of a denial, of an
+approval, of a kill.  The registry (the CLI's own session file) tells in which state the CLI is, a
+moment later; the transcript tells what was said.  So each rule guards against evidence that is older
+than what contradicts it:
 
 * a registry value counts once it has *stood* for the settle time with no newer hook against it;
-* a transcript entry counts by its own time, once, and never against a newer hook;
-* an end older than the prompt ends nothing, and what is older than an end wakes nothing.
+* a transcript entry counts by its own time, once, and never against a newer hook or another turn;
+* an end older than the prompt ends nothing, and what is older than an end wakes nothing;
+* a Stop is the end once the CLI rests after it, a question is asked once the CLI shows its dialog.
 
-Time is an argument everywhere.  What happens by time alone is a deadline (`due`), which becomes
-evidence of a kind of its own and goes through the same table.
+Time is an argument everywhere.  What happens by time alone is a deadline (`deadlines.py`), which
+becomes evidence of a kind of its own and goes through the same table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from msgspec.structs import replace
-
 from .events import Event
-from .front import take_up
-from .options import APPROVAL_CLASS, Options
+from .options import Options
 from .rules import RULES, Rule
-from .session import ABSENT, Block, Process, Run, Session, question_of, status_of
+from .session import Session, question_of, status_of
 
 # ruff: noqa: E501
 TABLE_TEXT: Final = """
@@ -221,181 +223,3 @@ def is_disputed(s: Session, e: Event) -> bool:
     if p is None or not p.says or not e.name.startswith("transcript"):
         return False
     return len(s.processes) > 1 or any(e.t <= left for left in s.left.values())
-
-
-# ---------------------------------------------------------------- what happens by time alone
-
-
-class Deadline(NamedTuple):
-    """Something that time alone will bring."""
-
-    t: float
-    kind: str
-    process: int = 0
-    tool: str = ""
-
-
-CHECKED: Final = frozenset({"Bash", "WebFetch", "WebSearch"})  # what auto mode looks into
-UNSEEN: Final = frozenset({"completed", "error"})  # by nature, until somebody looks
-STOOD: Final = "registry stood"  # becomes what the process says
-
-
-def deadlines(s: Session, o: Options) -> list[Deadline]:
-    """Each thing that time alone will bring to this session, where the table has a rule for it."""
-    found = [Deadline(p.at + o.settle, STOOD, p.pid) for p in s.processes.values() if not p.stood]
-    if s.turn == ABSENT:
-        return found
-    _of_run(s, s, o, found)
-    for run in s.aside.values():
-        if run.turn != ABSENT:
-            _of_run(s, run, o, found)
-    if s.team_over:
-        found.append(Deadline(s.team_over + o.team, "team over", s.pid))
-    if not s.processes:
-        found.append(Deadline(s.last + o.forget, "nobody knows", s.pid))
-    return found
-
-
-def _of_run(s: Session, run: Run, o: Options, found: list[Deadline]) -> None:
-    status = status_of(run)
-    if status == "working":
-        p = s.processes.get(run.pid)
-        says = p.says if p is not None else ""
-        if not run.stale and says != "busy":
-            found.append(Deadline(s.last + o.stale, "long silent", run.pid))
-        if (o.approval or (run.unchecked and asks_unheard(s, run))) and not run.blocks:
-            found += _approvals(s, run, o)
-        runs = run.tools or run.agents or run.held or run.screen == "busy"
-        if not (run.hooked or says or runs):
-            found.append(Deadline(s.last + o.silence, "transcript quiet", run.pid))
-    elif run is s and s.viewers and (status in UNSEEN or (status == "background" and s.unseen)):
-        looked = (v + o.dwell if v > s.since else s.since + o.grace for v in s.viewers.values())
-        found.append(Deadline(min(looked), "looked at", run.pid))
-    for block in run.blocks.values():
-        if not (block.shown or block.waits):
-            found.append(Deadline(block.since + o.hold, "question stood", run.pid))
-    if run.held_until or run.compacting or run.trusted_until:
-        set_before = (
-            (run.held_until, Deadline(run.held_until, "report overdue", run.pid)),
-            (run.compacting, Deadline(run.compacting + o.compaction, "compaction quiet", run.pid)),
-            (run.trusted_until, Deadline(run.trusted_until, "proof overdue", run.pid)),
-        )
-        found += [d for t, d in set_before if t and TABLE[d.kind][status] != "."]
-
-
-def asks_unheard(s: Session, run: Run) -> bool:
-    """Whether it asks what no hook tells: auto mode that cannot check, where no file tells it."""
-    p = s.processes.get(run.pid)
-    return run.unchecked and s.mode == "auto" and not (p is not None and p.says)
-
-
-def _approvals(s: Session, run: Run, o: Options) -> Iterator[Deadline]:
-    """When each tool of the main thread has run longer than its kind does."""
-    unheard = asks_unheard(s, run)
-    for slot, tool in run.tools.items():
-        limit = o.approval.get(APPROVAL_CLASS.get(tool.name, ""))
-        if unheard and tool.name in CHECKED:
-            limit = o.hold
-        if limit and not (tool.proven or tool.agent):
-            yield Deadline(tool.since + limit, "approval overdue", run.pid, slot)
-
-
-def slow_tools(s: Session, o: Options) -> Iterator[tuple[str, float, float]]:
-    """Tools that a child of the process would prove to run: slot, since when, when overdue."""
-    if status_of(s) == "working":
-        for due in _approvals(s, s, o) if o.approval else ():
-            tool = s.tools[due.tool]
-            if APPROVAL_CLASS[tool.name] == "slow":
-                yield due.tool, tool.since, due.t
-
-
-def due(s: Session, o: Options) -> float | None:
-    """When the next of them comes."""
-    found = deadlines(s, o)
-    return min(found)[0] if found else None
-
-
-def is_due_sooner(s: Session, old: Session, o: Options) -> bool:
-    """Whether a change may have brought a deadline nearer; news alone only puts them off.
-
-    Asked with every event, and ten times cheaper than `due`.  Collections are never altered in
-    place, so the same object is the same content.
-    """
-    return not (
-        s.turn == old.turn
-        and s.blocks is old.blocks
-        and s.processes is old.processes
-        and s.aside is old.aside
-        and s.since == old.since
-        and s.last >= old.last
-        and s.held_until == old.held_until
-        and s.compacting == old.compacting
-        and s.trusted_until == old.trusted_until
-        and s.viewers is old.viewers
-        and s.unseen == old.unseen
-        and s.stale == old.stale
-        and s.team_over == old.team_over
-        and s.hooked
-        and old.hooked
-        and not o.approval
-        and not s.unchecked
-    )
-
-
-def expire(s: Session, now: float, o: Options) -> Iterator[Event]:
-    """What time has brought until now, in order; each is to be applied before the next."""
-    done = None
-    while found := deadlines(s, o):
-        d = min(found)
-        if d.t > now:
-            return
-        if d == done:
-            raise RuntimeError(f"{d.kind} would be due for ever")
-        done = d
-        take_up(s, d.process)
-        if d.kind == STOOD:
-            p = replace(s.processes[d.process], stood=True)
-            s.processes = {**s.processes, d.process: p}
-            yield registry_event(s, p, d.t)
-        else:
-            about = question_due(s, d.t, o) if d.kind == "question stood" else None
-            tool, detail = (about.tool, about.detail) if about else ("", "")
-            yield Event(
-                d.kind,
-                d.kind,
-                d.t,
-                d.t,
-                s.session_id,
-                tool=tool,
-                tool_id=d.tool,
-                detail=detail,
-                pid=d.process,
-            )
-
-
-def question_due(s: Session, t: float, o: Options) -> Block | None:
-    """The question that has stood by then."""
-    stood = (b for b in s.blocks.values() if not (b.shown or b.waits) and b.since + o.hold <= t)
-    return min(stood, key=lambda b: b.since, default=None)
-
-
-def registry_event(s: Session, p: Process, now: float) -> Event:
-    """What a registry value that has stood says."""
-    kind = {
-        "busy": "registry busy",
-        "idle": "registry idle",
-        "shell": "registry shell",
-        "waiting": "registry waiting" if p.asks else "registry dialog",
-    }.get(p.says, "registry silent")
-    return Event(
-        kind,
-        kind,
-        p.at,
-        now,
-        s.session_id,
-        pid=p.pid,
-        status=p.says,
-        asks=p.asks or ("choice" if p.says == "waiting" else ""),
-        tool=p.tool,
-        source=p.was,
-    )

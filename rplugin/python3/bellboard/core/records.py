@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from . import machine
+from . import deadlines
 from .bounds import trimmed
 from .front import runs_of
 from .ledger import LEDGER, Ledger, with_one_dead, with_one_more
@@ -130,8 +130,8 @@ class Records:
             self._due.pop(sid, None)
         else:
             self.sessions[sid] = s
-            if old is None or sid not in self._due or machine.is_due_sooner(s, old, self.options):
-                when = machine.due(s, self.options)
+            if old is None or sid not in self._due or deadlines.is_due_sooner(s, old, self.options):
+                when = deadlines.due(s, self.options)
                 if when is None:
                     self._due.pop(sid, None)
                 elif when < self._due.get(sid, NEVER):  # else it is looked at again then
@@ -193,7 +193,7 @@ class Records:
         while queue:
             set_for, sid = queue[0]
             if self._due.get(sid) == set_for:
-                when = machine.due(self.sessions[sid], self.options)
+                when = deadlines.due(self.sessions[sid], self.options)
                 if when == set_for:
                     return queue[0]
                 del self._due[sid]

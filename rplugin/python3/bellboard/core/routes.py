@@ -10,6 +10,7 @@ import msgspec
 
 from . import machine
 from .clock import set_back
+from .deadlines import registry_event
 from .events import AHEAD, Event
 from .evidence import UNCOUNTED
 from .front import bring_forward, runs_of, take_up
@@ -95,7 +96,7 @@ def registry(board: Board, e: Event) -> list[Folded]:
     s.processes = {**s.processes, pid: value}
     verdict = noted("It counts once it has stood.")
     if value.stood and not (known and known.stood and known.at == value.at):
-        verdict = machine.apply(s, machine.registry_event(s, value, e.clock), board.options)
+        verdict = machine.apply(s, registry_event(s, value, e.clock), board.options)
     return [board.changed(e, s, old, was, verdict)]
 
 

@@ -75,7 +75,7 @@ def span(
 
 
 def is_by_time(e: Event) -> bool:
-    """Whether `machine.deadlines` brought it, and not something that was told."""
+    """Whether `deadlines.py` brought it, and not something that was told."""
     return e.kind == e.name and " " in e.kind and not e.kind.endswith(" gone")
 
 

@@ -15,8 +15,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from typing import Final, TypeVar
 
+from ..core.deadlines import slow_tools
 from ..core.detail import line
-from ..core.machine import slow_tools
 from ..core.options import Options
 from ..core.screens import read
 from ..core.session import Session, is_listed, is_nameless, nameless, status_of
