@@ -75,6 +75,8 @@ class Attempts:
     @property
     def notes(self) -> dict[str, str]:
         """For health: each job that fails, at what, and why."""
+        if not self._failures:
+            return {}
         found: dict[str, list[str]] = {}
         count: Counter[str] = Counter()
         for (job, about), failure in self._failures.items():

@@ -73,6 +73,8 @@ class Commands:
     @property
     def notes(self) -> dict[str, str]:
         """For health: what hangs, and what cannot be run."""
+        if not (self._running or self._ended or self._missing):
+            return {}
         self._reap()
         old = time.monotonic() - self._patience
         hang = Counter(program for program, begun, _ in self._running if begun < old)

@@ -26,6 +26,7 @@ class Health:
     ) -> None:
         self._connection, self._senses, self._bell = connection, senses, bell
         self._sources = sources
+        self._home = words.plain(connection.home)
         self._notes: dict[str, str] = {}
         self._shared: dict[str, str] = {}  # the notes as doctor can read them
         self._early = 0.0  # not to be written before
@@ -40,7 +41,7 @@ class Health:
         return {
             "version": __version__,
             "pid": self._connection.pid,
-            "home": words.plain(self._connection.home),
+            "home": self._home,
             "watch": watch.how if watch is not None else "",
             "watch_note": watch.note if watch is not None else "",
             "notices": self._bell.health(),
