@@ -90,7 +90,7 @@ def measure(runs: int, home: Path) -> tuple[list[float], list[float]]:
     a, b = full(home / "full"), floor(home / "floor")
     spool, bare = home / "full" / "bellboard" / "spool" / "new", home / "floor" / "spool"
     deadline = time.monotonic() + 10
-    while not (spool.exists() and any((home / "full" / "bellboard" / "hosts").iterdir())):
+    while not (spool.exists() and any((home / "full" / "bellboard" / "hosts").glob("*"))):
         if time.monotonic() > deadline:
             sys.exit("no host came up")
         time.sleep(0.05)
