@@ -133,6 +133,24 @@ def test_what_hangs_on_a_file_stays(home: Home, settings: Settings) -> None:
     assert kept.read_text() == TEXT
 
 
+def test_the_last_three_backups_are_kept(home: Home, settings: Settings, file: Path) -> None:
+    """Of each file its own, the newest; what only has a name like theirs is left alone."""
+    beside = [file.with_name(f"{file.name}.bellboard-{name}") for name in ("mine", "20200101")]
+    other = file.with_name("other.json.bellboard-20200101-000000")
+    for path in (*beside, other):
+        path.write_text("not ours")
+    texts = []
+    for n in range(5):
+        file.write_text(json.dumps(OTHER | {"n": n}, indent=4))
+        texts.append(file.read_text())
+        settings.apply(settings.put_in(file, NEWEST))
+        settings.apply(settings.take_out(file))
+    kept = backups(file)
+    assert 3 == len(kept)
+    assert texts[-1] == kept[-2].read_text()  # as it was before the last time
+    assert all(path.read_text() == "not ours" for path in (*beside, other))
+
+
 def test_a_link_to_nothing_leads_to_nothing_again(home: Home, settings: Settings) -> None:
     """The file is made where it leads."""
     path, kept = user_file(home.env), home.root / "dotfiles" / "claude.json"

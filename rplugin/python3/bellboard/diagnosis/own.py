@@ -18,6 +18,7 @@ import msgspec
 from .. import __version__
 from ..core import words
 from ..core.options import Options, options_of
+from ..storage import ground
 from ..storage.database import Busy, Damaged
 from ..storage.mounts import network_of
 from ..storage.schema import SCHEMA, version_of
@@ -102,6 +103,10 @@ def state(home: Path) -> Iterator[Fact]:
     if status.st_uid != os.geteuid():
         yield error(f"{home} is another user's", "set BELLBOARD_HOME to a folder of your own")
         return
+    try:
+        ground.judge(home)
+    except (ground.Refused, OSError) as e:
+        yield error(str(e), "set BELLBOARD_HOME to a folder of your own")
     if stat.S_IMODE(status.st_mode) & 0o077:
         yield warn(f"{home} can be read by others", f"chmod 700 {home}")
     else:
@@ -151,6 +156,8 @@ def _program(pid: int) -> str:
 def database(home: Path) -> Iterator[Fact]:
     """Whether it can be read, what is in it, who set the options, who holds the lock."""
     path = home / "board.db"
+    if os.path.lexists(home) and not ground.is_ours(home):
+        return  # the state says so
     if not path.is_file():
         yield info("no database yet")
         if os.path.lexists(path):

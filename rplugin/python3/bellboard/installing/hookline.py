@@ -21,20 +21,25 @@ _EVENT: Final = re.compile(r"[A-Za-z]{1,40}")
 def hook_line(script: str, event: str, home: str) -> str:
     """The command of that event: silent, and done with 0, also once the script is gone.
 
+    A script that is not ours is never run: whoever could put another into its place.
+
     The script runs in the shell that the CLI starts, whose parent is the CLI; that is also the
     fastest.  Below the user's home it is written so that another home may hold it.
     """
     path = _quoted(script, home)
-    return f'[ -r {path} ] && {{ set -- {event} "$PPID"; . {path}; }}; exit 0'
+    return f'[ -r {path} ] && [ -O {path} ] && {{ set -- {event} "$PPID"; . {path}; }}; exit 0'
 
 
 def script_of(command: str, home: str) -> str | None:
     """The script that a command in one of our forms runs; None if it is in none."""
     words = [_plain(word, home) for word in _WORD.findall(command)]
-    if len(words) > 7 and words[:2] == ["[", "-r"]:
-        path, event = words[2], words[8] if len(words) > 8 else ""
-        form = [*("[", "-r", path, "]", "&&", "{", "set", "--", event, "$PPID", ";"), ".", path]
-        if words != [*form, ";", "}", ";", "exit", "0"]:
+    if words[:2] == ["[", "-r"] and len(words) > 7:
+        path = words[2]
+        ours = ["[", "-O", path, "]", "&&"]  # not in the lines of older versions
+        rest = words[10:] if words[5:10] == ours else words[5:]
+        event = rest[3] if len(rest) > 3 else ""
+        run = ["{", "set", "--", event, "$PPID", ";", ".", path, ";", "}", ";", "exit", "0"]
+        if words[3:5] != ["]", "&&"] or rest != run:
             return None
     elif len(words) == 3 and words[2] == "$PPID":
         path, event = words[:2]

@@ -17,6 +17,7 @@ import msgspec
 
 from ..storage.atomic import content, replace
 from ..storage.flocks import locked
+from ..storage.ground import is_ours
 from ..witnesses.witness import opened, touch
 from .settings_text import Before
 
@@ -74,7 +75,10 @@ def record(home: Path) -> Path:
 
 
 def places(home: Path) -> Places:
-    """Where they were put; nowhere, if that cannot be read."""
+    """Where they were put; nowhere, if that cannot be read, or was written by somebody else."""
+    touch(record(home))
+    if not is_ours(home):
+        return {}
     try:
         return msgspec.json.decode(content(record(home)) or b"{}", type=Places)
     except (OSError, msgspec.MsgspecError, ValueError):
@@ -84,7 +88,7 @@ def places(home: Path) -> Places:
 @contextlib.contextmanager
 def changing(home: Path) -> Iterator[Places]:
     """Change what is recorded, alone; where there is no state folder, nothing is."""
-    if not home.is_dir():
+    if not is_ours(home):
         yield {}
         return
     with _locked(home):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import glob
 import json
 import os
 import re
@@ -29,6 +30,7 @@ from .settings_text import Before
 FILE: Final = "settings.json"
 CONTEXT: Final = 3  # lines around a change that a diff shows
 PLUGIN: Final = "bellboard"
+BACKUPS: Final = 3  # copies of one file that are kept
 
 
 class Refused(Exception):
@@ -174,6 +176,9 @@ class Settings:
                 atomic.copy(path, backup)
             if not atomic.replace(path, change.new, change.old):
                 raise Refused(f"{path} was changed meanwhile; nothing was written: try again")
+            for old in backups(path)[:-BACKUPS]:
+                with contextlib.suppress(OSError):
+                    old.unlink()
         with installed.changing(self.home) as places:
             if change.events:
                 places[str(path)].events = list(change.events)
@@ -268,17 +273,26 @@ class Settings:
 
 
 def _backup_of(path: Path) -> Path:
+    """A name after those that are there: one that was removed does not come back."""
     stamp = f"{path.name}.bellboard-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
-    backup, count = path.with_name(stamp), 0
-    while backup.exists():
+    last = next((copy.name for copy in reversed(backups(path)) if copy.name.startswith(stamp)), "")
+    count = int(last[len(stamp) + 1 :] or 0) + 1 if last else 0
+    while os.path.lexists(backup := path.with_name(f"{stamp}.{count}" if count else stamp)):
         count += 1
-        backup = path.with_name(f"{stamp}.{count}")
     return backup
 
 
 def backups(path: Path) -> list[Path]:
-    """The copies that were made of it."""
-    return sorted(path.parent.glob(f"{path.name}.bellboard-*"))
+    """The copies that were made of it, the last one last."""
+    stamp = r"\.bellboard-(\d{8}-\d{6})(?:\.(\d{1,9}))?"
+    dated = re.compile(re.escape(path.name) + stamp, re.ASCII)
+    copies = path.parent.glob(f"{glob.escape(path.name)}.bellboard-*")
+    found = [
+        (named[1], int(named[2] or 0), copy)
+        for copy in copies
+        if (named := dated.fullmatch(copy.name)) and copy.is_file() and not copy.is_symlink()
+    ]
+    return [copy for _, _, copy in sorted(found)]
 
 
 def _diff(old: bytes, new: bytes, name: str) -> str:

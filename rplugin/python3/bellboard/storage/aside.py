@@ -17,6 +17,7 @@ from ..witnesses.witness import read
 
 FILES, BYTES = 400, 20 << 20  # of 200 files and their reasons; more by SLACK between two looks
 SLACK = 20
+_OPEN = os.O_NOFOLLOW | os.O_NONBLOCK
 REASON_LIMIT = 64 << 10  # bytes: a long traceback
 
 
@@ -87,7 +88,8 @@ def _size(path: str) -> int:
 
 
 def _write(path: str, data: bytes) -> None:
-    with open(path, "wb", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
+    with open(path, "wb", opener=lambda path, flags: os.open(path, flags | _OPEN, 0o600)) as file:
+        os.fchmod(file.fileno(), 0o600)  # whatever the umask
         file.write(data)
 
 

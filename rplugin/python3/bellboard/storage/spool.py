@@ -48,8 +48,11 @@ from typing import Literal
 import msgspec
 
 from ..core.lenient import decimal
+from . import ground
 from .aside import Aside, listing, remove
+from .ground import Refused as Refused
 
+BELOW = ("spool", "spool/tmp", "spool/new", "spool/slot", "spool/bad", "hosts", "answers")
 LIMIT = 1 << 20  # bytes read of a file
 VALUE_LIMIT = 4096  # bytes of a value in the header: PATH_MAX
 TMP_AGE = 3600.0  # no hook runs longer: the CLI's longest timeout is 600 s
@@ -69,16 +72,13 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}", re.ASCII)
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 #: No fault of a file: it is read once there is room again.
 OF_THE_SYSTEM = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+_ANNOUNCE = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _KINDS = {
     stat.S_IFDIR: "a directory",
     stat.S_IFIFO: "a pipe",
     stat.S_IFLNK: "a symlink",
     stat.S_IFSOCK: "a socket",
 }
-
-
-class Refused(Exception):
-    """This file or directory is not ours to read, or no event; the text is the reason."""
 
 
 class Item(msgspec.Struct, frozen=True):
@@ -99,9 +99,9 @@ def default_home(environ: Mapping[str, str]) -> Path:
     """Where the state lives; the same rule as in `hooks/emit`, which ignores relative paths."""
     home = environ.get("BELLBOARD_HOME")
     if not home:
-        state = environ.get("XDG_STATE_HOME") or environ.get("HOME", "") + "/.local/state"
+        state = environ.get("XDG_STATE_HOME") or (environ.get("HOME") or ".") + "/.local/state"
         home = state + "/bellboard"
-    if not home.startswith("/"):
+    if not home.startswith("/") or "\0" in home:
         raise Refused(f"not an absolute path: {home}")
     return Path(home)
 
@@ -122,20 +122,8 @@ class Spool:
         self._us = os.geteuid()
 
     def prepare(self) -> None:
-        """Make the directories, private; raise `Refused` if one belongs to somebody else."""
-        below = ("spool", "spool/tmp", "spool/new", "spool/slot", "spool/bad", "hosts", "answers")
-        self.home.parent.mkdir(parents=True, exist_ok=True)
-        for path in (self.home, *(self.home / name for name in below)):
-            with contextlib.suppress(FileExistsError):
-                path.mkdir(mode=0o700)
-            # The home itself may be a link to where the user wants it; nothing below it may.
-            status = path.stat() if path is self.home else path.lstat()
-            if not stat.S_ISDIR(status.st_mode):
-                raise Refused(f"not a directory: {path}")
-            if status.st_uid != os.geteuid():
-                raise Refused(f"belongs to another user: {path}")
-            if stat.S_IMODE(status.st_mode) != 0o700:
-                path.chmod(0o700)
+        """Make the directories, private; raise `Refused` where somebody else could change them."""
+        ground.make(self.home, BELOW)
 
     # What waits
 
@@ -246,6 +234,7 @@ class Spool:
         try:
             fd = os.open(tmp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             with open(fd, "wb") as file:
+                os.fchmod(fd, 0o600)  # whatever the umask
                 file.write(data)
             t = line.get("t")
             if isinstance(t, (int, float)) and 0 <= t < 1 << 33:
@@ -294,8 +283,14 @@ class Spool:
         With notes: and what is not as it should be, for doctor.
         """
         path = f"{self._hosts}/{pid}"
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
+            fd = os.open(path, _ANNOUNCE, 0o600)
+        except OSError:  # a link, a pipe: none of ours
+            if not remove(path):
+                raise
+            fd = os.open(path, _ANNOUNCE, 0o600)
+        try:
+            os.fchmod(fd, 0o600)  # whatever the umask
             if notes is not None:
                 os.ftruncate(fd, 0)
                 os.write(fd, msgspec.json.encode(notes) if notes else b"")

@@ -1,0 +1,117 @@
+"""The ground that the state stands on: folders that nobody else can exchange, made for us alone.
+
+Who may write to a folder may put something else in place of what is in it.  So the home, and every
+folder and link on the way to it, belongs to us or to root, and others may not write there, unless
+it is sticky, as /tmp is.  What is missing is made with mode 0700, whatever the umask.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from pathlib import Path
+from typing import Final
+
+PRIVATE: Final = 0o700
+MOST_LINKS: Final = 40  # as the kernel follows
+ROOT: Final = 0
+NOBODY: Final = 65534  # whom a container without root shows the folders of the machine as
+#: Files of the home that are opened by name: a link would lead to somebody's file.
+FILES: Final = (
+    *("board.db", "board.db-wal", "board.db-shm", "board.db-journal", "board.lock"),
+    *("hooks.json", "hooks.lock", "emit"),
+)
+
+
+class Refused(Exception):
+    """This file or directory is not ours to read, or no event; the text is the reason."""
+
+
+def make(home: Path, below: tuple[str, ...]) -> None:
+    """Make the home and what belongs into it, or raise `Refused`, or OSError."""
+    judge(home)
+    for path in (*reversed(home.parents), home):
+        if not os.path.lexists(path):
+            with contextlib.suppress(FileExistsError):
+                path.mkdir(PRIVATE)
+                path.chmod(PRIVATE)  # the umask may have taken our own right to it
+    _judge_own(home, home.stat())
+    for name in below:
+        path = home / name
+        with contextlib.suppress(FileExistsError):
+            path.mkdir(PRIVATE)
+        _judge_own(path, path.lstat())
+    for name in FILES:
+        with contextlib.suppress(FileNotFoundError):
+            _judge_file(home / name, (home / name).lstat())
+
+
+def judge(home: Path) -> None:
+    """Raise `Refused` if somebody else could put another folder in its place."""
+    waiting, here, links = _parts(str(home)), "", 0
+    _judge_folder("/", os.lstat("/"))
+    while waiting:
+        name = waiting.pop()
+        if name == "..":
+            here = here.rpartition("/")[0]
+            continue
+        path = f"{here}/{name}"
+        try:
+            status = os.lstat(path)
+        except FileNotFoundError:
+            return  # what follows is made by us
+        if stat.S_ISLNK(status.st_mode):
+            if status.st_uid not in (ROOT, os.geteuid()):
+                raise Refused(f"{path} is a link that another user made")
+            links += 1
+            if links > MOST_LINKS:
+                raise Refused(f"{home} leads through too many links")
+            target = os.readlink(path)  # noqa: PTH115 - of a string
+            here = "" if target.startswith("/") else here
+            waiting += _parts(target)
+        elif waiting:
+            _judge_folder(path, status)
+            here = path
+
+
+def is_ours(home: Path) -> bool:
+    """Whether it is there, ours, and nobody else could exchange it."""
+    try:
+        judge(home)
+        return home.stat().st_uid == os.geteuid()
+    except (Refused, OSError, ValueError):
+        return False
+
+
+def _judge_folder(path: str, status: os.stat_result) -> None:
+    if not stat.S_ISDIR(status.st_mode):
+        raise NotADirectoryError(20, os.strerror(20), path)
+    if status.st_uid not in (ROOT, NOBODY, os.geteuid()):
+        raise Refused(f"{path} belongs to another user, who could exchange what is in it")
+    mine = status.st_gid == os.getegid()  # the group of that name, of many a distribution
+    others = stat.S_IWOTH | (0 if mine else stat.S_IWGRP)
+    if status.st_mode & others and not status.st_mode & stat.S_ISVTX:
+        raise Refused(f"others may write to {path}, and exchange what is in it")
+
+
+def _judge_own(path: Path, status: os.stat_result) -> None:
+    """A directory of ours; no link but the home may be one."""
+    if not stat.S_ISDIR(status.st_mode):
+        raise Refused(f"not a directory: {path}")
+    if status.st_uid != os.geteuid():
+        raise Refused(f"belongs to another user: {path}")
+    if stat.S_IMODE(status.st_mode) != PRIVATE:
+        path.chmod(PRIVATE)
+
+
+def _judge_file(path: Path, status: os.stat_result) -> None:
+    if stat.S_ISLNK(status.st_mode):
+        raise Refused(f"a link where a file is kept: {path}; remove it")
+    if status.st_uid != os.geteuid():
+        raise Refused(f"belongs to another user: {path}")
+
+
+def _parts(path: str) -> list[str]:
+    """The names in a path, the last one first."""
+    return [name for name in reversed(path.split("/")) if name not in ("", ".")]

@@ -1,0 +1,325 @@
+"""What another user of this machine can put in our way: nothing of it is read, written or run."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from bellboard.diagnosis import diagnose
+from bellboard.installing import hookline, installed
+from bellboard.installing.settings import Settings
+from bellboard.storage import ground
+from bellboard.storage.spool import Refused, Spool, default_home
+from hosting import made
+from rig.waiting import PATIENCE
+
+pytestmark = pytest.mark.files
+
+EMIT = Path(__file__).parents[1] / "hooks" / "emit"
+ROOT = os.geteuid() == 0
+SHELLS = ("dash", "bash", "busybox sh", "zsh", "ksh", "mksh")
+PAYLOAD = b'{"session_id":"s","hook_event_name":"Stop","prompt":"private"}'
+
+
+@pytest.fixture(params=[shell for shell in SHELLS if shutil.which(shell.split()[0])] or ["sh"])
+def shell(request: pytest.FixtureRequest) -> list[str]:
+    return str(request.param).split()
+
+
+@pytest.fixture
+def stranger() -> int:
+    """Another user's number: one without an account will do, and no file of the machine changes."""
+    if not ROOT:
+        pytest.skip("only root can make what belongs to another user")
+    return 54_321
+
+
+@pytest.fixture
+def open_place() -> Iterator[Path]:
+    """A sticky folder where everybody may make something, as /tmp."""
+    path = Path(tempfile.mkdtemp(prefix="bb-", dir="/tmp")).resolve()
+    path.chmod(0o1777)
+    yield path
+    shutil.rmtree(path)
+
+
+def owned(path: Path, by: int) -> None:
+    """Theirs, with all that is in it, as far as no other user's."""
+    os.chown(path, by, by, follow_symlinks=False)
+    if path.is_dir() and not path.is_symlink():
+        path.chmod(0o777)
+        for below in path.iterdir():
+            owned(below, by)
+
+
+def listing(path: Path) -> dict[str, tuple[int, int, int]]:
+    """Everything below, with what would tell a change; not what reading it would."""
+    found = {}
+    for below in sorted([path, *path.rglob("*")]):
+        status = below.lstat()
+        found[str(below)] = (status.st_mode, status.st_size, status.st_mtime_ns)
+    return found
+
+
+def emit(shell: list[str], home: Path, event: str = "Stop", **env: str) -> None:
+    done = subprocess.run(
+        [*shell, str(EMIT), event, "1"],
+        env={"PATH": os.environ["PATH"], "BELLBOARD_HOME": str(home), **env},
+        input=PAYLOAD,
+        capture_output=True,
+        timeout=PATIENCE,
+    )
+    assert (0, b"", b"") == (done.returncode, done.stdout, done.stderr)
+
+
+Plant = Callable[[Path, Path, int], None]
+
+
+def a_home(home: Path, ours: Path, by: int) -> None:
+    made(home)
+    owned(home, by)
+
+
+def a_link_to_theirs(home: Path, ours: Path, by: int) -> None:
+    theirs = home.with_name("theirs")
+    a_home(theirs, ours, by)
+    home.symlink_to(theirs)
+    owned(home, by)
+
+
+def a_link_to_ours(home: Path, ours: Path, by: int) -> None:
+    home.symlink_to(ours)
+    owned(home, by)
+
+
+def a_folder_above(home: Path, ours: Path, by: int) -> None:
+    a_home(home, ours, by)
+
+
+def a_spool(home: Path, ours: Path, by: int) -> None:
+    made(home)
+    owned(home / "spool", by)
+
+
+def a_link_for_a_spool(home: Path, ours: Path, by: int) -> None:
+    theirs = home.with_name("theirs")
+    made(home)
+    shutil.move(home / "spool", theirs)
+    owned(theirs, by)
+    (home / "spool").symlink_to(theirs)
+    owned(home / "spool", by)
+
+
+def a_folder_in_the_spool(home: Path, ours: Path, by: int) -> None:
+    made(home)
+    owned(home / "spool/tmp", by)
+
+
+def a_link_in_the_spool(home: Path, ours: Path, by: int) -> None:
+    theirs = home.with_name("theirs")
+    theirs.mkdir()
+    owned(theirs, by)
+    made(home)
+    (home / "spool/new").rmdir()
+    (home / "spool/new").symlink_to(theirs)
+
+
+PLANTED = (
+    *(a_home, a_link_to_theirs, a_link_to_ours, a_folder_above, a_spool, a_link_for_a_spool),
+    *(a_folder_in_the_spool, a_link_in_the_spool),
+)
+
+
+@pytest.fixture
+def planted(
+    request: pytest.FixtureRequest, open_place: Path, tmp_path: Path, stranger: int
+) -> Path:
+    """A home as a stranger has prepared it."""
+    above = open_place / "above"
+    above.mkdir()
+    home = (above if request.param is a_folder_above else open_place) / "home"
+    request.param(home, made(tmp_path / "ours").home, stranger)
+    if request.param is a_folder_above:
+        os.chown(above, stranger, stranger)
+        above.chmod(0o777)
+    return home
+
+
+@pytest.mark.parametrize("planted", PLANTED, indirect=True, ids=lambda p: p.__name__)
+def test_the_hook_writes_nothing_for_strangers(
+    shell: list[str], planted: Path, open_place: Path, tmp_path: Path
+) -> None:
+    """Neither into what is theirs, nor through what they have put in the way."""
+    before = listing(open_place) | listing(tmp_path)
+    for event in ("Stop", "PreToolUse"):
+        emit(shell, planted, event)
+    assert before == listing(open_place) | listing(tmp_path)
+
+
+@pytest.mark.parametrize("planted", PLANTED, indirect=True, ids=lambda p: p.__name__)
+def test_a_host_and_a_command_refuse_it_in_words(
+    planted: Path, open_place: Path, tmp_path: Path
+) -> None:
+    """Nothing is made, nothing is opened; doctor says so too."""
+    before = listing(open_place) | listing(tmp_path)
+    with pytest.raises(Refused):
+        Spool(planted).prepare()
+    argv = [sys.executable, "-m", "bellboard"]
+    package = str(EMIT.parents[1] / "rplugin/python3")
+    env = {"PATH": os.environ["PATH"], "BELLBOARD_HOME": str(planted), "HOME": str(tmp_path)}
+    for words in (["list"], ["set", "s", "idle"], ["hooks", "install", "--yes"], ["serve"]):
+        done = subprocess.run(
+            [*argv, *words],
+            env=env | {"PYTHONPATH": package},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+        )
+        assert 1 == done.returncode, done
+        said = done.stderr.splitlines()[-1]
+        assert said.startswith("bellboard: "), said
+        assert "set BELLBOARD_HOME to a folder of your own" in said, said
+    assert before == listing(open_place) | listing(tmp_path)
+
+
+def test_a_script_that_is_not_ours_is_not_run(
+    shell: list[str], open_place: Path, stranger: int, tmp_path: Path
+) -> None:
+    """The line in the settings names a place that somebody else may fill, once it is free."""
+    script, trace = open_place / "home/emit", tmp_path / "trace"
+    script.parent.mkdir()
+    line = hookline.hook_line(str(script), "Stop", "/nowhere")
+    script.write_text(f"echo run >{trace}\n")
+    subprocess.run([*shell, "-c", line], check=True, timeout=PATIENCE)
+    assert trace.exists()
+    trace.unlink()
+    owned(script, stranger)
+    subprocess.run([*shell, "-c", line], check=True, timeout=PATIENCE)
+    assert not trace.exists()
+
+
+def test_what_a_stranger_recorded_is_not_believed(
+    open_place: Path, stranger: int, tmp_path: Path
+) -> None:
+    """A record of hooks names files that an uninstall would write to."""
+    home, precious = made(open_place / "home").home, tmp_path / "precious"
+    (home / "hooks.json").write_text(json.dumps({str(precious): {"events": ["Stop"]}}))
+    assert [str(precious)] == [*installed.places(home)]
+    owned(home, stranger)
+    assert {} == installed.places(home)
+    assert precious not in Settings(home, {}).files(open_place)
+
+
+# Without another user
+
+
+def test_our_own_link_to_a_home_is_followed(shell: list[str], tmp_path: Path) -> None:
+    """To where the user wants it, perhaps on another disk."""
+    there = made(tmp_path / "there").home
+    home = tmp_path / "home"
+    home.symlink_to(there)
+    Spool(home).prepare()
+    emit(shell, home)
+    assert 1 == len(Spool(home).scan())
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o777])
+def test_all_that_is_made_is_private(shell: list[str], tmp_path: Path, umask: int) -> None:
+    """Folders 0700, the parents too, and files 0600, whatever the umask."""
+    before = os.umask(umask)
+    try:
+        spool = Spool(tmp_path / "a/b/bellboard")
+        spool.prepare()
+        spool.announce(1)
+        spool.write({"t": 1.0, "tick": {}})
+        emit(shell, spool.home)
+        spool.set_aside(spool.scan()[0], "junk")
+    finally:
+        os.umask(before)
+    for path in (tmp_path / "a").rglob("*"):
+        mode = stat.S_IMODE(path.lstat().st_mode)
+        assert mode == (0o700 if path.is_dir() else 0o600), path
+    assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o700
+    assert len([p for p in spool.home.rglob("*") if p.is_file()]) >= 4
+
+
+def test_a_folder_above_that_others_may_write_to_is_refused(tmp_path: Path) -> None:
+    """There they could put another home in place of ours; but not where it is sticky."""
+    above = tmp_path / "above"
+    above.mkdir()
+    above.chmod(0o777)
+    with pytest.raises(Refused, match=r"others may write to .*above"):
+        Spool(above / "home").prepare()
+    assert [] == list(above.iterdir())
+    said = [fact.text for fact in diagnose(above, {"PATH": ""}, tmp_path) if fact.level == "error"]
+    assert not any("others may write" in text for text in said)
+    (above / "home").mkdir()
+    said = [fact.text for fact in diagnose(above / "home", {"PATH": ""}, tmp_path)]
+    assert any("others may write to" in text for text in said), said
+    above.chmod(0o1777)
+    Spool(above / "home").prepare()
+
+
+@pytest.mark.parametrize("name", ground.FILES)
+def test_a_link_where_a_file_is_kept_is_refused(tmp_path: Path, name: str) -> None:
+    """It was put there while the home was open; what it leads to is left as it is."""
+    home = made(tmp_path / "home").home
+    precious = tmp_path / "precious"
+    precious.write_text("precious")
+    (home / name).symlink_to(precious)
+    with pytest.raises(Refused, match="a link where a file is kept"):
+        Spool(home).prepare()
+    assert "precious" == precious.read_text()
+
+
+def test_a_link_among_the_hosts_is_replaced(tmp_path: Path) -> None:
+    """By a file of ours; a pipe too."""
+    spool = made(tmp_path / "home")
+    precious = tmp_path / "precious"
+    (spool.home / "hosts/7").symlink_to(precious)
+    os.mkfifo(spool.home / "hosts/8")
+    for pid in (7, 8):
+        spool.announce(pid)
+        assert stat.S_ISREG((spool.home / f"hosts/{pid}").lstat().st_mode)
+    assert not precious.exists()
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [
+        {},
+        {"HOME": ""},
+        {"HOME": "relative"},
+        {"HOME": "/x", "XDG_STATE_HOME": "relative"},
+        {"HOME": "/x", "BELLBOARD_HOME": "relative"},
+        {"BELLBOARD_HOME": "/a\0b"},
+    ],
+    ids=str,
+)
+def test_a_home_that_is_no_place_is_refused(environ: dict[str, str]) -> None:
+    """In words; never a folder of the project, never one at the root."""
+    with pytest.raises(Refused, match="not an absolute path"):
+        default_home(environ)
+
+
+def test_without_a_home_the_hook_does_nothing(shell: list[str], tmp_path: Path) -> None:
+    """Not in the folder that it happens to be in, either."""
+    with ExitStack() as stack:
+        stack.callback(os.chdir, Path.cwd())
+        os.chdir(tmp_path)
+        made(tmp_path / ".local/state/bellboard")
+        before = listing(tmp_path)
+        emit(shell, Path(), HOME="")
+        emit(shell, Path(), HOME=".")
+        assert before == listing(tmp_path)
