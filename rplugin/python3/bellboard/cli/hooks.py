@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 #: What hosts, hooks and these commands make in the state folder.
 STATE = (
     *("spool", "hosts", "answers", "board.db", "board.db-*", "board.db.damaged-*", "board.lock"),
+    "drain.lock",
     *("emit", "hooks.json", "hooks.lock"),
 )
 

@@ -19,7 +19,7 @@ ROOT: Final = 0
 NOBODY: Final = 65534  # whom a container without root shows the folders of the machine as
 #: Files of the home that are opened by name: a link would lead to somebody's file.
 FILES: Final = (
-    *("board.db", "board.db-wal", "board.db-shm", "board.db-journal", "board.lock"),
+    *("board.db", "board.db-wal", "board.db-shm", "board.db-journal", "board.lock", "drain.lock"),
     *("hooks.json", "hooks.lock", "emit"),
 )
 
