@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from bellboard.core import visible
 from rig.fixtures import Editors
 from rig.waiting import eventually
 from sample import QUIET, Host, house
@@ -109,6 +110,31 @@ def test_health_tells_what_there_is(nvim: Editors, version: str) -> None:
     ):
         assert text in report
     assert "ERROR" not in report
+
+
+def test_a_section_of_health_that_fails_costs_no_other(nvim: Editors) -> None:
+    """It is named, and the rest is told."""
+    editor = nvim(config=SOUND, columns=100, lines=50)
+    editor.lua("require('bellboard.config').problems = function() error('broken') end")
+    editor.command("checkhealth bellboard")
+    report = editor.lua(REPORT)
+    assert "ERROR the editor cannot be looked at: " in report
+    assert "bellboard: host" in report
+    assert "bellboard: versions" in report
+
+
+HOSTILE = (
+    "a\x1bb\x07c\u009bd\u202ee\u2066f\u200bg\u200dh\u2060i\u00adj\u180ek\ufeffl\U000e0041m\u3164"
+)
+
+
+def test_lua_shows_of_a_text_what_python_shows(nvim: Editors) -> None:
+    """Nothing that acts, turns or hides; languages and signs stay."""
+    editor = nvim(config=QUIET, ui=False)
+    safe = "return require('bellboard.ui').safe(...)"
+    for text in (HOSTILE, "über 日本語 ✓ \U0001f600 naïve", "héron\u2028\u0085egret"):
+        shown = editor.lua(safe, text)
+        assert shown == visible.plain(text.replace("\x1b", " ").replace("\u009b", " "))
 
 
 def test_subcommands_are_completed(nvim: Editors) -> None:
