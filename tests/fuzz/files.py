@@ -80,7 +80,7 @@ KINDS: dict[str, Callable[[Path], object]] = {
     "a full folder": full_folder,
     "a pipe": os.mkfifo,
     "a socket": listens,
-    "a link to /etc/passwd": linked("/etc/passwd"),
+    "a link to a file of the machine": linked("/proc/version"),  # that not even root can write
     "a link to /dev/zero": linked("/dev/zero"),
     "a link to /": linked("/"),
     "a link to nothing": linked("nothing"),

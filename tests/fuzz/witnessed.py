@@ -73,8 +73,8 @@ def transcript(random: Random) -> Case:
     def do(target: Target) -> None:
         path = target.home.root / f"{session}.jsonl"
         with contextlib.suppress(OSError):
-            if what or not path.is_file():
-                remove(path)
+            if what or path.is_symlink() or not path.is_file():
+                remove(path)  # never to be written through a link
             if what:
                 KINDS[what](path)
             else:
@@ -136,7 +136,8 @@ def git(random: Random) -> Case:
                 path = root / name
                 remove(path)
                 GIT[what](path)
-            if said and (git / "config").is_file():
+            is_own = not any(path.is_symlink() for path in (git, git / "config"))
+            if said and is_own and (git / "config").is_file():
                 with (git / "config").open("a", errors="surrogatepass") as file:
                     file.write(f'[remote "o"]\n\turl = {said}\n')
         target.hook("UserPromptSubmit", session, target.sleeper(), cwd=str(root))
