@@ -134,6 +134,8 @@ def git(random: Random) -> Case:
         with contextlib.suppress(OSError, ValueError, UnicodeError):
             for what, name in chosen:
                 path = root / name
+                if path.parent.resolve() != path.parent.absolute():
+                    continue  # .git leads out of here by now
                 remove(path)
                 GIT[what](path)
             is_own = not any(path.is_symlink() for path in (git, git / "config"))
