@@ -51,6 +51,7 @@ class Found(NamedTuple):
     session_id: str  # if its command line or its transcript names one
     config: str  # its config directory, if its environment names one
     is_new: bool  # it may still be about to tell of itself, under its proper name
+    has_file: bool = False  # a session file of its own, which tells more once it is read
     tmux: str = ""  # the socket and the pane that its environment names
     pane: str = ""
 
@@ -136,7 +137,9 @@ class Search:
         sid = session_in(argv) or begun_in(kept, cwd, began, self._taken)
         socket = env.get("TMUX", "").rsplit(",", 2)[0]
         is_new = began > self._now - GRACE
-        return Found(pid, started, tty, cwd, sid, config, is_new, socket, env.get("TMUX_PANE", ""))
+        has_file = bool(kept) and Path(kept, "sessions", f"{pid}.json").exists()
+        pane = env.get("TMUX_PANE", "")
+        return Found(pid, started, tty, cwd, sid, config, is_new, has_file, socket, pane)
 
 
 def _board_of(environ: Mapping[str, str]) -> Path | None:

@@ -65,6 +65,11 @@ class Folders:
         named = (self._of.get(f"process {pid}") for pid in s.processes)
         return next(filter(None, (*found, *named)), self._of.get("", ""))
 
+    def is_read(self, pid: int) -> bool:
+        """Whether the session file of a process was looked at, whatever came of it."""
+        noted = any(path.endswith(f"/{pid}.json") for path in self.registry.notes)
+        return noted or pid in self.registry.records
+
     def need(self, config_dir: str, by: str) -> None:
         """Somebody, a session or a process, keeps its files there."""
         if self._of.get(by) == config_dir or not is_path(config_dir):

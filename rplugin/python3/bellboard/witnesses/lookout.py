@@ -76,6 +76,7 @@ class Lookout:
         self._runs: dict[str, set[int]] = {}  # session → its processes
         self._needed: dict[int, set[str]] = {}  # process → its sessions
         self._seen: dict[int, set[str]] = {}  # process → starts that were told of
+        self._dead: set[int] = set()  # processes that had died before anybody watched them
         self._stirred: dict[str, None] = {}  # sessions whose ports are to be looked at
         self._odd: dict[str, str] = {}  # session → why it could not be attended to
         self._found_in: set[int] = set()  # processes found with a config directory of their own
@@ -199,6 +200,8 @@ class Lookout:
             if not (process.started or processes.is_alive(pid)):
                 continue  # never seen alive from here, as in a container: it proves nothing
             runs.add(pid)
+            if pid not in self.deaths.watched and not processes.runs(pid, process.started):
+                self._dead.add(pid)
             self.deaths.watch(pid, process.started)
             seen = self._seen.setdefault(pid, set())
             if process.started not in seen:
@@ -301,6 +304,9 @@ class Lookout:
             is_known = found.pid in self._needed and not found.session_id
             if is_known or found.pid in self.folders.registry.records:
                 continue  # its own file tells more
+            if found.has_file and not self.folders.is_read(found.pid):
+                self._expect_agents()
+                continue
             if not found.is_new:
                 self._tell(found.finding(self._clock(), self._generation))
             elif found.tmux and found.pane:
@@ -328,7 +334,9 @@ class Lookout:
         self.places.answered(branch)
 
     def _died(self, pid: int, started: str) -> None:
-        self._tell(processes.gone(self._clock(), pid, started))
+        found = pid in self._dead
+        self._dead.discard(pid)
+        self._tell(processes.gone(self._clock(), pid, started, found))
         self.folders.died(pid)
 
 
