@@ -107,8 +107,8 @@ M.label_group = function(session)
   return label and label.highlight or 'BellboardLabel'
 end
 
---- What a terminal or a buffer acts on, what turns the direction of writing, and what takes no room,
---- as in `core/visible.py`; in UTF-8.
+--- What a terminal or a buffer acts on, what turns the direction of writing, and what takes no
+--- room, as in `core/visible.py`; in UTF-8.
 ---@type { [1]: string, [2]: string }[] pattern, and what stands for it
 local unseen = {
   { '[%z\1-\31\127]', ' ' },
