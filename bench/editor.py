@@ -19,6 +19,8 @@ from typing import Any, NamedTuple
 
 from editors import ROOT, Editor
 
+from bellboard.core.words import worded
+
 SESSIONS = 1000
 STATUSES = ("blocked", "error", "completed", "working", "working", "background", "idle")
 
@@ -106,7 +108,7 @@ def session(n: int, now: float, **more: Any) -> dict[str, Any]:
     """One of the thousand: in one of 100 repositories, with all that a line shows."""
     status = STATUSES[n % len(STATUSES)]
     asks = {"kind": "permission", "asked_at": now - n} if status == "blocked" else {}
-    return {
+    made = {
         "session_id": f"session-{n}",
         "status": status,
         "since": now - 3 * n - 3600,
@@ -130,6 +132,7 @@ def session(n: int, now: float, **more: Any) -> dict[str, Any]:
         **asks,
         **more,
     }
+    return worded(made)
 
 
 class Host:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from bellboard.core.words import worded
 from rig.editor import Editor
 
 SET_UP = """
@@ -99,8 +100,8 @@ def house() -> list[dict[str, Any]]:
 
 def dated(session: dict[str, Any], now: float) -> dict[str, Any]:
     """The same as a host publishes it at that time."""
-    rest = dict(session)
-    return {"since": now - rest.pop("ago"), **rest}
+    rest = {"hidden": False, "markers": [], **session}
+    return worded({"since": now - rest.pop("ago"), **rest})
 
 
 class Host:

@@ -460,7 +460,7 @@ def test_watch_shows_the_sessions_live(shell: Shell, tmux: tmuxes.Server, column
     head = r"\A 3 repositories · 4 sessions   !1 \+1 ~1 &1 *\n"
     pane.shows(head + r".*\n !.*rm -rf build.*\n \+.*\n ~.*\n &")
     tmux.run("resize-window", "-t", pane.id, "-x", "60", "-y", "5")
-    pane.shows(r" … 3 lines more", within=15)  # and not only when an age changes
+    pane.shows(r" … 2 lines more", within=15)  # and not only when an age changes
     tmux.run("resize-window", "-t", pane.id, "-x", "80", "-y", "12")
     shell.told(0, "a1", "PostToolUse", tool_name="Bash")
     pane.shows(r" 3 repositories · 4 sessions   \+1 ~1 \*1 &1 *\n")

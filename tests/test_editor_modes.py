@@ -17,7 +17,7 @@ from bellboard import __version__ as VERSION
 from rig.editor import Editor
 from rig.fixtures import Editors
 from rig.waiting import eventually
-from sample import QUIET, Host, blocked, session
+from sample import QUIET, Host, blocked, dated, session
 
 pytestmark = [pytest.mark.editor, pytest.mark.timeout(120)]
 
@@ -139,10 +139,10 @@ def message(host: Host, *sessions: dict[str, Any]) -> str:
     return json.dumps({**head, "sessions": [*sessions], **rest})
 
 
-ONE = {**blocked("api", "rm -rf build"), "since": 1.0}
-TWO = {**blocked("web", "npm publish"), "since": 2.0}
-NONE = {**session("working", "api", project="api", tool="Edit"), "since": 1.0}
-OTHER = {**session("working", "web", project="web", tool="Read"), "since": 2.0}
+ONE = dated(blocked("api", "rm -rf build", ago=1), 2.0)
+TWO = dated(blocked("web", "npm publish", ago=1), 3.0)
+NONE = dated(session("working", "api", ago=1, project="api", tool="Edit"), 2.0)
+OTHER = dated(session("working", "web", ago=1, project="web", tool="Read"), 3.0)
 #: What is pushed, one after the other, and what statusline and float then show.
 STORIES = ((ONE,), (ONE, TWO), (NONE,))
 SHOWN = (("!1 api", "1 needs you"), ("!2 ", "2 need you"), (" *1", ""))

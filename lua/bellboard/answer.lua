@@ -18,7 +18,7 @@ local PATIENCE = 3000
 ---@param text string
 ---@param session? bellboard.Session
 local function say(text, session)
-  local name = session and ui.project(session) .. ': ' or ''
+  local name = session and session.words.project .. ': ' or ''
   vim.notify('bellboard: ' .. name .. text, vim.log.levels.INFO)
 end
 
@@ -141,8 +141,8 @@ M.to = function(id)
   if why then
     return go(session, why)
   end
-  local word, text = ui.doing(session)
-  local prompt = ('%s asks: %s %s'):format(ui.project(session), word, text)
+  local words = session.words
+  local prompt = ('%s asks: %s %s'):format(words.project, words.word, words.text)
   local choices = { 'Yes', 'No', 'Go there' }
   vim.ui.select(choices, { prompt = prompt, kind = 'bellboard-answer' }, function(choice)
     if choice == 'Go there' then

@@ -25,10 +25,10 @@ local shown = {}
 local function wish(sessions)
   local widest = LEAST_COLUMNS
   for _, session in ipairs(sessions) do
-    local word, text = ui.doing(session)
-    local head = ui.width(ui.project(session)) + ui.width(ui.branch(session)) + ui.width(word)
-    head = head + (session.label and math.min(14, ui.width(ui.safe(session.label)) + 2) or 0)
-    widest = math.max(widest, head + 17, ui.width(text) + 4)
+    local words = session.words
+    local head = ui.width(words.project) + ui.width(words.branch) + ui.width(words.word)
+    head = head + (words.label ~= '' and math.min(14, ui.width(words.label) + 2) or 0)
+    widest = math.max(widest, head + 17, ui.width(words.text) + 4)
   end
   return widest
 end
@@ -45,15 +45,15 @@ local function lines_of(sessions, width)
       lines[#lines + 1] = { { ('   and %d more'):format(#sessions - most), 'BellboardDim' } }
       break
     end
-    local word, text = ui.doing(session)
-    local right = ('  %s %s '):format(ui.cut(word, 12), ui.fit(ui.age(session.since), 4, true))
+    local words = session.words
+    local right = ('  %s %s '):format(ui.cut(words.word, 12), ui.fit(ui.age(session.since), 4, true))
     local icon = (' %s '):format(ui.icon(session))
-    local name = ui.cut(ui.project(session), width - ui.width(right) - 4)
+    local name = ui.cut(words.project, width - ui.width(right) - 4)
     local room = width - ui.width(icon) - ui.width(name) - ui.width(right)
-    local label = room > 12 and ui.safe(session.label) or ''
+    local label = room > 12 and words.label or ''
     label = ui.cut(label ~= '' and '  ' .. label or '', 14)
     room = room - ui.width(label)
-    local branch = room > 6 and '  ' .. ui.branch(session) or ''
+    local branch = room > 6 and '  ' .. words.branch or ''
     lines[#lines + 1] = {
       { icon, ui.group(session) },
       { name, 'BellboardProject' },
@@ -61,8 +61,8 @@ local function lines_of(sessions, width)
       { ui.fit(branch, room), 'BellboardDim' },
       { right, 'BellboardDim' },
     }
-    if text ~= '' then
-      lines[#lines + 1] = { { '   ' .. ui.cut(text, width - 4), 'BellboardDetail' } }
+    if words.text ~= '' then
+      lines[#lines + 1] = { { '   ' .. ui.cut(words.text, width - 4), 'BellboardDetail' } }
     end
   end
   return lines

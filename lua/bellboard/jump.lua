@@ -282,24 +282,13 @@ M.to = function(id)
   end
 end
 
---- Whether a session waits for you, or has something that you have not seen.
----@param session bellboard.Session
----@return boolean
-M.needs_you = function(session)
-  local markers = session.markers or {}
-  local waits = session.status == 'blocked'
-    or session.status == 'error'
-    or session.status == 'completed'
-  return (waits or vim.tbl_contains(markers, 'unseen')) and not vim.tbl_contains(markers, 'parked')
-end
-
 --- Go `count` sessions on among those that need you, or those of a status, most urgent first,
 --- round and round.
 ---@param count integer
 ---@param status? bellboard.Status
 M.step = function(count, status)
   local needing = vim.tbl_filter(function(session)
-    return status == session.status or (not status and M.needs_you(session))
+    return status == session.status or (not status and session.needs_you)
   end, bellboard.sessions())
   if #needing == 0 then
     say(status and ('none is %s any more'):format(status) or 'nothing needs you')

@@ -73,11 +73,11 @@ end
 --- End the process that was shown: the host looks whether it still is the same one.
 ---@param session bellboard.Session
 local function stop(session)
-  local name = ui.project(session)
+  local name = session.words.project
   if not session.pid then
     return say(name .. ': its process is not known')
   end
-  local prompt = ('Stop process %d (%s %s)?'):format(session.pid, name, ui.title(session))
+  local prompt = ('Stop process %d (%s %s)?'):format(session.pid, name, session.words.title)
   vim.ui.select({ 'Leave it', 'Stop it' }, { prompt = prompt }, function(choice)
     if choice == 'Stop it' then
       local told = { session_id = session.session_id, pid = session.pid }
@@ -141,7 +141,7 @@ M.list = {
     'preview',
     session = function(session)
       require('bellboard.preview').lines(session, function(lines)
-        panel().popup(lines, ui.project(session), true)
+        panel().popup(lines, session.words.project, true)
       end)
     end,
   },

@@ -138,7 +138,7 @@ M.history = function(rung)
   local lines = {}
   for place, one in ipairs(rung) do
     local session = bellboard.session(one.session_id)
-    local name = session and ui.project(session) or one.session_id:sub(1, 8)
+    local name = session and session.words.project or one.session_id:sub(1, 8)
     local words = { one.channel, name, one.status or 'ended', ui.safe(one.why) }
     local when = os.date('%d %b %H:%M:%S', math.floor(one.t)) --[[@as string]]
     lines[place] = ('%s  %-8s %-16s %-10s %s'):format(when, unpack(words))
@@ -161,7 +161,7 @@ M.find = function(word)
   local exact = bellboard.session(word)
   local found = exact and { exact } or {}
   for _, session in ipairs(exact and {} or bellboard.sessions()) do
-    local is_meant = vim.startswith(session.session_id, word) or ui.project(session) == word
+    local is_meant = vim.startswith(session.session_id, word) or session.words.project == word
     found[#found + 1] = is_meant and session or nil
   end
   if #found ~= 1 then
@@ -202,7 +202,7 @@ end
 M.park = function(id, on)
   local session = bellboard.session(id)
   if on == nil then
-    on = not (session and ui.marked(session, 'parked'))
+    on = not (session and vim.tbl_contains(session.markers or {}, 'parked'))
   end
   bellboard.tell({ park = { session_id = id, parked = on } })
 end

@@ -210,7 +210,7 @@ M.seek = function(direction)
   for step = 1, count do
     local at = (row - 1 + direction * step) % count + 1
     local session = drawn[at].head and bellboard.session(drawn[at].id)
-    if session and require('bellboard.jump').needs_you(session) then
+    if session and session.needs_you then
       api.nvim_win_set_cursor(0, { at, 0 })
       return
     end

@@ -24,11 +24,11 @@ local kept = setmetatable({}, { __mode = 'k' })
 ---@return bellboard.PickTexts
 local function texts_of(session)
   if not kept[session] then
-    local branch, word, text = ui.branch(session), ui.doing(session)
+    local words = session.words
     kept[session] = {
-      name = ui.project(session) .. (branch ~= '' and ' ' .. branch or ''),
-      title = ui.title(session),
-      asks = text ~= '' and ('%s: %s'):format(word, text) or word,
+      name = vim.trim(words.project .. ' ' .. words.branch),
+      title = words.title,
+      asks = words.text ~= '' and ('%s: %s'):format(words.word, words.text) or words.word,
     }
   end
   return kept[session]

@@ -158,7 +158,7 @@ end
 ---@param session bellboard.Session
 ---@return string[]
 local function facts(session)
-  local lines = { vim.trim(ui.repository(session) .. ' ' .. ui.branch(session)), '' }
+  local lines = { vim.trim(session.words.repository .. ' ' .. session.words.branch), '' }
   for _, key in ipairs({ 'title', 'last_prompt', 'detail', 'last_message', 'cwd', 'tty' }) do
     if session[key] then
       lines[#lines + 1] = ('%-13s %s'):format(key:gsub('_', ' '), ui.safe(session[key]))

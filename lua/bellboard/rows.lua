@@ -25,22 +25,6 @@ local function line(chunks, id, head)
   return { chunks = chunks, text = text, id = id, head = head }
 end
 
----@param session bellboard.Session
----@return string|nil
-local function members(session)
-  local parts = {}
-  if session.status == 'background' and #(session.background or {}) == 1 then
-    return nil -- its line says that already
-  end
-  for _, kind in ipairs({ { 'agents', 'agent' }, { 'background', 'background task' } }) do
-    local count = #(session[kind[1]] or {})
-    if count > 0 then
-      parts[#parts + 1] = ('%d %s%s'):format(count, kind[2], count == 1 and '' or 's')
-    end
-  end
-  return #parts > 0 and table.concat(parts, ', ') or nil
-end
-
 ---@class bellboard.Columns
 ---@field width integer of the window
 ---@field branch integer
@@ -61,8 +45,8 @@ local function fixed_of(session)
   local known = fixed[session]
   if not known then
     known = {
-      branch = ui.width(ui.branch(session)),
-      title = ui.width(ui.title(session)),
+      branch = ui.width(session.words.branch),
+      title = ui.width(session.words.title),
     }
     fixed[session] = known
   end
@@ -93,13 +77,12 @@ end
 ---@param since string
 ---@return bellboard.Chunk[]
 local function head(session, columns, where, since)
-  local word, text = ui.doing(session)
+  local words = session.words
   local width, wide = columns.width, columns.width >= 90
-  local branch = columns.branch > 0 and ui.fit(ui.branch(session), columns.branch) .. '  ' or ''
-  local title = columns.title > 0 and ui.fit(ui.title(session), columns.title) .. '  ' or ''
-  local tasks = session.tasks
-  local progress = tasks and (' %d/%d'):format(tasks.done, tasks.total) or ''
-  local label = session.label and (' [%s]'):format(ui.safe(session.label)) or ''
+  local branch = columns.branch > 0 and ui.fit(words.branch, columns.branch) .. '  ' or ''
+  local title = columns.title > 0 and ui.fit(words.title, columns.title) .. '  ' or ''
+  local progress = words.progress ~= '' and ' ' .. words.progress or ''
+  local label = words.label ~= '' and (' [%s]'):format(words.label) or ''
   local place = width >= 70 and '  ' .. ui.fit(where, 10) or ' '
   local age = ui.fit(since, 5, true)
   local taken = 3 + #age
@@ -107,7 +90,10 @@ local function head(session, columns, where, since)
     taken = taken + ui.width(part)
   end
   local column = wide and 9 or 0
-  local doing = text == '' and word or ui.fit(word, math.max(column, ui.width(word))) .. ' ' .. text
+  local doing = words.word
+  if words.text ~= '' then
+    doing = ui.fit(doing, math.max(column, ui.width(doing))) .. ' ' .. words.text
+  end
   local room = math.max(width - taken, 8)
   return {
     { (' %s '):format(ui.icon(session)), ui.group(session) },
@@ -234,13 +220,13 @@ local function lines_of(session, columns, open)
     return known.lines
   end
   local lines = { line(head(session, columns, where, since), id, true) }
-  local summary = members(session)
+  local members = session.words.members
   if open then
     for _, chunks in ipairs(details(session)) do
       lines[#lines + 1] = line(chunks, id)
     end
-  elseif summary then
-    lines[2] = line({ { '   ▸ ' .. summary, 'BellboardDim' } }, id)
+  elseif members ~= '' then
+    lines[2] = line({ { '   ▸ ' .. members, 'BellboardDim' } }, id)
   end
   known.key, known.lines = key, lines
   return lines

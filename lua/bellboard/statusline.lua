@@ -56,25 +56,16 @@ end
 ---@type table<string, fun(session: bellboard.Session): string>
 local fields = {
   icon = ui.icon,
-  project = ui.project,
-  branch = ui.branch,
-  title = ui.title,
   place = ui.place,
   status = function(session)
     return session.status
   end,
-  label = function(session)
-    return ui.safe(session.label)
-  end,
-  word = function(session)
-    return (ui.doing(session))
-  end,
   detail = function(session)
-    return (select(2, ui.doing(session)))
+    return session.words.text
   end,
   asks = function(session)
-    local word, text = ui.doing(session)
-    return text ~= '' and text or word
+    local words = session.words
+    return words.text ~= '' and words.text or words.word
   end,
   waits = function(session)
     return session.status == 'blocked' and waits(session.since) or ''
@@ -152,7 +143,7 @@ end
 ---@return fun(field: string): string
 local function of_session(session)
   return function(field)
-    return fields[field] and fields[field](session) or ''
+    return fields[field] and fields[field](session) or session.words[field] or ''
   end
 end
 
@@ -351,7 +342,7 @@ local function dict()
   local known = { text = texts.counts.plain, total = #bellboard.sessions() }
   known.stale = bellboard.stale()
   if first and first.status == 'blocked' then
-    known.project, known.asks = defused(ui.project(first)), defused(fields.asks(first))
+    known.project, known.asks = defused(first.words.project), defused(fields.asks(first))
     known.kind, known.since = first.kind, first.since
   end
   for status, count in pairs(bellboard.counts()) do

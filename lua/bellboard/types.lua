@@ -8,11 +8,27 @@
 ---@field since? number
 ---@field blocked? boolean
 
+--- The words by which every screen shows a session; what is not known is empty.
+---@class bellboard.Words
+---@field icon bellboard.IconName
+---@field word string what it does or asks, in one word
+---@field text string and the rest of that
+---@field project string
+---@field repository string
+---@field branch string
+---@field title string its name, its title, or its last prompt
+---@field label string
+---@field members string its subagents, teammates and background tasks, counted
+---@field progress string `3/7`
+---@field place string where it runs
+
 --- One agent session as the host publishes it. Times are seconds since the epoch.
 ---@class bellboard.Session
 ---@field session_id string
 ---@field status bellboard.Status
 ---@field since number
+---@field words bellboard.Words
+---@field needs_you boolean it waits for you, or has something that you have not seen
 ---@field kind? 'permission'|'question'|'plan'|'form'|'choice' what blocks it
 ---@field detail? string what it asks, why it died, what it does
 ---@field asked_at? number when it asked what it asks

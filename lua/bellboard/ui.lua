@@ -75,15 +75,9 @@ M.icon_named = function(status)
 end
 
 ---@param session bellboard.Session
----@return boolean
-local function asks(session)
-  return session.status == 'blocked' and (session.kind == 'question' or session.kind == 'plan')
-end
-
----@param session bellboard.Session
 ---@return string
 M.icon = function(session)
-  return M.icon_named(asks(session) and 'question' or session.status)
+  return M.icon_named(session.words.icon)
 end
 
 --- The highlight group of a status.
@@ -237,82 +231,15 @@ M.age = function(since)
   return text
 end
 
----@param session bellboard.Session
----@param marker string
----@return boolean
-M.marked = function(session, marker)
-  return vim.tbl_contains(session.markers or {}, marker)
-end
-
---- The short name of what a session works on.
----@param session bellboard.Session
----@return string
-M.project = function(session)
-  local path = session.repository or session.project_dir or session.cwd
-  local name = session.project or (path and vim.fs.basename(path))
-  return M.safe(name or session.title or session.session_id:sub(1, 8))
-end
-
---- The repository that a session belongs to on the board.
----@param session bellboard.Session
----@return string
-M.repository = function(session)
-  return M.safe(session.repository or session.project or M.project(session))
-end
-
----@param session bellboard.Session
----@return string
-M.branch = function(session)
-  local worktree = session.worktree and vim.fs.basename(session.worktree)
-  return M.safe(session.branch or worktree or '')
-end
-
---- What it is about: its title, or what it was told last.
----@param session bellboard.Session
----@return string
-M.title = function(session)
-  return M.safe(session.title or session.last_prompt or '')
-end
-
---- What a session does or asks: one word, and the rest.
----@param session bellboard.Session
----@return string word
----@return string text
-M.doing = function(session)
-  local detail, status = M.safe(session.detail), session.status
-  if status == 'blocked' then
-    local word = session.kind == 'permission' and session.tool or session.kind or session.tool
-    return M.safe(word or 'waiting'), detail
-  elseif status == 'error' then
-    return 'failed', detail
-  elseif status == 'completed' then
-    return 'done', M.safe(session.last_message or session.detail)
-  elseif status == 'background' then
-    local first = (session.background or {})[1]
-    return 'shell', M.safe(first and first.description or session.detail)
-  elseif status == 'working' then
-    for _, marker in ipairs({ 'compacting', 'retrying' }) do
-      if M.marked(session, marker) then
-        return marker, detail
-      end
-    end
-    return M.safe(session.tool or 'thinking'), detail
-  end
-  return M.marked(session, 'interrupted') and 'stopped' or status, detail
-end
-
---- Where a session runs, as a word.
+--- Where a session runs: here, else as its tmux or the background process calls it.
 ---@param session bellboard.Session
 ---@return string
 M.place = function(session)
   if jump.buffer(session) then
     return 'terminal'
-  elseif session.nvim and session.nvim ~= vim.v.servername then
-    return 'nvim'
-  elseif session.pane then
-    return M.safe(tmux.place(session) or 'tmux ' .. session.pane)
   end
-  return session.tty and M.safe(session.tty):gsub('^/dev/', '') or ''
+  local target = session.pane and tmux.place(session)
+  return target and M.safe(target) or session.words.place
 end
 
 local function define_highlights()

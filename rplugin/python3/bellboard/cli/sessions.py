@@ -36,7 +36,9 @@ def list_sessions(args: Args) -> None:
         sessions = listed(clerk)
     now = time.time()
     if args.json:
-        print_json({"v": 1, "t": now, "sessions": sessions})
+        from ..core.words import worded
+
+        print_json({"v": 1, "t": now, "sessions": [worded(p) for p in sessions]})
         return
     from ..screen import terminal
 

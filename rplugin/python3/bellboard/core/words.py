@@ -1,7 +1,7 @@
-"""What is said of a session in a few words: its icon, what it does, since when, and where.
+"""The words by which every screen shows a session: icon, what it does, since when, and where.
 
-The same words as in Neovim (`lua/bellboard/ui.lua`), for terminals and status bars.  Titles,
-details and paths come from agents and are hostile: what is shown has gone through `plain`.
+Neovim gets them with each session (`worded`); it only cuts, pads and colours them.  Titles, details
+and paths come from agents and are hostile: what is shown has gone through `plain`.
 
 Rules of this file: it does no I/O and imports nothing heavy, for `bellboard status` is run by
 status bars every few seconds.
@@ -16,7 +16,7 @@ from pathlib import PurePosixPath
 from typing import Final
 from unicodedata import category, east_asian_width
 
-from .published import Published
+from .published import Published, needs_you
 from .visible import plain as plain
 
 ICONS: Final = {
@@ -78,14 +78,37 @@ def _cells(c: str) -> int:
 # ---------------------------------------------------------------- one session
 
 
+def worded(p: Published) -> Published:
+    """The session with its words, for a reader that has none of its own."""
+    word, text = doing(p)
+    words = {
+        "icon": icon_name(p),
+        "word": word,
+        "text": text,
+        "project": project(p),
+        "repository": repository(p),
+        "branch": branch(p),
+        "title": title(p),
+        "label": plain(p.get("label")),
+        "members": members(p),
+        "progress": progress(p),
+        "place": place(p),
+    }
+    return {**p, "needs_you": needs_you(p), "words": words}
+
+
+def icon_name(p: Published) -> str:
+    """The key of its icon: users may choose another one for each."""
+    return "question" if p.get("kind") in ("question", "plan") else str(p["status"])
+
+
 def icon(p: Published) -> str:
-    return ICONS["question" if p.get("kind") in ("question", "plan") else p["status"]]
+    return ICONS[icon_name(p)]
 
 
 def project(p: Published) -> str:
     """The short name of what it works on."""
-    where = p.get("repository") or p.get("project") or p.get("cwd") or ""
-    return plain(PurePosixPath(where).name or p.get("title")) or plain(p["session_id"][:8])
+    return plain(p.get("project") or p.get("title")) or plain(p["session_id"][:8])
 
 
 def repository(p: Published) -> str:
@@ -124,12 +147,11 @@ def doing(p: Published) -> tuple[str, str]:
 
 def members(p: Published) -> str:
     """Who works for it: its subagents, its team, and what runs in its background."""
-    parts = []
     nouns = (("agents", "agent"), ("team", "teammate"), ("background", "background task"))
-    for key, noun in nouns:
-        if count := len(p.get(key) or ()):
-            parts.append(amount(count, noun))
-    return ", ".join(parts)
+    counts = {noun: len(p.get(key) or ()) for key, noun in nouns}
+    if p["status"] == "background" and counts["background task"] == 1:
+        del counts["background task"]  # what it does says that already
+    return ", ".join(amount(count, noun) for noun, count in counts.items() if count)
 
 
 def progress(p: Published) -> str:

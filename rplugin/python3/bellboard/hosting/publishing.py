@@ -10,6 +10,7 @@ from ..core.board import Board
 from ..core.published import Published, publish
 from ..core.ranking import Ranking
 from ..core.session import Session, is_listed
+from ..core.words import worded
 from ..panes.places import Places
 from ..storage.store import Change
 from .attempts import Attempts
@@ -128,7 +129,7 @@ class Publisher:
     def _made(self, sid: str, s: Session) -> Published | None:
         """What the reader is to know of it; None if it cannot be told, which holds up no other."""
         try:
-            published = self._places.shown(publish(s))
+            published = worded(self._places.shown(publish(s)))
         except Exception as e:
             self._failing.add(sid)
             self._attempt.failed("publish", f"session {sid}", e)
