@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import cache
 from typing import Final
 
 import pytest
@@ -11,7 +13,7 @@ from truth.account import STANDS, Account, Stretch, most_urgent, wrong_times
 
 pytestmark = pytest.mark.pure
 
-RECORDINGS: Final = {path.stem: path for path in sorted((TRACES / "recordings").glob("*.jsonl"))}
+RECORDINGS: Final = sorted(path.stem for path in (TRACES / "recordings").glob("*.jsonl"))
 HOOKS: Final = frozenset({"hook", "process", "pane", "view", "goto", "tick", "raw"})
 EVIDENCE: Final = {
     "all evidence": HOOKS | {"registry", "transcript"},
@@ -22,47 +24,45 @@ FLOOR: Final = {"all evidence": 0.999, "hooks and transcripts": 0.92, "hooks alo
 LONGEST_WRONG: Final = 0.5
 
 
-def truth(lines: list[Line]) -> list[Stretch]:
+@cache
+def lines_of(name: str) -> list[Line]:
+    return read_lines(TRACES / "recordings" / f"{name}.jsonl")
+
+
+@cache
+def truth(name: str) -> list[Stretch]:
     """The stretches to compare, of sessions in several processes the most urgent one."""
-    stood = most_urgent(Account(lines).stretches)
+    stood = most_urgent(Account(lines_of(name)).stretches)
     return [x.compared for x in stood if x.end - x.start > STANDS]
 
 
-def compared(kind: str, name: str) -> tuple[float, list[float]]:
-    """Seconds compared in one recording, and its wrong stretches."""
-    lines = read_lines(RECORDINGS[name])
-    stretches = truth(lines)
+def wrong(name: str, lines: Iterable[Line], kind: str = "all evidence") -> list[float]:
+    """How long each wrong stretch lasts where this evidence is shown."""
     changes, _ = play(x for x in lines if EVIDENCE[kind] & x.keys())
-    total = sum(x.end - x.start for x in stretches)
-    return total, [w for x in stretches for w in wrong_times(x, changes)]
+    return [w for x in truth(name) for w in wrong_times(x, changes)]
+
+
+def longer(wrongs: dict[str, list[float]], most: float) -> dict[str, list[float]]:
+    """The recordings where something wrong lasts longer than that."""
+    return {name: found for name, found in wrongs.items() if max(found, default=0.0) > most}
 
 
 @pytest.mark.parametrize("kind", EVIDENCE)
 def test_agrees_with_the_clis_own_account(kind: str) -> None:
-    scores = {name: compared(kind, name) for name in RECORDINGS}
-    total = sum(seconds for seconds, _ in scores.values())
-    wrong = sum(sum(times) for _, times in scores.values())
+    wrongs = {name: wrong(name, lines_of(name), kind) for name in RECORDINGS}
+    total = sum(x.end - x.start for name in RECORDINGS for x in truth(name))
     assert total > 390, "the recordings hold six minutes and a half of the CLI's own account"
-    assert 1 - wrong / total >= FLOOR[kind], {n: w for n, (_, w) in scores.items() if w}
+    assert 1 - sum(map(sum, wrongs.values())) / total >= FLOOR[kind], longer(wrongs, 0.0)
 
 
-@pytest.mark.parametrize("name", RECORDINGS)
-def test_with_all_evidence_nothing_wrong_lasts(name: str) -> None:
-    _, wrong = compared("all evidence", name)
-    assert [w for w in wrong if w > LONGEST_WRONG] == []
+def test_with_all_evidence_nothing_wrong_lasts() -> None:
+    wrongs = {name: wrong(name, lines_of(name)) for name in RECORDINGS}
+    assert longer(wrongs, LONGEST_WRONG) == {}
 
 
 @pytest.mark.parametrize("kind", ["registry", "transcript"])
 @pytest.mark.parametrize("seconds", [0.05, 0.3, 1.5])
 def test_what_is_read_late_is_wrong_for_no_longer(kind: str, seconds: float) -> None:
     """A host may be busy, and reads its sources in any order."""
-    longer = {}
-    for name, path in RECORDINGS.items():
-        lines = read_lines(path)
-        changes, _ = play(
-            x for x in late(lines, kind, seconds) if EVIDENCE["all evidence"] & x.keys()
-        )
-        wrong = [w for x in truth(lines) for w in wrong_times(x, changes)]
-        if max(wrong, default=0.0) > LONGEST_WRONG + seconds:
-            longer[name] = wrong
-    assert longer == {}
+    wrongs = {name: wrong(name, late(lines_of(name), kind, seconds)) for name in RECORDINGS}
+    assert longer(wrongs, LONGEST_WRONG + seconds) == {}
