@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from bellboard.hosting.host import Host
-from bellboard.witnesses.watch import Watch
+from bellboard.system.watch import Watch
 
 how = sys.argv[1]
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from bellboard.installing import installed, settings
-from bellboard.storage import atomic
+from bellboard.agents.claude_code.installer import installed, settings
+from bellboard.system import atomic
 
 HOOKS = {"Stop": [{"hooks": [{"type": "command", "command": "say done"}]}]}
 TEXT = json.dumps({"model": "opus", "hooks": HOOKS}, indent="\t")

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from bellboard.core import trace
+from bellboard.agents import trace
 from bellboard.core.board import Board
 from bellboard.core.session import is_listed, status_of
 from bellboard.hosting.folding import Clerk

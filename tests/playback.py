@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from bellboard.core import trace
+from bellboard.agents import trace
 from bellboard.core.board import Board
 
 TRACES = Path(__file__).parent / "traces"

@@ -7,7 +7,7 @@ import time
 
 import msgspec
 
-from bellboard.witnesses.processes import started_of
+from bellboard.system.processes import started_of
 from rig.home import Home
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bellboard.witnesses.agents_json import program_of, told_by
+from bellboard.agents.claude_code.witnesses.agents_json import program_of, told_by
 from hosting import Telling
 from rig.fixtures import Agents
 from rig.home import Home

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bellboard.core import evidence
+from bellboard.agents import evidence
 from bellboard.core.board import Board
 from bellboard.core.events import Event, Origin, hook
 from bellboard.core.records import MOST_SESSIONS

@@ -14,9 +14,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from bellboard.agents.evidence import from_line
 from bellboard.core.board import Board
 from bellboard.core.bounds import bounded
-from bellboard.core.evidence import from_line
 from bellboard.core.ledger import LEDGER
 from bellboard.core.session import Session
 from bellboard.hosting.folding import Clerk

@@ -16,8 +16,8 @@ from bellboard.core.events import Event
 from bellboard.core.ledger import Folded, Transition, noted
 from bellboard.storage import schema
 from bellboard.storage.database import WAL_LIMIT, set_aside
-from bellboard.storage.mounts import network_of
 from bellboard.storage.store import KEEP, Busy, Damaged, Newer, Store
+from bellboard.system.mounts import network_of
 from hosting import Make, made, statuses, tell, work
 from rig.clock import Clock
 

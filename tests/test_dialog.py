@@ -7,8 +7,8 @@ import json
 import pytest
 from msgspec import Raw
 
+from bellboard.agents.claude_code.dialect.dialog import dialog_of
 from bellboard.core.asked import asked_of
-from bellboard.hosting.dialog import dialog_of
 
 pytestmark = pytest.mark.pure
 

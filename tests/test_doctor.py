@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
+from bellboard.agents.claude_code.abilities import ABILITIES, OLDEST, abilities
 from bellboard.diagnosis import diagnose
-from bellboard.installing.abilities import ABILITIES, OLDEST, abilities
 from bellboard.storage.schema import SCHEMA
 from bellboard.storage.spool import Spool
-from bellboard.witnesses import inotify
+from bellboard.system import inotify
 from hosting import Telling, made, put, put_raw, start
 from rig.fixtures import Agents, Editors
 from rig.home import Home

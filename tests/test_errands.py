@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
+from bellboard.agents.claude_code.dialect.dialog import dialog_of
 from bellboard.core.asked import asked_of
 from bellboard.core.session import Block, Process, Session
-from bellboard.hosting.dialog import dialog_of
 from bellboard.hosting.errands import Errands
-from bellboard.witnesses.processes import program_of, started_of
+from bellboard.system.processes import program_of, started_of
 from bellboard.witnesses.proof import is_agent
 from rig.home import Home
 from rig.hung_mount import HungMount

@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from bellboard.panes import gate, tmux, ways
-from bellboard.panes.bars import ASKED
-from bellboard.panes.wiring import OPTION
+from bellboard.cli import jump
+from bellboard.cli.wiring import OPTION
+from bellboard.hosting.bars import ASKED
 from bellboard.storage.spool import MAGIC, Spool
 from bellboard.storage.store import Store
+from bellboard.system import gate, tmux
 from hosting import Telling, put_raw
 from rig.fixtures import Editors
 from rig.home import Home
@@ -334,10 +335,10 @@ def test_the_status_is_not_given_to_a_stranger(
 def test_a_neovim_that_is_not_ours_is_not_told(stranger: Stranger, tcp: sockets.socket) -> None:
     """Not by path, and not by host and port; the words say why."""
     trap = stranger.trap(stranger.folder / "sock")
-    with pytest.raises(ways.NoWay, match="belongs to another user"):
-        ways.tell_neovim(str(trap.path), "s")
-    with pytest.raises(ways.NoWay, match="no path of this machine"):
-        ways.tell_neovim(f"127.0.0.1:{tcp.getsockname()[1]}", "s")
+    with pytest.raises(jump.NoWay, match="belongs to another user"):
+        jump.tell_neovim(str(trap.path), "s")
+    with pytest.raises(jump.NoWay, match="no path of this machine"):
+        jump.tell_neovim(f"127.0.0.1:{tcp.getsockname()[1]}", "s")
     with pytest.raises(BlockingIOError):
         tcp.accept()
     assert stranger.caught == ""

@@ -96,7 +96,7 @@ def test_sockets_of_our_own_pass(editor: Editor, home: Home) -> None:
 def test_what_is_no_socket_of_ours_is_refused(
     editor: Editor, home: Home, stranger: Stranger
 ) -> None:
-    """As panes/gate.py has it: addresses, folders, links, files."""
+    """As system/gate.py has it: addresses, folders, links, files."""
     for address in ("127.0.0.1:6666", "localhost:1", "relative", "", 7):
         assert refusal(editor, address) == "it is no path of this machine"
     theirs = f"{stranger.folder} belongs to another user"

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from bellboard.agents.evidence import from_line
 from bellboard.core.board import Board
 from bellboard.core.events import Origin, hook
-from bellboard.core.evidence import from_line
 from bellboard.core.ledger import MOST_PANES
 from bellboard.core.records import LARGEST_RECORD
 from bellboard.storage import schema

@@ -39,8 +39,12 @@ def tracked(*suffixes: str) -> list[Path]:
 
 PURE = (
     *sorted(str(path.relative_to(PACKAGE)) for path in (PACKAGE / "core").rglob("*.py")),
-    *(f"installing/{name}.py" for name in ("jsontext", "settings_text", "hookline")),
-    "hosting/dialog.py",
+    *(
+        f"agents/claude_code/installer/{name}.py"
+        for name in ("jsontext", "settings_text", "hookline")
+    ),
+    *(f"agents/{name}.py" for name in ("evidence", "trace")),
+    *sorted(str(path.relative_to(PACKAGE)) for path in PACKAGE.glob("agents/*/dialect/*.py")),
 )
 NO_IO = {
     "__future__",
@@ -120,7 +124,7 @@ def test_pure_modules_do_no_io(name: str) -> None:
     [
         ("core/events", "core/machine"),
         ("core/machine", "core/board"),
-        ("core/board", "core/trace"),
+        ("core/board", "agents/trace"),
         ("core/board", "hosting/host"),
     ],
 )
@@ -152,7 +156,7 @@ def test_one_gate_is_passed_by_all() -> None:
         for path in folder.rglob("*.*")
         if path.suffix in (".py", ".lua") and CONNECTS.search(path.read_text())
     }
-    assert found == {"rplugin/python3/bellboard/panes/gate.py", "lua/bellboard/gate.lua"}
+    assert found == {"rplugin/python3/bellboard/system/gate.py", "lua/bellboard/gate.lua"}
 
 
 def test_importing_the_plugin_is_cheap() -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from bellboard.storage.spool import Spool
-from bellboard.witnesses.processes import began_at, children_of
+from bellboard.system.processes import began_at, children_of
 from hosting import Telling, made, opened
 from rig.agent import EVENTS, Agent
 from rig.api import Api

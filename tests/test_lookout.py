@@ -17,15 +17,15 @@ from typing import Any
 
 import pytest
 
+from bellboard.agents.claude_code.witnesses.folders import MOST
+from bellboard.agents.evidence import from_line
 from bellboard.core.board import Board
-from bellboard.core.evidence import from_line
 from bellboard.core.session import is_listed, status_of
-from bellboard.witnesses.folders import MOST
+from bellboard.system.files import Finding
+from bellboard.system.processes import started_of
+from bellboard.system.reach import Reach
+from bellboard.system.watch import Watch
 from bellboard.witnesses.lookout import Lookout
-from bellboard.witnesses.processes import started_of
-from bellboard.witnesses.reach import Reach
-from bellboard.witnesses.watch import Watch
-from bellboard.witnesses.witness import Finding
 from rig.fixtures import Agents
 from rig.home import Home
 from rig.tmux import Server

@@ -7,9 +7,10 @@ from itertools import islice, product
 
 import pytest
 
-from bellboard.core import deadlines, dialects, machine
+from bellboard.agents.claude_code.dialect import names as dialects
+from bellboard.agents.evidence import READERS, from_line
+from bellboard.core import deadlines, machine
 from bellboard.core.events import Event, hook
-from bellboard.core.evidence import READERS, from_line
 from bellboard.core.machine import NOTHING, TABLE, TABLE_TEXT, read_table
 from bellboard.core.options import Options
 from bellboard.core.routes import ROUTES

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from bellboard.core.lenient import decimal
-from bellboard.panes import tmux
 from bellboard.storage.spool import Spool
-from bellboard.witnesses.processes import started_of
+from bellboard.system import tmux
+from bellboard.system.processes import started_of
 from hosting import Telling, put_raw, start
 from rig.home import Home
 from rig.waiting import eventually

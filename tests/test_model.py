@@ -15,8 +15,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from bellboard.agents.evidence import from_line
 from bellboard.core.board import Board
-from bellboard.core.evidence import from_line
 from bellboard.core.session import is_listed, question_of, status_of
 from strategies import SESSIONS, T0
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from bellboard.agents.evidence import from_line
 from bellboard.core.board import Board
-from bellboard.core.evidence import from_line
 from bellboard.core.published import publish
 from playback import Line
 from strategies import T0

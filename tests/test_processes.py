@@ -18,11 +18,11 @@ from typing import Any, Literal
 
 import pytest
 
-from bellboard.core.evidence import from_line
-from bellboard.witnesses import deaths, processes
-from bellboard.witnesses.deaths import Deaths
-from bellboard.witnesses.discovery import Discovery, Found, is_agent, session_in
-from bellboard.witnesses.processes import (
+from bellboard.agents.claude_code.witnesses.discovery import Discovery, Found, is_agent, session_in
+from bellboard.agents.evidence import from_line
+from bellboard.system import deaths, processes
+from bellboard.system.deaths import Deaths
+from bellboard.system.processes import (
     Ttys,
     began_at,
     cwd_of,

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bellboard.agents.evidence import from_line
 from bellboard.core import board as board_module
 from bellboard.core import identity, machine
 from bellboard.core.board import Board
-from bellboard.core.evidence import from_line
 from bellboard.core.ledger import LEDGER
 from bellboard.core.options import Options
 from bellboard.core.rules import RULES

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from bellboard.storage.mounts import Mounts
-from bellboard.witnesses import reach
-from bellboard.witnesses.reach import Reach
+from bellboard.system import reach
+from bellboard.system.mounts import Mounts
+from bellboard.system.reach import Reach
 from rig.hung_mount import HungMount
 from rig.waiting import PATIENCE
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bellboard.core import evidence, trace
+from bellboard.agents import evidence, trace
 from bellboard.core.events import Event
 from bellboard.core.machine import TABLE
 from bellboard.hosting.folding import Clerk

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
+from bellboard.agents.claude_code.witnesses.registry import FIELDS, Registry, config_of
+from bellboard.agents.evidence import from_line
 from bellboard.core.board import Board
-from bellboard.core.evidence import from_line
 from bellboard.core.published import snapshot
-from bellboard.witnesses.processes import started_of
-from bellboard.witnesses.registry import FIELDS, Registry, config_of
-from bellboard.witnesses.witness import Finding
+from bellboard.system.files import Finding
+from bellboard.system.processes import started_of
 from rig.home import Home
 
 pytestmark = pytest.mark.files

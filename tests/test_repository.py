@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bellboard.core.evidence import from_line
+from bellboard.agents.evidence import from_line
 from bellboard.witnesses.gitconfig import config_in, remote_in
 from bellboard.witnesses.repository import Repositories, facts_of, look_up
 from rig.home import Home

@@ -7,7 +7,7 @@ from typing import Any
 import psutil
 import pytest
 
-from bellboard.witnesses.processes import tty_of
+from bellboard.system.processes import tty_of
 from rig.fixtures import Editors
 from rig.home import Home
 from rig.reaper import lives

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from bellboard.agents.claude_code.dialect.screens import Seen, read
+from bellboard.agents.evidence import from_line
 from bellboard.core.board import Board
-from bellboard.core.evidence import from_line
-from bellboard.core.screens import Seen, read
 from bellboard.core.session import markers_of, published_status, question_of
 
 pytestmark = pytest.mark.pure

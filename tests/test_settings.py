@@ -15,10 +15,16 @@ from typing import Any
 
 import pytest
 
-from bellboard.installing import installed
-from bellboard.installing.claude_code import CORE, version_of
-from bellboard.installing.settings import Refused, Settings, backups, project_file, user_file
-from bellboard.storage import atomic
+from bellboard.agents.claude_code.installer import installed
+from bellboard.agents.claude_code.installer.settings import (
+    Refused,
+    Settings,
+    backups,
+    project_file,
+    user_file,
+)
+from bellboard.agents.claude_code.version import CORE, version_of
+from bellboard.system import atomic
 from hosting import Telling
 from rig.home import Home
 from rig.tmux import Server
@@ -377,7 +383,9 @@ def test_a_wheel_brings_the_script(tmp_path: Path) -> None:
     package = tmp_path / "bellboard"
     shutil.copytree(ROOT / "rplugin/python3/bellboard", package)
     shutil.copytree(ROOT / "hooks", package / "hooks")
-    code = "from bellboard.installing import installed; print(installed.shipped())"
+    code = (
+        "from bellboard.agents.claude_code.installer import installed; print(installed.shipped())"
+    )
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
     )

@@ -9,10 +9,17 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from bellboard.installing import hookline
-from bellboard.installing.claude_code import events_of
-from bellboard.installing.jsontext import Broken, parse
-from bellboard.installing.settings_text import Before, Refused, entries, put_in, take_out, without
+from bellboard.agents.claude_code.installer import hookline
+from bellboard.agents.claude_code.installer.jsontext import Broken, parse
+from bellboard.agents.claude_code.installer.settings_text import (
+    Before,
+    Refused,
+    entries,
+    put_in,
+    take_out,
+    without,
+)
+from bellboard.agents.claude_code.version import events_of
 from settings_files import EVENTS, GROUPS, ODD, texts
 
 pytestmark = pytest.mark.pure

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from bellboard.agents.claude_code.installer import hookline, installed
+from bellboard.agents.claude_code.installer.settings import Settings
 from bellboard.diagnosis import diagnose
-from bellboard.installing import hookline, installed
-from bellboard.installing.settings import Settings
 from bellboard.storage import ground
 from bellboard.storage.spool import Refused, Spool, default_home
 from hosting import made

@@ -8,9 +8,9 @@ import time
 
 import pytest
 
-from bellboard.core.evidence import from_line
-from bellboard.panes import tmux as tmux_module
-from bellboard.panes.tmux import Panes, Tmux, literal, sockets
+from bellboard.agents.evidence import from_line
+from bellboard.system import tmux as tmux_module
+from bellboard.system.tmux import Panes, Tmux, literal, sockets
 from rig.home import Home
 from rig.tmux import Server
 from rig.waiting import PATIENCE, eventually

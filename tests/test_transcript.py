@@ -16,11 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from bellboard.core.entries import is_noise, reduced, spoken, told_by
-from bellboard.core.events import Event
-from bellboard.core.evidence import from_line
-from bellboard.witnesses import transcript
-from bellboard.witnesses.transcript import (
+from bellboard.agents.claude_code.dialect.entries import is_noise, reduced, spoken, told_by
+from bellboard.agents.claude_code.witnesses import transcript
+from bellboard.agents.claude_code.witnesses.transcript import (
     Transcripts,
     begun_in,
     folder_of,
@@ -28,7 +26,9 @@ from bellboard.witnesses.transcript import (
     place_of,
     tail_text,
 )
-from bellboard.witnesses.witness import Finding
+from bellboard.agents.evidence import from_line
+from bellboard.core.events import Event
+from bellboard.system.files import Finding
 
 pytestmark = pytest.mark.files
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from bellboard.witnesses.watch import How, Watch
+from bellboard.system.watch import How, Watch
 from rig.waiting import PATIENCE, at_best
 
 pytestmark = pytest.mark.files
@@ -344,7 +344,7 @@ def test_one_directory_by_two_names(tmp_path: Path) -> None:
 EXHAUSTED = """
     import asyncio, sys
     from pathlib import Path
-    from bellboard.witnesses.watch import Watch
+    from bellboard.system.watch import Watch
 
     async def main():
         limit, path = Path(sys.argv[1]), Path(sys.argv[2])
@@ -424,7 +424,7 @@ def test_it_never_delays_the_exit(tmp_path: Path, how: How, end: str) -> None:
     """Closed or not: a thread that is waited for would hold up Neovim's :qa by seconds."""
     code = f"""
         import asyncio, os, sys, time
-        from bellboard.witnesses.watch import Watch
+        from bellboard.system.watch import Watch
 
         async def main():
             watch = Watch(lambda paths: None, {how!r})

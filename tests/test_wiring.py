@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from bellboard.panes import tmux as tmux_module
-from bellboard.panes.tmux import Tmux
-from bellboard.panes.wiring import FIRST, HOOKS, OPTION, quoted
+from bellboard.cli.wiring import FIRST, HOOKS, OPTION, quoted
 from bellboard.storage.spool import Spool
+from bellboard.system import tmux as tmux_module
+from bellboard.system.tmux import Tmux
 from hosting import opened
 from rig.home import Home
 from rig.tmux import Pane, Server

@@ -17,11 +17,11 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+import bellboard.agents.claude_code.installer.settings
 import bellboard.cli
+import bellboard.cli.jump
 import bellboard.diagnosis
 import bellboard.hosting.folding
-import bellboard.installing.settings
-import bellboard.panes.ways
 import bellboard.screen.terminal
 import bellboard.storage.recording
 

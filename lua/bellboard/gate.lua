@@ -1,5 +1,5 @@
 -- The gate: every connection to the socket of a tmux or another Neovim passes here, as in
--- panes/gate.py. A socket must belong to us or to root, as must each folder and link on the way to
+-- system/gate.py. A socket must belong to us or to root, as must each folder and link on the way to
 -- it, and nobody else may change one of those folders, unless it is sticky, as /tmp is. No address
 -- with a host and a port is ever connected to, nor what lies on a file system that a program
 -- answers for: that may lie. And nobody waits: a look at a file may hang.

@@ -14,8 +14,8 @@ def serve_neovim() -> None:
     sys.argv[1:] = [package]
     import pynvim
 
-    from bellboard.ending import attended
     from bellboard.remote import end
+    from bellboard.system.ending import attended
 
     try:
         attended(pynvim.start_host, end, held=0)

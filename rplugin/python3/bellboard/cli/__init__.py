@@ -19,12 +19,12 @@ from .. import __version__
 from . import (
     doctor,
     evidence,
+    goto,
     history,
     hooks,
     hosts,
     sessions,
-    ways,
-    wires,
+    tmux,
 )
 from .home import Problem, warn
 
@@ -127,6 +127,6 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"bellboard {__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", title="commands")
-    for part in (sessions, ways, history, evidence, hosts, hooks, wires, doctor):
+    for part in (sessions, goto, history, evidence, hosts, hooks, tmux, doctor):
         part.add_to(commands)
     return top

@@ -53,7 +53,7 @@ def add_to(commands: Commands) -> None:
 
 
 def show_history(args: Args) -> None:
-    from ..core.trace import transition_line
+    from ..agents.trace import transition_line
 
     with opened() as clerk:
         since = time.time() - args.since * 60 if args.since is not None else 0.0
@@ -110,7 +110,7 @@ def record_trace(args: Args) -> None:
 
 
 def replay_trace(args: Args) -> int:
-    from ..core import trace
+    from ..agents import trace
     from ..core.board import Board
 
     board = Board()

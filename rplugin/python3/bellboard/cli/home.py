@@ -185,7 +185,7 @@ def warn(text: str) -> None:
 def listed(clerk: Clerk) -> list[Published]:
     """As published, most urgent first, without places that are not to be jumped to."""
     from ..core.published import snapshot
-    from ..panes.places import Places
+    from ..hosting.addresses import Places
 
     places = Places(lambda: None, GLANCE)
     return [places.shown(p) for p in snapshot(clerk.board.sessions.values())]

@@ -20,8 +20,8 @@ from .home import (
 )
 
 if TYPE_CHECKING:
-    from ..installing.claude_code import Version
-    from ..installing.settings import Change, Settings
+    from ..agents.claude_code.installer.settings import Change, Settings
+    from ..agents.claude_code.version import Version
 
 #: What hosts, hooks and these commands make in the state folder.
 STATE = (
@@ -89,7 +89,7 @@ def uninstall_hooks(args: Args) -> None:
 
 
 def check_hooks(args: Args) -> int:
-    from ..installing import installed
+    from ..agents.claude_code.installer import installed
 
     settings, version = _settings(), _version(args)
     named = args.user or args.project or args.local or args.settings
@@ -118,7 +118,7 @@ def print_hooks(args: Args) -> None:
 
 
 def uninstall_all(args: Args) -> int:
-    from ..installing.settings import backups
+    from ..agents.claude_code.installer.settings import backups
 
     settings = _settings()
     paths = settings.files(Path.cwd())
@@ -166,7 +166,7 @@ def _do(settings: Settings, change: Change, yes: bool, dry_run: bool = False) ->
 
 @contextlib.contextmanager
 def _problems(path: Path) -> Iterator[None]:
-    from ..installing.settings import Refused
+    from ..agents.claude_code.installer.settings import Refused
     from ..storage import spool
 
     try:
@@ -205,13 +205,13 @@ def _purge(home: Path, copies: list[Path], yes: bool) -> None:
 
 
 def _settings() -> Settings:
-    from ..installing.settings import Settings
+    from ..agents.claude_code.installer.settings import Settings
 
     return Settings(here(), os.environ)
 
 
 def _file(args: Args) -> Path:
-    from ..installing.settings import project_file, user_file
+    from ..agents.claude_code.installer.settings import project_file, user_file
 
     if args.settings:
         return Path(os.path.abspath(Path(args.settings).expanduser()))  # noqa: PTH100 - links stay
@@ -221,7 +221,7 @@ def _file(args: Args) -> Path:
 
 
 def _version(args: Args) -> Version | None:
-    from ..installing.claude_code import version_of
+    from ..agents.claude_code.version import version_of
 
     found = version_of(args.cli, os.environ)
     if found is None:

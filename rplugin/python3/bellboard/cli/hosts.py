@@ -125,9 +125,9 @@ def run_host(
     """Be a host until a signal ends it, or whoever reads its output is gone; whether it ended."""
     import asyncio
 
-    from ..ending import attended
     from ..hosting.host import Host
     from ..storage.spool import Refused
+    from ..system.ending import attended
 
     home = here()
     unread: list[Exception] = []

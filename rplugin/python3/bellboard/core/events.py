@@ -18,9 +18,17 @@ from zlib import crc32
 import msgspec
 from msgspec import Raw, Struct
 
+from ..agents.claude_code.dialect.names import (
+    BY_AGENT,
+    FINISHED,
+    KINDS,
+    NOTIFICATIONS,
+    QUESTIONS,
+    SPAWNS,
+    STARTS,
+)
 from .asked import asked_of
 from .detail import ODD, line, tool_detail, whole
-from .dialects import BY_AGENT, FINISHED, KINDS, NOTIFICATIONS, QUESTIONS, SPAWNS, STARTS
 from .lenient import LARGEST, members, value_of
 
 LONGEST_ID: Final = 200  # a longer session id is no id

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from .dialects import KINDS
+from ..agents.claude_code.dialect.names import KINDS
 from .events import Event, Origin, Task
 
 #: Parts of paths that say nothing about anybody; a worktree is told by the first two.

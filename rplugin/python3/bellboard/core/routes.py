@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from ..agents.evidence import UNCOUNTED
 from . import machine
 from .clock import set_back
 from .deadlines import registry_event
 from .events import AHEAD, Event
-from .evidence import UNCOUNTED
 from .front import bring_forward, runs_of, take_up
 from .identity import absorb, address, inherit, locate, pane_tty, sees
 from .ledger import Folded, View, noted, refused, with_pane, with_view

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Final
 
 from .. import __version__
+from ..agents.claude_code.abilities import abilities
+from ..agents.claude_code.installer.installed import script
+from ..agents.claude_code.installer.settings import PLUGIN, Settings, user_file
+from ..agents.claude_code.version import Version, version_in, version_of
+from ..agents.claude_code.witnesses.registry import Record, Registry, config_of
 from ..core import words
-from ..installing.abilities import abilities
-from ..installing.claude_code import Version, version_in, version_of
-from ..installing.installed import script
-from ..installing.settings import PLUGIN, Settings, user_file
-from ..panes.tmux import Tmux, sockets
-from ..witnesses.inotify import usage
-from ..witnesses.registry import Record, Registry, config_of
+from ..system.inotify import usage
+from ..system.tmux import Tmux, sockets
 from .fact import Fact, error, info, ok, warn
 
 #: Where an administrator's settings are, on Linux and on macOS.

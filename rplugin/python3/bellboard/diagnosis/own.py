@@ -20,11 +20,11 @@ from ..core import words
 from ..core.options import Options, options_of
 from ..storage import ground
 from ..storage.database import Busy, Damaged
-from ..storage.mounts import network_of
 from ..storage.schema import SCHEMA, version_of
 from ..storage.spool import Spool
 from ..storage.store import Store
-from ..witnesses.processes import argv_of, is_alive
+from ..system.mounts import network_of
+from ..system.processes import argv_of, is_alive
 from .fact import Fact, error, info, ok, warn
 
 #: The packages that this one needs, and from which version on.

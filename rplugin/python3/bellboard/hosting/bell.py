@@ -17,8 +17,8 @@ from ..core.notices import MODES, NEVER, Notice, Notices, policy_of
 from ..core.published import publish
 from ..core.session import Session
 from ..storage.store import Change, Editor, Store
-from ..witnesses.deaths import Deaths
-from ..witnesses.processes import is_alive
+from ..system.deaths import Deaths
+from ..system.processes import is_alive
 from .attempts import Attempts
 from .channels import Channels
 from .commands import Commands

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from ..core import words
 from ..core.notices import Notice
 from ..core.published import Published
-from ..storage.mounts import near
+from ..system.mounts import near
 
 LONGEST_TEXT: Final = 200  # cells; a notice is read in passing
 VIAS: Final = ("notify-send", "osascript", "osc9", "osc777")

@@ -22,7 +22,7 @@ from ..storage.database import set_aside
 from ..storage.holders import holder
 from ..storage.spool import Refused, Spool
 from ..storage.store import Busy, Damaged, Draining, Newer, Replaced, Store
-from ..witnesses.processes import stat_of
+from ..system.processes import stat_of
 from .attempts import pause, told
 from .folding import Clerk, Step, settings_of
 

@@ -19,16 +19,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from ..agents.claude_code.dialect.dialog import READY, Dialog, dialog_of
+from ..agents.claude_code.witnesses.registry import LIMIT, config_of
 from ..core.session import Block, Session, question_of
 from ..core.shellwords import HIDDEN
-from ..panes.tmux import Tmux
-from ..storage.mounts import Mounts
-from ..witnesses.far import Far
-from ..witnesses.processes import is_alive, runs
+from ..system.far import Far
+from ..system.files import Elsewhere, decoded, read, stay_near
+from ..system.mounts import Mounts
+from ..system.processes import is_alive, runs
+from ..system.tmux import Tmux
 from ..witnesses.proof import objection
-from ..witnesses.registry import LIMIT, config_of
-from ..witnesses.witness import Elsewhere, decoded, read, stay_near
-from .dialog import READY, Dialog, dialog_of
 
 PATIENCE: Final = 5.0  # seconds that a process may take to end: the CLI writes its last lines
 LOOK: Final = 0.05

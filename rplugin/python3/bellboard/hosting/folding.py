@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from ..core import evidence
+from ..agents import evidence
 from ..core.board import Board
 from ..core.bounds import bounded
 from ..core.events import Event, Origin, hook
@@ -30,7 +30,7 @@ from ..storage.rows import Unsound
 from ..storage.spool import OF_THE_SYSTEM, Item, Refused, Spool
 from ..storage.store import Busy, Draining, Newer, Store
 from ..storage.upkeep import GONE
-from ..witnesses.processes import Ttys, stat_of
+from ..system.processes import Ttys, stat_of
 
 BATCH: Final = 1000  # files in one transaction, so that other hosts need not wait long:
 LONGEST: Final = 0.1  # nor longer than this, for they may be big

@@ -22,13 +22,13 @@ from typing import Any, Final, TypeVar
 
 from ..core import words
 from ..core.session import Session, is_listed
-from ..panes.bars import ASKED, Bars
-from ..panes.places import Places
 from ..storage.store import Store
-from ..witnesses.reach import Reach
-from ..witnesses.watch import Watch
-from ..witnesses.witness import Finding
+from ..system.files import Finding
+from ..system.reach import Reach
+from ..system.watch import Watch
+from .addresses import Places
 from .attempts import Attempts
+from .bars import ASKED, Bars
 from .bell import Bell
 from .commands import Commands
 from .connection import Connection

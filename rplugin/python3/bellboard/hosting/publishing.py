@@ -11,8 +11,8 @@ from ..core.published import Published, publish
 from ..core.ranking import Ranking
 from ..core.session import Session, is_listed
 from ..core.words import worded
-from ..panes.places import Places
 from ..storage.store import Change
+from .addresses import Places
 from .attempts import Attempts
 
 FORMAT: Final = 1

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
+from ..agents.claude_code.installer.guard import Guard
 from ..core.board import Board
-from ..installing.guard import Guard
 from ..storage.spool import Spool
+from ..system.files import Finding
+from ..system.reach import Reach
+from ..system.watch import Watch
 from ..witnesses.lookout import Lookout
-from ..witnesses.reach import Reach
-from ..witnesses.watch import Watch
-from ..witnesses.witness import Finding
 from .attempts import Attempts
 
 LONGEST_LOOK: Final = 0.02  # at sessions, while the event loop stands still

@@ -13,7 +13,7 @@ import time
 
 import msgspec
 
-from ..witnesses.witness import read
+from ..system.files import read
 
 FILES, BYTES = 400, 20 << 20  # of 200 files and their reasons; more by SLACK between two looks
 SLACK = 20

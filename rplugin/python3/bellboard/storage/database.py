@@ -15,10 +15,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from ..system.mounts import network_of
 from . import holders
 from .causes import SUFFIXES, is_busy, is_damage, odd
 from .identity import Identity
-from .mounts import network_of
 from .schema import MIGRATIONS, SCHEMA, UNLIKELY, migrate, version_of
 
 CHECKPOINT: Final = 4000  # pages, 16 MB: a checkpoint waits for the disk, so they are to be rare

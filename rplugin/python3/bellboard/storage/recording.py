@@ -17,12 +17,12 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from ..core.dialects import KINDS, QUESTIONS
+from ..agents.claude_code.dialect.names import KINDS, QUESTIONS
+from ..agents.claude_code.dialect.said import INTERRUPTED, NOT_TYPED, SENT_ON
+from ..agents.evidence import UNCOUNTED, WAITING
 from ..core.events import Event, Origin
-from ..core.evidence import UNCOUNTED, WAITING
 from ..core.lenient import decimal
 from ..core.private import Names
-from ..core.said import INTERRUPTED, NOT_TYPED, SENT_ON
 from .store import Logged
 
 Line = dict[str, Any]

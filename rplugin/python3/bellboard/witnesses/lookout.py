@@ -15,27 +15,27 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from typing import Final, TypeVar
 
+from ..agents.claude_code.dialect.screens import read
+from ..agents.claude_code.witnesses.discovery import GRACE, Discovery, Found
+from ..agents.claude_code.witnesses.folders import STARTS, Folders
+from ..agents.claude_code.witnesses.following import Following
+from ..agents.claude_code.witnesses.registry import config_of
+from ..agents.claude_code.witnesses.transcript import Transcripts, folder_of
 from ..core.deadlines import slow_tools
 from ..core.detail import line
 from ..core.options import Options
-from ..core.screens import read
 from ..core.session import Session, is_listed, is_nameless, nameless, status_of
-from ..panes.tmux import Pane, Panes, panes_of
-from . import processes
-from .deaths import Deaths
-from .discovery import GRACE, Discovery, Found
-from .doer import Doer
-from .folders import STARTS, Folders
-from .following import Following
+from ..system import processes
+from ..system.deaths import Deaths
+from ..system.doer import Doer
+from ..system.files import Finding, is_path
+from ..system.tmux import Pane, Panes, panes_of
+from ..system.watch import Watch
+from ..system.watched import Watched
 from .places import REPEAT, Places
 from .pull_requests import Branch, PullRequests
-from .registry import config_of
 from .screens import Screens, rows_of
 from .screens import finding as screen_finding
-from .transcript import Transcripts, folder_of
-from .watch import Watch
-from .watched import Watched
-from .witness import Finding, is_path
 
 LEAD: Final = 1.0  # seconds before a tool is overdue: what is found has to be folded by then
 NEVER: Final = float("inf")

@@ -6,11 +6,11 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import Final
 
-from .doer import Doer
+from ..system.doer import Doer
+from ..system.files import Finding, is_path
+from ..system.watched import Watched
 from .pull_requests import Branch, PullRequest, PullRequests
 from .repository import Known, Repositories, facts_of, look_up
-from .watched import Watched
-from .witness import Finding, is_path
 
 REPEAT: Final = 60.0  # seconds after which the same may be told again
 WATCHES: Final = "branch"

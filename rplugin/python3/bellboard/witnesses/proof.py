@@ -13,11 +13,11 @@ from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from ..agents.claude_code.witnesses.discovery import CONFIG, INTERPRETERS
+from ..agents.claude_code.witnesses.registry import config_of, look_at
 from ..core.detail import line
 from ..core.session import Process
-from .discovery import CONFIG, INTERPRETERS
-from .processes import argv_of, environment_of, owner_of, program_of, started_of
-from .registry import config_of, look_at
+from ..system.processes import argv_of, environment_of, owner_of, program_of, started_of
 
 LONGEST: Final = 60  # of a command line that is said
 

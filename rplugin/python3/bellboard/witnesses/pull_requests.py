@@ -15,9 +15,9 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from ..core.detail import line
-from ..storage.mounts import near
-from .doer import Doer
-from .witness import decoded
+from ..system.doer import Doer
+from ..system.files import decoded
+from ..system.mounts import near
 
 KEPT: Final = 300.0  # seconds that an answer is good for, also that there is none
 MOST: Final = 200  # branches remembered

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from ..core.detail import line
+from ..system.files import Finding, read, touch
 from .gitconfig import Config, Remote, config_in, remote_in
-from .witness import Finding, read, touch
 
 DEEPEST: Final = 64  # levels up; paths have 4096 characters
 LIMIT: Final = 1 << 20  # bytes of a configuration

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from ..agents.claude_code.dialect.screens import DEPTH, Seen, read
 from ..core.rules.steps import is_alone
-from ..core.screens import DEPTH, Seen, read
 from ..core.session import ABSENT, Session, owns_pane
-from ..panes.tmux import Tmux
-from .doer import Doer
-from .witness import Finding
-from .written import Written
+from ..system.doer import Doer
+from ..system.files import Finding
+from ..system.tmux import Tmux
+from ..system.written import Written
 
 SETTLE: Final = 0.15  # seconds after a change: a screen is drawn in parts
 LONGEST: Final = 1.0  # from one look to the next, while a screen changes and says the same

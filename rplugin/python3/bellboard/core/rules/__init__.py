@@ -12,7 +12,7 @@ from typing import Final
 from ..events import Event
 from ..options import Options
 from ..session import Session
-from . import crew, people, questions, screen, turn, witnesses
+from . import crew, files, people, questions, screen, turn
 
 Rule = Callable[[Session, Event, Options], "str | None"]
 
@@ -53,12 +53,12 @@ RULES: Final[dict[str, Rule]] = {
         crew.count,
         crew.retire,
         crew.disband,
-        witnesses.stir,
-        witnesses.settle,
-        witnesses.take_in,
-        witnesses.hear,
-        witnesses.hear_end,
-        witnesses.retry,
+        files.stir,
+        files.settle,
+        files.take_in,
+        files.hear,
+        files.hear_end,
+        files.retry,
         screen.seen_busy,
         screen.seen_idle,
         screen.seen_asks,

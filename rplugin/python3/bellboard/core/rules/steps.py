@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from ..dialects import SPAWNS
+from ...agents.claude_code.dialect.names import SPAWNS
 from ..events import Event, Task
 from ..session import (
     ABSENT,

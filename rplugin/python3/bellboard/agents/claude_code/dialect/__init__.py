@@ -1,0 +1,1 @@
+"""How Claude Code says things, made into neutral words. No I/O in this folder."""

@@ -1,0 +1,160 @@
+"""What an entry of a session's transcript says, made into a kind and the facts in it.
+
+Unknown types are noise.  Entries of sidechains are not the session's.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from datetime import datetime
+from typing import Any, Final
+from zlib import crc32
+
+from ....core.detail import line, tool_detail, whole
+from ....core.lenient import LARGEST
+
+Facts = dict[str, Any]
+
+INTERRUPTED: Final = "[Request interrupted by user"
+SENT_ON: Final = "Stop hook feedback:"
+TAKEN: Final = frozenset({"remove", "dequeue", "popAll"})  # what was typed ahead is so no more
+REJECTED: Final = "The user doesn't want to proceed with this tool use"
+#: User entries that no user wrote.
+NOT_TYPED: Final = ("<command-", "<local-command-", "<bash-", "<system-reminder>", "Caveat:")
+
+
+def entry_of(entry: Facts) -> tuple[str, Facts]:
+    """The kind of a transcript's entry, and the facts in it."""
+    if entry.get("isSidechain"):
+        return "note", {}
+    kind, subtype = entry.get("type"), entry.get("subtype")
+    if kind == "user":
+        return _user(entry)
+    if kind == "assistant":
+        return _assistant(entry)
+    if kind == "system":
+        if subtype == "turn_duration":
+            return "said end", {}
+        if subtype == "stop_hook_summary":
+            return ("said feedback" if _sent_on(entry) else "said stop"), {}
+        if subtype == "api_error":
+            return "said retry", {"detail": _retry(entry)}
+    if kind == "queue-operation" and text_of(entry, "operation") in TAKEN:
+        return "said queue", {"status": text_of(entry, "operation")}
+    for name, named in (("custom-title", True), ("ai-title", False), ("summary", False)):
+        if kind == name:
+            text = next((text_of(entry, k) for k in TITLES if text_of(entry, k)), "")
+            return "note", {"title": line(text), "named": named}
+    return "note", {}
+
+
+TITLES: Final = ("customTitle", "aiTitle", "title", "summary")
+
+
+def _user(entry: Facts) -> tuple[str, Facts]:
+    content = (entry.get("message") or {}).get("content")
+    if isinstance(content, str):
+        content = [{"type": "text", "text": content}]
+    blocks = [b for b in content or [] if isinstance(b, dict)]
+    for block in blocks:
+        if block.get("type") == "text" and text_of(block, "text").startswith(INTERRUPTED):
+            return "interrupt", _turn(entry)
+        if entry.get("isMeta") and text_of(block, "text").startswith(SENT_ON):
+            return "said feedback", _turn(entry)
+    if entry.get("isMeta") or entry.get("isCompactSummary"):
+        return "note", {}
+    for block in blocks:
+        if block.get("type") == "tool_result":
+            if entry.get("toolDenialKind") == "interrupted":
+                return "note", {}  # written by whoever opens the session next: it may still run
+            tool = {"tool_id": text_of(block, "tool_use_id"), **_turn(entry)}
+            return ("said denial" if _denied(entry, block) else "said result"), tool
+    text = next((text_of(b, "text") for b in blocks if b.get("type") == "text"), "")
+    if not text or text.startswith(NOT_TYPED):
+        return "note", {}
+    if text.startswith("<task-notification>"):
+        return "said prompt", _turn(entry)
+    return "said prompt", {"prompt": line(text), **_turn(entry)}
+
+
+def _turn(entry: Facts) -> Facts:
+    """The turn that an entry is of."""
+    return {"prompt_id": found} if (found := text_of(entry, "promptId")) else {}
+
+
+def _sent_on(entry: Facts) -> bool:
+    """Whether one of the Stop hooks did not just fail: it had the session go on."""
+    errors, failed = entry.get("hookErrors"), entry.get("failedHookErrorIndexes")
+    return isinstance(errors, list) and isinstance(failed, list) and len(errors) > len(failed)
+
+
+def _denied(entry: Facts, block: Facts) -> bool:
+    if entry.get("toolDenialKind") == "user-rejected":
+        return True
+    content = block.get("content")
+    if isinstance(content, list):
+        content = next((text_of(b, "text") for b in content if isinstance(b, dict)), "")
+    return isinstance(content, str) and content.startswith(REJECTED)
+
+
+def _assistant(entry: Facts) -> tuple[str, Facts]:
+    message = entry.get("message") or {}
+    content = message.get("content")
+    blocks = [b for b in content if isinstance(b, dict)] if isinstance(content, list) else []
+    text = next((text_of(b, "text") for b in blocks if b.get("type") == "text"), "")
+    if entry.get("isApiErrorMessage"):
+        return "said error", {"error": line(text or text_of(entry, "error") or "API error")}
+    facts: Facts = {"message": line(text)}
+    if text_of(message, "model") != "<synthetic>":
+        facts["model"] = text_of(message, "model")
+        facts["context"] = _context(message.get("usage"))
+    for block in blocks:
+        if block.get("type") == "tool_use":
+            facts["tool"], facts["tool_id"] = text_of(block, "name"), text_of(block, "id")
+            given = json.dumps(block.get("input")).encode()
+            facts["tool_key"] = crc32(given)
+            facts["detail"] = tool_detail(facts["tool"], given)
+            return "said tool", facts
+    return ("said last" if message.get("stop_reason") == "end_turn" else "said text"), facts
+
+
+def _context(usage: object) -> int:
+    if not isinstance(usage, dict):
+        return 0
+    fields = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+    tokens = sum(number_of(usage.get(f)) or 0 for f in fields)
+    return int(tokens) if 0 < tokens < LARGEST else 0
+
+
+def _retry(entry: Facts) -> str:
+    attempt, most = number_of(entry.get("retryAttempt")), number_of(entry.get("maxRetries"))
+    return f"retry {attempt:.0f} of {most:.0f}" if attempt and most else "retrying"
+
+
+# ---------------------------------------------------------------- values
+
+
+def text_of(given: Facts, key: str) -> str:
+    value = given.get(key)
+    return whole(value) if isinstance(value, str) else ""
+
+
+def number_of(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:  # an integer of any length is JSON
+        return None
+    return number if math.isfinite(number) else None
+
+
+def time_of(stamp: object) -> float | None:
+    if not isinstance(stamp, str):
+        return None
+    try:
+        when = datetime.fromisoformat(stamp.replace("Z", "+00:00"))
+    except ValueError:
+        return None
+    return when.timestamp() if when.tzinfo else None

@@ -1,0 +1,331 @@
+"""The settings files of Claude Code: our hooks put in, looked for, taken out.
+
+Nothing is written that was not first worked out as a `Change`, whose diff can be shown; and only if
+the file is still what that was worked out from.  Before the file is written, the state folder knows
+what is to be restored, and a dated backup stands beside it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import glob
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+from ....storage.spool import Spool
+from ....system import atomic
+from ..version import Version, events_of
+from ..witnesses.registry import config_of
+from . import hookline, installed, settings_text
+from .jsontext import Broken
+from .settings_text import Before
+
+FILE: Final = "settings.json"
+CONTEXT: Final = 3  # lines around a change that a diff shows
+PLUGIN: Final = "bellboard"
+BACKUPS: Final = 3  # copies of one file that are kept
+
+
+class Refused(Exception):
+    """Nothing was written; the text says which file, why, and what to do."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a settings file is, and what it is to become."""
+
+    path: Path
+    old: bytes | None  # None: not there
+    new: bytes | None
+    events: tuple[str, ...]  # of ours that are in the new one
+    before: Before
+
+    @property
+    def is_none(self) -> bool:
+        """There is nothing to do."""
+        return self.old == self.new
+
+    def diff(self) -> str:
+        """As `diff -u` shows it."""
+        return _diff(self.old or b"", self.new or b"", str(self.path))
+
+
+@dataclass(frozen=True)
+class State:
+    """What a look at one settings file finds of ours."""
+
+    path: Path
+    problem: str = ""  # why it cannot be read, or hooks could not be put into it
+    events: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()  # of those that this CLI knows
+    outdated: tuple[str, ...] = ()  # told to another script than the one kept
+    plugin: bool = False  # the plugin is enabled in it
+    disabled: bool = False  # all hooks are
+
+    @property
+    def is_complete(self) -> bool:
+        """Each event is told, and to the right script."""
+        return not (self.problem or self.missing or self.outdated or self.disabled)
+
+    def said(self) -> str:
+        """In a line, for people."""
+        if self.problem:
+            return self.problem
+        known = len(self.events) + len(self.missing)
+        notes = [f"{len(self.events)} of {known} events" if self.events else "none"]
+        if self.events and self.missing:
+            notes.append(f"missing {', '.join(self.missing)}")
+        if self.outdated:
+            notes.append(f"of another installation {', '.join(self.outdated)}")
+        if self.plugin:
+            notes.append("the plugin is enabled")
+        if self.disabled:
+            notes.append("disableAllHooks switches them off")
+        return "; ".join(notes)
+
+
+def user_file(environ: Mapping[str, str]) -> Path:
+    """The settings of all sessions."""
+    return Path(os.path.abspath(config_of(environ) / FILE))  # noqa: PTH100 - links stay
+
+
+def project_file(folder: Path, local: bool = False) -> Path:
+    """The settings of the sessions in a folder; `local`: those that are not shared."""
+    return folder.absolute() / ".claude" / ("settings.local.json" if local else FILE)
+
+
+class Settings:
+    """Settings files, seen from one state folder and one environment."""
+
+    def __init__(self, home: Path, environ: Mapping[str, str]) -> None:
+        self.home = home
+        self._user_home = environ.get("HOME", "")
+        self._environ = environ
+
+    def commands(self, version: Version | None, kept: Iterable[str] = ()) -> dict[str, str]:
+        """The command of each event; without a version, of those that all know and those kept."""
+        events = events_of(version)
+        if version is None:
+            events = tuple(dict.fromkeys((*events, *kept)))
+        script = str(installed.script(self.home))
+        self._recordable(self.home)
+        return {e: hookline.hook_line(script, e, self._user_home) for e in events}
+
+    def printed(self, version: Version | None) -> dict[str, Any]:
+        """The settings for `claude --settings`, with the script that they need in its place."""
+        self._prepare()
+        group = settings_text.group_of
+        return {"hooks": {e: [group(c)] for e, c in self.commands(version).items()}}
+
+    def is_ours(self, command: str) -> bool:
+        """Does this command run our script?"""
+        script = hookline.script_of(command, self._user_home)
+        return script is not None and installed.is_script(script, self.home)
+
+    def put_in(self, path: Path, version: Version | None) -> Change:
+        """Work out how to put our hooks in."""
+        self._recordable(path)
+        self._may_write(path)
+        old, known = self._read(path), installed.places(self.home).get(str(path), installed.Place())
+        text = None if old is None else self._text(path, old)
+        commands = self.commands(version, known.events)
+        new, before = self._refusing(
+            path, lambda: settings_text.put_in(text, commands, self.is_ours, known.before)
+        )
+        self._prove(path, text, new)
+        return Change(path, old, new.encode(), tuple(commands), before)
+
+    def take_out(self, path: Path) -> Change:
+        """Work out how to take them out."""
+        old = self._read(path)
+        if old is None:
+            return Change(path, None, None, (), {})
+        text, known = self._text(path, old), installed.places(self.home)
+        before = known[str(path)].before if str(path) in known else None
+        new = self._refusing(path, lambda: settings_text.take_out(text, self.is_ours, before))
+        self._prove(path, text, new)
+        if new != text:
+            self._may_write(path)
+        return Change(path, old, None if new is None else new.encode(), (), {})
+
+    def apply(self, change: Change) -> Path | None:
+        """Make it so; the backup, if there was something to keep."""
+        path = change.path
+        backup = None
+        if change.is_none and not change.events and str(path) not in installed.places(self.home):
+            return None
+        if change.events:
+            self._prepare()
+        with installed.changing(self.home) as places:
+            made = not path.parent.exists()
+            place = places.setdefault(str(path), installed.Place(made_folder=made))
+            place.events = []  # nobody is to miss them meanwhile
+            if change.events:
+                place.before = change.before
+        if not change.is_none:
+            atomic.target_of(path).parent.mkdir(parents=True, exist_ok=True)
+            if change.old is not None and change.new is not None:  # else all of it was ours
+                backup = _backup_of(path)
+                atomic.copy(path, backup)
+            if not atomic.replace(path, change.new, change.old):
+                raise Refused(f"{path} was changed meanwhile; nothing was written: try again")
+            for old in backups(path)[:-BACKUPS]:
+                with contextlib.suppress(OSError):
+                    old.unlink()
+        with installed.changing(self.home) as places:
+            if change.events:
+                places[str(path)].events = list(change.events)
+                places[str(path)].told = False
+            else:
+                place = places.pop(str(path), place)
+                if change.new is None and place.made_folder:
+                    with contextlib.suppress(OSError):  # somebody uses it by now
+                        path.parent.rmdir()
+        return backup
+
+    def check(self, path: Path, version: Version | None = None) -> State:
+        """Look at one file."""
+        try:
+            raw = self._read(path)
+            text = "" if raw is None else self._text(path, raw)
+            entries = settings_text.entries(text, self.is_ours)
+            told = json.loads(text.removeprefix("\ufeff") or "{}")
+        except (Refused, ValueError, RecursionError) as e:
+            return State(path, problem=str(e))
+        wanted = self.commands(version)
+        whole = {entry.event: entry.command for entry in entries if entry.whole}
+        told = told if isinstance(told, dict) else {}
+        plugins = told.get("enabledPlugins")
+        return State(
+            path,
+            events=tuple(whole),
+            missing=tuple(event for event in wanted if event not in whole),
+            outdated=tuple(e for e, c in whole.items() if e in wanted and c != wanted[e]),
+            plugin=isinstance(plugins, dict)
+            and any(on is True and p.partition("@")[0] == PLUGIN for p, on in plugins.items()),
+            disabled=told.get("disableAllHooks") is True,
+        )
+
+    def files(self, folder: Path) -> list[Path]:
+        """Those that count in a folder, and all that hooks were ever put into."""
+        near = (project_file(folder), project_file(folder, local=True))
+        known = (Path(path) for path in installed.places(self.home))
+        return list(dict.fromkeys((user_file(self._environ), *near, *known)))
+
+    # ------------------------------------------------------------ with care
+
+    def _prepare(self) -> None:
+        Spool(self.home).prepare()
+        installed.keep_script(self.home)
+
+    def _recordable(self, path: Path) -> None:
+        try:
+            str(path).encode()
+        except UnicodeEncodeError:
+            raise Refused(f"{path!r} cannot be written in JSON: use another folder") from None
+
+    def _read(self, path: Path) -> bytes | None:
+        try:
+            return atomic.content(path)
+        except OSError as e:
+            raise Refused(f"cannot read {path}: {e.strerror or e}") from None
+
+    def _text(self, path: Path, raw: bytes) -> str:
+        try:
+            return raw.decode()
+        except UnicodeDecodeError as e:
+            line = raw.count(b"\n", 0, e.start) + 1
+            raise Refused(f"{path}, line {line}: not UTF-8; nothing was written") from None
+
+    def _may_write(self, path: Path) -> None:
+        try:
+            why = atomic.obstacle(path)
+        except OSError as e:
+            raise Refused(f"cannot write {path}: {e.strerror}") from None
+        if why:
+            raise Refused(f"{path} {why}; nothing was written")
+
+    def _refusing(self, path: Path, work: Any) -> Any:
+        try:
+            return work()
+        except (Broken, settings_text.Refused) as e:
+            raise Refused(f"{path}, {e}; nothing was written") from None
+
+    def _prove(self, path: Path, old: str | None, new: str | None) -> None:
+        """What is not ours has to be the same; should it ever not be, the file is not touched."""
+        try:
+            same = self._others(old) == self._others(new)
+        except (ValueError, RecursionError) as e:
+            raise Refused(f"{path}: {e}; nothing was written") from None
+        if not same:
+            raise Refused(f"{path} would lose what is not ours; nothing was written: report this")
+
+    def _others(self, text: str | None) -> Any:
+        told = json.loads((text or "").removeprefix("\ufeff").strip() or "{}")
+        return settings_text.without(told, self.is_ours)
+
+
+def _backup_of(path: Path) -> Path:
+    """A name after those that are there: one that was removed does not come back."""
+    stamp = f"{path.name}.bellboard-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
+    last = next((copy.name for copy in reversed(backups(path)) if copy.name.startswith(stamp)), "")
+    count = int(last[len(stamp) + 1 :] or 0) + 1 if last else 0
+    while os.path.lexists(backup := path.with_name(f"{stamp}.{count}" if count else stamp)):
+        count += 1
+    return backup
+
+
+def backups(path: Path) -> list[Path]:
+    """The copies that were made of it, the last one last."""
+    stamp = r"\.bellboard-(\d{8}-\d{6})(?:\.(\d{1,9}))?"
+    dated = re.compile(re.escape(path.name) + stamp, re.ASCII)
+    copies = path.parent.glob(f"{glob.escape(path.name)}.bellboard-*")
+    found = [
+        (named[1], int(named[2] or 0), copy)
+        for copy in copies
+        if (named := dated.fullmatch(copy.name)) and copy.is_file() and not copy.is_symlink()
+    ]
+    return [copy for _, _, copy in sorted(found)]
+
+
+def _diff(old: bytes, new: bytes, name: str) -> str:
+    """Only of the lines between the first and the last that differ: a file may have megabytes."""
+    before, after = (_lines(raw) for raw in (old, new))
+    head = _common(before, after)
+    tail = _common(before[head:][::-1], after[head:][::-1])
+    skipped, kept = max(0, head - CONTEXT), max(0, tail - CONTEXT)
+    lines = difflib.unified_diff(
+        before[skipped : len(before) - kept],
+        after[skipped : len(after) - kept],
+        name,
+        name,
+        n=CONTEXT,
+    )
+    return "".join(_moved(line, skipped) for line in lines)
+
+
+def _lines(raw: bytes) -> list[str]:
+    text = raw.decode("utf-8", "replace")
+    return [line.rstrip("\r\n") + "\n" for line in text.splitlines(keepends=True)]
+
+
+def _common(one: Iterable[str], other: Iterable[str]) -> int:
+    count = 0
+    for mine, yours in zip(one, other, strict=False):
+        if mine != yours:
+            break
+        count += 1
+    return count
+
+
+def _moved(line: str, by: int) -> str:
+    if not line.startswith("@@") or not by:
+        return line
+    return re.sub(r"(?<=[-+])\d+", lambda number: str(int(number.group()) + by), line)

@@ -1,0 +1,1 @@
+"""What Claude Code tells beside its hooks: session files, transcripts, processes."""

@@ -1,0 +1,199 @@
+"""Agents that neither a hook nor the registry told of, found among the processes.
+
+For CLIs before 2.1.76, which keep no session files, and for hooks that are switched off.  What is
+found is a process in a terminal; which session it runs only its command line may tell.
+
+An agent whose environment leads to another board, such as one in a sandbox, belongs to that one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Final, NamedTuple
+
+from ....core.lenient import decimal
+from ....core.session import nameless
+from ....storage.spool import Refused, default_home
+from ....system import processes
+from ....system.files import Finding
+from .transcript import begun_in
+
+EVERY: Final = 30.0  # seconds: a look is 10 µs for each process of ours
+GRACE: Final = 5.0  # seconds in which a new one tells of itself, and under its proper name
+INTERPRETERS: Final = frozenset({"node", "bun", "deno"})
+#: Commands of the CLI that are no session, though they may have a terminal.
+COMMANDS: Final = frozenset(
+    (
+        *("agents", "attach", "auth", "auto-mode", "config", "daemon", "doctor", "gateway"),
+        *("install", "kill", "logs", "mcp", "plugin", "plugins", "project", "rm", "rollback"),
+        *("setup-token", "stop", "ultrareview", "update", "upgrade", "-v", "--version", "-h"),
+        *("--help", "-p", "--print", "--bg"),
+    )
+)
+CONFIG: Final = "CLAUDE_CONFIG_DIR"
+PLACE: Final = ("TMUX", "TMUX_PANE")
+BOARD: Final = ("BELLBOARD_HOME", "XDG_STATE_HOME", "HOME")
+
+_ID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_SCRIPT: Final = re.compile(r"/@anthropic-ai/claude-code/cli\.[cm]?js$|(?:^|/)claude$")
+
+
+class Found(NamedTuple):
+    """An agent's process in a terminal."""
+
+    pid: int
+    started: str
+    tty: str
+    cwd: str
+    session_id: str  # if its command line or its transcript names one
+    config: str  # its config directory, if its environment names one
+    is_new: bool  # it may still be about to tell of itself, under its proper name
+    has_file: bool = False  # a session file of its own, which tells more once it is read
+    tmux: str = ""  # the socket and the pane that its environment names
+    pane: str = ""
+
+    def finding(self, now: float, generation: str = "") -> Finding:
+        """As of a session file without a status; a hook of the same process then renames it."""
+        sid = self.session_id or nameless(self.pid, self.started)
+        record = {"pid": self.pid, "sessionId": sid, "cwd": self.cwd, "procStart": self.started}
+        line = {"t": now, "registry": {"pid": self.pid, "record": record, "discovered": True}}
+        return Finding(line, f"discovered {record} {generation}")
+
+
+class Discovery:
+    """When to look through the processes of this user: at most every 30 s."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._board = _board_of(environ)
+        self._due = 0.0
+        self._search: Search | None = None  # that has begun, and did not end yet
+        self._passed: set[int] = set()  # processes at which a search hung
+
+    def look(self, now: float, known: Collection[int] = ()) -> list[Found]:
+        """Agents that are not known yet; nothing while it is too early to look."""
+        search = self.begin(now, known)
+        return self.end(search()) if search is not None else []
+
+    def hasten(self) -> None:
+        """An agent may have started: look as soon as it is asked for."""
+        self._due = 0.0
+
+    def begin(
+        self, now: float, known: Collection[int] = (), taken: Collection[str] = ()
+    ) -> Search | None:
+        """A search, to be run wherever that may hang; None while it is too early.
+
+        `taken`: these sessions are known to run in other processes.
+        """
+        if now < self._due:
+            return None
+        self._due = now + EVERY
+        if self._search is not None:
+            self._passed.add(self._search.at)
+        self._search = Search(now, frozenset(known) | self._passed, frozenset(taken), self._board)
+        return self._search
+
+    def end(self, found: list[Found]) -> list[Found]:
+        """It has ended, and found these."""
+        self._search = None
+        self._passed.clear()
+        return found
+
+
+class Search:
+    """One look through all processes; `at` which it is."""
+
+    def __init__(
+        self, now: float, known: Collection[int], taken: Collection[str], board: Path | None
+    ) -> None:
+        self._now, self._known, self._taken, self._board = now, known, taken, board
+        self.at = 0
+
+    def where(self) -> str:
+        """What it reads now."""
+        return f"{processes.PROC}/{self.at}/cmdline"
+
+    def __call__(self) -> list[Found]:
+        """The agents that are not known."""
+        return [f for pid in _mine() if pid not in self._known and (f := self._agent(pid))]
+
+    def _agent(self, pid: int) -> Found | None:
+        self.at = pid
+        argv = processes.argv_of(pid)
+        if not is_agent(argv):
+            return None
+        tty, started = processes.tty_of(pid), processes.started_of(pid)
+        began = processes.began_at(pid)
+        if not tty or began is None or not processes.is_alive(pid):
+            return None
+        env = processes.environment_of(pid, (*BOARD, *PLACE, CONFIG))
+        if (board := _board_of(env)) and board != self._board:
+            return None
+        cwd, config = processes.cwd_of(pid), env.get(CONFIG, "")
+        kept = config or (f"{env['HOME']}/.claude" if "HOME" in env else "")
+        sid = session_in(argv) or begun_in(kept, cwd, began, self._taken)
+        socket = env.get("TMUX", "").rsplit(",", 2)[0]
+        is_new = began > self._now - GRACE
+        has_file = bool(kept) and Path(kept, "sessions", f"{pid}.json").exists()
+        pane = env.get("TMUX_PANE", "")
+        return Found(pid, started, tty, cwd, sid, config, is_new, has_file, socket, pane)
+
+
+def _board_of(environ: Mapping[str, str]) -> Path | None:
+    """The board that a process with this environment tells of itself; None if it hides that."""
+    try:
+        return default_home(environ) if any(map(environ.get, BOARD)) else None
+    except Refused:
+        return None
+
+
+def is_agent(argv: list[str]) -> bool:
+    """Whether a command line is that of an interactive session of Claude Code."""
+    if not argv:
+        return False
+    name = PurePosixPath(argv[0]).name
+    if name in INTERPRETERS:
+        script = next((n for n, arg in enumerate(argv[1:], 1) if not arg.startswith("-")), 0)
+        if not script or not _SCRIPT.search(argv[script]):
+            return False
+        given = argv[script + 1 :]
+    elif name == "claude":
+        given = argv[1:]
+    else:
+        return False
+    return not COMMANDS.intersection(given[:1]) and not {"-p", "--print"}.intersection(given)
+
+
+def session_in(argv: list[str]) -> str:
+    """The session that a command line names, if it is the one that runs."""
+    if "--fork-session" in argv:
+        return ""
+    for n, arg in enumerate(argv):
+        option, _, value = arg.partition("=")
+        if option in ("--session-id", "--resume", "-r"):
+            value = value or (argv[n + 1] if n + 1 < len(argv) else "")
+            return value if _ID.fullmatch(value) else ""
+    return ""
+
+
+def _mine() -> Iterator[int]:
+    if not processes.has_proc():
+        import psutil
+
+        yield from (p.pid for p in psutil.process_iter(["uids"]) if _is_mine(p.info["uids"]))
+        return
+    with os.scandir("/proc") as entries:
+        for entry in entries:
+            if (pid := decimal(entry.name)) is not None:
+                try:
+                    if entry.stat().st_uid == os.geteuid():
+                        yield pid
+                except OSError:
+                    continue
+
+
+def _is_mine(uids: object) -> bool:
+    return getattr(uids, "effective", None) == os.geteuid()

@@ -1,0 +1,176 @@
+"""The CLI's config directories that somebody needs, and the session files in them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from ....core.session import Session
+from ....system.doer import Doer
+from ....system.files import Finding, is_path
+from ....system.processes import PROC
+from ....system.watched import Watched
+from .agents_json import PATIENCE, told_by
+from .registry import ODD, Listing, Registry, Seen, list_files, look_at, of_listing
+
+WRITTEN: Final = 1.0  # seconds: a file that is written in place is odd for a moment
+PAUSE: Final = 5.0  # seconds from one asking of the CLI to the next
+MOST: Final = 100  # config directories; people have one or two
+WATCHES: Final = "sessions"
+STARTS: Final = "starts"
+
+
+def settings_of(config_dir: str) -> tuple[str, ...]:
+    """What a CLI writes when it starts: within its directory, but beside the usual one."""
+    return f"{config_dir}/.claude.json", f"{config_dir}.json"
+
+
+class Folders:
+    """Calls `tell` with what is new in the session files."""
+
+    def __init__(
+        self,
+        reach: Doer,
+        watched: Watched,
+        tell: Callable[[Finding], None],
+        clock: Callable[[], float],
+        environ: Mapping[str, str],
+        generation: str,
+    ) -> None:
+        self.registry = Registry([], generation)
+        self._environ = dict(environ)
+        self._slow = reach.lane("cli", PATIENCE + 1.0)
+        self._loop = asyncio.get_running_loop()
+        self._asked: dict[Path, float] = {}  # directory → when the CLI was asked
+        self._asking: dict[Path, asyncio.TimerHandle] = {}
+        self._reach, self._watched, self._tell, self._clock = reach, watched, tell, clock
+        self._needed: dict[str, set[str]] = {}  # config directory → who needs it
+        self._of: dict[str, str] = {}  # who needs one → which
+        self._refused = ""
+
+    @property
+    def notes(self) -> dict[str, str]:
+        """For health: what is not as it should be."""
+        more = {"config directories": self._refused} if self._refused else {}
+        return {**self.registry.notes, **more}
+
+    def of(self, s: Session) -> str:
+        """The config directory that a session keeps its files in, as far as that is known."""
+        if s.config_dir:
+            return s.config_dir
+        found = (self.registry.directory_of(pid) for pid in s.processes)
+        named = (self._of.get(f"process {pid}") for pid in s.processes)
+        return next(filter(None, (*found, *named)), self._of.get("", ""))
+
+    def is_read(self, pid: int) -> bool:
+        """Whether the session file of a process was looked at, whatever came of it."""
+        noted = any(path.endswith(f"/{pid}.json") for path in self.registry.notes)
+        return noted or pid in self.registry.records
+
+    def need(self, config_dir: str, by: str) -> None:
+        """Somebody, a session or a process, keeps its files there."""
+        if self._of.get(by) == config_dir or not is_path(config_dir):
+            return
+        self.leave(by)
+        if config_dir not in self._needed and len(self._needed) >= MOST:
+            self._refused = f"more than {MOST}: {config_dir} is not looked into"
+            return
+        self._of[by] = config_dir
+        self._needed.setdefault(config_dir, set()).add(by)
+        if self.registry.add(config_dir):
+            directory = self.registry.paths()[-1]
+            self._watched.need(str(directory), WATCHES, config_dir)
+            for path in settings_of(config_dir):
+                self._watched.need(path, STARTS, config_dir)
+            self._look(directory)
+
+    def leave(self, by: str) -> None:
+        """They need theirs no more."""
+        config_dir = self._of.pop(by, "")
+        needed = self._needed.get(config_dir, set())
+        needed.discard(by)
+        if config_dir and not needed:
+            del self._needed[config_dir]
+            self.registry.remove(config_dir)
+            self._asked.pop(Path(config_dir) / "sessions", None)
+            self._watched.leave(str(Path(config_dir) / "sessions"), WATCHES, config_dir)
+            for path in settings_of(config_dir):
+                self._watched.leave(path, STARTS, config_dir)
+            self._refused = ""
+
+    def changed(self, paths: Collection[str]) -> None:
+        """A watch named these."""
+        for path in paths:
+            if path.endswith((".json", "/sessions")):
+                directory, pid = self.registry.at(path)
+                if directory is not None and pid is None:
+                    self._look(directory)
+                elif directory is not None and pid is not None:
+                    self.look_at(directory, pid)
+
+    def rescan(self) -> None:
+        """Look at everything."""
+        for directory in self.registry.paths():
+            self._look(directory)
+
+    def close(self) -> None:
+        """End it."""
+        for timer in self._asking.values():
+            timer.cancel()
+
+    def died(self, pid: int) -> None:
+        """That process has ended."""
+        for directory in self.registry.paths():
+            self.look_at(directory, pid)
+
+    def look_at(self, directory: Path, pid: int) -> None:
+        """Look at the file of one process."""
+        then = partial(self._took, directory, pid)
+        self._reach.do(f"{directory}/{pid}.json", partial(look_at, directory, pid), then)
+
+    def _look(self, directory: Path) -> None:
+        then = partial(self._listed, directory)
+        self._reach.do(str(directory), partial(list_files, directory), then)
+
+    def _listed(self, directory: Path, listing: Listing) -> None:
+        for pid in self.registry.listed(directory, listing):
+            self.look_at(directory, pid)
+
+    def _took(self, directory: Path, pid: int, seen: Seen) -> None:
+        if seen.why == ODD:
+            self._ask_cli(directory, pid)
+            seen = seen._replace(why=self.registry.notes.get(f"{directory}/{pid}.json", ODD))
+        for finding in self.registry.take(self._clock(), directory, pid, seen):
+            self._tell(finding)
+
+    def _ask_cli(self, directory: Path, pid: int) -> None:
+        """Its file cannot be understood: have the CLI tell, now and then."""
+        if directory in self._asking:
+            return
+        early = max(WRITTEN, self._asked.get(directory, 0.0) + PAUSE - self._clock())
+        self._asking[directory] = self._loop.call_later(early, self._ask_now, directory, pid)
+
+    def _ask_now(self, directory: Path, pid: int) -> None:
+        del self._asking[directory]
+        if not self._is_odd(directory, pid):
+            return
+        self._asked[directory] = self._clock()
+        config_dir = str(directory.parent)
+        work, then = (
+            partial(told_by, pid, config_dir, self._environ),
+            partial(self._told, directory),
+        )
+        self._slow.do(f"{PROC}/{pid}/exe", work, then, key=f"claude agents in {config_dir}")
+
+    def _is_odd(self, directory: Path, pid: int) -> bool:
+        return self.registry.notes.get(f"{directory}/{pid}.json", "").startswith(ODD)
+
+    def _told(self, directory: Path, told: dict[int, dict[str, Any]]) -> None:
+        now = self._clock()
+        for pid, row in told.items():
+            if self._is_odd(directory, pid):
+                for finding in self.registry.take(now, directory, pid, of_listing(row, now)):
+                    self._tell(finding)

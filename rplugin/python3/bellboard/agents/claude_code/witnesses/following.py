@@ -1,0 +1,117 @@
+"""The transcripts of the sessions that are at work: found, watched, and read beside the loop."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection
+from functools import partial
+from pathlib import Path
+
+from ....core.rules.steps import is_alone
+from ....core.session import Session, status_of
+from ....system.doer import Doer
+from ....system.files import Finding, is_path
+from ....system.watched import Watched
+from .transcript import Tail, Transcripts, is_needed, place_of, read_on
+
+WATCHES = "transcript"
+AWAITS = "its folder"
+
+
+class Following:
+    """Calls `tell` with what is new in the transcripts of sessions that need it."""
+
+    def __init__(
+        self,
+        reach: Doer,
+        watched: Watched,
+        tell: Callable[[Finding], None],
+        clock: Callable[[], float],
+    ) -> None:
+        self.transcripts = Transcripts()
+        self._reach, self._watched, self._tell, self._clock = reach, watched, tell, clock
+        self._since: dict[str, float] = {}  # session that needs its own → its newest evidence
+        self._awaited: dict[str, str] = {}  # session → its transcript, whose folder is not there
+
+    def attend(self, s: Session, config_dir: str) -> None:
+        """Follow its transcript if it needs that now, else leave it."""
+        sid = s.session_id
+        if not is_needed(status_of(s), s.since, self._clock(), is_alone(s)):
+            self._since.pop(sid, None)
+            self._follow(sid, "")
+            return
+        self._since[sid] = s.last
+        if s.transcript:
+            self._follow(sid, s.transcript)
+        elif is_path(config_dir):  # no hook told of it
+            where = partial(place_of, config_dir, sid, s.cwd)
+            path, then = f"{config_dir}/projects", partial(self._found, sid)
+            self._reach.do(path, where, then, key=f"transcript of {sid}")
+
+    def forget(self, sid: str) -> None:
+        """It has ended."""
+        self._since.pop(sid, None)
+        self._follow(sid, "")
+        self.transcripts.forget(sid)
+
+    def changed(self, paths: Collection[str]) -> None:
+        """A watch named these."""
+        for path in paths:
+            for sid in self._watched.who(path, WATCHES):
+                self._read(sid)
+        for sid, path in list(self._awaited.items()):
+            folder = os.path.dirname(path)  # noqa: PTH120 - a string, as the watch names it
+            if folder in paths or os.path.dirname(folder) in paths:  # noqa: PTH120
+                self._read(sid)
+
+    def rescan(self) -> None:
+        """Look at each that is followed."""
+        for sid in list(self.transcripts.followed):
+            self._read(sid)
+
+    def _found(self, sid: str, path: str) -> None:
+        if sid in self._since:
+            self._follow(sid, path)
+
+    def _follow(self, sid: str, path: str) -> None:
+        path = path if is_path(path) else ""
+        tail = self.transcripts.tail(sid)
+        before = tail.path if tail is not None else ""
+        if path == before:
+            return
+        self.transcripts.leave(sid)
+        self._watched.leave(before, WATCHES, sid)
+        self._stop_waiting(sid)
+        if path:
+            self.transcripts.follow(sid, path, self._since[sid])
+            self._watched.need(path, WATCHES, sid)
+            self._read(sid)
+
+    def _read(self, sid: str) -> None:
+        tail = self.transcripts.tail(sid)
+        if tail is not None:
+            work, key = partial(read_on, tail, self._clock()), f"{tail.path} of {sid}"
+            self._reach.do(tail.path, work, partial(self._took, sid, tail), key=key)
+
+    def _took(self, sid: str, tail: Tail, result: tuple[Tail, list[Finding]]) -> None:
+        as_read, found = result
+        if as_read is not tail:  # it was read in another process
+            tail.become(as_read)
+        if not self.transcripts.has(sid, tail):
+            return  # that session is over
+        for finding in found:
+            self._tell(finding)
+        if self.transcripts.tail(sid) is not tail:
+            return
+        if not tail.has_folder and sid not in self._awaited:
+            # The first session in a directory: not even the folder of its transcript is there yet.
+            self._awaited[sid] = tail.path
+            self._watched.need(str(Path(tail.path).parent.parent), AWAITS, sid)
+        elif tail.has_folder and sid in self._awaited:
+            self._stop_waiting(sid)
+            self._watched.renew(tail.path)
+            self._read(sid)
+
+    def _stop_waiting(self, sid: str) -> None:
+        if path := self._awaited.pop(sid, ""):
+            self._watched.leave(str(Path(path).parent.parent), AWAITS, sid)

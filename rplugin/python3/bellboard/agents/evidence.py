@@ -1,0 +1,341 @@
+"""What is not a hook, made into the same events: a line of a trace is one piece of evidence.
+
+A trace line is a JSON object with `t` and one more key (`hook`, `registry`, `transcript`,
+`process`, `pane`, `view`, `goto`, `set`, …).  The spool, the event log of the database and
+`bellboard replay` all speak it, so what was seen live can be replayed to the letter.
+
+Rules of this file are those of `events.py`: no I/O, no clock, no exception on input.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from ..core.detail import ODD, line, whole
+from ..core.events import LONGEST_ID, Event, Origin, hook, junk
+from ..core.lenient import plain
+from .claude_code.dialect.said import Facts, entry_of, number_of, text_of, time_of
+
+#: What reading a value of the wrong shape raises.
+WRONG_SHAPE: Final = (
+    TypeError,
+    ValueError,
+    AttributeError,
+    LookupError,
+    ArithmeticError,
+    RecursionError,
+)
+
+#: The variables that are read at all; the rest of an environment is nobody's business.
+ENVIRONMENT: Final = (
+    "CLAUDE_CODE_ENTRYPOINT",
+    "CLAUDE_CODE_PARENT_SESSION_ID",
+    "CLAUDE_CODE_SESSION_ATTENDED",
+    "CLAUDE_CONFIG_DIR",
+    "CLAUDE_JOB_DIR",
+    "CLAUDE_PROJECT_DIR",
+    "SSH_CONNECTION",
+    "TERM_PROGRAM",
+)
+#: How a tmux client looks.
+CLIENT_DOES: Final = frozenset({"looks", "focus", "away", "gone"})
+_PANE: Final = re.compile(r"%[0-9]{1,9}", re.ASCII)
+SCREENS: Final = frozenset({"idle", "busy", "waiting"})
+UNCOUNTED: Final = -1  # nobody looked how many children there are
+#: What the registry's `waitingFor` asks; "dialog open" asks nothing for the agent.
+WAITING: Final = {
+    "permission prompt": "permission",
+    "sandbox request": "permission",
+    "worker request": "permission",
+    "input needed": "question",
+    "goal proposal": "choice",
+    "dialog open": "",
+}
+
+
+def read(raw: bytes, clock: float | None = None) -> Event:
+    """The event that one trace line tells; junk, with the reason, if it tells none."""
+    try:
+        told = msgspec.json.decode(raw)
+    except ODD:
+        try:
+            told = json.loads(raw)
+        except ODD as e:
+            return junk(f"not JSON: {e}"[:120], clock or 0.0, clock or 0.0)
+    return from_line(told, clock)
+
+
+def from_line(told: object, clock: float | None = None) -> Event:
+    """The same for a line that is already decoded."""
+    if not isinstance(told, dict):
+        return junk("not a JSON object", clock or 0.0, clock or 0.0)
+    t = number_of(told.get("t"))
+    if t is None or t <= 0:
+        return junk("its time is no time", clock or 0.0, clock or 0.0)
+    now = number_of(told.get("arrived")) or clock or t
+    for key, reader in READERS.items():
+        if key in told:
+            try:
+                return reader(told, t, now)
+            except WRONG_SHAPE as e:
+                return junk(f"{key}: {e!r}"[:120], t, now, key)
+    return Event("note", whole(next((str(k) for k in told if k != "t"), "nothing")[:60]), t, now)
+
+
+def of_tmux(said: bytes, t: float, now: float, origin: Origin) -> list[Event]:
+    """What tmux tells of its clients, one event for each: `looks %3 /dev/pts/5,/dev/pts/6`.
+
+    `wiring.py` has its hooks.  A client `looks` at a pane, comes back to it (`focus`), has lost the
+    focus (`away`) or is `gone`.
+    """
+    how, pane, clients = [*said[:4096].decode("utf-8", "replace").split(), "", "", ""][:3]
+    if how not in CLIENT_DOES or not _PANE.fullmatch(pane):
+        return [junk("no view of tmux", t, now, "view")]
+    seen = pane if how in ("looks", "focus") else None
+    where = Origin(tmux=origin.tmux, pane=seen)
+    source = how if how != "looks" else ""
+    return [
+        Event("view", "view", t, now, origin=where, viewer=f"{origin.tmux} {x}", source=source)
+        for x in clients.split(",")
+        if x
+    ]
+
+
+def origin_of(given: object) -> Origin:
+    """Where a line says that it comes from; what has the wrong type is left out."""
+    if not isinstance(given, dict):
+        return Origin()
+    env = given.get("env")
+    return Origin(
+        agent=text_of(given, "agent") or "claude",
+        pid=_pid(given.get("pid")),
+        tty=text_of(given, "tty") or None,
+        tmux=text_of(given, "tmux") or None,
+        pane=text_of(given, "pane") or None,
+        nvim=text_of(given, "nvim") or None,
+        env={k: whole(env[k]) for k in ENVIRONMENT if isinstance(env.get(k), str)}
+        if isinstance(env, dict)
+        else {},
+    )
+
+
+def _hook(told: Facts, t: float, now: float) -> Event:
+    raw = json.dumps(told["hook"], separators=(",", ":"), ensure_ascii=True).encode()
+    return hook(raw, t, now, origin_of(told.get("origin")))
+
+
+def _raw(told: Facts, t: float, now: float) -> Event:
+    text = told["raw"]
+    return hook(
+        text.encode("utf-8", "replace") if isinstance(text, str) else b"",
+        t,
+        now,
+        origin_of(told.get("origin")),
+    )
+
+
+# ---------------------------------------------------------------- the CLI's session files
+
+
+def _registry(told: Facts, t: float, now: float) -> Event:
+    given = told["registry"]
+    pid, record = _pid(given["pid"]), given.get("record")
+    if pid is None:
+        raise ValueError("no process id")
+    if record is None:
+        return Event("registry gone", "registry gone", t, now, pid=pid)
+    sid = _session_id(record["sessionId"])
+    status, waiting = text_of(record, "status"), text_of(record, "waitingFor")
+    tool = waiting.removeprefix("approve ") if waiting.startswith("approve ") else ""
+    asks = ""
+    if status == "waiting":
+        asks = "permission" if tool else WAITING.get(waiting, "choice" if waiting else "permission")
+        if tool in ("AskUserQuestion", "ExitPlanMode"):
+            asks = "plan" if tool == "ExitPlanMode" else "question"
+    since = number_of(record.get("statusUpdatedAt"))
+    env = {"CLAUDE_JOB_DIR": "bg"} if record.get("kind") == "bg" else {}
+    if entry := text_of(record, "entrypoint"):
+        env["CLAUDE_CODE_ENTRYPOINT"] = entry
+    return Event(
+        "registry",
+        f"registry {status}".strip(),
+        t,
+        now,
+        session_id=sid,
+        origin=Origin(pid=pid, env=env),
+        pid=pid,
+        started=text_of(record, "procStart"),
+        status=status,
+        asks=asks,
+        tool=tool,
+        at=since / 1000 if since else t,
+        cwd=text_of(record, "cwd"),
+        source="discovered" if given.get("discovered") else "",
+        title=line(text_of(record, "name")) if record.get("nameSource") != "derived" else "",
+        named=record.get("nameSource") not in (None, "derived"),
+    )
+
+
+# ---------------------------------------------------------------- transcripts
+
+
+def _transcript(told: Facts, t: float, now: float) -> Event:
+    given = told["transcript"]
+    sid, entry = _session_id(given["session_id"]), given["entry"]
+    kind, facts = entry_of(entry)
+    return Event(
+        kind,
+        f"transcript {kind.removeprefix('said ')}",
+        time_of(entry.get("timestamp")) or t,
+        now,
+        session_id=sid,
+        **facts,
+    )
+
+
+# ---------------------------------------------------------------- screens
+
+
+def _screen(told: Facts, t: float, now: float) -> Event:
+    given = told["screen"]
+    says, pid = text_of(given, "says"), _pid(given.get("pid"))
+    if says not in SCREENS or pid is None:
+        raise ValueError("neither idle, busy nor waiting")
+    return Event(
+        f"screen {says}",
+        "screen",
+        t,
+        now,
+        session_id=_session_id(given["session_id"]),
+        pid=pid,
+        status=says,
+        asks=(text_of(given, "asks") or "choice") if says == "waiting" else "",
+        tool=line(text_of(given, "tool"), 80),
+        detail=line(text_of(given, "detail")),
+    )
+
+
+# ---------------------------------------------------------------- processes, panes, people, hosts
+
+
+def _process(told: Facts, t: float, now: float) -> Event:
+    given = told["process"]
+    pid, alive = _pid(given["pid"]), bool(given.get("alive"))
+    if pid is None:
+        raise ValueError("no process id")
+    return Event(
+        "process" if alive else "process gone",
+        "process" if alive else "process gone",
+        t,
+        now,
+        pid=pid,
+        started=text_of(given, "started"),
+        origin=msgspec.structs.replace(_where(given), pid=pid),
+        alive=alive,
+        at=0.0 if given.get("found") is True else t,
+        children=_children(given.get("children")),
+    )
+
+
+def _pane(told: Facts, t: float, now: float) -> Event:
+    given = told["pane"]
+    alive = bool(given.get("alive"))
+    kind = "pane" if alive else "pane gone"
+    return Event(kind, kind, t, now, origin=_where(given), alive=alive)
+
+
+def _view(told: Facts, t: float, now: float) -> Event:
+    given = told["view"] or {}
+    where = _where(given)
+    viewer = text_of(told, "viewer") or text_of(given, "viewer")
+    how, sid = text_of(given, "how"), text_of(given, "session_id")
+    return Event("view", "view", t, now, sid, where, viewer=viewer, source=how)
+
+
+def _person(key: str, kind: str, field: str = "") -> Callable[[Facts, float, float], Event]:
+    """What a person does to one session: a jump, a correction, a label."""
+
+    def reader(told: Facts, t: float, now: float) -> Event:
+        given = told[key]
+        sid = _session_id(given["session_id"])
+        value = given.get(field) if field else ""
+        text = value if isinstance(value, str) else ""
+        number = number_of(value) or 0.0
+        return Event(kind, key, t, now, sid, status=line(text, 80), at=number, alive=bool(value))
+
+    return reader
+
+
+def _facts(told: Facts, t: float, now: float) -> Event:
+    given = told["facts"]
+    known = {k: v for k, v in plain(given).items() if _is_fact(v)}
+    return Event("facts", "facts", t, now, _session_id(given["session_id"]), settings=known)
+
+
+def _config(told: Facts, t: float, now: float) -> Event:
+    if not isinstance(told["config"], dict):
+        raise ValueError("not an object")
+    return Event("config", "config", t, now, settings=plain(told["config"]))
+
+
+#: Key of a trace line → what reads it.
+READERS: Final[dict[str, Callable[[Facts, float, float], Event]]] = {
+    "hook": _hook,
+    "registry": _registry,
+    "transcript": _transcript,
+    "screen": _screen,
+    "process": _process,
+    "pane": _pane,
+    "view": _view,
+    "goto": _person("goto", "jump"),
+    "set": _person("set", "set", "status"),
+    "label": _person("label", "label", "label"),
+    "name": _person("name", "name", "name"),
+    "park": _person("park", "park", "parked"),
+    "snooze": _person("snooze", "snooze", "until"),
+    "forget": _person("forget", "forget"),
+    "facts": _facts,
+    "raw": _raw,
+    "config": _config,
+    "restart": lambda told, t, now: Event("restart", "restart", t, now),
+    "clock": lambda told, t, now: Event("clock", "clock", t, now),
+    "tick": lambda told, t, now: Event("tick", "tick", t, now),
+}
+
+
+# ---------------------------------------------------------------- values
+
+
+def _session_id(value: object) -> str:
+    if not isinstance(value, str) or not 0 < len(value) <= LONGEST_ID or whole(value) != value:
+        raise ValueError("no usable session id")
+    return value
+
+
+def _is_fact(value: object) -> bool:
+    if isinstance(value, list):
+        return all(isinstance(x, str | int) for x in value)
+    return isinstance(value, str | int | float)
+
+
+def _where(given: Facts) -> Origin:
+    """A terminal, as far as a line tells it."""
+    return Origin(
+        tty=text_of(given, "tty") or None,
+        tmux=text_of(given, "tmux") or None,
+        pane=text_of(given, "pane") or None,
+        nvim=text_of(given, "nvim") or None,
+    )
+
+
+def _children(value: object) -> int:
+    return value if type(value) is int and 0 <= value < 1 << 31 else UNCOUNTED
+
+
+def _pid(value: object) -> int | None:
+    return value if type(value) is int and 0 < value < 1 << 31 else None

@@ -1,0 +1,53 @@
+"""Replay a trace through the very code that runs live, with the trace's own clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from ..core.board import Board
+from ..core.ledger import Folded, Transition
+from ..core.session import is_hidden, is_listed, markers_of, question_of, status_of
+from .evidence import read
+
+
+def replay(lines: Iterable[bytes], board: Board | None = None) -> Iterator[Folded]:
+    """Fold a trace's lines in the order in which they could have been known."""
+    board = board or Board()
+    for raw in lines:
+        if raw.strip():
+            event = read(raw)
+            yield from board.fold(event)
+
+
+def transition_line(c: Transition) -> dict[str, Any]:
+    """A change of status as `replay --json` and `watch --json` print it."""
+    return {
+        "t": c.t,
+        "session_id": c.session_id,
+        "from": c.before,
+        "to": c.after,
+        "rule": c.rule,
+        "why": c.why,
+    }
+
+
+def final_line(board: Board) -> dict[str, Any]:
+    """The last line of a replay: what is listed in the end."""
+    listed = [s for s in board.sessions.values() if is_listed(s)]
+    return {
+        "t": board.ledger.clock,
+        "sessions": [
+            {
+                "session_id": s.session_id,
+                "status": status_of(s),
+                "since": s.since,
+                "hidden": is_hidden(s),
+                "markers": markers_of(s, status_of(s), question_of(s), is_hidden(s)),
+                "detail": q.detail if (q := question_of(s)) else s.error,
+                "tasks_done": s.tasks_done,
+                "prompt": s.prompt,
+            }
+            for s in listed
+        ],
+    }

@@ -1,1 +1,0 @@
-"""tmux: the panes, the ways to them, and what is shown there."""

@@ -1,0 +1,70 @@
+"""Files that one process at a time may lock: waited for, but not for ever.
+
+Whoever holds one may be suspended, and then holds it for as long as that lasts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from .processes import stat_of
+
+PATIENCE: Final = 2.0  # seconds; what is done under such a lock takes milliseconds
+PAUSE: Final = 0.01
+LOCKS: Final = "/proc/locks"
+
+
+class Held(OSError):
+    """Another process holds it; the text says which, and what to do."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(errno.EAGAIN, why)
+
+    def __str__(self) -> str:
+        return str(self.strerror)
+
+
+@contextlib.contextmanager
+def locked(path: Path, patience: float = PATIENCE) -> Iterator[None]:
+    """Alone with the lock of that file, which is made if need be; `Held` if it cannot be had."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        until = time.monotonic() + patience
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > until:
+                    raise Held(_why(path, os.fstat(descriptor).st_ino)) from None
+                time.sleep(PAUSE)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _why(path: Path, inode: int) -> str:
+    pid = _holder(inode)
+    if pid is None:
+        return f"{path} is held by another process; try again"
+    stat = stat_of(pid)
+    if stat and stat[0] in ("T", "t"):
+        return f"{path} is held by process {pid}, which is suspended: kill -CONT {pid}, or end it"
+    return f"{path} is held by process {pid}: try again, or end it"
+
+
+def _holder(inode: int) -> int | None:
+    """Where the system tells: `2: FLOCK ADVISORY WRITE 4711 fd:01:2345 0 EOF`."""
+    with contextlib.suppress(OSError, ValueError):
+        for row in Path(LOCKS).read_text().splitlines():
+            fields = row.split()
+            if fields[1:2] == ["FLOCK"] and fields[5].endswith(f":{inode}"):
+                return int(fields[4])
+    return None

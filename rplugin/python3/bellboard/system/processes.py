@@ -1,0 +1,278 @@
+"""What the system tells about processes: alive, since when, whose, on which terminal, what below.
+
+Linux is asked through /proc, a few microseconds each; elsewhere, where there is none, psutil.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+from .files import Finding
+
+PROC = "/proc"
+MOST: Final = 512  # ttys remembered; a terminal's agents are few
+PLACE: Final = ("TMUX", "TMUX_PANE", "NVIM")
+CLOCK: Final = 1.0  # seconds: the start of the system is told to the second
+ENVIRONMENT_LIMIT: Final = 1 << 20
+LISTENS: Final = "0A"  # the state of a socket in /proc/net/tcp
+
+
+class Ttys:
+    """The terminal of a process, looked up once: it does not change while the process lives."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, str] = {}
+
+    def of(self, pid: int) -> str:
+        """`/dev/pts/3`, or nothing for a process without a terminal, or without a trace."""
+        known = self._known.get(pid)
+        if known is None:
+            if len(self._known) > MOST:
+                self._known.clear()
+            known = self._known[pid] = tty_of(pid)
+        return known
+
+
+# ---------------------------------------------------------------- findings
+
+
+def gone(now: float, pid: int, started: str = "", found: bool = False) -> Finding:
+    """It runs no more; `found`: nobody saw it end, so nobody knows when it did."""
+    told = {"pid": pid, "alive": False, "started": started} | ({"found": True} if found else {})
+    return Finding({"t": now, "process": told}, f"process gone {pid} {started}")
+
+
+def seen(now: float, pid: int, generation: str = "") -> Finding:
+    """Where and since when it runs; gone, if it does not run.
+
+    Its environment says where its terminal may be, as it does to the hooks that it starts.
+    """
+    started, tty = started_of(pid), tty_of(pid)
+    if not is_alive(pid):
+        return gone(now, pid, started, found=True)
+    place = environment_of(pid, PLACE)
+    told = {
+        "pid": pid,
+        "alive": True,
+        "started": started,
+        "tty": tty,
+        "tmux": place.get("TMUX", "").rsplit(",", 2)[0],  # socket,pid,session
+        "pane": place.get("TMUX_PANE", ""),
+        "nvim": place.get("NVIM", ""),
+    }
+    known = {k: v for k, v in told.items() if v}
+    return Finding({"t": now, "process": known}, f"process {known} {generation}")
+
+
+def at_work(now: float, pid: int, since: float) -> Finding:
+    """How many children it has that began since then: a tool that runs has one.
+
+    Older ones prove nothing: an MCP server is a child for as long as the agent lives.
+    """
+    began = [began_at(child) or 0.0 for child in children_of(pid)]
+    told = {"pid": pid, "alive": True, "children": sum(t > since - CLOCK for t in began)}
+    return Finding({"t": now, "process": told}, f"process {told} {since}")
+
+
+# ---------------------------------------------------------------- one process
+
+
+def is_alive(pid: int) -> bool:
+    """Whether it runs; what only waits to be reaped does not."""
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:
+        return True
+    stat = stat_of(pid)
+    return stat is None or stat[0] not in ("Z", "X")
+
+
+def runs(pid: int, started: str = "") -> bool:
+    """Whether it still is the process that started then, and not a later one of that number."""
+    return is_alive(pid) and (not started or started_of(pid) in ("", started))
+
+
+def started_of(pid: int) -> str:
+    """When it started, in the system's own unit: with the pid it names a process for ever."""
+    stat = stat_of(pid)
+    if stat is not None:
+        return stat[19]
+    created = _ask(pid, "create_time")
+    return f"{created:.3f}" if created else ""
+
+
+def began_at(pid: int) -> float | None:
+    """When it started, by the clock."""
+    stat = stat_of(pid)
+    if stat is not None:
+        booted = [line for line in _lines(f"{PROC}/stat") if line.startswith("btime ")]
+        ticks = int(stat[19]) / os.sysconf("SC_CLK_TCK")
+        return float(booted[0].split()[1]) + ticks if booted else None
+    created = _ask(pid, "create_time")
+    return float(created) if created else None
+
+
+def owner_of(pid: int) -> int | None:
+    """The user who started it; None if there is no such process, or none to be seen."""
+    for line in _lines(f"{PROC}/{pid}/status"):
+        if line.startswith("Uid:"):
+            return int(line.split()[1])
+    uids = _ask(pid, "uids")
+    return int(uids.real) if uids else None
+
+
+def tty_of(pid: int) -> str:
+    """The controlling terminal of a process."""
+    stat = stat_of(pid)
+    if stat is not None:
+        number = int(stat[4])
+        major, minor = (number >> 8) & 0xFFF, (number & 0xFF) | (number >> 12 & 0xFFF00)
+        if 136 <= major <= 143:
+            return f"/dev/pts/{minor + (major - 136) * 256}"
+        if major == 4:
+            return f"/dev/tty{minor}" if minor < 64 else f"/dev/ttyS{minor - 64}"
+        return ""
+    return _ask(pid, "terminal") or ""
+
+
+def cwd_of(pid: int) -> str:
+    """Where it works."""
+    try:
+        return str(Path(f"{PROC}/{pid}/cwd").readlink()).removesuffix(" (deleted)")
+    except OSError:
+        return _ask(pid, "cwd") or ""
+
+
+def argv_of(pid: int) -> list[str]:
+    """How it was called, or what it has since said that it is."""
+    try:
+        raw = Path(f"{PROC}/{pid}/cmdline").read_bytes()
+    except OSError:
+        return _ask(pid, "cmdline") or []
+    return raw.rstrip(b"\0").decode("utf-8", "replace").split("\0")
+
+
+def program_of(pid: int) -> str:
+    """The file that it runs."""
+    try:
+        return str(Path(f"{PROC}/{pid}/exe").readlink()).removesuffix(" (deleted)")
+    except OSError:
+        return _ask(pid, "exe") or ""
+
+
+def environment_of(pid: int, names: Iterable[str]) -> dict[str, str]:
+    """These variables of its environment as it was at its start, and never another one."""
+    wanted = {name.encode() for name in names}
+    try:
+        with Path(f"{PROC}/{pid}/environ").open("rb") as file:
+            entries = file.read(ENVIRONMENT_LIMIT).split(b"\0")
+    except OSError:
+        given = _ask(pid, "environ") or {}
+        entries = [f"{name}={value}".encode() for name, value in given.items()]
+    pairs = [entry.partition(b"=") for entry in entries]
+    return {n.decode(): v.decode("utf-8", "replace") for n, _, v in pairs if n in wanted and v}
+
+
+def stat_of(pid: int) -> list[str] | None:
+    """The fields of /proc/PID/stat from the third on."""
+    try:
+        text = Path(f"{PROC}/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        return text[text.rindex(")") + 2 :].split()
+    except (OSError, ValueError):
+        return None
+
+
+# ---------------------------------------------------------------- and what runs below it
+
+
+def children_of(pid: int) -> list[int]:
+    """What it started itself and still runs."""
+    if not has_proc():
+        return [child.pid for child in _ask(pid, "children") or ()]
+    try:
+        threads = os.listdir(f"{PROC}/{pid}/task")  # noqa: PTH208
+    except OSError:
+        return []
+    told = [_lines(f"{PROC}/{pid}/task/{thread}/children") for thread in threads]
+    return [int(child) for lines in told for line in lines for child in line.split()]
+
+
+def descendants(pid: int) -> list[int]:
+    """Its children and theirs, parents first."""
+    found = [pid]
+    for parent in found:
+        found += children_of(parent)
+    return found[1:]
+
+
+def listening(pids: Iterable[int]) -> list[int]:
+    """The ports of all of them."""
+    return sorted({port for pid in pids for port in ports(pid)})
+
+
+def ports(pid: int) -> list[int]:
+    """The TCP ports that it and what it started listen on; 2 ms, so on demand."""
+    family = [pid, *descendants(pid)]
+    if not has_proc():
+        return _ports_elsewhere(family)
+    sockets: dict[str, int] = {}
+    for table in ("tcp", "tcp6"):
+        for line in _lines(f"{PROC}/{pid}/net/{table}")[1:]:
+            fields = line.split()
+            if len(fields) > 9 and fields[3] == LISTENS:
+                sockets[f"socket:[{fields[9]}]"] = int(fields[1].rpartition(":")[2], 16)
+    found: set[int] = set()
+    for each in family if sockets else ():
+        try:
+            fds = os.listdir(f"{PROC}/{each}/fd")  # noqa: PTH208
+        except OSError:
+            continue
+        for fd in fds:
+            try:
+                found.add(sockets.get(str(Path(f"{PROC}/{each}/fd/{fd}").readlink()), 0))
+            except OSError:
+                continue
+    return sorted(found - {0})
+
+
+def _ports_elsewhere(family: Iterable[int]) -> list[int]:
+    import psutil
+
+    # its name since psutil 6, and before
+    ask = "net_connections" if hasattr(psutil.Process, "net_connections") else "connections"
+    connections = [c for pid in family for c in _ask(pid, ask, kind="tcp") or ()]
+    return sorted({c.laddr.port for c in connections if c.status == psutil.CONN_LISTEN})
+
+
+# ---------------------------------------------------------------- the system
+
+
+@functools.cache
+def has_proc() -> bool:
+    """Whether this system tells through /proc, as Linux does."""
+    return Path(f"{PROC}/self/stat").exists()
+
+
+def _ask(pid: int, what: str, **how: object) -> Any:
+    """What psutil says of a process where there is no /proc; None if nothing."""
+    if has_proc():
+        return None
+    import psutil
+
+    try:
+        return getattr(psutil.Process(pid), what)(**how)
+    except (psutil.Error, AttributeError, OSError):
+        return None
+
+
+def _lines(path: str) -> list[str]:
+    try:
+        return Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return []
