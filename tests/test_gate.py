@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from bellboard.cli import jump
-from bellboard.cli.wiring import OPTION
-from bellboard.hosting.bars import ASKED
+from bellboard.hosting.bars import ASKED, OPTION
 from bellboard.storage.spool import MAGIC, Spool
 from bellboard.storage.store import Store
 from bellboard.system import gate, tmux

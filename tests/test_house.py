@@ -257,7 +257,7 @@ def test_versions_agree() -> None:
     """pyproject, Python, Lua and the plugin of the CLI are one release."""
     found = {
         "pyproject.toml": r'^version = "(.+)"',
-        "rplugin/python3/bellboard/__init__.py": r'^__version__ = "(.+)"',
+        "rplugin/python3/bellboard/core/version.py": r'^VERSION: Final = "(.+)"',
         "lua/bellboard/init.lua": r"^M\.version = '(.+)'",
         ".claude-plugin/plugin.json": r'"version": "(.+?)"',
     }

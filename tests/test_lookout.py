@@ -20,8 +20,8 @@ import pytest
 from bellboard.agents.claude_code.witnesses.folders import MOST
 from bellboard.agents.evidence import from_line
 from bellboard.core.board import Board
+from bellboard.core.finding import Finding
 from bellboard.core.session import is_listed, status_of
-from bellboard.system.files import Finding
 from bellboard.system.processes import started_of
 from bellboard.system.reach import Reach
 from bellboard.system.watch import Watch

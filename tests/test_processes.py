@@ -35,6 +35,7 @@ from bellboard.system.processes import (
     started_of,
     tty_of,
 )
+from bellboard.witnesses import running
 from rig.home import Home
 from rig.waiting import PATIENCE, eventually
 
@@ -97,7 +98,7 @@ def test_what_is_known_of_a_living_process(
     assert str(tmp_path) == cwd_of(pid)
     assert [sys.executable, "-c", program] == processes.argv_of(pid)
     assert {"TMUX_PANE": "%7"} == environment_of(pid, ["TMUX_PANE", "NVIM"])
-    line, key = processes.seen(5.0, pid, "g1")
+    line, key = running.seen(5.0, pid, "g1")
     event = from_line(line)
     assert ("process", pid, name, started_of(pid)) == (
         event.kind,
@@ -109,7 +110,7 @@ def test_what_is_known_of_a_living_process(
     assert isinstance(told, dict)
     assert ("%7", os.environ.get("NVIM")) == (told["pane"], told.get("nvim"))
     assert "SECRET" not in f"{line}"
-    assert processes.seen(6.0, pid, "g1").key == key != processes.seen(6.0, pid, "g2").key
+    assert running.seen(6.0, pid, "g1").key == key != running.seen(6.0, pid, "g2").key
 
 
 @pytest.mark.usefixtures("system")
@@ -125,7 +126,7 @@ def test_nothing_is_known_of_a_process_that_is_not_there() -> None:
         assert ["", "", ""] == [tty_of(pid), started_of(pid), cwd_of(pid)]
         assert [] == [*ports(pid), *descendants(pid), *processes.argv_of(pid)]
         assert {} == environment_of(pid, ["HOME"])
-    assert "process gone" == from_line(processes.seen(1.0, child.pid).line).kind
+    assert "process gone" == from_line(running.seen(1.0, child.pid).line).kind
 
 
 @linux
@@ -160,7 +161,7 @@ def test_children_and_the_ports_they_listen_on(
     assert sorted(expected) == ports(child)
     now = time.time()
     for since, children in ((now - 60, 1), (now + 60, 0)):
-        assert children == from_line(processes.at_work(1.0, parent.pid, since).line).children
+        assert children == from_line(running.at_work(1.0, parent.pid, since).line).children
     assert sorted(expected) == processes.listening([child, parent.pid])
     with socket.create_server(("127.0.0.1", 0)) as mine:
         assert mine.getsockname()[1] not in ports(parent.pid)
@@ -276,8 +277,8 @@ def test_without_descriptors_left_it_looks_now_and_then(
 
 def test_the_line_of_a_death_is_the_same_for_all_hosts() -> None:
     """Keyed by what names the process."""
-    line, key = processes.gone(7.0, 12, "345")
-    assert key == processes.gone(9.0, 12, "345").key != processes.gone(9.0, 12, "346").key
+    line, key = running.gone(7.0, 12, "345")
+    assert key == running.gone(9.0, 12, "345").key != running.gone(9.0, 12, "346").key
     event = from_line(line)
     assert ("process gone", 12, "345") == (event.kind, event.pid, event.started)
 

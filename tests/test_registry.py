@@ -16,8 +16,8 @@ import pytest
 from bellboard.agents.claude_code.witnesses.registry import FIELDS, Registry, config_of
 from bellboard.agents.evidence import from_line
 from bellboard.core.board import Board
+from bellboard.core.finding import Finding
 from bellboard.core.published import snapshot
-from bellboard.system.files import Finding
 from bellboard.system.processes import started_of
 from rig.home import Home
 

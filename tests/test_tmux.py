@@ -10,7 +10,8 @@ import pytest
 
 from bellboard.agents.evidence import from_line
 from bellboard.system import tmux as tmux_module
-from bellboard.system.tmux import Panes, Tmux, literal, sockets
+from bellboard.system.tmux import Tmux, literal, sockets
+from bellboard.witnesses.panes import Panes
 from rig.home import Home
 from rig.tmux import Server
 from rig.waiting import PATIENCE, eventually

@@ -28,7 +28,7 @@ from bellboard.agents.claude_code.witnesses.transcript import (
 )
 from bellboard.agents.evidence import from_line
 from bellboard.core.events import Event
-from bellboard.system.files import Finding
+from bellboard.core.finding import Finding
 
 pytestmark = pytest.mark.files
 

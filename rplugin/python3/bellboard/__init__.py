@@ -6,7 +6,9 @@ manifest and no :UpdateRemotePlugins.
 
 import sys
 
-__version__ = "0.1.0"
+from .core.version import VERSION
+
+__version__ = VERSION
 
 if "pynvim" in sys.modules:  # the command line does without: it would start 0.1 s later
     from .remote import Bellboard

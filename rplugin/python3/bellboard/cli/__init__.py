@@ -15,7 +15,7 @@ import signal
 import sys
 from typing import TextIO
 
-from .. import __version__
+from ..core.version import VERSION
 from . import (
     doctor,
     evidence,
@@ -125,7 +125,7 @@ def parser() -> argparse.ArgumentParser:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    top.add_argument("--version", action="version", version=f"bellboard {__version__}")
+    top.add_argument("--version", action="version", version=f"bellboard {VERSION}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     for part in (sessions, goto, history, evidence, hosts, hooks, tmux, doctor):
         part.add_to(commands)

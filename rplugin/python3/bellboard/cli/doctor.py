@@ -16,14 +16,14 @@ def add_to(commands: Commands) -> None:
 
 
 def examine(args: Args) -> int:
-    from .. import __version__
+    from ..core.version import VERSION
     from ..diagnosis import diagnose, is_well
 
     facts = diagnose(here(), os.environ, Path.cwd())
     well = is_well(facts)
     if args.json:
         told = [fact._asdict() for fact in facts]
-        print_json({"v": 1, "version": __version__, "well": well, "facts": told})
+        print_json({"v": 1, "version": VERSION, "well": well, "facts": told})
     else:
         from ..screen.terminal import show_facts
 

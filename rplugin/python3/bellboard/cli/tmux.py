@@ -72,8 +72,7 @@ def register(tmux: Tmux, wanted: bool) -> None:
     from ..agents.claude_code.installer import installed
     from ..core import words
     from ..core.published import snapshot
-    from ..hosting.bars import ASKED
-    from .wiring import OPTION
+    from ..hosting.bars import ASKED, OPTION
 
     now = time.time()
     with opened() as clerk:

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Final
 
 from ..agents.claude_code.installer import installed
+from ..hosting.bars import OPTION
 from ..system.tmux import Tmux
 
-OPTION: Final = "@bellboard-status"
 FIRST: Final = 2355  # place of a hook, B-E-L-L on the keys of a telephone
 PICK: Final = "b"
 NEXT: Final = "B"

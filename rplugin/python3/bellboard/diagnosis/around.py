@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from .. import __version__
 from ..agents.claude_code.abilities import abilities
 from ..agents.claude_code.installer.installed import script
 from ..agents.claude_code.installer.settings import PLUGIN, Settings, user_file
 from ..agents.claude_code.version import Version, version_in, version_of
 from ..agents.claude_code.witnesses.registry import Record, Registry, config_of
 from ..core import words
+from ..core.version import VERSION
 from ..system.inotify import usage
 from ..system.tmux import Tmux, sockets
 from .fact import Fact, error, info, ok, warn
@@ -146,11 +146,11 @@ def _plugin(config: Path) -> Iterator[Fact]:
         except (OSError, ValueError, AttributeError):
             continue
         place = path.parents[1]
-        if version == __version__:
+        if version == VERSION:
             yield ok(f"plugin {version} in {place}")
         else:
             yield warn(
-                f"plugin {version} in {place}, but this is {__version__}",
+                f"plugin {version} in {place}, but this is {VERSION}",
                 f"claude plugin update {PLUGIN}",
             )
 

@@ -15,9 +15,9 @@ from typing import Final
 
 import msgspec
 
-from .. import __version__
 from ..core import words
 from ..core.options import Options, options_of
+from ..core.version import VERSION
 from ..storage import ground
 from ..storage.database import Busy, Damaged
 from ..storage.schema import SCHEMA, version_of
@@ -48,14 +48,14 @@ def versions() -> Iterator[Fact]:
     package = Path(__file__).resolve().parents[1]
     root = package.parents[2]
     with_editor = (root / "lua" / "bellboard" / "init.lua").is_file()
-    yield ok(f"bellboard {__version__} in {root if with_editor else package}")
+    yield ok(f"bellboard {VERSION} in {root if with_editor else package}")
     if not with_editor:
         yield info("installed without the Neovim plugin: the commands and `serve` work alone")
     python = ".".join(map(str, sys.version_info[:3]))
     yield ok(f"Python {python}: {sys.executable}")
     yield _packages()
     installed = _version_of("bellboard")
-    if installed not in (None, __version__):
+    if installed not in (None, VERSION):
         yield warn(
             f"another bellboard, {installed}, is installed for this Python",
             "python -m pip install --upgrade bellboard, or uninstall it",

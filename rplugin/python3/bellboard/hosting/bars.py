@@ -12,12 +12,12 @@ from collections.abc import Collection
 from functools import partial
 from typing import Final
 
-from ..cli.wiring import OPTION
 from ..core import words
 from ..core.published import Published
 from ..system.doer import Doer
 from ..system.tmux import DEAF, Tmux
 
+OPTION: Final = "@bellboard-status"
 ASKED: Final = "bars"  # the name of the shared option
 OFTEN: Final = 1.0  # seconds from one look to the next
 RARELY: Final = 30.0

@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from .. import __version__
 from ..core import words
+from ..core.version import VERSION
 from .bell import Bell
 from .connection import Connection
 from .senses import Senses
@@ -39,7 +39,7 @@ class Health:
         clerk, watch = self._connection.clerk, self._senses.watch
         vanished = self._senses.vanished
         return {
-            "version": __version__,
+            "version": VERSION,
             "pid": self._connection.pid,
             "home": self._home,
             "watch": watch.how if watch is not None else "",

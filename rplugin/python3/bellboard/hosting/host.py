@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from ..core import words
+from ..core.finding import Finding
 from ..core.session import Session, is_listed
 from ..storage.store import Store
-from ..system.files import Finding
 from ..system.reach import Reach
 from ..system.watch import Watch
 from .addresses import Places
@@ -37,7 +37,7 @@ from .health import Health
 from .outbox import Outbox
 from .publishing import Publisher
 from .reader import Push, Reader
-from .senses import Senses
+from .senses import MODULES, Senses
 from .upkeep import Upkeep
 
 RESCAN: Final = 30.0  # no system promises to report every change
@@ -65,7 +65,7 @@ class Host:
         self.connection = Connection(home, self, self._store)
         self.spool = self.connection.spool
         self.outbox = Outbox(self.spool, self._spilled)
-        self.reach = Reach(self._wake)
+        self.reach = Reach(self._wake, modules=MODULES)
         self.senses = Senses(
             self.spool, self.config, environ, self.reach, self.attempt, self._find, self._wake
         )

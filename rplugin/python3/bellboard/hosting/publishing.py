@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from .. import __version__
 from ..core.board import Board
 from ..core.published import Published, publish
 from ..core.ranking import Ranking
 from ..core.session import Session, is_listed
+from ..core.version import VERSION
 from ..core.words import worded
 from ..storage.store import Change
 from .addresses import Places
@@ -94,7 +94,7 @@ class Publisher:
         self._seq += 1
         return {
             "v": FORMAT,
-            "version": __version__,
+            "version": VERSION,
             "seq": self._seq,
             "full": full,
             "stale": self.stale,

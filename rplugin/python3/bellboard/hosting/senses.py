@@ -13,16 +13,21 @@ from functools import partial
 from typing import Any, Final
 
 from ..agents.claude_code.installer.guard import Guard
+from ..agents.claude_code.witnesses import transcript
 from ..core.board import Board
+from ..core.finding import Finding
 from ..storage.spool import Spool
-from ..system.files import Finding
+from ..system import watch as watching
 from ..system.reach import Reach
 from ..system.watch import Watch
+from ..witnesses import repository
 from ..witnesses.lookout import Lookout
 from .attempts import Attempts
 
 LONGEST_LOOK: Final = 0.02  # at sessions, while the event loop stands still
 RARELY: Final = 30.0
+#: Whose work may be done in a process of its own.
+MODULES: Final = (repository.__name__, transcript.__name__, watching.__name__)
 LOOK: Final = "look"  # the job, as health names it
 
 

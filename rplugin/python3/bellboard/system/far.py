@@ -8,6 +8,7 @@ of its own is left behind instead.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
 import pickle
@@ -20,7 +21,7 @@ T = TypeVar("T")
 
 _CODE = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from bellboard.system.far import serve; serve()"
+    "from bellboard.system.far import serve; serve(*sys.argv[2:])"
 )
 
 
@@ -29,12 +30,15 @@ class Ended(Exception):
 
 
 class Far:
-    """One such process; what it does and returns has to be picklable."""
+    """One such process; what it does and returns has to be picklable.
 
-    def __init__(self, descriptors: Collection[int] = ()) -> None:
+    `modules`: what it imports as it starts, so that its first work takes no longer than the next.
+    """
+
+    def __init__(self, descriptors: Collection[int] = (), modules: Collection[str] = ()) -> None:
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", _CODE, json.dumps(sys.path)],
+            [sys.executable, "-I", "-S", "-c", _CODE, json.dumps(sys.path), *modules],
             stdin=pipe,
             stdout=pipe,
             stderr=subprocess.DEVNULL,
@@ -70,12 +74,10 @@ class Far:
         self._process.wait()
 
 
-def serve() -> None:
+def serve(*modules: str) -> None:
     """The other end: do what comes, until nothing can come any more."""
-    from ..agents.claude_code.witnesses import transcript  # noqa: F401 - so that the first is no later
-    from ..witnesses import repository  # noqa: F401 - so that the first is no later
-    from . import watch  # noqa: F401 - so that the first is no later
-
+    for module in modules:
+        importlib.import_module(module)
     tasks, results = sys.stdin.buffer, sys.stdout.buffer
     while True:
         try:

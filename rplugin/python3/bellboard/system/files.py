@@ -1,4 +1,4 @@
-"""What the witnesses that are not hooks share: a finding, and how to open files of others."""
+"""How to open and read files that others write: never waiting, and never where one may hang."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import json
 import os
 import stat
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 
@@ -20,13 +20,6 @@ from .mounts import Mounts
 LONGEST_PATH: Final = 4096  # characters: PATH_MAX
 
 _near = threading.local()  # of a thread: its table of mounts
-
-
-class Finding(NamedTuple):
-    """A trace line, and the key that it has for every host that finds the same."""
-
-    line: Mapping[str, object]
-    key: str
 
 
 def is_path(text: str) -> bool:

@@ -11,12 +11,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
-from .files import Finding
-
 PROC = "/proc"
 MOST: Final = 512  # ttys remembered; a terminal's agents are few
-PLACE: Final = ("TMUX", "TMUX_PANE", "NVIM")
-CLOCK: Final = 1.0  # seconds: the start of the system is told to the second
 ENVIRONMENT_LIMIT: Final = 1 << 20
 LISTENS: Final = "0A"  # the state of a socket in /proc/net/tcp
 
@@ -35,47 +31,6 @@ class Ttys:
                 self._known.clear()
             known = self._known[pid] = tty_of(pid)
         return known
-
-
-# ---------------------------------------------------------------- findings
-
-
-def gone(now: float, pid: int, started: str = "", found: bool = False) -> Finding:
-    """It runs no more; `found`: nobody saw it end, so nobody knows when it did."""
-    told = {"pid": pid, "alive": False, "started": started} | ({"found": True} if found else {})
-    return Finding({"t": now, "process": told}, f"process gone {pid} {started}")
-
-
-def seen(now: float, pid: int, generation: str = "") -> Finding:
-    """Where and since when it runs; gone, if it does not run.
-
-    Its environment says where its terminal may be, as it does to the hooks that it starts.
-    """
-    started, tty = started_of(pid), tty_of(pid)
-    if not is_alive(pid):
-        return gone(now, pid, started, found=True)
-    place = environment_of(pid, PLACE)
-    told = {
-        "pid": pid,
-        "alive": True,
-        "started": started,
-        "tty": tty,
-        "tmux": place.get("TMUX", "").rsplit(",", 2)[0],  # socket,pid,session
-        "pane": place.get("TMUX_PANE", ""),
-        "nvim": place.get("NVIM", ""),
-    }
-    known = {k: v for k, v in told.items() if v}
-    return Finding({"t": now, "process": known}, f"process {known} {generation}")
-
-
-def at_work(now: float, pid: int, since: float) -> Finding:
-    """How many children it has that began since then: a tool that runs has one.
-
-    Older ones prove nothing: an MCP server is a child for as long as the agent lives.
-    """
-    began = [began_at(child) or 0.0 for child in children_of(pid)]
-    told = {"pid": pid, "alive": True, "children": sum(t > since - CLOCK for t in began)}
-    return Finding({"t": now, "process": told}, f"process {told} {since}")
 
 
 # ---------------------------------------------------------------- one process

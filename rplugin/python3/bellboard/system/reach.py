@@ -18,7 +18,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -102,11 +102,15 @@ class Reach:
     """
 
     def __init__(
-        self, changed: Callable[[], None] = lambda: None, mounts: Mounts | None = None
+        self,
+        changed: Callable[[], None] = lambda: None,
+        mounts: Mounts | None = None,
+        modules: Collection[str] = (),
     ) -> None:
         self._changed = changed
         self._mounts = mounts or Mounts()
         self._shared: set[int] = set()
+        self._modules = modules  # that a process of its own imports
         self._lanes: dict[str, _Lane] = {}
         self._stuck: dict[_Worker, tuple[_Job, float]] = {}  # and since when, by the clock
         self._dead: set[str] = set()  # mounts
@@ -248,7 +252,7 @@ class Reach:
         except Elsewhere:
             if worker.far is None:
                 worker.begun += STARTS
-                worker.far = Far(self._shared)
+                worker.far = Far(self._shared, self._modules)
                 worker.begun = time.monotonic()
             try:
                 return worker.far.call(job.work)

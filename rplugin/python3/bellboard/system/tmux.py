@@ -12,20 +12,18 @@ import os
 import re
 import stat
 import subprocess
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from ..core.detail import line, whole
 from ..core.lenient import decimal
 from . import gate
-from .files import Finding
 
 PATIENCE: Final = 1.0  # seconds; an answer takes 3 ms
 DEAF: Final = 20.0  # seconds in which a server that did not answer is not asked for news
-EVERY: Final = 10.0  # seconds between two looks at a server's panes
 
-_PANE: Final = re.compile(r"%[0-9]{1,9}", re.ASCII)
+PANE: Final = re.compile(r"%[0-9]{1,9}", re.ASCII)
 _PANES: Final = (
     "#{pane_id} #{pane_pid} #{pane_dead} #{pane_active} #{window_active} #{session_attached} "
     "#{session_id} #{window_id} #{pane_tty}|"
@@ -85,7 +83,7 @@ class Tmux:
 
     def target(self, pane: str) -> str:
         """Where it is, for people: `work:2.1`; empty if there is no such pane."""
-        if not _PANE.fullmatch(pane):
+        if not PANE.fullmatch(pane):
             return ""
         form = "#{session_name}:#{window_index}.#{pane_index}"
         told = self.ask("display-message", "-p", "-t", pane, form) or ""
@@ -100,7 +98,7 @@ class Tmux:
 
         A client whose session has that window too stays in its session.
         """
-        if not _PANE.fullmatch(pane):
+        if not PANE.fullmatch(pane):
             self.why = f"no pane: {line(pane, 40)}"
             return False
         places = [p for p in self.panes() or () if p.id == pane]
@@ -124,7 +122,7 @@ class Tmux:
 
     def capture(self, pane: str, most: int = 200) -> list[str]:
         """What a pane shows, as plain lines, the empty ones at its end left out."""
-        if not _PANE.fullmatch(pane):
+        if not PANE.fullmatch(pane):
             return []
         told = self.ask("capture-pane", "-p", "-t", pane) or ""
         rows = [_plain(row) for row in told.rstrip().split("\n")]
@@ -132,7 +130,7 @@ class Tmux:
 
     def type(self, pane: str, text: str) -> bool:
         """Put letters into a pane as if typed there: no key names, no commands."""
-        if not _PANE.fullmatch(pane) or not (text.isascii() and text.isalnum()):
+        if not PANE.fullmatch(pane) or not (text.isascii() and text.isalnum()):
             self.why = f"cannot type into {line(pane, 40)}"
             return False
         return self.ask("send-keys", "-t", pane, "-l", "--", text) is not None
@@ -180,89 +178,6 @@ class Tmux:
         return None
 
 
-class Panes:
-    """Tells which of the panes that sessions are in live; asks a server at most every 10 s."""
-
-    def __init__(self, generation: str = "") -> None:
-        self._generation = generation
-        self._due: dict[str, float] = {}
-        self._told: dict[tuple[str, str], str] = {}  # socket, pane → tty; empty: gone
-        self._known: dict[str, list[Pane]] = {}
-        self.notes: dict[str, str] = {}  # for health: which servers do not answer
-
-    def renew(self, generation: str) -> None:
-        """Let the next look tell everything again, and at once."""
-        if generation != self._generation:
-            self._generation = generation
-            self._told.clear()
-            self._due.clear()
-
-    def is_due(self, now: float, socket: str) -> bool:
-        """Whether a look would ask the server."""
-        return socket.startswith("/") and now >= self._due.get(socket, 0.0)
-
-    def is_deaf(self, socket: str) -> bool:
-        """Whether it did not answer when it was asked last."""
-        return f"tmux {socket}" in self.notes
-
-    def look(self, now: float, socket: str, panes: Collection[str]) -> list[Finding]:
-        """What became of these panes of a server; nothing while it is too early to ask."""
-        if not panes or not self.is_due(now, socket):
-            return []
-        return self.take(now, socket, panes, *panes_of(socket))
-
-    def take(
-        self,
-        now: float,
-        socket: str,
-        panes: Collection[str],
-        listed: list[Pane] | None,
-        why: str = "",
-    ) -> list[Finding]:
-        """What a server has told of these panes, or why it has not."""
-        self._due[socket] = now + (EVERY if listed is not None else DEAF)
-        if listed is None:
-            self.notes[f"tmux {socket}"] = why
-            return []
-        self.notes.pop(f"tmux {socket}", None)
-        self._known[socket] = listed
-        live = {p.id: p for p in listed if not p.dead}
-        found = []
-        for pane in sorted(panes):
-            tty = live[pane].tty if pane in live else ""
-            if self._told.get((socket, pane)) == tty or not _PANE.fullmatch(pane):
-                continue
-            before, self._told[socket, pane] = self._told.get((socket, pane), ""), tty
-            told = {"tmux": socket, "pane": pane, "alive": pane in live, "tty": tty}
-            # A server that is started anew numbers its panes from 0 again.
-            once = f"{live[pane].pid if pane in live else before} {self._generation}"
-            key = f"pane {socket} {pane} {tty or 'gone'} {once}"
-            found.append(Finding({"t": now, "pane": told}, key))
-        return found
-
-    def keep(self, used: Mapping[str, Collection[str]]) -> None:
-        """Forget what no session is in any more."""
-        self._told = {
-            (socket, pane): tty
-            for (socket, pane), tty in self._told.items()
-            if pane in used.get(socket, ())
-        }
-        for known in (self._due, self._known):
-            for socket in known.keys() - used.keys():
-                del known[socket]
-        self.notes = {n: why for n, why in self.notes.items() if n.partition(" ")[2] in used}
-
-    def at(self, socket: str, tty: str) -> str:
-        """The pane of a terminal, as of the last look: for sessions found without their hooks."""
-        return next((p.id for p in self._known.get(socket, ()) if tty and p.tty == tty), "")
-
-
-def panes_of(socket: str) -> tuple[list[Pane] | None, str]:
-    """What a server shows, and why not, if it does not tell."""
-    tmux = Tmux(socket)
-    return tmux.panes(), tmux.why
-
-
 def assignment(name: str, value: str) -> list[str]:
     """The command that sets a user option to a text that no format will ever expand."""
     if not re.fullmatch(r"@[a-z][a-z0-9_-]{0,60}", name, re.ASCII):
@@ -301,7 +216,7 @@ def _panes(told: str) -> Iterator[Pane]:
         name, _, rest = free.partition(":")
         place, _, command = rest.partition(" ")
         pid = decimal(fields[1]) if len(fields) == 9 else None
-        if pid is not None and _PANE.fullmatch(fields[0]):
+        if pid is not None and PANE.fullmatch(fields[0]):
             shown = fields[3] == "1" and fields[4] == "1" and fields[5] not in ("0", "")
             target = f"{line(name)}:{place}"
             where = (fields[6], fields[7], target, fields[8], line(command))

@@ -23,15 +23,18 @@ from ..agents.claude_code.witnesses.registry import config_of
 from ..agents.claude_code.witnesses.transcript import Transcripts, folder_of
 from ..core.deadlines import slow_tools
 from ..core.detail import line
+from ..core.finding import Finding
 from ..core.options import Options
 from ..core.session import Session, is_listed, is_nameless, nameless, status_of
 from ..system import processes
 from ..system.deaths import Deaths
 from ..system.doer import Doer
-from ..system.files import Finding, is_path
-from ..system.tmux import Pane, Panes, panes_of
+from ..system.files import is_path
+from ..system.tmux import Pane
 from ..system.watch import Watch
 from ..system.watched import Watched
+from . import running
+from .panes import Panes, panes_of
 from .places import REPEAT, Places
 from .pull_requests import Branch, PullRequests
 from .screens import Screens, rows_of
@@ -189,7 +192,7 @@ class Lookout:
                 continue
             proven.add(slot)
             for pid in s.processes:
-                work, key = partial(processes.at_work, now, pid, since), f"tools of {pid}"
+                work, key = partial(running.at_work, now, pid, since), f"tools of {pid}"
                 self._reach.do(f"{processes.PROC}/{pid}/task", work, self._tell, key=key)
         return again
 
@@ -207,7 +210,7 @@ class Lookout:
             if process.started not in seen:
                 # Told once for hooks, which know no start, and once for the start itself.
                 seen |= {process.started, processes.started_of(pid)}
-                work = partial(processes.seen, self._clock(), pid, self._generation)
+                work = partial(running.seen, self._clock(), pid, self._generation)
                 path, key = f"{processes.PROC}/{pid}/environ", f"process {pid} {process.started}"
                 self._reach.do(path, work, self._tell, key=key)
         self._hold(sid, runs)
@@ -336,7 +339,7 @@ class Lookout:
     def _died(self, pid: int, started: str) -> None:
         found = pid in self._dead
         self._dead.discard(pid)
-        self._tell(processes.gone(self._clock(), pid, started, found))
+        self._tell(running.gone(self._clock(), pid, started, found))
         self.folders.died(pid)
 
 

@@ -6,8 +6,9 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import Final
 
+from ..core.finding import Finding
 from ..system.doer import Doer
-from ..system.files import Finding, is_path
+from ..system.files import is_path
 from ..system.watched import Watched
 from .pull_requests import Branch, PullRequest, PullRequests
 from .repository import Known, Repositories, facts_of, look_up

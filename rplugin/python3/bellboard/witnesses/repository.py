@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from ..core.detail import line
-from ..system.files import Finding, read, touch
+from ..core.finding import Finding
+from ..system.files import read, touch
 from .gitconfig import Config, Remote, config_in, remote_in
 
 DEEPEST: Final = 64  # levels up; paths have 4096 characters

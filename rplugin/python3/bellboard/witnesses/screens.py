@@ -12,10 +12,10 @@ from functools import partial
 from typing import Final
 
 from ..agents.claude_code.dialect.screens import DEPTH, Seen, read
+from ..core.finding import Finding
 from ..core.rules.steps import is_alone
 from ..core.session import ABSENT, Session, owns_pane
 from ..system.doer import Doer
-from ..system.files import Finding
 from ..system.tmux import Tmux
 from ..system.written import Written
 

@@ -14,11 +14,11 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Final, NamedTuple
 
+from ....core.finding import Finding
 from ....core.lenient import decimal
 from ....core.session import nameless
 from ....storage.spool import Refused, default_home
 from ....system import processes
-from ....system.files import Finding
 from .transcript import begun_in
 
 EVERY: Final = 30.0  # seconds: a look is 10 µs for each process of ours

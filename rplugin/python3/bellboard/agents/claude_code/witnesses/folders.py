@@ -8,9 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from ....core.finding import Finding
 from ....core.session import Session
 from ....system.doer import Doer
-from ....system.files import Finding, is_path
+from ....system.files import is_path
 from ....system.processes import PROC
 from ....system.watched import Watched
 from .agents_json import PATIENCE, told_by

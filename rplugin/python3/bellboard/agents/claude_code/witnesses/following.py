@@ -7,10 +7,11 @@ from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
 
+from ....core.finding import Finding
 from ....core.rules.steps import is_alone
 from ....core.session import Session, status_of
 from ....system.doer import Doer
-from ....system.files import Finding, is_path
+from ....system.files import is_path
 from ....system.watched import Watched
 from .transcript import Tail, Transcripts, is_needed, place_of, read_on
 

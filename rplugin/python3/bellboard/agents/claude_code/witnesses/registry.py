@@ -15,8 +15,9 @@ from typing import Final, NamedTuple
 
 from ....core.detail import whole
 from ....core.events import LONGEST_ID
+from ....core.finding import Finding
 from ....core.lenient import decimal
-from ....system.files import Finding, decoded, read, touch
+from ....system.files import decoded, read, touch
 from ....system.processes import began_at, is_alive, owner_of, started_of
 
 Record = dict[str, object]

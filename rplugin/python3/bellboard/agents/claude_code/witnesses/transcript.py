@@ -15,8 +15,9 @@ from typing import Final
 from zlib import crc32
 
 from ....core.events import Event
+from ....core.finding import Finding
 from ....core.words import amount
-from ....system.files import Finding, decoded, opened, touch
+from ....system.files import decoded, opened, touch
 from ..dialect.entries import gist, is_noise, reduced, spoken, told_by
 
 TAIL: Final = 128 << 10  # bytes read at first; titles are written again every now and then

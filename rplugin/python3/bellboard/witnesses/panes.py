@@ -1,0 +1,94 @@
+"""Which of the panes that sessions are in live, as their tmux servers tell."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from ..core.finding import Finding
+from ..system.tmux import DEAF, PANE, Pane, Tmux
+
+EVERY: Final = 10.0  # seconds between two looks at a server's panes
+
+
+class Panes:
+    """Tells which of the panes that sessions are in live; asks a server at most every 10 s."""
+
+    def __init__(self, generation: str = "") -> None:
+        self._generation = generation
+        self._due: dict[str, float] = {}
+        self._told: dict[tuple[str, str], str] = {}  # socket, pane → tty; empty: gone
+        self._known: dict[str, list[Pane]] = {}
+        self.notes: dict[str, str] = {}  # for health: which servers do not answer
+
+    def renew(self, generation: str) -> None:
+        """Let the next look tell everything again, and at once."""
+        if generation != self._generation:
+            self._generation = generation
+            self._told.clear()
+            self._due.clear()
+
+    def is_due(self, now: float, socket: str) -> bool:
+        """Whether a look would ask the server."""
+        return socket.startswith("/") and now >= self._due.get(socket, 0.0)
+
+    def is_deaf(self, socket: str) -> bool:
+        """Whether it did not answer when it was asked last."""
+        return f"tmux {socket}" in self.notes
+
+    def look(self, now: float, socket: str, panes: Collection[str]) -> list[Finding]:
+        """What became of these panes of a server; nothing while it is too early to ask."""
+        if not panes or not self.is_due(now, socket):
+            return []
+        return self.take(now, socket, panes, *panes_of(socket))
+
+    def take(
+        self,
+        now: float,
+        socket: str,
+        panes: Collection[str],
+        listed: list[Pane] | None,
+        why: str = "",
+    ) -> list[Finding]:
+        """What a server has told of these panes, or why it has not."""
+        self._due[socket] = now + (EVERY if listed is not None else DEAF)
+        if listed is None:
+            self.notes[f"tmux {socket}"] = why
+            return []
+        self.notes.pop(f"tmux {socket}", None)
+        self._known[socket] = listed
+        live = {p.id: p for p in listed if not p.dead}
+        found = []
+        for pane in sorted(panes):
+            tty = live[pane].tty if pane in live else ""
+            if self._told.get((socket, pane)) == tty or not PANE.fullmatch(pane):
+                continue
+            before, self._told[socket, pane] = self._told.get((socket, pane), ""), tty
+            told = {"tmux": socket, "pane": pane, "alive": pane in live, "tty": tty}
+            # A server that is started anew numbers its panes from 0 again.
+            once = f"{live[pane].pid if pane in live else before} {self._generation}"
+            key = f"pane {socket} {pane} {tty or 'gone'} {once}"
+            found.append(Finding({"t": now, "pane": told}, key))
+        return found
+
+    def keep(self, used: Mapping[str, Collection[str]]) -> None:
+        """Forget what no session is in any more."""
+        self._told = {
+            (socket, pane): tty
+            for (socket, pane), tty in self._told.items()
+            if pane in used.get(socket, ())
+        }
+        for known in (self._due, self._known):
+            for socket in known.keys() - used.keys():
+                del known[socket]
+        self.notes = {n: why for n, why in self.notes.items() if n.partition(" ")[2] in used}
+
+    def at(self, socket: str, tty: str) -> str:
+        """The pane of a terminal, as of the last look: for sessions found without their hooks."""
+        return next((p.id for p in self._known.get(socket, ()) if tty and p.tty == tty), "")
+
+
+def panes_of(socket: str) -> tuple[list[Pane] | None, str]:
+    """What a server shows, and why not, if it does not tell."""
+    tmux = Tmux(socket)
+    return tmux.panes(), tmux.why
