@@ -39,8 +39,10 @@ if (process.argv[2] === 'agents') {
 """
 
 
-def test_a_file_of_a_new_format_does_not_blind_us(home: Home, tmux: Server) -> None:
-    """The listing tells what the file does not, also when it changes; health says so."""
+def test_a_session_file_in_an_unknown_format_is_replaced_by_the_listing(
+    home: Home, tmux: Server
+) -> None:
+    """`claude agents --json` is asked instead, again when it changes; health reports it."""
     node = shutil.which("node", path=home.env["PATH"])
     assert node is not None
     script = home.root / "node_modules/@anthropic-ai/claude-code/cli.js"
@@ -77,7 +79,7 @@ def test_the_real_cli_lists_what_its_file_says(claude: Agents, home: Home) -> No
     assert expected.items() <= told[cli.pid].items(), json.dumps(told)
 
 
-def test_nothing_but_the_cli_is_ever_run(tmp_path: Path) -> None:
-    """Not the program of any other process, whatever claims to be its session file."""
+def test_only_the_cli_is_ever_run(tmp_path: Path) -> None:
+    """Never another program, even if a file claims to be its session file."""
     assert [] == program_of(1)
     assert {} == told_by(1, str(tmp_path), {})

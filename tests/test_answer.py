@@ -143,7 +143,7 @@ def test_yes_and_no_arrive_in_a_terminal_of_the_editor(
 
 
 def test_yes_and_no_arrive_in_a_tmux_pane(nvim: Editors, claude: Agents, tmux: Server) -> None:
-    """By its socket and id, with a key of the screen's; another pane gets nothing."""
+    """Found by socket and pane id, with the key shown on screen; no other pane gets a key."""
     agent = claude(settings=settings())
     other = tmux.open(["cat"], session="agent0")
     editor = opened(nvim)
@@ -162,10 +162,10 @@ def test_yes_and_no_arrive_in_a_tmux_pane(nvim: Editors, claude: Agents, tmux: S
     assert "not answered" not in str(editor.lua("return _G.noted"))
 
 
-def test_a_question_that_was_answered_meanwhile_gets_no_key(
+def test_a_question_answered_meanwhile_gets_no_key(
     nvim: Editors, claude: Agents, home: Home
 ) -> None:
-    """While the person was choosing: nothing is typed, and a word says so."""
+    """Answered while the user was choosing: nothing is typed, and a message says why."""
     agent = claude(settings=settings())
     editor = opened(nvim)
     agent.submit("play:perms please")
@@ -188,8 +188,10 @@ def test_a_question_that_was_answered_meanwhile_gets_no_key(
     assert not (home.project / "a2.txt").exists()
 
 
-def test_a_question_of_words_is_gone_to(nvim: Editors, claude: Agents, watch: Watch) -> None:
-    """A choice between colours is no yes or no: the terminal is shown instead, and why."""
+def test_a_question_without_yes_or_no_is_jumped_to(
+    nvim: Editors, claude: Agents, watch: Watch
+) -> None:
+    """A choice between colors has no yes or no: you are taken to its terminal and told why."""
     launch = claude.prepare(settings=settings())
     editor = opened(nvim)
     in_terminal(editor, launch, watch)

@@ -42,8 +42,10 @@ def folded_once(clerk: Clerk, names: list[str]) -> None:
     assert dict.fromkeys(names, 1) == counts
 
 
-def test_one_works_through_it_and_the_others_list_nothing(make: Make, clock: Clock) -> None:
-    """As long as it gets on; what is known meanwhile is read from what it commits."""
+def test_one_host_works_through_a_backlog_and_the_others_list_nothing(
+    make: Make, clock: Clock
+) -> None:
+    """While it makes progress, the others read what it commits."""
     one, two = make(), make()
     two.spool = spool = Listing(two.spool.home)
     names = backlog(one, clock, 3 * BATCH)
@@ -76,8 +78,8 @@ while clerk.step(float(sys.argv[2])).more:
 """
 
 
-def test_one_that_is_suspended_is_waited_for_no_more(make: Make, clock: Clock) -> None:
-    """Between two batches it holds no lock of the database: the rest goes on, each once."""
+def test_a_suspended_host_is_not_waited_for(make: Make, clock: Clock) -> None:
+    """It holds no database lock between batches: others continue, each event counted once."""
     clerk = make()
     names = backlog(clerk, clock, 2 * BATCH + 100)
     run = [sys.executable, "-c", BEGINS, str(clerk.spool.home), str(clock())]
@@ -99,7 +101,7 @@ def test_one_that_is_suspended_is_waited_for_no_more(make: Make, clock: Clock) -
     agrees_with_its_log(clerk)
 
 
-def test_one_that_ends_is_followed_at_once(make: Make, clock: Clock) -> None:
+def test_a_host_that_ends_is_replaced_at_once(make: Make, clock: Clock) -> None:
     one, two = make(), make()
     names = backlog(one, clock, 2 * BATCH + 100)
     assert one.step(clock()).more
@@ -110,10 +112,10 @@ def test_one_that_ends_is_followed_at_once(make: Make, clock: Clock) -> None:
     one.store = make().store  # the fixture closes it
 
 
-def test_hosts_that_start_together_fold_each_once(
+def test_hosts_that_start_together_fold_each_event_once(
     home: Home, start: Callable[..., Telling]
 ) -> None:
-    """And the one that works through it may be killed on the way."""
+    """Even if the one working through the backlog is killed."""
     spool = made(home.bellboard)
     names = [put(spool, "UserPromptSubmit", f"s{n % 50}", n=n) for n in range(6 * BATCH)]
     hosts = [Telling(home, f"host{n}") for n in range(4)]

@@ -84,7 +84,7 @@ def test_junk_changes_nothing_and_is_counted(kind: str) -> None:
 
 
 @pytest.mark.parametrize("t", [-1.0, 0.0, float("nan"), float("inf"), float("-inf")])
-def test_a_time_that_is_no_time_is_junk(t: float) -> None:
+def test_an_invalid_time_is_junk(t: float) -> None:
     assert hook(payload(), t, T0).kind == "junk"
     assert evidence.from_line({"t": t, "hook": GOOD}, T0).kind == "junk"
 
@@ -103,8 +103,8 @@ def test_a_time_long_ago_ends_nothing(t: float) -> None:
     assert status_of(board.sessions["a"]) == "working"
 
 
-def test_half_a_character_in_a_prompt_is_no_reason_to_lose_it() -> None:
-    """JavaScript cuts text in the middle of a character, and writes such escapes."""
+def test_a_prompt_with_half_a_character_is_kept() -> None:
+    """JavaScript cuts text between surrogates and writes such escapes."""
     event = hook(payload(prompt="look \ud83d"), T0, T0)
     assert (event.kind, event.prompt) == ("prompt", "look \N{REPLACEMENT CHARACTER}")
     board = Board()
@@ -124,13 +124,13 @@ def test_half_a_character_anywhere_can_be_stored(field: str) -> None:
 
 
 @pytest.mark.parametrize("field", ["background_tasks", "session_crons", "tool_input", "x"])
-def test_bytes_that_are_no_text_inside_a_value_do_no_harm(field: str) -> None:
-    """Found by fuzzing: what is decoded later has not been checked to be UTF-8."""
+def test_bytes_that_are_not_utf8_do_no_harm(field: str) -> None:
+    """Found by fuzzing: values decoded later have not been checked to be UTF-8."""
     raw = payload(hook_event_name="Stop", **{field: ["hello"]}).replace(b"hello", b"\xfe")
     assert hook(raw, T0, T0).kind in ("stop", "junk")
 
 
-def test_a_thousand_levels_of_a_tools_input_are_read_past() -> None:
+def test_a_tool_input_a_thousand_levels_deep_is_skipped() -> None:
     event = hook(deep(900), T0, T0)
     assert event.kind in ("prompt", "junk")
 
@@ -150,7 +150,7 @@ def test_fifty_megabytes_are_read_in_a_moment() -> None:
     assert time.process_time() - begin < 2
 
 
-def test_what_was_cut_off_tells_what_comes_before_the_cut() -> None:
+def test_a_truncated_payload_counts_up_to_the_cut() -> None:
     raw = payload(tool_name="Bash", hook_event_name="PreToolUse", tool_input={"command": "x" * 99})
     event = hook(raw[:-20], T0, T0, truncated=True)
     assert (event.kind, event.tool) == ("tool", "Bash")
@@ -188,7 +188,7 @@ def test_numbers_of_any_size_and_kind_do_no_harm(text: str) -> None:
 
 
 @given(texts, st.floats(allow_nan=True))
-def test_whatever_a_hook_says_nothing_raises(raw: bytes, t: float) -> None:
+def test_no_hook_payload_raises(raw: bytes, t: float) -> None:
     board = at_work()
     before = state(board)["a"]
     event = hook(raw, t, T0 + 1, Origin(pid=8))
@@ -202,7 +202,7 @@ def test_whatever_a_hook_says_nothing_raises(raw: bytes, t: float) -> None:
 
 
 @given(wrong_shapes)
-def test_whatever_a_line_says_nothing_raises(told: object) -> None:
+def test_no_line_raises(told: object) -> None:
     board = at_work()
     line = {"t": T0 + 1, **told} if isinstance(told, dict) else told
     for event in (evidence.from_line(line, T0 + 1), evidence.from_line(told)):
@@ -219,7 +219,7 @@ def test_whatever_a_line_says_nothing_raises(told: object) -> None:
         st.sampled_from(["hold", "grace", "approval", "clear", "prompts", "x"]), wrong_shapes
     )
 )
-def test_whatever_is_configured_nothing_raises(options: dict[str, Any]) -> None:
+def test_no_configuration_raises(options: dict[str, Any]) -> None:
     board = at_work()
     board.fold(evidence.from_line({"t": T0 + 1, "config": options}))
     board.fold(hook(payload(hook_event_name="PermissionRequest", tool_name="Bash"), T0 + 2, T0 + 2))
@@ -227,7 +227,7 @@ def test_whatever_is_configured_nothing_raises(options: dict[str, Any]) -> None:
 
 
 def test_a_million_sessions_leave_the_memory_bounded() -> None:
-    """The least recent ended ones go first; then those least heard of; the living stay."""
+    """The oldest ended sessions are dropped first, then those silent longest; live ones stay."""
     board = Board()
     board.fold(hook(payload(session_id="old but alive"), T0, T0, Origin(pid=1)))
     for n in range(MILLION):

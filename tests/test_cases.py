@@ -52,7 +52,7 @@ def test_case(id: str) -> None:
 
 @pytest.mark.files
 @pytest.mark.parametrize("id", ["P26", "X06", "N24"])
-def test_the_console_command_replays_by_the_same_code(id: str) -> None:
+def test_bellboard_replay_runs_the_same_code(id: str) -> None:
     case = BY_ID[id]
     told = subprocess.run(
         [sys.executable, "-m", "bellboard", "replay", "--json"],

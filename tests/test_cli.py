@@ -121,8 +121,8 @@ def fill(shell: Shell) -> None:
 # ---------------------------------------------------------------- help
 
 
-def test_bare_it_helps(shell: Shell) -> None:
-    """With one line for each command, none of which is long."""
+def test_without_arguments_it_prints_help(shell: Shell) -> None:
+    """One short line for each command."""
     shown = shell.bellboard().stdout
     assert shown == shell.bellboard("--help").stdout
     commands = re.findall(r"^    (\w+) +(\S.*)$", shown, re.M)
@@ -132,11 +132,11 @@ def test_bare_it_helps(shell: Shell) -> None:
     assert max(map(len, shown.splitlines())) <= 100
 
 
-def test_it_tells_its_version(shell: Shell) -> None:
+def test_it_prints_its_version(shell: Shell) -> None:
     assert shell.bellboard("--version").stdout == f"bellboard {__version__}\n"
 
 
-def test_what_is_not_understood_is_code_2(shell: Shell) -> None:
+def test_bad_usage_exits_with_2(shell: Shell) -> None:
     done = shell.bellboard("lits", code=2)
     assert "invalid choice: 'lits'" in done.stderr
 
@@ -144,12 +144,12 @@ def test_what_is_not_understood_is_code_2(shell: Shell) -> None:
 # ---------------------------------------------------------------- list, status
 
 
-def test_with_no_session_list_says_how_to_begin_and_status_says_nothing(shell: Shell) -> None:
+def test_without_sessions_list_says_how_to_start_and_status_prints_nothing(shell: Shell) -> None:
     assert shell.bellboard("list").stdout == words.FIRST_RUN
     assert shell.bellboard("status").stdout == ""
 
 
-def test_without_a_host_what_waits_is_folded(shell: Shell) -> None:
+def test_without_a_host_waiting_events_are_folded(shell: Shell) -> None:
     shell.emit("SessionStart", cwd="/w/api")
     shell.emit("UserPromptSubmit", prompt="do it")
     assert shell.bellboard("status").stdout == "*1\n"
@@ -157,8 +157,8 @@ def test_without_a_host_what_waits_is_folded(shell: Shell) -> None:
     assert shell.spool.pending() == 0
 
 
-def test_without_a_host_time_goes_on(shell: Shell) -> None:
-    """The report of the last subagent does not come, and nothing else happens: it is over."""
+def test_without_a_host_deadlines_still_apply(shell: Shell) -> None:
+    """The last subagent never reports, and nothing else happens: the turn is over."""
     shell.emit("UserPromptSubmit", prompt="x")
     shell.emit("SubagentStart", agent_id="a1", agent_type="Explore")
     shell.emit("Stop")
@@ -168,7 +168,7 @@ def test_without_a_host_time_goes_on(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("columns", [60, 200])
-def test_list_and_status_in_narrow_and_wide(
+def test_list_and_status_fit_narrow_and_wide_terminals(
     shell: Shell, columns: int, request: pytest.FixtureRequest
 ) -> None:
     fill(shell)
@@ -181,7 +181,7 @@ def test_list_and_status_in_narrow_and_wide(
     assert shell.bellboard("status", "--width", "24").stdout == "!1 api 2m  +1 *1 &1\n"
 
 
-def test_what_is_piped_is_plain_and_whole(shell: Shell) -> None:
+def test_piped_output_is_plain_and_complete(shell: Shell) -> None:
     shell.told(60, "s", "UserPromptSubmit", prompt="x", cwd="/w/api")
     shell.told(50, "s", "Stop", last_assistant_message="word " * 40)
     shown = shell.bellboard("list").stdout
@@ -206,7 +206,7 @@ def test_a_status_can_be_asked_for_a_folder(shell: Shell) -> None:
 # ---------------------------------------------------------------- history, explain
 
 
-def test_history_and_explain_tell_the_same_story(shell: Shell) -> None:
+def test_history_and_explain_agree(shell: Shell) -> None:
     fill(shell)
     told = [json.loads(x) for x in shell.bellboard("history", "--json").stdout.splitlines()]
     steps = [(c["from"], c["to"]) for c in told if c["session_id"] == "a1"]
@@ -243,14 +243,14 @@ def test_a_recording_replays_to_the_history(shell: Shell) -> None:
     assert final == {sid: p["status"] for sid, p in shell.sessions().items()}
 
 
-def test_a_recording_of_one_session_is_about_it_alone(shell: Shell) -> None:
+def test_a_recording_of_one_session_contains_no_other(shell: Shell) -> None:
     fill(shell)
     recorded = shell.bellboard("record", "--session", "b1").stdout
     lines = [json.loads(x) for x in recorded.splitlines()]
     assert {line["hook"]["session_id"] for line in lines if "hook" in line} == {"b1"}
 
 
-def test_a_recording_of_minutes_tells_their_sessions_from_the_beginning(shell: Shell) -> None:
+def test_a_recording_of_minutes_holds_its_sessions_from_their_start(shell: Shell) -> None:
     fill(shell)
     recorded = shell.bellboard("record", "--minutes", "4").stdout
     hooks = [x["hook"] for x in map(json.loads, recorded.splitlines()) if "hook" in x]
@@ -261,13 +261,13 @@ def test_a_recording_of_minutes_tells_their_sessions_from_the_beginning(shell: S
     ]
 
 
-def test_replay_is_for_people_too(shell: Shell) -> None:
+def test_replay_prints_a_readable_history(shell: Shell) -> None:
     trace = ROOT / "tests/traces/recordings/perm_yes.jsonl"
     shown = shell.bellboard("replay", str(trace)).stdout
     assert re.search(r"^ \d\d:\d\d:\d\d  \S+ +working → blocked ", shown, re.M)
 
 
-def test_a_trace_that_cannot_be_read_is_said(shell: Shell) -> None:
+def test_an_unreadable_trace_is_reported(shell: Shell) -> None:
     gone = shell.home.project / "gone.jsonl"
     assert shell.fails("replay", str(gone)) == (
         f"bellboard: cannot read the trace {gone}: No such file or directory\n"
@@ -275,7 +275,7 @@ def test_a_trace_that_cannot_be_read_is_said(shell: Shell) -> None:
     assert "Is a directory" in shell.fails("replay", str(shell.home.project))
 
 
-def test_lines_that_are_no_evidence_are_counted(shell: Shell) -> None:
+def test_lines_that_are_not_evidence_are_counted(shell: Shell) -> None:
     file = shell.home.file("mixed.jsonl", '{"t": 1, "tick": {}}\nnot JSON\n')
     done = shell.bellboard("replay", "--json", str(file))
     assert done.stderr == f"bellboard: {file}: 1 of its lines are not evidence; is it a trace?\n"
@@ -287,7 +287,9 @@ def test_lines_that_are_no_evidence_are_counted(shell: Shell) -> None:
 # ---------------------------------------------------------------- evidence by hand
 
 
-def test_a_person_can_correct_label_name_park_snooze_and_forget(shell: Shell) -> None:
+def test_sessions_can_be_corrected_labelled_named_parked_snoozed_and_forgotten(
+    shell: Shell,
+) -> None:
     fill(shell)
     for command in (
         ("set", "a1", "working"),
@@ -311,8 +313,7 @@ def test_a_person_can_correct_label_name_park_snooze_and_forget(shell: Shell) ->
     assert "parked" not in told["markers"]
 
 
-def test_a_session_can_be_named_as_people_do(shell: Shell) -> None:
-    """By the beginning of its id, its project or its name."""
+def test_a_session_can_be_named_by_id_prefix_project_or_name(shell: Shell) -> None:
     fill(shell)
     shell.bellboard("name", "b1", "the site")
     for called in ("b1", "b", "web", "the site"):
@@ -326,7 +327,7 @@ def test_a_session_can_be_named_as_people_do(shell: Shell) -> None:
     assert "no session is called ;" in shell.fails("forget", "")
 
 
-def test_what_cannot_be_set_is_said(shell: Shell) -> None:
+def test_an_invalid_correction_is_reported(shell: Shell) -> None:
     fill(shell)
     assert shell.fails("set", "a1", "dancing") == (
         "bellboard: dancing is no status to set; one of "
@@ -347,7 +348,7 @@ def test_a_relative_home_is_refused(shell: Shell) -> None:
         )
 
 
-def test_a_home_that_cannot_be_made_is_said(shell: Shell) -> None:
+def test_a_home_that_cannot_be_created_is_reported(shell: Shell) -> None:
     file = shell.home.file("file", "")
     said = shell.fails("list", BELLBOARD_HOME=f"{file}/home")
     assert said.startswith(f"bellboard: cannot make {file}/home: {file}: ")
@@ -356,8 +357,8 @@ def test_a_home_that_cannot_be_made_is_said(shell: Shell) -> None:
     assert said.startswith(f"bellboard: cannot be a host in {file}/home: {file}: ")
 
 
-def test_a_newer_database_is_shown_as_it_was(shell: Shell) -> None:
-    """It may not be written; what is said by hand waits for those who may."""
+def test_a_newer_database_is_shown_and_not_written(shell: Shell) -> None:
+    """Corrections wait in the spool for a newer host."""
     fill(shell)
     shell.bellboard("list")
     with sqlite3.connect(shell.home.bellboard / "board.db") as db:
@@ -373,7 +374,7 @@ def test_a_newer_database_is_shown_as_it_was(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("damage", [b"no database" * 999, b"SQLite format 3\0" + b"\xff" * 9000])
-def test_a_damaged_database_is_said_and_left(shell: Shell, damage: bytes) -> None:
+def test_a_damaged_database_is_reported_and_left_alone(shell: Shell, damage: bytes) -> None:
     database = shell.home.bellboard / "board.db"
     database.write_bytes(damage)
     shell.emit("UserPromptSubmit", prompt="x")
@@ -406,7 +407,7 @@ def test_watch_streams_changes_until_a_signal(shell: Shell, number: int) -> None
     assert list((shell.home.bellboard / "hosts").iterdir()) == []
 
 
-def test_watch_for_people_is_a_line_a_change_where_it_is_piped(shell: Shell) -> None:
+def test_watch_prints_a_line_per_change_when_piped(shell: Shell) -> None:
     watch = shell.start("watch")
     shell.emit("UserPromptSubmit", prompt="x", cwd="/w/api")
     assert watch.stdout is not None
@@ -414,8 +415,8 @@ def test_watch_for_people_is_a_line_a_change_where_it_is_piped(shell: Shell) -> 
     assert re.match(r" \d\d:\d\d:\d\d  api  new → working +\S", line)
 
 
-def test_watch_ends_when_its_reader_does(shell: Shell) -> None:
-    """`bellboard watch --json | head -1` ends after the first line, not only at the second."""
+def test_watch_ends_when_its_reader_ends(shell: Shell) -> None:
+    """`bellboard watch --json | head -1` ends after the first line, not after the second."""
     watch = shell.start("watch", "--json", stderr=subprocess.PIPE)
     head = subprocess.Popen(["head", "-1"], stdin=watch.stdout, stdout=subprocess.PIPE, text=True)
     assert watch.stdout is not None
@@ -441,14 +442,14 @@ def test_serve_is_a_host_that_runs_commands(shell: Shell) -> None:
     assert serve.wait(PATIENCE) == 0
 
 
-def test_serve_says_what_is_no_command(shell: Shell) -> None:
+def test_serve_rejects_what_is_not_a_command(shell: Shell) -> None:
     for spec in ("dancing=x", "working", "working=", "working='"):
         assert f"--on {spec}: " in shell.fails("serve", "--on", spec)
 
 
 @pytest.mark.tmux
 @pytest.mark.parametrize("columns", [60, 200])
-def test_watch_shows_the_sessions_live(shell: Shell, tmux: tmuxes.Server, columns: int) -> None:
+def test_watch_shows_sessions_live(shell: Shell, tmux: tmuxes.Server, columns: int) -> None:
     fill(shell)
     argv = (
         "sh",
@@ -470,7 +471,7 @@ def test_watch_shows_the_sessions_live(shell: Shell, tmux: tmuxes.Server, column
 
 
 @pytest.mark.tmux
-def test_on_a_terminal_there_is_colour_unless_it_is_not_wanted(
+def test_output_to_a_terminal_is_coloured_unless_disabled(
     shell: Shell, tmux: tmuxes.Server
 ) -> None:
     fill(shell)
@@ -486,7 +487,7 @@ def test_on_a_terminal_there_is_colour_unless_it_is_not_wanted(
     assert "\x1b" not in shown(TERM="dumb")
 
 
-def test_output_that_cannot_be_written_is_said(shell: Shell) -> None:
+def test_unwritable_output_is_reported(shell: Shell) -> None:
     fill(shell)
     shell.bellboard("list")
     for command in ("list", "status", "history", "record"):
@@ -507,7 +508,7 @@ def test_output_that_cannot_be_written_is_said(shell: Shell) -> None:
 
 
 def test_status_and_json_load_nothing_heavy(shell: Shell) -> None:
-    """A status bar runs it every few seconds: 0.1 s, of which Python itself takes a fifth."""
+    """Status bars run it every few seconds: 0.1 s, a fifth of it Python itself."""
     fill(shell)
     code = (
         "import sys; from bellboard.cli import main\n"

@@ -97,7 +97,7 @@ def damage(home: Path, table: str, column: str, value: object) -> bool:
 def test_a_damaged_cell_stops_nothing(
     tmp_path: Path, clock: Clock, table: str, column: str
 ) -> None:
-    """Whatever it holds: a canary is folded, what else there was is known, every reader answers."""
+    """Whatever it holds, new events are folded, other rows are known, every reader works."""
     tried = 0
     for how, value in CELLS.items():
         home = made(tmp_path / how).home
@@ -165,10 +165,10 @@ def aside(home: Path) -> list[tuple[str, str]]:
     ],
     ids=range(8),
 )
-def test_a_record_that_is_none_is_set_aside_and_said(
+def test_an_invalid_record_is_set_aside_and_reported(
     make: Make, clock: Clock, record: bytes
 ) -> None:
-    """With its session and a date; the row stays for whoever wants to look at it."""
+    """With its session and a date; the row is kept for inspection."""
     first = make()
     home = first.spool.home
     filled(home, clock())
@@ -194,8 +194,8 @@ def test_a_record_that_is_none_is_set_aside_and_said(
     assert {} == later.notes(clock() + 2 * 86400)
 
 
-def test_what_a_running_host_knows_is_written_again(make: Make, clock: Clock) -> None:
-    """The record is damaged while it runs: its own is good."""
+def test_a_running_host_rewrites_a_damaged_record(make: Make, clock: Clock) -> None:
+    """The copy in its memory is good."""
     one = make()
     tell(one, clock, "UserPromptSubmit", "s")
     one.step(clock())
@@ -207,7 +207,7 @@ def test_what_a_running_host_knows_is_written_again(make: Make, clock: Clock) ->
     assert [("sessions", "s")] == aside(one.spool.home)
 
 
-def test_a_ledger_that_is_none_is_begun_again(make: Make, clock: Clock) -> None:
+def test_an_invalid_ledger_is_replaced(make: Make, clock: Clock) -> None:
     first = make()
     home = first.spool.home
     filled(home, clock())
@@ -222,8 +222,8 @@ def test_a_ledger_that_is_none_is_begun_again(make: Make, clock: Clock) -> None:
         assert clock() == late.board.ledger.clock
 
 
-def test_numbers_at_their_end_do_not_say_that_the_disk_is_full(make: Make, clock: Clock) -> None:
-    """After the highest one SQLite gives none: what has it is set aside, and counting goes on."""
+def test_an_exhausted_row_id_is_not_a_full_disk(make: Make, clock: Clock) -> None:
+    """SQLite has no id after the highest: that row is set aside, and counting continues."""
     running = make()
     tell(running, clock, "UserPromptSubmit", "s")
     running.step(clock())
@@ -259,10 +259,10 @@ class Picky(Store):
 
 
 @pytest.mark.parametrize("count", [1, 2, 37, 1100])
-def test_what_cannot_be_written_is_found_and_the_rest_goes_on(
+def test_an_unwritable_event_is_found_and_the_rest_is_stored(
     make: Make, clock: Clock, count: int
 ) -> None:
-    """Each event of a batch counts once, but for the one that is set aside with its reason."""
+    """Each event of a batch counts once, except the one set aside with its reason."""
     clerk = make()
     clerk.store.close()
     clerk.store = Picky(clerk.spool.home)
@@ -279,8 +279,8 @@ def test_what_cannot_be_written_is_found_and_the_rest_goes_on(
     assert "poison" not in statuses(clerk.board)
 
 
-def test_a_database_that_takes_nothing_blames_no_event(make: Make, clock: Clock) -> None:
-    """What fails without any file is said, and no file is lost."""
+def test_a_read_only_database_blames_no_event(make: Make, clock: Clock) -> None:
+    """A failure unrelated to any file is reported, and no file is lost."""
 
     class Refusing(Store):
         def write(self, *given: Any) -> None:
@@ -337,8 +337,8 @@ def odd_lines() -> list[dict[str, object]]:
     return lines
 
 
-def test_whatever_is_told_can_be_written(make: Make, clock: Clock) -> None:
-    """Numbers out of range, halves of characters, endless, deep and long values, in any field."""
+def test_every_event_can_be_written(make: Make, clock: Clock) -> None:
+    """Numbers out of range, lone surrogates, endless, deep and long values, in any field."""
     clerk = make()
     tell(clerk, clock, "UserPromptSubmit", "s")
     lines = odd_lines()
@@ -359,7 +359,7 @@ def test_whatever_is_told_can_be_written(make: Make, clock: Clock) -> None:
         assert not late.store.unsound
 
 
-def test_an_event_that_is_small_stays_the_same_object() -> None:
+def test_a_small_event_is_not_copied() -> None:
     """And a large one keeps what it is about."""
     small = from_line({"t": 1.8e9, "goto": {"session_id": "s"}})
     assert bounded(small) is small
@@ -376,8 +376,8 @@ FLIPS = int(os.environ.get("BELLBOARD_FLIPS", "12"))
 
 
 @pytest.mark.timeout(60 + 10 * FLIPS)
-def test_no_byte_that_changes_ends_a_host(home: Home) -> None:
-    """Anywhere in the file: the canary is folded, if need be into a new database."""
+def test_no_changed_byte_ends_a_host(home: Home) -> None:
+    """Anywhere in the file: new events are folded, into a new database if necessary."""
     seed = int(os.environ.get("BELLBOARD_SEED", "0")) or random.randrange(1 << 30)
     sys.stderr.write(f"BELLBOARD_SEED={seed} BELLBOARD_FLIPS={FLIPS}\n")
     chance = random.Random(seed)

@@ -29,8 +29,8 @@ NEXT = {**schema.MIGRATIONS, schema.SCHEMA + 1: "ALTER TABLE sessions ADD COLUMN
 # The file
 
 
-def test_a_newer_program_brings_it_forward_and_an_older_one_stops(make: Make, clock: Clock) -> None:
-    """The older host notices at its next transaction, and keeps what it knew."""
+def test_a_newer_program_migrates_it_and_an_older_one_stops(make: Make, clock: Clock) -> None:
+    """The older host notices at its next transaction and keeps what it knew."""
     old = make()
     work(old, clock)
     new = make(schema=schema.SCHEMA + 1, migrations=NEXT)
@@ -59,8 +59,8 @@ def test_a_migration_that_fails_changes_nothing(make: Make, clock: Clock) -> Non
     assert statuses(old.board) == {"s": "completed"}
 
 
-def test_a_damaged_file_is_set_aside_only_by_who_has_it_alone(tmp_path: Path) -> None:
-    """Nothing of it is lost, and a file that is new by then is left alone."""
+def test_a_damaged_file_is_set_aside_only_if_nobody_else_has_it_open(tmp_path: Path) -> None:
+    """Nothing in it is lost, and a file that has replaced it is left alone."""
     made(tmp_path)
     other = Store(tmp_path)
     other.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # what is in there would heal it
@@ -80,8 +80,8 @@ def test_a_damaged_file_is_set_aside_only_by_who_has_it_alone(tmp_path: Path) ->
     assert path.exists()
 
 
-def test_a_page_that_is_damaged_is_told_as_such(make: Make, clock: Clock) -> None:
-    """Not only at the start: in whatever statement it is met."""
+def test_a_damaged_page_is_reported_as_damage(make: Make, clock: Clock) -> None:
+    """In whatever statement it is found, not only on opening."""
     clerk = make()
     for n in range(300):
         tell(clerk, clock, "UserPromptSubmit", f"s{n}")
@@ -97,7 +97,7 @@ def test_a_page_that_is_damaged_is_told_as_such(make: Make, clock: Clock) -> Non
 
 
 def test_many_may_open_a_new_home_at_once(tmp_path: Path) -> None:
-    """One of them makes the tables."""
+    """One of them creates the tables."""
     home = tmp_path / "home"
     made(home)
     code = "import sys; from pathlib import Path; from bellboard.storage.store import Store\n"
@@ -112,7 +112,7 @@ def test_many_may_open_a_new_home_at_once(tmp_path: Path) -> None:
     assert [process.communicate()[0] for process in all_of_them] == ["well\n"] * 6
 
 
-def test_who_holds_the_lock_is_known(make: Make) -> None:
+def test_the_holder_of_the_lock_is_known(make: Make) -> None:
     one, two = make(), make()
     assert two.store.holder() is None
     with one.store.lock():
@@ -120,7 +120,7 @@ def test_who_holds_the_lock_is_known(make: Make) -> None:
 
 
 def test_a_network_file_system_is_known_by_its_mount(tmp_path: Path) -> None:
-    """From the kernel's table; what is not in there is local."""
+    """From the kernel's table; anything not listed there is local."""
     device = tmp_path.stat().st_dev
     row = f"36 35 {os.major(device)}:{os.minor(device)} / {tmp_path} rw - %s server:/home rw\n"
     table = tmp_path / "mountinfo"
@@ -133,7 +133,7 @@ def test_a_network_file_system_is_known_by_its_mount(tmp_path: Path) -> None:
 
 
 def test_on_a_network_file_system_there_is_no_wal(make: Make, clock: Clock) -> None:
-    """Two hosts work all the same, and readers that are kept out say so."""
+    """Two hosts still work, and readers that are locked out report it."""
     one, two = make(network="nfs"), make(network="nfs")
     assert one.store.all("PRAGMA journal_mode") == [("delete",)]
     work(one, clock)
@@ -157,8 +157,8 @@ def folded(clock: Clock, count: int) -> Sequence[tuple[str, Folded]]:
     return [(f"{n}", Folded(e, "s", noted("x" * 40), (change,))) for n in range(count)]
 
 
-def test_the_size_stays_and_the_log_of_sqlite_too(make: Make, clock: Clock) -> None:
-    """Ten times what is kept goes through: the file has grown to what is kept, no more."""
+def test_the_database_and_its_wal_stay_bounded(make: Make, clock: Clock) -> None:
+    """After ten times the retained amount, the file is no larger than what is retained."""
     store = make().store
     store.keep_events, store.keep_transitions = 1000, 1000
     sizes = []
@@ -173,8 +173,8 @@ def test_the_size_stays_and_the_log_of_sqlite_too(make: Make, clock: Clock) -> N
     assert sizes[-1] <= 1.2 * sizes[8]
 
 
-def test_the_log_of_sqlite_stays_small(make: Make, clock: Clock) -> None:
-    """It is emptied every CHECKPOINT pages, and then begins anew."""
+def test_the_wal_stays_small(make: Make, clock: Clock) -> None:
+    """It is checkpointed every CHECKPOINT pages and then starts over."""
     store = make().store
     for _ in range(300):
         with store.lock():
@@ -183,7 +183,7 @@ def test_the_log_of_sqlite_stays_small(make: Make, clock: Clock) -> None:
 
 
 def test_history_is_kept_for_thirty_days(make: Make, clock: Clock) -> None:
-    """And ended sessions; the newest revision stays, for hosts compare theirs with it."""
+    """So are ended sessions; the newest revision stays, because hosts compare with it."""
     one, two = make(), make()
     work(one, clock)
     tell(one, clock, "SessionEnd")

@@ -35,7 +35,7 @@ def test_the_demo_shows_every_status_and_leaves_nothing() -> None:
 
 
 def test_the_demo_fails_when_it_shows_nothing(tmp_path: Path) -> None:
-    """A gate counts only once it was seen failing: a hook that does nothing is noticed."""
+    """A check counts only after it was seen failing: a hook that does nothing is noticed."""
     editor = neovim.executable("0.12")
     for name in ("lua", "plugin", "rplugin", "tests"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("traces"))

@@ -53,7 +53,7 @@ NOT_DIALOGS = {
 
 
 @pytest.mark.parametrize(("screen", "no"), [(BASH, "4"), (OLD, "3")])
-def test_the_keys_are_read_off_the_screen(screen: str, no: str) -> None:
+def test_keys_are_read_from_the_screen(screen: str, no: str) -> None:
     """No is not always the third: the numbers differ by version and by question."""
     dialog = dialog_of(screen.splitlines())
     assert dialog is not None
@@ -63,8 +63,8 @@ def test_the_keys_are_read_off_the_screen(screen: str, no: str) -> None:
 
 
 @pytest.mark.parametrize("screen", NOT_DIALOGS.values(), ids=NOT_DIALOGS)
-def test_what_is_no_such_question_gets_no_key(screen: str) -> None:
-    """Words that look alike, menus of other kinds, and what has scrolled away."""
+def test_other_text_gets_no_key(screen: str) -> None:
+    """Words that look alike, other menus, and dialogs that have scrolled away."""
     assert dialog_of(screen.splitlines()) is None
 
 
@@ -84,8 +84,8 @@ def test_what_is_no_such_question_gets_no_key(screen: str) -> None:
         (BASH, "touch made.…", False),
     ],
 )
-def test_what_is_asked_stands_on_the_screen(screen: str, detail: str, is_so: bool) -> None:
-    """The whole command and nothing more, or the file; a secret or a cut stands nowhere."""
+def test_the_whole_request_must_be_on_the_screen(screen: str, detail: str, is_so: bool) -> None:
+    """The whole command and nothing more, or the file; not if a secret or a cut hides some."""
     dialog = dialog_of(screen.splitlines())
     assert dialog is not None
     assert dialog.is_about(detail) is is_so
@@ -190,8 +190,8 @@ BASH_INPUTS: dict[str, tuple[str, dict[str, str]]] = {
 
 
 @pytest.mark.parametrize("name", BASH_INPUTS)
-def test_a_command_is_compared_to_its_last_letter(name: str) -> None:
-    """However it is wrapped; with the description, where nothing tells the two apart."""
+def test_a_command_is_compared_in_full(name: str) -> None:
+    """However it is wrapped; including the description, if nothing separates the two."""
     screen, given = BASH_INPUTS[name]
     dialog = dialog_of(screen.splitlines())
     assert dialog is not None
@@ -228,8 +228,8 @@ def test_a_command_is_compared_to_its_last_letter(name: str) -> None:
         ("/tmp/a/b/new.txt", ("/tmp/a/b",), False),
     ],
 )
-def test_a_file_is_that_very_file(path: str, folders: tuple[str, ...], is_so: bool) -> None:
-    """As seen from the folder that the session works in; the same name elsewhere is another one."""
+def test_a_file_is_compared_by_path(path: str, folders: tuple[str, ...], is_so: bool) -> None:
+    """Relative to the folder of the session; the same name elsewhere is another file."""
     dialog = dialog_of(FILE.splitlines())
     assert dialog is not None
     asked = asked_of(Raw(json.dumps({"file_path": path, "content": "hello"}).encode()))
@@ -238,8 +238,8 @@ def test_a_file_is_that_very_file(path: str, folders: tuple[str, ...], is_so: bo
 
 
 @pytest.mark.parametrize("screen", [FETCH, FETCH_BEFORE], ids=["2.1.330", "2.1.119"])
-def test_an_address_is_that_very_address(screen: str) -> None:
-    """Up to its end, whatever stands below it."""
+def test_a_url_is_compared_in_full(screen: str) -> None:
+    """To its end, whatever follows below it."""
     dialog = dialog_of(screen.splitlines())
     assert dialog is not None
     assert dialog.is_about("https://example.com/some/path?q=1")
@@ -251,7 +251,7 @@ def test_an_address_is_that_very_address(screen: str) -> None:
     assert not again.is_about("https://example.com/some/path?q=1")
 
 
-def test_a_dialog_whose_beginning_has_scrolled_away_is_about_nothing() -> None:
+def test_a_dialog_without_its_beginning_matches_nothing() -> None:
     """The end of a command is not the command."""
     rows = [f"   touch file-{n}.txt" for n in range(70)]
     screen = [
@@ -271,8 +271,8 @@ def test_a_dialog_whose_beginning_has_scrolled_away_is_about_nothing() -> None:
 
 
 @pytest.mark.parametrize("raw", [b"", b"[]", b"{}", b'{"command": 7}', b'{"pattern": "x"}', b"{"])
-def test_what_cannot_be_read_is_like_nothing(raw: bytes) -> None:
-    """No dialog is about it, not even an empty one."""
+def test_an_unreadable_request_matches_nothing(raw: bytes) -> None:
+    """No dialog matches it, not even an empty one."""
     dialog = dialog_of(BASH.splitlines())
     assert dialog is not None
     assert not dialog.is_about("touch made.txt", asked_of(Raw(raw)))

@@ -57,7 +57,7 @@ def level(home: Home, part: str) -> str:
 
 @pytest.mark.files
 def test_before_anything_is_set_up(home: Home) -> None:
-    """It makes nothing, and says the one thing to do."""
+    """It creates nothing and names the one thing to do."""
     done = bellboard(home, "doctor")
     assert 1 == done.returncode
     for text in ("is not there yet", "no database yet", "→ bellboard hooks install"):
@@ -68,7 +68,7 @@ def test_before_anything_is_set_up(home: Home) -> None:
 
 @pytest.mark.files
 def test_all_is_well(home: Home, start: Callable[..., Telling]) -> None:
-    """With the hooks in place and a host that lives; the words say what there is."""
+    """With hooks installed and a host running, it says what there is."""
     assert 0 == bellboard(home, "hooks", "install", "--yes", "--cli", "2.1.328").returncode
     host = start(options={"grace": 7})
     put(Spool(home.bellboard), "UserPromptSubmit")
@@ -88,8 +88,8 @@ def test_all_is_well(home: Home, start: Callable[..., Telling]) -> None:
 
 
 @pytest.mark.files
-def test_what_is_wrong_with_the_state_is_said(home: Home) -> None:
-    """Each with what to do; a database that is damaged, newer, or not to be read."""
+def test_problems_with_the_state_are_reported(home: Home) -> None:
+    """Each with what to do: a damaged, newer or unreadable database."""
     spool = made(home.bellboard)
     assert "info" == level(home, "no host lives now")
     home.bellboard.chmod(0o755)
@@ -113,16 +113,15 @@ def test_what_is_wrong_with_the_state_is_said(home: Home) -> None:
 
 
 @pytest.mark.files
-def test_a_folder_that_cannot_be_one(home: Home) -> None:
-    """A file in its way."""
+def test_a_file_in_place_of_the_state_folder_is_reported(home: Home) -> None:
     home.bellboard.write_text("in the way")
     home.env["BELLBOARD_HOME"] += "/below"
     assert "error" == level(home, "cannot be reached")
 
 
 @pytest.mark.files
-def test_what_is_wrong_with_claude_code_is_said(home: Home) -> None:
-    """Its folder is missing; its settings cannot be read, lack events, or switch all hooks off."""
+def test_problems_with_claude_code_are_reported(home: Home) -> None:
+    """No folder; settings that are unreadable, lack events, or disable all hooks."""
     settings = home.claude / "settings.json"
     bellboard(home, "hooks", "install", "--yes", "--cli", "2.1.328")
     told = json.loads(settings.read_text())
@@ -147,8 +146,8 @@ def test_what_is_wrong_with_claude_code_is_said(home: Home) -> None:
 
 
 @pytest.mark.files
-def test_a_look_that_fails_costs_no_other(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is said, and the rest goes on."""
+def test_a_check_that_fails_hides_no_other(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is reported, and the others run."""
 
     def broken(_: object) -> Any:
         raise RuntimeError("broken")
@@ -161,8 +160,8 @@ def test_a_look_that_fails_costs_no_other(home: Home, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.pure
-def test_every_version_is_told_apart() -> None:
-    """What was measured, and never more; the newest can tell all."""
+def test_every_version_has_its_abilities() -> None:
+    """Only what was measured; the newest version reports everything."""
     for version in (OLDEST, (2, 1, 76), (2, 1, 119), (2, 1, 197), (2, 1, 328)):
         assert ABILITIES.keys() == abilities(version).keys()
     assert all(ability.way for ability in abilities((2, 1, 328)).values())
@@ -174,7 +173,7 @@ def test_every_version_is_told_apart() -> None:
 @pytest.mark.files
 @pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's")
 def test_watches_in_use_are_counted(tmp_path: Path) -> None:
-    """Ours among them."""
+    """Including ours."""
 
     async def look() -> tuple[inotify.Usage | None, inotify.Usage | None]:
         before = inotify.usage()
@@ -194,8 +193,8 @@ def test_watches_in_use_are_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.claude
-def test_what_the_versions_that_run_can_tell(claude: Agents, home: Home) -> None:
-    """The newest in full, of an older one what differs."""
+def test_running_versions_are_listed_with_their_abilities(claude: Agents, home: Home) -> None:
+    """The newest in full, older ones by what they lack."""
     claude(version="2.1.76"), claude()  # its settings are good for both
     files = home.claude / "sessions"
     eventually(lambda: len([*files.glob("*.json")]) == 2, "the file of the older one")
@@ -208,8 +207,8 @@ def test_what_the_versions_that_run_can_tell(claude: Agents, home: Home) -> None
 
 
 @pytest.mark.editor
-def test_health_says_what_doctor_says(nvim: Editors, home: Home, version: str) -> None:
-    """Word for word; the host that runs adds what only it knows."""
+def test_checkhealth_says_what_doctor_says(nvim: Editors, home: Home, version: str) -> None:
+    """Word for word; the running host adds what only it knows."""
     config: dict[str, Any] = {"python": sys.executable}
     editor = nvim(version, config, ui=False)
     eventually(lambda: editor.lua("return require('bellboard').health().watch"), "a host")

@@ -61,7 +61,7 @@ def board(nvim: Editors, agent: Agent) -> Editor:
 
 
 def test_the_keys_change_a_session_through_the_host(board: Editor, agent: Agent) -> None:
-    """Park, label, name, correct, snooze, seen: evidence as any other, for every Neovim."""
+    """Park, label, name, correct, snooze, seen: evidence like any other, for every Neovim."""
     board.press("p")
     eventually(lambda: "parked" in board.lua(SESSION)["markers"], "parked")
     board.press("p")
@@ -88,7 +88,7 @@ def test_the_keys_change_a_session_through_the_host(board: Editor, agent: Agent)
 
 
 def test_stop_ends_the_process_that_was_shown_and_no_other(board: Editor, agent: Agent) -> None:
-    """After asking; what became of it is said, and a number that is another's now is let alone."""
+    """After asking; the outcome is shown, and a reused process id is left alone."""
     pid = agent.process.pid
     board.lua("_G.choice = 'Leave it'")
     board.press("x")
@@ -113,8 +113,8 @@ def test_stop_ends_the_process_that_was_shown_and_no_other(board: Editor, agent:
     eventually(lambda: said in board.lua("return _G.noted"), said)
 
 
-def test_explain_tells_what_the_log_says(board: Editor) -> None:
-    """In a buffer of its own, without colours, beside the board."""
+def test_explain_shows_the_log(board: Editor) -> None:
+    """In a buffer of its own, without colors, beside the board."""
     board.press("e")
     board.shows("UserPromptSubmit")
     assert "\x1b" not in "".join(board.lua("return vim.api.nvim_buf_get_lines(0, 0, -1, false)"))
@@ -123,7 +123,7 @@ def test_explain_tells_what_the_log_says(board: Editor) -> None:
 
 
 def test_repositories_and_sessions_fold_by_key_and_by_mouse(nvim: Editors, version: str) -> None:
-    """<Tab> and a double click; a folded repository says what is in it."""
+    """<Tab> and a double click; a folded repository shows a summary."""
     editor = nvim(version, {**QUIET, "float": {"enabled": False}}, columns=80, lines=30)
     Host(editor).push(*house())
     editor.command("ClaudeSessions board | only")
@@ -151,7 +151,7 @@ def test_repositories_and_sessions_fold_by_key_and_by_mouse(nvim: Editors, versi
 
 
 def test_the_host_ranks_the_repositories(nvim: Editors) -> None:
-    """Lua keeps to its order; what it has not named comes last, most urgent first."""
+    """Lua keeps its order; unknown repositories come last, most urgent first."""
     editor = nvim(config=QUIET, columns=80, lines=30)
     host = Host(editor)
     host.push(*house(), groups=["acme/web", "dotfiles", "acme/api"])
@@ -167,7 +167,7 @@ def test_the_host_ranks_the_repositories(nvim: Editors) -> None:
 
 
 def test_every_key_is_in_its_help_and_in_the_manual(nvim: Editors) -> None:
-    """g? lists them all, and none is listed that does nothing."""
+    """g? lists them all, and every listed key is mapped."""
     editor = nvim(config=QUIET, columns=80, lines=40)
     Host(editor).push(*house())
     editor.command("ClaudeSessions board")

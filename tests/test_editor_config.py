@@ -60,7 +60,7 @@ PROBLEMS = "return require('bellboard.config').problems()"
 def test_a_wrong_key_is_named_by_its_path(
     nvim: Editors, wrong: dict[str, Any], expected: list[str]
 ) -> None:
-    """One notification, the defaults instead, and the right keys still count."""
+    """One notification, defaults for it, and the valid keys still count."""
     editor = nvim(config={**SOUND, **wrong}, ui=False)
     assert editor.lua(PROBLEMS) == expected
     assert editor.lua("return require('bellboard.config').get().auto_start") is False
@@ -75,7 +75,7 @@ def test_a_wrong_key_is_named_by_its_path(
 
 @pytest.mark.parametrize("columns", [40, 60, 120])
 def test_wrong_options_do_not_hold_up_the_start(nvim: Editors, version: str, columns: int) -> None:
-    """However narrow the screen, it is one line of it, and no key has to be pressed."""
+    """The message takes one line on any screen, so no key has to be pressed."""
     wrong = {"icons": "emoji", "board": {"layout": "a" * 50}, "float": {"widht": 3}}
     editor = nvim(version, QUIET, columns=columns)
     editor.lua("require('bellboard').setup(...) require('bellboard.config').get()", wrong)
@@ -93,8 +93,8 @@ def test_setup_and_the_global_are_equal(nvim: Editors, version: str) -> None:
     assert (found["restarts"], found["icons"]) == (7, "nerd")
 
 
-def test_health_tells_what_there_is(nvim: Editors, version: str) -> None:
-    """Editor and host, without an error when all is well but the host is off."""
+def test_checkhealth_reports_editor_and_host(nvim: Editors, version: str) -> None:
+    """Without an error if the only thing missing is a running host."""
     editor = nvim(version, SOUND, columns=100, lines=50)
     Host(editor).push(
         *house(), health={"watch": "inotify", "counts": {"junk": 2}, "notes": {"home": "is far"}}
@@ -112,8 +112,8 @@ def test_health_tells_what_there_is(nvim: Editors, version: str) -> None:
     assert "ERROR" not in report
 
 
-def test_a_section_of_health_that_fails_costs_no_other(nvim: Editors) -> None:
-    """It is named, and the rest is told."""
+def test_a_health_section_that_fails_hides_no_other(nvim: Editors) -> None:
+    """It is named, and the others are shown."""
     editor = nvim(config=SOUND, columns=100, lines=50)
     editor.lua("require('bellboard.config').problems = function() error('broken') end")
     editor.command("checkhealth bellboard")
@@ -128,8 +128,8 @@ HOSTILE = (
 )
 
 
-def test_lua_shows_of_a_text_what_python_shows(nvim: Editors) -> None:
-    """Nothing that acts, turns or hides; languages and signs stay."""
+def test_lua_and_python_clean_text_alike(nvim: Editors) -> None:
+    """Control, direction and invisible characters go; languages and symbols stay."""
     editor = nvim(config=QUIET, ui=False)
     safe = "return require('bellboard.ui').safe(...)"
     for text in (HOSTILE, "über 日本語 ✓ \U0001f600 naïve", "héron\u2028\u0085egret"):

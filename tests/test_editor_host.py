@@ -50,10 +50,10 @@ def running(editor: Editor) -> Editor:
     return editor
 
 
-def test_it_starts_by_itself_and_is_told_where_it_is(
+def test_it_starts_by_itself_and_introduces_the_editor(
     nvim: Editors, notes: Path, version: str
 ) -> None:
-    """After VimEnter; the first message says who asks."""
+    """After VimEnter; the first message says which editor it is."""
     editor = running(nvim(version, config("well", notes), ui=False))
     (hello,) = told(notes, "start")
     assert hello["server"] == editor.lua("return vim.v.servername")
@@ -61,16 +61,15 @@ def test_it_starts_by_itself_and_is_told_where_it_is(
     assert hello["options"] == {}
 
 
-def test_it_does_not_start_if_told_so_until_the_first_command(nvim: Editors, notes: Path) -> None:
-    """auto_start = false waits for :ClaudeSessions."""
+def test_auto_start_false_waits_for_the_first_command(nvim: Editors, notes: Path) -> None:
     editor = nvim(config=config("well", notes, auto_start=False), ui=False)
     assert not notes.exists()
     editor.command("ClaudeSessions board")
     running(editor)
 
 
-def test_a_killed_host_is_started_again(nvim: Editors, notes: Path, version: str) -> None:
-    """kill -9: a new process, a new snapshot; meanwhile the old one is shown as stale."""
+def test_a_killed_host_is_restarted(nvim: Editors, notes: Path, version: str) -> None:
+    """kill -9: new process, new snapshot; until then the old one is shown as stale."""
     editor = running(nvim(version, config("once", notes), ui=False))
     (pid,) = told(notes, "born")
     os.kill(pid, signal.SIGKILL)
@@ -83,8 +82,8 @@ def test_a_killed_host_is_started_again(nvim: Editors, notes: Path, version: str
     assert editor.messages() == ""
 
 
-def test_it_is_given_up_with_one_message(nvim: Editors, notes: Path) -> None:
-    """After so many quick deaths; the message names the way on, health the last words."""
+def test_it_gives_up_with_one_message(nvim: Editors, notes: Path) -> None:
+    """After too many crashes in a row; it says what to do, health shows the last output."""
     editor = nvim(config=config("dies", notes, restarts=3), ui=False)
     said = says(editor, "checkhealth")
     assert said == "bellboard: the host died 3 times in a row. :checkhealth bellboard"
@@ -95,8 +94,8 @@ def test_it_is_given_up_with_one_message(nvim: Editors, notes: Path) -> None:
     assert "the host's last words" in report
 
 
-def test_a_missing_package_is_said_with_the_one_command_to_run(nvim: Editors, notes: Path) -> None:
-    """No second try: it would not heal by itself."""
+def test_a_missing_package_is_reported_with_the_command_to_run(nvim: Editors, notes: Path) -> None:
+    """No retry: it would not heal by itself."""
     editor = nvim(config=config("lacks", notes), ui=False)
     said = says(editor, "uv sync --no-dev")
     assert f"{sys.executable} {Path(__file__).with_name('small_host.py')}" in said
@@ -104,13 +103,13 @@ def test_a_missing_package_is_said_with_the_one_command_to_run(nvim: Editors, no
     assert len(told(notes, "born")) == 1
 
 
-def test_no_interpreter_is_said(nvim: Editors) -> None:
+def test_a_missing_interpreter_is_reported(nvim: Editors) -> None:
     """A wrong path is one message, not an error."""
     editor = nvim(config={"python": "/no/such/python"}, ui=False)
     assert 'cannot start "/no/such/python" (the option python)' in says(editor, "cannot")
 
 
-def test_a_gap_asks_for_everything_once(nvim: Editors, notes: Path) -> None:
+def test_a_gap_asks_for_one_full_snapshot(nvim: Editors, notes: Path) -> None:
     """A lost push is noticed by its number."""
     editor = running(nvim(config=config("well", notes), ui=False))
     push = {"v": 1, "version": "0.1.0", "full": False, "sessions": [], "seq": 7}
@@ -121,7 +120,7 @@ def test_a_gap_asks_for_everything_once(nvim: Editors, notes: Path) -> None:
 
 
 def test_evidence_goes_to_the_host_as_a_trace_line(nvim: Editors, notes: Path) -> None:
-    """A jump that lands nowhere is none."""
+    """A jump that lands nowhere sends none."""
     editor = running(nvim(config=config("well", notes), ui=False))
     editor.lua("require('bellboard').jump('a')")
     eventually(lambda: "do not know how to get there" in editor.messages(), "the message")
@@ -132,7 +131,7 @@ def test_evidence_goes_to_the_host_as_a_trace_line(nvim: Editors, notes: Path) -
 
 
 def test_stop_stops_and_a_command_starts_again(nvim: Editors, notes: Path) -> None:
-    """A host that was asked to stop is not restarted by itself."""
+    """A host that was stopped is not restarted by itself."""
     editor = running(nvim(config=config("well", notes), ui=False))
     editor.command("ClaudeSessions stop")
     eventually(lambda: not editor.lua(STATUS)["running"], "the end of the host")
@@ -141,8 +140,8 @@ def test_stop_stops_and_a_command_starts_again(nvim: Editors, notes: Path) -> No
     eventually(lambda: len(told(notes, "start")) == 2, "a second host")
 
 
-def test_restart_is_no_death(nvim: Editors, notes: Path) -> None:
-    """:ClaudeSessions restart gives a new process at once."""
+def test_restart_is_not_a_crash(nvim: Editors, notes: Path) -> None:
+    """:ClaudeSessions restart starts a new process at once."""
     editor = running(nvim(config=config("well", notes, restarts=1), ui=False))
     editor.command("ClaudeSessions restart")
     eventually(lambda: len(told(notes, "start")) == 2, "a second host")
@@ -184,7 +183,7 @@ def test_nothing_is_loaded_before_it_is_used(nvim: Editors) -> None:
 
 
 def test_a_command_of_another_plugin_is_left_alone(nvim: Editors) -> None:
-    """The first one keeps the name; health says how to choose another."""
+    """The first plugin keeps the name; health says how to choose another."""
     theirs = "vim.api.nvim_create_user_command('ClaudeSessions', 'let g:theirs = 1', {})"
     editor = nvim(config={"auto_start": False}, lua=theirs)
     editor.command("ClaudeSessions")

@@ -32,7 +32,7 @@ def mode(editor: Editor) -> Any:
 
 
 def test_a_hidden_terminal_is_shown_here_and_entered(nvim: Editors, version: str) -> None:
-    """By its device, not by name or folder; `back` returns to where the first jump began."""
+    """Found by tty, not by name or folder; `back` returns to where the first jump began."""
     editor = nvim(version, QUIET, ui=False)
     here = editor.lua(BUFFER)
     (one, tty), (two, other) = editor.lua(TERMINAL), editor.lua(TERMINAL)
@@ -47,8 +47,8 @@ def test_a_hidden_terminal_is_shown_here_and_entered(nvim: Editors, version: str
     eventually(lambda: mode(editor) == "n", "normal mode")
 
 
-def test_a_terminal_in_another_tab_is_gone_to(nvim: Editors) -> None:
-    """A window that shows it already is used, wherever it is."""
+def test_a_terminal_in_another_tab_is_jumped_to(nvim: Editors) -> None:
+    """If a window already shows it, that window is used."""
     editor = nvim(config=CALM, ui=False)
     buf, tty = editor.lua(TERMINAL)
     editor.command(f"tabnew | buffer {buf} | tabfirst")
@@ -58,8 +58,8 @@ def test_a_terminal_in_another_tab_is_gone_to(nvim: Editors) -> None:
     assert len(editor.lua("return vim.fn.win_findbuf(...)", buf)) == 1
 
 
-def test_next_goes_round_those_that_need_you(nvim: Editors) -> None:
-    """Blocked, failed and done, in the order of the board; a count steps further."""
+def test_next_cycles_through_sessions_that_need_you(nvim: Editors) -> None:
+    """Blocked, failed and done, in the order of the board; a count skips ahead."""
     editor = nvim(config=QUIET, ui=False)
     names, sessions = {}, []
     for place, status in enumerate(["blocked", "error", "completed", "working"]):
@@ -76,8 +76,8 @@ def test_next_goes_round_those_that_need_you(nvim: Editors) -> None:
     assert names[editor.lua(BUFFER)] == "error"
 
 
-def test_nothing_to_go_to_is_said(nvim: Editors) -> None:
-    """A word instead of an error, with all that is known."""
+def test_having_nowhere_to_go_is_reported(nvim: Editors) -> None:
+    """With a message instead of an error, and with all that is known."""
     editor = nvim(config=QUIET, columns=120)
     host = Host(editor)
     editor.lua("require('bellboard').next()")
@@ -93,10 +93,10 @@ def test_nothing_to_go_to_is_said(nvim: Editors) -> None:
     ("switchbuf", "windows", "tabs"),
     [("", 1, 1), ("split", 2, 1), ("useopen,vsplit", 2, 1), ("newtab", 1, 2), ("uselast", 1, 1)],
 )
-def test_where_a_hidden_terminal_is_shown_is_switchbuf(
+def test_switchbuf_decides_where_a_hidden_terminal_opens(
     nvim: Editors, version: str, switchbuf: str, windows: int, tabs: int
 ) -> None:
-    """In this window, in a new one beside it, in a new tab; one that shows it is reused."""
+    """This window, a new one beside it or a new tab; a window that shows it is reused."""
     editor = nvim(version, CALM, ui=False)
     buf, tty = editor.lua(TERMINAL)
     editor.command(f"set switchbuf={switchbuf}")
@@ -107,8 +107,8 @@ def test_where_a_hidden_terminal_is_shown_is_switchbuf(
         assert editor.lua("return { vim.fn.winnr('$'), vim.fn.tabpagenr('$') }") == [windows, tabs]
 
 
-def test_the_nearest_window_is_used_and_no_preview(nvim: Editors) -> None:
-    """This one, else one of this tab, else another tab's; never a float that takes no focus."""
+def test_the_nearest_window_is_used(nvim: Editors) -> None:
+    """This one, else one in this tab, else another tab's; never an unfocusable float."""
     editor = nvim(config=CALM, ui=False)
     buf, tty = editor.lua(TERMINAL)
     Host(editor).push(blocked("api", tty=tty))
@@ -126,8 +126,8 @@ def test_the_nearest_window_is_used_and_no_preview(nvim: Editors) -> None:
 
 
 @pytest.mark.parametrize("keys", ["", "q:", "ix", "ggVG"], ids=["n", "cmdwin", "i", "v"])
-def test_a_jump_from_any_mode_lands(nvim: Editors, version: str, keys: str) -> None:
-    """Also from the window of the command line, which nothing else may leave."""
+def test_a_jump_works_from_any_mode(nvim: Editors, version: str, keys: str) -> None:
+    """Also from the command-line window, which only it may leave."""
     editor = nvim(version, QUIET, ui=False)
     buf, tty = editor.lua(TERMINAL)
     Host(editor).push(blocked("api", tty=tty))
@@ -139,8 +139,8 @@ def test_a_jump_from_any_mode_lands(nvim: Editors, version: str, keys: str) -> N
     eventually(lambda: mode(editor) == "t", "terminal mode")
 
 
-def test_a_window_that_keeps_its_buffer_is_left_alone(nvim: Editors) -> None:
-    """'winfixbuf': the terminal gets a window of its own."""
+def test_a_window_with_winfixbuf_is_left_alone(nvim: Editors) -> None:
+    """The terminal gets a window of its own."""
     editor = nvim(config=CALM, ui=False)
     buf, tty = editor.lua(TERMINAL)
     Host(editor).push(blocked("api", tty=tty))
@@ -150,8 +150,8 @@ def test_a_window_that_keeps_its_buffer_is_left_alone(nvim: Editors) -> None:
     assert editor.lua("return vim.fn.winnr('$')") == 2
 
 
-def test_a_jump_is_told_when_it_has_landed_and_only_then(nvim: Editors) -> None:
-    """What waits to be seen is seen by that; a jump to nowhere shows nobody anything."""
+def test_a_jump_is_reported_only_after_it_has_landed(nvim: Editors) -> None:
+    """Landing marks the session as seen; a failed jump does not."""
     editor = nvim(config=QUIET, ui=False)
     tty = editor.lua(TERMINAL)[1]
     Host(editor).push(session("completed", "here", tty=tty), session("completed", "lost"))
@@ -165,8 +165,7 @@ def test_a_jump_is_told_when_it_has_landed_and_only_then(nvim: Editors) -> None:
     assert editor.lua("return told") == ["here"]
 
 
-def test_what_is_parked_is_passed_by(nvim: Editors) -> None:
-    """You have put it aside: next does not go there."""
+def test_parked_sessions_are_skipped(nvim: Editors) -> None:
     editor = nvim(config=QUIET, columns=100)
     Host(editor).push(blocked("api", markers=["parked"]))
     editor.command("ClaudeSessions next")
@@ -174,7 +173,7 @@ def test_what_is_parked_is_passed_by(nvim: Editors) -> None:
 
 
 def test_the_maps_take_a_count(nvim: Editors) -> None:
-    """2<Plug>(bellboard-next) is the second one."""
+    """2<Plug>(bellboard-next) goes to the second one."""
     editor = nvim(config=QUIET, ui=False)
     terminals = [editor.lua(TERMINAL) for _ in range(3)]
     Host(editor).push(

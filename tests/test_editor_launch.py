@@ -68,10 +68,10 @@ def says(editor: Editor, text: str) -> str:
     return eventually(look)
 
 
-def test_install_shows_what_it_changes_and_does_it(
+def test_install_shows_the_change_and_makes_it(
     nvim: Editors, version: str, home: Home, claude: Path
 ) -> None:
-    """The diff, one line above it, `y`; again there is nothing to do; uninstall is the way back."""
+    """The diff, a line above it, `y`; a second time nothing to do; uninstall reverts it."""
     settings = home.claude / "settings.json"
     before = '{\n  "model": "opus"\n}\n'
     settings.write_text(before)
@@ -100,10 +100,10 @@ def test_install_shows_what_it_changes_and_does_it(
     assert settings.read_text() == before
 
 
-def test_hooks_that_vanish_are_told_with_the_way_back(
+def test_lost_hooks_are_reported_with_the_command_to_restore_them(
     nvim: Editors, version: str, home: Home, claude: Path
 ) -> None:
-    """Another program writes back what it read before: one line says it, and what to type."""
+    """Another program wrote old settings back: one line says so, and what to run."""
     settings = home.claude / "settings.json"
     editor = nvim(version, OPTIONS, columns=100 if version == "0.12" else 60, lines=20)
     editor.command("ClaudeSessions install")
@@ -118,8 +118,8 @@ def test_hooks_that_vanish_are_told_with_the_way_back(
     eventually(lambda: not editor.lua("return require('bellboard').health().notes.hooks"))
 
 
-def test_what_cannot_be_installed_is_said(nvim: Editors, home: Home, claude: Path) -> None:
-    """A broken file is named with its line; a broken interpreter is one for :checkhealth."""
+def test_a_failed_install_is_reported(nvim: Editors, home: Home, claude: Path) -> None:
+    """A broken file with its line; a broken interpreter points to :checkhealth."""
     (home.claude / "settings.json").write_text('{"model": }')
     editor = nvim(config=OPTIONS, ui=False)
     editor.command("ClaudeSessions install")
@@ -133,7 +133,7 @@ def test_what_cannot_be_installed_is_said(nvim: Editors, home: Home, claude: Pat
 def test_a_new_session_has_hooks_of_its_own(
     nvim: Editors, version: str, home: Home, claude: Path
 ) -> None:
-    """In a terminal buffer, with words of ours and yours, and nothing is written anywhere."""
+    """In a terminal buffer, with our arguments and yours; no file is written."""
     editor = nvim(version, OPTIONS, columns=100, lines=30)
     editor.command("ClaudeSessions new --model opus")
     found = told(home)
@@ -159,17 +159,15 @@ def test_a_new_session_has_hooks_of_its_own(
     eventually(lambda: set(hooks) <= rung(), "every event, in this Neovim's host")
 
 
-def test_a_session_with_settings_of_yours_gets_those(
-    nvim: Editors, home: Home, claude: Path
-) -> None:
-    """Two files of that kind cannot both be told."""
+def test_your_own_settings_argument_wins(nvim: Editors, home: Home, claude: Path) -> None:
+    """The CLI does not take two."""
     editor = nvim(config=OPTIONS, ui=False)
     editor.command("ClaudeSessions new --settings mine.json")
     assert told(home)["argv"] == ["--settings", "mine.json"]
 
 
-def test_without_a_cli_it_is_said_what_to_do(nvim: Editors, home: Home) -> None:
-    """The option that names it is in the message."""
+def test_a_missing_cli_is_reported(nvim: Editors, home: Home) -> None:
+    """The message names the option to set."""
     editor = nvim(config={**OPTIONS, "claude": "no-such-claude"}, ui=False)
     editor.command("ClaudeSessions new")
     assert "vim.g.bellboard = { claude = " in says(editor, 'no "no-such-claude" on PATH')
@@ -185,7 +183,7 @@ def test_the_command_may_be_a_list(nvim: Editors, home: Home, claude: Path) -> N
 
 
 def test_an_ended_session_is_resumed(nvim: Editors, home: Home, claude: Path) -> None:
-    """One of this directory whose transcript is still there, the last one first."""
+    """One from this directory whose transcript still exists, newest first."""
     spool = Spool(home.bellboard)
     spool.prepare()
     now = time.time()
@@ -212,14 +210,14 @@ def test_an_ended_session_is_resumed(nvim: Editors, home: Home, claude: Path) ->
     assert ["do new" in shown[0], "do old" in shown[1], len(shown)] == [True, True, 2]
 
 
-def test_nothing_to_resume_is_said(nvim: Editors, home: Home, claude: Path) -> None:
+def test_nothing_to_resume_is_reported(nvim: Editors, home: Home, claude: Path) -> None:
     editor = nvim(config=OPTIONS, ui=False)
     editor.command("ClaudeSessions resume")
     says(editor, "no session that ended in this directory is known")
     assert not os.path.exists(home.root / "told")  # noqa: PTH110
 
 
-def test_the_words_after_install_are_completed(nvim: Editors) -> None:
+def test_arguments_of_install_are_completed(nvim: Editors) -> None:
     editor = nvim(config=OPTIONS, ui=False)
     offered = editor.lua("return vim.fn.getcompletion('ClaudeSessions install --', 'cmdline')")
     assert offered == ["--user", "--project", "--local", "--settings"]

@@ -65,9 +65,7 @@ def hosted(editor: Editor) -> Editor:
 def test_a_permission_is_on_the_screen_of_every_neovim(
     nvim: Editors, agent: Agent, version: str
 ) -> None:
-    """Two Neovims show it, each by itself, the newer one in a float; when it is answered, both
-    say so.
-    """
+    """Two Neovims show it, the newer one in a float; both show the answer."""
     editors = [hosted(nvim(version, {}, lua=STATUSLINE)) for _ in range(2)]
     agent.emit("UserPromptSubmit", prompt="build it", prompt_id="1")
     bash = {"tool_name": "Bash", "tool_input": {"command": "rm -rf build"}, "prompt_id": "1"}
@@ -86,8 +84,8 @@ def test_a_permission_is_on_the_screen_of_every_neovim(
         editor.hides("needs you")
 
 
-def test_what_happened_meanwhile_is_there_after_a_crash(nvim: Editors, agent: Agent) -> None:
-    """kill -9 of the host: what the hooks say meanwhile is caught up with, without a word."""
+def test_events_during_a_crash_are_caught_up_with(nvim: Editors, agent: Agent) -> None:
+    """kill -9 of the host: hook events from that time are processed without notifications."""
     editor = hosted(nvim(config={}, lua=STATUSLINE))
     agent.emit("UserPromptSubmit", prompt="go", prompt_id="1")
     editor.shows("*1")
@@ -97,8 +95,8 @@ def test_what_happened_meanwhile_is_there_after_a_crash(nvim: Editors, agent: Ag
     assert editor.messages() == ""
 
 
-def test_neovim_takes_its_host_along(nvim: Editors, version: str) -> None:
-    """However it ends: by :qa, which leaves no job behind, or by kill -9."""
+def test_the_host_ends_with_its_neovim(nvim: Editors, version: str) -> None:
+    """Whether by :qa, which leaves no job behind, or by kill -9."""
     editor = hosted(nvim(version, {}, ui=False))
     host = Path(f"/proc/{editor.lua(JOB)}")
     editor.nvim.command("qall!", async_=True)

@@ -187,7 +187,7 @@ def still(editor: Editor) -> str:
 
 
 @pytest.mark.parametrize("waits", [False, True], ids=["typing", "waiting for a key"])
-def test_nothing_that_is_typed_is_disturbed(nvim: Editors, version: str, waits: bool) -> None:
+def test_typing_is_not_disturbed(nvim: Editors, version: str, waits: bool) -> None:
     """Mode, text, cursor, registers, marks, undo, repeat, windows, count and messages."""
     editor, host = opened(nvim, version)
     for name, way in WAYS.items():
@@ -238,7 +238,7 @@ def told_waiting(editor: Editor, host: Host, name: str) -> None:
 
 
 def test_a_running_macro_is_not_disturbed(nvim: Editors, version: str) -> None:
-    """While it sleeps half-way, everything comes and goes; what it types is whole."""
+    """Everything changes while it sleeps half-way; what it types is complete."""
     editor, host = opened(nvim, version)
     editor.lua(BEGIN)
     editor.press("@q")
@@ -251,7 +251,7 @@ def test_a_running_macro_is_not_disturbed(nvim: Editors, version: str) -> None:
 
 
 def test_a_terminal_is_not_disturbed(nvim: Editors, version: str) -> None:
-    """Terminal mode goes on, and the program gets each key once."""
+    """Terminal mode continues, and the program gets each key once."""
     editor, host = opened(nvim, version)
     editor.lua(BEGIN)
     editor.command("enew! | terminal cat")

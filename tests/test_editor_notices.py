@@ -79,10 +79,10 @@ def viewers(spool: Spool, sid: str) -> list[str]:
 # The float and the desktop
 
 
-def test_of_three_neovims_one_has_the_float_and_one_rings(
+def test_of_three_neovims_one_shows_the_float_and_one_notifies(
     home: Home, open_: Open, spool: Spool, version: str
 ) -> None:
-    """All three have it in the statusline; the float follows the focus, and outlives its Neovim."""
+    """All show it in the statusline; the float follows the focus and outlives its Neovim."""
     desktop = Desktop(home)
     editors = [open_(version) for _ in range(3)]
     asks(spool, "api")
@@ -105,8 +105,8 @@ def test_of_three_neovims_one_has_the_float_and_one_rings(
     desktop.shows("api needs you", "web needs you")
 
 
-def test_what_is_in_view_is_not_in_the_float(open_: Open, spool: Spool, version: str) -> None:
-    """In view is the terminal of a window one is in, while the Neovim has the focus."""
+def test_a_session_in_view_is_not_in_the_float(open_: Open, spool: Spool, version: str) -> None:
+    """In view: the terminal in the current window while Neovim has focus."""
     editor = open_(version)
     _, tty = editor.lua(TERMINAL)
     started = {"hook_event_name": "UserPromptSubmit", "session_id": "api", "cwd": "/srv/api"}
@@ -126,8 +126,8 @@ def test_what_is_in_view_is_not_in_the_float(open_: Open, spool: Spool, version:
     eventually(lambda: viewers(spool, "api") == [], "nobody looks")
 
 
-def test_each_neovim_looks_for_itself(open_: Open, spool: Spool) -> None:
-    """One looks away, the other still looks; one is closed, and looks no more."""
+def test_each_neovim_reports_its_own_view(open_: Open, spool: Spool) -> None:
+    """One looks away, the other still looks; a closed one looks no more."""
     editors = [open_() for _ in range(2)]
     for n, editor in enumerate(editors):
         _, tty = editor.lua(TERMINAL)
@@ -147,7 +147,7 @@ def test_each_neovim_looks_for_itself(open_: Open, spool: Spool) -> None:
 
 
 def test_snooze_park_and_label(open_: Open, spool: Spool, version: str) -> None:
-    """By command, for the session that is named, or for all in the float."""
+    """By command, for the named session or for all in the float."""
     editor = open_(version)
     asks(spool, "api", "web")
     editor.shows("2 need you")
@@ -166,7 +166,7 @@ def test_snooze_park_and_label(open_: Open, spool: Spool, version: str) -> None:
     assert editor.lua("return require('bellboard').calling()") == []
 
 
-def test_the_mode_is_one_for_all_neovims(open_: Open, spool: Spool) -> None:
+def test_the_mode_is_shared_by_all_neovims(open_: Open, spool: Spool) -> None:
     one, two = open_(), open_()
     one.command("ClaudeSessions quiet")
     for editor in (one, two):
@@ -175,8 +175,8 @@ def test_the_mode_is_one_for_all_neovims(open_: Open, spool: Spool) -> None:
     eventually(lambda: one.lua("return require('bellboard').mode()") == "all")
 
 
-def test_words_are_completed(nvim: Editors) -> None:
-    """Labels after label, sessions after the rest."""
+def test_arguments_are_completed(nvim: Editors) -> None:
+    """Labels after label, sessions otherwise."""
     editor = nvim(config=QUIET, ui=False)
     Host(editor).push(blocked("api"), blocked("web"))
     complete = "return vim.fn.getcompletion('ClaudeSessions ' .. ..., 'cmdline')"
@@ -187,8 +187,8 @@ def test_words_are_completed(nvim: Editors) -> None:
     assert editor.lua(complete, "q") == ["quiet"]
 
 
-def test_a_label_may_pin_its_session(nvim: Editors) -> None:
-    """Before the others of its status, and behind what is more urgent."""
+def test_a_label_can_pin_its_session(nvim: Editors) -> None:
+    """Before others of its status, after what is more urgent."""
     editor = nvim(config=QUIET, ui=False)
     pinned = session("working", "pinned", ago=5, label="HEAVY")
     Host(editor).push(session("working", ago=500), pinned, blocked("api"))
@@ -196,7 +196,7 @@ def test_a_label_may_pin_its_session(nvim: Editors) -> None:
     assert editor.lua(ids) == ["api", "pinned", "working"]
 
 
-def test_what_has_rung_can_be_read(home: Home, open_: Open, spool: Spool) -> None:
+def test_past_notifications_can_be_listed(home: Home, open_: Open, spool: Spool) -> None:
     """When, where, about what; in a window that closes with q."""
     desktop = Desktop(home)
     editor = open_()
@@ -217,10 +217,10 @@ def line(channel: str = "notify", sid: str = "api", **more: Any) -> dict[str, An
     return {**told, "title": f"{sid} needs you", "text": "Bash: rm -rf build", **more}
 
 
-def test_a_notice_of_the_host_is_told_by_the_neovim_in_front(
+def test_only_the_neovim_in_front_shows_a_notification(
     nvim: Editors, open_: Open, spool: Spool, version: str
 ) -> None:
-    """The other one keeps silent, also when it gets the focus later."""
+    """The other stays silent, even if it gets focus later."""
     ladder = {"notify": 0, "desktop": False, "command": False}
     one, two = (open_(version, lua=KEEP, notices={"blocked": ladder}) for _ in range(2))
     asks(spool, "api")
@@ -234,8 +234,8 @@ def test_a_notice_of_the_host_is_told_by_the_neovim_in_front(
     assert "web needs you" in one.lua("return notified[1][1]")
 
 
-def test_the_next_notice_of_a_session_replaces_the_one_before(nvim: Editors) -> None:
-    """By its id for snacks.nvim and fidget.nvim, by its record for nvim-notify."""
+def test_a_notification_replaces_the_previous_one_of_its_session(nvim: Editors) -> None:
+    """By id in snacks.nvim and fidget.nvim, by record in nvim-notify."""
     editor = nvim(config=QUIET, ui=False)
     editor.lua(KEEP)
     host = Host(editor)
@@ -247,8 +247,10 @@ def test_the_next_notice_of_a_session_replaces_the_one_before(nvim: Editors) -> 
     ]
 
 
-def test_a_notice_fits_the_command_line_and_waits_for_a_prompt(nvim: Editors, version: str) -> None:
-    """No key is asked for; what is typed in the command line stays there."""
+def test_a_notification_fits_the_command_line_and_waits_for_a_prompt(
+    nvim: Editors, version: str
+) -> None:
+    """No hit-enter prompt; text being typed in the command line stays."""
     editor = nvim(version, QUIET, columns=50)
     host = Host(editor)
     editor.press(":let x = 1")
@@ -264,7 +266,7 @@ def test_a_notice_fits_the_command_line_and_waits_for_a_prompt(nvim: Editors, ve
 
 @pytest.mark.tmux
 def test_the_bell_rings_in_the_terminal(home: Home, tmux: Server, version: str) -> None:
-    """tmux marks the window, as it does for every bell."""
+    """tmux marks the window, as for every bell."""
     argv = command(version, home, "bell", config={**QUIET})
     other = tmux.open(["sleep", "60"])
     pane = tmux.open(argv, env=home.env)
@@ -281,8 +283,8 @@ def test_the_bell_rings_in_the_terminal(home: Home, tmux: Server, version: str) 
 
 @pytest.mark.tmux
 @pytest.mark.parametrize("events", ["on", "off"])
-def test_tmux_that_tells_of_no_focus_is_doubted(home: Home, tmux: Server, events: str) -> None:
-    """Health says what to set; where the focus is told of, nothing."""
+def test_missing_focus_events_in_tmux_are_reported(home: Home, tmux: Server, events: str) -> None:
+    """Health says what to set; where focus is reported, it says nothing."""
     lua = "_G.unsure = function() return require('bellboard.view').unsure() and 1 or 0 end"
     argv = command("0.12", home, "focus", config={**QUIET}, lua=lua)
     tmux.open(["sleep", "60"])
@@ -307,10 +309,8 @@ def test_tmux_that_tells_of_no_focus_is_doubted(home: Home, tmux: Server, events
 # Callbacks
 
 
-def test_a_command_of_a_callback_runs_once_in_the_world(
-    home: Home, open_: Open, spool: Spool
-) -> None:
-    """With two Neovims that have it, and with the words from, to, session, project."""
+def test_a_callback_command_runs_once_per_machine(home: Home, open_: Open, spool: Spool) -> None:
+    """With two Neovims that have it; it gets from, to, session, project."""
     desktop = Desktop(home)
     on = {"completed": [str(desktop.program), "a word"]}
     quiet = {"mode": "quiet"}
@@ -334,8 +334,8 @@ def test_a_command_of_a_callback_runs_once_in_the_world(
 # Two halves of one policy
 
 
-def test_the_defaults_of_lua_are_those_of_python(nvim: Editors) -> None:
-    """What a user reads in the manual is what a host without an editor does."""
+def test_lua_and_python_have_the_same_defaults(nvim: Editors) -> None:
+    """A host without an editor does what the help says."""
     editor = nvim(config=QUIET, ui=False)
     assert policy_of(editor.lua("return require('bellboard.config').get().notices")) == Policy()
 
@@ -343,8 +343,8 @@ def test_the_defaults_of_lua_are_those_of_python(nvim: Editors) -> None:
 HOSTILE = "\x1b]0;owned\x07%{system('id')} #(id) $(id) `id` <b>\u202e%#Error# \r\n--now"
 
 
-def test_hostile_text_is_only_text(nvim: Editors, version: str) -> None:
-    """In the float, in the statusline, in a notice: no sequence, no item, no line of its own."""
+def test_hostile_text_stays_text(nvim: Editors, version: str) -> None:
+    """In the float, the statusline and notifications: no escape sequence, item or line."""
     editor = nvim(version, QUIET, columns=120)
     editor.lua(KEEP)
     hostile = blocked(HOSTILE, HOSTILE, branch=HOSTILE, label=HOSTILE, tool=HOSTILE, id="api")
