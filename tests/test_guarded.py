@@ -28,7 +28,7 @@ from bellboard.storage import schema
 from bellboard.storage.spool import Spool
 from hosting import Mounts, Telling, made, opened, put
 from rig.home import Home
-from rig.waiting import PATIENCE, eventually
+from rig.waiting import PATIENCE, eventually, leniency
 from session_files import write_session_file
 
 pytestmark = pytest.mark.files
@@ -343,7 +343,7 @@ def test_a_host_whose_reader_reads_nothing_ends_when_it_is_told_to(
             began = time.monotonic()
             watch.send_signal(number)
             watch.wait(PATIENCE)
-            assert time.monotonic() - began < SECOND
+            assert time.monotonic() - began < SECOND * leniency()
         finally:
             watch.kill()
 

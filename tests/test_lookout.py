@@ -29,7 +29,7 @@ from bellboard.witnesses.lookout import Lookout
 from rig.fixtures import Agents
 from rig.home import Home
 from rig.tmux import Server
-from rig.waiting import PATIENCE
+from rig.waiting import PATIENCE, leniency
 
 LATE = 10.0  # nothing here looks anew by itself: what is found after that was not told
 SID = "0f8fad5b-d9cb-469f-a165-70867728950e"
@@ -166,7 +166,7 @@ def test_a_session_file_is_seen_and_its_process_watched(
         await desk.until(lambda: desk.status() == "blocked")
         assert {process.pid} == desk.lookout.deaths.watched
         process.send_signal(signal.SIGKILL)
-        assert await desk.until(lambda: not desk.statuses()) < LATE
+        assert await desk.until(lambda: not desk.statuses()) < LATE * leniency()
         assert set() == desk.lookout.deaths.watched
 
     run(home, test)
@@ -375,7 +375,7 @@ def test_the_real_cli_without_any_hook(claude: Agents, home: Home) -> None:
     agent = claude()
 
     async def test(desk: Desk) -> None:
-        assert await desk.until(lambda: desk.status() == "idle") < LATE
+        assert await desk.until(lambda: desk.status() == "idle") < LATE * leniency()
         [sid] = desk.statuses()
         agent.submit("play:perm please")
         await desk.until(lambda: desk.status() == "blocked", "it asks")
@@ -394,7 +394,7 @@ def test_the_real_cli_without_any_hook(claude: Agents, home: Home) -> None:
         agent.submit("play:slow please")
         await desk.until(lambda: desk.status() == "working", "it works")
         os.kill(agent.pid, signal.SIGKILL)
-        assert await desk.until(lambda: not desk.statuses(), "it is dead") < LATE
+        assert await desk.until(lambda: not desk.statuses(), "it is dead") < LATE * leniency()
 
     run(home, test)
     with contextlib.suppress(ProcessLookupError):
@@ -407,7 +407,7 @@ def test_an_old_cli_that_tells_no_status(claude: Agents, home: Home) -> None:
     agent = claude(version="2.1.76")
 
     async def test(desk: Desk) -> None:
-        assert await desk.until(lambda: desk.status() in ("idle", "unknown")) < LATE
+        assert await desk.until(lambda: desk.status() in ("idle", "unknown")) < LATE * leniency()
         agent.submit("play:text please")
         await desk.until(lambda: "said last" in desk.kinds(), "its last words")
         await desk.until(lambda: desk.status() == "completed", "it is done")

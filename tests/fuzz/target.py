@@ -17,7 +17,7 @@ import psutil
 
 from rig import home as homes
 from rig import reaper
-from rig.waiting import eventually
+from rig.waiting import eventually, leniency
 
 HOST: Final = Path(__file__).with_name("host.py")
 FOLDERS: Final = (
@@ -35,11 +35,6 @@ MOST: Final = {"descriptors": 120, "threads": 40, "children": 12, "files": 2500,
 
 class Fallen(Exception):
     """Something that must hold does not; the text says what."""
-
-
-def leniency() -> float:
-    """How much slower than at rest this machine may be: its load for each core, within bounds."""
-    return min(10.0, max(LEAST, 2 * os.getloadavg()[0] / (os.cpu_count() or 1)))
 
 
 class Target:
@@ -84,7 +79,7 @@ class Target:
     def up(self) -> None:
         """Wait for the first thing that it tells."""
         with self._must("it does not start"):
-            eventually(lambda: self.said() or self._ended(), within=10 * leniency())
+            eventually(lambda: self.said() or self._ended(), within=10 * leniency(LEAST))
         self._alive()
 
     def restart(self) -> None:
@@ -96,7 +91,7 @@ class Target:
         """End the host as `kill` does; one that does not end has fallen."""
         self.process.terminate()
         try:
-            self.process.wait(2 * leniency())
+            self.process.wait(2 * leniency(LEAST))
         except subprocess.TimeoutExpired:
             reaper.end(reaper.family([self.process.pid]))
             raise Fallen("it did not end within two seconds of SIGTERM") from None
@@ -178,7 +173,7 @@ class Target:
         name = f"canary-{next(self._serial)}"
         begin, before = time.monotonic(), self.out.stat().st_size
         self.hook("UserPromptSubmit", name)
-        limit = within * leniency()
+        limit = within * leniency(LEAST)
 
         def pushed() -> bool:
             with self.out.open("rb") as file:
@@ -229,7 +224,7 @@ class Target:
             )
         self._others.append(asked)
         try:
-            asked.wait(ANSWER * leniency())
+            asked.wait(ANSWER * leniency(LEAST))
         except subprocess.TimeoutExpired:  # it may be beyond any signal, until the case is undone
             asked.kill()
             raise Fallen(f"`bellboard {command}` did not answer") from None
@@ -241,7 +236,7 @@ class Target:
 
     def _rests(self) -> None:
         """Its share of a core comes down again."""
-        until = time.monotonic() + CALM * leniency()
+        until = time.monotonic() + CALM * leniency(LEAST)
         while True:
             begin, before = time.monotonic(), self._spent()
             with contextlib.suppress(subprocess.TimeoutExpired):

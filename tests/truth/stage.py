@@ -29,7 +29,7 @@ from truth.listening import Published, Witness
 from truth.seen import SCREEN
 
 STANDS: Final = 1.2  # so long a status is let stand, to be compared
-SOON: Final = 15.0  # so long what must be shown by now may take on a busy machine
+SOON: Final = 30.0  # so long what must be shown by now may take on a busy machine
 PRESS: Final = 0.3  # between two keys that must be pressed within a moment of each other
 
 HOOKS: Final = (
