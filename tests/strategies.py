@@ -7,6 +7,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from bellboard.core.machine import TABLE
+from bellboard.core.routes import ROUTES
 from playback import Line
 
 T0 = 1.8e9
@@ -161,12 +163,32 @@ KEYS = (
     *("goto", "set", "label", "config", "raw", "restart", "facts", "name", "park", "snooze"),
     *("pid", "record", "session_id", "sessionId", "entry", "status", "type", "message", "content"),
     *("hook_event_name", "tool_name", "tool_input", "agent_id", "background_tasks", "timestamp"),
+    *("event", "kind"),
 )
 #: Objects whose keys mean something, with values that do not.
 wrong_shapes = st.recursive(
     json_values | st.sampled_from([*SESSIONS, "Stop", "PreToolUse", "working", 11, T0]),
     lambda inner: st.dictionaries(st.sampled_from(KEYS), inner, max_size=6),
     max_leaves=20,
+)
+decoded_events = st.builds(
+    lambda kind, session_id, facts: {"kind": kind, "session_id": session_id, **facts},
+    st.sampled_from([*TABLE, *ROUTES, "novel"]),
+    sessions | st.just(""),
+    some(
+        key=st.integers(1, 3),
+        pid=pids,
+        origin=st.just({"pid": 11, "tty": "/dev/pts/1"}),
+        agent=st.just("g1"),
+        tool=st.just("Bash"),
+        tool_id=st.just("t1"),
+        status=st.sampled_from(["busy", "idle", "waiting", "working", "no such status"]),
+        asks=st.sampled_from(["permission", "question", "no such kind"]),
+        source=st.sampled_from(["away", "gone"]),
+        viewer=st.just("u"),
+        alive=st.booleans(),
+        settings=st.just({"grace": "x", "branch": [1]}),
+    ),
 )
 texts = st.one_of(
     wrong_shapes.map(lambda x: json.dumps(x).encode()),

@@ -17,7 +17,7 @@ from bellboard.core.board import Board
 from bellboard.core.events import Event, Origin, hook
 from bellboard.core.records import MOST_SESSIONS
 from bellboard.core.session import is_listed, status_of
-from strategies import T0, texts, wrong_shapes
+from strategies import T0, decoded_events, texts, wrong_shapes
 from test_properties import fold, state
 
 pytestmark = pytest.mark.pure
@@ -212,6 +212,15 @@ def test_no_line_raises(told: object) -> None:
     board.fold(evidence.read(json.dumps(told).encode(), T0 + 1))
     board.advance(T0 + 1e6)
     board.take_dirty()
+
+
+@given(st.lists(decoded_events, max_size=20))
+def test_whatever_events_a_trace_holds_nothing_raises(events: list[dict[str, Any]]) -> None:
+    """In any order, and whatever facts they lack."""
+    board = at_work()
+    for n, told in enumerate(events):
+        board.fold(evidence.from_line({"t": T0 + 3 * n, "event": told}))
+    board.advance(T0 + 1e6)
 
 
 @given(

@@ -247,14 +247,14 @@ def test_a_recording_of_one_session_contains_no_other(shell: Shell) -> None:
     fill(shell)
     recorded = shell.bellboard("record", "--session", "b1").stdout
     lines = [json.loads(x) for x in recorded.splitlines()]
-    assert {line["hook"]["session_id"] for line in lines if "hook" in line} == {"b1"}
+    assert {line["event"]["session_id"] for line in lines if "event" in line} == {"b1"}
 
 
 def test_a_recording_of_minutes_holds_its_sessions_from_their_start(shell: Shell) -> None:
     fill(shell)
     recorded = shell.bellboard("record", "--minutes", "4").stdout
-    hooks = [x["hook"] for x in map(json.loads, recorded.splitlines()) if "hook" in x]
-    assert [(x["session_id"], x["hook_event_name"]) for x in hooks] == [
+    told = [x["event"] for x in map(json.loads, recorded.splitlines()) if "event" in x]
+    assert [(x["session_id"], x["name"]) for x in told] == [
         ("a1", "SessionStart"),
         ("a1", "UserPromptSubmit"),
         ("a1", "PermissionRequest"),

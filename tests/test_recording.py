@@ -12,12 +12,16 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import asdict
+from msgspec.structs import fields as fields_of
 
 from bellboard.agents import evidence, trace
-from bellboard.core.events import Event
+from bellboard.core.deadlines import BY_TIME
+from bellboard.core.events import Event, line_of
 from bellboard.core.machine import TABLE
+from bellboard.core.private import Names
 from bellboard.hosting.folding import Clerk
-from bellboard.storage.recording import is_by_time, line_of, record, span
+from bellboard.storage.recording import record, span
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Logged, Store
 from playback import TRACES, Line, encoded, play, read_lines
@@ -79,23 +83,6 @@ def decoded(lines: Iterable[Line]) -> list[Line]:
     return [msgspec.json.decode(msgspec.json.encode(line)) for line in lines]
 
 
-def facts(events: list[Event]) -> list[Event]:
-    """What the events say; keys are other numbers, but repeat where they did.
-
-    Of what was asked the log keeps a line: its digest is that of the line.
-    """
-    keys: dict[int, int] = {}
-    ranks = [
-        [keys.setdefault(k, len(keys)) for k in (e.key, e.tool_key if e.from_hook else 0)]
-        for e in events
-    ]
-    return [
-        msgspec.structs.replace(e, key=key, tool_key=tool_key, why="", digest="")
-        for e, (key, tool_key) in zip(events, ranks, strict=True)
-        if e.kind != "junk"
-    ]
-
-
 @pytest.mark.parametrize("id", TRACED)
 def test_a_recording_replays_to_the_same_changes(id: str, tmp_path: Path) -> None:
     """The private one and the full one; the full one also to the same events, fact by fact."""
@@ -104,7 +91,7 @@ def test_a_recording_replays_to_the_same_changes(id: str, tmp_path: Path) -> Non
     assert essence(told) == essence(play(private))
     assert essence(told) == essence(play(full))
     again = [folded.event for folded in trace.replay(encoded(full))]
-    assert facts([row.event for row in log]) == facts(again)
+    assert [row.event for row in log] == again
 
 
 @st.composite
@@ -141,6 +128,11 @@ def texts(value: Any) -> Iterable[str]:
             yield from texts(x)
 
 
+def events(lines: Iterable[Line]) -> list[Line]:
+    """Those of a recording, without the time of its end."""
+    return [line["event"] for line in lines if "event" in line]
+
+
 SECRET = "heron"
 HOSTILE: list[Line] = [
     {"hook_event_name": "SessionStart", "source": "startup", "session_title": f"the {SECRET}"},
@@ -165,6 +157,12 @@ HOSTILE: list[Line] = [
         "hook_event_name": "PermissionRequest",
         "tool_name": "AskUserQuestion",
         "tool_input": {"questions": [{"question": f"{SECRET}?"}]},
+    },
+    {
+        "hook_event_name": "PreToolUse",
+        "tool_name": "AskUserQuestion",
+        "agent_id": "a1",
+        "tool_input": {"questions": [{"question": f"{SECRET} or not?"}]},
     },
     {"hook_event_name": "Elicitation", "mcp_server_name": SECRET, "message": f"{SECRET}!"},
     {"hook_event_name": "Notification", "message": f"{SECRET} needs your permission"},
@@ -250,17 +248,21 @@ def test_nothing_private_is_left(tmp_path: Path) -> None:
 def test_what_junk_quotes_is_not_left() -> None:
     junk = Event("junk", "registry", 1.8e9, 1.8e9, why=f"registry: ValueError('{SECRET}')")
     (line, _) = record([Logged(0, "x", junk, "", "", False, "", None, None)])
-    assert line == {"t": 1.8e9, "raw": "no event: reason 1"}
+    assert line == {
+        "t": 1.8e9,
+        "event": {"kind": "junk", "name": "registry", "t": 1.8e9, "why": "reason 1"},
+    }
 
 
 def test_no_checksum_is_left_that_proves_a_guess(tmp_path: Path) -> None:
     """Keys are checksums of what is private; a recording numbers them instead."""
     log, _ = lived(hostile(), tmp_path)
-    lines = [line["hook"] for line in record(log) if "hook" in line]
-    keys = [x["recorded_key"] for x in lines if "recorded_key" in x]
-    tool_keys = [x["tool_input"]["recorded_key"] for x in lines if "tool_input" in x]
-    assert keys == list(range(1, len(keys) + 1))
-    assert tool_keys == list(range(1, len(tool_keys) + 1))
+    told = events(record(log))
+    for field, places in (("key", len(HOSTILE) - 1), ("tool_key", 6)):
+        numbers = [e[field] for e in told if field in e]
+        assert numbers == list(range(1, len(numbers) + 1))
+        assert len(numbers) == places
+    assert [e["digest"] for e in told if "digest" in e] == ["digest 1"]
 
 
 def test_what_is_public_is_kept(tmp_path: Path) -> None:
@@ -280,7 +282,7 @@ def test_the_same_text_gets_the_same_placeholder(tmp_path: Path) -> None:
         for n, p in enumerate(("one", "two", "one"))
     ]
     log, _ = lived(lines, tmp_path)
-    prompts = [line["hook"]["prompt"] for line in record(log) if "hook" in line]
+    prompts = [e["prompt"] for e in events(record(log))]
     assert prompts == ["prompt 1", "prompt 2", "prompt 1"]
 
 
@@ -336,7 +338,7 @@ def test_what_is_about_many_sessions_is_one_line(tmp_path: Path) -> None:
     ]
     log, _ = lived([{"t": 1.8e9 + n} | x for n, x in enumerate(told)], tmp_path)
     assert [row.event.kind for row in log] == ["start", "start", "restart", "restart"]
-    assert [list(line)[1] for line in record(log)] == ["hook", "hook", "restart", "tick"]
+    assert [e["kind"] for e in events(record(log))] == ["start", "start", "restart"]
 
 
 def test_a_span_tells_each_session_from_where_it_last_began(tmp_path: Path) -> None:
@@ -357,7 +359,7 @@ def test_a_span_tells_each_session_from_where_it_last_began(tmp_path: Path) -> N
     ]
     log, (changes, _) = lived(lines, tmp_path)
     recorded = decoded(record(span(log, {"s"})))
-    assert [list(line)[-1] for line in recorded] == ["config", *["origin"] * 3, "tick"]
+    assert [e["kind"] for e in events(recorded)] == ["config", "start", "prompt", "stop"]
     wanted = [c for c in changes if c["session_id"] == "s" and c["t"] >= 1.8e9 + 100]
     assert essence(play(recorded))[0] == essence((wanted, []))[0]
 
@@ -367,14 +369,60 @@ def test_a_span_begins_with_the_options_in_force(tmp_path: Path) -> None:
         [{"t": 1.8e9, "hook": {"session_id": "s", "hook_event_name": "SessionStart"}}], tmp_path
     )
     first = next(iter(record(span(log, {"s"}, {"grace": 3.0}))))
-    assert first == {"t": 1.8e9, "config": {"grace": 3.0}}
+    assert first["event"]["settings"] == {"grace": 3.0}
 
 
 def test_every_kind_can_be_told_or_is_brought_by_time() -> None:
     """A new kind of evidence is not forgotten here."""
     told = {e.kind: e for e in map(evidence.read, encoded(POOL + hostile()))}
-    assert [e.name for e in told.values() if is_by_time(e)] == []
-    for kind in told.keys() - {"tick"}:
-        again = evidence.read(msgspec.json.encode(line_of(told[kind])))
-        assert again.kind == kind
-    assert [k for k in TABLE.keys() - told.keys() if not is_by_time(Event(k, k, 1.0, 1.0))] == []
+    assert not told.keys() & BY_TIME
+    assert told.keys() | BY_TIME >= TABLE.keys()
+    for e in told.values():
+        assert evidence.from_line(line_of(e)) == e
+
+
+def test_what_only_time_brings_cannot_be_told() -> None:
+    """It would lack what its rule needs."""
+    for kind in BY_TIME:
+        event = evidence.from_line({"t": 1.8e9, "event": {"kind": kind, "session_id": "s"}})
+        assert (event.kind, event.name) == ("junk", "event")
+
+
+def test_a_decoded_event_is_read_no_less_strictly_than_a_hook() -> None:
+    """Whoever sends a trace: no escape codes, no secrets, no text without end, no odd numbers."""
+    told = {
+        "kind": "prompt",
+        "session_id": "s",
+        "prompt": "a\x1b[31mb " + "x" * 900,
+        "tool": "y" * 9000,
+        "pid": -5,
+        "children": -9,
+        "context": 1 << 70,
+        "origin": {"pid": True, "env": {"PATH": "/bin", "TERM_PROGRAM": "ghostty"}},
+    }
+    e = evidence.from_line({"t": 1.8e9, "event": told})
+    assert (e.kind, e.name, e.t, e.clock) == ("prompt", "prompt", 1.8e9, 1.8e9)
+    assert e.prompt == "ab"
+    assert len(e.tool) == 512
+    assert (e.pid, e.children, e.context) == (None, evidence.UNCOUNTED, 0)
+    assert (e.origin.pid, e.origin.env) == (None, {"TERM_PROGRAM": "ghostty"})
+    for wrong in ({"kind": 5}, {}, [], None, {"kind": "prompt", "session_id": 7}, {"t": -1}):
+        assert evidence.from_line({"t": 1.8e9, "event": wrong}).kind == "junk"
+
+
+def test_an_event_of_a_version_to_come_changes_nothing() -> None:
+    later = {"kind": "applause", "name": "Applause", "session_id": "s"}
+    changes, final = play([{"t": 1.8e9, "event": later}])
+    assert (changes, final) == ([], [])
+
+
+#: Texts that a recording keeps: made by machines, or names that the CLIs themselves give.
+KEPT = {"name", "session_id", "tool", "tool_id", "prompt_id", "source", "mode", "model", "started"}
+
+
+def test_every_text_of_an_event_is_replaced_or_known_to_be_public() -> None:
+    """A new field is not forgotten here."""
+    texts = {f.name: f"the {SECRET}" for f in fields_of(Event) if f.type is str}
+    e = Event(**texts | {"kind": "label", "asks": "permission", "t": 1.0, "clock": 1.0})
+    made = asdict(Names().event(e))
+    assert {name for name in texts if SECRET in made[name]} == KEPT

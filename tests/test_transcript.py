@@ -11,12 +11,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
-from bellboard.agents.claude_code.dialect.entries import is_noise, reduced, spoken, told_by
+from bellboard.agents.claude_code.dialect.entries import is_noise, told_by
 from bellboard.agents.claude_code.witnesses import transcript
 from bellboard.agents.claude_code.witnesses.transcript import (
     Transcripts,
@@ -24,10 +24,9 @@ from bellboard.agents.claude_code.witnesses.transcript import (
     folder_of,
     is_needed,
     place_of,
-    tail_text,
 )
 from bellboard.agents.evidence import from_line
-from bellboard.core.events import Event
+from bellboard.core.events import Event, line_of
 from bellboard.core.finding import Finding
 
 pytestmark = pytest.mark.files
@@ -109,20 +108,19 @@ def recorded() -> Iterator[tuple[str, dict[str, Any]]]:
                 yield told["transcript"]["session_id"], told["transcript"]["entry"]
 
 
-def test_a_reduced_entry_is_the_same_evidence() -> None:
-    """For every entry that the real CLI wrote; but shorter, and with a tool's input cut."""
+def test_what_is_told_of_an_entry_is_the_same_evidence() -> None:
+    """For every entry that the real CLI wrote; but in a few short lines."""
     seen = set()
     for sid, entry in recorded():
         whole = from_line({"t": 1.0, "transcript": {"session_id": sid, "entry": entry}})
-        short = reduced(entry)
-        if short is None:
+        event = told_by(sid, entry, 1.0)
+        if event is None:
             assert ("note", "") == (whole.kind, whole.title)
             continue
-        made = from_line({"t": 1.0, "transcript": {"session_id": sid, "entry": short}})
-        # The key of a whole input is that of a cut one only if nothing had to be cut.
-        assert whole == replace(made, tool_key=whole.tool_key), entry
-        seen.add(made.kind)
-        assert len(json.dumps(short)) < 2000
+        line = line_of(event)
+        assert whole == event == from_line(line)
+        seen.add(event.kind)
+        assert len(json.dumps(line)) < 2000
     assert {"said prompt", "said tool", "said result", "said end", "interrupt"} <= seen
 
 
@@ -308,9 +306,9 @@ def test_a_transcript_that_is_left_goes_on_where_it_was(path: Path, followed: Tr
     """Nothing is told twice, nothing is missed, nothing is opened meanwhile."""
     write(path, user("one", 1))
     assert ["said prompt"] == kinds(followed.look(1.0))
-    assert [str(path)] == followed.paths()
+    assert {SID: str(path)} == followed.followed
     followed.leave(SID)
-    assert [] == followed.paths()
+    assert {} == followed.followed
     write(path, user("two", 2))
     assert [] == followed.look(2.0)
     assert followed.follow(SID, path)
@@ -348,7 +346,6 @@ def test_a_path_that_is_no_transcript(tmp_path: Path) -> None:
     transcripts = Transcripts()
     for n, path in enumerate(odd):
         transcripts.follow(f"s{n}", path)
-        assert [] == tail_text(path)
     assert [] == transcripts.look(1.0)
 
 
@@ -372,17 +369,6 @@ def test_offsets_of_old_sessions_do_not_pile_up(tmp_path: Path) -> None:
     transcripts.follow("s", tmp_path / "s")
     transcripts.forget("s")
     assert "s" not in {**transcripts._left, **transcripts.followed}
-
-
-def test_a_preview_is_plain_lines_of_the_last_words(path: Path) -> None:
-    """Without control characters, machine prompts, tools or thoughts."""
-    tool = {"type": "tool_use", "id": "t", "name": "Bash", "input": {"command": "make"}}
-    write(path, user("x" * 50, 0), b"\xff\n" * transcript.TAIL)
-    write(path, user("fix it\nplease"), user("<system-reminder>no</system-reminder>"))
-    write(path, assistant(says("\x1b]0;owned\x07Done:\n\n  1. this\n2. that"), tool))
-    expected = ["> fix it", "> please", "Done:", "1. this", "2. that"]
-    assert expected == tail_text(path)
-    assert ["2. that"] == tail_text(path, 1)
 
 
 def test_a_transcript_is_found_without_a_hook(tmp_path: Path) -> None:
@@ -429,11 +415,10 @@ def test_no_entry_raises(kind: str, content: Any, use: Any, more: Any, when: Any
     block = {**(use if isinstance(use, dict) else {}), "type": "tool_use", "input": more}
     message = {"content": [content, block], "usage": more, "model": when}
     for body in (message, {"content": content}, content):
-        entry = reduced({"type": kind, "message": body, "timestamp": when, "aiTitle": more})
-        if entry is not None:
-            told_by(SID, entry, 1.0)
-            list(spoken(entry))
-            json.dumps(entry).encode()
+        entry = {"type": kind, "message": body, "timestamp": when, "aiTitle": more}
+        event = told_by(SID, entry, 1.0)
+        if event is not None:
+            msgspec.json.encode(line_of(event))
 
 
 def test_a_transcript_names_the_session_of_a_process(tmp_path: Path) -> None:

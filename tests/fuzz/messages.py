@@ -94,6 +94,24 @@ def header(random: Random) -> Case:
 #: A good line of each kind of evidence.
 LINES: dict[str, Any] = {
     "hook": {"session_id": "f1", "hook_event_name": "UserPromptSubmit", "prompt": "x"},
+    "event": {
+        "kind": "request",
+        "name": "PermissionRequest",
+        "t": 1.79e9,
+        "session_id": "f1",
+        "origin": {"agent": "claude", "pid": 7, "tty": "/dev/pts/99", "env": {"TERM_PROGRAM": "x"}},
+        "key": 1,
+        "tool": "Bash",
+        "tool_id": "t1",
+        "tool_key": 1,
+        "asks": "permission",
+        "detail": "x",
+        "tasks": [{"id": "b1", "type": "shell"}],
+        "pid": 4711,
+        "at": 1.8e9,
+        "children": 1,
+        "settings": {"branch": "main"},
+    },
     "raw": '{"session_id":"f1","hook_event_name":"Stop"}',
     "registry": {
         "pid": 4711,

@@ -1,8 +1,9 @@
 """What is not a hook, made into the same events: a line of a trace is one piece of evidence.
 
 A trace line is a JSON object with `t` and one more key (`hook`, `registry`, `transcript`,
-`process`, `pane`, `view`, `goto`, `set`, …).  The spool, the event log of the database and
-`bellboard replay` all speak it, so what was seen live can be replayed to the letter.
+`process`, `pane`, `view`, `goto`, `set`, …).  The spool and `bellboard replay` both read it, so
+what was seen live can be replayed to the letter.  `event` carries an event that is already decoded:
+its fields are those of `events.Event`, and the line's `t` is when it became known.
 
 Rules of this file are those of `events.py`: no I/O, no clock, no exception on input.
 """
@@ -10,14 +11,17 @@ Rules of this file are those of `events.py`: no I/O, no clock, no exception on i
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable
 from typing import Final
 
 import msgspec
 
+from ..core.bounds import bounded
+from ..core.deadlines import BY_TIME
 from ..core.detail import ODD, line, whole
-from ..core.events import LONGEST_ID, Event, Origin, hook, junk
+from ..core.events import LINES, LONGEST_ID, Event, Origin, hook, junk
 from ..core.lenient import plain
 from .claude_code.dialect.said import Facts, entry_of, number_of, text_of, time_of
 
@@ -136,6 +140,30 @@ def _raw(told: Facts, t: float, now: float) -> Event:
         t,
         now,
         origin_of(told.get("origin")),
+    )
+
+
+# ---------------------------------------------------------------- what is already decoded
+
+
+def _event(told: Facts, t: float, now: float) -> Event:
+    given = {"t": t, "name": told["event"]["kind"], **told["event"]}
+    origin = origin_of(given.pop("origin", None))
+    e = msgspec.convert({**given, "clock": now}, Event)
+    if e.kind in BY_TIME:
+        raise ValueError("only time brings that")
+    if not (e.t > 0 and math.isfinite(e.t)):
+        raise ValueError("its time is no time")
+    return bounded(
+        msgspec.structs.replace(
+            e,
+            session_id=_session_id(e.session_id) if e.session_id else "",
+            origin=origin,
+            pid=_pid(e.pid),
+            children=_children(e.children),
+            settings=plain(e.settings),
+            **{field: line(getattr(e, field)) for field in LINES},
+        )
     )
 
 
@@ -285,6 +313,7 @@ def _config(told: Facts, t: float, now: float) -> Event:
 
 #: Key of a trace line → what reads it.
 READERS: Final[dict[str, Callable[[Facts, float, float], Event]]] = {
+    "event": _event,
     "hook": _hook,
     "registry": _registry,
     "transcript": _transcript,

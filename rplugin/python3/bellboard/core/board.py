@@ -23,7 +23,7 @@ from .identity import absorb, inherit, look_again, place, runs_in, settle
 from .ledger import Folded, Transition, refused, why_of
 from .machine import TABLE, Verdict
 from .records import Records
-from .routes import ROUTES, TOMBSTONE
+from .routes import ROUTES, TOMBSTONE, count
 from .session import ABSENT, Session, published_status
 
 TWICE: Final = 2.0  # so far apart the same event told twice may come (plugin and settings)
@@ -85,6 +85,8 @@ class Board(Records):
         route = ROUTES.get(e.kind)
         if route is not None:
             out += route(self, e)
+        elif e.kind not in TABLE:  # of a trace that a newer version wrote
+            out += count(self, msgspec.structs.replace(e, kind="unknown"))
         elif e.session_id:
             out.append(self.fold_into(e, e.session_id))
         if self._queue and self._queue[0][0] <= self.ledger.clock:

@@ -30,6 +30,15 @@ class Deadline(NamedTuple):
 CHECKED: Final = frozenset({"Bash", "WebFetch", "WebSearch"})  # what auto mode looks into
 UNSEEN: Final = frozenset({"completed", "error"})  # by nature, until somebody looks
 STOOD: Final = "registry stood"  # becomes what the process says
+#: The kinds that a deadline brings; they follow from what was told before, and are never told.
+BY_TIME: Final = frozenset(
+    (
+        *("registry busy", "registry idle", "registry waiting", "registry shell"),
+        *("registry dialog", "registry silent", "question stood", "report overdue", "looked at"),
+        *("compaction quiet", "approval overdue", "long silent", "team over", "proof overdue"),
+        *("transcript quiet", "nobody knows"),
+    )
+)
 
 
 def deadlines(s: Session, o: Options) -> list[Deadline]:

@@ -106,9 +106,19 @@ class Event(Struct, frozen=True, omit_defaults=True, gc=False):
         return self.key != 0
 
 
+#: Fields that hold words for people: one short line each, without secrets.
+LINES: Final = ("detail", "prompt", "message", "error", "title")
+
+
 def junk(why: str, t: float, clock: float, name: str = "junk") -> Event:
     """What could not be read: it changes nothing, and is counted."""
     return Event("junk", whole(name), t, clock, why=whole(why))
+
+
+def line_of(e: Event) -> dict[str, Any]:
+    """The trace line that carries it, known to `evidence.py`; what has its default is left out."""
+    facts: dict[str, Any] = msgspec.to_builtins(e)
+    return {"t": facts.pop("clock"), "event": {k: v for k, v in facts.items() if v != {}}}
 
 
 # ---------------------------------------------------------------- the payload

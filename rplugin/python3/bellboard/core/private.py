@@ -55,6 +55,7 @@ class Names:
             agent_type=e.agent_type if e.agent_type in AGENTS else self("agent type", e.agent_type),
             tool=self.tool(e),
             detail=self.detail(e),
+            digest=self("digest", e.digest),
             prompt=self("prompt", e.prompt),
             message=self("message", e.message),
             error=self.error(e.error),

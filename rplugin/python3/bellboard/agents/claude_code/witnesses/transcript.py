@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Final
 from zlib import crc32
 
-from ....core.events import Event
+from ....core.events import Event, line_of
 from ....core.finding import Finding
 from ....core.words import amount
 from ....system.files import decoded, opened, touch
-from ..dialect.entries import gist, is_noise, reduced, spoken, told_by
+from ..dialect.entries import gist, is_noise, told_by
 
 TAIL: Final = 128 << 10  # bytes read at first; titles are written again every now and then
 WIDER: Final = 2 << 20  # and where nothing is told there, but a tool's large result
@@ -85,10 +85,6 @@ class Transcripts:
         """The session has ended."""
         self.leave(session_id)
         self._left.pop(session_id, None)
-
-    def paths(self) -> list[str]:
-        """What to watch."""
-        return sorted({tail.path for tail in self._followed.values()})
 
     def look(self, now: float, changed: Iterable[str] | None = None) -> list[Finding]:
         """What was added, in all or in the changed ones; never raises."""
@@ -176,14 +172,14 @@ class Tail:
         for offset, raw in self._lines(fd):
             given = None if (noise := is_noise(raw)) else decoded(raw)
             self._odd += given is None and not noise
-            entry = reduced(given) if given is not None else None
-            told = told_by(self._session_id, entry, now) if entry is not None else None
-            if told is not None and given is not None:
+            event = told_by(self._session_id, given, now) if given is not None else None
+            if event is not None and given is not None:
                 uuid = given.get("uuid")
                 # A file that was cut and written anew has other lines in the same places.
                 place = f"{self._identity[1]}:{offset}:{crc32(raw):x}"
                 name = uuid if isinstance(uuid, str) else place
-                yield Finding(told[0], f"transcript {self._session_id} {name[:200]}"), told[1]
+                key = f"transcript {self._session_id} {name[:200]}"
+                yield Finding(line_of(event), key), event
 
     def _lines(self, fd: int) -> Iterator[tuple[int, bytes]]:
         """The whole lines from the offset on, which moves with them; a torn last one waits."""
@@ -213,27 +209,6 @@ def read_on(tail: Tail, now: float) -> tuple[Tail, list[Finding]]:
     """Look at it, wherever that is done: the tail as it is then, and what was added."""
     found = tail.look(now)
     return tail, found
-
-
-# ---------------------------------------------------------------- for people
-
-
-def tail_text(path: str | Path, most: int = 40) -> list[str]:
-    """The last that was said in a transcript, as short plain lines, for a preview."""
-    tail = Tail("", str(path), 0.0)
-    said: list[str] = []
-    try:
-        with opened(path) as (fd, status):
-            tail._offset = max(0, status.st_size - TAIL - 1)
-            tail._skips = tail._offset > 0
-            for _, raw in tail._lines(fd):
-                given = None if is_noise(raw) else decoded(raw)
-                entry = reduced(given) if given is not None else None
-                if entry is not None:
-                    said += spoken(entry)
-    except OSError:
-        return []
-    return said[-most:]
 
 
 def place_of(config_dir: str | Path, session_id: str, cwd: str) -> str:
