@@ -15,7 +15,7 @@ pytestmark = pytest.mark.editor
 
 
 def test_lualine_shows_the_component(nvim: Editors) -> None:
-    """{ 'bellboard' } in a section; our news redraw it at once."""
+    """{ 'bellboard' } in a section; updates redraw it at once."""
     editor = nvim(config=QUIET, peers=["neovim-lualine"], lua="vim.o.tgc = true", columns=100)
     host = Host(editor)
     editor.lua(
@@ -69,7 +69,7 @@ def opened(nvim: Editors, *sessions: dict[str, Any]) -> tuple[Editor, Host, str]
 
 
 def test_telescope_finds_previews_and_jumps(nvim: Editors) -> None:
-    """`:Telescope bellboard`: typed words narrow it, the terminal is copied, <CR> goes there."""
+    """`:Telescope bellboard`: typing filters, the terminal is previewed, <CR> jumps."""
     editor, _, tty = opened(nvim, session("working", project="web", title="login"))
     picture = editor.shows("* web")
     assert picture.groups_of("login") == ["Comment"]
@@ -88,7 +88,7 @@ def test_telescope_finds_previews_and_jumps(nvim: Editors) -> None:
 
 
 def test_telescope_has_the_keys_of_the_board(nvim: Editors) -> None:
-    """Alt and the letter; what comes of it is shown at once, in the open picker."""
+    """Alt and the letter; the open picker shows the result at once."""
     editor, host, _ = opened(nvim)
     editor.shows("api main")
     editor.press("<M-p>")
@@ -103,7 +103,7 @@ def test_telescope_has_the_keys_of_the_board(nvim: Editors) -> None:
 
 
 def test_telescope_without_sessions_says_what_to_do(nvim: Editors) -> None:
-    """As the picker does: the board tells the next step."""
+    """Like the picker: the board shows the next step."""
     editor = nvim(config=QUIET, peers=TELESCOPE, columns=100)
     Host(editor).push()
     editor.command("Telescope bellboard")

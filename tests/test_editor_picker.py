@@ -48,8 +48,8 @@ def asked(editor: Editor) -> dict[str, Any]:
     return found
 
 
-def test_it_is_one_select_of_lines_to_search_in(nvim: Editors, version: str) -> None:
-    """Most urgent first, then oldest first; a picker that can draw gets coloured pieces."""
+def test_it_is_one_searchable_select(nvim: Editors, version: str) -> None:
+    """Most urgent first, then oldest first; a picker that can draw gets colored chunks."""
     editor = nvim(version, CALM, columns=110)
     Host(editor).push(*house())
     told = asked(editor)
@@ -70,7 +70,7 @@ def test_it_is_one_select_of_lines_to_search_in(nvim: Editors, version: str) -> 
 
 @pytest.mark.parametrize("columns", [40, 60, 200])
 def test_lines_fit_the_screen(nvim: Editors, columns: int) -> None:
-    """What it asks is there in 40 columns, and nothing is drawn out over 200."""
+    """The question fits into 40 columns, and lines are not stretched over 200."""
     editor = nvim(config=CALM, columns=columns)
     Host(editor).push(*house())
     lines = asked(editor)["lines"]
@@ -78,8 +78,7 @@ def test_lines_fit_the_screen(nvim: Editors, columns: int) -> None:
     assert "Bash: rm" in lines[0]
 
 
-def test_the_choice_is_gone_to(nvim: Editors, version: str) -> None:
-    """As by a jump."""
+def test_choosing_a_session_jumps_to_it(nvim: Editors, version: str) -> None:
     editor = nvim(version, CALM)
     tty = terminal(editor, "echo hello")
     Host(editor).push(session("working", "a"), blocked("b", id="b", tty=tty))
@@ -88,7 +87,7 @@ def test_the_choice_is_gone_to(nvim: Editors, version: str) -> None:
     eventually(lambda: editor.lua("return vim.fn.bufnr() == terminal"), "the terminal")
 
 
-def test_the_built_in_select_will_do(nvim: Editors, version: str, screen: Screens) -> None:
+def test_the_built_in_select_works(nvim: Editors, version: str, screen: Screens) -> None:
     """Numbers to type, each line whole."""
     editor = nvim(version, CALM, columns=110, lines=16)
     Host(editor).push(*house())
@@ -128,7 +127,7 @@ def previews(editor: Editor, text: str, place: int = 1) -> str:
 
 
 def test_a_hidden_terminal_is_copied_not_shown(nvim: Editors, version: str) -> None:
-    """The same words in another buffer; the agent's own screen keeps its size."""
+    """The same text in another buffer; the agent's own screen keeps its size."""
     editor = nvim(version, CALM)
     tty = terminal(editor, "stty size; echo what it asks")
     Host(editor).push(blocked("api", tty=tty))
@@ -146,8 +145,8 @@ def test_a_hidden_terminal_is_copied_not_shown(nvim: Editors, version: str) -> N
 
 
 @pytest.mark.tmux
-def test_a_pane_is_captured_if_it_is_its_own(nvim: Editors, tmux: Server) -> None:
-    """By socket and target; a pane that is another terminal's now is not shown."""
+def test_a_pane_is_captured_only_if_it_is_the_sessions(nvim: Editors, tmux: Server) -> None:
+    """By socket and target; a pane that now holds another terminal is not shown."""
     pane = tmux.open(["sh", "-c", "echo a question; sleep 600"])
     pane.shows("a question")
     editor = nvim(config=CALM, columns=110)
@@ -164,7 +163,7 @@ def test_a_pane_is_captured_if_it_is_its_own(nvim: Editors, tmux: Server) -> Non
 
 
 def test_a_terminal_of_another_neovim_is_copied_from_there(nvim: Editors, version: str) -> None:
-    """Over its socket, without a word to whoever sits there."""
+    """Over its socket, without a message to whoever sits there."""
     there, here = nvim(version, CALM, ui=False), nvim(config=CALM)
     tty = terminal(there, "echo over there")
     Host(here).push(blocked("api", tty=tty, nvim=there.lua("return vim.v.servername")))
@@ -186,7 +185,7 @@ def says(kind: str, content: Any, **more: Any) -> dict[str, Any]:
 
 
 def test_a_transcript_is_read_from_its_end(nvim: Editors, home: Home, version: str) -> None:
-    """The last 64 kB: what was said, tools by name; private lines and subagents' are skipped."""
+    """The last 64 kB: messages, and tools by name; private and subagents' lines are skipped."""
     tool = {"type": "tool_use", "name": "Bash", "input": {"command": "X", "description": "list"}}
     path = transcript(
         home,
@@ -208,8 +207,8 @@ def test_a_transcript_is_read_from_its_end(nvim: Editors, home: Home, version: s
 
 
 @pytest.mark.parametrize("what", ["fifo", "folder", "missing", "relative", "empty", "foreign"])
-def test_what_is_no_transcript_is_left_alone(nvim: Editors, home: Home, what: str) -> None:
-    """Never waited for, never read: what is known of the session is shown instead."""
+def test_a_path_that_is_not_a_transcript_is_not_read(nvim: Editors, home: Home, what: str) -> None:
+    """Never waited for: what is known of the session is shown instead."""
     path = home.root / "odd.jsonl"
     if what == "fifo":
         os.mkfifo(path)

@@ -24,7 +24,7 @@ vim.api.nvim_create_autocmd('User', {
 
 
 def test_sessions_come_most_urgent_first_then_oldest_first(nvim: Editors, version: str) -> None:
-    """The order of the vocabulary, and within it of time; hidden ones are not listed."""
+    """By status, then by time; hidden sessions are not listed."""
     editor = nvim(version, QUIET, ui=False)
     hidden = session("working", "team", hidden=True)
     Host(editor).push(*reversed(house()), hidden, session("idle", "later", ago=1))
@@ -34,8 +34,8 @@ def test_sessions_come_most_urgent_first_then_oldest_first(nvim: Editors, versio
     assert "team" in str(editor.lua("return require('bellboard').sessions({ hidden = true })"))
 
 
-def test_what_python_does_not_know_is_nil(nvim: Editors) -> None:
-    """None arrives as vim.NIL, which is true in Lua: no field keeps it."""
+def test_unknown_fields_are_nil(nvim: Editors) -> None:
+    """None arrives as vim.NIL, which is true in Lua, so no field keeps it."""
     editor = nvim(config=QUIET, ui=False)
     Host(editor).push(blocked(title=None, agents=[{"id": "a", "description": None}]))
     given = editor.lua("return require('bellboard').sessions()[1]")
@@ -43,7 +43,7 @@ def test_what_python_does_not_know_is_nil(nvim: Editors) -> None:
     assert given["agents"] == [{"id": "a"}]
 
 
-def test_changes_are_laid_over_what_is_known(nvim: Editors) -> None:
+def test_changes_are_merged_into_the_state(nvim: Editors) -> None:
     """A push that is not full names what changed and what is gone."""
     editor = nvim(config=QUIET, ui=False)
     host = Host(editor)
@@ -52,8 +52,8 @@ def test_changes_are_laid_over_what_is_known(nvim: Editors) -> None:
     assert editor.lua(IDS) == ["api", "working"]
 
 
-def test_transitions_are_told_once_and_only_while_live(nvim: Editors, version: str) -> None:
-    """User events carry from, to and session, also of one that has just ended."""
+def test_transitions_are_announced_once_and_only_live(nvim: Editors, version: str) -> None:
+    """User events carry from, to and session, also for one that has just ended."""
     editor = nvim(version, QUIET, ui=False)
     editor.lua(HEAR)
     host = Host(editor)
@@ -90,7 +90,7 @@ def test_a_throwing_callback_is_reported_and_the_others_run(nvim: Editors) -> No
     eventually(lambda: "a transition callback threw" in editor.messages(), "a message")
 
 
-def test_another_version_of_the_host_is_said_once(nvim: Editors) -> None:
+def test_a_host_of_another_version_is_reported_once(nvim: Editors) -> None:
     """A pip-installed bellboard must not shadow this one unnoticed."""
     editor = nvim(config=QUIET, ui=False)
     host = Host(editor)
@@ -109,7 +109,7 @@ def test_another_version_of_the_host_is_said_once(nvim: Editors) -> None:
     ],
 )
 def test_a_push_disturbs_no_mode(nvim: Editors, version: str, keys: str, mode: str) -> None:
-    """Whatever is being typed goes on as if nothing had come."""
+    """Typing continues as if nothing had arrived."""
     editor = nvim(version, QUIET)
     host = Host(editor)
     editor.lua("vim.api.nvim_buf_set_lines(0, 0, -1, false, { 'one', 'two' })")

@@ -94,7 +94,7 @@ ONE, NEXT = "!1 api: 100% 2m  *1", "+1"
 
 @pytest.mark.parametrize("name", [n for n in NAMES if n not in ("titlestring", "winbar")])
 def test_a_recipe_shows_what_changes(nvim: Editors, version: str, name: str) -> None:
-    """Each push is on the screen at once, and what an agent says stays text."""
+    """Each push is on screen at once, and text from an agent stays text."""
     peers = ["neovim-lualine"] if name == "lualine" else []
     editor = nvim(version, QUIET, peers=peers, lua=PREPARED.get(name, ""), columns=100)
     host = follow(editor, name)
@@ -111,7 +111,7 @@ def test_a_recipe_shows_what_changes(nvim: Editors, version: str, name: str) -> 
 
 
 def test_the_title_of_the_window_follows(nvim: Editors, version: str) -> None:
-    """'titlestring' is looked at again when the text changes."""
+    """'titlestring' is evaluated again when the text changes."""
     editor = nvim(version, QUIET)
     host = follow(editor, "titlestring")
     editor.command("file notes")
@@ -145,7 +145,7 @@ def test_the_winbar_of_a_terminal_says_what_its_session_asks(nvim: Editors, vers
 
 
 def test_every_recipe_is_run_here() -> None:
-    """A new one needs no new test, but a stand-in or a peer that it names."""
+    """A new recipe needs no new test, only a stand-in or peer for what it uses."""
     assert {"by-hand", "lualine", "heirline", "mini", "tabline", "winbar"} <= set(NAMES)
 
 
@@ -171,8 +171,8 @@ def test_an_item_is_a_button(nvim: Editors, version: str, button: str, on: str, 
     eventually(lambda: editor.lua("return went") == lands, "the click")
 
 
-def test_an_item_of_a_session_goes_to_it(nvim: Editors, version: str) -> None:
-    """Also to one that is not the first of its status."""
+def test_clicking_a_sessions_item_goes_to_it(nvim: Editors, version: str) -> None:
+    """Also if it is not the first of its status."""
     editor = nvim(version, {**QUIET, "float": {"enabled": False}}, columns=100)
     host = follow(editor, "sessions")
     heard(editor)
@@ -209,17 +209,17 @@ def click(editor: Editor, button: str, row: int, column: int) -> None:
         ({"one": "{nonsense}{word}"}, [blocked()], "Bash"),
     ],
 )
-def test_the_format_is_a_choice(
+def test_the_format_is_configurable(
     nvim: Editors, format: dict[str, str], sessions: list[dict[str, object]], expected: str
 ) -> None:
-    """Fields in braces; an empty one takes the text before it along."""
+    """Fields in braces; an empty one drops the text before it as well."""
     editor = nvim(config={**QUIET, "statusline": {"format": format}}, ui=False)
     Host(editor).push(*sessions)
     assert editor.lua("return require('bellboard').statusline({ plain = true })") == expected
 
 
 def test_items_of_sessions_take_no_more_than_their_width(nvim: Editors, version: str) -> None:
-    """Those for which there is no room are counted; idle ones only show by themselves."""
+    """Sessions that do not fit are counted; idle ones show only if alone."""
     editor = nvim(version, QUIET, ui=False)
     host = Host(editor)
     text = "return require('bellboard').statusline({ plain = true, sessions = true })"

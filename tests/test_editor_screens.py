@@ -40,7 +40,7 @@ def test_the_float_lists_what_is_blocked(
     columns: int,
     lines: int,
 ) -> None:
-    """North-east, as wide as it must be, and nothing where there is no room."""
+    """Top right, as wide as needed, and not shown where there is no room."""
     editor = nvim(version, QUIET, columns=columns, lines=lines)
     editor.lua(TEXT)
     Host(editor).push(*sessions)
@@ -50,7 +50,7 @@ def test_the_float_lists_what_is_blocked(
 def test_the_float_makes_room_for_the_cursor_and_follows_the_size(
     nvim: Editors, screen: Screens, version: str
 ) -> None:
-    """It is never over the cursor, moves with the screen, and goes when nothing is blocked."""
+    """It never covers the cursor, follows the screen, and closes when none is blocked."""
     editor = nvim(version, QUIET, columns=60, lines=16)
     editor.lua("vim.api.nvim_buf_set_lines(0, 0, -1, false, { ('x'):rep(58) })")
     host = Host(editor)
@@ -69,7 +69,7 @@ def test_the_float_makes_room_for_the_cursor_and_follows_the_size(
 def test_the_board_groups_by_repository_and_unfolds(
     nvim: Editors, screen: Screens, version: str, columns: int
 ) -> None:
-    """One line a session, its members below on demand."""
+    """A line for each session, details below it on demand."""
     editor = nvim(version, {**QUIET, "float": {"enabled": False}}, columns=columns, lines=24)
     Host(editor).push(*house())
     editor.command("ClaudeSessions board | only")
@@ -102,7 +102,7 @@ def test_the_board_is_updated_in_place(nvim: Editors) -> None:
 
 
 def test_the_first_run_says_what_to_do(nvim: Editors, screen: Screens, version: str) -> None:
-    """No session yet: the picker and the board tell the next step."""
+    """Without sessions, the picker and the board show the next step."""
     editor = nvim(version, QUIET, columns=80, lines=16)
     Host(editor).push()
     editor.command("ClaudeSessions")
@@ -110,7 +110,7 @@ def test_the_first_run_says_what_to_do(nvim: Editors, screen: Screens, version: 
 
 
 def test_a_stale_board_says_so(nvim: Editors, screen: Screens, version: str) -> None:
-    """While the host is away, what is shown is grey and the board says why."""
+    """While the host is away, the content is grey and the board says why."""
     editor = nvim(version, QUIET, columns=80, lines=16)
     Host(editor).push(*house())
     editor.lua("vim.g.bellboard = { python = '/no/such/python', float = { enabled = false } }")

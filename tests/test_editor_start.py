@@ -76,10 +76,10 @@ def is_quiet(editor: Editor) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_whatever_is_told_at_whatever_moment(
+def test_messages_at_any_moment_are_handled(
     nvim: Editors, home: Home, version: str, seed: int
 ) -> None:
-    """No message, every question answered, one host or none, and it is well."""
+    """No error message, every question answered, one host or none, and it is healthy."""
     chance = random.Random(seed)
     editor = nvim(version, {**CONFIG, "auto_start": False}, ui=False)
     editor.lua(REPLIED)
@@ -109,8 +109,10 @@ def put_when_up(home: Home) -> None:
 
 
 @pytest.mark.parametrize("then", ["stop", "restart", "restart stop", "stop start", "restart start"])
-def test_right_after_the_start(nvim: Editors, home: Home, version: str, then: str) -> None:
-    """Before the Python half has its loop: what was asked last counts."""
+def test_requests_right_after_the_start_are_handled(
+    nvim: Editors, home: Home, version: str, then: str
+) -> None:
+    """Before the Python half has its event loop: the last request counts."""
     editor = nvim(version, {**CONFIG, "auto_start": False}, ui=False)
     for verb in ["start", "stop", "start", *then.split()]:
         editor.lua(f"require('bellboard').{verb}()")
@@ -124,8 +126,10 @@ def test_right_after_the_start(nvim: Editors, home: Home, version: str, then: st
 
 
 @pytest.mark.tmux
-def test_a_start_in_tmux_where_focus_is_reported(home: Home, tmux: Server, version: str) -> None:
-    """As our own help recommends: nothing but an empty buffer is shown."""
+def test_starting_in_tmux_with_focus_events_shows_nothing(
+    home: Home, tmux: Server, version: str
+) -> None:
+    """As our help recommends: only an empty buffer is shown."""
     other = tmux.open(["sleep", "600"])
     tmux.run("set-option", "-g", "focus-events", "on")
     tmux.attach("test")
@@ -148,8 +152,8 @@ def test_a_start_in_tmux_where_focus_is_reported(home: Home, tmux: Server, versi
             left.unlink()
 
 
-def test_a_restart_is_given_the_present_options(nvim: Editors, home: Home) -> None:
-    """`vim.g.bellboard` as it is then, not as it was at the first start."""
+def test_a_restart_reads_the_options_again(nvim: Editors, home: Home) -> None:
+    """`vim.g.bellboard` as it is now, not as it was at the first start."""
     editor = nvim(config=CONFIG, ui=False)
     mode = "return vim.tbl_get(require('bellboard').health(), 'notices', 'mode')"
     eventually(lambda: editor.lua(mode) == "normal", "a host")
@@ -163,8 +167,8 @@ def quiet() -> dict[str, object]:
     return {"notices": {"mode": "quiet"}}
 
 
-def test_options_that_cannot_be_sent_keep_no_host_from_starting(nvim: Editors, home: Home) -> None:
-    """A function among them kept all of them from the host, which then did nothing for ever."""
+def test_options_that_cannot_be_sent_are_left_out(nvim: Editors, home: Home) -> None:
+    """A function among them kept all options from the host, which then never worked."""
     lua = (
         "vim.g.bellboard = nil require('bellboard').setup({ python = '%s', host = { x = print } })"
     )
@@ -177,7 +181,7 @@ def test_options_that_cannot_be_sent_keep_no_host_from_starting(nvim: Editors, h
     eventually(lambda: editor.lua(SHOWN) == ["s"], "a session")
 
 
-def test_a_host_that_is_suspended_is_ended_when_it_is_stopped(nvim: Editors, home: Home) -> None:
+def test_a_suspended_host_can_be_stopped(nvim: Editors, home: Home) -> None:
     """And the next one starts."""
     editor = nvim(VERSIONS[-1], CONFIG, ui=False)
     (pid,) = eventually(lambda: hosts_of(home), "a host")

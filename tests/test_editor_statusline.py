@@ -40,7 +40,7 @@ HOSTILE = "%{system('touch /tmp/x')}%#Error#%!v%@f@ \x1b]0;t\x07\n\u202e\u009b2J
 def test_it_says_who_needs_you_for_what_and_since_when(
     nvim: Editors, version: str, sessions: list[dict[str, Any]], expected: str | None
 ) -> None:
-    """Most urgent first, nothing when there is nothing, never wider than its width."""
+    """Most urgent first, empty if there is nothing, never wider than its limit."""
     editor = nvim(version, QUIET, ui=False)
     Host(editor).push(*sessions)
     text = editor.lua(PLAIN)
@@ -79,7 +79,7 @@ def test_nothing_from_an_agent_is_executed(nvim: Editors, version: str) -> None:
 
 
 def test_the_dictionary_has_every_count(nvim: Editors) -> None:
-    """g:bellboard_status_dict is for statuslines that want to format by themselves."""
+    """g:bellboard_status_dict is for statuslines that do their own formatting."""
     editor = nvim(config=QUIET, ui=False)
     Host(editor).push(*house())
     given = editor.lua("return vim.g.bellboard_status_dict")
@@ -109,7 +109,7 @@ vim.cmd.redrawstatus = function(...) redraws = redraws + 1 return real(...) end
 
 
 def test_it_is_redrawn_only_when_its_text_changes(nvim: Editors) -> None:
-    """A push that changes nothing to see costs no redraw."""
+    """A push that changes nothing visible causes no redraw."""
     editor = nvim(config=QUIET)
     host = Host(editor)
     host.push(blocked(), session("working"))
@@ -120,8 +120,8 @@ def test_it_is_redrawn_only_when_its_text_changes(nvim: Editors) -> None:
     assert editor.lua("return redraws") == 1
 
 
-def test_ages_go_on_without_a_push(nvim: Editors) -> None:
-    """The next change of a shown age is waited for, and tells whoever listens."""
+def test_ages_advance_without_a_push(nvim: Editors) -> None:
+    """The next change of a visible age is scheduled, and listeners are informed."""
     editor = nvim(config=QUIET)
     Host(editor).push(blocked(ago=58.5))
     editor.shows("!1 api: rm -rf build ")
@@ -129,7 +129,7 @@ def test_ages_go_on_without_a_push(nvim: Editors) -> None:
 
 
 def test_a_terminal_says_what_its_session_does(nvim: Editors, version: str) -> None:
-    """b:bellboard_status of the terminal buffer, by its device, for winbar and statusline."""
+    """b:bellboard_status of the terminal buffer, found by tty, for winbar and statusline."""
     editor = nvim(version, QUIET, ui=False)
     tty = editor.lua(
         "vim.cmd('terminal sleep 60') return vim.api.nvim_get_chan_info(vim.bo.channel).pty"
@@ -138,8 +138,8 @@ def test_a_terminal_says_what_its_session_does(nvim: Editors, version: str) -> N
     assert editor.lua("return vim.b.bellboard_status") == "! Bash rm -rf build"
 
 
-def test_icons_are_a_choice(nvim: Editors) -> None:
-    """Named sets, or one's own with ASCII for what is left out."""
+def test_icons_are_configurable(nvim: Editors) -> None:
+    """Named sets, or a table with ASCII for what it leaves out."""
     editor = nvim(config={**QUIET, "icons": {"blocked": "B", "working": "W"}}, ui=False)
     Host(editor).push(*house())
     assert editor.lua(PLAIN) == "B1 ?1 2m  x1 +1 W1 &1"

@@ -26,14 +26,14 @@ ONE_EACH = {
 def test_the_statusline_of_every_status(
     nvim: Editors, screen: Screens, version: str, status: str
 ) -> None:
-    """Its icon in its colour, and for one that asks, who and what and since when."""
+    """Its icon in its color; for a blocked one also who, what and since when."""
     editor = nvim(version, CALM, columns=50, lines=3)
     Host(editor).push(ONE_EACH[status])
     screen.matches(editor, f"status-{status}")
 
 
 def test_a_preview_over_the_board(nvim: Editors, screen: Screens, version: str) -> None:
-    """What is known of a session whose terminal cannot be had."""
+    """What is known of a session whose terminal cannot be reached."""
     editor = nvim(version, CALM, columns=80, lines=24)
     Host(editor).push(*house())
     editor.command("ClaudeSessions board")
@@ -54,7 +54,7 @@ def test_the_help_of_the_board(nvim: Editors, screen: Screens, version: str) -> 
 def test_a_folded_board(
     nvim: Editors, screen: Screens, version: str, columns: int, lines: int
 ) -> None:
-    """A line a repository, with what is in it."""
+    """A line for each repository, with a summary."""
     editor = nvim(version, CALM, columns=columns, lines=lines)
     Host(editor).push(*house())
     editor.command("ClaudeSessions board | only")
@@ -63,7 +63,7 @@ def test_a_folded_board(
 
 
 def test_a_board_in_a_tiny_window(nvim: Editors, screen: Screens, version: str) -> None:
-    """Columns go before words do."""
+    """Columns are dropped before words."""
     editor = nvim(version, CALM, columns=40, lines=10)
     Host(editor).push(*house())
     editor.command("ClaudeSessions board | only")

@@ -86,7 +86,7 @@ def files(below: Path) -> list[Path]:
 
 
 def test_an_event_arrives_whole(shell: list[str], spool: Spool) -> None:
-    """The payload byte for byte, the origin field by field, private, and nothing beside it."""
+    """The payload byte for byte, the origin field by field, private, and nothing else."""
     env = environment(
         spool.home,
         TMUX="/tmp/tmux,1000/default,4242,0",
@@ -118,7 +118,7 @@ def test_an_event_arrives_whole(shell: list[str], spool: Spool) -> None:
 
 @pytest.mark.parametrize("line", ['{} Stop "$PPID"; exit 0', "set -- Stop; . {}"])
 def test_the_pid_is_that_of_the_cli(shell: list[str], spool: Spool, line: str) -> None:
-    """As the CLI runs it, by a shell of its own: its $PPID is this process. Sourced, it is too."""
+    """Run by a shell of its own as the CLI does, or sourced: $PPID is this process."""
     command = line.format(f"{' '.join(shell)} {EMIT}" if line.startswith("{}") else EMIT)
     env = environment(spool.home)
     done = subprocess.run(
@@ -136,21 +136,21 @@ def test_the_pid_is_that_of_the_cli(shell: list[str], spool: Spool, line: str) -
 
 
 def test_the_pid_handed_over_beats_an_inherited_one(shell: list[str], spool: Spool) -> None:
-    """A CLI too old for CLAUDE_PID, started from inside another, has the other's."""
+    """A CLI too old to set CLAUDE_PID may inherit one from the CLI it runs in."""
     run(shell, "Stop", "4711", env=environment(spool.home, CLAUDE_PID="12"))
     run(shell, "Stop", env=environment(spool.home, CLAUDE_PID="12"))
     assert {4711, 12} == {item.origin["pid"] for item in events(spool) if item.origin}
 
 
 def test_another_agent_says_who_it_is(shell: list[str], spool: Spool) -> None:
-    """By a third argument or by BELLBOARD_AGENT."""
+    """By the third argument or by BELLBOARD_AGENT."""
     run(shell, "Stop", "1", "codex", env=environment(spool.home))
     run(shell, "Stop", env=environment(spool.home, BELLBOARD_AGENT="gemini"))
     assert {"codex", "gemini"} == {item.origin["agent"] for item in events(spool) if item.origin}
 
 
-def test_two_forks(shell: list[str], spool: Spool, tmp_path: Path) -> None:
-    """cat and mv, and everything else is builtins; counted by the kernel's own trace."""
+def test_it_forks_twice(shell: list[str], spool: Spool, tmp_path: Path) -> None:
+    """cat and mv; everything else is built in. Counted by strace."""
     if sys.platform != "linux":
         pytest.skip("forks are counted by strace, which is for Linux")
     strace, log = str(tools.executable("strace")), tmp_path / "strace"
@@ -178,7 +178,7 @@ HOSTILE = {
 def test_a_value_can_be_anything(
     shell: list[str], spool: Spool, value: str, tmp_path: Path
 ) -> None:
-    """It is a value, never a command, a format, another field or the end of the header."""
+    """It stays a value: never a command, a format, another field or the end of the header."""
     env = environment(spool.home, TMUX_PANE=value, CLAUDE_PROJECT_DIR=value, TERM_PROGRAM="last")
     run(shell, "Stop", "77", env=env | {"PWD": str(tmp_path)})
     [item] = events(spool)
@@ -193,7 +193,7 @@ def test_a_value_can_be_anything(
 
 
 def test_a_value_need_not_be_text(shell: list[str], spool: Spool) -> None:
-    """Bytes that are no UTF-8 arrive as something that every sink can write."""
+    """Bytes that are not UTF-8 arrive as something that can be written everywhere."""
     env = {os.fsencode(k): os.fsencode(v) for k, v in environment(spool.home).items()}
     subprocess.run(
         [*shell, str(EMIT), "Stop"],
@@ -230,15 +230,13 @@ def test_a_value_need_not_be_text(shell: list[str], spool: Spool) -> None:
 def test_a_weird_environment_changes_nothing(
     shell: list[str], spool: Spool, env: dict[str, str]
 ) -> None:
-    """Options, splitting and our own variables' names, inherited from outside."""
+    """Inherited shell options, IFS, and variables with the script's own names."""
     run(shell, "Stop", "77", env=environment(spool.home) | env)
     assert [(item.payload, item.event) for item in events(spool)] == [(PAYLOAD, "Stop")]
 
 
 @pytest.mark.parametrize("args", [[], [""], ["../../x"], ["a b"], ["$(x)", "y", "z"], ["-n"]])
-def test_weird_arguments_make_an_event_all_the_same(
-    shell: list[str], spool: Spool, args: list[str]
-) -> None:
+def test_odd_arguments_still_make_an_event(shell: list[str], spool: Spool, args: list[str]) -> None:
     """The payload still says what it is."""
     run(shell, *args, env=environment(spool.home))
     assert [(item.payload, item.event) for item in events(spool)] == [(PAYLOAD, "unknown")]
@@ -247,7 +245,7 @@ def test_weird_arguments_make_an_event_all_the_same(
 
 @pytest.mark.parametrize("size", [0, 1 << 20, 50 << 20])
 def test_any_size_is_read_to_the_end(shell: list[str], spool: Spool, size: int) -> None:
-    """A cut would break the CLI's pipe; without a spool as well."""
+    """Stopping early would break the CLI's pipe; this holds without a spool as well."""
     run(shell, "Stop", env=environment(spool.home), payload=PAYLOAD + b"x" * size)
     [item] = events(spool)
     assert item.payload.startswith(PAYLOAD)
@@ -256,10 +254,10 @@ def test_any_size_is_read_to_the_end(shell: list[str], spool: Spool, size: int) 
 
 
 @pytest.mark.parametrize("missing", ["home", "new", "tmp", "all"])
-def test_without_a_spool_nothing_is_made(
+def test_without_a_spool_nothing_is_written(
     shell: list[str], spool: Spool, missing: str, tmp_path: Path
 ) -> None:
-    """The hook may be there without bellboard: then it only reads."""
+    """The hook may be installed without bellboard: then it only reads."""
     env = environment(spool.home)
     if missing == "home":
         env = environment(None)
@@ -277,7 +275,7 @@ def test_without_a_spool_nothing_is_made(
 def test_the_home_is_found_as_the_host_finds_it(
     shell: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """BELLBOARD_HOME, XDG_STATE_HOME, HOME; a relative one never, for it would be the project's."""
+    """BELLBOARD_HOME, XDG_STATE_HOME, HOME; never a relative path, which is the project's."""
     from bellboard.storage.spool import Refused, default_home
 
     for env in (
@@ -312,7 +310,7 @@ def tiny(spool: Spool) -> Iterator[Spool]:
 
 
 def test_a_full_disk_costs_the_event_and_nothing_else(shell: list[str], tiny: Spool) -> None:
-    """Silent, read to the end, no half event and no litter; and afterwards it works again."""
+    """Silent, read to the end, no half event, no litter; it works again afterwards."""
     env = environment(tiny.home, written="1")  # a name of the hook's own
     run(shell, "Stop", env=env, payload=PAYLOAD * 20_000)
     run(shell, "Stop", env=env)
@@ -321,7 +319,7 @@ def test_a_full_disk_costs_the_event_and_nothing_else(shell: list[str], tiny: Sp
 
 
 def test_a_limit_on_files_costs_the_event_and_nothing_else(shell: list[str], spool: Spool) -> None:
-    """As a full disk, where nothing can be mounted."""
+    """Like a full disk, where nothing can be mounted."""
     ours, theirs = socket.socketpair()
     process = subprocess.Popen(
         [*shell, str(EMIT), "Stop"],
@@ -338,7 +336,7 @@ def test_a_limit_on_files_costs_the_event_and_nothing_else(shell: list[str], spo
 
 
 def test_a_read_only_spool_costs_the_event_and_nothing_else(shell: list[str], spool: Spool) -> None:
-    """Root writes past permissions, so root gets a read-only mount."""
+    """Root can write regardless of permissions, so root gets a read-only mount."""
     place = spool.home / "spool"
     if ROOT and sys.platform == "linux":
         subprocess.run(["mount", "--bind", place, place], check=True)
@@ -358,7 +356,7 @@ def test_a_read_only_spool_costs_the_event_and_nothing_else(shell: list[str], sp
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
-def test_closed_descriptors_are_no_trouble(shell: list[str], spool: Spool, closed: str) -> None:
+def test_closed_descriptors_do_no_harm(shell: list[str], spool: Spool, closed: str) -> None:
     """Without standard input there is no event, and no litter."""
     command = f"{' '.join(shell)} {EMIT} Stop {closed}"
     env = environment(spool.home)
@@ -370,8 +368,8 @@ def test_closed_descriptors_are_no_trouble(shell: list[str], spool: Spool, close
 
 
 @pytest.mark.parametrize("instead", ["true", "mkdir /dev/null", "touch /dev/null"])
-def test_without_dev_null_it_still_ends_well(shell: list[str], spool: Spool, instead: str) -> None:
-    """A redirection that fails ends a POSIX shell with 2, and 2 would stop the agent's tool."""
+def test_without_dev_null_it_still_exits_0(shell: list[str], spool: Spool, instead: str) -> None:
+    """A failing redirection makes a POSIX shell exit 2, which would stop the agent's tool."""
     if sys.platform != "linux":
         pytest.skip("/dev/null is hidden by a mount namespace")
     unshare = str(tools.executable("unshare"))
@@ -391,10 +389,10 @@ def test_without_dev_null_it_still_ends_well(shell: list[str], spool: Spool, ins
 
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT])
-def test_the_end_of_the_terminal_does_not_lose_the_event(
+def test_a_closed_terminal_does_not_lose_the_event(
     shell: list[str], spool: Spool, number: signal.Signals
 ) -> None:
-    """Old CLIs share their process group with the hook, and SessionEnd comes just then."""
+    """Old CLIs share their process group with the hook, and SessionEnd is sent just then."""
     process = subprocess.Popen(
         [*shell, str(EMIT), "SessionEnd"],
         stdin=subprocess.PIPE,
@@ -409,7 +407,7 @@ def test_the_end_of_the_terminal_does_not_lose_the_event(
 
 
 def test_fifty_at_once_lose_nothing(shell: list[str], spool: Spool) -> None:
-    """1,000 events of 50 writers: each is there once, whole."""
+    """1,000 events from 50 writers: each arrives once, whole."""
     spool.announce(os.getpid())
     env = environment(spool.home)
 
@@ -449,7 +447,7 @@ def test_a_name_is_never_taken_twice(shell: list[str], spool: Spool) -> None:
 
 
 def test_an_event_that_waits_is_not_overwritten(shell: list[str], spool: Spool) -> None:
-    """A pid comes again while its event lies here: after days, or where there is no clock."""
+    """A process id is reused while its event waits: after days, or without a clock."""
     if sys.platform != "linux":
         pytest.skip("the shell's clock is hidden by a mount namespace")
     unshare = str(tools.executable("unshare"))
@@ -463,10 +461,8 @@ def test_an_event_that_waits_is_not_overwritten(shell: list[str], spool: Spool) 
     assert sorted(int(item.payload) for item in events(spool)) == [0, 1, 2, 3]
 
 
-def test_with_no_host_the_events_of_tools_overwrite_each_other(
-    shell: list[str], spool: Spool
-) -> None:
-    """One of each kind and CLI is kept, the last; everything else is kept."""
+def test_without_a_host_tool_events_overwrite_each_other(shell: list[str], spool: Spool) -> None:
+    """The last of each kind and CLI is kept, and every other event."""
     env = environment(spool.home)
     (spool.home / "hosts" / "4194305").touch()  # dead: more than any pid
     for name in ("junk", "0", "-1", "12x"):
@@ -501,7 +497,7 @@ SECRETS = {
 
 
 def test_no_secret_of_the_environment_is_written(shell: list[str], spool: Spool) -> None:
-    """Only the named variables are: the CLI's environment holds tokens."""
+    """Only named variables are: the CLI's environment holds tokens."""
     for event in ("Stop", "PreToolUse"):
         run(shell, event, env=environment(spool.home, **SECRETS))
     written = b"".join(path.read_bytes() + os.fsencode(path) for path in files(spool.home))

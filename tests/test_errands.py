@@ -94,8 +94,8 @@ SHOWN: dict[str, dict[str, str]] = {
 @pytest.mark.parametrize(
     "name", ["sleep", "bash", "claudette", "/srv/claude/server", "claude.md", "vim"]
 )
-def test_an_innocent_process_is_not_stopped(home: Home, run: Run, name: str) -> None:
-    """Whatever a hook's header says, and although its start is what was recorded."""
+def test_an_unrelated_process_is_not_stopped(home: Home, run: Run, name: str) -> None:
+    """Whatever the header of a hook event says, and even if its start time matches."""
     process = run(name)
     reply = errand(home, session(process.pid), "stop", pid=process.pid)
     assert not reply["ok"]
@@ -104,8 +104,8 @@ def test_an_innocent_process_is_not_stopped(home: Home, run: Run, name: str) -> 
 
 
 @pytest.mark.parametrize("name", ["claude", "/usr/local/bin/claude"])
-def test_an_agent_is_stopped(home: Home, run: Run, name: str) -> None:
-    """By what it is called, where it keeps no file."""
+def test_an_agent_without_a_session_file_is_stopped(home: Home, run: Run, name: str) -> None:
+    """It is recognized by its program."""
     process = run(name)
     reply = errand(home, session(process.pid), "stop", pid=process.pid)
     assert reply == {"ok": True, "text": f"process {process.pid} has ended"}
@@ -113,7 +113,7 @@ def test_an_agent_is_stopped(home: Home, run: Run, name: str) -> None:
 
 
 @pytest.mark.parametrize("of", ["the host", "the process"])
-def test_a_process_that_its_file_names_is_stopped(home: Home, run: Run, of: str) -> None:
+def test_a_process_named_by_its_session_file_is_stopped(home: Home, run: Run, of: str) -> None:
     """Whatever it is called: a wrapper, a renamed program."""
     own = home.root / "own"
     env = home.env if of == "the host" else home.env | {"CLAUDE_CONFIG_DIR": str(own)}
@@ -124,7 +124,7 @@ def test_a_process_that_its_file_names_is_stopped(home: Home, run: Run, of: str)
 
 
 def test_a_process_that_runs_another_session_is_not_stopped(home: Home, run: Run) -> None:
-    """It is an agent, and started as it was recorded; its own file says whose."""
+    """It is an agent with the recorded start time, but its file names another session."""
     process = run("claude")
     file_of(home.claude, process.pid, sessionId="other")
     reply = errand(home, session(process.pid), "stop", pid=process.pid)
@@ -133,8 +133,8 @@ def test_a_process_that_runs_another_session_is_not_stopped(home: Home, run: Run
 
 
 @pytest.mark.parametrize("of", ["an earlier process", "another user", "another folder"])
-def test_a_file_that_proves_nothing_proves_nothing(home: Home, run: Run, of: str) -> None:
-    """Of a process that had the number before, of a stranger, of a folder that an event names."""
+def test_a_file_that_proves_nothing_is_ignored(home: Home, run: Run, of: str) -> None:
+    """Of an earlier process with that id, of another user, in a folder an event names."""
     if of == "another user" and os.geteuid() != 0:
         pytest.skip("only root can be another user")
     process = run("sleep")
@@ -149,8 +149,8 @@ def test_a_file_that_proves_nothing_proves_nothing(home: Home, run: Run, of: str
     assert process.poll() is None
 
 
-def test_a_number_that_is_anothers_now_is_not_stopped(home: Home, run: Run) -> None:
-    """Nor one of which nobody knows since when it runs, that has ended, or was never told."""
+def test_a_reused_process_id_is_not_stopped(home: Home, run: Run) -> None:
+    """Nor one of unknown start time, one that has ended, or one never recorded."""
     process = run("claude")
     for started, why in (("1", "is another one now"), ("", "it is not known since when")):
         reply = errand(home, session(process.pid, started), "stop", pid=process.pid)
@@ -168,7 +168,7 @@ def test_a_number_that_is_anothers_now_is_not_stopped(home: Home, run: Run) -> N
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
 def test_a_process_of_another_user_is_not_stopped(home: Home, run: Run) -> None:
-    """Root could; it is still none of ours."""
+    """Root could, but it is not ours."""
     process = run("claude", user=54321)
     reply = errand(home, session(process.pid), "stop", pid=process.pid)
     assert reply["why"] == f"process {process.pid} is another user's"
@@ -176,7 +176,7 @@ def test_a_process_of_another_user_is_not_stopped(home: Home, run: Run) -> None:
 
 
 def test_a_folder_that_hangs_is_not_waited_for(home: Home, run: Run) -> None:
-    """The file of the process lies where nothing answers: it is said, and soon."""
+    """The session file is on a mount that does not answer: this is reported quickly."""
     mount = HungMount(home.project, home.root / "hung")
     try:
         process = run("claude", env=home.env | {"CLAUDE_CONFIG_DIR": str(mount.place)})
@@ -213,15 +213,15 @@ def test_a_folder_that_hangs_is_not_waited_for(home: Home, run: Run) -> None:
         (".*", ["vim"], "/usr/bin/vim", False),
     ],
 )
-def test_an_agent_is_known_by_its_program(
+def test_an_agent_is_recognized_by_its_program(
     agent: str, argv: list[str], program: str, is_so: bool
 ) -> None:
-    """Native, by node or Python, renamed; not by a word somewhere in its arguments."""
+    """Native, run by node or Python, renamed; not by a word among its arguments."""
     assert is_agent(agent, argv, program) is is_so
 
 
 def test_the_program_of_a_process_is_its_file(run: Run) -> None:
-    """Also where it calls itself something else; of one that has gone, nothing."""
+    """Even if the process renames itself; nothing for a process that is gone."""
     process = run("claude")
     assert Path(program_of(process.pid)).samefile(SLEEP)
     assert program_of(2**22 + 1) == ""
@@ -239,7 +239,7 @@ def asks(home: Home, detail: str, screen: str, **more: Any) -> dict[str, Any]:
     return errand(home, s, "answer", screen=SCREEN.format(screen).splitlines(), **told)
 
 
-def test_a_question_that_stands_there_whole_is_answered(home: Home) -> None:
+def test_a_question_fully_on_screen_is_answered(home: Home) -> None:
     """With the key of its plain yes, if all its rows are still there when it is pressed."""
     reply = asks(home, "touch made.txt", "touch made.txt")
     assert reply["key"] == "1"
@@ -263,21 +263,21 @@ WHY = "its terminal does not show just that question"
         ("", "touch made.txt", "what it asks is not shown whole here; go there"),
     ],
 )
-def test_what_was_cut_or_hidden_or_differs_gets_no_key(
+def test_a_request_cut_hidden_or_different_gets_no_key(
     home: Home, detail: str, screen: str, why: str
 ) -> None:
     """However much of it is the same."""
     assert asks(home, detail, screen) == {"ok": False, "why": why}
 
 
-def test_what_cannot_be_seen_counts_too(home: Home) -> None:
-    """A line shows no marks without width: the digest is of all that was asked."""
+def test_invisible_characters_count_too(home: Home) -> None:
+    """A line hides zero-width characters, but the digest covers the whole request."""
     assert asks(home, "touch x", "touch x", digest="0123456789abcdef") == {"ok": False, "why": WHY}
 
 
 @pytest.mark.parametrize("version", ["2.1.76", "2.1.119", "2.1.328", "2.1.330"])
 @pytest.mark.parametrize("name", SHOWN)
-def test_the_real_dialogs_are_read_whole(name: str, version: str) -> None:
+def test_real_dialogs_are_read_in_full(name: str, version: str) -> None:
     """Of each version, wide and narrow."""
     dialog = dialog_of((CAPTURES / version / f"{name}.txt").read_text().splitlines())
     assert dialog is not None

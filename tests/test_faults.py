@@ -23,8 +23,8 @@ pytestmark = pytest.mark.files
 
 
 @pytest.mark.timeout(360)
-def test_whatever_step_a_host_dies_at_every_event_is_folded_once(tmp_path: Path) -> None:
-    """The log replays, junk is set aside once, names are forgotten, and the end is the same."""
+def test_wherever_a_host_dies_every_event_is_folded_once(tmp_path: Path) -> None:
+    """The log replays, junk is set aside once, names are forgotten, the end is the same."""
     script = Path(__file__).with_name("faulty.py")
     run = [sys.executable, str(script), str(tmp_path / "home")]
     out = subprocess.run(run, stdout=subprocess.PIPE, check=True, text=True).stdout
@@ -56,7 +56,7 @@ def counted(home: Path) -> dict[str, int]:
 def test_a_full_disk_loses_nothing(
     home: Home, mount: Mounts, start: Callable[..., Telling]
 ) -> None:
-    """What is known stays shown, health says it, and all goes on once there is room."""
+    """The known state stays on display, health reports it, all continues once there is room."""
     home.bellboard.mkdir()
     mount("-t", "tmpfs", "-o", "size=1500k,mode=700", "tmpfs", at=home.bellboard)
     host = start()
@@ -81,7 +81,7 @@ def test_a_full_disk_loses_nothing(
 def test_a_disk_that_is_full_at_the_start_is_waited_for(
     home: Home, mount: Mounts, start: Callable[..., Telling]
 ) -> None:
-    """No host dies of it, so none is given up."""
+    """The host does not die, so Neovim does not give up on it."""
     home.bellboard.mkdir()
     mount("-t", "tmpfs", "-o", "size=1500k,mode=700", "tmpfs", at=home.bellboard)
     name = put(made(home.bellboard), "UserPromptSubmit")
@@ -99,7 +99,7 @@ def test_a_disk_that_is_full_at_the_start_is_waited_for(
 def test_a_spool_that_is_read_only_counts_nothing_twice(
     home: Home, mount: Mounts, start: Callable[..., Telling]
 ) -> None:
-    """What cannot be removed is folded once, by however many hosts, and health says it."""
+    """Files that cannot be removed are folded once, by any number of hosts; health says so."""
     hosts = [start("one"), start("two")]
     spool = Spool(home.bellboard)
     place = home.bellboard / "spool"
@@ -132,7 +132,7 @@ with store.lock():
 def test_a_suspended_process_that_holds_the_lock_stops_nobody(
     home: Home, start: Callable[..., Telling], end: signal.Signals
 ) -> None:
-    """Others show what they know, say who it is, come up, and go on when it is gone."""
+    """Others start, show what they know and who holds it, and continue when it is gone."""
     host = start("one", stuck=0.3)
     spool = Spool(home.bellboard)
     names = [put(spool, "UserPromptSubmit")]
@@ -154,10 +154,10 @@ def test_a_suspended_process_that_holds_the_lock_stops_nobody(
     assert host.messages[-1]["gap"] < 0.5
 
 
-def test_a_damaged_database_is_replaced_by_the_last_who_has_it(
+def test_a_damaged_database_is_replaced_by_the_last_user(
     home: Home, start: Callable[..., Telling]
 ) -> None:
-    """Each lets go of it; one sets it aside; the spool has lost nothing, and all go on."""
+    """All close it, one sets it aside; the spool has lost nothing, and all continue."""
     hosts = [start("one"), start("two")]
     spool = Spool(home.bellboard)
     put(spool, "UserPromptSubmit", "before")
@@ -174,8 +174,8 @@ def test_a_damaged_database_is_replaced_by_the_last_who_has_it(
     assert any("it is now" in host.note for host in hosts)
 
 
-def test_a_home_that_is_removed_is_made_again(home: Home, start: Callable[..., Telling]) -> None:
-    """`rm -r` is how people begin anew."""
+def test_a_home_that_is_removed_is_recreated(home: Home, start: Callable[..., Telling]) -> None:
+    """`rm -r` is how people start over."""
     host = start()
     put(Spool(home.bellboard), "UserPromptSubmit", "before")
     eventually(lambda: host.shown == {"before": "working"})

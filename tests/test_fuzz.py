@@ -30,10 +30,10 @@ FEW = {"payload": 100, "header": 100, "evidence": 100}
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", CATEGORIES)
-def test_a_host_stands_whatever_is_done_to_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_survives_every_case(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Events arrive, no traceback, it rests, it answers, nothing grows.
 
-    Other tests run beside it: what falls only once was the machine's, and `make fuzz` is strict.
+    Other tests run at the same time, so a case that fails once is run again; `make fuzz` is strict.
     """
     monkeypatch.setattr(target, "LEAST", BESIDE)
     category = CATEGORIES[name]
@@ -54,7 +54,7 @@ def test_a_host_stands_whatever_is_done_to_it(name: str, monkeypatch: pytest.Mon
     pytest.fail("\n".join(said), pytrace=False)
 
 
-def test_what_fails_is_reduced_to_the_least_that_fails() -> None:
+def test_a_failure_is_reduced_to_the_fewest_cases() -> None:
     """Two of many that fail only together; one alone; all that are needed."""
     for guilty in ({3, 77}, {40}, set(range(7))):
         assert tuple(sorted(guilty)) == least(tuple(range(100)), guilty.issubset)
@@ -64,10 +64,10 @@ def _dies(target: Target) -> None:
     target.process.kill()
 
 
-def test_what_fell_is_said_with_the_command_that_does_it_again(
+def test_a_failure_is_reported_with_the_command_to_repeat_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Its category, why, the case in words, seed and number; or that it fell only once."""
+    """Its category, why, the case, seed and number; or that it failed only once."""
     category = Category("made", lambda random: Case(f"kill {random.random() < 2}", _dies))
     monkeypatch.setitem(hunting.CATEGORIES, "made", category)
     said = str(smallest(category, 7, (4,), "why"))
@@ -79,7 +79,7 @@ def test_what_fell_is_said_with_the_command_that_does_it_again(
 
 @pytest.mark.parametrize("name", CATEGORIES)
 def test_a_case_is_the_same_each_time(name: str) -> None:
-    """Seed and number say all; a report that names them can be repeated."""
+    """Seed and number determine it, so a report that names them can be repeated."""
     category = CATEGORIES[name]
     names = [[category.case(3, n).name for n in range(30)] for _ in range(2)]
     assert names[0] == names[1]
@@ -95,24 +95,24 @@ class TestTheChecks:
             target.up()
             yield target
 
-    def test_a_host_that_ended_is_seen(self, target: Target) -> None:
+    def test_a_dead_host_is_noticed(self, target: Target) -> None:
         target.process.kill()
         target.process.wait()
         with pytest.raises(Fallen, match="the host ended"):
             target.check(folds=False)
 
-    def test_a_host_that_stands_still_is_seen(self, target: Target) -> None:
+    def test_a_hanging_host_is_noticed(self, target: Target) -> None:
         target.process.send_signal(19)
         with pytest.raises(Fallen, match="not folded and pushed"):
             target.check()
         target.process.send_signal(18)
 
-    def test_a_traceback_is_seen(self, target: Target) -> None:
+    def test_a_traceback_is_noticed(self, target: Target) -> None:
         Path(target.errors).write_text("Traceback (most recent call last):\nValueError: x\n")
         with pytest.raises(Fallen, match="a traceback on stderr: ValueError: x"):
             target.check()
 
-    def test_what_piles_up_is_seen(self, target: Target) -> None:
+    def test_unbounded_growth_is_noticed(self, target: Target) -> None:
         for n in range(3000):
             (target.board / "answers" / str(n)).touch()
         with pytest.raises(Fallen, match=r"30\d\d files"):

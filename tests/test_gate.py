@@ -102,8 +102,8 @@ def test_the_usual_places_of_sockets_pass(home: Home, listen: Listen) -> None:
 @pytest.mark.parametrize(
     "address", ["127.0.0.1:6666", "localhost:1", "[::1]:1", "relative/path", "@abstract", "", None]
 )
-def test_what_is_no_path_is_refused(address: object) -> None:
-    """A host and a port above all: anybody may listen there."""
+def test_addresses_that_are_not_paths_are_refused(address: object) -> None:
+    """Above all a host and a port: anybody may listen there."""
     assert refusal(address) == "it is no path of this machine"
 
 
@@ -111,7 +111,7 @@ def test_what_is_no_path_is_refused(address: object) -> None:
 def test_a_folder_that_others_may_write_to_is_refused(
     home: Home, listen: Listen, mode: int
 ) -> None:
-    """They could put another socket there; a sticky one they cannot."""
+    """They could put another socket there; in a sticky folder they cannot."""
     path = listen(home.project / "deep" / "er" / "s")
     (home.project / "deep").chmod(mode)
     assert refusal(str(path)) == f"others may write to {home.project / 'deep'}"
@@ -119,8 +119,8 @@ def test_a_folder_that_others_may_write_to_is_refused(
     assert gate.admitted(str(path)) == str(path)
 
 
-def test_what_is_no_socket_is_refused(home: Home, listen: Listen) -> None:
-    """Files, pipes, folders, what lies below a file, links in a circle, names that are none."""
+def test_files_that_are_not_sockets_are_refused(home: Home, listen: Listen) -> None:
+    """Files, pipes, folders, paths below a file, circular links, invalid names."""
     file, pipe, circle = (home.project / name for name in ("file", "pipe", "circle"))
     file.write_text("")
     os.mkfifo(pipe)
@@ -133,10 +133,10 @@ def test_what_is_no_socket_is_refused(home: Home, listen: Listen) -> None:
     assert "File name too long" in refusal(f"{home.project}/{'x' * 300}")
 
 
-def test_a_path_that_some_would_cut_is_refused(
+def test_a_path_too_long_for_a_socket_is_refused(
     home: Home, listen: Listen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A longer one than fits into an address leads elsewhere once it is cut."""
+    """A path cut to fit a socket address leads elsewhere."""
     folder = home.project / ("x" * 100)
     folder.mkdir()
     monkeypatch.chdir(folder)
@@ -144,8 +144,10 @@ def test_a_path_that_some_would_cut_is_refused(
     assert refusal(str(folder / "s")) == "its path is too long for a socket"
 
 
-def test_whatever_is_a_strangers_is_refused(home: Home, listen: Listen, stranger: Stranger) -> None:
-    """The socket, its folder, a folder above that, a link on the way, a folder of tmux's name."""
+def test_anything_owned_by_another_user_is_refused(
+    home: Home, listen: Listen, stranger: Stranger
+) -> None:
+    """The socket, its folder, a folder above, a link on the way, a tmux folder."""
     theirs = f"{stranger.folder} belongs to another user"
     assert refusal(str(stranger.trap(stranger.folder / "s").path)) == theirs
     assert refusal(str(stranger.folder / "not" / "there")) == theirs
@@ -170,19 +172,15 @@ def test_whatever_is_a_strangers_is_refused(home: Home, listen: Listen, stranger
     assert stranger.caught == ""
 
 
-def test_a_folder_in_tmp_of_a_machine_without_its_root_passes(
-    home: Home, listen: Listen, stranger: Stranger
-) -> None:
-    """A container shows /tmp as nobody's; what else is nobody's is still a stranger's."""
+def test_tmp_in_a_container_passes(home: Home, listen: Listen, stranger: Stranger) -> None:
+    """It shows /tmp as owned by nobody; anything else owned by nobody is still refused."""
     path = listen(home.project / "s")
     os.chown(home.project, gate.NOBODY, -1)
     assert refusal(str(path)) == f"{home.project} belongs to another user"
 
 
-def test_a_socket_of_ours_at_which_a_stranger_listens_is_hung_up(
-    home: Home, stranger: Stranger
-) -> None:
-    """The file may be ours all the same; who listens is known once we are connected."""
+def test_another_users_listener_on_our_socket_is_hung_up_on(home: Home, stranger: Stranger) -> None:
+    """The file may be ours; who listens is known only after connecting."""
     home.project.chmod(0o1777)
     trap = stranger.trap(home.project / "s")
     os.chown(trap.path, os.geteuid(), -1)
@@ -191,10 +189,10 @@ def test_a_socket_of_ours_at_which_a_stranger_listens_is_hung_up(
     assert not stranger.booty.exists()
 
 
-def test_what_a_program_answers_for_is_not_even_looked_at(
+def test_a_fuse_mount_is_not_even_looked_at(
     home: Home, listen: Listen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It may call everything ours, or never answer; unless it is all that there is."""
+    """It can claim any owner, or never answer; unless everything is on it."""
     path = listen(home.project / "a b" / "s")
     place = str(home.project / "a b").replace(" ", "\\040")
     row = "70 27 0:61 / {} rw,nosuid - fuse.x x rw,user_id=0,group_id=0,allow_other\n"
@@ -207,7 +205,7 @@ def test_what_a_program_answers_for_is_not_even_looked_at(
 
 
 def test_a_mount_that_hangs_is_not_waited_for(home: Home, nvim: Editors) -> None:
-    """Neither here nor in an editor, and neither by a link that leads there."""
+    """Neither here nor in an editor, nor through a link that leads there."""
     mount = HungMount(home.project, home.root / "hung")
     try:
         (home.root / "link").symlink_to("hung/s")
@@ -240,7 +238,7 @@ def named(spool: Spool, session: str, pid: int = 0, **named: str) -> None:
 def test_no_event_makes_a_host_connect_to_a_stranger(
     home: Home, start: Callable[..., Telling], stranger: Stranger, tmux: Server
 ) -> None:
-    """With the pid 0, unasked: nothing runs, no place is published, and health names it."""
+    """With pid 0 and nobody asking: nothing runs, nothing is published, health names it."""
     spool = Spool(home.bellboard)
     spool.prepare()
     trap = stranger.trap(stranger.folder / "sock")
@@ -282,7 +280,7 @@ def bellboard(home: Home, *args: str, code: int = 0, **env: str) -> str:
 def test_no_command_connects_to_a_stranger(
     home: Home, stranger: Stranger, tcp: sockets.socket
 ) -> None:
-    """Whether an event, the environment, an option or the folder of tmux leads there."""
+    """Whether an event, the environment, an option or the tmux folder leads there."""
     spool = Spool(home.bellboard)
     spool.prepare()
     trap = stranger.trap(stranger.folder / "sock")
@@ -316,7 +314,7 @@ def test_no_command_connects_to_a_stranger(
 def test_the_status_is_not_given_to_a_stranger(
     home: Home, start: Callable[..., Telling], stranger: Stranger, tmux: Server
 ) -> None:
-    """A socket among those that asked may be another's by now; the others still get it."""
+    """A socket that asked for it may be another user's by now; the others still get it."""
     spool = Spool(home.bellboard)
     spool.prepare()
     trap = stranger.trap(stranger.folder / "sock")
@@ -331,8 +329,8 @@ def test_the_status_is_not_given_to_a_stranger(
     assert stranger.caught == ""
 
 
-def test_a_neovim_that_is_not_ours_is_not_told(stranger: Stranger, tcp: sockets.socket) -> None:
-    """Not by path, and not by host and port; the words say why."""
+def test_another_users_neovim_is_not_contacted(stranger: Stranger, tcp: sockets.socket) -> None:
+    """Neither by path nor by host and port; the message says why."""
     trap = stranger.trap(stranger.folder / "sock")
     with pytest.raises(jump.NoWay, match="belongs to another user"):
         jump.tell_neovim(str(trap.path), "s")

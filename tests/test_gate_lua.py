@@ -93,10 +93,10 @@ def test_sockets_of_our_own_pass(editor: Editor, home: Home) -> None:
     assert verdict(editor, "tmux", gone) == [False, f"no server running on {gone}"]
 
 
-def test_what_is_no_socket_of_ours_is_refused(
+def test_anything_but_our_own_sockets_is_refused(
     editor: Editor, home: Home, stranger: Stranger
 ) -> None:
-    """As system/gate.py has it: addresses, folders, links, files."""
+    """Same as system/gate.py: addresses, folders, links, files."""
     for address in ("127.0.0.1:6666", "localhost:1", "relative", "", 7):
         assert refusal(editor, address) == "it is no path of this machine"
     theirs = f"{stranger.folder} belongs to another user"
@@ -134,10 +134,10 @@ def test_what_is_no_socket_of_ours_is_refused(
     assert stranger.caught == ""
 
 
-def test_a_stranger_behind_a_socket_of_ours_is_hung_up(
+def test_another_users_listener_is_hung_up_on(
     editor: Editor, home: Home, stranger: Stranger
 ) -> None:
-    """Who listens is known once we are connected, and nothing has been said by then."""
+    """Who listens is known after connecting, and nothing has been sent by then."""
     home.project.chmod(0o1777)
     trap = stranger.trap(home.project / "s")
     os.chown(trap.path, os.geteuid(), -1)
@@ -145,7 +145,7 @@ def test_a_stranger_behind_a_socket_of_ours_is_hung_up(
 
 
 def test_no_session_leads_to_a_stranger(editor: Editor, home: Home, stranger: Stranger) -> None:
-    """A jump, a preview, the names of panes on the board: by tmux, by Neovim, by host and port."""
+    """A jump, a preview, pane names on the board: by tmux, by Neovim, by host and port."""
     trap = str(stranger.trap(stranger.folder / "sock").path)
     with sockets.create_server(("127.0.0.1", 0)) as tcp:
         tcp.setblocking(False)
@@ -176,7 +176,7 @@ def test_no_session_leads_to_a_stranger(editor: Editor, home: Home, stranger: St
 def test_what_a_neighbour_answers_leads_to_no_stranger(
     editor: Editor, nvim: Editors, stranger: Stranger
 ) -> None:
-    """Neither where it says that it is, nor where it says that it came from."""
+    """Neither the address it gives for itself nor the one it came from."""
     trap = str(stranger.trap(stranger.folder / "sock").path)
     there = nvim(editor.version, QUIET, ui=False)
     there.lua(
@@ -198,7 +198,7 @@ def test_what_a_neighbour_answers_leads_to_no_stranger(
 def test_a_neovim_in_a_strangers_tmux_does_not_ask_it(
     nvim: Editors, home: Home, stranger: Stranger
 ) -> None:
-    """As after `su` in the tmux of another user: $TMUX and $TMUX_PANE are inherited."""
+    """As after `su` in another user's tmux: $TMUX and $TMUX_PANE are inherited."""
     trap = stranger.trap(stranger.folder / "sock")
     inside = {"TMUX": f"{trap.path},1,0", "TMUX_PANE": "%0"}
     editor = nvim(config={}, lua=SAID, ui=False, env=inside)

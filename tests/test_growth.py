@@ -24,7 +24,7 @@ pytestmark = pytest.mark.files
 
 
 def test_panes_of_no_session_are_forgotten_and_those_of_sessions_are_not() -> None:
-    """A thousand panes came and never went; the session's own is known as before."""
+    """After a thousand panes without a session, the session's own is still known."""
     board = Board()
     prompt = b'{"session_id": "s", "hook_event_name": "UserPromptSubmit"}'
     board.fold(hook(prompt, 1.8e9, 1.8e9, Origin(tmux="/tmp/t", pane="%1")))
@@ -39,8 +39,8 @@ def test_panes_of_no_session_are_forgotten_and_those_of_sessions_are_not() -> No
     assert "/tmp/t\n%999" not in board.ledger.panes
 
 
-def test_a_record_stays_of_a_size_to_be_written_with_every_event(make: Make, clock: Clock) -> None:
-    """Tools that never end and subagents without number: the newest are kept, by every host."""
+def test_a_record_stays_small(make: Make, clock: Clock) -> None:
+    """Of endless tools and subagents the newest are kept, by every host."""
     one, two = make(), make()
     tell(one, clock, "UserPromptSubmit")
     for n in range(2000):
@@ -55,8 +55,8 @@ def test_a_record_stays_of_a_size_to_be_written_with_every_event(make: Make, clo
     assert "t1999" in two.board.sessions["s"].tools
 
 
-def test_the_log_has_its_size_in_bytes_too(make: Make, clock: Clock) -> None:
-    """Events that were made large push out more of the older ones."""
+def test_the_log_is_limited_in_bytes_too(make: Make, clock: Clock) -> None:
+    """Large events push out more old ones."""
     clerk = make()
     store = clerk.store
     store.keep_bytes = 1 << 20
@@ -72,7 +72,7 @@ def test_the_log_has_its_size_in_bytes_too(make: Make, clock: Clock) -> None:
 
 
 def test_a_session_that_is_gone_leaves_no_row_for_long(make: Make, clock: Clock) -> None:
-    """Every host has heard of it by then; one that could not begins again with what there is."""
+    """Every host knows by then; one that does not reads everything again."""
     one, two, asleep = make(), make(), make()
     for name in ("a", "b"):
         tell(one, clock, "UserPromptSubmit", name)
@@ -100,7 +100,7 @@ def fill(store: Store, clock: Clock) -> None:
         store.db.executemany(query, rows)
 
 
-def test_what_was_pruned_goes_back_to_the_disk_a_little_at_a_time(make: Make, clock: Clock) -> None:
+def test_pruned_pages_are_returned_gradually(make: Make, clock: Clock) -> None:
     clerk = make()
     store = clerk.store
     fill(store, clock)
@@ -120,8 +120,8 @@ def test_what_was_pruned_goes_back_to_the_disk_a_little_at_a_time(make: Make, cl
     assert [("ok",)] == store.all("PRAGMA quick_check")
 
 
-def test_one_of_an_older_program_shrinks_as_well(tmp_path: Path, clock: Clock) -> None:
-    """It was made without the means for that, and is written anew once, beside the event loop."""
+def test_an_older_database_shrinks_as_well(tmp_path: Path, clock: Clock) -> None:
+    """It was created without incremental vacuum: rewritten once, outside the event loop."""
     home = made(tmp_path / "home").home
     with contextlib.closing(sqlite3.connect(home / "board.db")) as db:
         db.execute("PRAGMA journal_mode = WAL")
@@ -142,7 +142,7 @@ def test_one_of_an_older_program_shrinks_as_well(tmp_path: Path, clock: Clock) -
         assert [(2,)] == store.all("PRAGMA auto_vacuum")
 
 
-def test_the_log_of_sqlite_is_copied_beside_the_event_loop(make: Make, clock: Clock) -> None:
+def test_the_wal_is_checkpointed_outside_the_event_loop(make: Make, clock: Clock) -> None:
     """Long before a COMMIT would have to wait for the disk."""
     clerk = make()
     wal = Path(f"{clerk.store.path}-wal")

@@ -63,7 +63,7 @@ def heals(host: Telling) -> None:
 
 
 def test_what_fails_is_left_alone_and_named_until_it_succeeds() -> None:
-    """One of two sessions fails: the other is done each time, the one again after a pause."""
+    """One of two sessions fails: the other is handled each time, the failing one later."""
     attempt, done = Attempts(), []
 
     def bad() -> float:
@@ -84,7 +84,7 @@ def test_what_fails_is_left_alone_and_named_until_it_succeeds() -> None:
 
 
 def test_health_names_few_of_many_failures() -> None:
-    """Of a thousand sessions that fail alike three are named."""
+    """Of a thousand sessions that fail alike, three are named."""
     attempt = Attempts()
     for n in range(2000):
         attempt.failed("look", f"session {n}", ValueError("embedded null byte"))
@@ -113,7 +113,7 @@ def test_health_names_few_of_many_failures() -> None:
     ids=str,
 )
 def test_settings_of_the_wrong_type_end_no_host(start: Start, config: dict[str, Any]) -> None:
-    """What cannot be used is left out."""
+    """Unusable settings are left out."""
     host = start(config=config)
     goes_on(host)
 
@@ -123,10 +123,10 @@ def test_settings_of_the_wrong_type_end_no_host(start: Start, config: dict[str, 
 
 @pytest.mark.parametrize("value", [b"\xc1", msgspec.msgpack.encode([1]), b""], ids=repr)
 @pytest.mark.parametrize("key", ["mode", "bars", "config", "watched_since"])
-def test_an_option_that_is_damaged_while_a_host_runs(
+def test_an_option_damaged_at_run_time_ends_no_host(
     home: Home, start: Start, key: str, value: bytes
 ) -> None:
-    """The host lives, and goes on at once."""
+    """The host continues at once."""
     host = start(config=RINGS)
     goes_on(host, "before")
     with contextlib.closing(sqlite3.connect(home.bellboard / "board.db", timeout=PATIENCE)) as db:
@@ -140,8 +140,8 @@ def test_an_option_that_is_damaged_while_a_host_runs(
 # Locks and places
 
 
-def test_a_lock_where_readers_wait_too(home: Home, start: Start) -> None:
-    """On a network file system another process keeps even readers out: none dies of it."""
+def test_a_lock_that_blocks_readers_ends_no_host(home: Home, start: Start) -> None:
+    """On a network file system another process can keep even readers out."""
     host = start(network="nfs", config=RINGS, on={"working": ["true"]})
     goes_on(host, "before")
     with contextlib.closing(sqlite3.connect(home.bellboard / "board.db", timeout=PATIENCE)) as db:
@@ -159,7 +159,7 @@ def test_a_lock_where_readers_wait_too(home: Home, start: Start) -> None:
 
 
 def test_a_home_that_becomes_a_file_is_waited_for(home: Home, start: Start) -> None:
-    """What was refused on reopening ended the host; it names the place, and heals."""
+    """Refusing to open it again once ended the host; now it names the place and heals."""
     host = start()
     goes_on(host, "before")
     aside = home.root / "aside"
@@ -176,7 +176,7 @@ def test_a_home_that_becomes_a_file_is_waited_for(home: Home, start: Start) -> N
 def test_a_damaged_database_that_cannot_be_moved_away(
     home: Home, start: Start, mount: Mounts
 ) -> None:
-    """Its folder is read-only: said, waited for, and set aside when that is over."""
+    """Its folder is read-only: reported, waited for, and set aside afterwards."""
     host = start()
     goes_on(host, "before")
     with opened(home.bellboard) as clerk:
@@ -196,10 +196,8 @@ def files_in(spool: Spool) -> int:
     return len(list(spool.new.iterdir()))
 
 
-def test_a_database_that_cannot_be_written_at_the_start_is_no_storm(
-    home: Home, mount: Mounts
-) -> None:
-    """What a host writes when it arrives wakes it too: it wrote 5,000 files a second."""
+def test_an_unwritable_database_causes_no_storm(home: Home, mount: Mounts) -> None:
+    """A host's own greeting woke it again: it wrote 5,000 files a second."""
     home.bellboard.mkdir()
     mount("-t", "tmpfs", "-o", "size=1500k,mode=700", "tmpfs", at=home.bellboard)
     spool = made(home.bellboard)
@@ -238,7 +236,7 @@ def processor_seconds(pid: int) -> float:
 
 
 def test_a_host_of_an_outdated_version_writes_nothing(home: Home, start: Start) -> None:
-    """Nor does it say that it lives: hooks would keep every event for it."""
+    """Not even that it lives: hooks would keep every event for it."""
     old, newer = start("old"), start("newer", schema=schema.SCHEMA + 1)
     goes_on(newer, "before")
     old.says("restart Neovim")
@@ -258,7 +256,7 @@ def test_a_host_of_an_outdated_version_writes_nothing(home: Home, start: Start) 
 
 
 def test_commands_that_hang_do_not_pile_up(home: Home, start: Start) -> None:
-    """A few run at once; the rest waits for them, unclaimed, and is run when they end."""
+    """A few run at once; the rest waits unclaimed and runs when they end."""
     told = home.root / "told"
     told.mkdir()
     script = home.bin / "hang"
@@ -284,7 +282,7 @@ def test_commands_that_hang_do_not_pile_up(home: Home, start: Start) -> None:
         ended |= some
 
 
-def test_of_commands_that_hang_the_oldest_makes_room() -> None:
+def test_the_oldest_hanging_command_makes_room() -> None:
     """After a while, and health names it."""
     runner = Commands(patience=0.5)
     for _ in range(ALIKE):
@@ -299,8 +297,8 @@ def test_of_commands_that_hang_the_oldest_makes_room() -> None:
     assert runner.notes == {}
 
 
-def test_a_command_that_is_not_there_is_named() -> None:
-    """Until it is there."""
+def test_a_missing_command_is_named() -> None:
+    """Until it exists."""
     runner = Commands()
     runner.start(["/nowhere/command", "x"])
     eventually(lambda: runner.running == 0, "its end")
@@ -308,7 +306,7 @@ def test_a_command_that_is_not_there_is_named() -> None:
 
 
 def test_doctor_names_what_fails_in_a_running_host(home: Home, start: Start) -> None:
-    """With the host; and nothing once that is over."""
+    """With the host's process; and nothing once it has healed."""
     host = start(on={"working": ["/nowhere/command"]})
     goes_on(host)
     host.says("no such program")
@@ -325,10 +323,8 @@ def test_doctor_names_what_fails_in_a_running_host(home: Home, start: Start) -> 
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_host_whose_reader_reads_nothing_ends_when_it_is_told_to(
-    home: Home, number: signal.Signals
-) -> None:
-    """Its loop stands still in a write to a full pipe; it took a SIGKILL to end it."""
+def test_a_host_blocked_on_a_full_pipe_can_be_stopped(home: Home, number: signal.Signals) -> None:
+    """Its loop is stuck in a write; it once took a SIGKILL to end it."""
     run = [sys.executable, "-m", "bellboard", "watch", "--json"]
     spool = made(home.bellboard)
     with subprocess.Popen(run, env=home.env, stdout=subprocess.PIPE) as watch:

@@ -49,10 +49,10 @@ def is_gone(pid: int) -> bool:
 
 
 @pytest.mark.timeout(360 + CHAOS // 10)
-def test_hosts_that_are_killed_at_random_lose_and_double_nothing(
+def test_hosts_killed_at_random_lose_and_repeat_nothing(
     home: Home, nvim: Editors, record_property: Callable[[str, object], None]
 ) -> None:
-    """Every event folded once, the log replays, every effect at most once, and once if it could."""
+    """Every event folded once, the log replays, every effect at most once."""
     config = {"restarts": 1000, "python": sys.executable}
     editors = [nvim(version, config, ui=False) for version in VERSIONS]
     chaos = Chaos(home, editors, CHAOS // len(EVENTS), period=0.5 if CHAOS < 5000 else 1.0)
@@ -75,7 +75,7 @@ def test_hosts_that_are_killed_at_random_lose_and_double_nothing(
 
 
 def test_quitting_takes_no_time_and_leaves_no_process(nvim: Editors, version: str) -> None:
-    """:qa in 0.15 s with the host running, as without."""
+    """:qa takes at most 0.15 s with the host running, as without."""
 
     def quits() -> float:
         editor = nvim(version, {"python": sys.executable}, ui=False)
@@ -99,8 +99,8 @@ def test_a_killed_neovim_leaves_no_process(nvim: Editors, version: str) -> None:
     eventually(lambda: is_gone(pid), "the end of the host")
 
 
-def test_a_host_without_a_place_says_what_to_do(nvim: Editors, home: Home) -> None:
-    """In :checkhealth; Neovim goes on."""
+def test_a_host_without_a_home_says_what_to_do(nvim: Editors, home: Home) -> None:
+    """In :checkhealth; Neovim continues."""
     (home.root / "file").write_text("in the way")
     env = {"BELLBOARD_HOME": str(home.root / "file" / "below")}
     editor = nvim(config={"restarts": 1, "python": sys.executable}, env=env, ui=False)
@@ -111,8 +111,8 @@ def test_a_host_without_a_place_says_what_to_do(nvim: Editors, home: Home) -> No
     assert "set BELLBOARD_HOME to a folder that is yours" in report
 
 
-def test_without_a_home_in_the_environment(nvim: Editors, home: Home) -> None:
-    """A relative path is no place either."""
+def test_without_home_in_the_environment_it_says_so(nvim: Editors, home: Home) -> None:
+    """A relative path is not used either."""
     env = {"BELLBOARD_HOME": "below"}
     editor = nvim(config={"restarts": 1, "python": sys.executable}, env=env, ui=False)
     eventually(lambda: "checkhealth" in editor.messages(), "a message")
@@ -126,7 +126,7 @@ def test_without_a_home_in_the_environment(nvim: Editors, home: Home) -> None:
 def test_an_older_neovim_shows_its_last_state_as_stale(
     home: Home, nvim: Editors, version: str, start: Callable[..., Telling]
 ) -> None:
-    """It says to restart Neovim, touches nothing, and the newer host goes on."""
+    """It says to restart Neovim and writes nothing; the newer host continues."""
     editor = nvim(version, {"python": sys.executable}, ui=False)
     hosted(editor)
     spool = Spool(home.bellboard)
@@ -147,10 +147,10 @@ def test_an_older_neovim_shows_its_last_state_as_stale(
 # Without a gap, and with one
 
 
-def test_what_happened_unwatched_is_caught_up_with_in_silence(
+def test_unwatched_events_are_caught_up_with_silently(
     home: Home, start: Callable[..., Telling]
 ) -> None:
-    """The second host of two announces what the first does; after a gap nobody does."""
+    """A second host announces what the first does; after a gap nobody does."""
     one, two = start("one"), start("two")
     spool = Spool(home.bellboard)
     put(spool, "UserPromptSubmit")
@@ -166,8 +166,8 @@ def test_what_happened_unwatched_is_caught_up_with_in_silence(
     eventually(lambda: three.live == [("s", "completed")], "what happens now")
 
 
-def test_two_hosts_that_start_at_once_are_first_once(home: Home) -> None:
-    """The gap is told by one of them, under the lock."""
+def test_of_two_hosts_starting_at_once_one_is_first(home: Home) -> None:
+    """One of them records the gap, under the lock."""
     made(home.bellboard)
     hosts = [Telling(home, f"host{n}") for n in range(4)]
     try:
@@ -183,7 +183,7 @@ def test_two_hosts_that_start_at_once_are_first_once(home: Home) -> None:
 def test_a_command_is_run_once_by_a_host_that_has_it(
     home: Home, start: Callable[..., Telling]
 ) -> None:
-    """Two hosts with the same command share it; another command of another host runs as well."""
+    """Two hosts with the same command share it; another host's other command runs as well."""
     told = home.root / "told"
     script = home.bin / "say"
     script.write_text(f'#!/bin/sh\necho "$*" >>{told}\n')
@@ -201,8 +201,8 @@ def test_a_command_is_run_once_by_a_host_that_has_it(
     assert [line.split()[0] for line in lines] == ["a", "a", "b", "b"]
 
 
-def test_options_of_one_host_shape_all(home: Home, start: Callable[..., Telling]) -> None:
-    """And an equal configuration tells nothing."""
+def test_options_of_one_host_apply_to_all(home: Home, start: Callable[..., Telling]) -> None:
+    """Setting the same options again changes nothing."""
     start("one", options={"hold": 0.1})
     start("two", options={"hold": 0.1})
     start("three")
@@ -214,7 +214,7 @@ def test_options_of_one_host_shape_all(home: Home, start: Callable[..., Telling]
         eventually(lambda: clerk.catch_up() is not None and clerk.board.options.hold == 0.25)
 
 
-def test_what_comes_is_shown_while_another_host_holds_the_lock(
+def test_an_event_is_shown_while_another_host_holds_the_lock(
     home: Home, start: Callable[..., Telling]
 ) -> None:
     """Shown at once; announced, once, when it is committed."""
@@ -234,9 +234,7 @@ def test_what_comes_is_shown_while_another_host_holds_the_lock(
 # The clock
 
 
-def test_a_running_host_goes_on_when_the_clock_is_set(
-    home: Home, start: Callable[..., Telling]
-) -> None:
+def test_a_running_host_survives_clock_changes(home: Home, start: Callable[..., Telling]) -> None:
     """Back by an hour, then forward by two."""
     ahead = home.root / "ahead"
     ahead.write_text("3600")
@@ -258,10 +256,8 @@ def test_a_running_host_goes_on_when_the_clock_is_set(
 # Junk
 
 
-def test_a_thousand_junk_files_among_a_thousand_events(
-    home: Home, start: Callable[..., Telling]
-) -> None:
-    """Every good one counts; the junk is aside, bounded, and in health."""
+def test_junk_among_events_is_set_aside(home: Home, start: Callable[..., Telling]) -> None:
+    """Every good event counts; the junk is set aside, bounded, and reported in health."""
     spool = made(home.bellboard)
     names = []
     for n in range(1000):
@@ -283,10 +279,10 @@ def test_a_thousand_junk_files_among_a_thousand_events(
 # Little is said
 
 
-def test_a_quiet_change_is_told_at_once_and_many_at_most_thirty_times_a_second(
+def test_a_single_change_is_published_at_once_and_many_at_most_30_times_a_second(
     home: Home, start: Callable[..., Telling]
 ) -> None:
-    """Only what changed; health only when it did."""
+    """Only what changed; health only if it did."""
     host = start()
     spool = Spool(home.bellboard)
     put(spool, "UserPromptSubmit", "quiet")

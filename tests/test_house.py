@@ -106,7 +106,7 @@ def siblings(path: Path) -> set[Path]:
 
 @pytest.mark.parametrize("name", PURE)
 def test_pure_modules_do_no_io(name: str) -> None:
-    """Neither they nor what they import touches the outside; `now` is an argument."""
+    """Neither they nor their imports touch the outside; `now` is an argument."""
     seen: set[Path] = set()
     waiting = [PACKAGE / name]
     while waiting:
@@ -129,7 +129,7 @@ def test_pure_modules_do_no_io(name: str) -> None:
     ],
 )
 def test_imports_go_one_way(lower: str, upper: str) -> None:
-    """events ← machine ← board ← trace, host: never the other way, however far around."""
+    """events ← machine ← board ← trace, host: never the other way, not even indirectly."""
     below, above = PACKAGE / f"{lower}.py", PACKAGE / f"{upper}.py"
     assert above.exists()
     seen: set[Path] = set()
@@ -148,8 +148,8 @@ CONNECTS = re.compile(
 )
 
 
-def test_one_gate_is_passed_by_all() -> None:
-    """Nothing else connects to a tmux, or to another Neovim."""
+def test_all_connections_pass_the_gate() -> None:
+    """Nothing else connects to a tmux or to another Neovim."""
     found = {
         str(path.relative_to(ROOT))
         for folder in (PACKAGE, ROOT / "lua", ROOT / "plugin")
@@ -173,7 +173,7 @@ def test_importing_the_plugin_is_cheap() -> None:
 
 
 def test_every_option_command_event_and_function_is_in_the_manual(nvim: Editors) -> None:
-    """What a user can write has a tag to find it by."""
+    """Everything a user can type has a help tag."""
     editor = nvim(config=QUIET, ui=False)
     keys = editor.lua("return require('bellboard.config').keys()")
     verbs = editor.lua("return vim.fn.getcompletion('ClaudeSessions ', 'cmdline')")
@@ -193,7 +193,7 @@ def test_every_option_command_event_and_function_is_in_the_manual(nvim: Editors)
 
 
 def test_every_tag_and_link_of_the_manual_is_good(nvim: Editors) -> None:
-    """:helptags finds no doubles, and every |link| into this manual has its *tag*."""
+    """No duplicate tags, and every |link| into this manual has its *tag*."""
     listed = re.findall(r"(?<!\S)\*(\S+)\*(?!\S)", MANUAL)
     assert len(listed) == len(TAGS)
     links = set(re.findall(r"\|((?:bellboard|g:bellboard|:Claude|Bellboard)[^|\s]*)\|", MANUAL))
@@ -202,7 +202,7 @@ def test_every_tag_and_link_of_the_manual_is_good(nvim: Editors) -> None:
 
 
 def test_the_defaults_in_the_manual_are_the_defaults(nvim: Editors) -> None:
-    """The block of options, set as it stands, changes nothing and warns of nothing."""
+    """The block of options changes nothing and warns of nothing when it is run."""
     editor = nvim(ui=False)
     editor.lua("vim.opt.rtp:prepend(...)", str(ROOT))
     before = editor.lua("return require('bellboard.config').get()")
@@ -222,7 +222,7 @@ def blocks(language: str) -> list[str]:
 
 
 def test_the_commands_of_the_readme_exist() -> None:
-    """Each `make` of the README is a target, and `make help` lists it."""
+    """Each `make` of the README is a target that `make help` lists."""
     named = {word for block in blocks("sh") for word in re.findall(r"^make (\w+)", block, re.M)}
     named |= set(re.findall(r"`make (\w+)", README))
     assert {"try", "test"} <= named
@@ -231,7 +231,7 @@ def test_the_commands_of_the_readme_exist() -> None:
 
 
 def test_the_configuration_of_the_readme_loads(nvim: Editors, version: str) -> None:
-    """Every Lua block parses; the one with options runs, without a warning."""
+    """Every Lua block parses; the one with options runs without a warning."""
     editor = nvim(version, ui=False)
     editor.lua("vim.opt.rtp:prepend(...)", str(ROOT))
     for block in blocks("lua"):
@@ -244,7 +244,7 @@ def test_the_configuration_of_the_readme_loads(nvim: Editors, version: str) -> N
     assert editor.messages() == ""
 
 
-def test_what_the_readme_links_to_is_there() -> None:
+def test_links_in_the_readme_exist() -> None:
     """No dead link into this repository."""
     links = re.findall(r"\]\(([^)#]+)\)", README)
     assert [link for link in links if "://" not in link and not (ROOT / link).exists()] == []
@@ -254,7 +254,7 @@ def test_what_the_readme_links_to_is_there() -> None:
 
 
 def test_versions_agree() -> None:
-    """pyproject, Python, Lua and the plugin of the CLI are one release."""
+    """pyproject, Python, Lua and the Claude Code plugin have the same version."""
     found = {
         "pyproject.toml": r'^version = "(.+)"',
         "rplugin/python3/bellboard/core/version.py": r'^VERSION: Final = "(.+)"',
@@ -271,7 +271,7 @@ def test_versions_agree() -> None:
 
 
 def test_every_test_names_its_layer() -> None:
-    """A layer can be run, or left out, by its marker; so every test has one."""
+    """Every test has a marker, so that a layer can be run or left out."""
     layers = re.findall(r'^  "(\w+): ', (ROOT / "pyproject.toml").read_text(), re.M)
     assert len(layers) >= 7
     none = "not (" + " or ".join(layers) + ")"
@@ -289,21 +289,21 @@ LONG = 600  # lines; about 300 can be taken in at one sitting, and tests are rea
 
 
 def test_no_file_is_too_long_to_read() -> None:
-    """What grows past a sitting is divided."""
+    """A file that is longer than one sitting is divided."""
     sources = [path for path in tracked(".py", ".lua", ".sh") if path.is_relative_to(ROOT)]
     lengths = {path: len(path.read_text().splitlines()) for path in sources}
     assert {str(p.relative_to(ROOT)): n for p, n in lengths.items() if n > LONG} == {}
 
 
 def test_no_file_knows_this_machine() -> None:
-    """No path of the machine it was written on, in anything that is published."""
+    """Nothing published holds a path of the machine it was written on."""
     places = {str(ROOT), str(Path.home())} - {"/root"}
     here = re.compile("|".join(rf"{re.escape(place)}(?=[/\"'\s])" for place in places))
     texts = {path: path.read_bytes().decode(errors="replace") for path in tracked()}
     assert [str(path.relative_to(ROOT)) for path, text in texts.items() if here.search(text)] == []
 
 
-def test_the_manual_holds_the_table_of_rules_as_it_is() -> None:
+def test_the_table_of_rules_in_the_manual_is_up_to_date() -> None:
     """`python doc/tables.py` writes it."""
     done = subprocess.run(
         [sys.executable, "doc/tables.py", "--check"],
