@@ -138,8 +138,9 @@ def is_due_sooner(s: Session, old: Session, o: Options) -> bool:
         and s.team_over == old.team_over
         and s.hooked
         and old.hooked
-        and not o.approval
-        and not s.unchecked
+        and s.unchecked == old.unchecked
+        and s.mode == old.mode
+        and (s.tools is old.tools or not (o.approval or asks_unheard(s, s)))
     )
 
 

@@ -42,7 +42,7 @@ class Records:
         self.dirty: set[str] = set()
         self._before: dict[str, Session | None] = {}  # as it was at the savepoint
         self._at: dict[object, frozenset[str]] = {}  # process or terminal → its sessions
-        self._due: dict[str, float] = {}
+        self._due: dict[str, float] = {}  # when to look at each session; NEVER: nothing will be due
         self._queue: list[tuple[float, str]] = []
 
     # ------------------------------------------------------------ in and out
@@ -133,7 +133,7 @@ class Records:
             if old is None or sid not in self._due or deadlines.is_due_sooner(s, old, self.options):
                 when = deadlines.due(s, self.options)
                 if when is None:
-                    self._due.pop(sid, None)
+                    self._due[sid] = NEVER
                 elif when < self._due.get(sid, NEVER):  # else it is looked at again then
                     self._wake(sid, when)
         moved = old is None or s is None or has_moved(old, s)
@@ -185,7 +185,7 @@ class Records:
         self._due[sid] = when
         heappush(self._queue, (when, sid))
         if len(self._queue) > 2 * len(self._due) + 64:  # most of it outdated
-            self._queue = sorted((t, key) for key, t in self._due.items())
+            self._queue = sorted((t, key) for key, t in self._due.items() if t < NEVER)
 
     def _next(self) -> tuple[float, str] | None:
         """What is due next, and when."""
@@ -196,7 +196,7 @@ class Records:
                 when = deadlines.due(self.sessions[sid], self.options)
                 if when == set_for:
                     return queue[0]
-                del self._due[sid]
+                self._due[sid] = NEVER
                 if when is not None:
                     self._wake(sid, when)
             if queue[0] == (set_for, sid):
