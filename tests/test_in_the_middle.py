@@ -37,7 +37,7 @@ def is_at(host: Telling, sid: str, agent: Agent) -> bool:
 
 
 @pytest.mark.claude
-def test_installed_in_the_middle(
+def test_running_sessions_are_found_after_installing(
     claude: Agents, home: Home, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Three sessions already run, one of them blocked: all are listed as they are, at once."""
@@ -77,10 +77,10 @@ def our_hooks() -> dict[str, Any]:
 
 @pytest.mark.claude
 @pytest.mark.parametrize("hooked", [True, False], ids=["with hooks", "without hooks"])
-def test_what_happened_while_no_host_lived_is_shown_and_not_announced(
+def test_unwatched_changes_are_shown_and_not_announced(
     claude: Agents, home: Home, api: Api, start: Start, hooked: bool
 ) -> None:
-    """One finishes, one begins to ask, one works on, one is killed; then a host comes again."""
+    """One finishes, one asks, one works on, one is killed; then a host starts again."""
     settings = our_hooks() if hooked else None
     names = ("finishes", "asks", "works on", "is killed")
     agents = {name: claude(settings=settings) for name in names}
@@ -157,10 +157,10 @@ def tell_hook(spool: Spool, pid: int, event: str, ago: float, **more: Any) -> No
 
 
 @pytest.mark.files
-def test_without_session_files_it_is_unknown_until_something_proves_it(
+def test_without_session_files_it_is_unknown_until_proven(
     home: Home, start: Start, process: subprocess.Popen[bytes]
 ) -> None:
-    """It worked, and nobody watched: then the transcript tells its end, silently."""
+    """It was working, and nobody watched: the transcript then shows its end, silently."""
     spool = made(home.bellboard)
     path = home.root / "transcript.jsonl"
     tell_hook(spool, process.pid, "UserPromptSubmit", 300, transcript_path=str(path), prompt="go")
@@ -178,10 +178,10 @@ def test_without_session_files_it_is_unknown_until_something_proves_it(
 
 
 @pytest.mark.files
-def test_what_died_while_nobody_watched_is_gone_without_a_word(
+def test_a_session_that_died_unwatched_disappears_silently(
     home: Home, start: Start, process: subprocess.Popen[bytes]
 ) -> None:
-    """Also if its number is another process's by now."""
+    """Also if its process id now belongs to another process."""
     spool = made(home.bellboard)
     tell_hook(spool, process.pid, "UserPromptSubmit", 300, prompt="go")
     host = start()
@@ -195,10 +195,10 @@ def test_what_died_while_nobody_watched_is_gone_without_a_word(
 
 
 @pytest.mark.files
-def test_the_ports_that_a_session_listens_on(
+def test_a_sessions_listening_ports_are_found(
     home: Home, start: Start, process: subprocess.Popen[bytes]
 ) -> None:
-    """Its own, and those of what it started."""
+    """Its own, and those of processes it started."""
     assert process.stdout is not None
     port = int(process.stdout.readline())
     tell_hook(made(home.bellboard), process.pid, "SessionStart", 5, source="startup")
@@ -208,8 +208,10 @@ def test_the_ports_that_a_session_listens_on(
 
 @pytest.mark.files
 @pytest.mark.parametrize("runs", [True, False], ids=["it runs", "it waits"])
-def test_a_slow_tool_that_runs_waits_for_no_approval(home: Home, start: Start, runs: bool) -> None:
-    """Its process has a child that began with it; older children prove nothing."""
+def test_a_slow_tool_with_a_child_process_waits_for_no_approval(
+    home: Home, start: Start, runs: bool
+) -> None:
+    """The child must be as young as the tool; older children prove nothing."""
     outer = "import subprocess, sys, time; subprocess.Popen(['sleep', '300']); print(flush=True); "
     outer += "sys.stdin.readline(); subprocess.Popen(['sleep', '300']); time.sleep(300)"
     how: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}

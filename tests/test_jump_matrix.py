@@ -166,8 +166,8 @@ def refused(asker: Any, session: dict[str, Any]) -> str:
     return str(text)
 
 
-def test_a_plain_pane_of_another_session(stage: Stage) -> None:
-    """Only the client that asked goes there; the other one and all else stays as it was."""
+def test_a_pane_of_another_session(stage: Stage) -> None:
+    """Only the client that asked moves; everything else stays as it was."""
     server = stage.server()
     asker = stage.seat(server)
     target = server.open(AGENT, session="agents")
@@ -201,7 +201,7 @@ def test_a_pane_of_another_window_of_the_same_session(stage: Stage, version: str
 
 
 def test_a_pane_beside_it_in_a_zoomed_window(stage: Stage) -> None:
-    """The window stays zoomed, on the pane that is gone to."""
+    """The window stays zoomed, now on the target pane."""
     server = stage.server()
     asker = stage.seat(server)
     server.attach("work")
@@ -214,7 +214,7 @@ def test_a_pane_beside_it_in_a_zoomed_window(stage: Stage) -> None:
 
 
 def test_a_zoomed_window_elsewhere_stays_as_it_is(stage: Stage) -> None:
-    """Also when the agent is the pane that is zoomed."""
+    """Also if the agent's pane is the zoomed one."""
     server = stage.server()
     asker = stage.seat(server)
     target = server.open(AGENT, session="agents")
@@ -228,7 +228,7 @@ def test_a_zoomed_window_elsewhere_stays_as_it_is(stage: Stage) -> None:
 
 
 def test_of_two_terminals_only_the_one_that_shows_us_moves(stage: Stage) -> None:
-    """Two at one session: the asking one is the one typed into last."""
+    """Two clients on one session: the one typed into last is the one that asks."""
     server = stage.server()
     asker = stage.seat(server)
     target = server.open(AGENT, session="agents")
@@ -239,7 +239,7 @@ def test_of_two_terminals_only_the_one_that_shows_us_moves(stage: Stage) -> None
 
 
 def test_a_window_that_our_session_has_too_is_shown_in_it(stage: Stage) -> None:
-    """Sessions of one group share their windows: the client stays in its own."""
+    """Grouped sessions share windows: the client stays in its own session."""
     server = stage.server()
     target = server.open(AGENT, session="agents")
     server.run("new-session", "-d", "-t", "=agents", "-s", "work")
@@ -251,7 +251,7 @@ def test_a_window_that_our_session_has_too_is_shown_in_it(stage: Stage) -> None:
 
 
 def test_a_pane_of_another_server(stage: Stage) -> None:
-    """Shown on that server's terminal; nothing of our own server moves."""
+    """Shown on that server's client; nothing on our own server moves."""
     server, other = stage.server(), stage.server()
     asker = stage.seat(server)
     target, _ = other.open(AGENT, session="a"), other.open(AGENT, session="b")
@@ -263,7 +263,7 @@ def test_a_pane_of_another_server(stage: Stage) -> None:
     assert world(other)[f"client {client}"] == f"a {target.id}"
 
 
-def test_a_server_that_no_terminal_shows(stage: Stage) -> None:
+def test_a_server_without_clients(stage: Stage) -> None:
     """The pane is selected for whoever attaches, and the message says so."""
     server, other = stage.server(), stage.server()
     asker = stage.seat(server)
@@ -274,7 +274,7 @@ def test_a_server_that_no_terminal_shows(stage: Stage) -> None:
 
 
 def test_a_tmux_in_a_terminal_of_ours(stage: Stage, nvim: Editors) -> None:
-    """The client is a :terminal buffer here: it is shown, and in it the pane."""
+    """The client is a :terminal buffer here: it is shown, and the pane in it."""
     server = stage.server()
     first, target = server.open(AGENT, session="a"), server.open(AGENT, session="a")
     asker = nvim(config=QUIET, ui=False)
@@ -291,7 +291,7 @@ def test_a_tmux_in_a_terminal_of_ours(stage: Stage, nvim: Editors) -> None:
 
 @pytest.mark.parametrize("same", [True, False], ids=["same server", "other server"])
 def test_a_terminal_of_a_neovim_in_another_pane(stage: Stage, same: bool, version: str) -> None:
-    """That Neovim shows it, and tmux shows that Neovim; `back` there comes back here."""
+    """That Neovim shows it, and tmux shows that Neovim; `back` there returns here."""
     server = stage.server()
     elsewhere = server if same else stage.server()
     asker = stage.seat(server)
@@ -311,7 +311,7 @@ def test_a_terminal_of_a_neovim_in_another_pane(stage: Stage, same: bool, versio
 
 
 def test_a_terminal_of_a_neovim_outside_tmux(nvim: Editors, version: str) -> None:
-    """It is shown there; the words say where to look."""
+    """It is shown there; the message says where to look."""
     there, here = nvim(version, QUIET, ui=False), nvim(config=QUIET, ui=False)
     buf, tty = there.lua(TERMINAL)
     address = there.lua("return vim.v.servername")
@@ -327,7 +327,7 @@ def test_a_terminal_of_a_neovim_outside_tmux(nvim: Editors, version: str) -> Non
 
 
 def test_an_agent_in_a_tmux_that_was_started_in_a_neovim(stage: Stage, nvim: Editors) -> None:
-    """$NVIM is inherited by the whole server: the pane of its own terminal counts."""
+    """The whole server inherits $NVIM: the pane of the agent's own terminal counts."""
     server = stage.server()
     there = nvim(config=QUIET, ui=False)
     asker = stage.seat(server)
@@ -341,7 +341,7 @@ def test_an_agent_in_a_tmux_that_was_started_in_a_neovim(stage: Stage, nvim: Edi
 
 
 def test_a_pane_that_is_gone(stage: Stage) -> None:
-    """Nothing moves; the words say what is known."""
+    """Nothing moves; the message says what is known."""
     server = stage.server()
     asker = stage.seat(server)
     target = server.open(AGENT, session="agents")
@@ -355,8 +355,8 @@ def test_a_pane_that_is_gone(stage: Stage) -> None:
     assert moved(before, world(server)) == set()
 
 
-def test_a_pane_number_that_is_a_strangers_now(stage: Stage) -> None:
-    """A server started anew counts from 0 again: another terminal is not the session's."""
+def test_a_reused_pane_number_is_not_jumped_to(stage: Stage) -> None:
+    """A restarted server counts from 0 again: another terminal is not the session's."""
     server = stage.server()
     asker = stage.seat(server)
     stranger = server.open(AGENT, session="agents")
@@ -367,7 +367,7 @@ def test_a_pane_number_that_is_a_strangers_now(stage: Stage) -> None:
 
 
 def test_a_server_that_is_gone(stage: Stage) -> None:
-    """In tmux's own words."""
+    """The message is tmux's own."""
     server, other = stage.server(), stage.server()
     asker = stage.seat(server)
     session = agent(other.open(AGENT))
@@ -376,8 +376,8 @@ def test_a_server_that_is_gone(stage: Stage) -> None:
     assert "no server running" in text or "error connecting" in text
 
 
-def test_a_server_that_is_stopped(stage: Stage) -> None:
-    """It is waited for a second, and meanwhile the editor is free."""
+def test_a_suspended_server(stage: Stage) -> None:
+    """It gets one second, and meanwhile the editor stays responsive."""
     server, other = stage.server(), stage.server()
     asker = stage.seat(server)
     session = agent(other.open(AGENT))
@@ -400,7 +400,7 @@ def test_a_server_that_is_stopped(stage: Stage) -> None:
     ],
 )
 def test_a_neovim_that_cannot_show_it(nvim: Editors, state: str, words: str) -> None:
-    """Gone, stopped, in a prompt, without that terminal, without this plugin: said, not waited."""
+    """Gone, suspended, in a prompt, without that terminal or this plugin: said, not waited for."""
     there = nvim(config=None if state == "bare" else QUIET, ui=False)
     here = nvim(config=QUIET, ui=False)
     tty = "/dev/pts/9999" if state == "closed" else there.lua(TERMINAL)[1]
@@ -424,7 +424,7 @@ def test_a_neovim_that_cannot_show_it(nvim: Editors, state: str, words: str) -> 
     assert text.endswith(f"tty {tty}, cwd /srv, nvim {session['nvim']}")
 
 
-def test_the_editor_is_free_while_a_neovim_does_not_answer(nvim: Editors) -> None:
+def test_the_editor_stays_responsive_while_a_neovim_does_not_answer(nvim: Editors) -> None:
     """The call itself returns at once."""
     there, here = nvim(config=QUIET, ui=False), nvim(config=QUIET, ui=False)
     tty = there.lua(TERMINAL)[1]

@@ -53,19 +53,19 @@ def some(names: Sequence[str]) -> list[Scene]:
     return found
 
 
-def test_in_tmux_the_cli_and_the_board_say_the_same() -> None:
+def test_in_tmux_the_board_agrees_with_the_cli() -> None:
     verify(play(some(IN_TMUX), How(), JOBS))
 
 
 @pytest.mark.editor
-def test_in_a_terminal_of_neovim_too() -> None:
+def test_in_a_terminal_of_neovim_the_board_agrees_with_the_cli() -> None:
     verify(play(some(IN_NEOVIM), How(editor="0.12"), JOBS))
 
 
 @pytest.mark.parametrize("version", ["2.1.119", "2.1.76"])
-def test_with_old_clis_too(version: str) -> None:
+def test_the_board_agrees_with_old_clis(version: str) -> None:
     verify(play(some(IN_OLD), How(version), JOBS))
 
 
-def test_without_the_session_files_hooks_and_transcripts_tell() -> None:
+def test_without_session_files_hooks_and_transcripts_suffice() -> None:
     verify(play(some(HIDDEN), How(hidden=True), JOBS))

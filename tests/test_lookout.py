@@ -153,7 +153,7 @@ def hook(event: str, home: Home, process: int, **more: Any) -> dict[str, Any]:
 def test_a_session_file_is_seen_and_its_process_watched(
     home: Home, process: subprocess.Popen[bytes]
 ) -> None:
-    """Also if the folder comes only later; the end of the process is the end of the session."""
+    """Also if the folder is created later; the session ends with the process."""
 
     async def test(desk: Desk) -> None:
         (home.claude / "sessions").mkdir()
@@ -176,7 +176,7 @@ def test_a_session_file_is_seen_and_its_process_watched(
 def test_a_transcript_is_watched_while_its_session_is_at_work(
     home: Home, process: subprocess.Popen[bytes]
 ) -> None:
-    """And neither opened nor woken for afterwards."""
+    """Afterwards it is neither opened nor a reason to wake."""
     path = home.root / "t.jsonl"
     path.write_text(json.dumps({"type": "ai-title", "aiTitle": "Its own"}) + "\n")
 
@@ -208,7 +208,7 @@ def test_a_transcript_is_watched_while_its_session_is_at_work(
 def test_a_transcript_whose_folder_comes_later(
     home: Home, process: subprocess.Popen[bytes]
 ) -> None:
-    """The first session in a directory, of a CLI whose file tells no status: nothing else tells."""
+    """The first session in a directory, of a CLI without a status in its file."""
     record(home, process.pid)
     name = "".join(c if c.isalnum() else "-" for c in str(home.project))
     path = home.claude / "projects" / name / f"{SID}.jsonl"
@@ -230,8 +230,8 @@ def test_a_transcript_whose_folder_comes_later(
 
 
 @pytest.mark.files
-def test_a_branch_is_seen_to_change(home: Home, process: subprocess.Popen[bytes]) -> None:
-    """From HEAD, and told for each session that works there."""
+def test_a_change_of_branch_is_noticed(home: Home, process: subprocess.Popen[bytes]) -> None:
+    """From HEAD, and reported for each session that works there."""
     git = ["git", "-C", str(home.project)]
     how: dict[str, Any] = {"check": True, "env": home.env, "capture_output": True}
     subprocess.run([*git, "init", "-b", "main"], **how)
@@ -289,7 +289,7 @@ def descriptors() -> int:
 def test_sessions_that_come_and_go_leave_nothing(
     home: Home, process: subprocess.Popen[bytes]
 ) -> None:
-    """Two hundred, in worktrees of which every other is removed before its session ends."""
+    """A thousand, in worktrees that are removed before the sessions end."""
 
     async def come_and_go(desk: Desk, name: str, removed_first: bool) -> None:
         place = home.root / "worktrees" / name
@@ -329,10 +329,10 @@ def test_sessions_that_come_and_go_leave_nothing(
 
 
 @pytest.mark.files
-def test_config_directories_are_so_many_and_no_more(
+def test_the_number_of_config_directories_is_limited(
     home: Home, process: subprocess.Popen[bytes]
 ) -> None:
-    """Evidence may name thousands; those that no session needs any more make room."""
+    """Evidence can name thousands; those that no session needs make room."""
 
     async def test(desk: Desk) -> None:
         line = hook("SessionStart", home, process.pid, source="startup")
@@ -353,8 +353,8 @@ def test_config_directories_are_so_many_and_no_more(
 
 
 @pytest.mark.tmux
-def test_the_pane_of_a_session_is_looked_at(home: Home, tmux: Server) -> None:
-    """With the tty that makes it the session's own; its end is seen."""
+def test_the_pane_of_a_session_is_watched(home: Home, tmux: Server) -> None:
+    """With the tty that makes it the session's own; its end is noticed."""
     pane = tmux.open(["sleep", "60"])
     line = hook("SessionStart", home, pane.pid, source="startup")
     line["origin"] |= {"tmux": str(tmux.socket), "pane": pane.id}
@@ -371,7 +371,7 @@ def test_the_pane_of_a_session_is_looked_at(home: Home, tmux: Server) -> None:
 
 @pytest.mark.claude
 def test_the_real_cli_without_any_hook(claude: Agents, home: Home) -> None:
-    """Found at once though it began before us; work, question, answer, kill -9."""
+    """Found at once though it started before us: work, question, answer, kill -9."""
     agent = claude()
 
     async def test(desk: Desk) -> None:
@@ -402,8 +402,8 @@ def test_the_real_cli_without_any_hook(claude: Agents, home: Home) -> None:
 
 
 @pytest.mark.claude
-def test_an_old_cli_that_tells_no_status(claude: Agents, home: Home) -> None:
-    """2.1.76: its file tells that it is there, its transcript what it does."""
+def test_an_old_cli_without_a_status_in_its_file(claude: Agents, home: Home) -> None:
+    """2.1.76: its file shows that it exists, its transcript what it does."""
     agent = claude(version="2.1.76")
 
     async def test(desk: Desk) -> None:

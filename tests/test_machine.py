@@ -104,7 +104,7 @@ def test_every_kind_is_decided_in_every_status() -> None:
 
 
 def test_a_deleted_row_is_missed() -> None:
-    """The check above is red for each row that is gone."""
+    """The check above fails for every deleted row."""
     assert {f"no row for {kind}" for kind in TABLE} <= set(missing({}))
 
 

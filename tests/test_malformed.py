@@ -88,10 +88,10 @@ def broken_records(pid: int) -> dict[str, bytes | Callable[[Path], Any]]:
     }
 
 
-def test_a_session_file_that_is_broken_leaves_the_last_good_value(
+def test_a_broken_session_file_leaves_the_last_good_value(
     home: Home, start: Start, running: Running
 ) -> None:
-    """Each way is said in health, by its path; and the next good one counts."""
+    """Health reports each kind by path; the next good value counts."""
     sessions = home.claude / "sessions"
     sessions.mkdir()
     pid = running.one()
@@ -114,10 +114,10 @@ def test_a_session_file_that_is_broken_leaves_the_last_good_value(
     assert host.process.poll() is None
 
 
-def test_a_session_file_of_no_session_lists_none(
+def test_a_session_file_without_a_session_lists_none(
     home: Home, start: Start, running: Running
 ) -> None:
-    """Of another user's process, of a number that was used again, of this very host, of none."""
+    """Of another user's process, a reused process id, this host itself, or no process."""
     sessions = home.claude / "sessions"
     sessions.mkdir()
     theirs = running.one(user=65534) if os.geteuid() == 0 else 1
@@ -185,8 +185,8 @@ def followed(home: Home, start: Start, running: Running) -> Followed:
     return made
 
 
-def test_lines_of_a_transcript_that_are_none(followed: Followed) -> None:
-    """A torn last line waits for its rest; junk is counted; what follows is read."""
+def test_malformed_lines_of_a_transcript(followed: Followed) -> None:
+    """A partial last line waits for its rest; junk is counted; what follows is read."""
     torn = title("whole")
     followed.add(torn[:20])
     followed.add(torn[20:])
@@ -202,7 +202,7 @@ def test_lines_of_a_transcript_that_are_none(followed: Followed) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
 def test_a_line_of_30_mb_costs_no_memory(followed: Followed) -> None:
-    """Whether it comes at once or while the host reads; the next one is told."""
+    """Whether it arrives at once or while the host reads; the next line counts."""
     before = followed.memory()
     followed.add(b'{"type":"user","message":{"content":"' + b"x" * (30 << 20) + b'"}}\n')
     followed.add(title("after it"))
@@ -215,8 +215,8 @@ def test_a_line_of_30_mb_costs_no_memory(followed: Followed) -> None:
     assert followed.host.shown == {"s": "working"}
 
 
-def test_a_transcript_that_is_replaced_cut_or_gone(followed: Followed) -> None:
-    """Each new one is read; what is no file is said."""
+def test_a_transcript_replaced_truncated_or_deleted(followed: Followed) -> None:
+    """Each new one is read; anything that is not a file is reported."""
     path = followed.path
     other = path.with_suffix(".new")
     other.write_bytes(title("another file"))
@@ -248,13 +248,13 @@ def test_a_transcript_that_is_replaced_cut_or_gone(followed: Followed) -> None:
 @pytest.mark.parametrize(
     "text", ["²", "٣", "1²", "-1", "+1", " 1", "1_0", "", "9" * 16, "9" * 5000]
 )
-def test_what_only_looks_like_a_number_is_none(text: str) -> None:
-    """str.isdigit takes more than int does, and int more than a process has for a number."""
+def test_strings_that_only_look_like_numbers_are_rejected(text: str) -> None:
+    """str.isdigit accepts more than int, and int more than any process id."""
     assert decimal(text) is None
 
 
 def test_a_pane_without_a_proper_process_is_left_out() -> None:
-    """The others of the same answer are read."""
+    """The other panes of the same answer are read."""
     row = "%{} {} 0 1 1 1 /dev/pts/1 1 zsh|name:1.1 zsh"
     told = "\n".join([row.format(1, "²"), row.format(2, 4711), row.format(3, "9" * 5000)])
     assert [pane.id for pane in tmux._panes(told)] == ["%2"]

@@ -102,7 +102,7 @@ def ladders(**delays: float) -> Policy:
 # What rings
 
 
-def test_a_ladder_is_climbed_one_channel_after_the_other() -> None:
+def test_channels_escalate_one_after_the_other() -> None:
     house = House()
     house.be("blocked")
     assert house.float == ["s"]
@@ -113,7 +113,7 @@ def test_a_ladder_is_climbed_one_channel_after_the_other() -> None:
 
 
 @pytest.mark.parametrize("answer", ["working", "idle", "error"])
-def test_what_is_answered_within_the_delay_rings_nowhere(answer: str) -> None:
+def test_nothing_is_sent_for_what_is_answered_within_the_delay(answer: str) -> None:
     house = House(ladders(desktop=30, command=60))
     house.be("blocked")
     house.wait(29)
@@ -124,8 +124,8 @@ def test_what_is_answered_within_the_delay_rings_nowhere(answer: str) -> None:
     assert [n.status for _, n in house.rung if n not in rang] == []
 
 
-def test_twenty_rapid_transitions_pop_up_once() -> None:
-    """On every channel, and in the float: it is not seen to come and go."""
+def test_twenty_rapid_transitions_notify_once() -> None:
+    """On every channel; the float does not flicker."""
     house = House(ladders(notify=0, desktop=0, bell=0))
     seen = []
     for n in range(20):
@@ -137,7 +137,7 @@ def test_twenty_rapid_transitions_pop_up_once() -> None:
     assert len([s for s in seen if s]) == 1
 
 
-def test_what_is_in_view_does_not_ring_and_begins_anew_when_it_is_left() -> None:
+def test_a_session_in_view_is_quiet_and_starts_again_when_left() -> None:
     house = House(ladders(desktop=30))
     house.be("blocked")
     house.wait(20)
@@ -150,7 +150,7 @@ def test_what_is_in_view_does_not_ring_and_begins_anew_when_it_is_left() -> None
     assert house.wait(2) == ["desktop"]
 
 
-def test_snoozed_it_rings_when_that_is_over_and_parked_never() -> None:
+def test_a_snoozed_session_notifies_later_and_a_parked_one_never() -> None:
     house = House(ladders(desktop=0))
     house.be("working")
     house.change(snoozed_until=START + 900)
@@ -163,14 +163,14 @@ def test_snoozed_it_rings_when_that_is_over_and_parked_never() -> None:
     assert (house.wait(10_000), house.float) == ([], [])
 
 
-def test_what_nobody_watched_is_not_announced() -> None:
-    """It is in the float, which shows what is, and tells of nothing that happened."""
+def test_unwatched_changes_are_not_announced() -> None:
+    """The float shows the present state and announces nothing from the past."""
     house = House(ladders(desktop=0))
     house.be("blocked", live=False)
     assert (house.wait(1000), house.float) == ([], ["s"])
 
 
-def test_a_new_host_passes_over_what_was_due_and_takes_up_what_is_not() -> None:
+def test_a_new_host_skips_what_was_due_and_continues_with_the_rest() -> None:
     house = House(ladders(desktop=30, command=120))
     house.be("blocked")
     house.now += 60
@@ -192,15 +192,15 @@ def test_a_new_host_passes_over_what_was_due_and_takes_up_what_is_not() -> None:
         ("all", "idle", []),
     ],
 )
-def test_a_mode_says_what_is_heard_at_all(mode: str, status: str, expected: list[str]) -> None:
+def test_the_mode_limits_what_is_announced(mode: str, status: str, expected: list[str]) -> None:
     house = House(ladders(notify=0)._replace(mode=mode))
     house.be(status)
     assert house.wait(100) == expected
     assert house.float == (["s"] if status == "blocked" else [])
 
 
-def test_another_mode_counts_from_now_on() -> None:
-    """Nobody wants to hear of all that was kept quiet."""
+def test_a_new_mode_counts_from_now_on() -> None:
+    """Nothing that was kept quiet is announced afterwards."""
     house = House(ladders(notify=0, desktop=60)._replace(mode="quiet"))
     house.be("blocked")
     house.wait(30)
@@ -208,8 +208,8 @@ def test_another_mode_counts_from_now_on() -> None:
     assert house.wait(1000) == ["desktop"]
 
 
-def test_a_label_overrides_the_ladder() -> None:
-    """ONEOFF is heard when it is done, in the mode that hears of nothing done."""
+def test_a_label_overrides_the_delays() -> None:
+    """ONEOFF is announced when done, even in the mode that announces nothing done."""
     house = House()
     house.be("working")
     house.change(label="ONEOFF")
@@ -219,7 +219,7 @@ def test_a_label_overrides_the_ladder() -> None:
     assert house.wait(35) == ["desktop"], "what a label leaves out is as for the others"
 
 
-def test_a_label_of_ones_own() -> None:
+def test_a_custom_label_works() -> None:
     policy = policy_of({"labels": {"DEPLOY": {"blocked": {"bell": True, "desktop": False}}}})
     house = House(policy)
     house.be("working")
@@ -228,22 +228,22 @@ def test_a_label_of_ones_own() -> None:
     assert house.wait(60) == ["bell"]
 
 
-def test_a_short_turn_ends_without_a_word() -> None:
+def test_a_short_turn_ends_silently() -> None:
     house = House(ladders(notify=0)._replace(mode="all"))
     house.be("working")
     house.be("completed", began=house.now - 3)
     assert house.wait(100) == []
 
 
-def test_in_quiet_hours_there_is_the_float_alone() -> None:
-    """What still stands when they are over rings then."""
+def test_in_quiet_hours_there_is_only_the_float() -> None:
+    """What is still unanswered when they end is announced then."""
     house = House(ladders(desktop=0)._replace(quiet=(7 * 60, 9 * 60)))
     house.be("blocked")
     assert (house.wait(3599), house.float) == ([], ["s"])
     assert house.wait(2) == ["desktop"]
 
 
-def test_many_at_once_are_told_a_few_a_minute() -> None:
+def test_many_at_once_are_limited_per_minute() -> None:
     house = House(ladders(desktop=0)._replace(cap=3))
     for n in range(7):
         house.be("blocked", f"s{n}")
@@ -253,8 +253,8 @@ def test_many_at_once_are_told_a_few_a_minute() -> None:
     assert len(house.float) == 7, "the float has them all"
 
 
-def test_two_hosts_of_which_one_rings_agree() -> None:
-    """The one that lost the claim says so as well, and neither rings again."""
+def test_two_hosts_agree_on_who_notified() -> None:
+    """The host that lost the claim records it too, and neither notifies again."""
     one, two = House(ladders(desktop=5)), House(ladders(desktop=5))
     for house in (one, two):
         house.be("blocked")
@@ -270,7 +270,7 @@ def test_two_hosts_of_which_one_rings_agree() -> None:
 # The policy
 
 
-def test_settings_of_the_wrong_type_stay_as_they_were() -> None:
+def test_settings_of_the_wrong_type_are_ignored() -> None:
     wrong = {
         "mode": "loud",
         "blocked": {"desktop": "soon", "float": None, "horn": 1},
@@ -371,7 +371,9 @@ def steps_of(house: House, steps: list[tuple[str, Any, Any]]) -> Iterator[None]:
 
 @settings(max_examples=60, deadline=None)
 @given(policy=POLICIES, steps=st.lists(STEPS, max_size=40))
-def test_nothing_rings_that_may_not(policy: Policy, steps: list[tuple[str, Any, Any]]) -> None:
+def test_nothing_is_announced_that_must_not_be(
+    policy: Policy, steps: list[tuple[str, Any, Any]]
+) -> None:
     """Never twice for one block, after the answer, in view, in quiet hours, or over the cap."""
     house = Checked(policy)
     for _ in steps_of(house, steps):
@@ -386,7 +388,7 @@ def test_nothing_rings_that_may_not(policy: Policy, steps: list[tuple[str, Any, 
 def test_nothing_is_due_before_the_host_wakes(
     policy: Policy, steps: list[tuple[str, Any, Any]], part: float
 ) -> None:
-    """What wake() says is when something is due, or the float another, and not later."""
+    """wake() names the moment when something is due or the float changes, and none later."""
     house = House(policy)
     for _ in steps_of(house, steps):
         house.ring()

@@ -40,8 +40,8 @@ def is_plain(text: str) -> bool:
 
 @pytest.mark.parametrize("channel", ["desktop", "command"])
 @pytest.mark.parametrize("via", ["notify-send", "osascript"])
-def test_hostile_text_comes_as_words_of_its_own(channel: str, via: str) -> None:
-    """Behind what could be taken for an option, without a control character."""
+def test_hostile_text_is_passed_as_separate_arguments(channel: str, via: str) -> None:
+    """After `--`, without control characters."""
     channels = Channels({"via": via, "command": ["/bin/sh", "-c", "true"]}, ENV)
     told = channels.command_of(notice(channel), asking(HOSTILE, f"/srv/{HOSTILE}"))
     assert all(is_plain(word) for word in told)
@@ -59,7 +59,7 @@ def test_hostile_text_comes_as_words_of_its_own(channel: str, via: str) -> None:
 
 @pytest.mark.parametrize("via", ["osc9", "osc777"])
 def test_an_escape_sequence_ends_where_we_end_it(via: str) -> None:
-    """And is the one we mean: 9;4 would be a progress bar, another `;` another field."""
+    """And is the one intended: 9;4 would be a progress bar, another `;` another field."""
     channels = Channels({"via": via}, ENV)
     line = channels.line_of(notice("desktop"), asking(HOSTILE, f"/srv/{HOSTILE}"))
     sequence = line["sequence"]
@@ -73,8 +73,8 @@ def test_an_escape_sequence_ends_where_we_end_it(via: str) -> None:
         assert sequence.count(";") == 3
 
 
-def test_a_command_is_run_with_words_and_no_shell_reads_them(tmp_path: Path) -> None:
-    """What an agent calls its folder is not run."""
+def test_a_command_is_run_without_a_shell(tmp_path: Path) -> None:
+    """What an agent calls its folder is not executed."""
     out = tmp_path / "out"
     script = f"cd {tmp_path}; printf '%s\\n' \"$@\" >new; mv new out"
     channels = Channels({"command": ["sh", "-c", script, "phone"]}, ENV)
@@ -123,14 +123,14 @@ def program(folder: Path, name: str) -> None:
         ({"LC_TERMINAL": "iTerm2"}, [], "osc9"),
     ],
 )
-def test_the_desktop_is_told_in_the_way_there_is(
+def test_the_desktop_is_notified_by_what_is_available(
     tmp_path: Path,
     environ: dict[str, str],
     programs: list[str],
     expected: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A program where there is a desktop, else a terminal that is known to tell its own."""
+    """A program on a desktop, else a terminal known to forward notifications."""
     monkeypatch.setattr("sys.platform", "linux")
     for name in programs:
         program(tmp_path, name)
@@ -140,8 +140,8 @@ def test_the_desktop_is_told_in_the_way_there_is(
     assert ("desktop" in channels.able(front=True)) == bool(expected)
 
 
-def test_a_sound_is_the_labels_or_the_statuss(tmp_path: Path) -> None:
-    """A file that is not there is not played; a word is one of the sounds that machines have."""
+def test_a_sound_is_chosen_by_label_then_status(tmp_path: Path) -> None:
+    """A missing file is not played; a name stands for a sound that machines have."""
     horn, gong = tmp_path / "horn.wav", tmp_path / "gong.wav"
     horn.touch()
     gong.touch()
@@ -158,7 +158,7 @@ def test_a_sound_is_the_labels_or_the_statuss(tmp_path: Path) -> None:
     assert channels.command_of(notice("sound", "error"), p) == []
 
 
-def test_what_is_not_there_is_not_claimed(tmp_path: Path) -> None:
+def test_a_channel_that_is_missing_is_not_claimed(tmp_path: Path) -> None:
     """A host without a player leaves the sound to one that has it."""
     bare = Channels({}, {"PATH": str(tmp_path)})
     assert bare.able(front=False) == frozenset()

@@ -51,10 +51,10 @@ def becomes(spool: Spool, sid: str, status: str, *hosts: Telling) -> None:
         eventually(lambda host=host: host.shown.get(sid) == status, f"{sid} {status}")
 
 
-def test_three_hosts_give_one_notice_and_one_float(
+def test_three_hosts_send_one_notification_and_show_one_float(
     start: Start, spool: Spool, desktop: Desktop
 ) -> None:
-    """Of the three the one that had the focus last lists it; all three know."""
+    """The one that had focus last shows it; all three know."""
     hosts = [start(name, config=config(name)) for name in ("one", "two", "three")]
     begins(spool, "api")
     becomes(spool, "api", "blocked", *hosts)
@@ -69,10 +69,10 @@ def test_three_hosts_give_one_notice_and_one_float(
     eventually(lambda: [h.last("float") for h in hosts[:2]] == [[], []], "no other float")
 
 
-def test_the_next_host_gives_what_one_that_died_was_to_give(
+def test_another_host_sends_what_a_dead_one_should_have_sent(
     home: Home, start: Start, spool: Spool, desktop: Desktop
 ) -> None:
-    """Once, and nothing of it is lost or told again."""
+    """Once; nothing is lost or repeated."""
     first, second = (start(name, config=config(name, DELAY)) for name in ("first", "second"))
     begins(spool, "api")
     becomes(spool, "api", "blocked", first, second)
@@ -90,10 +90,10 @@ def test_the_next_host_gives_what_one_that_died_was_to_give(
     ]
 
 
-def test_the_float_goes_to_the_editor_before_when_one_is_closed(
+def test_the_float_moves_to_the_previous_editor_when_one_is_closed(
     start: Start, spool: Spool, desktop: Desktop
 ) -> None:
-    """At once, as its death is watched; nobody looks at anything there any more."""
+    """At once, because its end is watched; its views end too."""
     one, two = (start(name, config=config(name)) for name in ("one", "two"))
     begins(spool, "api")
     spool.write({"t": time.time(), "view": {"session_id": "web"}, "viewer": "nvim /nowhere/two"})
@@ -106,10 +106,10 @@ def test_the_float_goes_to_the_editor_before_when_one_is_closed(
     assert one.last("front") is True
 
 
-def test_twenty_rapid_transitions_give_one_notice(
+def test_twenty_rapid_transitions_send_one_notification(
     start: Start, spool: Spool, desktop: Desktop
 ) -> None:
-    """And the float does not come and go with them."""
+    """And the float does not flicker."""
     host = start("host", config=config("host", gap=60))
     begins(spool, "api")
     for _ in range(10):
@@ -122,10 +122,10 @@ def test_twenty_rapid_transitions_give_one_notice(
     assert floats.count(["api"]) == 1
 
 
-def test_what_is_answered_or_in_view_gives_none(
+def test_sessions_answered_or_in_view_send_none(
     start: Start, spool: Spool, desktop: Desktop
 ) -> None:
-    """One is answered within the delay, one is looked at, one is parked, one snoozed."""
+    """One is answered within the delay, one looked at, one parked, one snoozed."""
     host = start("host", config=config("host", DELAY))
     begins(spool, "answered")
     becomes(spool, "answered", "blocked", host)
@@ -165,10 +165,10 @@ def test_quiet_is_quiet_in_every_host(start: Start, spool: Spool, desktop: Deskt
     desktop.shows("web needs you")
 
 
-def test_a_host_without_an_editor_rings_if_it_is_told_to(
+def test_a_host_without_an_editor_notifies_if_configured(
     start: Start, spool: Spool, desktop: Desktop
 ) -> None:
-    """It has no float, and nothing of the mode to tell."""
+    """It has no float and no say in the mode."""
     settings = config("x")["notices"]
     host, mute = start("serve", config={"notices": settings}), start("watch")
     begins(spool, "api")

@@ -81,7 +81,7 @@ AT_WORK = [*SECOND, hook(6, 12, "UserPromptSubmit", prompt="x", prompt_id="q1")]
 def test_process_and_place_are_those_of_one_process(
     lines: list[Line], pid: int, status: str
 ) -> None:
-    """Also after the two have told of their terminals again."""
+    """Also after both have reported their terminals again."""
     told = [{"t": T0 + 9, "process": {**PLACES[p], "alive": True}} for p in (11, 12)]
     still = [x for x in told if {"pid": x["process"]["pid"], "alive": False} not in gone(lines)]
     for p in (shown(*lines), shown(*lines, *still)):
@@ -93,8 +93,8 @@ def gone(lines: list[Line]) -> list[Line]:
     return [x["process"] for x in lines if "process" in x]
 
 
-def test_a_look_at_one_pane_is_no_look_at_the_other() -> None:
-    """The one that is looked at is done; its end stands in the other terminal until seen there."""
+def test_looking_at_one_pane_is_not_looking_at_the_other() -> None:
+    """The end that was seen clears; the other terminal's stays until seen there."""
     look = {"t": T0 + 4, "view": {"tmux": SOCKET, "pane": "%1"}, "viewer": "u"}
     done = [
         hook(7, 11, "PostToolUse", tool_use_id="t1", **BASH),
@@ -129,7 +129,7 @@ WAITS = [
         ),
     ],
 )
-def test_a_hook_that_decides_before_anybody_is_asked_is_named(
+def test_a_hook_that_decides_before_the_question_is_named(
     asks: Line, tool: str, detail: str
 ) -> None:
     waits = shown(*WAITS, asks)
@@ -140,7 +140,7 @@ def test_a_hook_that_decides_before_anybody_is_asked_is_named(
 
 
 def test_a_record_of_an_older_version_has_one_run() -> None:
-    """Before there were runs, a session held the turn and the questions of all its processes."""
+    """Before runs existed, a session held the turn and questions of all its processes."""
     board = Board()
     for line in ASKS:
         board.fold(from_line(line))

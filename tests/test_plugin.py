@@ -72,10 +72,10 @@ def test_a_permission_through_plugin_spool_and_host(
     ]
 
 
-def test_esc_is_seen_though_no_hook_tells_it(
+def test_esc_is_seen_without_a_hook(
     claude: Agents, home: Home, told: Callable[[], list[Any]], eventually: Any
 ) -> None:
-    """The session file does."""
+    """The session file shows it."""
     agent = claude(
         "--plugin-dir", str(CHECKOUT), env={"BELLBOARD_HOME": str(home.bellboard)}, cwd=home.project
     )
@@ -89,7 +89,7 @@ def test_esc_is_seen_though_no_hook_tells_it(
 
 
 def test_the_plugin_registers_the_twelve_events_that_every_cli_knows() -> None:
-    """One unknown name would switch all of them off on a CLI up to 2.1.250."""
+    """One unknown name would disable all of them on a CLI up to 2.1.250."""
     hooks = json.loads(Path(CHECKOUT, "hooks/hooks.json").read_text())["hooks"]
     assert len(hooks) == 12
     assert set(hooks) <= set(KINDS)

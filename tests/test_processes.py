@@ -79,10 +79,10 @@ def system(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.usefixtures("system")
-def test_what_is_known_of_a_living_process(
+def test_a_running_process_is_described(
     start: Callable[..., subprocess.Popen[bytes]], terminal: tuple[int, str], tmp_path: Path
 ) -> None:
-    """Its terminal, owner, start, place, and of its environment what was asked for."""
+    """Its terminal, owner, start, folder, and the requested environment variables."""
     fd, name = terminal
     env = {**os.environ, "TMUX_PANE": "%7", "SECRET": "x"}
     how: dict[str, Any] = {"stdin": fd, "cwd": tmp_path, "env": env, "start_new_session": True}
@@ -114,8 +114,8 @@ def test_what_is_known_of_a_living_process(
 
 
 @pytest.mark.usefixtures("system")
-def test_nothing_is_known_of_a_process_that_is_not_there() -> None:
-    """And nothing is raised; a number that no process can have is none."""
+def test_a_missing_process_has_no_description() -> None:
+    """And nothing is raised, also for a number that cannot be a process id."""
     child = subprocess.Popen(["true"])
     child.wait()
     for pid in (child.pid, 1 << 30, 1 << 70):
@@ -130,8 +130,8 @@ def test_nothing_is_known_of_a_process_that_is_not_there() -> None:
 
 
 @linux
-def test_what_waits_to_be_reaped_is_dead() -> None:
-    """A container without an init keeps such processes for ever."""
+def test_a_zombie_is_dead() -> None:
+    """A container without an init keeps zombies for ever."""
     child = subprocess.Popen(["true"])
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
     assert not is_alive(child.pid)
@@ -196,8 +196,8 @@ async def told(queue: asyncio.Queue[tuple[int, str]]) -> tuple[int, str]:
     return await asyncio.wait_for(queue.get(), PATIENCE)
 
 
-def test_a_death_is_told_once(how: Any, start: Callable[..., subprocess.Popen[bytes]]) -> None:
-    """Within a second, and with the start that names the process; kill -9 is a death like any."""
+def test_a_death_is_reported_once(how: Any, start: Callable[..., subprocess.Popen[bytes]]) -> None:
+    """Within a second, with the start time that names the process; also after kill -9."""
 
     async def test(queue: asyncio.Queue[tuple[int, str]]) -> None:
         watch = Deaths(lambda pid, started: queue.put_nowait((pid, started)), how)
@@ -226,10 +226,10 @@ def test_a_death_is_told_once(how: Any, start: Callable[..., subprocess.Popen[by
     run(test)
 
 
-def test_one_that_is_dead_already_is_told_too(
+def test_a_process_that_is_already_dead_is_reported_too(
     how: Any, start: Callable[..., subprocess.Popen[bytes]]
 ) -> None:
-    """Nothing falls between finding it and watching it; nor does a pid of another process count."""
+    """No gap between finding and watching it; a reused process id does not count."""
 
     async def test(queue: asyncio.Queue[tuple[int, str]]) -> None:
         watch = Deaths(lambda pid, started: queue.put_nowait((pid, started)), how)
@@ -249,10 +249,10 @@ def test_one_that_is_dead_already_is_told_too(
 
 
 @linux
-def test_without_descriptors_left_it_looks_now_and_then(
+def test_without_descriptors_it_polls(
     start: Callable[..., subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And says so to health; nothing is raised, no descriptor is lost."""
+    """Health reports it; nothing is raised, no descriptor is lost."""
     monkeypatch.setattr(deaths, "POLL", 0.1)
 
     async def test(queue: asyncio.Queue[tuple[int, str]]) -> None:
@@ -276,7 +276,7 @@ def test_without_descriptors_left_it_looks_now_and_then(
 
 
 def test_the_line_of_a_death_is_the_same_for_all_hosts() -> None:
-    """Keyed by what names the process."""
+    """Its key is what names the process."""
     line, key = running.gone(7.0, 12, "345")
     assert key == running.gone(9.0, 12, "345").key != running.gone(9.0, 12, "346").key
     event = from_line(line)
@@ -307,19 +307,19 @@ OTHERS = [
 
 
 @pytest.mark.parametrize("argv", AGENTS, ids=" ".join)
-def test_a_command_line_of_an_agent(argv: list[str]) -> None:
+def test_command_lines_of_agents_are_recognized(argv: list[str]) -> None:
     """However it was installed."""
     assert is_agent(argv)
 
 
 @pytest.mark.parametrize("argv", OTHERS, ids=" ".join)
-def test_a_command_line_of_something_else(argv: list[str]) -> None:
-    """Tools of the CLI, runs without a person, and whatever merely bears the name."""
+def test_other_command_lines_are_not(argv: list[str]) -> None:
+    """Tools of the CLI, runs without a person, and anything with a similar name."""
     assert not is_agent(argv)
 
 
-def test_a_command_line_may_tell_the_session() -> None:
-    """But not the one that a fork comes from, nor a picker's search."""
+def test_a_command_line_can_name_the_session() -> None:
+    """But not the one it was forked from, nor what a picker searches for."""
     assert SESSION == session_in(["claude", "--session-id", SESSION])
     assert SESSION == session_in(["claude", f"--resume={SESSION}"])
     for argv in (["-r"], ["-r", "words"], ["--resume", SESSION, "--fork-session"], ["--continue"]):
@@ -330,7 +330,7 @@ def test_a_command_line_may_tell_the_session() -> None:
 def test_an_agent_in_a_terminal_is_found(
     start: Callable[..., subprocess.Popen[bytes]], terminal: tuple[int, str], tmp_path: Path
 ) -> None:
-    """Not without a terminal, nor of another board; a new one as such; looked for each 30 s."""
+    """Not without a terminal, not of another board; each once; searched for every 30 s."""
     fd, name = terminal
     program = tmp_path / "claude"
     program.symlink_to("/bin/sleep")
@@ -363,7 +363,7 @@ def test_an_agent_in_a_terminal_is_found(
 @pytest.mark.claude
 @pytest.mark.parametrize("version", ["2.1.76", "2.1.328"])
 def test_the_real_cli_is_found(claude: Any, home: Home, version: str) -> None:
-    """A script of node that calls itself claude, and a program."""
+    """As a node script that calls itself claude, and as a program."""
     agent = claude(version=version)
     # The CLI forks, and by that clock its children are old enough to be found as well.
     [found] = [it for it in Discovery(home.env).look(time.time() + 9.0) if it.pid == agent.pid]

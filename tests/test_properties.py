@@ -53,8 +53,8 @@ def test_the_fold_is_deterministic(history: list[Line]) -> None:
 
 
 @given(histories())
-def test_what_is_only_supposed_leaves_no_trace(history: list[Line]) -> None:
-    """Each event is shown before it is folded: shown is what it comes to, and nothing stays."""
+def test_a_preview_leaves_no_trace(history: list[Line]) -> None:
+    """Each event is shown before it is folded: the result is the same, and nothing stays."""
     board, plain = Board(OPTIONS), Board(OPTIONS)
     for line in history:
         event = from_line(line)
@@ -67,7 +67,7 @@ def test_what_is_only_supposed_leaves_no_trace(history: list[Line]) -> None:
 
 
 @given(histories())
-def test_whatever_comes_the_board_is_sound(history: list[Line]) -> None:
+def test_the_board_is_sound_after_any_history(history: list[Line]) -> None:
     board = Board(OPTIONS)
     for line in history:
         for folded in board.fold(from_line(line)):
@@ -87,7 +87,7 @@ def test_whatever_comes_the_board_is_sound(history: list[Line]) -> None:
 
 
 @given(histories())
-def test_what_is_published_is_what_the_changes_say(history: list[Line]) -> None:
+def test_published_statuses_match_the_transitions(history: list[Line]) -> None:
     changes, final = play(history)
     now: dict[str, str] = {}
     for c in changes:
@@ -99,7 +99,7 @@ def test_what_is_published_is_what_the_changes_say(history: list[Line]) -> None:
 
 
 @given(histories())
-def test_an_event_told_twice_counts_once(history: list[Line]) -> None:
+def test_a_repeated_event_counts_once(history: list[Line]) -> None:
     twice = [x for line in history for x in ([line, line] if "hook" in line else [line])]
     once, again = state(fold(history)), state(fold(twice))
     assert once == again
@@ -117,7 +117,7 @@ def test_a_split_history_folds_like_the_whole(history: list[Line], data: st.Data
 
 
 @given(histories(), st.lists(st.floats(0, 5000), min_size=1, max_size=5))
-def test_time_may_pass_in_steps_or_at_once(history: list[Line], steps: list[float]) -> None:
+def test_time_can_advance_in_steps_or_at_once(history: list[Line], steps: list[float]) -> None:
     board = fold(history)
     at_once = reloaded(board)
     now = board.ledger.clock
@@ -129,7 +129,7 @@ def test_time_may_pass_in_steps_or_at_once(history: list[Line], steps: list[floa
 
 
 @given(histories(), st.data())
-def test_what_is_unknown_changes_nothing_and_is_counted(
+def test_unknown_events_change_nothing_and_are_counted(
     history: list[Line], data: st.DataObject
 ) -> None:
     strange, unknown = [], 0
@@ -202,7 +202,7 @@ def test_a_deadline_that_fails_stops_only_its_own_session(history: list[Line], b
 
 
 @given(histories(most=12))
-def test_what_fails_after_records_were_kept_takes_them_back(history: list[Line]) -> None:
+def test_a_late_failure_takes_records_back(history: list[Line]) -> None:
     def settles_and_fails(*given: Any) -> None:
         identity.settle(*given)
         raise Broken
@@ -221,7 +221,7 @@ def test_what_fails_after_records_were_kept_takes_them_back(history: list[Line])
                 assert state(board) == before
 
 
-def test_a_rule_that_leaves_its_deadline_standing_stops_no_clock() -> None:
+def test_a_rule_that_keeps_its_deadline_does_not_loop() -> None:
     board = fold([hook(0, "SessionStart"), hook(1, "PermissionRequest", tool_name="Bash")])
     with pytest.MonkeyPatch.context() as patch:
         row = machine.DECIDED["question stood"]
@@ -318,7 +318,7 @@ MOMENTS = {
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_hooks_of_one_moment_may_be_told_in_either_order(moment: str) -> None:
+def test_hooks_of_one_moment_can_arrive_in_either_order(moment: str) -> None:
     before, first, second = MOMENTS[moment]
     told = T0 + 5.05
     shown = []
@@ -331,7 +331,7 @@ def test_hooks_of_one_moment_may_be_told_in_either_order(moment: str) -> None:
 
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_nothing_flashes_between_the_hooks_of_one_moment(moment: str) -> None:
-    """Whichever comes first, no question is shown that the other ends."""
+    """Whichever comes first, no question is shown that the other one ends."""
     before, first, second = MOMENTS[moment]
     if "PostTool" not in moment and "SubagentStop" not in moment:
         return

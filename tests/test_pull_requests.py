@@ -44,8 +44,8 @@ def work_on(home: Home, branch: str = BRANCH) -> Spool:
     return spool
 
 
-def test_a_branch_has_a_pull_request(home: Home, start: Start) -> None:
-    """Asked for once, beside the working tree; a hostile name is one word."""
+def test_a_branchs_pull_request_is_found(home: Home, start: Start) -> None:
+    """Asked for once, outside the working tree; a hostile branch name stays one argument."""
     asked = program(home, f"echo '{json.dumps(OPEN)}'")
     spool = work_on(home)
     host = start(pull_requests=True)
@@ -62,7 +62,7 @@ def test_a_branch_has_a_pull_request(home: Home, start: Start) -> None:
 
 @pytest.mark.parametrize("answer", ["exit 1", "echo '['", "echo '{}'", "echo '{\"number\": []}'"])
 def test_no_answer_is_no_pull_request(home: Home, start: Start, answer: str) -> None:
-    """Not logged in, junk, none: the session shows without one."""
+    """Not logged in, junk, none: the session is shown without one."""
     asked = program(home, answer)
     work_on(home)
     host = start(pull_requests=True)
@@ -72,7 +72,7 @@ def test_no_answer_is_no_pull_request(home: Home, start: Start, answer: str) -> 
 
 
 def test_nothing_is_asked_unless_it_is_configured(home: Home, start: Start) -> None:
-    """No call to the network of our own accord."""
+    """Nothing uses the network without being configured."""
     asked = program(home, f"echo '{json.dumps(OPEN)}'")
     work_on(home)
     host = start()

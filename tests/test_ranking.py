@@ -31,7 +31,7 @@ def naive(known: dict[str, dict[str, Any]], now: float) -> list[str]:
 
 
 def test_the_busiest_is_first_and_questions_count_more() -> None:
-    """At work 100, asking 80, done 50, at rest 1; half of it after half an hour."""
+    """Working 100, asking 80, done 50, idle 1; half of it after half an hour."""
     ranking = Ranking()
     now = 10_000.0
     told = [
@@ -61,8 +61,8 @@ def test_the_busiest_is_first_and_questions_count_more() -> None:
         max_size=30,
     )
 )
-def test_it_is_kept_up_with_every_change(steps: list[tuple[str, str, str, int]]) -> None:
-    """Step by step it comes to the order that all sessions together would give, whenever asked."""
+def test_it_follows_every_change(steps: list[tuple[str, str, str, int]]) -> None:
+    """Incrementally it gives the same order as all sessions at once."""
     ranking = Ranking()
     known: dict[str, dict[str, Any]] = {}
     for n, (sid, status, group, updated) in enumerate(steps):

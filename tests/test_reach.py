@@ -77,7 +77,7 @@ def mount(tmp_path: Path) -> Iterator[HungMount]:
 
 
 def test_jobs_are_done_in_order_and_the_newest_of_a_key_is_enough() -> None:
-    """A storm of changes of one file is one look at it."""
+    """Many changes of one file lead to one look at it."""
 
     async def test(beside: Beside) -> None:
         gate = beside.hang("/a")
@@ -91,8 +91,8 @@ def test_jobs_are_done_in_order_and_the_newest_of_a_key_is_enough() -> None:
     run(test)
 
 
-def test_what_hangs_delays_nothing_else_and_heals() -> None:
-    """It is named, asked for nothing more, and what was asked for meanwhile is done then."""
+def test_a_hanging_job_delays_nothing_else_and_heals() -> None:
+    """It is named and left alone; what was requested meanwhile is done afterwards."""
 
     async def test(beside: Beside) -> None:
         gate = beside.hang("/mnt/a")
@@ -113,10 +113,10 @@ def test_what_hangs_delays_nothing_else_and_heals() -> None:
     run(test)
 
 
-def test_a_job_that_fails_is_named_let_be_for_a_while_and_heals(
+def test_a_failing_job_is_named_and_retried_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Whatever it raises, and wherever; the others go on."""
+    """Whatever it raises, and wherever; the others continue."""
     monkeypatch.setattr(reach, "PAUSE", 0.01)
     fails = [MemoryError("too much"), OSError(5, "Input/output error"), RecursionError("deep")]
 
@@ -147,8 +147,8 @@ def test_a_job_that_fails_is_named_let_be_for_a_while_and_heals(
     run(test)
 
 
-def test_however_much_hangs_only_so_many_threads_do() -> None:
-    """The rest waits until one of them is free again, and health says so."""
+def test_the_number_of_hanging_threads_is_limited() -> None:
+    """The rest waits for a free one, and health says so."""
 
     async def test(beside: Beside) -> None:
         before = threading.active_count()
@@ -167,10 +167,8 @@ def test_however_much_hangs_only_so_many_threads_do() -> None:
     run(test)
 
 
-def test_two_that_hang_in_one_mount_and_it_is_asked_for_nothing(
-    mount: HungMount, tmp_path: Path
-) -> None:
-    """By whatever way a path leads into it."""
+def test_a_mount_with_two_hanging_jobs_is_left_alone(mount: HungMount, tmp_path: Path) -> None:
+    """By whatever path it is reached."""
     for name in ("a", "b", "c"):
         (mount.source / name).write_text(name)
     (tmp_path / "link").symlink_to(mount.place / "c")
@@ -193,10 +191,10 @@ def test_two_that_hang_in_one_mount_and_it_is_asked_for_nothing(
     run(test)
 
 
-def test_a_process_that_looks_and_is_killed_is_replaced(
+def test_a_killed_worker_process_is_replaced(
     mount: HungMount, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What it was at is named as failed, and tried again."""
+    """Its job is reported as failed and retried."""
     monkeypatch.setattr(reach, "PAUSE", 0.01)
 
     async def test(beside: Beside) -> None:
@@ -217,8 +215,8 @@ def test_a_process_that_looks_and_is_killed_is_replaced(
     run(test)
 
 
-def test_where_a_path_leads_is_known_without_a_look_there(tmp_path: Path) -> None:
-    """By the table of mounts, link by link; what is mounted over it counts."""
+def test_a_path_is_resolved_without_touching_it(tmp_path: Path) -> None:
+    """By the table of mounts, link by link; mounts over mounts count."""
     far = tmp_path / "far away"
     table = tmp_path / "mountinfo"
     row = "36 35 0:36 / {} rw - {} server rw\n"

@@ -238,14 +238,14 @@ def hostile() -> list[Line]:
 
 
 def test_nothing_private_is_left(tmp_path: Path) -> None:
-    """Nor is anything changed by that: the worktree stays one, so the session stays hidden."""
+    """And nothing else is changed: a worktree stays one, so its session stays hidden."""
     log, told = lived(hostile(), tmp_path)
     recorded = decoded(record(log))
     assert [x for x in texts(recorded) if SECRET in x] == []
     assert essence(play(recorded)) == essence(told)
 
 
-def test_what_junk_quotes_is_not_left() -> None:
+def test_text_quoted_from_junk_is_removed() -> None:
     junk = Event("junk", "registry", 1.8e9, 1.8e9, why=f"registry: ValueError('{SECRET}')")
     (line, _) = record([Logged(0, "x", junk, "", "", False, "", None, None)])
     assert line == {
@@ -254,8 +254,8 @@ def test_what_junk_quotes_is_not_left() -> None:
     }
 
 
-def test_no_checksum_is_left_that_proves_a_guess(tmp_path: Path) -> None:
-    """Keys are checksums of what is private; a recording numbers them instead."""
+def test_no_checksum_can_confirm_a_guess(tmp_path: Path) -> None:
+    """Keys are checksums of private text; a recording numbers them instead."""
     log, _ = lived(hostile(), tmp_path)
     told = events(record(log))
     for field, places in (("key", len(HOSTILE) - 1), ("tool_key", 6)):
@@ -265,7 +265,7 @@ def test_no_checksum_is_left_that_proves_a_guess(tmp_path: Path) -> None:
     assert [e["digest"] for e in told if "digest" in e] == ["digest 1"]
 
 
-def test_what_is_public_is_kept(tmp_path: Path) -> None:
+def test_public_text_is_kept(tmp_path: Path) -> None:
     """A trace must be readable: events, tools, error names, models, ids."""
     log, _ = lived(hostile(), tmp_path)
     kept = set(texts(decoded(record(log))))
@@ -286,8 +286,8 @@ def test_the_same_text_gets_the_same_placeholder(tmp_path: Path) -> None:
     assert prompts == ["prompt 1", "prompt 2", "prompt 1"]
 
 
-def test_a_repeat_stays_one_and_a_difference_stays_one(tmp_path: Path) -> None:
-    """Two prompts whose private texts are gone are still two; a doubled one is still one."""
+def test_repeats_and_differences_survive(tmp_path: Path) -> None:
+    """Two prompts without their private texts are still two; a repeated one is still one."""
 
     def told(t: float, prompt: str) -> Line:
         return {
@@ -305,8 +305,8 @@ def test_a_repeat_stays_one_and_a_difference_stays_one(tmp_path: Path) -> None:
     assert verdicts[2] == (False, "the same event, told twice")
 
 
-def test_a_restart_with_nobody_there_is_recorded(tmp_path: Path) -> None:
-    """It ended every look; else what ends later would be seen in the replay alone."""
+def test_a_restart_is_recorded(tmp_path: Path) -> None:
+    """It ended every view; otherwise replay would still see them."""
     told = [
         {"view": {"session_id": "s"}},
         {"restart": {}},
@@ -321,7 +321,7 @@ def test_a_restart_with_nobody_there_is_recorded(tmp_path: Path) -> None:
 
 
 def test_a_clock_that_was_set_back_is_recorded(tmp_path: Path) -> None:
-    """The Stop is stamped before the prompt, and still ends its turn."""
+    """The Stop has an earlier stamp than the prompt, and still ends its turn."""
     hooks = ((1000, "SessionStart"), (1001, "UserPromptSubmit"), (10, "Stop"), (12, "SessionEnd"))
     told = [
         {"t": 1.8e9 + t, "hook": {"session_id": "s", "hook_event_name": name}} for t, name in hooks
@@ -341,8 +341,8 @@ def test_what_is_about_many_sessions_is_one_line(tmp_path: Path) -> None:
     assert [e["kind"] for e in events(record(log))] == ["start", "start", "restart"]
 
 
-def test_a_span_tells_each_session_from_where_it_last_began(tmp_path: Path) -> None:
-    """So that what is recorded of the last minutes replays, though the session is older."""
+def test_a_span_starts_where_each_session_last_began(tmp_path: Path) -> None:
+    """So that the last minutes can be replayed although the session is older."""
 
     def told(t: float, sid: str, name: str) -> Line:
         return {"t": 1.8e9 + t, "hook": {"session_id": sid, "hook_event_name": name}}
@@ -372,8 +372,8 @@ def test_a_span_begins_with_the_options_in_force(tmp_path: Path) -> None:
     assert first["event"]["settings"] == {"grace": 3.0}
 
 
-def test_every_kind_can_be_told_or_is_brought_by_time() -> None:
-    """A new kind of evidence is not forgotten here."""
+def test_every_kind_can_be_recorded_or_comes_from_a_deadline() -> None:
+    """A new kind of evidence cannot be forgotten."""
     told = {e.kind: e for e in map(evidence.read, encoded(POOL + hostile()))}
     assert not told.keys() & BY_TIME
     assert told.keys() | BY_TIME >= TABLE.keys()

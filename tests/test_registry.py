@@ -82,7 +82,7 @@ def registry(home: Home) -> Registry:
 def test_a_session_is_found_and_nothing_private_leaves(
     home: Home, registry: Registry, process: Callable[..., int]
 ) -> None:
-    """Only the fields that evidence reads; the keys beside the file are not opened."""
+    """Only the fields that evidence reads; key files beside it are not opened."""
     pid = process()
     path = write(home, pid)
     secret = path.with_name(f"{pid}.daf6a1.key")
@@ -103,10 +103,10 @@ def test_a_session_is_found_and_nothing_private_leaves(
     assert [] == registry.look(13.0)
 
 
-def test_each_change_is_told_once_with_a_key_that_all_hosts_share(
+def test_each_change_is_reported_once_with_a_shared_key(
     home: Home, registry: Registry, process: Callable[..., int]
 ) -> None:
-    """A new status, question or id is another value; a mere rewriting is not."""
+    """A new status, question or id is a change; rewriting the same values is not."""
     pid = process()
     other = Registry([home.claude], "g1")
     write(home, pid)
@@ -126,10 +126,10 @@ def test_each_change_is_told_once_with_a_key_that_all_hosts_share(
     assert busy[0].key != again[0].key
 
 
-def test_a_status_that_comes_back_is_another_value_without_its_time_too(
+def test_a_returning_status_is_a_new_value_even_without_its_time(
     home: Home, registry: Registry, process: Callable[..., int]
 ) -> None:
-    """2.1.119 tells no statusUpdatedAt: what the spool has once folded it would not fold again."""
+    """2.1.119 has no statusUpdatedAt: the spool would take the same value for a repeat."""
     pid, keys = process(), set()
     for second, status in enumerate(("idle", "busy", "idle", "busy")):
         wrote = 1795169403616 + 1000 * second
@@ -141,7 +141,7 @@ def test_a_status_that_comes_back_is_another_value_without_its_time_too(
 def test_after_a_time_without_a_host_the_same_value_counts_again(
     home: Home, registry: Registry, process: Callable[..., int]
 ) -> None:
-    """With another key, as it is another generation of hosts."""
+    """With another key, because it is another generation of hosts."""
     write(home, process())
     first = registry.look(1.0)
     registry.renew("g1")
@@ -152,10 +152,10 @@ def test_after_a_time_without_a_host_the_same_value_counts_again(
     assert first[0].key != again[0].key
 
 
-def test_a_file_that_goes_is_told(
+def test_a_removed_file_is_reported(
     home: Home, registry: Registry, process: Callable[..., int]
 ) -> None:
-    """Whether a watch names it or not; one that was never told of is no news."""
+    """Whether or not a watch names it; a file never reported is no news."""
     first, second = process(), process()
     paths = [write(home, pid) for pid in (first, second)]
     registry.look(1.0)
@@ -172,7 +172,7 @@ def test_a_file_that_goes_is_told(
 def test_a_half_written_file_leaves_the_last_good_value(
     home: Home, registry: Registry, process: Callable[..., int]
 ) -> None:
-    """Whatever lies there: nothing is told, nothing raised, and health knows."""
+    """Nothing is reported, nothing is raised, and health knows."""
     pid = process()
     path = write(home, pid)
     whole = path.read_bytes()
@@ -198,7 +198,7 @@ def test_a_half_written_file_leaves_the_last_good_value(
 def test_values_of_the_wrong_type_are_left_out(
     home: Home, registry: Registry, process: Callable[..., int]
 ) -> None:
-    """The line can be written and read, whatever the file says."""
+    """The line can be written and read, whatever the file holds."""
     pid = process()
     write(home, pid, status={"a": 1}, name=["x"], cwd=17, kind=True, version="\ud800 half")
     [(line, _)] = registry.look(1.0)
@@ -209,8 +209,8 @@ def test_values_of_the_wrong_type_are_left_out(
     assert "registry" == from_line(line).kind
 
 
-def test_a_dead_process_speaks_no_more(home: Home, registry: Registry) -> None:
-    """kill -9 leaves the file behind, and it says busy for ever."""
+def test_the_file_of_a_dead_process_is_ignored(home: Home, registry: Registry) -> None:
+    """kill -9 leaves the file behind, with busy in it for ever."""
     child = subprocess.Popen(["sleep", "60"])
     path = write(home, child.pid, status="busy")
     assert [(child.pid, "busy")] == statuses(registry.look(1.0))
@@ -224,10 +224,10 @@ def test_a_dead_process_speaks_no_more(home: Home, registry: Registry) -> None:
 
 
 @pytest.mark.parametrize("start", ["1", None])
-def test_a_pid_that_is_another_process_by_now(
+def test_a_reused_process_id_is_noticed(
     home: Home, registry: Registry, process: Callable[..., int], start: str | None
 ) -> None:
-    """By its start, or, where an old CLI told none, because it began after the file was written."""
+    """By its start time, or for old CLIs because it started after the file was written."""
     pid = process()
     path = write(home, pid, procStart=start)
     os.utime(path, (time.time() - 3600,) * 2)
@@ -235,10 +235,10 @@ def test_a_pid_that_is_another_process_by_now(
     assert "another's" in registry.notes[str(path)]
 
 
-def test_an_old_cli_tells_no_start(
+def test_an_old_cli_gives_no_start_time(
     home: Home, registry: Registry, process: Callable[..., int]
 ) -> None:
-    """2.1.76: pid, session, cwd; the start is then added, as other evidence names it."""
+    """2.1.76: pid, session, cwd; the start is added, as other evidence names it."""
     pid = process()
     more = ("version", "kind", "entrypoint", "name", "nameSource", "tmux", "updatedAt")
     write(home, pid, **dict.fromkeys((*more, "procStart", "status", "statusUpdatedAt")))
@@ -247,10 +247,10 @@ def test_an_old_cli_tells_no_start(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
-def test_another_users_pid_or_file_is_skipped_and_said(
+def test_another_users_process_or_file_is_skipped_and_reported(
     home: Home, registry: Registry, process: Callable[..., int]
 ) -> None:
-    """A shared folder must not make us show, or end, what is not ours."""
+    """A shared folder must not make us show or end what is not ours."""
     stranger = process(user=65534)
     path = write(home, stranger)
     mine = write(home, process(), sessionId="two")
@@ -260,8 +260,8 @@ def test_another_users_pid_or_file_is_skipped_and_said(
     assert "another user's" in registry.notes[str(mine)]
 
 
-def test_what_is_no_session_file_is_not_opened(home: Home, registry: Registry) -> None:
-    """Names of another form, pipes, folders, links to nowhere."""
+def test_other_files_are_not_opened(home: Home, registry: Registry) -> None:
+    """Other names, pipes, folders, dangling links."""
     folder = home.claude / "sessions"
     folder.mkdir()
     for name in ("pid-12.json", "12.json.tmp", "0.json", "99999999999.json", "٣.json"):
@@ -278,7 +278,7 @@ def test_what_is_no_session_file_is_not_opened(home: Home, registry: Registry) -
 def test_several_config_directories_and_one_that_is_not_there(
     home: Home, process: Callable[..., int]
 ) -> None:
-    """Hooks tell of others than our own; each is watched, there or not."""
+    """Hooks name more than our own; each is watched, whether it exists or not."""
     registry = Registry([home.root / "nowhere"])
     assert [] == registry.look(1.0)
     assert registry.add(home.claude)
@@ -291,7 +291,7 @@ def test_several_config_directories_and_one_that_is_not_there(
 
 
 def test_the_config_directory_is_the_clis_own() -> None:
-    """Its variable, else below the home."""
+    """Its variable, otherwise below the home."""
     assert Path("/x/.claude") == config_of({"HOME": "/x"})
     assert Path("/y") == config_of({"HOME": "/x", "CLAUDE_CONFIG_DIR": "/y"})
 
@@ -299,7 +299,7 @@ def test_the_config_directory_is_the_clis_own() -> None:
 def test_a_board_believes_what_is_found(
     home: Home, registry: Registry, process: Callable[..., int]
 ) -> None:
-    """Sessions that began before us are listed, the blocked one at once."""
+    """Sessions that started before us are listed, a blocked one at once."""
     busy, asks = process(), process()
     write(home, busy, status="busy", sessionId="one")
     write(home, asks, status="waiting", waitingFor="input needed", sessionId="two")
@@ -315,7 +315,7 @@ def test_a_board_believes_what_is_found(
 def test_readers_never_see_half_a_file(
     home: Home, registry: Registry, process: Callable[..., int]
 ) -> None:
-    """While another process overwrites it in place, no value is made up, and the last is told."""
+    """While another process overwrites it, no value is made up, and the last one is read."""
     pid = process()
     path = write(home, pid)
     text = path.read_text()

@@ -64,10 +64,10 @@ LOG_LOSSES = [without_its_log, without_its_shared_memory, with_another_log]
 
 
 @pytest.mark.parametrize("lose", [*LOSSES, *LOG_LOSSES])
-def test_nothing_is_unlinked_that_is_not_in_the_file_there_now(
+def test_nothing_is_unlinked_unless_committed_to_the_current_file(
     make: Make, clock: Clock, lose: Lose
 ) -> None:
-    """Committed for nobody, it waits in the spool, and counts once in the next database."""
+    """It waits in the spool and counts once in the next database."""
     clerk = make()
     tell(clerk, clock, "UserPromptSubmit", "before")
     clerk.step(clock())
@@ -88,10 +88,10 @@ def test_nothing_is_unlinked_that_is_not_in_the_file_there_now(
 
 
 @pytest.mark.parametrize("lose", [*LOSSES, *LOG_LOSSES])
-def test_hosts_go_on_with_the_file_that_is_there(
+def test_hosts_continue_with_the_current_file(
     home: Home, start: Callable[..., Telling], lose: Lose
 ) -> None:
-    """Two of them, one after the other; what comes is counted once, in the file all see."""
+    """Two of them, one after the other; each event counts once, in the file all see."""
     hosts = [start("one"), start("two")]
     spool = Spool(home.bellboard)
     put(spool, "UserPromptSubmit", "before")
@@ -130,10 +130,10 @@ def as_text(path: Path) -> None:
 
 @pytest.mark.parametrize("make_odd", [as_a_folder, as_a_pipe, as_text])
 @pytest.mark.parametrize("suffix", ["", "-wal", "-journal"])
-def test_what_is_no_file_of_a_database_is_moved_away(
+def test_whatever_is_in_place_of_the_database_is_moved_away(
     home: Home, start: Callable[..., Telling], make_odd: Lose, suffix: str
 ) -> None:
-    """Whatever lies where it belongs, the canary is folded, and nothing is thrown away."""
+    """New events are folded, and nothing is thrown away."""
     spool = made(home.bellboard)
     if suffix:
         Store(home.bellboard).close()
@@ -178,10 +178,10 @@ def suspended(home: Home) -> Iterator[subprocess.Popen[str]]:
         holder.kill()
 
 
-def test_whoever_keeps_the_database_to_itself_is_not_waited_for(
+def test_an_exclusive_lock_is_not_waited_for(
     home: Home, start: Callable[..., Telling], suspended: subprocess.Popen[str]
 ) -> None:
-    """A host that starts then comes up, names the process, and folds as soon as it is gone."""
+    """A host starting then comes up, names the process, and folds once it is gone."""
     name = put(Spool(home.bellboard), "UserPromptSubmit", "canary")
     host = start(stuck=0.3)
     host.says(f"held by process {suspended.pid}, which is suspended")
@@ -198,7 +198,7 @@ def listed(home: Home) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_command_shows_what_is_known(home: Home, clock: Clock) -> None:
-    """Who keeps others from opening the database, or from writing it, keeps nobody from reading."""
+    """A lock on opening or writing the database does not prevent reading it."""
     made(home.bellboard)
     with opened(home.bellboard) as clerk:
         tell(clerk, clock, "UserPromptSubmit", "known")
@@ -218,7 +218,7 @@ def test_a_command_shows_what_is_known(home: Home, clock: Clock) -> None:
     assert "holds the database for long" in done.stderr
 
 
-def test_opening_is_not_waited_for_for_ever(home: Home, suspended: subprocess.Popen[str]) -> None:
+def test_opening_has_a_deadline(home: Home, suspended: subprocess.Popen[str]) -> None:
     with pytest.raises(Busy):
         Store(home.bellboard, patience=0.1)
     suspended.send_signal(signal.SIGCONT)
@@ -226,8 +226,8 @@ def test_opening_is_not_waited_for_for_ever(home: Home, suspended: subprocess.Po
     Store(home.bellboard).close()
 
 
-def test_the_holder_is_known_without_a_log_too(make: Make) -> None:
-    """In the rollback mode of network file systems another byte is locked."""
+def test_the_holder_is_known_without_a_wal_too(make: Make) -> None:
+    """In rollback mode, as on network file systems, another byte is locked."""
     one = make(network="nfs")
     with one.store.lock():
         one.store.set_option("x", 1, 1, 1.0)
@@ -238,8 +238,8 @@ def test_the_holder_is_known_without_a_log_too(make: Make) -> None:
 # An older one
 
 
-def test_a_database_of_the_first_version_is_brought_forward(tmp_path: Path, clock: Clock) -> None:
-    """With all that is in it."""
+def test_a_database_of_the_first_version_is_migrated(tmp_path: Path, clock: Clock) -> None:
+    """With everything in it."""
     home = made(tmp_path / "home").home
     board = Board()
     folded = board.fold(from_line({"t": clock(), "goto": {"session_id": "s"}}))

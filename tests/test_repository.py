@@ -66,10 +66,9 @@ URLS = {
 
 
 @pytest.mark.parametrize(("url", "expected"), URLS.items(), ids=str)
-def test_an_address_tells_owner_and_name_and_no_credentials(
+def test_a_remote_gives_owner_and_name_without_credentials(
     url: str, expected: tuple[str, str]
 ) -> None:
-    """Seed 003's slips and what self-hosting brings."""
     remote = remote_in(url)
     assert remote is not None
     name = "/".join(x for x in (remote.owner, remote.name) if x)
@@ -79,13 +78,13 @@ def test_an_address_tells_owner_and_name_and_no_credentials(
 @pytest.mark.parametrize(
     "url", ["", "/", "https://", "https://github.com", "git@github.com:", ".git"]
 )
-def test_an_address_of_nothing_is_no_remote(url: str) -> None:
+def test_an_invalid_address_is_no_remote(url: str) -> None:
     """And nothing is raised."""
     assert remote_in(url) is None
 
 
 def test_a_configuration_is_read_as_git_reads_it() -> None:
-    """Quotes, escapes, comments, continued lines, several addresses, other names for a host."""
+    """Quotes, escapes, comments, continuation lines, several URLs, host aliases."""
     config = config_in(
         '[core]\n\turl = no\n[remote "a \\"b\\""] url="https://x.org/o/a#1" ; comment\n'
         "[Remote.old]\n\tURL = gh:o/r \\\n  \n\tpushurl = git@y.org:o/r\n url = https://second\n"
@@ -121,8 +120,8 @@ def project(home: Home) -> Path:
     return home.project
 
 
-def test_a_directory_below_tells_repository_branch_and_remotes(home: Home, project: Path) -> None:
-    """As the facts line that evidence understands; the credentials stay behind."""
+def test_a_subdirectory_gives_repository_branch_and_remotes(home: Home, project: Path) -> None:
+    """As the line that evidence reads; credentials are left out."""
     below = project / "src" / "deep"
     below.mkdir(parents=True)
     line, key = facts_of(12.0, "s1", look_up(str(below)))
@@ -141,7 +140,7 @@ def test_a_directory_below_tells_repository_branch_and_remotes(home: Home, proje
 
 
 def test_a_change_of_branch_is_seen_and_has_a_key_of_its_own(home: Home, project: Path) -> None:
-    """Also the change back: with the key of the first time, it would be taken for a copy."""
+    """Also back again: with the first key, it would be taken for a repeat."""
     known = Repositories()
     seen = []
     for branch in ("main", "topic/a", "main"):
@@ -158,13 +157,13 @@ def test_a_change_of_branch_is_seen_and_has_a_key_of_its_own(home: Home, project
 
 
 def test_unchanged_files_are_not_read_again(project: Path) -> None:
-    """What is known is the same object until a file changes."""
+    """The same object is returned until a file changes."""
     known = Repositories()
     assert known.of(str(project)) is known.of(str(project))
 
 
-def test_a_worktree_is_of_its_main_repository(home: Home, project: Path) -> None:
-    """With a name and a HEAD of its own; the agent's own worktrees too."""
+def test_a_worktree_belongs_to_its_main_repository(home: Home, project: Path) -> None:
+    """With a name and a HEAD of its own; also the agent's own worktrees."""
     git(home, "worktree", "add", "-q", "-b", "side", "../elsewhere")
     git(home, "worktree", "add", "-q", "-b", "agent", ".claude/worktrees/fix")
     known = Repositories()
@@ -178,15 +177,14 @@ def test_a_worktree_is_of_its_main_repository(home: Home, project: Path) -> None
         assert f"{project}/.git/worktrees/{name}/HEAD" == found.head
 
 
-def test_a_folder_of_an_agents_worktrees_that_git_does_not_know(project: Path) -> None:
-    """Its worktree's name is in its path."""
+def test_an_agents_worktree_unknown_to_git_is_named_by_its_path(project: Path) -> None:
     place = project / ".claude" / "worktrees" / "gone" / "src"
     found = Repositories().of(str(place))
     assert found is not None
     assert ("owner/repo", "gone", "main") == (found.name, found.worktree, found.branch)
 
 
-def test_without_a_remote_it_is_called_as_its_folder(home: Home) -> None:
+def test_without_a_remote_it_is_named_after_its_folder(home: Home) -> None:
     """Also from a worktree, and a worktree of a bare repository."""
     git(home, "init", "-q", "-b", "main")
     git(home, "commit", "-q", "--allow-empty", "-m", "first")
@@ -225,14 +223,14 @@ BROKEN = {
 
 @pytest.mark.parametrize(("name", "data"), BROKEN.values(), ids=BROKEN)
 def test_broken_files_raise_nothing(project: Path, name: str, data: bytes) -> None:
-    """What can be told is told."""
+    """What can be read is reported."""
     (project / ".git" / name).write_bytes(data)
     known = Repositories()
     known.of(str(project))
     assert "s" == from_line(facts_of(1.0, "s", known.known(str(project))).line).session_id
 
 
-def test_a_git_file_that_points_at_itself_or_is_a_pipe_is_none(home: Home) -> None:
+def test_a_git_file_that_is_circular_or_a_pipe_is_ignored(home: Home) -> None:
     """Nothing hangs; the repository above counts."""
     (home.project / ".git").write_text("gitdir: .")
     assert Repositories().of(str(home.project)) is None
@@ -242,7 +240,7 @@ def test_a_git_file_that_points_at_itself_or_is_a_pipe_is_none(home: Home) -> No
 
 
 def test_outside_of_any_repository_the_facts_are_empty(home: Home) -> None:
-    """So that what was known of the place before is taken back."""
+    """So that earlier facts about the folder are withdrawn."""
     line, _ = facts_of(1.0, "s", look_up(str(home.project)))
     facts = {"repository": "", "branch": "", "worktree": "", "remote": "", "remotes": []}
     assert {"t": 1.0, "facts": {"session_id": "s", **facts}} == line
@@ -278,7 +276,7 @@ LONG = {
 
 @pytest.mark.parametrize("text", LONG.values(), ids=LONG)
 def test_a_configuration_of_a_megabyte_is_read_in_a_moment(text: str) -> None:
-    """Whatever is in it; one of 750 kB once took 15 s."""
+    """Whatever it holds; one of 750 kB once took 15 s."""
 
     def read() -> float:
         began = time.process_time()
@@ -298,7 +296,7 @@ GIT = st.lists(
 
 @given(GIT)
 def test_no_configuration_and_no_address_raises(text: str) -> None:
-    """And no password stands in what is shown of an address."""
+    """And no password is left in an address that is shown."""
     config_in(text)
     config_in(f'[remote "x"]\nurl = {text}')
     remote = remote_in(text)
