@@ -23,7 +23,7 @@ from .identity import absorb, inherit, look_again, place, runs_in, settle
 from .ledger import Folded, Transition, refused, why_of
 from .machine import TABLE, Verdict
 from .records import Records
-from .routes import ROUTES, TOMBSTONE, count
+from .routes import ROUTES, TOMBSTONE, Changed, Step
 from .session import ABSENT, Session, published_status
 
 TWICE: Final = 2.0  # so far apart the same event told twice may come (plugin and settings)
@@ -84,14 +84,22 @@ class Board(Records):
             e = msgspec.structs.replace(e, t=e.clock)
         route = ROUTES.get(e.kind)
         if route is not None:
-            out += route(self, e)
+            out += (self._take(e, step) for step in route(self, e))
         elif e.kind not in TABLE:  # of a trace that a newer version wrote
-            out += count(self, msgspec.structs.replace(e, kind="unknown"))
+            out += self._fold(msgspec.structs.replace(e, kind="unknown"))
         elif e.session_id:
-            out.append(self.fold_into(e, e.session_id))
+            out.append(self._fold_into(e, e.session_id))
         if self._queue and self._queue[0][0] <= self.ledger.clock:
             out += self.advance(self.ledger.clock)  # what was told late may be due already
         return out
+
+    def _take(self, e: Event, step: Step) -> Folded:
+        if isinstance(step, Folded):
+            return step
+        if isinstance(step, Changed):
+            return self._changed(e, *step)
+        sid, about = step
+        return self._fold_into(about, sid)
 
     def _expire(self, sid: str, now: float) -> list[Folded]:
         """What time has brought to one session."""
@@ -109,7 +117,7 @@ class Board(Records):
             out[-1] = msgspec.structs.replace(out[-1], changes=out[-1].changes + others)
         return out
 
-    def fold_into(self, e: Event, sid: str) -> Folded:
+    def _fold_into(self, e: Event, sid: str) -> Folded:
         """Fold an event into the session that it is about."""
         old = self.sessions.get(sid)
         if old is None:
@@ -143,9 +151,9 @@ class Board(Records):
             s.hooked = True
             if e.origin.pid is not None and e.kind != "end":
                 runs_in(self, s, e.origin.pid)
-        return self.changed(e, s, old, was, verdict)
+        return self._changed(e, s, old, was, verdict)
 
-    def changed(
+    def _changed(
         self, e: Event, s: Session, old: Session | None, was: str | None, verdict: Verdict
     ) -> Folded:
         """Put a session back that an event changed; what is published of that, and of others."""

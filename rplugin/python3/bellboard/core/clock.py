@@ -7,25 +7,23 @@ what happened on the wrong clock is lost, of the rest it is right.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import asdict
 
 from .events import Event
 from .ledger import Folded, noted
-
-if TYPE_CHECKING:
-    from .board import Board
+from .records import Records
 
 MEANT = ("snoozed_until", "facts")  # by a person, in the future; and what is no time
 
 
-def set_back(board: Board, e: Event) -> list[Folded]:
+def set_back(records: Records, e: Event) -> list[Folded]:
     """Let nothing be known from after now."""
-    for s in list(board.sessions.values()):
-        board.keep(_until(s, e.t))
-    board.ledger = _until(board.ledger, e.t)
+    for s in list(records.sessions.values()):
+        records.keep(_until(s, e.t))
+    records.ledger = _until(records.ledger, e.t)
     return [Folded(e, "", noted("The clock was set back; what was in the future counts as now."))]
 
 

@@ -1,10 +1,13 @@
-"""Evidence that names no session, or more than one: which sessions is it about?"""
+"""Evidence that names no session, or more than one: which sessions is it about?
+
+A route yields steps, and the board takes each before it asks for the next.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from copy import copy
-from typing import TYPE_CHECKING, Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -18,86 +21,103 @@ from .identity import absorb, address, inherit, locate, pane_tty, sees
 from .ledger import Folded, View, noted, refused, with_pane, with_view
 from .machine import Verdict
 from .options import options_of
+from .records import Records
 from .session import ABSENT, Process, Session, is_nameless, owns_pane, published_status, terminal_of
-
-if TYPE_CHECKING:
-    from .board import Board
 
 TOMBSTONE: Final = 60.0  # so long the late events of an ended process are swallowed
 UNKNOWN: Final = refused("no session of it is known")
 
+
+class Changed(NamedTuple):
+    """A session that the evidence has changed as it stands here, to be put back."""
+
+    s: Session
+    old: Session | None
+    was: str | None  # what was published of it
+    verdict: Verdict
+
+
+#: An event to be folded into that session, a session that has changed, or a verdict.
+Step = tuple[str, Event] | Changed | Folded
+
 # ---------------------------------------------------------------- the host and its clock
 
 
-def count(board: Board, e: Event) -> list[Folded]:
-    board.count(f"{e.kind}: {e.name if e.kind == 'unknown' else e.why}")
-    return [Folded(e, e.session_id, refused(e.why or "an event of an unknown kind"))]
+def count(records: Records, e: Event) -> Iterator[Step]:
+    records.count(f"{e.kind}: {e.name if e.kind == 'unknown' else e.why}")
+    yield Folded(e, e.session_id, refused(e.why or "an event of an unknown kind"))
 
 
-def configure(board: Board, e: Event) -> list[Folded]:
-    board.configure(options_of(e.settings, board.options))
-    return [Folded(e, "", Verdict("configured", True, "Options were set."))]
+def configure(records: Records, e: Event) -> Iterator[Step]:
+    records.configure(options_of(e.settings, records.options))
+    yield Folded(e, "", Verdict("configured", True, "Options were set."))
 
 
-def restart(board: Board, e: Event) -> list[Folded]:
+def restart(records: Records, e: Event) -> Iterator[Step]:
     """Nobody looks, nothing said is still sure; each session doubts by its own record."""
-    board.note(views={})
-    out = []
-    for _, old in sorted(board.sessions.items()):
+    records.note(views={})
+    ran = False
+    for _, old in sorted(records.sessions.items()):
         s = copy(old)
         s.viewers = {}
         s.processes = {
             pid: Process(pid, p.started, file_session=p.file_session)
             for pid, p in s.processes.items()
         }
-        board.keep(s)
+        records.keep(s)
         for pid in [run.pid for run in runs_of(s) if run.turn != ABSENT]:
             about = msgspec.structs.replace(e, pid=pid or None)
-            out.append(board.fold_into(about, s.session_id))
-    return out or [Folded(e, "", noted("Nobody watched, and nothing ran."))]
+            ran = True
+            yield s.session_id, about
+    if not ran:
+        yield Folded(e, "", noted("Nobody watched, and nothing ran."))
 
 
 # ---------------------------------------------------------------- the CLI's session files
 
 
-def registry(board: Board, e: Event) -> list[Folded]:
+def registry(records: Records, e: Event) -> Iterator[Step]:
     pid = e.pid or 0
-    buried = board.ledger.dead.get(pid)
+    buried = records.ledger.dead.get(pid)
     if buried is not None:
         if not (e.started and buried and e.started != buried):
-            return [Folded(e, e.session_id, refused("its process is dead"))]
-        board.unbury(pid)
+            yield Folded(e, e.session_id, refused("its process is dead"))
+            return
+        records.unbury(pid)
     named = any(
         s.turn != ABSENT and (not is_nameless(s.session_id) or s.session_id == e.session_id)
-        for s in board.running_in(pid)
+        for s in records.running_in(pid)
     )
     if e.source == "discovered" and named:
-        return [Folded(e, e.session_id, refused("what its process runs is known"))]
-    sid = session_of_file(board, e)
-    old = board.sessions.get(sid)
+        yield Folded(e, e.session_id, refused("what its process runs is known"))
+        return
+    sid = session_of_file(records, e)
+    old = records.sessions.get(sid)
     s = copy(old) if old is not None else Session(sid, started=e.t)
     if s.turn == ABSENT and s.ended and pid == s.ended_pid and e.t < s.ended + TOMBSTONE:
-        return [Folded(e, sid, refused("it has ended"))]
+        yield Folded(e, sid, refused("it has ended"))
+        return
     known = s.processes.get(pid)
     if known and e.started and known.started and e.started != known.started:
         known = None  # an earlier process of the same number
-    elsewhere = any(s.session_id != sid for s in board.ran_in(pid))
+    elsewhere = any(s.session_id != sid for s in records.ran_in(pid))
     value = said(e, known, s.started if elsewhere else 0.0)
     if value == known and (not e.title or e.title == s.title):
-        return [Folded(e, sid, refused("it says so already"))]
+        yield Folded(e, sid, refused("it says so already"))
+        return
     absorb(s, e)
     was = published_status(s)
     take_up(s, pid)
     if s.turn == ABSENT:
         locate(s, e.origin, begins=True)
-        inherit(board, s)
+        inherit(records, s)
     if is_end(s, value):
         value = msgspec.structs.replace(value, stood=True)
     s.processes = {**s.processes, pid: value}
     verdict = noted("It counts once it has stood.")
     if value.stood and not (known and known.stood and known.at == value.at):
-        verdict = machine.apply(s, registry_event(s, value, e.clock), board.options)
-    return [board.changed(e, s, old, was, verdict)]
+        verdict = machine.apply(s, registry_event(s, value, e.clock), records.options)
+    yield Changed(s, old, was, verdict)
 
 
 def is_end(s: Session, value: Process) -> bool:
@@ -130,9 +150,9 @@ def said(e: Event, known: Process | None, began: float) -> Process:
     )
 
 
-def session_of_file(board: Board, e: Event) -> str:
+def session_of_file(records: Records, e: Event) -> str:
     """Join by process: older CLIs leave a stale session id in the file after /clear."""
-    for s in board.running_in(e.pid or 0):
+    for s in records.running_in(e.pid or 0):
         p = s.processes[e.pid or 0]
         if s.turn == ABSENT or (e.started and p.started and e.started != p.started):
             continue
@@ -145,29 +165,30 @@ def is_hooked(s: Session, pid: int) -> bool:
     return any(run.hooked for run in runs_of(s) if run.pid == pid)
 
 
-def registry_gone(board: Board, e: Event) -> list[Folded]:
+def registry_gone(records: Records, e: Event) -> Iterator[Step]:
     pid = e.pid or 0
-    out = []
-    for s in board.running_in(pid):
+    there = records.running_in(pid)
+    for s in there:
         s = copy(s)
         was = s.processes[pid]
         left = Process(pid, was.started, hooked=was.hooked, was=was.says, at=e.t, stood=False)
         s.processes = {**s.processes, pid: left}
         if s.turn == ABSENT:
             s.processes = {p: x for p, x in s.processes.items() if p != pid}
-        board.keep(s)
-        out.append(Folded(e, s.session_id, noted("The registry says nothing any more.")))
-    return out or [Folded(e, "", UNKNOWN)]
+        records.keep(s)
+        yield Folded(e, s.session_id, noted("The registry says nothing any more."))
+    if not there:
+        yield Folded(e, "", UNKNOWN)
 
 
 # ---------------------------------------------------------------- processes and panes
 
 
-def process(board: Board, e: Event) -> list[Folded]:
+def process(records: Records, e: Event) -> Iterator[Step]:
     pid = e.pid or 0
-    board.unbury(pid)
-    out = []
-    for old in board.running_in(pid):
+    records.unbury(pid)
+    there = records.running_in(pid)
+    for old in there:
         s = copy(old)
         was = published_status(s)
         take_up(s, pid)
@@ -176,80 +197,85 @@ def process(board: Board, e: Event) -> list[Folded]:
         seen = msgspec.structs.replace(known, started=e.started or known.started, children=children)
         s.processes = {**s.processes, pid: seen}
         address(s, e.origin, tty_alone=s.hooked)  # a hook inherits the rest from it
-        s.pane_tty = pane_tty(board, s)
+        s.pane_tty = pane_tty(records, s)
         verdict = noted("Where its process is, and what it runs.")
-        out.append(board.changed(e, s, old, was, verdict))
-    return out or [Folded(e, "", UNKNOWN)]
+        yield Changed(s, old, was, verdict)
+    if not there:
+        yield Folded(e, "", UNKNOWN)
 
 
-def process_gone(board: Board, e: Event) -> list[Folded]:
+def process_gone(records: Records, e: Event) -> Iterator[Step]:
     pid = e.pid or 0
-    out = []
-    started = ""
-    for s in board.running_in(pid):
+    told, started = False, ""
+    for s in records.running_in(pid):
         started = started or s.processes[pid].started
         if any(run.turn != ABSENT for run in runs_of(s) if run.pid == pid):
-            out.append(board.fold_into(e, s.session_id))
+            told = True
+            yield s.session_id, e
         else:
             s = copy(s)
             s.processes = {p: x for p, x in s.processes.items() if p != pid}
-            board.keep(s)
+            records.keep(s)
     if not (e.started and started and e.started != started):
-        board.bury(pid, e.started or started)
-    return out or [Folded(e, "", UNKNOWN)]
+        records.bury(pid, e.started or started)
+    if not told:
+        yield Folded(e, "", UNKNOWN)
 
 
-def pane(board: Board, e: Event) -> list[Folded]:
+def pane(records: Records, e: Event) -> Iterator[Step]:
     tmux, pane = e.origin.tmux or "", e.origin.pane or ""
     where = f"{tmux}\n{pane}"
-    runs = (run for s in board.sessions.values() for run in runs_of(s))
+    runs = (run for s in records.sessions.values() for run in runs_of(s))
     needed = {f"{run.tmux}\n{run.pane}" for run in runs if run.pane}
     its = (e.origin.tty or "") if e.alive else None
-    board.note(panes=with_pane(board.ledger.panes, where, its, needed))
-    out = []
+    records.note(panes=with_pane(records.ledger.panes, where, its, needed))
+    told = False
     there = [
         (s.session_id, run.pid)
-        for s in board.sessions.values()
+        for s in records.sessions.values()
         for run in runs_of(s)
         if (run.tmux, run.pane) == (tmux, pane) and run.turn != ABSENT
     ]
     for sid, pid in sorted(there):
-        s = copy(board.sessions[sid])
+        s = copy(records.sessions[sid])
         take_up(s, pid)
         if e.alive and e.origin.tty:
             s.pane_tty = e.origin.tty
             bring_forward(s)
-            board.keep(s)
+            records.keep(s)
         elif not e.alive and terminal_of(s) is not None and owns_pane(s):
             about = msgspec.structs.replace(e, pid=pid or None)
-            out.append(board.fold_into(about, sid))
-    return out or [Folded(e, "", UNKNOWN)]
+            told = True
+            yield sid, about
+    if not told:
+        yield Folded(e, "", UNKNOWN)
 
 
 # ---------------------------------------------------------------- views
 
 
-def view(board: Board, e: Event) -> list[Folded]:
+def view(records: Records, e: Event) -> Iterator[Step]:
     """Somebody looks at a session, a pane, or away; without the focus, whatever is switched."""
-    known = board.ledger.views.get(e.viewer)
+    known = records.ledger.views.get(e.viewer)
     if known is not None and known.away and not e.source:
-        return [Folded(e, "", refused("its terminal is not in focus"))]
+        yield Folded(e, "", refused("its terminal is not in focus"))
+        return
     away = e.source in ("away", "gone")
     view = View(e.session_id, e.origin.tmux or "", e.origin.pane or "", e.t, away)
     kept = None if e.source == "gone" else view
-    board.note(views=with_view(board.ledger.views, e.viewer, kept))
+    records.note(views=with_view(records.ledger.views, e.viewer, kept))
     looks = {
         sid: s.turn != ABSENT and sees(view, s)
-        for sid, s in board.sessions.items()
+        for sid, s in records.sessions.items()
         if e.viewer in s.viewers or sees(view, s)
     }
-    out = [
-        board.fold_into(msgspec.structs.replace(e, alive=looks[sid]), sid) for sid in sorted(looks)
-    ]
-    return out or [Folded(e, "", noted("Somebody looks elsewhere."))]
+    for sid in sorted(looks):
+        yield sid, msgspec.structs.replace(e, alive=looks[sid])
+    if not looks:
+        yield Folded(e, "", noted("Somebody looks elsewhere."))
 
 
-ROUTES: Final[dict[str, Callable[[Board, Event], list[Folded]]]] = {
+ROUTES: Final[dict[str, Callable[[Records, Event], Iterable[Step]]]] = {
     "junk": count,
     "unknown": count,
     "config": configure,
@@ -262,5 +288,5 @@ ROUTES: Final[dict[str, Callable[[Board, Event], list[Folded]]]] = {
     "pane gone": pane,
     "view": view,
     "clock": set_back,
-    "tick": lambda board, e: [],
+    "tick": lambda records, e: (),
 }
