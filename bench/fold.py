@@ -17,8 +17,9 @@ import time
 from itertools import cycle, islice
 from pathlib import Path
 
+from bellboard.agents.claude_code.dialect.hooks import hook
 from bellboard.core.board import Board
-from bellboard.core.events import Origin, hook
+from bellboard.core.events import Origin
 
 RECORDINGS = Path(__file__).parent.parent / "tests" / "traces" / "recordings"
 SESSIONS = 200

@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from bellboard.agents import trace
+from bellboard.agents.recording import record
 from bellboard.core.board import Board
 from bellboard.core.session import is_listed, status_of
 from bellboard.hosting.folding import Clerk
-from bellboard.storage.recording import record
 from bellboard.storage.spool import MAGIC, Spool
 from bellboard.storage.store import Logged, Store
 from playback import encoded

@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bellboard.agents import evidence
+from bellboard.agents.claude_code.dialect.hooks import hook
 from bellboard.core.board import Board
-from bellboard.core.events import Event, Origin, hook
+from bellboard.core.events import Event, Origin
 from bellboard.core.records import MOST_SESSIONS
 from bellboard.core.session import is_listed, status_of
 from strategies import T0, decoded_events, texts, wrong_shapes

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from bellboard.agents.claude_code.dialect.hooks import hook
 from bellboard.agents.evidence import from_line
 from bellboard.core.board import Board
-from bellboard.core.events import Origin, hook
+from bellboard.core.events import Origin
 from bellboard.core.ledger import MOST_PANES
 from bellboard.core.records import LARGEST_RECORD
 from bellboard.storage import schema

@@ -6,7 +6,9 @@ import ast
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -35,110 +37,124 @@ def tracked(*suffixes: str) -> list[Path]:
     return [path for path in paths if path.is_file() and (not suffixes or path.suffix in suffixes)]
 
 
-# Imports. The pure modules know no clock, no path and no process; each knows only those below it.
+# Imports. Floors look down, and pure files touch nothing outside.
 
+#: From the lowest; each may import what is on a lower one. `bellboard` is what starts the rest.
+FLOORS = (
+    *("core", "system", "storage", "agents", "witnesses", "hosting", "diagnosis"),
+    *("screen", "cli", "bellboard"),
+)
+#: What a floor may know of `core` that knows no session: text.
+SYSTEM_MAY_KNOW = {"core.detail", "core.lenient"}
 PURE = (
-    *sorted(str(path.relative_to(PACKAGE)) for path in (PACKAGE / "core").rglob("*.py")),
+    *sorted((PACKAGE / "core").rglob("*.py")),
+    *sorted(PACKAGE.glob("agents/*/dialect/*.py")),
+    *(PACKAGE / f"agents/{name}.py" for name in ("evidence", "private", "trace")),
     *(
-        f"agents/claude_code/installer/{name}.py"
+        PACKAGE / f"agents/claude_code/installer/{name}.py"
         for name in ("jsontext", "settings_text", "hookline")
     ),
-    *(f"agents/{name}.py" for name in ("evidence", "trace")),
-    *sorted(str(path.relative_to(PACKAGE)) for path in PACKAGE.glob("agents/*/dialect/*.py")),
 )
 NO_IO = {
-    "__future__",
-    "abc",
-    "bisect",
-    "collections",
-    "contextlib",
-    "copy",
-    "dataclasses",
-    "datetime",
-    "enum",
-    "functools",
-    "hashlib",
-    "heapq",
-    "itertools",
-    "json",
-    "math",
-    "msgspec",
-    "operator",
-    "re",
-    "string",
-    "textwrap",
-    "types",
-    "typing",
-    "typing_extensions",
-    "unicodedata",
-    "zlib",
+    *("__future__", "abc", "bisect", "collections", "contextlib", "copy", "dataclasses"),
+    *("datetime", "enum", "functools", "hashlib", "heapq", "itertools", "json", "math", "msgspec"),
+    *("operator", "re", "string", "textwrap", "types", "typing", "typing_extensions"),
+    *("unicodedata", "zlib"),
 }
 CLOCKS = re.compile(r"\b(datetime\.(now|utcnow|today)|date\.today|time\.time)\b")
+PURE_PATHS = ("pathlib.PurePath", "pathlib.PurePosixPath")  # which touch no disk
+Node = TypeVar("Node", str, Path)
 
 
-def imported(path: Path) -> set[str]:
-    """Top-level names that a file imports; siblings begin with a dot."""
-    names = set()
+def name_of(path: Path) -> str:
+    """`core.rules` of core/rules/__init__.py; `bellboard` of the package's own."""
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(part for part in parts if part != "__init__") or "bellboard"
+
+
+MODULES = {name_of(path): path for path in PACKAGE.rglob("*.py")}
+
+
+def imported(path: Path) -> Iterator[str]:
+    """The absolute names that a file imports, wherever in it it does."""
+    package = ["bellboard", *path.relative_to(PACKAGE).parent.parts]
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
+            yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            if all(alias.name.startswith("Pure") for alias in node.names):
-                continue  # a PurePath touches no disk
-            base = "." * node.level + (node.module or "")
-            names |= {base} if node.module else {base + alias.name for alias in node.names}
-    own = {"." + name.removeprefix("bellboard.") for name in names if name.startswith("bellboard.")}
-    return own | {n.split(".")[0] if n[0] != "." else n for n in names if "bellboard" not in n}
+            below = package[: len(package) - node.level + 1] if node.level else []
+            base = ".".join([*below, *([node.module] if node.module else [])])
+            yield from (f"{base}.{alias.name}" for alias in node.names)
 
 
-def siblings(path: Path) -> set[Path]:
-    """The files of the package that a file imports."""
-    found = set()
-    for name in imported(path):
-        if name.startswith("."):
-            level = len(name) - len(name.lstrip("."))
-            base = [path.parent, *path.parent.parents][level - 1]
-            target = base.joinpath(*name.lstrip(".").split("."))
-            for candidate in (target.with_suffix(".py"), target / "__init__.py"):
-                found |= {candidate} if candidate.is_file() else set()
-    return found
+def own(name: str) -> str | None:
+    """The module of the package that an import leads to."""
+    if name.split(".")[0] != "bellboard":
+        return None
+    inner = name.partition(".")[2]
+    return next((m for m in (inner, inner.rpartition(".")[0]) if m in MODULES), "bellboard")
 
 
-@pytest.mark.parametrize("name", PURE)
-def test_pure_modules_do_no_io(name: str) -> None:
-    """Neither they nor their imports touch the outside; `now` is an argument."""
-    seen: set[Path] = set()
-    waiting = [PACKAGE / name]
-    while waiting:
-        path = waiting.pop()
-        seen.add(path)
-        outside = {n for n in imported(path) if not n.startswith(".")} - NO_IO
-        assert not outside, f"{path.relative_to(ROOT)} imports {', '.join(sorted(outside))}"
-        clock = CLOCKS.search(path.read_text())
-        assert not clock, f"{path.relative_to(ROOT)} reads a clock: {clock}"
-        waiting += siblings(path) - seen
+GRAPH: dict[str, set[str]] = {
+    name: {target for each in imported(path) if (target := own(each))} - {name}
+    for name, path in MODULES.items()
+}
 
 
-@pytest.mark.parametrize(
-    ("lower", "upper"),
-    [
-        ("core/events", "core/machine"),
-        ("core/machine", "core/board"),
-        ("core/board", "agents/trace"),
-        ("core/board", "hosting/host"),
-    ],
-)
-def test_imports_go_one_way(lower: str, upper: str) -> None:
-    """events ← machine ← board ← trace, host: never the other way, not even indirectly."""
-    below, above = PACKAGE / f"{lower}.py", PACKAGE / f"{upper}.py"
-    assert above.exists()
-    seen: set[Path] = set()
-    waiting = [below]
-    while waiting:
-        path = waiting.pop()
-        seen.add(path)
-        waiting += siblings(path) - seen
-    assert above not in seen, f"{lower} must not know {upper}"
+def floor_of(name: str) -> str:
+    return name.split(".")[0] if name.split(".")[0] in FLOORS else "bellboard"
+
+
+def circle(graph: dict[Node, set[Node]]) -> list[Node]:
+    """Nodes that lead back to themselves; what imports nothing that is left is taken away."""
+    left = {name: set(targets) for name, targets in graph.items()}
+    while free := [name for name, targets in left.items() if not targets & left.keys()]:
+        for name in free:
+            del left[name]
+    while unused := [n for n in left if not any(n in targets for targets in left.values())]:
+        for name in unused:
+            del left[name]
+    return sorted(left)
+
+
+def test_each_file_imports_only_what_is_below() -> None:
+    """No arrow leads up, and none leads back; imports within functions count as well."""
+    up = [
+        f"{name} imports {target}"
+        for name, targets in GRAPH.items()
+        for target in sorted(targets)
+        if FLOORS.index(floor_of(target)) > FLOORS.index(floor_of(name))
+    ]
+    assert up == []
+    assert circle(GRAPH) == []
+
+
+def test_folders_import_no_circle() -> None:
+    """Nor do the folders within a floor; one within another is a part of it."""
+    graph: dict[Path, set[Path]] = {path.parent: set() for path in MODULES.values()}
+    for name, targets in GRAPH.items():
+        here = MODULES[name].parent
+        for there in {MODULES[target].parent for target in targets}:
+            if not here.is_relative_to(there) and not there.is_relative_to(here):
+                graph[here].add(there)
+    assert circle(graph) == []
+
+
+def test_the_system_knows_no_session() -> None:
+    """What lies below could serve another program as it is."""
+    known = {t for name, targets in GRAPH.items() if floor_of(name) == "system" for t in targets}
+    assert {t for t in known if floor_of(t) == "core"} == SYSTEM_MAY_KNOW
+
+
+@pytest.mark.parametrize("path", PURE, ids=name_of)
+def test_pure_modules_do_no_io(path: Path) -> None:
+    """They touch nothing outside, and `now` is an argument; what they import is as pure."""
+    outside = {n.split(".")[0] for n in imported(path) if not n.endswith(PURE_PATHS)}
+    assert outside - NO_IO <= {"bellboard"}
+    clock = CLOCKS.search(path.read_text())
+    assert not clock, f"it reads a clock: {clock}"
+    below = {MODULES[target] for target in GRAPH[name_of(path)]}
+    assert {name_of(other) for other in below - {*PURE}} == set()
 
 
 #: What connects to a socket that a path or an address names, in either language.

@@ -8,9 +8,10 @@ from itertools import islice, product
 import pytest
 
 from bellboard.agents.claude_code.dialect import names as dialects
+from bellboard.agents.claude_code.dialect.hooks import hook
 from bellboard.agents.evidence import READERS, from_line
 from bellboard.core import deadlines, machine
-from bellboard.core.events import Event, hook
+from bellboard.core.events import Event
 from bellboard.core.machine import NOTHING, TABLE, TABLE_TEXT, read_table
 from bellboard.core.options import Options
 from bellboard.core.routes import ROUTES

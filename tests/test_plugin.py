@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bellboard.core.events import KINDS
+from bellboard.agents.claude_code.dialect.names import KINDS
 from rig.cache import CHECKOUT
 from rig.fixtures import Agents
 from rig.home import Home

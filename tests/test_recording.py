@@ -16,12 +16,12 @@ from msgspec.structs import asdict
 from msgspec.structs import fields as fields_of
 
 from bellboard.agents import evidence, trace
+from bellboard.agents.private import Names
+from bellboard.agents.recording import record, span
 from bellboard.core.deadlines import BY_TIME
 from bellboard.core.events import Event, line_of
 from bellboard.core.machine import TABLE
-from bellboard.core.private import Names
 from bellboard.hosting.folding import Clerk
-from bellboard.storage.recording import record, span
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Logged, Store
 from playback import TRACES, Line, encoded, play, read_lines

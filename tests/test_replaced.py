@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from bellboard.agents.claude_code.dialect.hooks import hook
 from bellboard.agents.evidence import from_line
 from bellboard.core.board import Board
-from bellboard.core.events import hook
 from bellboard.storage import schema
 from bellboard.storage.database import MOST_ASIDE, set_aside
 from bellboard.storage.spool import Spool

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 import bellboard.agents.claude_code.installer.settings
+import bellboard.agents.recording
 import bellboard.cli
 import bellboard.cli.jump
 import bellboard.diagnosis
 import bellboard.hosting.folding
 import bellboard.screen.terminal
-import bellboard.storage.recording
 
 
 def run(words: list[str], streams: dict[str, str], seconds: float) -> dict[str, Any]:

@@ -21,8 +21,9 @@ import msgspec
 from ..core.bounds import bounded
 from ..core.deadlines import BY_TIME
 from ..core.detail import ODD, line, whole
-from ..core.events import LINES, LONGEST_ID, Event, Origin, hook, junk
+from ..core.events import LINES, LONGEST_ID, UNCOUNTED, Event, Origin, junk
 from ..core.lenient import plain
+from .claude_code.dialect.hooks import hook
 from .claude_code.dialect.said import Facts, entry_of, number_of, text_of, time_of
 
 #: What reading a value of the wrong shape raises.
@@ -50,7 +51,6 @@ ENVIRONMENT: Final = (
 CLIENT_DOES: Final = frozenset({"looks", "focus", "away", "gone"})
 _PANE: Final = re.compile(r"%[0-9]{1,9}", re.ASCII)
 SCREENS: Final = frozenset({"idle", "busy", "waiting"})
-UNCOUNTED: Final = -1  # nobody looked how many children there are
 #: What the registry's `waitingFor` asks; "dialog open" asks nothing for the agent.
 WAITING: Final = {
     "permission prompt": "permission",

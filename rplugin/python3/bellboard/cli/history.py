@@ -94,7 +94,7 @@ def explain_session(args: Args) -> None:
 
 
 def record_trace(args: Args) -> None:
-    from ..storage.recording import record, span
+    from ..agents.recording import record, span
 
     with opened() as clerk:
         log = clerk.store.log()

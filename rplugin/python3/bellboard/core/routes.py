@@ -11,11 +11,10 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from ..agents.evidence import UNCOUNTED
 from . import machine
 from .clock import set_back
 from .deadlines import registry_event
-from .events import AHEAD, Event
+from .events import AHEAD, UNCOUNTED, Event
 from .front import bring_forward, runs_of, take_up
 from .identity import absorb, address, inherit, locate, pane_tty, sees
 from .ledger import Folded, View, noted, refused, with_pane, with_view

@@ -20,9 +20,10 @@ import msgspec
 from msgspec.structs import replace
 
 from ..agents import evidence
+from ..agents.claude_code.dialect.hooks import hook
 from ..core.board import Board
 from ..core.bounds import bounded
-from ..core.events import Event, Origin, hook
+from ..core.events import Event, Origin
 from ..core.ledger import Folded
 from ..core.options import Options, options_of
 from ..storage.causes import OF_VALUES

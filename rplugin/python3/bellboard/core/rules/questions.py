@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from ...agents.claude_code.dialect.names import SPAWNS
-from ..events import Event
+from ..events import SPAWNS, Event
 from ..options import APPROVAL_CLASS, Options
 from ..session import ABSENT, Block, Session
 from .steps import (

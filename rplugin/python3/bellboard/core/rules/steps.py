@@ -6,8 +6,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from ...agents.claude_code.dialect.names import SPAWNS
-from ..events import Event, Task
+from ..events import SPAWNS, Event, Task
 from ..session import (
     ABSENT,
     AT_WORK,

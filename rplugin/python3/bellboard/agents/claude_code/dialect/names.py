@@ -69,7 +69,6 @@ NOTIFICATIONS: Final = {
     "elicitation_response": "form answer",
 }
 QUESTIONS: Final = {"AskUserQuestion": "question", "ExitPlanMode": "plan"}
-SPAWNS: Final = frozenset({"Agent", "Task"})  # tools that run a subagent
 #: What a subagent's events become: they are news of the subagent, never of its parent.
 BY_AGENT: Final = {
     "tool": "agent tool",

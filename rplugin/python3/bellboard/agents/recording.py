@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from ..core.deadlines import BY_TIME
 from ..core.events import Event, line_of
-from ..core.private import Names
-from .store import Logged
+from ..storage.store import Logged
+from .private import Names
 
 Line = dict[str, Any]
 

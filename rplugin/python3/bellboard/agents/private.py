@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from ..agents.claude_code.dialect.names import KINDS
-from .events import Event, Origin, Task
+from ..core.events import Event, Origin, Task
+from .claude_code.dialect.names import KINDS
 
 #: Parts of paths that say nothing about anybody; a worktree is told by the first two.
 COMMON: Final = frozenset(

@@ -1,0 +1,276 @@
+"""What Claude Code's hooks say, and those of CLIs that learnt it from it, made into events.
+
+Rules of this file: it does no I/O and knows no clock; it never raises on input; only the fields
+that some rule or display needs are read; of prompts and tool inputs only a short line is kept.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from typing import Any, Final
+from zlib import crc32
+
+import msgspec
+from msgspec import Raw, Struct
+
+from ....core.asked import asked_of
+from ....core.detail import ODD, line, tool_detail, whole
+from ....core.events import LONGEST_ID, SPAWNS, Event, Origin, Task, junk
+from ....core.lenient import LARGEST, members, value_of
+from .names import BY_AGENT, FINISHED, KINDS, NOTIFICATIONS, QUESTIONS, STARTS
+
+
+class Payload(Struct, gc=False):
+    """The fields of a hook's payload that are read at all."""
+
+    session_id: str
+    hook_event_name: str
+    tool_name: str | None = None
+    tool_use_id: str | None = None
+    tool_input: Raw = Raw(b"")
+    prompt_id: str | None = None
+    agent_id: str | None = None
+    agent_type: str | None = None
+    cwd: str | None = None
+    transcript_path: str | None = None
+    permission_mode: str | None = None
+    source: str | None = None
+    reason: str | None = None
+    trigger: str | None = None
+    prompt: str | None = None
+    session_title: str | None = None
+    model: str | None = None
+    to_model: str | None = None
+    context_tokens: int | None = None
+    notification_type: str | None = None
+    message: str | None = None
+    error: str | None = None
+    error_details: str | None = None
+    last_assistant_message: str | None = None
+    background_tasks: Raw = Raw(b"")
+    session_crons: Raw = Raw(b"")
+    mcp_server_name: str | None = None
+    url: str | None = None
+    task_subject: str | None = None
+    teammate_name: str | None = None
+
+
+RAW: Final = ("tool_input", "background_tasks", "session_crons")
+_decode = msgspec.json.Decoder(Payload).decode
+_TEXTS = tuple(f for f in Payload.__struct_fields__ if f not in {*RAW, "context_tokens"})
+
+
+def hook(
+    raw: bytes,
+    t: float,
+    clock: float,
+    origin: Origin = Origin(),  # noqa: B008 - frozen
+    truncated: bool = False,
+) -> Event:
+    """The event that a hook's payload tells; junk, with the reason, if it tells none."""
+    if not (math.isfinite(t) and t > 0):
+        return junk("its time is no time", clock, clock)
+    try:
+        odd = raw.count(b'"session_id"') > 1  # nested, or a key given twice
+        p = _lenient(raw, truncated) if odd else _decode(raw)
+    except ODD:
+        try:
+            p = _lenient(raw, truncated)
+        except ODD as e:
+            return junk(str(e)[:120], t, clock)
+    sid, name = p.session_id, p.hook_event_name
+    if not sid or len(sid) > LONGEST_ID:
+        return junk("no usable session id", t, clock, name[:60] or "junk")
+    kind = KINDS.get(name, "unknown")
+    if kind == "unknown":
+        return Event("unknown", name[:60], t, clock, sid, origin)
+    facts = _common(p)
+    if (read := READ.get(kind)) is not None:
+        kind = read(p, facts) or kind
+    if kind == "tool end" and p.tool_name in SPAWNS:
+        facts["spawned"] = _spawned(raw, truncated)
+    if p.agent_id:
+        kind = BY_AGENT.get(kind, "note")
+        facts["agent"] = p.agent_id
+    key = crc32((name + p.tool_use_id).encode()) if p.tool_use_id else crc32(raw)
+    return Event(kind, name, t, clock, sid, origin, key or 1, **facts)
+
+
+# ---------------------------------------------------------------- what each kind tells
+
+Facts = dict[str, Any]
+
+
+def _common(p: Payload) -> Facts:
+    """What any event may tell besides its kind."""
+    facts: Facts = {}
+    if p.cwd:
+        facts["cwd"] = p.cwd
+    if p.transcript_path:
+        facts["transcript"] = p.transcript_path
+    if p.permission_mode:
+        facts["mode"] = p.permission_mode
+    if p.tool_name:
+        facts["tool"] = p.tool_name
+    if p.prompt_id:
+        facts["prompt_id"] = p.prompt_id
+    if p.tool_use_id:
+        facts["tool_id"] = p.tool_use_id
+    if p.agent_type:
+        facts["agent_type"] = p.agent_type
+    if p.session_title:
+        facts["title"] = line(p.session_title)
+    if p.model or p.to_model:
+        facts["model"] = p.model or p.to_model
+    if p.context_tokens and 0 < p.context_tokens < LARGEST:
+        facts["context"] = p.context_tokens
+    return facts
+
+
+def _tool(p: Payload, facts: Facts) -> str:
+    tool = p.tool_name or ""
+    facts["tool_key"] = crc32(p.tool_input)
+    facts["detail"] = tool_detail(tool, p.tool_input)
+    facts["asks"] = QUESTIONS.get(tool, "")
+    return "question" if tool in QUESTIONS else "tool"
+
+
+def _request(p: Payload, facts: Facts) -> None:
+    _tool(p, facts)
+    facts["asks"] = facts["asks"] or "permission"
+    facts["digest"] = asked_of(p.tool_input)
+
+
+def _start(p: Payload, facts: Facts) -> str | None:
+    facts["source"] = p.source or ""
+    return STARTS.get(facts["source"])
+
+
+def _end(p: Payload, facts: Facts) -> None:
+    facts["source"] = p.reason or ""
+
+
+def _prompt(p: Payload, facts: Facts) -> str | None:
+    if p.prompt and p.prompt.startswith("<task-notification>"):
+        return "report"
+    facts["prompt"] = line(p.prompt or "")
+    return None
+
+
+def _stop(p: Payload, facts: Facts) -> None:
+    facts["message"] = line(p.last_assistant_message or "")
+    facts["tasks"] = _tasks(p.background_tasks)
+    facts["wakeups"] = _count(p.session_crons)
+
+
+def _failure(p: Payload, facts: Facts) -> None:
+    facts["error"] = line(": ".join(x for x in (p.error, p.error_details) if x) or "unknown")
+
+
+def _notification(p: Payload, facts: Facts) -> str:
+    kind = p.notification_type or ""
+    facts["source"] = kind
+    facts["detail"] = facts["message"] = line(p.message or "")
+    if not kind:  # CLIs before 2.0.37 told the type in words only
+        kind = "permission_prompt" if "permission" in (p.message or "") else "none"
+    facts["asks"] = "form" if kind.startswith("elicitation") else "permission"
+    if kind == "agent_needs_input":
+        facts["asks"] = "choice"
+    return NOTIFICATIONS.get(kind, "note")
+
+
+def _form(p: Payload, facts: Facts) -> None:
+    facts["asks"], facts["tool"] = "form", p.mcp_server_name or ""
+    facts["detail"] = line(p.message or p.url or "")
+
+
+def _form_answer(p: Payload, facts: Facts) -> None:
+    facts["tool"] = p.mcp_server_name or ""
+
+
+def _compaction(p: Payload, facts: Facts) -> None:
+    facts["source"] = p.trigger or ""
+
+
+def _task(p: Payload, facts: Facts) -> None:
+    facts["detail"] = line(p.task_subject or "")
+
+
+#: Kind → what reads its own fields; it may name a more exact kind.
+READ: Final[dict[str, Callable[[Payload, Facts], str | None]]] = {
+    "tool": _tool,
+    "request": _request,
+    "start": _start,
+    "end": _end,
+    "prompt": _prompt,
+    "stop": _stop,
+    "agent stop": _stop,
+    "failure": _failure,
+    "notification": _notification,
+    "form": _form,
+    "form answer": _form_answer,
+    "compacting": _compaction,
+    "compacted": _compaction,
+    "task": _task,
+    "task done": _task,
+}
+
+
+def _spawned(raw: bytes, truncated: bool) -> str:
+    """The subagent that a tool left running; read of these few tools only, as results are large."""
+    try:
+        left = members(raw, truncated).get("tool_response")
+    except ODD:
+        return ""
+    agent = left.get("agentId") if isinstance(left, dict) and left.get("isAsync") else ""
+    return whole(agent) if isinstance(agent, str) else ""
+
+
+# ---------------------------------------------------------------- JSON that is not as expected
+
+
+def _lenient(raw: bytes, truncated: bool) -> Payload:
+    """A payload that is JSON, but not as expected: what has the right type counts."""
+    top = members(raw, truncated)
+    p = Payload("", "")
+    for field in _TEXTS:
+        value = top.get(field)
+        if isinstance(value, str):
+            setattr(p, field, whole(value))
+    for field in RAW:
+        if top.get(field) is not None:
+            setattr(p, field, Raw(json.dumps(top[field]).encode()))
+    tokens = top.get("context_tokens")
+    if isinstance(tokens, int) and not isinstance(tokens, bool) and tokens >= 0:
+        p.context_tokens = tokens
+    if "\N{REPLACEMENT CHARACTER}" in p.session_id:
+        raise ValueError("the session id is not text")
+    if not p.hook_event_name:
+        raise ValueError("no event name")
+    return p
+
+
+# ---------------------------------------------------------------- background tasks
+
+
+def _tasks(raw: Raw) -> tuple[Task, ...] | None:
+    """The tasks that a Stop lists as running; None where the CLI lists none at all."""
+    listed = value_of(raw) if raw else None
+    if not isinstance(listed, list):
+        return None
+    return tuple(
+        Task(
+            id=str(x.get("id") or ""),
+            type=str(x.get("type") or ""),
+            description=line(str(x.get("description") or x.get("command") or "")),
+        )
+        for x in listed
+        if isinstance(x, dict) and str(x.get("status", "running")) not in FINISHED
+    )
+
+
+def _count(raw: Raw) -> int:
+    listed = value_of(raw) if raw else None
+    return len(listed) if isinstance(listed, list) else 0
