@@ -1,8 +1,8 @@
 """The rule book of one session: which evidence changes which status, and why.
 
 Everything about changes of status lives in this file, and this file does no I/O, knows no clock and
-no other session.  `board.py` decides which session a piece of evidence is about; `events.py` and
-`evidence.py` decide of what kind it is; here TABLE says, for every kind in every status, which rule
+no other session.  `board.py` decides which session a piece of evidence is about; the agents' dialects
+decide of what kind it is; here TABLE says, for every kind in every status, which rule
 applies, and the rules below it say what they do.  A cell `.` changes nothing.
 
 The theory.  A session runs in one process or more.  Each has one main thread, which is in a *turn*
