@@ -31,7 +31,7 @@ local function clock() -- of this process: nothing in here waits, and others may
   local used = vim.uv.getrusage()
   return (used.utime.sec + used.stime.sec) * 1e3 + (used.utime.usec + used.stime.usec) / 1e3
 end
-for _, part in ipairs({ 'ui', 'jump', 'float' }) do
+for _, part in ipairs({ 'state.terminals', 'view.style', 'view.place', 'view.float' }) do
   require('bellboard.' .. part).attach()
 end
 vim.o.laststatus = 3
@@ -61,17 +61,17 @@ _G.bench = {
   end,
   open = function()
     return timed(function()
-      require('bellboard.panel').open()
+      require('bellboard.view.board').open()
       vim.cmd.redraw()
     end)
   end,
   close = function() vim.cmd.close() end,
   update = function(text) -- the board's share of a push
-    vim.api.nvim_clear_autocmds({ group = 'bellboard.panel' })
+    vim.api.nvim_clear_autocmds({ group = 'bellboard.board' })
     push(text)
     vim.cmd.redraw()
     return timed(function()
-      require('bellboard.panel').update()
+      require('bellboard.view.board').update()
       vim.cmd.redraw()
     end)
   end,
@@ -82,7 +82,7 @@ _G.bench = {
       end
       on_choice(nil)
     end
-    return timed(function() require('bellboard.pick').open() end)
+    return timed(function() require('bellboard.view.picker').open() end)
   end,
 }
 """

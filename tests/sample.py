@@ -9,9 +9,7 @@ from bellboard.core.words import worded
 from rig.editor import Editor
 
 SET_UP = """
-for _, part in ipairs({ 'ui', 'jump', 'float', 'view' }) do
-  require('bellboard.' .. part).attach()
-end
+require('bellboard')._attach()
 vim.o.laststatus, vim.o.ruler = 3, false
 vim.o.statusline = "%=%{%v:lua.require'bellboard'.statusline()%} "
 """

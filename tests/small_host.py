@@ -14,6 +14,7 @@ from typing import Any
 
 import pynvim
 
+from bellboard.core.words import worded
 from rig.waiting import eventually
 
 
@@ -34,7 +35,8 @@ def main() -> None:
             file.write(json.dumps([name, *arguments]) + "\n")
         if name in ("start", "snapshot"):
             push = {"v": 1, "version": "0.1.0", "seq": 1, "full": True, "now": 0.0}
-            push["sessions"] = [{"session_id": "a", "status": "working", "since": 0.0}]
+            one = {"session_id": "a", "status": "working", "since": 0.0}
+            push["sessions"] = [worded({**one, "hidden": False, "markers": []})]
             nvim.exec_lua("require('bellboard')._push(...)", push, async_=True)
         elif name == "stop":
             os._exit(0)

@@ -172,7 +172,7 @@ def test_every_key_is_in_its_help_and_in_the_manual(nvim: Editors) -> None:
     Host(editor).push(*house())
     editor.command("ClaudeSessions board")
     keys = editor.lua(
-        "return vim.tbl_map(function(key) return key[1] end, require('bellboard.keys').list)"
+        "return vim.tbl_map(function(key) return key[1] end, require('bellboard.action.keys').list)"
     )
     mapped = {m["lhs"] for m in editor.nvim.api.buf_get_keymap(0, "n")} - {"<2-LeftMouse>"}
     assert set(keys) == mapped

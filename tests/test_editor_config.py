@@ -131,7 +131,7 @@ HOSTILE = (
 def test_lua_and_python_clean_text_alike(nvim: Editors) -> None:
     """Control, direction and invisible characters go; languages and symbols stay."""
     editor = nvim(config=QUIET, ui=False)
-    safe = "return require('bellboard.ui').safe(...)"
+    safe = "return require('bellboard.view.cells').safe(...)"
     for text in (HOSTILE, "über 日本語 ✓ \U0001f600 naïve", "héron\u2028\u0085egret"):
         shown = editor.lua(safe, text)
         assert shown == visible.plain(text.replace("\x1b", " ").replace("\u009b", " "))

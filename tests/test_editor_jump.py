@@ -157,7 +157,7 @@ def test_a_jump_is_reported_only_after_it_has_landed(nvim: Editors) -> None:
     Host(editor).push(session("completed", "here", tty=tty), session("completed", "lost"))
     editor.lua("""
       _G.told = {}
-      require('bellboard').tell = function(evidence)
+      require('bellboard.host').tell = function(evidence)
         if evidence['goto'] then table.insert(told, evidence['goto'].session_id) end
       end""")
     editor.lua("vim.notify = function() end require('bellboard').jump('lost')")

@@ -274,7 +274,7 @@ def test_the_bell_rings_in_the_terminal(home: Home, tmux: Server, version: str) 
     eventually(address.exists, "Neovim")
     pane.shows("NVIM")
     notice = json.dumps(line("bell"))
-    code = f"luaeval('require(\"bellboard.notice\").show(vim.json.decode(_A))', {notice!r})"
+    code = f"luaeval('require(\"bellboard.view.notices\").show(vim.json.decode(_A))', {notice!r})"
     ask = [argv[0], "--server", str(address), "--remote-expr", code]
     subprocess.run(ask, env=home.env, check=True, capture_output=True, timeout=PATIENCE)
     eventually(lambda: pane.ask("#{window_bell_flag}") == "1", "a bell")
@@ -285,7 +285,9 @@ def test_the_bell_rings_in_the_terminal(home: Home, tmux: Server, version: str) 
 @pytest.mark.parametrize("events", ["on", "off"])
 def test_missing_focus_events_in_tmux_are_reported(home: Home, tmux: Server, events: str) -> None:
     """Health says what to set; where focus is reported, it says nothing."""
-    lua = "_G.unsure = function() return require('bellboard.view').unsure() and 1 or 0 end"
+    lua = (
+        "_G.unsure = function() return require('bellboard.evidence.focus').unsure() and 1 or 0 end"
+    )
     argv = command("0.12", home, "focus", config={**QUIET}, lua=lua)
     tmux.open(["sleep", "60"])
     tmux.run("set-option", "-g", "focus-events", events)
@@ -298,7 +300,7 @@ def test_missing_focus_events_in_tmux_are_reported(home: Home, tmux: Server, eve
         return (done.stdout or done.stderr).decode().strip()
 
     eventually(lambda: said("1") == "1", "Neovim")
-    said("luaeval('require(\"bellboard.view\").attach()')")
+    said("luaeval('require(\"bellboard.evidence.focus\").attach()')")
     if events == "off":
         eventually(lambda: said("luaeval('unsure()')") == "1", "the doubt")
     else:  # asked of tmux, and answered

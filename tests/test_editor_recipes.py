@@ -186,10 +186,10 @@ def test_clicking_a_sessions_item_goes_to_it(nvim: Editors, version: str) -> Non
 def heard(editor: Editor) -> None:
     """Where a click leads is noted instead of gone to."""
     editor.lua("""
-      require('bellboard.jump').to = function(id)
+      require('bellboard.action.jump').to = function(id)
         _G.went = require('bellboard').session(id).session_id:gsub('^api$', 'blocked')
       end
-      require('bellboard').run = function(verb) _G.went = verb end
+      require('bellboard.command').run = function(verb) _G.went = verb end
       vim.o.mouse = 'a'
     """)
 

@@ -115,7 +115,7 @@ def test_a_stale_board_says_so(nvim: Editors, screen: Screens, version: str) -> 
     Host(editor).push(*house())
     editor.lua("vim.g.bellboard = { python = '/no/such/python', float = { enabled = false } }")
     editor.lua("require('bellboard').setup({}) vim.notify = function() end")
-    editor.lua("require('bellboard')._went()")
+    editor.lua("require('bellboard.push').stopped()")
     editor.command("ClaudeSessions board")
     editor.shows("host is away")
     screen.matches(editor, "stale")

@@ -24,7 +24,7 @@ SAID = "_G.said = {} vim.notify = function(text) table.insert(_G.said, text) end
 ASK = """
 local how, address = ...
 _G.verdict = nil
-local gate = require('bellboard.gate')
+local gate = require('bellboard.system.gate')
 if how == 'connect' then
   gate.connect(address, function(pipe, why)
     _G.verdict = { pipe ~= nil, why }
@@ -53,7 +53,7 @@ def stranger() -> Iterator[Stranger]:
 @pytest.fixture
 def editor(nvim: Editors, version: str) -> Editor:
     made = nvim(version, QUIET, lua=SAID, ui=False)
-    made.lua("require('bellboard.jump').attach()")
+    made.lua("require('bellboard')._attach()")
     return made
 
 
@@ -164,7 +164,7 @@ def test_no_session_leads_to_a_stranger(editor: Editor, home: Home, stranger: St
         for sid in ("pane", "editor", "remote"):
             editor.lua(
                 "_G.lines = nil local session = require('bellboard').session(...) "
-                "require('bellboard.preview').lines(session, function(l) _G.lines = l end)",
+                "require('bellboard.view.preview').lines(session, function(l) _G.lines = l end)",
                 sid,
             )
             eventually(lambda: editor.lua("return _G.lines"), "a preview")
@@ -180,7 +180,7 @@ def test_what_a_neighbour_answers_leads_to_no_stranger(
     trap = str(stranger.trap(stranger.folder / "sock").path)
     there = nvim(editor.version, QUIET, ui=False)
     there.lua(
-        "local trap = ... require('bellboard.jump').arrive = function() "
+        "local trap = ... require('bellboard.action.jump').arrive = function() "
         "return { shown = true, tmux = trap, pane = '%0' } end",
         trap,
     )
@@ -189,7 +189,7 @@ def test_what_a_neighbour_answers_leads_to_no_stranger(
     editor.lua("require('bellboard').jump('api')")
     assert "belongs to another user" in said(editor)
     tty = editor.lua(TERMINAL)
-    editor.lua("require('bellboard.jump').arrive(...)", tty, {"tmux": trap, "pane": "%0"})
+    editor.lua("require('bellboard.action.jump').arrive(...)", tty, {"tmux": trap, "pane": "%0"})
     editor.lua("require('bellboard').back()")
     assert "belongs to another user" in said(editor)
     assert stranger.caught == ""

@@ -172,7 +172,7 @@ def test_all_connections_pass_the_gate() -> None:
         for path in folder.rglob("*.*")
         if path.suffix in (".py", ".lua") and CONNECTS.search(path.read_text())
     }
-    assert found == {"rplugin/python3/bellboard/system/gate.py", "lua/bellboard/gate.lua"}
+    assert found == {"rplugin/python3/bellboard/system/gate.py", "lua/bellboard/system/gate.lua"}
 
 
 def test_importing_the_plugin_is_cheap() -> None:
@@ -193,7 +193,7 @@ def test_every_option_command_event_and_function_is_in_the_manual(nvim: Editors)
     editor = nvim(config=QUIET, ui=False)
     keys = editor.lua("return require('bellboard.config').keys()")
     verbs = editor.lua("return vim.fn.getcompletion('ClaudeSessions ', 'cmdline')")
-    groups = editor.lua("return vim.tbl_keys(require('bellboard.ui').highlights)")
+    groups = editor.lua("return vim.tbl_keys(require('bellboard.view.style').highlights)")
     functions = editor.lua(
         "return vim.tbl_filter(function(n) return type(require('bellboard')[n]) == 'function' "
         "and n:sub(1, 1) ~= '_' end, vim.tbl_keys(require('bellboard')))"

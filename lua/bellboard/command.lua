@@ -2,16 +2,18 @@
 local bellboard = require('bellboard')
 local config = require('bellboard.config')
 local host = require('bellboard.host')
+local message = require('bellboard.message')
+local sessions = require('bellboard.state.sessions')
 
 local M = {}
 
 ---@type table<string, fun(count: integer, rest: string[])>
 local verbs = {
   pick = function()
-    require('bellboard.pick').open()
+    require('bellboard.view.picker').open()
   end,
   board = function()
-    require('bellboard.panel').open()
+    require('bellboard.view.board').open()
   end,
   next = function(count)
     bellboard.next(count)
@@ -29,13 +31,13 @@ local verbs = {
     bellboard.jump(rest[1] or '')
   end,
   snooze = function(_, rest)
-    require('bellboard.notice').verbs.snooze(rest)
+    require('bellboard.action.mark').verbs.snooze(rest)
   end,
   park = function(_, rest)
-    require('bellboard.notice').verbs.park(rest)
+    require('bellboard.action.mark').verbs.park(rest)
   end,
   label = function(_, rest)
-    require('bellboard.notice').verbs.label(rest)
+    require('bellboard.action.mark').verbs.label(rest)
   end,
   notices = function()
     host.notify('notices')
@@ -50,16 +52,16 @@ local verbs = {
     bellboard.mode('all')
   end,
   new = function(_, rest)
-    require('bellboard.launch').new(rest)
+    require('bellboard.action.launch').new(rest)
   end,
   resume = function(_, rest)
-    require('bellboard.launch').resume(rest)
+    require('bellboard.action.launch').resume(rest)
   end,
   install = function(_, rest)
-    require('bellboard.install').open('install', rest)
+    require('bellboard.action.install').open('install', rest)
   end,
   uninstall = function(_, rest)
-    require('bellboard.install').open('uninstall', rest)
+    require('bellboard.action.install').open('uninstall', rest)
   end,
   health = function()
     vim.cmd.checkhealth('bellboard')
@@ -79,7 +81,7 @@ local verbs = {
 M.run = function(verb, count, rest)
   local action = verbs[verb]
   if not action then
-    vim.notify('bellboard: no such subcommand: ' .. verb, vim.log.levels.ERROR)
+    message.error('no such subcommand: ' .. verb)
     return
   end
   if verb ~= 'stop' and verb ~= 'health' and verb ~= 'restart' then
@@ -104,11 +106,11 @@ M.complete = function(lead, line)
     candidates = vim.tbl_keys(config.get().notices.labels)
     table.sort(candidates)
   elseif vim.tbl_contains({ 'goto', 'snooze', 'park', 'label', 'answer' }, verb) then
-    for _, session in ipairs(bellboard.sessions()) do
+    for _, session in ipairs(sessions.list()) do
       candidates[#candidates + 1] = session.session_id
     end
   elseif line:match('%s+u?n?install%s') then
-    candidates = require('bellboard.install').files
+    candidates = require('bellboard.action.install').files
   elseif line:match('^%s*[%d%s]*%S+%s+%S*$') then
     candidates = vim.tbl_keys(verbs)
     table.sort(candidates)

@@ -1,3 +1,5 @@
+local rules = require('bellboard.config.rules')
+
 local M = {}
 
 ---@alias bellboard.Status
@@ -154,84 +156,12 @@ local defaults = {
   on = {},
 }
 
---- What the type of a default does not say: other types, a closed choice, or keys not known here.
-local rules = {
-  python = { types = { 'string', 'table' } },
-  icons = { types = { 'string', 'table' }, among = { 'ascii', 'unicode', 'nerd' }, open = true },
-  host = { open = true },
-  on_transition = { types = { 'function', 'table' } },
-  on = { open = true, each = { 'function', 'table' } },
-  claude = { types = { 'string', 'table' }, open = true, each = { 'string' } },
-  ['launch.layout'] = { among = { 'split', 'vsplit', 'tab', 'window' } },
-  ['board.layout'] = { among = { 'split', 'vsplit', 'tab', 'float' } },
-  ['notices.mode'] = { among = { 'quiet', 'normal', 'all' } },
-  ['notices.via'] = { among = { 'auto', 'notify-send', 'osascript', 'osc9', 'osc777' } },
-  ['notices.quiet_hours'] = {
-    types = { 'string' },
-    like = '^%d%d?:%d%d%-%d%d?:%d%d$',
-    example = '22:00-07:30',
-  },
-  ['notices.sounds'] = { open = true, each = { 'string' } },
-  ['notices.player'] = { types = { 'table' }, each = { 'string' } },
-  ['notices.command'] = { types = { 'table' }, each = { 'string' } },
-  ['notices.labels'] = { inside = true },
-  ['notices.labels.*'] = { types = { 'table' } },
-  ['notices.labels.*.pin'] = { types = { 'boolean' } },
-  ['notices.labels.*.highlight'] = { types = { 'string' } },
-  ['notices.labels.*.sounds'] = { types = { 'table' }, each = { 'string' } },
-}
-for _, status in ipairs({ 'blocked', 'error', 'completed', 'background' }) do
-  rules['notices.' .. status] = { inside = true }
-  rules['notices.labels.*.' .. status] = { types = { 'table' } }
-  for _, channel in ipairs({ 'float', 'notify', 'bell', 'desktop', 'sound', 'command' }) do
-    local delay = (channel ~= 'float' or status == 'blocked')
-        and { types = { 'number', 'boolean' }, least = 0 }
-      or nil
-    rules[('notices.%s.%s'):format(status, channel)] = delay
-    rules[('notices.labels.*.%s.%s'):format(status, channel)] = delay
-  end
-end
-
---- What is known of an option; what is inside a label is alike for all labels.
----@param path string
----@return table|nil
-local function rule_of(path)
-  return rules[path] or rules[(path:gsub('^(notices%.labels%.)[^.]+', '%1*'))]
-end
-
 ---@type bellboard.UserConfig|nil  what setup() was given
 local given
 ---@type bellboard.Config|nil
 local resolved
 ---@type string[]
 local problems = {}
-
----@param path string
----@param value any
----@param default any
----@return string|nil problem
-local function check(path, value, default)
-  local rule = rule_of(path) or {}
-  local types = rule.types or { type(default) }
-  if not vim.tbl_contains(types, type(value)) then
-    return ('%s: expected %s, got %s'):format(path, table.concat(types, ' or '), type(value))
-  end
-  if rule.among and type(value) == 'string' and not vim.tbl_contains(rule.among, value) then
-    return ('%s: expected one of %s, got "%s"'):format(path, table.concat(rule.among, ', '), value)
-  end
-  if rule.like and not value:match(rule.like) then
-    return ('%s: expected e.g. "%s", got "%s"'):format(path, rule.example, value)
-  end
-  if rule.least and type(value) == 'number' and value < rule.least then
-    return ('%s: expected at least %s, got %s'):format(path, rule.least, value)
-  end
-  for key, member in pairs(rule.each and type(value) == 'table' and value or {}) do
-    if not vim.tbl_contains(rule.each, type(member)) then
-      local expected = table.concat(rule.each, ' or ')
-      return ('%s.%s: expected %s, got %s'):format(path, key, expected, type(member))
-    end
-  end
-end
 
 --- Copy what is right of `user` over `base`, in place; note what is wrong.
 ---@param base table
@@ -240,11 +170,11 @@ end
 local function merge(base, user, prefix)
   for key, value in pairs(user) do
     local path = prefix .. tostring(key)
-    local rule = rule_of(path)
+    local rule = rules.of(path)
     if base[key] == nil and not rule then
       problems[#problems + 1] = path .. ': no such option'
     else
-      local problem = check(path, value, base[key])
+      local problem = rules.problem(path, value, base[key])
       if problem then
         problems[#problems + 1] = problem
       elseif
@@ -344,7 +274,7 @@ M.keys = function()
   local function walk(table_, prefix)
     for key, value in pairs(table_) do
       keys[#keys + 1] = prefix .. key
-      if type(value) == 'table' and not (rules[prefix .. key] or {}).inside then
+      if type(value) == 'table' and not (rules.of(prefix .. key) or {}).inside then
         walk(value, prefix .. key .. '.')
       end
     end
@@ -352,54 +282,6 @@ M.keys = function()
   walk(defaults, '')
   table.sort(keys)
   return keys
-end
-
----@class bellboard.Interpreter
----@field command string[]
----@field why string where it was found
-
---- The folder of this plugin.
----@return string
-M.root = function()
-  return vim.fs.dirname(
-    vim.fs.dirname(vim.fs.dirname(vim.fs.normalize(debug.getinfo(1, 'S').source:sub(2))))
-  )
-end
-
---- The interpreter of the host. Nothing is started to find it: a wrong one says so when it dies.
----@return bellboard.Interpreter
-M.interpreter = function()
-  local wanted = M.get().python
-  if type(wanted) == 'string' then
-    return { command = { vim.fn.expand(wanted) }, why = 'the option python' }
-  elseif wanted then
-    return { command = wanted, why = 'the option python' }
-  end
-  local own = M.root() .. '/.venv/bin/python'
-  if vim.fn.executable(own) == 1 then
-    return { command = { own }, why = "the plugin's own .venv" }
-  end
-  local prog = vim.g.python3_host_prog
-  if type(prog) == 'string' and prog ~= '' then
-    return { command = { vim.fn.expand(prog) }, why = 'g:python3_host_prog' }
-  end
-  local launcher = vim.fn.exepath('pynvim-python')
-  if launcher ~= '' then
-    -- Not the launcher itself: it would leave the real interpreter behind when stopped.
-    local sibling = vim.fs.dirname(vim.uv.fs_realpath(launcher) or launcher) .. '/python'
-    if vim.fn.executable(sibling) == 1 then
-      return { command = { sibling }, why = 'the environment of pynvim-python' }
-    end
-  end
-  local found = vim.fn.exepath('python3')
-  return { command = { found ~= '' and found or 'python3' }, why = 'python3 on PATH' }
-end
-
---- The command line of `bellboard`, run with that interpreter.
----@return string[]
-M.program = function()
-  local entry = M.root() .. '/rplugin/python3/bellboard/__main__.py'
-  return vim.list_extend({ unpack(M.interpreter().command) }, { entry })
 end
 
 --- The command that starts Claude Code.

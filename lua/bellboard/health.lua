@@ -1,6 +1,8 @@
 local bellboard = require('bellboard')
 local config = require('bellboard.config')
 local host = require('bellboard.host')
+local program = require('bellboard.system.program')
+local sessions = require('bellboard.state.sessions')
 
 local M = {}
 
@@ -53,9 +55,9 @@ end
 local function coprocess()
   health.start('bellboard: host')
   local status = host.status()
-  local interpreter = config.interpreter()
+  local interpreter = program.interpreter()
   health.info(('%s (%s)'):format(table.concat(interpreter.command, ' '), interpreter.why))
-  local said = bellboard.health()
+  local said = sessions.health()
   if status.running then
     health.ok(('running, channel %d'):format(status.channel))
     if said.version == bellboard.version then
@@ -70,7 +72,7 @@ local function coprocess()
     end
   elseif status.gave_up then
     health.error('given up', {
-      ('run once: cd %s && uv sync --no-dev'):format(config.root()),
+      ('run once: cd %s && uv sync --no-dev'):format(program.root()),
       ('then :%s restart'):format(config.get().command),
     })
   else
@@ -90,7 +92,7 @@ local function coprocess()
       health.info(('%s: %s'):format(key:gsub('_', ' '), text))
     end
   end
-  if require('bellboard.view').unsure() then
+  if require('bellboard.evidence.focus').unsure() then
     health.warn(
       'tmux tells this Neovim nothing of its focus: you are thought here for a minute after a key',
       'put into tmux.conf: set -g focus-events on'
@@ -103,7 +105,7 @@ end
 
 --- Everything else, as `bellboard doctor` finds it, in its words.
 local function doctor()
-  local command = vim.list_extend(config.program(), { 'doctor', '--json' })
+  local command = vim.list_extend(program.command(), { 'doctor', '--json' })
   local started, process = pcall(vim.system, command, { text = true, timeout = PATIENCE })
   local done = started and process:wait() or { stderr = tostring(process) }
   local decoded, told = pcall(vim.json.decode, done.stdout or '')

@@ -1,4 +1,6 @@
 local config = require('bellboard.config')
+local message = require('bellboard.message')
+local program = require('bellboard.system.program')
 
 local M = {}
 
@@ -56,13 +58,6 @@ local function clock()
   return vim.uv.hrtime() / 1e9
 end
 
----@param text string
-local function warn(text)
-  vim.schedule(function()
-    vim.notify('bellboard: ' .. text, vim.log.levels.WARN)
-  end)
-end
-
 ---@param lines string[] as jobstart gives them: the first one continues the last
 local function keep(_, lines)
   local tail = state.stderr
@@ -108,10 +103,10 @@ local function launch()
     pause:close()
   end
   pause = nil
-  local interpreter = config.interpreter()
+  local interpreter = program.interpreter()
   state.command, state.why, state.stderr = interpreter.command, interpreter.why, {}
   born, pushed, ending = clock(), false, false
-  local ok, channel = pcall(vim.fn.jobstart, config.program(), {
+  local ok, channel = pcall(vim.fn.jobstart, program.command(), {
     rpc = true,
     cwd = '/', -- a host outlives the folder that Neovim happens to stand in
     on_stderr = keep,
@@ -123,7 +118,7 @@ local function launch()
     state.stderr = { tostring(channel) }
     state.gave_up = true
     local command = table.concat(state.command, ' ')
-    warn(('cannot start "%s" (%s). :checkhealth bellboard'):format(command, state.why))
+    message.warn(('cannot start "%s" (%s). :checkhealth bellboard'):format(command, state.why))
     return
   end
   state.channel, state.running = channel, true
@@ -146,7 +141,7 @@ end
 --- What somebody did cannot be written. Only the host calls this.
 ---@param text string
 M._complain = function(text)
-  warn(text)
+  message.warn(text)
 end
 
 --- What the host publishes; a mistake in here must not wait for a key at every change.
@@ -157,7 +152,7 @@ M._pushed = function(push)
     keep(nil, { tostring(problem), '' })
     if not broken then
       broken = true
-      warn('what the host says cannot be shown. :checkhealth bellboard')
+      message.warn('what the host says cannot be shown. :checkhealth bellboard')
     end
   end
 end
@@ -186,13 +181,13 @@ M._on_exit = function(channel, code)
     state.gave_up = true
     local text =
       '%s has no module "%s". Run once: cd %s && uv sync --no-dev   (:checkhealth bellboard)'
-    warn(text:format(table.concat(state.command, ' '), module, config.root()))
+    message.warn(text:format(table.concat(state.command, ' '), module, program.root()))
     return
   end
   quick_deaths = (pushed and clock() - born >= QUICK) and 0 or quick_deaths + 1
   if quick_deaths >= config.get().restarts then
     state.gave_up = true
-    warn(('the host died %d times in a row. :checkhealth bellboard'):format(quick_deaths))
+    message.warn(('the host died %d times in a row. :checkhealth bellboard'):format(quick_deaths))
     return
   end
   state.restarts = state.restarts + 1
@@ -239,6 +234,17 @@ M.notify = function(method, ...)
     return false
   end
   return (pcall(vim.rpcnotify, state.channel, method, ...))
+end
+
+--- Tell the host about something that happened here.
+---@param evidence table
+---@return boolean told
+M.tell = function(evidence)
+  local told = M.notify('evidence', evidence)
+  if not told and not (evidence.view ~= nil or evidence['goto']) then
+    message.warn(('%s was not done: the host is away'):format(next(evidence)))
+  end
+  return told
 end
 
 --- Have the host do something for a person, which it may refuse; nobody waits for the reply.

@@ -1,7 +1,7 @@
 -- { 'bellboard' } in a lualine section: urgency in its colours, on the section's own background.
 -- Options: sessions = true for an item each, colored = false. lualine redraws on events of its own;
 -- ours becomes one of them.
-local statusline = require('bellboard.statusline')
+local statusline = require('bellboard.view.statusline')
 
 local M = require('lualine.component'):extend()
 

@@ -1,8 +1,8 @@
 -- :Telescope bellboard, the picker of sessions with the keys of the board under Alt.
 local bellboard = require('bellboard')
-local keys = require('bellboard.keys')
-local pick = require('bellboard.pick')
-local preview = require('bellboard.preview')
+local keys = require('bellboard.action.keys')
+local pick = require('bellboard.view.picker')
+local preview = require('bellboard.view.preview')
 
 local action_state = require('telescope.actions.state')
 local actions = require('telescope.actions')

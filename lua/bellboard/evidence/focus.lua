@@ -1,7 +1,6 @@
-local bellboard = require('bellboard')
 local host = require('bellboard.host')
-local jump = require('bellboard.jump')
-local tmux = require('bellboard.tmux')
+local terminals = require('bellboard.state.terminals')
+local tmux = require('bellboard.system.tmux')
 
 local M = {}
 
@@ -23,11 +22,11 @@ local presence
 --- Tell the host when what is in view has changed.
 ---@param anew? boolean tell it again
 local function look(anew)
-  local session = focused and jump.current()
+  local session = focused and terminals.current()
   local id = session and session.session_id or false
   if id ~= viewed or anew and id then
     viewed = id
-    bellboard.tell({
+    host.tell({
       view = id and { session_id = id } or false,
       viewer = 'nvim ' .. vim.v.servername,
     })
@@ -72,7 +71,7 @@ local function doubt()
   tmux.ask(socket, { 'show-options', '-gv', 'focus-events' }, function(told)
     if vim.trim(told or '') == 'off' then
       presence = presence or assert(vim.uv.new_timer())
-      vim.on_key(vim.schedule_wrap(here), api.nvim_create_namespace('bellboard.view'))
+      vim.on_key(vim.schedule_wrap(here), api.nvim_create_namespace('bellboard.focus'))
       here()
     end
   end)
@@ -97,7 +96,7 @@ end
 
 --- Watch who looks at what.
 M.attach = function()
-  local group = api.nvim_create_augroup('bellboard.view', {})
+  local group = api.nvim_create_augroup('bellboard.focus', {})
   ---@param events string[]
   ---@param callback fun(event: vim.api.keyset.create_autocmd.callback_args)
   local function on(events, callback)

@@ -1,8 +1,7 @@
--- The board's buffer and window: rows.lua says what is in it, keys.lua what can be done there.
-local bellboard = require('bellboard')
+-- The board's buffer and window: rows.lua has its lines, action/keys.lua its keys.
 local config = require('bellboard.config')
-local rows = require('bellboard.rows')
-local ui = require('bellboard.ui')
+local rows = require('bellboard.view.rows')
+local sessions = require('bellboard.state.sessions')
 
 local M = {}
 
@@ -174,7 +173,7 @@ end
 ---@return string|nil repository
 M.under_cursor = function()
   local under = drawn[api.nvim_win_get_cursor(0)[1]] or {}
-  return under.id and bellboard.session(under.id), under.repository
+  return under.id and sessions.get(under.id), under.repository
 end
 
 --- Open or shut what the cursor is on.
@@ -193,7 +192,7 @@ end
 ---@param open boolean
 M.fold_all = function(open)
   folds = { unfolded = {}, folded = {} }
-  for _, session in ipairs(bellboard.sessions()) do
+  for _, session in ipairs(sessions.list()) do
     if open then
       folds.unfolded[session.session_id] = true
     else
@@ -209,56 +208,12 @@ M.seek = function(direction)
   local row, count = api.nvim_win_get_cursor(0)[1], #drawn
   for step = 1, count do
     local at = (row - 1 + direction * step) % count + 1
-    local session = drawn[at].head and bellboard.session(drawn[at].id)
+    local session = drawn[at].head and sessions.get(drawn[at].id)
     if session and session.needs_you then
       api.nvim_win_set_cursor(0, { at, 0 })
       return
     end
   end
-end
-
---- Lines in a float of its own, to be read and left.
----@param lines string[]
----@param title string
----@param at_end? boolean what matters is below
-M.popup = function(lines, title, at_end)
-  local width = 20
-  for _, text in ipairs(lines) do
-    width = math.max(width, ui.width(text) + 2)
-  end
-  width = math.min(width, vim.o.columns - 4)
-  local height = math.max(1, math.min(#lines, vim.o.lines - 6))
-  local shown = api.nvim_create_buf(false, true)
-  api.nvim_buf_set_lines(shown, 0, -1, false, lines)
-  vim.bo[shown].bufhidden, vim.bo[shown].modifiable = 'wipe', false
-  local win = api.nvim_open_win(shown, true, {
-    relative = 'editor',
-    width = width,
-    height = height,
-    row = math.max(0, math.floor((vim.o.lines - height) / 2) - 1),
-    col = math.floor((vim.o.columns - width) / 2),
-    style = 'minimal',
-    border = 'rounded',
-    title = ' ' .. ui.cut(title, width - 2) .. ' ',
-    zindex = config.get().float.zindex + 1,
-  })
-  vim.wo[win].wrap = false
-  if at_end then
-    api.nvim_win_set_cursor(win, { #lines, 0 })
-  end
-  local function close()
-    if api.nvim_win_is_valid(win) then
-      api.nvim_win_close(win, true)
-    end
-  end
-  for _, key in ipairs({ 'q', '<Esc>' }) do
-    vim.keymap.set('n', key, close, { buffer = shown, desc = 'close', nowait = true })
-  end
-  api.nvim_create_autocmd('WinLeave', {
-    buffer = shown,
-    once = true,
-    callback = vim.schedule_wrap(close),
-  })
 end
 
 --- Leave the board for the window that one came from, so that it stays where it is.
@@ -277,7 +232,7 @@ local function create()
   vim.bo[buf].filetype = 'bellboard'
   vim.bo[buf].modifiable = false
   vim.bo[buf].undolevels = -1
-  require('bellboard.keys').attach(buf)
+  require('bellboard.action.keys').attach(buf)
   return buf
 end
 
@@ -336,7 +291,7 @@ M.open = function()
     api.nvim_set_option_value(name, value, { scope = 'local', win = 0 })
   end
   M.update()
-  local group = api.nvim_create_augroup('bellboard.panel', {})
+  local group = api.nvim_create_augroup('bellboard.board', {})
   api.nvim_create_autocmd('User', {
     group = group,
     pattern = 'BellboardUpdate',

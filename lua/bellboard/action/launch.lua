@@ -1,6 +1,9 @@
 -- Sessions begun from Neovim: a new one, or one that is over, in a terminal buffer.
+local age = require('bellboard.view.age')
+local cells = require('bellboard.view.cells')
 local config = require('bellboard.config')
-local program = require('bellboard.program')
+local message = require('bellboard.message')
+local program = require('bellboard.system.program')
 
 local M = {}
 
@@ -8,14 +11,6 @@ local api = vim.api
 
 ---@type table<string, string> CLI → what it is told with --settings
 local settings = {}
-
----@param text string
----@param level? integer
-local function say(text, level)
-  vim.schedule(function()
-    vim.notify('bellboard: ' .. text, level or vim.log.levels.WARN)
-  end)
-end
 
 --- Where the terminal goes.
 local function window()
@@ -59,7 +54,7 @@ local function settings_for(claude, after)
     if ok then
       settings[claude] = vim.json.encode(decoded):gsub('\\/', '/')
     else
-      say(('started without hooks: %s. :checkhealth bellboard'):format(why))
+      message.warn(('started without hooks: %s. :checkhealth bellboard'):format(why))
     end
     after(settings[claude])
   end)
@@ -72,10 +67,9 @@ M.new = function(args)
   local command = config.claude()
   local claude = vim.fn.exepath(command[1])
   if claude == '' then
-    return say(
+    return message.error(
       ('there is no "%s" on PATH. Install Claude Code, or say where it is: '):format(command[1])
-        .. 'vim.g.bellboard = { claude = "/path/to/claude" }',
-      vim.log.levels.ERROR
+        .. 'vim.g.bellboard = { claude = "/path/to/claude" }'
     )
   end
   if vim.list_contains(args, '--settings') then
@@ -99,9 +93,8 @@ end
 ---@param session bellboard.Ended
 ---@return string
 local function worded(session)
-  local ui = require('bellboard.ui')
   local title = session.name or session.title or session.last_prompt or session.session_id
-  local parts = { ('%4s'):format(ui.age(session.ended)), session.branch or '', ui.safe(title) }
+  local parts = { ('%4s'):format(age.of(session.ended)), session.branch or '', cells.safe(title) }
   return table.concat(
     vim.tbl_filter(function(part)
       return part ~= ''
@@ -117,13 +110,13 @@ M.resume = function(args)
   program.run(words, function(printed, why)
     local ok, decoded = pcall(vim.json.decode, printed or '')
     if not ok then
-      return say(why .. '. :checkhealth bellboard', vim.log.levels.ERROR)
+      return message.error(why .. '. :checkhealth bellboard')
     end
     local sessions = vim.tbl_filter(function(session)
       return session.agent == 'claude'
     end, decoded.ended)
     if #sessions == 0 then
-      return say('no session that ended in this directory is known', vim.log.levels.INFO)
+      return message.info('no session that ended in this directory is known')
     end
     local opts = { prompt = 'Resume', kind = 'bellboard', format_item = worded }
     vim.ui.select(sessions, opts, function(session)

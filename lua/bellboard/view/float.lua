@@ -1,6 +1,8 @@
-local bellboard = require('bellboard')
+local age = require('bellboard.view.age')
+local cells = require('bellboard.view.cells')
 local config = require('bellboard.config')
-local ui = require('bellboard.ui')
+local sessions = require('bellboard.state.sessions')
+local style = require('bellboard.view.style')
 
 local M = {}
 
@@ -20,49 +22,52 @@ local shape
 local shown = {}
 
 --- How wide the lines below want to be.
----@param sessions bellboard.Session[]
+---@param calling bellboard.Session[]
 ---@return integer
-local function wish(sessions)
+local function wish(calling)
   local widest = LEAST_COLUMNS
-  for _, session in ipairs(sessions) do
+  for _, session in ipairs(calling) do
     local words = session.words
-    local head = ui.width(words.project) + ui.width(words.branch) + ui.width(words.word)
-    head = head + (words.label ~= '' and math.min(14, ui.width(words.label) + 2) or 0)
-    widest = math.max(widest, head + 17, ui.width(words.text) + 4)
+    local head = cells.width(words.project) + cells.width(words.branch) + cells.width(words.word)
+    head = head + (words.label ~= '' and math.min(14, cells.width(words.label) + 2) or 0)
+    widest = math.max(widest, head + 17, cells.width(words.text) + 4)
   end
   return widest
 end
 
 --- Two lines a session: who and since when, and what it asks.
----@param sessions bellboard.Session[]
+---@param calling bellboard.Session[]
 ---@param width integer
 ---@return bellboard.Chunk[][]
-local function lines_of(sessions, width)
+local function lines_of(calling, width)
   local lines = {}
   local most = math.min(config.get().float.sessions, math.floor((vim.o.lines - 5) / 2))
-  for place, session in ipairs(sessions) do
+  for place, session in ipairs(calling) do
     if place > most then
-      lines[#lines + 1] = { { ('   and %d more'):format(#sessions - most), 'BellboardDim' } }
+      lines[#lines + 1] = { { ('   and %d more'):format(#calling - most), 'BellboardDim' } }
       break
     end
     local words = session.words
-    local right = ('  %s %s '):format(ui.cut(words.word, 12), ui.fit(ui.age(session.since), 4, true))
-    local icon = (' %s '):format(ui.icon(session))
-    local name = ui.cut(words.project, width - ui.width(right) - 4)
-    local room = width - ui.width(icon) - ui.width(name) - ui.width(right)
+    local right = ('  %s %s '):format(
+      cells.cut(words.word, 12),
+      cells.fit(age.of(session.since), 4, true)
+    )
+    local icon = (' %s '):format(style.icon(session))
+    local name = cells.cut(words.project, width - cells.width(right) - 4)
+    local room = width - cells.width(icon) - cells.width(name) - cells.width(right)
     local label = room > 12 and words.label or ''
-    label = ui.cut(label ~= '' and '  ' .. label or '', 14)
-    room = room - ui.width(label)
+    label = cells.cut(label ~= '' and '  ' .. label or '', 14)
+    room = room - cells.width(label)
     local branch = room > 6 and '  ' .. words.branch or ''
     lines[#lines + 1] = {
-      { icon, ui.group(session) },
+      { icon, style.group(session) },
       { name, 'BellboardProject' },
-      { label, ui.label_group(session) },
-      { ui.fit(branch, room), 'BellboardDim' },
+      { label, style.label_group(session) },
+      { cells.fit(branch, room), 'BellboardDim' },
       { right, 'BellboardDim' },
     }
     if words.text ~= '' then
-      lines[#lines + 1] = { { '   ' .. ui.cut(words.text, width - 4), 'BellboardDetail' } }
+      lines[#lines + 1] = { { '   ' .. cells.cut(words.text, width - 4), 'BellboardDetail' } }
     end
   end
   return lines
@@ -161,13 +166,13 @@ end
 --- Show what is blocked, or nothing if nothing is.
 M.update = function()
   local options = config.get().float
-  local sessions = options.enabled and bellboard.calling() or {}
-  if #sessions == 0 or vim.o.columns < LEAST_COLUMNS or vim.o.lines < LEAST_LINES then
+  local calling = options.enabled and sessions.calling() or {}
+  if #calling == 0 or vim.o.columns < LEAST_COLUMNS or vim.o.lines < LEAST_LINES then
     return close()
   end
-  local width = math.min(wish(sessions), options.width, vim.o.columns - 4)
-  local lines = lines_of(sessions, width)
-  local title = (' %d need%s you '):format(#sessions, #sessions == 1 and 's' or '')
+  local width = math.min(wish(calling), options.width, vim.o.columns - 4)
+  local lines = lines_of(calling, width)
+  local title = (' %d need%s you '):format(#calling, #calling == 1 and 's' or '')
   local spot = place(width + 2, #lines + 2)
   if not spot then
     return close()
@@ -184,7 +189,7 @@ M.update = function()
     return settle()
   end
   local keys = (' :%s next · snooze '):format(config.get().command)
-  keys = ui.width(keys) <= width and keys or (' :%s next '):format(config.get().command)
+  keys = cells.width(keys) <= width and keys or (' :%s next '):format(config.get().command)
   local edge = border()
   local framed = edge or vim.o.winborder ~= 'none'
   local layout = vim.tbl_extend('error', spot, {

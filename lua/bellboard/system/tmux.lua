@@ -1,6 +1,6 @@
 -- A tmux server, asked from here: where a pane is, what it shows, how to get to it. Always by
 -- socket and target, for without them tmux takes whatever is active; and nobody waits for it.
-local gate = require('bellboard.gate')
+local gate = require('bellboard.system.gate')
 
 local M = {}
 

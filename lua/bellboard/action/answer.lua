@@ -1,8 +1,10 @@
 -- Yes or no to a permission, from where you are; never a key into a terminal by guess.
-local bellboard = require('bellboard')
+local cells = require('bellboard.view.cells')
 local host = require('bellboard.host')
-local jump = require('bellboard.jump')
-local ui = require('bellboard.ui')
+local jump = require('bellboard.action.jump')
+local message = require('bellboard.message')
+local sessions = require('bellboard.state.sessions')
+local terminals = require('bellboard.state.terminals')
 
 local M = {}
 
@@ -19,25 +21,14 @@ local PATIENCE = 3000
 ---@param session? bellboard.Session
 local function say(text, session)
   local name = session and session.words.project .. ': ' or ''
-  vim.notify('bellboard: ' .. name .. text, vim.log.levels.INFO)
+  message.info(name .. text)
 end
 
 ---@param session bellboard.Session
 ---@param why string
 local function go(session, why)
   say(why, session)
-  bellboard.jump(session.session_id)
-end
-
---- The last rows of what a terminal of this Neovim shows.
----@param buf integer
----@return string[]
-local function screen(buf)
-  local lines = api.nvim_buf_get_lines(buf, 0, -1, false)
-  while #lines > 0 and lines[#lines]:match('^%s*$') do
-    lines[#lines] = nil
-  end
-  return vim.list_slice(lines, math.max(1, #lines - DEPTH + 1))
+  jump.to(session.session_id)
 end
 
 --- Whether those rows stand there still, one below the other.
@@ -47,7 +38,7 @@ end
 local function shows(buf, rows)
   local lines = vim.tbl_map(function(row)
     return (row:gsub('%s+$', ''))
-  end, screen(buf))
+  end, terminals.rows(buf, DEPTH))
   local text = '\n' .. table.concat(lines, '\n') .. '\n'
   return text:find('\n' .. table.concat(rows, '\n') .. '\n', 1, true) ~= nil
 end
@@ -56,7 +47,7 @@ end
 ---@param asked bellboard.Session
 ---@return boolean
 local function still(asked)
-  local now = bellboard.session(asked.session_id)
+  local now = sessions.get(asked.session_id)
   return now ~= nil
     and now.status == 'blocked'
     and now.asked_at == asked.asked_at
@@ -66,13 +57,13 @@ end
 ---@param session bellboard.Session as it was when it was asked about
 ---@param yes boolean
 local function send(session, yes)
-  local buf = jump.buffer(session)
+  local buf = terminals.buffer(session.tty)
   local told = {
     session_id = session.session_id,
     asked_at = session.asked_at,
     detail = session.detail,
     yes = yes,
-    screen = buf and screen(buf) or nil,
+    screen = buf and terminals.rows(buf, DEPTH) or nil,
   }
   host.ask('answer', told, function(reply)
     if not reply.ok then
@@ -99,8 +90,8 @@ local function obstacle(session)
   if session.kind ~= 'permission' then
     return ('a %s needs more than yes or no'):format(session.kind or 'question')
   elseif session.agent and session.agent ~= 'claude' then
-    return ('how %s is answered is not known'):format(ui.safe(session.agent))
-  elseif bellboard.stale() then
+    return ('how %s is answered is not known'):format(cells.safe(session.agent))
+  elseif sessions.stale() then
     return 'the host is away: what is shown may be old'
   elseif not (session.tty and session.asked_at) then
     return 'its terminal is not known'
@@ -110,8 +101,8 @@ local function obstacle(session)
     or session.detail:find('***', 1, true)
   then
     return 'what it asks is not shown whole here'
-  elseif not jump.buffer(session) and not session.pane then
-    return ('its terminal %s is not in this Neovim, nor in tmux'):format(ui.safe(session.tty))
+  elseif not terminals.buffer(session.tty) and not session.pane then
+    return ('its terminal %s is not in this Neovim, nor in tmux'):format(cells.safe(session.tty))
   end
 end
 
@@ -119,7 +110,7 @@ end
 ---@return bellboard.Session|nil
 local function first()
   local found
-  for _, session in ipairs(bellboard.sessions()) do
+  for _, session in ipairs(sessions.list()) do
     if session.status == 'blocked' and (not found or found.kind ~= 'permission') then
       found = (not found or session.kind == 'permission') and session or found
     end
@@ -132,7 +123,7 @@ end
 M.to = function(id)
   local session = first()
   if id then
-    session = bellboard.session(id)
+    session = sessions.get(id)
   end
   if not session or session.status ~= 'blocked' then
     return say(session and 'it asks nothing' or 'nothing asks', session)
@@ -146,7 +137,7 @@ M.to = function(id)
   local choices = { 'Yes', 'No', 'Go there' }
   vim.ui.select(choices, { prompt = prompt, kind = 'bellboard-answer' }, function(choice)
     if choice == 'Go there' then
-      bellboard.jump(session.session_id)
+      jump.to(session.session_id)
     elseif choice and not still(session) then
       say('not answered: it asks that no more', session)
     elseif choice then

@@ -1,10 +1,10 @@
 -- What a session shows, as a copy: to show a hidden terminal itself would resize the agent's
 -- screen. From its terminal here, its tmux pane, its terminal in another Neovim, or the tail of its
 -- transcript; and nobody waits for any of them.
-local jump = require('bellboard.jump')
-local neighbour = require('bellboard.neighbour')
-local tmux = require('bellboard.tmux')
-local ui = require('bellboard.ui')
+local cells = require('bellboard.view.cells')
+local neighbour = require('bellboard.system.neighbour')
+local terminals = require('bellboard.state.terminals')
+local tmux = require('bellboard.system.tmux')
 
 local M = {}
 
@@ -13,6 +13,9 @@ local api = vim.api
 local LINES = 200 -- at most: enough for a screen, cheap for a thousand sessions
 local TAIL = 64 * 1024 -- bytes of a transcript that are read
 local HEAD = 200 -- bytes in which an entry's type stands
+
+--- Run in another Neovim, which may have another version of this plugin.
+local SHOWN = "return require('bellboard')._shown(...)"
 
 ---@alias bellboard.Lines fun(lines: string[]|nil)
 
@@ -27,15 +30,15 @@ local function tidy(lines)
   if last == 0 then
     return nil
   end
-  return vim.tbl_map(ui.safe_line, vim.list_slice(lines, math.max(1, last - LINES + 1), last))
+  return vim.tbl_map(cells.safe_line, vim.list_slice(lines, math.max(1, last - LINES + 1), last))
 end
 
 --- What a terminal of this Neovim shows; also asked for by others.
 ---@param tty string
 ---@return string[]|nil
 M.of_terminal = function(tty)
-  local buf = jump.terminals()[tty]
-  if not buf or not api.nvim_buf_is_valid(buf) then
+  local buf = terminals.buffer(tty)
+  if not buf then
     return nil
   end
   -- Its last lines may be the empty rest of a tall screen.
@@ -68,8 +71,7 @@ local function of_neighbour(session, done)
     done(nil)
     return
   end
-  local code = "return require('bellboard.preview').of_terminal(...)"
-  neighbour.ask(session.nvim, code, { session.tty }, function(lines)
+  neighbour.ask(session.nvim, SHOWN, { session.tty }, function(lines)
     done(type(lines) == 'table' and lines or nil)
   end)
 end
@@ -93,7 +95,7 @@ local function spoken(entry, lines)
     elseif part.type == 'tool_use' then
       local input = type(part.input) == 'table' and part.input or {}
       local what = input.description or input.file_path or input.pattern or ''
-      lines[#lines + 1] = ui.cut(ui.safe(('* %s %s'):format(part.name, what)), 80)
+      lines[#lines + 1] = cells.cut(cells.safe(('* %s %s'):format(part.name, what)), 80)
       lines[#lines + 1] = ''
     end
   end
@@ -161,7 +163,7 @@ local function facts(session)
   local lines = { vim.trim(session.words.repository .. ' ' .. session.words.branch), '' }
   for _, key in ipairs({ 'title', 'last_prompt', 'detail', 'last_message', 'cwd', 'tty' }) do
     if session[key] then
-      lines[#lines + 1] = ('%-13s %s'):format(key:gsub('_', ' '), ui.safe(session[key]))
+      lines[#lines + 1] = ('%-13s %s'):format(key:gsub('_', ' '), cells.safe(session[key]))
     end
   end
   return lines

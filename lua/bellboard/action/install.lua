@@ -1,6 +1,7 @@
 -- The hooks put into Claude Code's settings, or taken out: shown first, then done.
 local config = require('bellboard.config')
-local program = require('bellboard.program')
+local message = require('bellboard.message')
+local program = require('bellboard.system.program')
 
 local M = {}
 
@@ -8,12 +9,6 @@ local api = vim.api
 
 --- What `bellboard hooks` takes to name a settings file.
 M.files = { '--user', '--project', '--local', '--settings' }
-
----@param text string
----@param level? integer
-local function say(text, level)
-  vim.notify('bellboard: ' .. vim.trim(text), level or vim.log.levels.INFO)
-end
 
 local home = vim.pesc(vim.fs.normalize('~') .. '/')
 
@@ -58,18 +53,20 @@ M.open = function(verb, rest)
   local function apply()
     program.run(vim.list_extend({ unpack(words) }, { '--yes' }), function(printed, why)
       if not printed then
-        return say(why, vim.log.levels.ERROR)
+        return message.error(why)
       end
       local told = vim.tbl_filter(function(line)
         return line ~= '' and not line:match('^[-+@ \\]')
       end, vim.split(printed, '\n'))
       -- The name of the copy would not fit on the line of a message.
-      say((table.concat(told, '\n'):gsub('; as it was: %S+', ''):gsub(home, '~/')))
+      message.info(
+        (vim.trim(table.concat(told, '\n')):gsub('; as it was: %S+', ''):gsub(home, '~/'))
+      )
     end)
   end
   program.run(vim.list_extend({ unpack(words) }, { '--dry-run' }), function(printed, why)
     if not printed then
-      return say(why, vim.log.levels.ERROR)
+      return message.error(why)
     end
     local diff = vim.split(vim.trim(printed), '\n')
     if vim.startswith(diff[1], '---') then

@@ -1,7 +1,11 @@
 -- What can be done on the board: a key, what it does in a few words, and how.
-local bellboard = require('bellboard')
+local cells = require('bellboard.view.cells')
 local host = require('bellboard.host')
-local ui = require('bellboard.ui')
+local jump = require('bellboard.action.jump')
+local mark = require('bellboard.action.mark')
+local message = require('bellboard.message')
+local popup = require('bellboard.view.popup')
+local sessions = require('bellboard.state.sessions')
 
 local M = {}
 
@@ -14,13 +18,8 @@ local api = vim.api
 ---@field anywhere? fun()
 
 ---@return table
-local function panel()
-  return require('bellboard.panel')
-end
-
----@param text string
-local function say(text)
-  vim.notify('bellboard: ' .. text, vim.log.levels.INFO)
+local function board()
+  return require('bellboard.view.board')
 end
 
 --- Ask for a word, with one that it has already.
@@ -53,7 +52,7 @@ local function snooze(session)
     end,
   }, function(choice)
     if choice then
-      bellboard.snooze(session.session_id, choice[2])
+      mark.snooze(session.session_id, choice[2])
     end
   end)
 end
@@ -62,10 +61,10 @@ end
 local function correct(session)
   local settable = vim.tbl_filter(function(status)
     return status ~= 'unknown'
-  end, bellboard.statuses)
+  end, sessions.statuses)
   vim.ui.select(settable, { prompt = 'It really is' }, function(status)
     if status then
-      bellboard.tell({ set = { session_id = session.session_id, status = status } })
+      host.tell({ set = { session_id = session.session_id, status = status } })
     end
   end)
 end
@@ -75,14 +74,14 @@ end
 local function stop(session)
   local name = session.words.project
   if not session.pid then
-    return say(name .. ': its process is not known')
+    return message.info(name .. ': its process is not known')
   end
   local prompt = ('Stop process %d (%s %s)?'):format(session.pid, name, session.words.title)
   vim.ui.select({ 'Leave it', 'Stop it' }, { prompt = prompt }, function(choice)
     if choice == 'Stop it' then
       local told = { session_id = session.session_id, pid = session.pid }
       host.ask('stop', told, function(reply)
-        say(('%s: %s'):format(name, reply.text or 'not stopped: ' .. reply.why))
+        message.info(('%s: %s'):format(name, reply.text or 'not stopped: ' .. reply.why))
       end)
     end
   end)
@@ -90,20 +89,20 @@ end
 
 --- Choose one of those that have ended in this folder, and go on with it in a terminal.
 local function resume()
-  panel().leave()
-  require('bellboard.launch').resume()
+  board().leave()
+  require('bellboard.action.launch').resume()
 end
 
 --- What the log says of a session, in a buffer of its own.
 ---@param session bellboard.Session
 local function explain(session)
-  require('bellboard.program').run({ 'explain', session.session_id }, function(printed, why)
+  require('bellboard.system.program').run({ 'explain', session.session_id }, function(printed, why)
     if not printed then
-      return say('cannot be explained: ' .. why)
+      return message.info('cannot be explained: ' .. why)
     end
     vim.cmd('botright new')
     local lines = vim.split(vim.trim(printed), '\n')
-    api.nvim_buf_set_lines(0, 0, -1, false, vim.tbl_map(ui.safe_line, lines))
+    api.nvim_buf_set_lines(0, 0, -1, false, vim.tbl_map(cells.safe_line, lines))
     vim.bo.buftype, vim.bo.bufhidden, vim.bo.modifiable = 'nofile', 'wipe', false
     vim.wo.wrap = false
     vim.keymap.set('n', 'q', '<Cmd>close<CR>', { buffer = 0, desc = 'close' })
@@ -116,7 +115,7 @@ local function help()
   for _, key in ipairs(M.list) do
     lines[#lines + 1] = (' %-9s %s'):format(key[1], key[2])
   end
-  panel().popup(lines, 'board')
+  popup.open(lines, 'board')
 end
 
 ---@type bellboard.Key[]
@@ -125,23 +124,23 @@ M.list = {
     '<CR>',
     'go to the session',
     session = function(session)
-      panel().leave()
-      bellboard.jump(session.session_id)
+      board().leave()
+      jump.to(session.session_id)
     end,
   },
   {
     'a',
     'answer: yes, no, or go there',
     session = function(session)
-      bellboard.answer(session.session_id)
+      require('bellboard.action.answer').to(session.session_id)
     end,
   },
   {
     'K',
     'preview',
     session = function(session)
-      require('bellboard.preview').lines(session, function(lines)
-        panel().popup(lines, session.words.project, true)
+      require('bellboard.view.preview').lines(session, function(lines)
+        popup.open(lines, session.words.project, true)
       end)
     end,
   },
@@ -149,49 +148,49 @@ M.list = {
     '<Tab>',
     'unfold or fold a session, or a repository',
     anywhere = function()
-      panel().fold()
+      board().fold()
     end,
   },
   {
     'zR',
     'unfold all',
     anywhere = function()
-      panel().fold_all(true)
+      board().fold_all(true)
     end,
   },
   {
     'zM',
     'fold all',
     anywhere = function()
-      panel().fold_all(false)
+      board().fold_all(false)
     end,
   },
   {
     ']]',
     'next that needs you',
     anywhere = function()
-      panel().seek(1)
+      board().seek(1)
     end,
   },
   {
     '[[',
     'previous that needs you',
     anywhere = function()
-      panel().seek(-1)
+      board().seek(-1)
     end,
   },
   {
     'd',
     'seen: it needs you no more',
     session = function(session)
-      bellboard.tell({ ['goto'] = { session_id = session.session_id } })
+      host.tell({ ['goto'] = { session_id = session.session_id } })
     end,
   },
   {
     'p',
     'park: out of the float, or back',
     session = function(session)
-      bellboard.park(session.session_id)
+      mark.park(session.session_id)
     end,
   },
   { 's', 'snooze: no notices of it for a while', session = snooze },
@@ -199,14 +198,14 @@ M.list = {
     'l',
     'label',
     session = ask('Label: ', 'label', function(session, word)
-      bellboard.label(session.session_id, word)
+      mark.label(session.session_id, word)
     end),
   },
   {
     'r',
     'rename',
     session = ask('Name: ', 'title', function(session, word)
-      bellboard.tell({ name = { session_id = session.session_id, name = word } })
+      host.tell({ name = { session_id = session.session_id, name = word } })
     end),
   },
   { 'c', 'correct the status', session = correct },
@@ -218,7 +217,7 @@ M.list = {
     'yank the session id',
     session = function(session)
       vim.fn.setreg(vim.v.register, session.session_id)
-      say('yanked ' .. ui.safe(session.session_id))
+      message.info('yanked ' .. cells.safe(session.session_id))
     end,
   },
   {
@@ -243,11 +242,11 @@ local function press(key)
   if key.anywhere then
     return key.anywhere()
   end
-  local session, repository = panel().under_cursor()
+  local session, repository = board().under_cursor()
   if session then
     key.session(session)
   elseif repository and key[1] == '<CR>' then
-    panel().fold()
+    board().fold()
   end
 end
 

@@ -1,8 +1,8 @@
 -- Hands in what terminals of this Neovim show, for sessions whose status nothing better tells. Only
 -- Neovim can read them, and it reads them only when they have changed.
-local bellboard = require('bellboard')
 local host = require('bellboard.host')
-local jump = require('bellboard.jump')
+local sessions = require('bellboard.state.sessions')
+local terminals = require('bellboard.state.terminals')
 
 local M = {}
 
@@ -19,23 +19,15 @@ local heard = {}
 ---@param buf integer
 ---@return bellboard.Session|nil
 local function blind(buf)
-  for tty, terminal in pairs(jump.terminals()) do
-    local session = terminal == buf and bellboard.session_of_tty(tty)
-    if session then
-      return session.blind and session or nil
-    end
-  end
+  local session = terminals.session(buf)
+  return session and session.blind and session or nil
 end
 
 ---@param buf integer
 local function hand_in(buf)
   local session = api.nvim_buf_is_loaded(buf) and blind(buf)
   if session then
-    local rows = api.nvim_buf_get_lines(buf, 0, -1, false)
-    while #rows > 0 and rows[#rows]:match('^%s*$') do
-      rows[#rows] = nil
-    end
-    rows = vim.list_slice(rows, math.max(1, #rows - ROWS + 1))
+    local rows = terminals.rows(buf, ROWS)
     host.notify('screen', session.session_id, session.pid, rows)
   end
 end
@@ -68,8 +60,8 @@ end
 --- Listen to the terminals that have to be read; what a new host has to hear is told again.
 ---@param anew? boolean
 local function attend(anew)
-  for _, session in ipairs(bellboard.sessions()) do
-    local buf = session.blind and jump.buffer(session)
+  for _, session in ipairs(sessions.list()) do
+    local buf = session.blind and terminals.buffer(session.tty)
     if buf and not heard[buf] then
       listen(buf)
     end
@@ -87,7 +79,7 @@ end
 
 M.attach = function()
   api.nvim_create_autocmd('User', {
-    group = api.nvim_create_augroup('bellboard.witness', {}),
+    group = api.nvim_create_augroup('bellboard.screens', {}),
     pattern = 'BellboardUpdate',
     callback = function()
       attend()

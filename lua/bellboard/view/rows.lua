@@ -1,7 +1,10 @@
 -- What the board says, line by line; panel.lua puts it into a buffer.
-local bellboard = require('bellboard')
+local age = require('bellboard.view.age')
+local cells = require('bellboard.view.cells')
 local config = require('bellboard.config')
-local ui = require('bellboard.ui')
+local place = require('bellboard.view.place')
+local sessions = require('bellboard.state.sessions')
+local style = require('bellboard.view.style')
 
 local M = {}
 
@@ -18,8 +21,8 @@ local M = {}
 ---@return bellboard.Line
 local function line(chunks, id, head)
   local parts = {}
-  for place, chunk in ipairs(chunks) do
-    parts[place] = chunk[1]
+  for nth, chunk in ipairs(chunks) do
+    parts[nth] = chunk[1]
   end
   local text = table.concat(parts):gsub('%s+$', '')
   return { chunks = chunks, text = text, id = id, head = head }
@@ -45,8 +48,8 @@ local function fixed_of(session)
   local known = fixed[session]
   if not known then
     known = {
-      branch = ui.width(session.words.branch),
-      title = ui.width(session.words.title),
+      branch = cells.width(session.words.branch),
+      title = cells.width(session.words.title),
     }
     fixed[session] = known
   end
@@ -54,12 +57,12 @@ local function fixed_of(session)
 end
 
 --- How wide the columns are that not every board needs.
----@param sessions bellboard.Session[]
+---@param all bellboard.Session[]
 ---@param width integer
 ---@return bellboard.Columns
-local function measure(sessions, width)
+local function measure(all, width)
   local branch, title = 0, 0
-  for _, session in ipairs(sessions) do
+  for _, session in ipairs(all) do
     local known = fixed_of(session)
     branch = math.max(branch, known.branch)
     title = math.max(title, known.title)
@@ -79,30 +82,35 @@ end
 local function head(session, columns, where, since)
   local words = session.words
   local width, wide = columns.width, columns.width >= 90
-  local branch = columns.branch > 0 and ui.fit(words.branch, columns.branch) .. '  ' or ''
-  local title = columns.title > 0 and ui.fit(words.title, columns.title) .. '  ' or ''
+  local branch = columns.branch > 0 and cells.fit(words.branch, columns.branch) .. '  ' or ''
+  local title = columns.title > 0 and cells.fit(words.title, columns.title) .. '  ' or ''
   local progress = words.progress ~= '' and ' ' .. words.progress or ''
   local label = words.label ~= '' and (' [%s]'):format(words.label) or ''
-  local place = width >= 70 and '  ' .. ui.fit(where, 10) or ' '
-  local age = ui.fit(since, 5, true)
-  local taken = 3 + #age
-  for _, part in ipairs({ branch, title, progress, label, place }) do
-    taken = taken + ui.width(part)
+  local at = cells.fit(since, 5, true) .. (width >= 70 and '  ' .. cells.fit(where, 10) or ' ')
+  local taken = 3
+  for _, part in ipairs({ branch, title, progress, label, at }) do
+    taken = taken + cells.width(part)
   end
   local column = wide and 9 or 0
   local doing = words.word
   if words.text ~= '' then
-    doing = ui.fit(doing, math.max(column, ui.width(doing))) .. ' ' .. words.text
+    doing = cells.fit(doing, math.max(column, cells.width(doing))) .. ' ' .. words.text
   end
   local room = math.max(width - taken, 8)
   return {
-    { (' %s '):format(ui.icon(session)), ui.group(session) },
+    { (' %s '):format(style.icon(session)), style.group(session) },
     { branch, 'BellboardProject' },
     { title, 'BellboardDim' },
-    { ui.fit(doing, room - 1) .. ' ', 'BellboardDetail' },
+    { cells.fit(doing, room - 1) .. ' ', 'BellboardDetail' },
     { progress .. label, 'BellboardDim' },
-    { age .. place, 'BellboardDim' },
+    { at, 'BellboardDim' },
   }
+end
+
+---@param task bellboard.Task
+---@return string
+local function age_of(task)
+  return task.since and '  ' .. age.of(task.since) or ''
 end
 
 --- What a session does beside its turn, and what else is known of it.
@@ -112,16 +120,17 @@ local function details(session)
   local lines = {}
   local function add(name, text, group)
     lines[#lines + 1] =
-      { { ('     %-9s '):format(name), 'BellboardDim' }, { ui.safe(text), group } }
+      { { ('     %-9s '):format(name), 'BellboardDim' }, { cells.safe(text), group } }
   end
   for _, agent in ipairs(session.agents or {}) do
-    local age = agent.since and '  ' .. ui.age(agent.since) or ''
     local text = ('%s %s'):format(agent.type or '', agent.description or '')
-    add('agent', text .. (agent.blocked and ', is blocked' or '') .. age)
+    add('agent', text .. (agent.blocked and ', is blocked' or '') .. age_of(agent))
   end
   for _, task in ipairs(session.background or {}) do
-    local age = task.since and '  ' .. ui.age(task.since) or ''
-    add(ui.cut(ui.safe(task.type or 'shell'), 9), (task.description or task.id) .. age)
+    add(
+      cells.cut(cells.safe(task.type or 'shell'), 9),
+      (task.description or task.id) .. age_of(task)
+    )
   end
   if session.tasks then
     add('tasks', ('%d of %d done'):format(session.tasks.done, session.tasks.total))
@@ -143,37 +152,39 @@ end
 ---@class bellboard.Group
 ---@field name string
 ---@field sessions bellboard.Session[]
+---@field rank integer
 
 --- Sessions by repository, in the order that the host gives; those that it has not told come last.
----@param sessions bellboard.Session[]
+---@param all bellboard.Session[]
 ---@return bellboard.Group[]
-local function by_repository(sessions)
+local function by_repository(all)
   local groups, by_name = {}, {}
-  for _, session in ipairs(sessions) do
+  for _, session in ipairs(all) do
     local name = session.repository or session.project or ''
     local group = by_name[name]
     if not group then
-      group = { name = name, sessions = {}, place = bellboard.place(name) or 1e9 + #groups }
+      local rank = sessions.place(name) or 1e9 + #groups
+      group = { name = name, sessions = {}, rank = rank }
       by_name[name] = group
       groups[#groups + 1] = group
     end
     group.sessions[#group.sessions + 1] = session
   end
   table.sort(groups, function(a, b)
-    return a.place < b.place
+    return a.rank < b.rank
   end)
   return groups
 end
 
 --- How many of them are in each status: `!1 ?1 *2`.
----@param sessions bellboard.Session[]
+---@param some bellboard.Session[]
 ---@return bellboard.Chunk[]
-local function tally(sessions)
+local function tally(some)
   local chunks, by_icon = {}, {}
-  for _, session in ipairs(sessions) do
-    local icon = ui.icon(session)
+  for _, session in ipairs(some) do
+    local icon = style.icon(session)
     if not by_icon[icon] then
-      by_icon[icon] = { icon, ui.group(session), 0 }
+      by_icon[icon] = { icon, style.group(session), 0 }
       chunks[#chunks + 1] = by_icon[icon]
     end
     by_icon[icon][3] = by_icon[icon][3] + 1
@@ -212,10 +223,11 @@ end
 ---@return bellboard.Line[]
 local function lines_of(session, columns, open)
   local id = session.session_id
-  local where, since = ui.place(session), ui.age(session.since)
+  local where, since = place.of(session), age.of(session.since)
   local known = fixed_of(session)
   local widths = ('%d %d %d'):format(columns.width, columns.branch, columns.title)
-  local key = table.concat({ where, since, widths, ui.group(session), open and 'open' or '' }, '|')
+  local key =
+    table.concat({ where, since, widths, style.group(session), open and 'open' or '' }, '|')
   if known.key == key and not open then
     return known.lines
   end
@@ -232,20 +244,20 @@ local function lines_of(session, columns, open)
   return lines
 end
 
----@param sessions bellboard.Session[]
+---@param all bellboard.Session[]
 ---@param groups bellboard.Group[]
 ---@param width integer
 ---@return bellboard.Line
-local function heading(sessions, groups, width)
+local function heading(all, groups, width)
   local left = (' %s · %s'):format(
     amount(#groups, 'repository', 'repositories'),
-    amount(#sessions, 'session', 'sessions')
+    amount(#all, 'session', 'sessions')
   )
-  local right = bellboard.stale() and 'host is away  g? help ' or 'g? help '
-  local counts = width >= 70 and tally(sessions) or {}
-  local gap = width - ui.width(left) - #right
+  local right = sessions.stale() and 'host is away  g? help ' or 'g? help '
+  local counts = width >= 70 and tally(all) or {}
+  local gap = width - cells.width(left) - #right
   for _, chunk in ipairs(counts) do
-    gap = gap - ui.width(chunk[1])
+    gap = gap - cells.width(chunk[1])
   end
   local chunks = { { left .. (' '):rep(math.max(gap - 2, 2)), 'BellboardDim' } }
   vim.list_extend(chunks, counts)
@@ -262,15 +274,15 @@ end
 ---@param folds bellboard.Folds
 ---@return bellboard.Line[]
 M.compose = function(width, folds)
-  local sessions = bellboard.sessions()
-  if #sessions == 0 then
+  local all = sessions.list()
+  if #all == 0 then
     return first_run()
   end
-  local groups = by_repository(sessions)
-  local lines = { heading(sessions, groups, width), line({ { '' } }) }
-  local columns = measure(sessions, width)
+  local groups = by_repository(all)
+  local lines = { heading(all, groups, width), line({ { '' } }) }
+  local columns = measure(all, width)
   for _, group in ipairs(groups) do
-    local name = ui.safe(group.name)
+    local name = cells.safe(group.name)
     local chunks = { { ' ' .. (name ~= '' and name or 'elsewhere'), 'BellboardRepository' } }
     local folded = folds.folded[group.name]
     if folded then

@@ -1,8 +1,5 @@
-local bellboard = require('bellboard')
-local config = require('bellboard.config')
-local host = require('bellboard.host')
-local jump = require('bellboard.jump')
-local ui = require('bellboard.ui')
+local cells = require('bellboard.view.cells')
+local sessions = require('bellboard.state.sessions')
 
 local M = {}
 
@@ -37,11 +34,6 @@ local records = {}
 ---@type table<string, integer> the notification of mini.notify, by session
 local minis = {}
 
----@param text string
-local function say(text)
-  vim.notify('bellboard: ' .. text, vim.log.levels.INFO)
-end
-
 --- Wait until a message is no bother: in a prompt it would be lost, or push away what is typed.
 ---@param speak fun()
 local function when_free(speak)
@@ -65,7 +57,7 @@ end
 ---@return string
 local function line_of(notice)
   local text = notice.text ~= '' and (': ' .. notice.text) or ''
-  return ui.cut(ui.safe(notice.title .. text), math.max(20, vim.v.echospace))
+  return cells.cut(cells.safe(notice.title .. text), math.max(20, vim.v.echospace))
 end
 
 --- mini.notify knows no replacing: take the last one of this session away, and remember the new.
@@ -137,9 +129,9 @@ end
 M.history = function(rung)
   local lines = {}
   for place, one in ipairs(rung) do
-    local session = bellboard.session(one.session_id)
+    local session = sessions.get(one.session_id)
     local name = session and session.words.project or one.session_id:sub(1, 8)
-    local words = { one.channel, name, one.status or 'ended', ui.safe(one.why) }
+    local words = { one.channel, name, one.status or 'ended', cells.safe(one.why) }
     local when = os.date('%d %b %H:%M:%S', math.floor(one.t)) --[[@as string]]
     lines[place] = ('%s  %-8s %-16s %-10s %s'):format(when, unpack(words))
   end
@@ -153,96 +145,5 @@ M.history = function(rung)
   vim.cmd('normal! G')
   vim.keymap.set('n', 'q', '<Cmd>close<CR>', { buffer = buf, desc = 'Close' })
 end
-
---- The session that a word names: its id, the beginning of it, or its project if only one has it.
----@param word string
----@return bellboard.Session|nil
-M.find = function(word)
-  local exact = bellboard.session(word)
-  local found = exact and { exact } or {}
-  for _, session in ipairs(exact and {} or bellboard.sessions()) do
-    local is_meant = vim.startswith(session.session_id, word) or session.words.project == word
-    found[#found + 1] = is_meant and session or nil
-  end
-  if #found ~= 1 then
-    local many = #found > 1 and ('%d sessions are called'):format(#found) or 'no session is called'
-    say(('%s "%s"'):format(many, word))
-  end
-  return #found == 1 and found[1] or nil
-end
-
---- Those that are meant: the one named, else the one in this window, else all in the float.
----@param word? string
----@return bellboard.Session[]
-M.meant = function(word)
-  if word then
-    return { M.find(word) }
-  end
-  local here = jump.current()
-  local meant = here and { here } or bellboard.calling()
-  if #meant == 0 then
-    say('nothing calls you; name a session')
-  end
-  return meant
-end
-
---- No word of a session for so many minutes; 0: from now on again.
----@param id string
----@param minutes? number
-M.snooze = function(id, minutes)
-  local seconds, micros = vim.uv.gettimeofday()
-  minutes = minutes or config.get().notices.snooze
-  local till = minutes > 0 and seconds + micros / 1e6 + 60 * minutes or 0
-  bellboard.tell({ snooze = { session_id = id, ['until'] = till } })
-end
-
---- No word of a session until it is taken out of the park.
----@param id string
----@param on? boolean without it: the other way round
-M.park = function(id, on)
-  local session = bellboard.session(id)
-  if on == nil then
-    on = not (session and vim.tbl_contains(session.markers or {}, 'parked'))
-  end
-  bellboard.tell({ park = { session_id = id, parked = on } })
-end
-
---- Give a session a label, or take it off.
----@param id string
----@param text? string
-M.label = function(id, text)
-  bellboard.tell({ label = { session_id = id, label = text or '' } })
-end
-
---- What rings at all from now on, in every Neovim.
----@param name 'quiet'|'normal'|'all'
-M.mode = function(name)
-  if host.notify('mode', name) then
-    say(name == 'quiet' and 'nothing rings, in any Neovim' or 'notices: ' .. name)
-  else
-    say('the host is away')
-  end
-end
-
---- What comes after `:ClaudeSessions snooze`, `park` and `label`.
----@type table<string, fun(rest: string[])>
-M.verbs = {
-  snooze = function(rest)
-    local minutes = tonumber(rest[1]) and tonumber(table.remove(rest, 1))
-    for _, session in ipairs(M.meant(rest[1])) do
-      M.snooze(session.session_id, minutes)
-    end
-  end,
-  park = function(rest)
-    for _, session in ipairs(M.meant(rest[1])) do
-      M.park(session.session_id)
-    end
-  end,
-  label = function(rest)
-    for _, session in ipairs(M.meant(rest[2])) do
-      M.label(session.session_id, rest[1])
-    end
-  end,
-}
 
 return M

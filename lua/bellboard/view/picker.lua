@@ -1,7 +1,10 @@
-local bellboard = require('bellboard')
-local preview = require('bellboard.preview')
-local tmux = require('bellboard.tmux')
-local ui = require('bellboard.ui')
+local age = require('bellboard.view.age')
+local cells = require('bellboard.view.cells')
+local place = require('bellboard.view.place')
+local preview = require('bellboard.view.preview')
+local sessions = require('bellboard.state.sessions')
+local style = require('bellboard.view.style')
+local tmux = require('bellboard.system.tmux')
 
 local M = {}
 
@@ -35,16 +38,16 @@ local function texts_of(session)
 end
 
 --- Columns no wider than what is in them; what it asks gets what the others leave.
----@param sessions bellboard.Session[]
+---@param all bellboard.Session[]
 ---@param width integer
 ---@return bellboard.PickLayout
-M.layout = function(sessions, width)
+M.layout = function(all, width)
   local name, title, asks = 0, 0, 0
-  for _, session in ipairs(sessions) do
+  for _, session in ipairs(all) do
     local texts = texts_of(session)
-    name = math.max(name, ui.width(texts.name))
-    title = math.max(title, ui.width(texts.title))
-    asks = math.max(asks, ui.width(texts.asks))
+    name = math.max(name, cells.width(texts.name))
+    title = math.max(title, cells.width(texts.title))
+    asks = math.max(asks, cells.width(texts.asks))
   end
   name = math.min(name, 28, math.floor(width / 4))
   title = width >= 70 and math.min(title, 24, math.floor(width / 5)) or 0
@@ -58,14 +61,14 @@ end
 ---@return bellboard.Chunk[]
 M.columns = function(session, layout)
   local texts = texts_of(session)
-  local title = layout.title > 0 and ui.fit(texts.title, layout.title) .. '  ' or ''
+  local title = layout.title > 0 and cells.fit(texts.title, layout.title) .. '  ' or ''
   return {
-    { ui.fit(ui.icon(session), 2), ui.group(session) },
-    { ui.fit(texts.name, layout.name) .. '  ', 'BellboardProject' },
+    { cells.fit(style.icon(session), 2), style.group(session) },
+    { cells.fit(texts.name, layout.name) .. '  ', 'BellboardProject' },
     { title, 'BellboardDim' },
-    { ui.fit(texts.asks, layout.asks), 'BellboardDetail' },
-    { ui.fit(ui.age(session.since), 5, true) .. '  ', 'BellboardDim' },
-    { ui.cut(ui.place(session), 10), 'BellboardDim' },
+    { cells.fit(texts.asks, layout.asks), 'BellboardDetail' },
+    { cells.fit(age.of(session.since), 5, true) .. '  ', 'BellboardDim' },
+    { cells.cut(place.of(session), 10), 'BellboardDim' },
   }
 end
 
@@ -74,7 +77,7 @@ end
 ---@return string
 M.words = function(session)
   local texts = texts_of(session)
-  return table.concat({ texts.name, texts.title, texts.asks, ui.place(session) }, ' ')
+  return table.concat({ texts.name, texts.title, texts.asks, place.of(session) }, ' ')
 end
 
 ---@param session bellboard.Session
@@ -90,24 +93,24 @@ end
 --- anew for the next time.
 ---@return bellboard.Session[]|nil none: what to do about it is shown instead
 M.sessions = function()
-  local sessions = bellboard.sessions()
-  if #sessions == 0 then
-    require('bellboard.panel').open() -- it says what to do next
+  local all = sessions.list()
+  if #all == 0 then
+    require('bellboard.view.board').open() -- it says what to do next
     return nil
   end
-  tmux.learn(sessions, bellboard._refresh, true)
-  return vim.list_extend({}, sessions)
+  tmux.learn(all, require('bellboard.view.redraw').all, true)
+  return vim.list_extend({}, all)
 end
 
 --- Choose a session and go there. Any `vim.ui.select` will do; better ones show the preview.
 M.open = function()
-  local sessions = M.sessions()
-  if not sessions then
+  local all = M.sessions()
+  if not all then
     return
   end
   -- Numbers and a border stand around it; wider than this, no eye follows a line.
-  local layout = M.layout(sessions, math.min(vim.o.columns, 140) - 8)
-  vim.ui.select(sessions, {
+  local layout = M.layout(all, math.min(vim.o.columns, 140) - 8)
+  vim.ui.select(all, {
     prompt = 'Agent sessions',
     kind = 'bellboard',
     format_item = function(session, in_chunks)
@@ -129,7 +132,7 @@ M.open = function()
   }, function(session)
     if session then
       vim.schedule(function() -- some pickers call this within nvim_win_call(), which comes back
-        bellboard.jump(session.session_id)
+        require('bellboard.action.jump').to(session.session_id)
       end)
     end
   end)

@@ -1,7 +1,10 @@
-local bellboard = require('bellboard')
 local config = require('bellboard.config')
-local neighbour = require('bellboard.neighbour')
-local tmux = require('bellboard.tmux')
+local host = require('bellboard.host')
+local message = require('bellboard.message')
+local neighbour = require('bellboard.system.neighbour')
+local sessions = require('bellboard.state.sessions')
+local terminals = require('bellboard.state.terminals')
+local tmux = require('bellboard.system.tmux')
 
 local M = {}
 
@@ -17,56 +20,10 @@ local api = vim.api
 ---@field mode string
 ---@field from? bellboard.From if it began in another Neovim
 
----@type table<string, integer>|nil terminal device → buffer; nil: look again
-local terminals
 ---@type bellboard.Origin|nil where the first jump began
 local origin
 ---@type string|nil session that was jumped to last
 local last
-
----@param text string
-local function say(text)
-  vim.notify('bellboard: ' .. text, vim.log.levels.INFO)
-end
-
---- Terminal buffers of this Neovim by their device.
----@return table<string, integer>
-M.terminals = function()
-  if not terminals then
-    terminals = {}
-    for _, buf in ipairs(api.nvim_list_bufs()) do
-      if vim.bo[buf].buftype == 'terminal' then
-        local info = api.nvim_get_chan_info(vim.bo[buf].channel)
-        if info.pty and info.pty ~= '' then
-          terminals[info.pty] = buf
-        end
-      end
-    end
-  end
-  return terminals
-end
-
---- The terminal buffer that a session runs in, if it is one of this Neovim's.
----@param session bellboard.Session
----@return integer|nil
-M.buffer = function(session)
-  local buf = session.tty and M.terminals()[session.tty]
-  return buf and api.nvim_buf_is_valid(buf) and buf or nil
-end
-
---- The session in the current window, if there is one.
----@return bellboard.Session|nil
-M.current = function()
-  local buf = api.nvim_get_current_buf()
-  if vim.bo[buf].buftype ~= 'terminal' then
-    return nil
-  end
-  for tty, terminal in pairs(M.terminals()) do
-    if terminal == buf then
-      return bellboard.session_of_tty(tty)
-    end
-  end
-end
 
 --- The window that shows a buffer already: this one, else one in this tab, else any.
 ---@param buf integer
@@ -145,13 +102,13 @@ end
 --- You see it now, so what has only waited for that is done.
 ---@param session bellboard.Session
 local function landed(session)
-  bellboard.tell({ ['goto'] = { session_id = session.session_id } })
+  host.tell({ ['goto'] = { session_id = session.session_id } })
 end
 
 ---@param session bellboard.Session
 ---@param why string
 local function lost(session, why)
-  say(('%s: %s'):format(why, whereabouts(session)))
+  message.info(('%s: %s'):format(why, whereabouts(session)))
 end
 
 --- Have tmux show a pane; on a client in a terminal of ours, show that terminal too.
@@ -162,8 +119,8 @@ end
 ---@param done fun(why: string|nil)
 local function to_pane(socket, pane, panes, clients, done)
   tmux.show(socket, pane, panes, clients, function(client, why)
-    local outer = client and M.terminals()[client.tty]
-    if outer and api.nvim_buf_is_valid(outer) then
+    local outer = client and terminals.buffer(client.tty)
+    if outer then
       show(outer)
     end
     done(not client and why or nil)
@@ -195,7 +152,7 @@ end
 ---@param from bellboard.From
 ---@return { shown: boolean, tmux?: string, pane?: string } where this Neovim is to be found
 M.arrive = function(tty, from)
-  local buf = M.terminals()[tty]
+  local buf = terminals.buffer(tty)
   if not buf then
     return { shown = false }
   end
@@ -204,7 +161,8 @@ M.arrive = function(tty, from)
   return vim.tbl_extend('error', { shown = true }, here())
 end
 
-local ARRIVE = "return require('bellboard.jump').arrive(...)"
+--- Run in another Neovim, which may have another version of this plugin.
+local ARRIVE = "return require('bellboard')._arrive(...)"
 
 ---@param session bellboard.Session
 local function to_neighbour(session)
@@ -227,7 +185,7 @@ local function to_neighbour(session)
     else
       over()
       if answer then
-        say('it is shown in the Neovim at ' .. session.nvim)
+        message.info('it is shown in the Neovim at ' .. session.nvim)
       end
     end
   end)
@@ -266,13 +224,13 @@ end
 --- Go to a session: its terminal buffer here, the tmux pane or the Neovim that it runs in.
 ---@param id string
 M.to = function(id)
-  local session = bellboard.session(id)
+  local session = sessions.get(id)
   if not session then
-    say(('no session "%s"'):format(id))
+    message.info(('no session "%s"'):format(id))
     return
   end
   last = id
-  local buf = M.buffer(session)
+  local buf = terminals.buffer(session.tty)
   if buf then
     remember()
     show(buf)
@@ -289,12 +247,12 @@ end
 M.step = function(count, status)
   local needing = vim.tbl_filter(function(session)
     return status == session.status or (not status and session.needs_you)
-  end, bellboard.sessions())
+  end, sessions.list())
   if #needing == 0 then
-    say(status and ('none is %s any more'):format(status) or 'nothing needs you')
+    message.info(status and ('none is %s any more'):format(status) or 'nothing needs you')
     return
   end
-  local current = M.current()
+  local current = terminals.current()
   local id = current and current.session_id or last
   local at = 0
   for place, session in ipairs(needing) do
@@ -311,7 +269,7 @@ end
 --- Go back to where the first jump began, also if that was in another Neovim.
 M.back = function()
   if not origin then
-    say('nowhere to go back to')
+    message.info('nowhere to go back to')
     return
   end
   local to = origin
@@ -329,28 +287,10 @@ M.back = function()
   if to.from and to.from.tmux and to.from.pane then
     to_place(to.from, function(why)
       if why then
-        say(why)
+        message.info(why)
       end
     end)
   end
-end
-
---- Watch which terminals there are, and what the panes are called.
-M.attach = function()
-  local group = api.nvim_create_augroup('bellboard.jump', {})
-  api.nvim_create_autocmd({ 'TermOpen', 'TermClose', 'BufWipeout' }, {
-    group = group,
-    callback = function()
-      terminals = nil
-    end,
-  })
-  api.nvim_create_autocmd('User', {
-    group = group,
-    pattern = 'BellboardUpdate',
-    callback = function()
-      tmux.learn(bellboard.sessions(), bellboard._refresh)
-    end,
-  })
 end
 
 return M

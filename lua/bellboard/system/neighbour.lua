@@ -1,6 +1,6 @@
 -- Another Neovim, asked over its socket. Not through sockconnect() and rpcrequest(): whoever is
 -- stopped, or waits for a key, would have us wait too.
-local gate = require('bellboard.gate')
+local gate = require('bellboard.system.gate')
 
 local M = {}
 

@@ -1,0 +1,149 @@
+-- What the background process publishes: taken in, shown, announced.
+local config = require('bellboard.config')
+local host = require('bellboard.host')
+local message = require('bellboard.message')
+local redraw = require('bellboard.view.redraw')
+local sessions = require('bellboard.state.sessions')
+
+local M = {}
+
+---@type integer|nil number of the last push; nil: the next one starts over
+local last
+local asked = false
+local warned = {}
+
+---@param key string
+---@param text string
+local function warn_once(key, text)
+  if not warned[key] then
+    warned[key] = true
+    message.warn(text)
+  end
+end
+
+--- Python's None arrives as vim.NIL, which is true: take it out, at every depth.
+local function without_nil(value)
+  if type(value) ~= 'table' then
+    return value
+  end
+  for key, member in pairs(value) do
+    if member == vim.NIL then
+      value[key] = nil
+    elseif type(member) == 'table' then
+      without_nil(member)
+    end
+  end
+  return value
+end
+
+---@param callback bellboard.Callback|nil
+---@param data bellboard.TransitionData
+local function call(callback, data)
+  if type(callback) == 'function' then -- the background process runs the commands
+    local ok, problem = pcall(callback, data)
+    if not ok then
+      message.error('a transition callback threw: ' .. tostring(problem))
+    end
+  end
+end
+
+---@param transition bellboard.Transition
+local function announce(transition)
+  local session = sessions.last_known(transition.session_id)
+  ---@type bellboard.TransitionData
+  local data = vim.tbl_extend('force', transition, { session = session })
+  local options = config.get()
+  call(options.on_transition, data)
+  call(options.on[data.to], data)
+  vim.api.nvim_exec_autocmds('User', {
+    pattern = 'BellboardTransition',
+    modeline = false,
+    data = data,
+  })
+end
+
+---@param push bellboard.Push
+---@param version string of this plugin
+---@return boolean understood
+local function check(push, version)
+  if push.v ~= 1 then
+    warn_once('v', ('the host speaks version %s of the protocol, not 1'):format(push.v))
+    return false
+  elseif push.version ~= version then
+    local text = 'the running host is %s, this plugin %s. :checkhealth bellboard'
+    warn_once('version', text:format(push.version, version))
+  end
+  return true
+end
+
+--- The hooks have vanished from a settings file.
+---@param where string
+local function report_vanished(where)
+  local text = ('%s; :%s install'):format(where, config.get().command)
+  if #text + #'bellboard: ' >= vim.v.echospace then -- else it would ask for ENTER
+    text = ('hooks gone; :%s install'):format(config.get().command)
+  end
+  message.warn(text)
+end
+
+local nil_is_nil = { luanil = { object = true, array = true } }
+
+---@param push bellboard.Push|string JSON, for pynvim walks through every value of a table
+---@param version string of this plugin
+M.receive = function(push, version)
+  push = type(push) == 'string' and vim.json.decode(push, nil_is_nil) or without_nil(push)
+  if not check(push, version) then
+    return
+  end
+  host.heard()
+  if push.full then
+    asked = false
+  elseif push.seq ~= (last or -1) + 1 and not asked then
+    asked = true
+    host.notify('snapshot')
+  end
+  last = push.seq
+  local vanished = sessions.health().vanished
+  local changed = sessions.take(push)
+  local health = sessions.health()
+  if health.vanished and health.vanished ~= vanished then
+    report_vanished(health.vanished)
+  end
+  if sessions.stale() then
+    warn_once('stale', (health.notes or {}).database or 'what is shown is old')
+  end
+  if push.front ~= nil then
+    require('bellboard.evidence.focus').is_front(push.front)
+  end
+  if changed then
+    redraw.all()
+  end
+  if push.full then
+    require('bellboard.evidence.focus').renew()
+    require('bellboard.evidence.screens').renew()
+  end
+  for _, notice in ipairs(push.notices or {}) do
+    require('bellboard.view.notices').show(notice)
+  end
+  if push.rung then
+    require('bellboard.view.notices').history(push.rung)
+  end
+  for _, transition in ipairs(push.transitions or {}) do
+    if transition.live ~= false then
+      announce(transition)
+    end
+  end
+end
+
+--- The background process has ended.
+M.stopped = function()
+  sessions.expire()
+  last = nil
+  vim.defer_fn(function() -- a restart takes less: nobody need see it
+    if sessions.stale() then
+      redraw.all()
+    end
+  end, 1000)
+end
+
+return M

@@ -1,0 +1,178 @@
+-- The sessions, as the background process published them last. Nothing here derives anything
+-- of a session: it is put in order and looked up.
+local config = require('bellboard.config')
+
+local M = {}
+
+--- Most urgent first; this order is the order of everything on the screen.
+---@type bellboard.Status[]
+M.statuses = { 'blocked', 'error', 'completed', 'unknown', 'working', 'background', 'idle' }
+
+local rank = {}
+for place, status in ipairs(M.statuses) do
+  rank[status] = place
+end
+
+---@type table<string, bellboard.Session>
+local by_id = {}
+---@type bellboard.Session[] without the hidden ones, most urgent first
+local ordered = {}
+---@type table<string, bellboard.Session>
+local by_tty = {}
+---@type table<bellboard.Status, integer>
+local counts = {}
+---@type table<string, integer> place of a repository among all, the busiest first
+local places = {}
+---@type string[] ids of those that call you
+local calling = {}
+---@type string|nil which notices are on
+local mode
+---@type table<string, bellboard.Session> removed by the last push: transitions may refer to them
+local gone = {}
+local stale = false
+---@type table<string, any>
+local health = {}
+
+--- Whether a session's label puts it before the others of its status.
+---@param session bellboard.Session
+---@return boolean
+local function pinned(session)
+  local label = session.label and config.get().notices.labels[session.label]
+  return label ~= nil and label.pin == true
+end
+
+---@param a bellboard.Session
+---@param b bellboard.Session
+local function more_urgent(a, b)
+  local x, y = rank[a.status] or 99, rank[b.status] or 99
+  if x ~= y then
+    return x < y
+  elseif pinned(a) ~= pinned(b) then
+    return pinned(a)
+  elseif a.since ~= b.since then
+    return a.since < b.since
+  end
+  return a.session_id < b.session_id
+end
+
+local function reorder()
+  ordered, by_tty, counts = {}, {}, {}
+  for _, status in ipairs(M.statuses) do
+    counts[status] = 0
+  end
+  for _, session in pairs(by_id) do
+    if not session.hidden then
+      ordered[#ordered + 1] = session
+      counts[session.status] = (counts[session.status] or 0) + 1
+    end
+    if session.tty then
+      by_tty[session.tty] = session
+    end
+  end
+  table.sort(ordered, more_urgent)
+end
+
+--- Take in what a push says.
+---@param push bellboard.Push
+---@return boolean changed whether anything that is shown may look different
+M.take = function(push)
+  local was_stale = stale
+  stale = push.stale == true
+  health = push.health or health
+  health.version = push.version
+  if push.groups then
+    places = {}
+    for place, name in ipairs(push.groups) do
+      places[name] = place
+    end
+  end
+  calling, mode = push.float or calling, push.mode or mode
+  local sessions, removed = push.sessions or {}, push.removed or {}
+  local beside = push.full or push.health or push.float or was_stale ~= stale
+  if not beside and #sessions == 0 and #removed == 0 then
+    return false
+  end
+  by_id, gone = push.full and {} or by_id, {}
+  for _, session in ipairs(sessions) do
+    by_id[session.session_id] = session
+  end
+  for _, id in ipairs(removed) do
+    gone[id], by_id[id] = by_id[id], nil
+  end
+  reorder()
+  return true
+end
+
+--- Nothing is pushed for now: what is shown may be old.
+M.expire = function()
+  stale = true
+end
+
+---@return bellboard.Session[]
+M.list = function()
+  return ordered
+end
+
+--- Hidden sessions too.
+---@return bellboard.Session[]
+M.all = function()
+  local all = vim.tbl_values(by_id)
+  table.sort(all, more_urgent)
+  return all
+end
+
+---@param id string
+---@return bellboard.Session|nil
+M.get = function(id)
+  return by_id[id]
+end
+
+--- A session that the last push had, or removed.
+---@param id string
+---@return bellboard.Session|nil
+M.last_known = function(id)
+  return by_id[id] or gone[id]
+end
+
+---@param tty string
+---@return bellboard.Session|nil
+M.of_tty = function(tty)
+  return by_tty[tty]
+end
+
+---@return bellboard.Session[]
+M.calling = function()
+  local sessions = {}
+  for _, id in ipairs(calling) do
+    sessions[#sessions + 1] = by_id[id]
+  end
+  return sessions
+end
+
+---@return table<bellboard.Status, integer>
+M.counts = function()
+  return counts
+end
+
+---@param repository string
+---@return integer|nil
+M.place = function(repository)
+  return places[repository]
+end
+
+---@return 'quiet'|'normal'|'all'
+M.mode = function()
+  return mode or config.get().notices.mode
+end
+
+---@return boolean
+M.stale = function()
+  return stale
+end
+
+---@return table<string, any>
+M.health = function()
+  return health
+end
+
+return M

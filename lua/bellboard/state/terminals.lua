@@ -1,0 +1,74 @@
+-- The terminal buffers of this Neovim, by their device.
+local sessions = require('bellboard.state.sessions')
+
+local M = {}
+
+local api = vim.api
+
+---@type table<string, integer>|nil terminal device → buffer; nil: list them again
+local terminals
+
+---@return table<string, integer>
+M.list = function()
+  if not terminals then
+    terminals = {}
+    for _, buf in ipairs(api.nvim_list_bufs()) do
+      if vim.bo[buf].buftype == 'terminal' then
+        local info = api.nvim_get_chan_info(vim.bo[buf].channel)
+        if info.pty and info.pty ~= '' then
+          terminals[info.pty] = buf
+        end
+      end
+    end
+  end
+  return terminals
+end
+
+--- The terminal buffer with that device.
+---@param tty string|nil
+---@return integer|nil
+M.buffer = function(tty)
+  local buf = tty and M.list()[tty]
+  return buf and api.nvim_buf_is_valid(buf) and buf or nil
+end
+
+--- The session in a terminal buffer.
+---@param buf integer
+---@return bellboard.Session|nil
+M.session = function(buf)
+  for tty, terminal in pairs(M.list()) do
+    if terminal == buf then
+      return sessions.of_tty(tty)
+    end
+  end
+end
+
+--- The session in the current window.
+---@return bellboard.Session|nil
+M.current = function()
+  local buf = api.nvim_get_current_buf()
+  return vim.bo[buf].buftype == 'terminal' and M.session(buf) or nil
+end
+
+--- The last rows of what a terminal shows, without the empty ones at its end.
+---@param buf integer
+---@param most integer
+---@return string[]
+M.rows = function(buf, most)
+  local rows = api.nvim_buf_get_lines(buf, 0, -1, false)
+  while #rows > 0 and rows[#rows]:match('^%s*$') do
+    rows[#rows] = nil
+  end
+  return vim.list_slice(rows, math.max(1, #rows - most + 1))
+end
+
+M.attach = function()
+  api.nvim_create_autocmd({ 'TermOpen', 'TermClose', 'BufWipeout' }, {
+    group = api.nvim_create_augroup('bellboard.terminals', {}),
+    callback = function()
+      terminals = nil
+    end,
+  })
+end
+
+return M

@@ -1,0 +1,81 @@
+-- `bellboard …`, run with the interpreter of the host; nobody waits for it.
+local config = require('bellboard.config')
+
+local M = {}
+
+---@class bellboard.Interpreter
+---@field command string[]
+---@field why string where it was found
+
+--- The folder of this plugin.
+---@return string
+M.root = function()
+  local path = vim.fs.normalize(debug.getinfo(1, 'S').source:sub(2))
+  return (path:gsub('/lua/bellboard/system/program%.lua$', ''))
+end
+
+--- The interpreter of the host. Nothing is started to find it: a wrong one says so when it dies.
+---@return bellboard.Interpreter
+M.interpreter = function()
+  local wanted = config.get().python
+  if type(wanted) == 'string' then
+    return { command = { vim.fn.expand(wanted) }, why = 'the option python' }
+  elseif wanted then
+    return { command = wanted, why = 'the option python' }
+  end
+  local own = M.root() .. '/.venv/bin/python'
+  if vim.fn.executable(own) == 1 then
+    return { command = { own }, why = "the plugin's own .venv" }
+  end
+  local prog = vim.g.python3_host_prog
+  if type(prog) == 'string' and prog ~= '' then
+    return { command = { vim.fn.expand(prog) }, why = 'g:python3_host_prog' }
+  end
+  local launcher = vim.fn.exepath('pynvim-python')
+  if launcher ~= '' then
+    -- Not the launcher itself: it would leave the real interpreter behind when stopped.
+    local sibling = vim.fs.dirname(vim.uv.fs_realpath(launcher) or launcher) .. '/python'
+    if vim.fn.executable(sibling) == 1 then
+      return { command = { sibling }, why = 'the environment of pynvim-python' }
+    end
+  end
+  local found = vim.fn.exepath('python3')
+  return { command = { found ~= '' and found or 'python3' }, why = 'python3 on PATH' }
+end
+
+--- The command line of `bellboard`, run with that interpreter.
+---@return string[]
+M.command = function()
+  local entry = M.root() .. '/rplugin/python3/bellboard/__main__.py'
+  return vim.list_extend({ unpack(M.interpreter().command) }, { entry })
+end
+
+--- What it said of why it failed, in a line; Python's own last words if it is no message of ours.
+---@param done vim.SystemCompleted
+---@return string
+local function reason(done)
+  local lines = vim.split(vim.trim(done.stderr or ''), '\n')
+  local text = lines[#lines]:gsub('^bellboard: ', '')
+  return text ~= '' and text or ('it ended with %d'):format(done.code)
+end
+
+--- Run a command, and go on with what it printed, or with nil and the reason.
+---@param words string[]
+---@param after fun(printed: string|nil, reason: string)
+M.run = function(words, after)
+  local command = vim.list_extend(M.command(), words)
+  local ok, problem = pcall(vim.system, command, { text = true }, function(done)
+    vim.schedule(function()
+      if done.code == 0 then
+        after(done.stdout, '')
+      else
+        after(nil, reason(done))
+      end
+    end)
+  end)
+  if not ok then
+    after(nil, ('cannot start "%s" (%s)'):format(command[1], problem))
+  end
+end
+
+return M

@@ -1,0 +1,65 @@
+-- How long ago, in one short word.
+local M = {}
+
+---@type uv.uv_timer_t|nil
+local timer
+local due = math.huge
+local arming = false
+
+---@return number seconds since the epoch
+local function now()
+  local seconds, micros = vim.uv.gettimeofday()
+  return seconds + micros / 1e6
+end
+
+local function rearm()
+  arming = false
+  timer = timer or assert(vim.uv.new_timer())
+  local wait = math.max(0, due - now()) * 1000
+  timer:start(
+    math.ceil(wait),
+    0,
+    vim.schedule_wrap(function()
+      due = math.huge
+      require('bellboard.view.redraw').all()
+    end)
+  )
+end
+
+--- Be called again when what was shown as an age has become another word.
+---@param when number
+local function revisit(when)
+  if when < due then
+    due = when
+    if not arming then
+      arming = true
+      vim.schedule(rearm)
+    end
+  end
+end
+
+local units = { { 86400, 'd' }, { 3600, 'h' }, { 60, 'm' } }
+
+--- How long ago, in one short word. The steps are coarse, so that little on the screen moves, and
+--- the next one is waited for: nothing ticks.
+---@param since number
+---@return string
+M.of = function(since)
+  local seconds = math.max(0, now() - since)
+  local step, text = 10, 'now'
+  if seconds >= 60 then
+    for _, unit in ipairs(units) do
+      if seconds >= unit[1] then
+        step = unit[1]
+        text = ('%d%s'):format(math.floor(seconds / step), unit[2])
+        break
+      end
+    end
+  elseif seconds >= step then
+    text = ('%ds'):format(math.floor(seconds / step) * step)
+  end
+  revisit(since + (math.floor(seconds / step) + 1) * step)
+  return text
+end
+
+return M

@@ -1,0 +1,86 @@
+-- Text of agents made safe to show, and cut or filled to a width in cells.
+local M = {}
+
+local api = vim.api
+
+--- What a terminal or a buffer acts on, what turns the direction of writing, and what takes no
+--- room, as in `core/visible.py`; in UTF-8.
+---@type { [1]: string, [2]: string }[] pattern, and what stands for it
+local unseen = {
+  { '[%z\1-\31\127]', ' ' },
+  { '\194[\128-\159]', ' ' },
+  { '\216\156', ' ' }, -- U+061C
+  { '\226\128[\142\143\168-\174]', ' ' }, -- U+200E, U+200F, U+2028 to U+202E
+  { '\226\129[\166-\169]', ' ' }, -- U+2066 to U+2069
+  { '\239\187\191', ' ' }, -- U+FEFF
+  { '\194\173', '' }, -- U+00AD
+  { '\205\143', '' }, -- U+034F
+  { '\225\133[\159\160]', '' }, -- U+115F, U+1160
+  { '\225\158[\180\181]', '' }, -- U+17B4, U+17B5
+  { '\225\160[\139-\143]', '' }, -- U+180B to U+180F
+  { '\226\128[\139-\141]', '' }, -- U+200B to U+200D
+  { '\226\129[\160-\165\170-\175]', '' }, -- U+2060 to U+206F
+  { '\227\133\164', '' }, -- U+3164
+  { '\239\184[\128-\141]', '' }, -- U+FE00 to U+FE0D
+  { '\239\190\160', '' }, -- U+FFA0
+  { '\239\191[\176-\187]', '' }, -- U+FFF0 to U+FFFB
+  { '\240\157\133[\179-\186]', '' }, -- U+1D173 to U+1D17A
+  { '\243\160[\128-\191][\128-\191]', '' }, -- U+E0000 to U+E0FFF
+}
+
+--- Text from an agent with nothing in it but what is seen.
+---@param text any
+---@return string
+M.safe_line = function(text)
+  text = tostring(text or '')
+  if text:find('[%z\1-\31\127-\255]') then
+    for _, one in ipairs(unseen) do
+      text = text:gsub(one[1], one[2])
+    end
+  end
+  return text
+end
+
+--- The same as one tidy piece of a line.
+---@param text any
+---@return string
+M.safe = function(text)
+  return vim.trim((M.safe_line(text):gsub('%s+', ' ')))
+end
+
+---@param text string
+---@return integer
+local function width_of(text)
+  return text:find('[\128-\255]') and api.nvim_strwidth(text) or #text
+end
+M.width = width_of
+
+--- Cut to at most so many cells.
+---@param text string
+---@param cells integer
+---@return string
+M.cut = function(text, cells)
+  if width_of(text) <= cells then
+    return text
+  elseif cells < 1 then
+    return ''
+  end
+  local kept = vim.fn.strcharpart(text, 0, cells - 1)
+  while width_of(kept) > cells - 1 do -- wide characters
+    kept = vim.fn.strcharpart(kept, 0, vim.fn.strcharlen(kept) - 1)
+  end
+  return kept .. '…'
+end
+
+--- Cut or fill to exactly so many cells.
+---@param text string
+---@param cells integer
+---@param right? boolean align right
+---@return string
+M.fit = function(text, cells, right)
+  local cut = M.cut(text, cells)
+  local fill = (' '):rep(cells - width_of(cut))
+  return right and fill .. cut or cut .. fill
+end
+
+return M

@@ -1,0 +1,52 @@
+local cells = require('bellboard.view.cells')
+local config = require('bellboard.config')
+
+local M = {}
+
+local api = vim.api
+
+--- Lines in a float of its own, to be read and left.
+---@param lines string[]
+---@param title string
+---@param at_end? boolean what matters is below
+M.open = function(lines, title, at_end)
+  local width = 20
+  for _, text in ipairs(lines) do
+    width = math.max(width, cells.width(text) + 2)
+  end
+  width = math.min(width, vim.o.columns - 4)
+  local height = math.max(1, math.min(#lines, vim.o.lines - 6))
+  local shown = api.nvim_create_buf(false, true)
+  api.nvim_buf_set_lines(shown, 0, -1, false, lines)
+  vim.bo[shown].bufhidden, vim.bo[shown].modifiable = 'wipe', false
+  local win = api.nvim_open_win(shown, true, {
+    relative = 'editor',
+    width = width,
+    height = height,
+    row = math.max(0, math.floor((vim.o.lines - height) / 2) - 1),
+    col = math.floor((vim.o.columns - width) / 2),
+    style = 'minimal',
+    border = 'rounded',
+    title = ' ' .. cells.cut(title, width - 2) .. ' ',
+    zindex = config.get().float.zindex + 1,
+  })
+  vim.wo[win].wrap = false
+  if at_end then
+    api.nvim_win_set_cursor(win, { #lines, 0 })
+  end
+  local function close()
+    if api.nvim_win_is_valid(win) then
+      api.nvim_win_close(win, true)
+    end
+  end
+  for _, key in ipairs({ 'q', '<Esc>' }) do
+    vim.keymap.set('n', key, close, { buffer = shown, desc = 'close', nowait = true })
+  end
+  api.nvim_create_autocmd('WinLeave', {
+    buffer = shown,
+    once = true,
+    callback = vim.schedule_wrap(close),
+  })
+end
+
+return M

@@ -1,0 +1,107 @@
+-- Icons and highlight groups.
+local config = require('bellboard.config')
+local sessions = require('bellboard.state.sessions')
+
+local M = {}
+
+local api = vim.api
+
+---@alias bellboard.Chunk { [1]: string, [2]?: string } text and highlight group
+
+--- Every highlight group of ours; a colorscheme may set them, and we never overwrite.
+---@type table<string, string|false> what each links to; false: nothing, it shows as what is below
+M.highlights = {
+  BellboardBlocked = 'DiagnosticError',
+  BellboardError = 'DiagnosticWarn',
+  BellboardCompleted = 'DiagnosticOk',
+  BellboardUnknown = 'DiagnosticHint',
+  BellboardWorking = 'DiagnosticInfo',
+  BellboardBackground = 'DiagnosticHint',
+  BellboardIdle = 'Comment',
+  BellboardStale = 'NonText',
+  BellboardRepository = 'Title',
+  BellboardProject = false,
+  BellboardDetail = false,
+  BellboardDim = 'Comment',
+  BellboardLabel = 'Special',
+  BellboardImportant = 'WarningMsg',
+  BellboardFloat = 'NormalFloat',
+  BellboardFloatBorder = 'FloatBorder',
+  BellboardFloatTitle = 'FloatTitle',
+}
+
+---@type table<string, table<bellboard.IconName, string>>
+local icons = {
+  -- stylua: ignore
+  ascii = {
+    blocked = '!', question = '?', error = 'x', completed = '+',
+    unknown = '~', working = '*', background = '&', idle = '.',
+  },
+  -- stylua: ignore
+  unicode = {
+    blocked = '▲', question = '?', error = '✗', completed = '✓',
+    unknown = '≈', working = '●', background = '◌', idle = '·',
+  },
+  -- stylua: ignore
+  nerd = {
+    blocked = '\u{f0f3}', question = '\u{f059}', error = '\u{f00d}', completed = '\u{f00c}',
+    unknown = '\u{f128}', working = '\u{f013}', background = '\u{f120}', idle = '\u{f186}',
+  },
+}
+
+local groups = {}
+for _, status in ipairs(sessions.statuses) do
+  groups[status] = 'Bellboard' .. status:sub(1, 1):upper() .. status:sub(2)
+end
+
+---@param status bellboard.IconName
+---@return string
+M.icon_named = function(status)
+  local choice = config.get().icons
+  local set = type(choice) == 'table' and choice or icons[choice]
+  return set[status] or icons.ascii[status] or '?'
+end
+
+---@param session bellboard.Session
+---@return string
+M.icon = function(session)
+  return M.icon_named(session.words.icon)
+end
+
+--- The highlight group of a status.
+---@param status bellboard.Status
+---@return string
+M.group_of = function(status)
+  return sessions.stale() and 'BellboardStale' or groups[status] or 'BellboardUnknown'
+end
+
+---@param session bellboard.Session
+---@return string
+M.group = function(session)
+  return M.group_of(session.status)
+end
+
+--- The highlight of a session's label, which may have one of its own.
+---@param session bellboard.Session
+---@return string
+M.label_group = function(session)
+  local label = config.get().notices.labels[session.label]
+  return label and label.highlight or 'BellboardLabel'
+end
+
+local function define_highlights()
+  for name, target in pairs(M.highlights) do
+    api.nvim_set_hl(0, name, { link = target or nil, default = true })
+  end
+end
+
+--- Have the highlights, now and after every change of the colorscheme.
+M.attach = function()
+  define_highlights()
+  api.nvim_create_autocmd('ColorScheme', {
+    group = api.nvim_create_augroup('bellboard.style', {}),
+    callback = define_highlights,
+  })
+end
+
+return M
