@@ -183,7 +183,7 @@ def test_a_question_answered_meanwhile_gets_no_key(
     ask = "require('bellboard.host').ask('answer', ..., function(r) _G.reply = r end)"
     editor.lua(ask, old)
     reply = eventually(lambda: editor.lua("return _G.reply"), "a reply")
-    assert reply == {"ok": False, "why": "it asks something else now"}
+    assert reply == {"ok": False, "why": "it now asks something else"}
     agent.shows(r"touch a2\.txt\s+\u254c")
     assert not (home.project / "a2.txt").exists()
 

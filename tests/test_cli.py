@@ -200,7 +200,7 @@ def test_a_status_can_be_asked_for_a_folder(shell: Shell) -> None:
     assert shell.bellboard(*ask, str(work / "other"), code=1).stdout == "none\n"
     # above only counts for a session known to live, and this one has no process
     assert shell.bellboard(*ask, str(work / "api/src"), code=1).stdout == "none\n"
-    assert shell.fails(*ask, str(work / "gone")) == f"bellboard: {work}/gone is no directory\n"
+    assert shell.fails(*ask, str(work / "gone")) == f"bellboard: {work}/gone is not a directory\n"
 
 
 # ---------------------------------------------------------------- history, explain
@@ -278,10 +278,10 @@ def test_an_unreadable_trace_is_reported(shell: Shell) -> None:
 def test_lines_that_are_not_evidence_are_counted(shell: Shell) -> None:
     file = shell.home.file("mixed.jsonl", '{"t": 1, "tick": {}}\nnot JSON\n')
     done = shell.bellboard("replay", "--json", str(file))
-    assert done.stderr == f"bellboard: {file}: 1 of its lines are not evidence; is it a trace?\n"
+    assert done.stderr == f"bellboard: {file}: 1 of 2 lines are invalid; is this a trace?\n"
     file.write_bytes(b"\x7fELF\n\x00\n")
     done = shell.bellboard("replay", "--json", str(file), code=1)
-    assert done.stderr == f"bellboard: {file}: no line of it is evidence; is it a trace?\n"
+    assert done.stderr == f"bellboard: {file}: all lines are invalid; is this a trace?\n"
 
 
 # ---------------------------------------------------------------- evidence by hand
@@ -319,22 +319,22 @@ def test_a_session_can_be_named_by_id_prefix_project_or_name(shell: Shell) -> No
     for called in ("b1", "b", "web", "the site"):
         assert "the site  new → idle" in shell.bellboard("history", called).stdout
     assert shell.fails("explain", "api") == (
-        "bellboard: 2 sessions are called api: a1, a2; name one by its id\n"
+        "bellboard: 2 sessions match api: a1, a2; give the id of one\n"
     )
     assert shell.fails("explain", "nobody") == (
-        "bellboard: no session is called nobody; `bellboard list` shows those there are\n"
+        "bellboard: no session matches nobody; run `bellboard list` to see them all\n"
     )
-    assert "no session is called ;" in shell.fails("forget", "")
+    assert "no session matches ;" in shell.fails("forget", "")
 
 
 def test_an_invalid_correction_is_reported(shell: Shell) -> None:
     fill(shell)
     assert shell.fails("set", "a1", "dancing") == (
-        "bellboard: dancing is no status to set; one of "
-        "blocked, error, completed, working, background, idle is\n"
+        "bellboard: cannot set the status dancing; use one of "
+        "blocked, error, completed, working, background, idle\n"
     )
     shell.bellboard("forget", "b1")
-    assert "bellboard: b1: refused, " in shell.fails("set", "b1", "idle")
+    assert "bellboard: session b1: refused: " in shell.fails("set", "b1", "idle")
 
 
 # ---------------------------------------------------------------- homes that are odd
@@ -351,10 +351,10 @@ def test_a_relative_home_is_refused(shell: Shell) -> None:
 def test_a_home_that_cannot_be_created_is_reported(shell: Shell) -> None:
     file = shell.home.file("file", "")
     said = shell.fails("list", BELLBOARD_HOME=f"{file}/home")
-    assert said.startswith(f"bellboard: cannot make {file}/home: {file}: ")
-    assert "set BELLBOARD_HOME to a folder that can be written" in said
+    assert said.startswith(f"bellboard: cannot create {file}/home: {file}: ")
+    assert "set BELLBOARD_HOME to a writable folder" in said
     said = shell.fails("watch", "--json", BELLBOARD_HOME=f"{file}/home")
-    assert said.startswith(f"bellboard: cannot be a host in {file}/home: {file}: ")
+    assert said.startswith(f"bellboard: cannot start in {file}/home: {file}: ")
 
 
 def test_a_newer_database_is_shown_and_not_written(shell: Shell) -> None:
@@ -366,7 +366,7 @@ def test_a_newer_database_is_shown_and_not_written(shell: Shell) -> None:
     shell.emit("Stop")
     done = shell.bellboard("status")
     assert done.stdout == "!1 api: rm -rf build 2m  +1 *1 &1\n"
-    assert "board.db was written by a newer bellboard; what is shown may be old" in done.stderr
+    assert "board.db was written by a newer bellboard; the output may be out of date" in done.stderr
     assert shell.spool.pending() == 1
     with sqlite3.connect(shell.home.bellboard / "board.db") as db:
         db.execute("ALTER TABLE sessions RENAME TO somethings")
@@ -380,7 +380,7 @@ def test_a_damaged_database_is_reported_and_left_alone(shell: Shell, damage: byt
     shell.emit("UserPromptSubmit", prompt="x")
     said = shell.fails("list")
     assert said.startswith(f"bellboard: {database}: ")
-    assert "start Neovim or `bellboard serve`, which sets it aside" in said
+    assert "start Neovim or `bellboard serve` to replace it" in said
     assert database.read_bytes() == damage
     assert shell.spool.pending() == 1
 

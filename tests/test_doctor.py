@@ -60,9 +60,9 @@ def test_before_anything_is_set_up(home: Home) -> None:
     """It creates nothing and names the one thing to do."""
     done = bellboard(home, "doctor")
     assert 1 == done.returncode
-    for text in ("is not there yet", "no database yet", "→ bellboard hooks install"):
+    for text in ("does not exist yet", "no database yet", "→ bellboard hooks install"):
         assert text in done.stdout
-    assert "1 thing to see to." in done.stdout
+    assert "1 problem found." in done.stdout
     assert not home.bellboard.exists()
 
 
@@ -77,21 +77,21 @@ def test_all_is_well(home: Home, start: Callable[..., Telling]) -> None:
     assert {"ok", "info"} >= set(facts.values()), facts
     said = "\n".join(facts)
     for text in (
-        f"1 host: {host.pid} (",
-        "1 session, 1 change of status",
+        f"background process running: {host.pid} (",
+        "1 session, 1 status change",
         f"options: grace 7; set by process {host.pid} ",
         f"{home.claude}/settings.json: ",
         "spool: 0 events waiting",
     ):
         assert text in said
-    assert "All is well." in bellboard(home, "doctor").stdout
+    assert "No problems found." in bellboard(home, "doctor").stdout
 
 
 @pytest.mark.files
 def test_problems_with_the_state_are_reported(home: Home) -> None:
     """Each with what to do: a damaged, newer or unreadable database."""
     spool = made(home.bellboard)
-    assert "info" == level(home, "no host lives now")
+    assert "info" == level(home, "no background process is running")
     home.bellboard.chmod(0o755)
     assert "warn" == level(home, "can be read by others")
     home.bellboard.chmod(0o700)
@@ -104,7 +104,7 @@ def test_problems_with_the_state_are_reported(home: Home) -> None:
     db.close()
     assert "error" == level(home, "written by a newer bellboard")
     database.write_bytes(b"no database at all" * 999)
-    assert "error" == level(home, "it is damaged")
+    assert "error" == level(home, "the database is damaged")
     for path in home.bellboard.iterdir():
         if path.is_file():
             path.unlink()
@@ -116,7 +116,7 @@ def test_problems_with_the_state_are_reported(home: Home) -> None:
 def test_a_file_in_place_of_the_state_folder_is_reported(home: Home) -> None:
     home.bellboard.write_text("in the way")
     home.env["BELLBOARD_HOME"] += "/below"
-    assert "error" == level(home, "cannot be reached")
+    assert "error" == level(home, "cannot access")
 
 
 @pytest.mark.files
@@ -128,12 +128,12 @@ def test_problems_with_claude_code_are_reported(home: Home) -> None:
     settings.write_text(json.dumps({"hooks": {"Stop": told["hooks"]["Stop"]}}))
     assert "warn" == level(home, "missing SessionStart")
     settings.write_text(json.dumps(told | {"disableAllHooks": True}))
-    assert "warn" == level(home, "disableAllHooks switches them off")
+    assert "warn" == level(home, "disabled by disableAllHooks")
     settings.write_text("{")
     assert "warn" == level(home, "settings.json: line 1")
     settings.write_text(json.dumps(told))
     (home.bellboard / "emit").unlink()
-    assert "error" == level(home, "the script that they run is gone")
+    assert "error" == level(home, "the script that the hooks run is missing")
     old = home.claude / "plugins/cache/somewhere/bellboard/0.0.1/.claude-plugin"
     old.mkdir(parents=True)
     (old / "plugin.json").write_text('{"name": "bellboard", "version": "0.0.1"}')
@@ -155,7 +155,7 @@ def test_a_check_that_fails_hides_no_other(home: Home, monkeypatch: pytest.Monke
     monkeypatch.setattr("bellboard.diagnosis.own.database", broken)
     facts = diagnose(home.bellboard, home.env, home.project)
     [failed] = [fact for fact in facts if fact.section == "database"]
-    assert ("error", "cannot be looked at: RuntimeError('broken')") == failed[:2]
+    assert ("error", "the check failed: RuntimeError('broken')") == failed[:2]
     assert "system" == facts[-1].section
 
 
@@ -164,10 +164,10 @@ def test_every_version_has_its_abilities() -> None:
     """Only what was measured; the newest version reports everything."""
     for version in (OLDEST, (2, 1, 76), (2, 1, 119), (2, 1, 197), (2, 1, 328)):
         assert ABILITIES.keys() == abilities(version).keys()
-    assert all(ability.way for ability in abilities((2, 1, 328)).values())
+    assert all(ability.source for ability in abilities((2, 1, 328)).values())
     assert abilities(OLDEST) == abilities((1, 0, 0))
-    assert "" == abilities((2, 1, 118))["Esc before its first word"].way
-    assert "session file" == abilities((2, 1, 119))["Esc before its first word"].way
+    assert "" == abilities((2, 1, 118))["Esc before any output"].source
+    assert "session file" == abilities((2, 1, 119))["Esc before any output"].source
 
 
 @pytest.mark.files
@@ -201,9 +201,9 @@ def test_running_versions_are_listed_with_their_abilities(claude: Agents, home: 
     facts = doctor(home)
     old = "version 2.1.76 or a little later: 1 session"
     assert {"version 2.1.328: 1 session", old} <= set(facts)
-    assert "Esc before its first word: at once (session file)" in facts
-    assert "2.1.76: Esc before its first word: never; it is marked stale after 10 minutes" in facts
-    assert "2.1.76: its process is killed: at once (processes)" not in facts
+    assert "Esc before any output: at once (session file)" in facts
+    assert "2.1.76: Esc before any output: never; marked stale after 10 minutes" in facts
+    assert "2.1.76: killed processes: at once (processes)" not in facts
 
 
 @pytest.mark.editor
@@ -224,5 +224,5 @@ def test_checkhealth_says_what_doctor_says(nvim: Editors, home: Home, version: s
         return report
 
     report = eventually(reported)
-    for text in ("bellboard: hooks", "bellboard hooks install", "watch: inotify", "1 host: "):
+    for text in ("bellboard: hooks", "bellboard hooks install", "watch: inotify", "running: "):
         assert text in report

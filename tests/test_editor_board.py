@@ -99,7 +99,7 @@ def test_stop_ends_the_process_that_was_shown_and_no_other(board: Editor, agent:
         {"session_id": "live", "pid": 1},
     )
     reply = eventually(lambda: board.lua("return _G.reply"), "a reply")
-    assert reply == {"ok": False, "why": "it does not run as process 1 any more"}
+    assert reply == {"ok": False, "why": "it no longer runs as process 1"}
     assert agent.process.poll() is None
     eventually(lambda: board.lua(SESSION).get("pid") == pid, "its process")
     board.lua("_G.choice = 'Stop it'")

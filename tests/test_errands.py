@@ -157,13 +157,13 @@ def test_a_reused_process_id_is_not_stopped(home: Home, run: Run) -> None:
         assert why in reply["why"]
     for pid in (1, 0, -1, "7", True, None):
         reply = errand(home, session(process.pid), "stop", pid=pid)
-        assert reply == {"ok": False, "why": f"it does not run as process {pid} any more"}
+        assert reply == {"ok": False, "why": f"it no longer runs as process {pid}"}
     assert process.poll() is None
     s = session(process.pid)
     process.kill()
     process.wait()
     reply = errand(home, s, "stop", pid=process.pid)
-    assert reply == {"ok": False, "why": f"process {process.pid} has ended already"}
+    assert reply == {"ok": False, "why": f"process {process.pid} has already ended"}
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
@@ -247,7 +247,8 @@ def test_a_question_fully_on_screen_is_answered(home: Home) -> None:
 
 
 SAME = "touch " + "a" * 60
-WHY = "its terminal does not show just that question"
+WHY = "its terminal shows a different request"
+IN_PART = "the request is not shown in full here; jump there to answer"
 
 
 @pytest.mark.parametrize(
@@ -256,11 +257,11 @@ WHY = "its terminal does not show just that question"
         (SAME, SAME + " && rm -rf /", WHY),
         (SAME, SAME[:-1], WHY),
         (SAME, SAME[:50] + "b" + SAME[51:], WHY),
-        ("x" * 199 + "…", "x" * 199 + "…", "what it asks is not shown whole here; go there"),
-        ("x" * 199 + "…", "x" * 300, "what it asks is not shown whole here; go there"),
-        ("curl -u ***", "curl -u ***", "what it asks is not shown whole here; go there"),
-        ("curl -u *** x", "curl -u a:b x", "what it asks is not shown whole here; go there"),
-        ("", "touch made.txt", "what it asks is not shown whole here; go there"),
+        ("x" * 199 + "…", "x" * 199 + "…", IN_PART),
+        ("x" * 199 + "…", "x" * 300, IN_PART),
+        ("curl -u ***", "curl -u ***", IN_PART),
+        ("curl -u *** x", "curl -u a:b x", IN_PART),
+        ("", "touch made.txt", IN_PART),
     ],
 )
 def test_a_request_cut_hidden_or_different_gets_no_key(

@@ -77,7 +77,7 @@ def test_what_fails_is_left_alone_and_named_until_it_succeeds() -> None:
     waits = [(attempt("look", "session a", bad), attempt("look", "session b", good)) for _ in "123"]
     assert done == ["bad", "good", "good", "good"]
     assert all(0 < wait <= 0.25 and other == 7.0 for wait, other in waits)
-    note = "session a: Permission denied: /x/transcript.jsonl (trying again)"
+    note = "session a: Permission denied: /x/transcript.jsonl (retrying)"
     assert attempt.notes == {"look": note}
     eventually(lambda: attempt("look", "session a", good) == 7.0, "its next try")
     assert attempt.notes == {}
@@ -292,7 +292,7 @@ def test_the_oldest_hanging_command_makes_room() -> None:
     assert runner.has_room("other")
     eventually(lambda: f"sleep: {ALIKE} still run" in runner.notes.get("commands", ""), "a note")
     eventually(lambda: runner.has_room("sleep"), "room for one more")
-    assert "sleep: 1 were ended, as they hung" in runner.notes["commands"]
+    assert "sleep: 1 killed because they hung" in runner.notes["commands"]
     eventually(lambda: runner.running == 0, "the end of all")
     assert runner.notes == {}
 
@@ -302,20 +302,20 @@ def test_a_missing_command_is_named() -> None:
     runner = Commands()
     runner.start(["/nowhere/command", "x"])
     eventually(lambda: runner.running == 0, "its end")
-    assert runner.notes == {"commands": "/nowhere/command: no such program"}
+    assert runner.notes == {"commands": "/nowhere/command: command not found"}
 
 
 def test_doctor_names_what_fails_in_a_running_host(home: Home, start: Start) -> None:
     """With the host's process; and nothing once it has healed."""
     host = start(on={"working": ["/nowhere/command"]})
     goes_on(host)
-    host.says("no such program")
+    host.says("command not found")
 
     def told() -> str:
         run = [sys.executable, "-m", "bellboard", "doctor"]
         return subprocess.run(run, env=home.env, capture_output=True, text=True).stdout
 
-    named = f"host {host.pid}: commands: /nowhere/command: no such program"
+    named = f"process {host.pid}: commands: /nowhere/command: command not found"
     eventually(lambda: named in " ".join(told().split()), "its note")
 
 

@@ -17,8 +17,8 @@ import pytest
 
 from bellboard.agents.claude_code.installer import installed
 from bellboard.agents.claude_code.installer.settings import (
-    Refused,
     Settings,
+    SettingsError,
     backups,
     project_file,
     user_file,
@@ -176,7 +176,7 @@ def test_a_link_to_nothing_leads_to_nothing_again(home: Home, settings: Settings
         (lambda path: (path.unlink(), os.mkfifo(path)), "is not a file"),
         (lambda path: os.link(path, path.with_name("other")), "a hard link"),
         (lambda path: path.write_bytes(b'{"a":\n"\xff"}'), "line 2: not UTF-8"),
-        (lambda path: path.write_text('{\n"a": 1 // mine\n}'), "line 2: a comment"),
+        (lambda path: path.write_text('{\n"a": 1 // mine\n}'), "line 2: JSON does not allow"),
         (lambda path: path.write_text('{"hooks": {"Stop": {}}}'), "hooks.Stop is an object"),
         (lambda path: (path.unlink(), path.symlink_to(path)), "cannot"),
     ],
@@ -201,7 +201,7 @@ def test_a_file_that_changes_meanwhile_is_not_overwritten(settings: Settings, fi
     """The CLI writes it too, when somebody allows a tool for good."""
     change = settings.put_in(file, NEWEST)
     file.write_text("{}")
-    with pytest.raises(Refused, match="changed meanwhile"):
+    with pytest.raises(SettingsError, match="has changed since"):
         settings.apply(change)
     assert file.read_text() == "{}"
     assert [p for p in file.parent.iterdir() if p.name.startswith(atomic.PREFIX)] == []
@@ -249,7 +249,7 @@ def test_with_a_terminal_it_asks(home: Home, file: Path, tmux: Server) -> None:
     for answer, done in (("n", False), ("y", True)):
         pane.type("clear; python3 -m bellboard hooks install; echo status $?")
         pane.press("Enter")
-        pane.shows(r"Write this into .*\? \[y/N\]")
+        pane.shows(r"Write this to .*\? \[y/N\]")
         pane.type(answer)
         pane.press("Enter")
         pane.shows(rf"(?m)^status {0 if done else 1}$")
@@ -258,10 +258,10 @@ def test_with_a_terminal_it_asks(home: Home, file: Path, tmux: Server) -> None:
 
 def test_the_commands_in_their_order(home: Home, file: Path) -> None:
     """install, check, install again, for another version, uninstall, check."""
-    assert "settings.json: none" in run(home, "hooks", "check", code=1)
+    assert "settings.json: no hooks" in run(home, "hooks", "check", code=1)
     said = run(home, "hooks", "install", "--yes", "--cli", "2.1.119")
     assert "no claude on PATH" not in said
-    assert f"written: {file}; as it was: settings.json.bellboard-2" in said
+    assert f"written: {file}; backup: settings.json.bellboard-2" in said
     assert "already" in run(home, "hooks", "install", "--yes", "--cli", "2.1.119")
     assert "missing PostModelSwitch" in run(home, "hooks", "check", "--cli", "2.1.328", code=1)
     assert "already" in run(home, "hooks", "install", "--yes")  # of a version that is not known
@@ -322,7 +322,7 @@ def test_uninstall_takes_out_everything_and_purge_the_rest(home: Home, file: Pat
     assert not far.exists()
     assert f"kept: {home.bellboard}; `bellboard uninstall --purge`" in said
     said = run(home, "uninstall", "--purge", "--yes")
-    assert "has mine.txt in it" in said
+    assert "which also contains mine.txt" in said
     assert list(home.bellboard.iterdir()) == [home.bellboard / "mine.txt"]
     assert backups(file) == []
 
@@ -332,7 +332,7 @@ def test_an_installation_of_before_is_taken_over(home: Home, file: Path) -> None
     old = f'"{ROOT}/hooks/emit" Stop "$PPID"'
     told = {**OTHER, "hooks": {"Stop": [{"hooks": [{"type": "command", "command": old}]}]}}
     file.write_text(json.dumps(told))
-    assert "of another installation Stop" in run(home, "hooks", "check", code=1)
+    assert "from another installation: Stop" in run(home, "hooks", "check", code=1)
     run(home, "hooks", "install", "--yes")
     (group,) = json.loads(file.read_text())["hooks"]["Stop"]
     assert str(ROOT) not in group["hooks"][0]["command"]
@@ -342,10 +342,10 @@ def test_an_installation_of_before_is_taken_over(home: Home, file: Path) -> None
 def test_the_plugin_is_noticed(home: Home, file: Path) -> None:
     """Both at once are no harm, and it is said."""
     file.write_text(json.dumps({"enabledPlugins": {"bellboard@bellboard": True}}))
-    assert "none; the plugin is enabled" in run(home, "hooks", "check")
-    assert "enables the plugin as well" in run(home, "hooks", "install", "--yes")
+    assert "no hooks; plugin enabled" in run(home, "hooks", "check")
+    assert "also enables the plugin" in run(home, "hooks", "install", "--yes")
     file.write_text(json.dumps({**json.loads(file.read_text()), "disableAllHooks": True}))
-    assert "disableAllHooks switches them off" in run(home, "hooks", "check", code=1)
+    assert "disabled by disableAllHooks" in run(home, "hooks", "check", code=1)
 
 
 # Which version of the CLI
@@ -372,7 +372,7 @@ def test_the_version_is_found_where_the_cli_lies(home: Home, tmp_path: Path) -> 
     assert version_of("2.1.328", {}) == NEWEST
     (home.bin / "claude").unlink()
     assert version_of(None, home.env) is None
-    assert "neither a version" in run(home, "hooks", "print", "--cli", "1.2.x", code=1)
+    assert "not a version" in run(home, "hooks", "print", "--cli", "1.2.x", code=1)
 
 
 # The script, and a host that sees to it all

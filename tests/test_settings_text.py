@@ -13,7 +13,7 @@ from bellboard.agents.claude_code.installer import hookline
 from bellboard.agents.claude_code.installer.jsontext import Broken, parse
 from bellboard.agents.claude_code.installer.settings_text import (
     Before,
-    Refused,
+    Malformed,
     entries,
     put_in,
     take_out,
@@ -123,7 +123,7 @@ def test_odd_types_are_refused_by_name_or_do_no_harm(text: str) -> None:
     """Whatever stands where hooks belong."""
     try:
         new, before = put_in(text, commands(), ours, {})
-    except Refused as e:
+    except Malformed as e:
         assert str(e).startswith("hooks")
         assert take_out(text, ours, None) == text
     else:
@@ -143,7 +143,7 @@ def test_a_typing_error_is_refused_with_its_line(text: str, data: st.DataObject)
         new, before = put_in(broken, commands(), ours, {})
     except Broken as e:
         assert str(e).startswith("line ")
-    except Refused:
+    except Malformed:
         pass
     else:
         assert loaded(broken) is not None
@@ -153,26 +153,26 @@ def test_a_typing_error_is_refused_with_its_line(text: str, data: st.DataObject)
 @pytest.mark.parametrize(
     ("text", "line", "why"),
     [
-        ('{\n  // mine\n  "a": 1\n}', 2, "a comment"),
-        ('{"a": 1 /* why */}', 1, "a comment"),
-        ('{\r\n"a": 1,\r\n}', 2, "nothing follows this comma"),
-        ('{"a": [1,\n]}', 1, "nothing follows this comma"),
+        ('{\n  // mine\n  "a": 1\n}', 2, "JSON does not allow comments"),
+        ('{"a": 1 /* why */}', 1, "JSON does not allow comments"),
+        ('{\r\n"a": 1,\r\n}', 2, "trailing comma"),
+        ('{"a": [1,\n]}', 1, "trailing comma"),
         ('{"a": NaN}', 1, "expected a value, not NaN"),
         ('{"a": -Infinity}', 1, "expected a value, not -Infinity"),
-        ('{"a": 1,\n"b": 2,\n"a": 3}', 3, 'the key "a" is given twice'),
-        ('{"a": {"b": 1,\r"\\u0062": 2}}', 2, "is given twice"),
+        ('{"a": 1,\n"b": 2,\n"a": 3}', 3, 'duplicate key "a"'),
+        ('{"a": {"b": 1,\r"\\u0062": 2}}', 2, "duplicate key"),
         ('{"a": 01}', 1, "expected a comma or }, not 1"),
         ("{'a': 1}", 1, "expected a key in double quotes"),
         ('{"a" 1}', 1, "expected a colon"),
         ('{"a": 1 "b": 2}', 1, "expected a comma or }"),
-        ('{"a": "b\nc"}', 1, "a string that does not end"),
-        ('{"a": 1', 1, "it ends too early"),
-        ('{"a": 1}\n{"a": 1}', 2, "something follows after the end"),
+        ('{"a": "b\nc"}', 1, "unterminated string"),
+        ('{"a": 1', 1, "unexpected end of file"),
+        ('{"a": 1}\n{"a": 1}', 2, "unexpected text after the end"),
         ("[" * 300, 1, "levels deep"),
-        ('{"a": {"b": 1, "b": 2}}', 1, 'the key "b" is given twice'),
-        ("\n[]", None, "the file is a list, where an object belongs"),
-        ('{"hooks": "no"}', None, "hooks is a string, where an object belongs"),
-        ('{"hooks": {"X": null}}', None, "hooks.X is true, false or null, where a list belongs"),
+        ('{"a": {"b": 1, "b": 2}}', 1, 'duplicate key "b"'),
+        ("\n[]", None, "the file is a list, expected an object"),
+        ('{"hooks": "no"}', None, "hooks is a string, expected an object"),
+        ('{"hooks": {"X": null}}', None, "hooks.X is true, false or null, expected a list"),
         ('{"hooks": {"X": [{"hooks": 1}]}}', None, "hooks.X[0].hooks is a number"),
     ],
 )
@@ -180,7 +180,7 @@ def test_what_cannot_be_edited_is_told_with_its_place(
     text: str, line: int | None, why: str
 ) -> None:
     """So that a person can mend it."""
-    with pytest.raises(Broken if line else Refused) as refused:
+    with pytest.raises(Broken if line else Malformed) as refused:
         put_in(text, commands(), ours, {})
     assert str(refused.value).startswith(f"line {line}: " if line else why[:5])
     assert why in str(refused.value)

@@ -92,7 +92,7 @@ def test_what_a_user_does_on_a_full_disk_is_said_and_done_later(
     eventually(lambda: editor.lua(session), "a session")
     trouble.begins()
     editor.lua("require('bellboard').label('s', 'HEAVY')")
-    eventually(lambda: "label waits to be written" in editor.messages(), "a message")
+    eventually(lambda: "label is delayed" in editor.messages(), "a message")
     assert len(editor.messages().splitlines()) == 1
     trouble.ends()
     eventually(lambda: editor.lua(session).get("label") == "HEAVY", "the label")

@@ -504,12 +504,12 @@ def test_the_last_state_is_shown(place: Place, name: str) -> None:
 
 NAMED = {
     "a home that is a file": "board",
-    "a damaged database": "it is damaged",
+    "a damaged database": "the database is damaged",
     "a newer database": "newer bellboard",
-    "a database that is a folder": "in its way",
-    "a claude that hangs": "does not tell its version",
+    "a database that is a folder": "is not a file",
+    "a claude that hangs": "does not report its version",
     "settings that are a pipe": "settings.json",
-    "a home that is no text": "is not there yet",
+    "a home that is no text": "does not exist yet",
 }
 
 
@@ -549,7 +549,7 @@ def test_a_fault_of_ours_is_told_in_a_line(place: Place) -> None:
     done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True)
     assert (1, "") == (done.returncode, done.stdout)
     [line] = done.stderr.splitlines()
-    assert line.startswith("bellboard: this is a fault of bellboard: LookupError('TOKEN=***")
+    assert line.startswith("bellboard: internal error: LookupError('TOKEN=***")
     details = Path(line.rpartition(" ")[2])
     assert "broken" in details.read_text()
     assert "hunter" not in line + details.read_text()

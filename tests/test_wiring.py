@@ -429,7 +429,7 @@ def test_the_picker_in_a_terminal_follows_its_size(
     tmux.run("resize-window", "-t", pane.id, "-x", "50", "-y", "8")
     eventually(lambda: max(map(len, pane.text().splitlines())) <= 50 and "asks" in pane.text())
     pane.type("zzz")
-    pane.shows("no session is like that")
+    pane.shows("No session matches")
     pane.press("C-u")
     pane.shows(r"2/2")
     pane.press("Down")

@@ -1,7 +1,7 @@
 """bellboard: which coding-agent session is working, done, or blocked on you.
 
-Loaded by a pynvim host this is a remote plugin.  It exports RPC methods only, so it needs no
-manifest and no :UpdateRemotePlugins.
+When a pynvim host loads this package, it is a remote plugin.  It exports only RPC methods, so it
+needs no manifest and no :UpdateRemotePlugins.
 """
 
 import sys
@@ -10,7 +10,7 @@ from .core.version import VERSION
 
 __version__ = VERSION
 
-if "pynvim" in sys.modules:  # the command line does without: it would start 0.1 s later
+if "pynvim" in sys.modules:  # the command line does not need it, and would start 0.1 s later
     from .remote import Bellboard
 
     __all__ = ["Bellboard"]

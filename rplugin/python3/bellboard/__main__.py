@@ -1,4 +1,4 @@
-"""Started by its path, as Neovim does: the stock pynvim host for this one package.
+"""Run by path, as Neovim does: the stock pynvim host, serving this package alone.
 
 `python -m bellboard` is the command line.
 """
@@ -8,9 +8,9 @@ import sys
 
 
 def serve_neovim() -> None:
-    """Speak to the Neovim at the other end of standard input until it is gone."""
+    """Serve the Neovim on standard input until it exits."""
     package = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - no import of pathlib
-    sys.path[0] = os.path.dirname(package)  # noqa: PTH120 - its modules are no top-level modules
+    sys.path[0] = os.path.dirname(package)  # noqa: PTH120 - not the package: its modules are not top-level
     sys.argv[1:] = [package]
     import pynvim
 
@@ -27,7 +27,7 @@ def serve_neovim() -> None:
         traceback.print_exc()
         sys.stderr.flush()
         os._exit(1)
-    os._exit(0)  # no thread may hold up :qa
+    os._exit(0)  # no thread may delay :qa
 
 
 if not __package__ and len(sys.argv) == 1:

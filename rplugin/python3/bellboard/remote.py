@@ -1,4 +1,4 @@
-"""The remote plugin: a host inside a Neovim's own Python process."""
+"""The remote plugin: a host in the Python process that Neovim starts."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ COMPLAIN: Final = "require('bellboard.host')._complain(...)"
 
 _plugins: list[Bellboard] = []  # of this process: one, once it is loaded
 
-#: What an editor tells by itself; nobody need hear that it is late.
-UNASKED: Final = frozenset({"view", "goto"})
+#: Evidence that an editor sends without a user's request: a delay is not worth a message.
+AUTOMATIC: Final = frozenset({"view", "goto"})
 
 
-def told(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """A message of Lua's: what fails in it goes to the job's log, as pynvim would print it."""
+def exported(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Export a method to Lua; a failure is logged to standard error, as pynvim does."""
 
     def wrap(method: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(method)
@@ -42,7 +42,7 @@ def told(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
 
 @pynvim.plugin
 class Bellboard:
-    """What Lua may tell the host; the host tells Lua with one asynchronous call.
+    """The methods that Lua calls.  The host answers with one asynchronous call.
 
     It never makes a blocking request: inside a task there is no greenlet to switch to.
     """
@@ -54,9 +54,9 @@ class Bellboard:
         self.task: asyncio.Task[None] | None = None
         self.errands: set[asyncio.Task[None]] = set()
 
-    @told("start")
+    @exported("start")
     def start(self, config: Mapping[str, Any]) -> None:
-        """Begin to watch and to publish."""
+        """Start the host."""
         if self.task is not None:
             return
         try:
@@ -67,65 +67,65 @@ class Bellboard:
             home = config.get("home")
             where = Path(home) if isinstance(home, str) and home else default_home(os.environ)
             self.host = Host(where, self._push, config)
-        except Exception as e:  # pynvim would only print it, and the process live on, mute
+        except Exception as e:  # pynvim would only print it and keep the process alive
             _die(e)
         self.task = self.nvim.loop.create_task(self.host.run())
         self.task.add_done_callback(self._ended)
 
-    @told("evidence")
+    @exported("evidence")
     def evidence(self, line: Mapping[str, Any]) -> None:
-        """What happened in the editor: a view, a jump, a label, a correction."""
+        """Take evidence from the editor: a view, a jump, a label, a correction."""
         what = next(iter(line), "")
         try:
             if self.host is None:
-                raise ValueError("the host has not been started")
+                raise ValueError("the background process is not running")
             why = self.host.tell(line)
-            text = f"{what} waits to be written: {why}" if why and what not in UNASKED else ""
+            text = f"{what} is delayed: {why}" if why and what not in AUTOMATIC else ""
         except (TypeError, ValueError) as e:
-            text = f"{what} was not done: {e}"
+            text = f"{what} failed: {e}"
         if text:
             self.nvim.exec_lua(COMPLAIN, text, async_=True)
 
-    @told("snapshot")
+    @exported("snapshot")
     def snapshot(self) -> None:
-        """Lua missed a push."""
+        """Push everything: Lua missed a message."""
         if self.host is not None:
             self.host.tell_all()
 
-    @told("ask")
+    @exported("ask")
     def ask(self, number: int, what: str = "", told: Any = None) -> None:
-        """Do an errand for a person; the reply bears its number."""
+        """Run a request of the user; the reply carries its number."""
         task = self.nvim.loop.create_task(self._run(number, what, told))
         self.errands.add(task)
         task.add_done_callback(self.errands.discard)
 
-    @told("focus")
+    @exported("focus")
     def focus(self, t: float) -> None:
-        """The user is at this Neovim since then."""
+        """Note that this Neovim has had the focus since `t`."""
         if self.host is not None:
             self.host.focus(float(t))
 
-    @told("screen")
+    @exported("screen")
     def screen(self, session_id: str, pid: int, rows: list[str]) -> None:
-        """What the terminal of a session shows, of which nothing better tells."""
+        """Take the terminal contents of a session that has no better witness."""
         if self.host is not None:
             self.host.hand_in(str(session_id), int(pid), [str(row) for row in rows])
 
-    @told("mode")
+    @exported("mode")
     def mode(self, name: str) -> None:
-        """What rings at all from now on, in every Neovim."""
+        """Set the notification mode in every Neovim."""
         if self.host is not None:
             self.host.set_mode(name)
 
-    @told("notices")
+    @exported("notices")
     def notices(self) -> None:
-        """Lua wants to show what has rung."""
+        """Send the notification history to Lua."""
         if self.host is not None:
             self.host.tell_notices()
 
-    @told("stop")
+    @exported("stop")
     def stop(self) -> None:
-        """End; the process follows."""
+        """Stop the host; the process then exits."""
         if self.host is None:
             os._exit(0)
         self.host.stop()
@@ -135,28 +135,28 @@ class Bellboard:
 
         try:
             if self.host is None or not isinstance(told, Mapping):
-                raise ValueError("the host has not been started, or was not told what to do it to")
+                raise ValueError("the background process is not running, or the request is invalid")
             reply = await Errands(self.host.session).do(what, told)
         except Exception as e:
             traceback.print_exc()
-            reply = {"ok": False, "why": f"it failed: {type(e).__name__}: {e}"}
+            reply = {"ok": False, "why": f"internal error: {type(e).__name__}: {e}"}
         self.nvim.exec_lua(REPLY, number, reply, async_=True)
 
     def _push(self, message: dict[str, Any]) -> None:
-        # As one string: pynvim walks through every value of an argument, 0.2 ms for one session.
+        # As one string: pynvim walks every value of an argument, which takes 0.2 ms a session.
         from .hosting.sendable import encoded
 
         self.nvim.exec_lua(PUSH, encoded(message), async_=True)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        """A host whose task is over must not look alive."""
+        """Exit when the host has ended, so that Neovim notices."""
         if not task.cancelled() and (error := task.exception()) is not None:
             _die(error)
         os._exit(0)
 
 
 def end() -> None:
-    """End what was started; from any thread."""
+    """Stop the host; may be called from any thread."""
     for plugin in _plugins:
         if plugin.host is not None:
             plugin.host.stop()
@@ -165,11 +165,11 @@ def end() -> None:
 
 
 def _die(error: BaseException) -> NoReturn:
-    """Leave the reason to Lua, which shows the last lines and starts another host."""
+    """Exit with the error on standard error, where Lua reads it before it restarts the host."""
     from .storage.spool import Refused
 
     if isinstance(error, Refused | OSError):
-        sys.stderr.write(f"{error}\nset BELLBOARD_HOME to a folder that is yours\n")
+        sys.stderr.write(f"{error}\nset BELLBOARD_HOME to a folder that you own\n")
     else:
         traceback.print_exception(error)
     sys.stderr.flush()

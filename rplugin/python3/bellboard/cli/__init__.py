@@ -1,9 +1,8 @@
-"""bellboard on the command line.
+"""The `bellboard` command line.
 
-Exit codes: 0 done; 1 it could not be done, or the answer is no (standard error says why); 2 the
-command was not understood.
+Exit codes: 0 success; 1 failure, or the answer is no (standard error says why); 2 usage error.
 
-Nothing heavy is imported before it is known to be needed: status bars run this every few seconds.
+Heavy modules are imported only where they are needed: status bars run this every few seconds.
 """
 
 from __future__ import annotations
@@ -28,25 +27,25 @@ from . import (
 )
 from .home import Problem, warn
 
-DESCRIPTION = "Which coding-agent session is working, which is done, which is blocked on you."
+DESCRIPTION = "Show which coding-agent sessions are working, done, or blocked on you."
 EPILOG = """\
-A session is named by its id, the beginning of it, or its project or name if only one has it.
-State lives in $BELLBOARD_HOME, else $XDG_STATE_HOME/bellboard, else ~/.local/state/bellboard.
+SESSION is a session id, the start of one, or a name or project that only one session has.
+State is kept in $BELLBOARD_HOME, or $XDG_STATE_HOME/bellboard, or ~/.local/state/bellboard.
 """
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run a command; whatever happens, it is said in a line, and told by the exit code."""
+    """Run a command and return its exit code; report any failure in one line."""
     try:
         fill_streams()
         try:
             code = run(argv)
-        except SystemExit as e:  # argparse: help, or what was not understood
+        except SystemExit as e:  # from argparse: help, or a usage error
             code = e.code if isinstance(e.code, int) else 2
         sys.stdout.flush()
     except Problem as e:
         code = complain(str(e))
-    except BrokenPipeError:  # the reader has seen enough
+    except BrokenPipeError:  # the reader has stopped reading
         code = 0
         drop(sys.stdout)
     except OSError as e:
@@ -55,7 +54,7 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         code = 128 + signal.SIGINT
     except Exception as e:
-        code = complain(unforeseen(e))
+        code = complain(internal_error(e))
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -80,12 +79,12 @@ def complain(text: str) -> int:
 
 
 def fill_streams() -> None:
-    """Where a stream is closed nothing else may take its number; no text is too odd to print."""
+    """Open closed standard streams, so that no file gets their numbers; print any text."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # it gets the lowest number, which is this one
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number: this one
         if getattr(sys, name) is None:
             setattr(sys, name, open(number, "r" if name == "stdin" else "w", closefd=False))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
@@ -94,13 +93,13 @@ def fill_streams() -> None:
 
 
 def drop(stream: TextIO) -> None:
-    """What could not be written; else Python tries once more, when it exits."""
+    """Discard what could not be written; otherwise Python tries again at exit."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def unforeseen(error: Exception) -> str:
-    """A fault of ours, in a line; where it happened is put into a file beside the state."""
+def internal_error(error: Exception) -> str:
+    """Describe an internal error in one line, and save its traceback to a temporary file."""
     import tempfile
     import traceback
 
@@ -113,9 +112,9 @@ def unforeseen(error: Exception) -> str:
             "w", prefix="bellboard-", suffix=".txt", delete=False, errors="replace"
         ) as file:
             file.write(hide(details))
-        return f"this is a fault of bellboard: {hide(text)}; please report it, with {file.name}"
+        return f"internal error: {hide(text)}; please report it and attach {file.name}"
     except OSError:
-        return f"this is a fault of bellboard: {hide(text)}; please report it"
+        return f"internal error: {hide(text)}; please report it"
 
 
 def parser() -> argparse.ArgumentParser:

@@ -1,4 +1,4 @@
-"""doctor: what is as it should be, what is not, and what to do about it."""
+"""The `doctor` command: what works, what does not, and how to fix it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from .home import Args, Commands, add, here, print_json
 
 
 def add_to(commands: Commands) -> None:
-    doctor = add(
-        commands, "doctor", examine, "say what is as it should be and what is not; fails if any"
-    )
-    doctor.add_argument("--json", action="store_true", help="the facts, for programs")
+    doctor = add(commands, "doctor", examine, "check the installation; fails if anything is wrong")
+    doctor.add_argument("--json", action="store_true", help="print JSON")
 
 
 def examine(args: Args) -> int:
@@ -22,8 +20,8 @@ def examine(args: Args) -> int:
     facts = diagnose(here(), os.environ, Path.cwd())
     well = is_well(facts)
     if args.json:
-        told = [fact._asdict() for fact in facts]
-        print_json({"v": 1, "version": VERSION, "well": well, "facts": told})
+        listed = [fact._asdict() for fact in facts]
+        print_json({"v": 1, "version": VERSION, "well": well, "facts": listed})
     else:
         from ..screen.terminal import show_facts
 

@@ -1,4 +1,4 @@
-"""The way to a session: goto, pick."""
+"""Commands that jump to a session: goto, pick."""
 
 from __future__ import annotations
 
@@ -13,40 +13,40 @@ if TYPE_CHECKING:
     from ..core.published import Published
     from ..system.tmux import Tmux
 
-CLIENT = "show it on this tmux client (default: the one that asks, else the one used last)"
+CLIENT = "use this tmux client (default: the one in use, or the last used)"
 
 
 def add_to(commands: Commands) -> None:
-    jump = add(commands, "goto", go_to, "go to a session: its tmux pane, the Neovim it runs in")
+    jump = add(commands, "goto", go_to, "jump to a session: its tmux pane or its Neovim")
     jump.add_argument("session", nargs="?")
-    jump.add_argument("--next", action="store_true", help="the next one that needs you")
+    jump.add_argument("--next", action="store_true", help="jump to the next one that needs you")
     jump.add_argument("--client", metavar="NAME", default="", help=CLIENT)
-    pick = add(commands, "pick", pick_session, "choose a session in this terminal, and go there")
+    pick = add(commands, "pick", pick_session, "choose a session in the terminal and jump to it")
     pick.add_argument("--client", metavar="NAME", default="", help=CLIENT)
-    pick.add_argument("--print", action="store_true", help="only print the id of what was chosen")
+    pick.add_argument("--print", action="store_true", help="print the chosen id and do not jump")
 
 
 def go_to(args: Args) -> None:
     if bool(args.session) == args.next:
-        raise Problem("name a session, or say --next; `bellboard list` shows those there are")
+        raise Problem("give a session or --next; run `bellboard list` to see them all")
     if not args.next:
         with opened() as clerk:
             sid = find(clerk, args.session)
-        lead(next(p for p in sessions() if p["session_id"] == sid), args.client)
+        show(next(p for p in sessions() if p["session_id"] == sid), args.client)
         return
     try:
-        lead(next_needing(args.client), args.client)
+        show(next_needing(args.client), args.client)
     except Problem as e:
         if not args.client:
             raise
-        say(str(e), args.client)  # a key of tmux: what it prints would cover the pane
+        flash(str(e), args.client)  # from a tmux key binding: output would cover the pane
 
 
 def pick_session(args: Args) -> int:
     from ..screen.picker import choose
 
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise Problem("to pick takes a terminal; `bellboard list` needs none")
+        raise Problem("`bellboard pick` needs a terminal; use `bellboard list` instead")
     chosen = choose([p for p in sessions() if not p["hidden"]])
     if chosen is None:
         return 1
@@ -54,16 +54,16 @@ def pick_session(args: Args) -> int:
         print(chosen["session_id"])
         return 0
     try:
-        lead(chosen, args.client)
+        show(chosen, args.client)
     except Problem as e:
         if not args.client:
             raise
-        say(str(e), args.client)  # a popup is gone before it can be read
+        flash(str(e), args.client)  # from a popup: it closes before anyone can read it
     return 0
 
 
 def sessions() -> list[Published]:
-    """As published, most urgent first."""
+    """Return the published sessions, most urgent first."""
     with opened() as clerk:
         return listed(clerk)
 
@@ -76,35 +76,35 @@ def next_needing(client: str) -> Published:
     shown = client or (jump.asking(tmux, os.environ) if tmux else "")
     found = jump.after([p for p in sessions() if needs_you(p)], tmux, shown)
     if found is None:
-        raise Problem("nothing needs you")
+        raise Problem("no session needs you")
     return found
 
 
-def lead(p: Published, client: str) -> None:
-    """Go there; it counts as seen, and the last hosts may learn that from the spool."""
+def show(p: Published, client: str) -> None:
+    """Jump to a session, and mark it as seen through the spool."""
     from . import jump
 
     try:
-        told = jump.lead(p, os.environ, client)
+        advice = jump.lead(p, os.environ, client)
     except jump.NoWay as e:
         raise Problem(str(e)) from None
     with opened() as clerk:
         clerk.spool.write({"t": time.time(), "goto": {"session_id": p["session_id"]}})
-    if told and client:
-        say(told, client)
-    elif told:
-        print(told)
+    if advice and client:
+        flash(advice, client)
+    elif advice:
+        print(advice)
 
 
 def server(socket: str = "") -> Tmux | None:
-    """The tmux server of that socket, else the one that we are in."""
+    """Return the tmux server at that socket, or the one that this runs in."""
     from ..system.tmux import Tmux
 
     socket = socket or os.environ.get("TMUX", "").rsplit(",", 2)[0]
     return Tmux(socket) if socket else None
 
 
-def say(text: str, client: str) -> None:
-    """Show it in the status line of that client for a moment."""
+def flash(text: str, client: str) -> None:
+    """Show a message in the status line of that client for a moment."""
     if (tmux := server()) is not None:
         tmux.say(client, f"bellboard: {text}")

@@ -1,4 +1,4 @@
-"""What happened: history, explain, record, replay."""
+"""Commands about the past: history, explain, record, replay."""
 
 from __future__ import annotations
 
@@ -23,33 +23,33 @@ if TYPE_CHECKING:
     from ..core.board import Board
     from ..storage.store import Rung
 
-MOST = 1000  # notices that are listed
+MOST = 1000  # notices to list
 
 
 def add_to(commands: Commands) -> None:
-    history = add(commands, "history", show_history, "list the changes of status")
-    history.add_argument("session", nargs="?", help="only of this one")
-    history.add_argument("--since", type=float, metavar="MINUTES", help="not older than that")
-    history.add_argument("--notices", action="store_true", help="what has rung, instead")
-    history.add_argument("--json", action="store_true", help="one change a line, for programs")
+    history = add(commands, "history", show_history, "list status changes")
+    history.add_argument("session", nargs="?", help="only this session")
+    history.add_argument("--since", type=float, metavar="MINUTES", help="only the last MINUTES")
+    history.add_argument("--notices", action="store_true", help="list notifications instead")
+    history.add_argument("--json", action="store_true", help="print one JSON object per line")
     explain = add(
-        commands, "explain", explain_session, "tell every event of a session, and what it did"
+        commands, "explain", explain_session, "list every event of a session and its effect"
     )
     explain.add_argument("session")
     record = add(
-        commands, "record", record_trace, "print a trace for a bug report, private text replaced"
+        commands, "record", record_trace, "print a trace for a bug report, without private text"
     )
     record.add_argument(
         "--minutes",
         type=float,
         default=10.0,
-        help="sessions of so many last minutes, each from its beginning (default: 10)",
+        help="sessions active in the last MINUTES, each from its start (default: 10)",
     )
-    record.add_argument("--session", metavar="SESSION", help="only this one")
-    record.add_argument("--full", action="store_true", help="keep private text")
-    replay = add(commands, "replay", replay_trace, "fold a trace with the code that runs live")
-    replay.add_argument("file", nargs="?", help="without it: standard input")
-    replay.add_argument("--json", action="store_true", help="for programs")
+    record.add_argument("--session", metavar="SESSION", help="only this session")
+    record.add_argument("--full", action="store_true", help="include private text")
+    replay = add(commands, "replay", replay_trace, "replay a trace through the live code")
+    replay.add_argument("file", nargs="?", help="default: standard input")
+    replay.add_argument("--json", action="store_true", help="print one JSON object per line")
 
 
 def show_history(args: Args) -> None:
@@ -127,13 +127,13 @@ def replay_trace(args: Args) -> int:
         terminal.show_replay(folded, board)
     counted = sum(n for name, n in board.ledger.counts.items() if name.startswith("junk"))
     if counted:
-        what = "no line of it is" if counted >= lines.count else f"{counted} of its lines are not"
-        warn(f"{args.file or 'standard input'}: {what} evidence; is it a trace?")
+        which = f"{counted} of {lines.count} lines" if counted < lines.count else "all lines"
+        warn(f"{args.file or 'standard input'}: {which} are invalid; is this a trace?")
     return 1 if counted and counted >= lines.count else 0
 
 
 class _Lines:
-    """The lines of a trace, counted."""
+    """Iterate over the lines of a trace, counting them."""
 
     def __init__(self, file: str | None) -> None:
         self.count = 0

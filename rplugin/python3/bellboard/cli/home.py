@@ -1,4 +1,4 @@
-"""The home that a command works on: opened, brought up to date, and what goes wrong in words."""
+"""Open the state folder for a command, bring the board up to date, and report what fails."""
 
 from __future__ import annotations
 
@@ -19,17 +19,16 @@ Args = argparse.Namespace
 Commands = Any  # argparse keeps the type of its subparsers to itself
 Run = Callable[[Args], "int | None"]
 
-PATIENCE = 4.0  # for another host that folds; it takes milliseconds, unless it is suspended
-
-GLANCE = 0.25  # for a look at a place to jump to, which takes a moment, unless its folder hangs
+PATIENCE = 4.0  # seconds for another process to fold: it needs milliseconds unless suspended
+GLANCE = 0.25  # seconds to check a place to jump to: it needs a moment unless its folder hangs
 
 
 class Problem(Exception):
-    """What happened, to what, and what to do next; the text is for the user."""
+    """A failure to report: the text tells the user what happened, to what, and what to do."""
 
 
 def add(commands: Commands, name: str, run: Run, text: str) -> argparse.ArgumentParser:
-    """A command with its line of help."""
+    """Add a command with one line of help."""
     made: argparse.ArgumentParser = commands.add_parser(
         name, help=text, description=text[0].upper() + text[1:] + "."
     )
@@ -38,7 +37,7 @@ def add(commands: Commands, name: str, run: Run, text: str) -> argparse.Argument
 
 
 def here() -> Path:
-    """Where the state lives."""
+    """Return the state folder."""
     from ..storage.spool import Refused, default_home
 
     try:
@@ -49,7 +48,7 @@ def here() -> Path:
 
 @contextlib.contextmanager
 def opened() -> Iterator[Clerk]:
-    """The board, up to date; where no host is, this is one for a moment."""
+    """Open the board and bring it up to date, folding what waits if nobody else does."""
     import sqlite3
 
     import msgspec
@@ -63,17 +62,17 @@ def opened() -> Iterator[Clerk]:
         _catch_up(clerk)
         yield clerk
     except Busy:
-        raise Problem(f"another host holds {home / 'board.db'} for long; try again") from None
+        raise Problem(f"{home / 'board.db'} is locked by another process; try again") from None
     except Damaged as e:
         raise Problem(
-            f"{e}: it is damaged; start Neovim or `bellboard serve`, which sets it aside"
+            f"{e}: the database is damaged; start Neovim or `bellboard serve` to replace it"
         ) from None
     except sqlite3.Error as e:
         raise Problem(f"{home / 'board.db'}: {e}; {_remedy(str(e))}") from None
     except msgspec.MsgspecError as e:
         raise Problem(
-            f"{home / 'board.db'} holds a record that cannot be read: {e}; "
-            "start Neovim or `bellboard serve`, which sets it aside"
+            f"{home / 'board.db'} contains a record that cannot be read: {e}; "
+            "start Neovim or `bellboard serve` to repair it"
         ) from None
     finally:
         if clerk is not None:
@@ -94,27 +93,27 @@ def _clerk(home: Path) -> Clerk:
         spool.prepare()
         return Clerk(spool, Store(home))
     except Refused as e:
-        raise Problem(f"{e}; set BELLBOARD_HOME to a folder of your own") from None
+        raise Problem(f"{e}; set BELLBOARD_HOME to a folder that you own") from None
     except Unmigrated:
         raise
     except OSError as e:
         if not (home / "board.db").is_file():
             raise Problem(
-                f"cannot make {home}: {reason(e, home)}; "
-                "make way there, or set BELLBOARD_HOME to a folder that can be written"
+                f"cannot create {home}: {reason(e, home)}; "
+                "remove what is in the way, or set BELLBOARD_HOME to a writable folder"
             ) from None
-        why = f"cannot write in {home}: {e.strerror}"
+        why = f"cannot write to {home}: {e.strerror}"
     except Busy:
-        by = f"process {holder(home) or 'of unknown number'}"
-        why = f"{by} keeps {home / 'board.db'} to itself"
+        pid = holder(home)
+        why = f"{home / 'board.db'} is locked by {f'process {pid}' if pid else 'another process'}"
     except sqlite3.OperationalError as e:
-        why = f"{home / 'board.db'} cannot be written: {e}; {_remedy(str(e))}"
-    warn(f"{why}; what is shown may be old")
+        why = f"cannot write to {home / 'board.db'}: {e}; {_remedy(str(e))}"
+    warn(f"{why}; the output may be out of date")
     return Clerk(spool, Store(home, readonly=True))
 
 
 def _catch_up(clerk: Clerk) -> None:
-    """Fold what waits, or at least read what others have folded."""
+    """Fold pending events, or at least read what others have folded."""
     import sqlite3
 
     import msgspec
@@ -130,18 +129,18 @@ def _catch_up(clerk: Clerk) -> None:
             _fold(clerk, deadline)
     except Busy:
         clerk.catch_up()
-        warn("another host holds the database for long; what is shown may be old")
+        warn("the database is locked by another process; the output may be out of date")
     except Newer:
         try:
             store.refresh(clerk.board)
         except (msgspec.MsgspecError, sqlite3.Error):
             raise Problem(
-                f"{store.path} was written by a newer bellboard, and cannot be read by this one; "
-                "update it"
+                f"{store.path} was written by a newer bellboard and cannot be read; "
+                "update this bellboard"
             ) from None
         warn(
             f"{store.path} was written by a newer bellboard; "
-            "what is shown may be old: update this one"
+            "the output may be out of date: update this bellboard"
         )
 
 
@@ -162,20 +161,20 @@ def _fold(clerk: Clerk, deadline: float) -> None:
 
 def _remedy(error: str) -> str:
     if "full" in error:
-        return "free some space; nothing of the spool is lost"
+        return "free some disk space; no event is lost"
     if "readonly" in error or "unable to open" in error:
-        return "make it writable for you, or set BELLBOARD_HOME"
-    return "try again, and see `bellboard serve` if it stays so"
+        return "make it writable, or set BELLBOARD_HOME to another folder"
+    return "try again; if it keeps failing, see what `bellboard serve` reports"
 
 
 def reason(e: OSError, path: Path) -> str:
-    """What the system said, and of which file, if of another."""
+    """Return the system's message, with the file it is about if that is not `path`."""
     other = e.filename and str(e.filename) != str(path)
     return f"{e.filename}: {e.strerror}" if other else str(e.strerror)
 
 
 def warn(text: str) -> None:
-    """Say on standard error, in one line, what is not as it should be."""
+    """Print a warning on standard error, in one line."""
     from ..core.visible import plain
 
     with contextlib.suppress(OSError, ValueError, AttributeError):  # it may be closed
@@ -183,7 +182,7 @@ def warn(text: str) -> None:
 
 
 def listed(clerk: Clerk) -> list[Published]:
-    """As published, most urgent first, without places that are not to be jumped to."""
+    """Return the published sessions, most urgent first, without places that are unsafe to open."""
     from ..core.published import snapshot
     from ..hosting.addresses import Places
 
@@ -192,21 +191,21 @@ def listed(clerk: Clerk) -> list[Published]:
 
 
 def print_json(value: object) -> None:
-    """A line of JSON, in UTF-8 wherever this runs, in which nothing acts on a terminal."""
+    """Print one line of JSON: always UTF-8, and free of terminal escapes."""
     import msgspec
 
     from ..core.lenient import plain
     from ..core.visible import as_json
 
     try:
-        told = msgspec.json.encode(value)
+        encoded = msgspec.json.encode(value)
     except UnicodeEncodeError:  # a path that is not UTF-8
-        told = msgspec.json.encode(plain(value))
-    sys.stdout.buffer.write(as_json(told).encode() + b"\n")
+        encoded = msgspec.json.encode(plain(value))
+    sys.stdout.buffer.write(as_json(encoded).encode() + b"\n")
 
 
 def find(clerk: Clerk, called: str) -> str:
-    """The one session of that id, beginning of an id, or name."""
+    """Return the id of the one session with that id, start of an id, or name."""
     from ..core import words
     from ..core.published import publish
     from ..core.session import is_listed
@@ -225,6 +224,6 @@ def find(clerk: Clerk, called: str) -> str:
     if len(found) == 1:
         return found[0]
     if not found:
-        raise Problem(f"no session is called {called}; `bellboard list` shows those there are")
+        raise Problem(f"no session matches {called}; run `bellboard list` to see them all")
     some = ", ".join(sorted(found)[:4]) + (", …" if len(found) > 4 else "")
-    raise Problem(f"{len(found)} sessions are called {called}: {some}; name one by its id")
+    raise Problem(f"{len(found)} sessions match {called}: {some}; give the id of one")

@@ -1,4 +1,4 @@
-"""The hooks of Claude Code: hooks install, uninstall, check, print; and uninstall, of it all."""
+"""The `hooks` commands (install, uninstall, check, print), and `uninstall` for everything."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..agents.claude_code.installer.settings import Change, Settings
     from ..agents.claude_code.version import Version
 
-#: What hosts, hooks and these commands make in the state folder.
+#: Everything that bellboard creates in the state folder.
 STATE = (
     *("spool", "hosts", "answers", "board.db", "board.db-*", "board.db.damaged-*", "board.lock"),
     "drain.lock",
@@ -32,33 +32,31 @@ STATE = (
 
 
 def add_to(commands: Commands) -> None:
-    hooks = add(
-        commands, "hooks", show_help, "put the hooks into Claude Code's settings, or take them out"
-    )
+    hooks = add(commands, "hooks", show_help, "manage the hooks in Claude Code's settings")
     hooks.set_defaults(top=hooks)
     verbs = hooks.add_subparsers(metavar="VERB", title="verbs")
-    install = add(verbs, "install", install_hooks, "put them in, beside what is there")
-    uninstall = add(verbs, "uninstall", uninstall_hooks, "take them out, and nothing else")
-    check = add(verbs, "check", check_hooks, "say where they are; fails unless they are complete")
-    printed = add(verbs, "print", print_hooks, "print them, for claude --settings")
+    install = add(verbs, "install", install_hooks, "add the hooks, leaving all else as it is")
+    uninstall = add(verbs, "uninstall", uninstall_hooks, "remove the hooks and nothing else")
+    check = add(verbs, "check", check_hooks, "show where the hooks are; fails if any is missing")
+    printed = add(verbs, "print", print_hooks, "print the hooks for claude --settings")
     for verb in (install, uninstall, check):
         which = verb.add_mutually_exclusive_group()
-        which.add_argument("--user", action="store_true", help="of all sessions (default)")
-        which.add_argument("--project", action="store_true", help="of this folder, shared")
-        which.add_argument("--local", action="store_true", help="of this folder, not shared")
-        which.add_argument("--settings", metavar="FILE", help="any other settings file")
+        which.add_argument("--user", action="store_true", help="user settings (default)")
+        which.add_argument("--project", action="store_true", help="shared project settings")
+        which.add_argument("--local", action="store_true", help="personal project settings")
+        which.add_argument("--settings", metavar="FILE", help="another settings file")
     for verb in (install, uninstall):
-        verb.add_argument("--yes", action="store_true", help="do not ask")
-        verb.add_argument("--dry-run", action="store_true", help="only print the diff")
+        verb.add_argument("--yes", action="store_true", help="do not ask for confirmation")
+        verb.add_argument("--dry-run", action="store_true", help="print the diff and stop")
     for verb in (install, check, printed):
         verb.add_argument(
             "--cli",
             metavar="PATH|VERSION",
-            help="register what this Claude Code knows (default: the one on PATH)",
+            help="use the events of this Claude Code (default: the one on PATH)",
         )
-    remove = add(commands, "uninstall", uninstall_all, "take the hooks out of every settings file")
-    remove.add_argument("--yes", action="store_true", help="do not ask")
-    remove.add_argument("--purge", action="store_true", help="remove the state folder too")
+    remove = add(commands, "uninstall", uninstall_all, "remove the hooks from all settings files")
+    remove.add_argument("--yes", action="store_true", help="do not ask for confirmation")
+    remove.add_argument("--purge", action="store_true", help="also delete the state folder")
 
 
 def show_help(args: Args) -> None:
@@ -70,14 +68,14 @@ def install_hooks(args: Args) -> None:
     with _problems(path):
         change = settings.put_in(path, _version(args))
     if _do(settings, change, args.yes, args.dry_run) and change.is_none:
-        print(f"the hooks are in {_short(path)} already")
+        print(f"the hooks are already in {_short(path)}")
     if args.dry_run:
         return
     if args.project:
-        print("who shares this folder shares that file; --local is for you alone")
+        print("this file is shared with the project; use --local for yourself only")
     for state in map(settings.check, settings.files(Path.cwd())):
         if state.plugin:
-            print(f"{_short(state.path)} enables the plugin as well: an event still counts once")
+            print(f"{_short(state.path)} also enables the plugin; each event still counts once")
 
 
 def uninstall_hooks(args: Args) -> None:
@@ -85,7 +83,7 @@ def uninstall_hooks(args: Args) -> None:
     with _problems(path):
         change = settings.take_out(path)
     if _do(settings, change, args.yes, args.dry_run) and change.is_none:
-        print(f"no hooks of bellboard are in {_short(path)}")
+        print(f"there are no bellboard hooks in {_short(path)}")
 
 
 def check_hooks(args: Args) -> int:
@@ -97,13 +95,13 @@ def check_hooks(args: Args) -> int:
     with _problems(settings.home):
         states = [settings.check(path, version) for path in paths]
     for state in states:
-        print(f"{_short(state.path)}: {state.said()}")
-    told = [state for state in states if state.is_complete or state.plugin]
-    if not told or any(state.disabled for state in states):
+        print(f"{_short(state.path)}: {state.summary()}")
+    active = [state for state in states if state.is_complete or state.plugin]
+    if not active or any(state.disabled for state in states):
         return 1
     script = installed.script(settings.home)
-    if any(state.is_complete for state in told) and not script.is_file():
-        print(f"{_short(script)} is gone; `bellboard hooks install` and each start put it back")
+    if any(state.is_complete for state in active) and not script.is_file():
+        print(f"{_short(script)} is missing; run `bellboard hooks install` to restore it")
         return 1
     return 0
 
@@ -127,7 +125,7 @@ def uninstall_all(args: Args) -> int:
         try:
             with _problems(path):
                 if settings.check(path).plugin:
-                    print(f"{_short(path)} enables the plugin: claude plugin uninstall bellboard")
+                    print(f"{_short(path)} enables the plugin; claude plugin uninstall bellboard")
                 change = settings.take_out(path)
             _do(settings, change, args.yes)
         except Problem as e:
@@ -140,47 +138,47 @@ def uninstall_all(args: Args) -> int:
         for copy in copies:
             print(f"kept: {copy}")
         if settings.home.exists():
-            print(f"kept: {settings.home}; `bellboard uninstall --purge` removes both")
+            print(f"kept: {settings.home}; `bellboard uninstall --purge` deletes both")
         return 0
     _purge(settings.home, copies, args.yes)
     return 0
 
 
 def _do(settings: Settings, change: Change, yes: bool, dry_run: bool = False) -> bool:
-    """Show what it changes, and make it so; False if it is only to be shown."""
+    """Show a change and apply it; return False on a dry run."""
     if not change.is_none:
-        # What a terminal would act on is not shown as it is: a project's settings are not ours.
+        # Hide control characters: a project's settings may come from anyone.
         shown = (c if c.isprintable() or c in "\n\t" else "\ufffd" for c in change.diff())
         print("".join(shown), end="")
     if dry_run:
         return False
     if not change.is_none:
-        _ask(f"Write this into {_short(change.path)}?", yes)
+        _ask(f"Write this to {_short(change.path)}?", yes)
     with _problems(change.path):
-        backup = settings.apply(change)  # without a change: the script, and what is recorded
+        backup = settings.apply(change)  # even with no change: it restores script and record
     if not change.is_none:
         done = "removed" if change.new is None else "written"
-        print(f"{done}: {change.path}" + (f"; as it was: {backup.name}" if backup else ""))
+        print(f"{done}: {change.path}" + (f"; backup: {backup.name}" if backup else ""))
     return True
 
 
 @contextlib.contextmanager
 def _problems(path: Path) -> Iterator[None]:
-    from ..agents.claude_code.installer.settings import Refused
-    from ..storage import spool
+    from ..agents.claude_code.installer.settings import SettingsError
+    from ..storage.spool import Refused
 
     try:
         yield
-    except Refused as e:
+    except SettingsError as e:
         raise Problem(str(e)) from None
-    except spool.Refused as e:
-        raise Problem(f"{e}; set BELLBOARD_HOME to a folder of your own") from None
+    except Refused as e:
+        raise Problem(f"{e}; set BELLBOARD_HOME to a folder that you own") from None
     except OSError as e:
         raise Problem(f"cannot write {path}: {reason(e, path)}; nothing was written") from None
 
 
 def _purge(home: Path, copies: list[Path], yes: bool) -> None:
-    """Remove what bellboard made there, and the folder if nothing else is in it."""
+    """Delete what bellboard created in the state folder, and the folder if that empties it."""
     import shutil
 
     from ..storage.spool import Spool
@@ -188,18 +186,19 @@ def _purge(home: Path, copies: list[Path], yes: bool) -> None:
     if not home.exists():
         return
     if hosts := list(Spool(home).alive_hosts()):
-        raise Problem(f"hosts run, and would make it anew: end the processes {hosts} first")
+        pids = ", ".join(map(str, hosts))
+        raise Problem(f"bellboard is still running: stop these processes first: {pids}")
     ours = [path for name in STATE for path in home.glob(name)]
     for path in (*ours, *copies):
         print(f"- {path}")
-    _ask("Remove these?", yes)
+    _ask("Delete these?", yes)
     for path in (*ours, *copies):
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
         else:
             path.unlink(missing_ok=True)
     if rest := sorted(path.name for path in home.iterdir()):
-        print(f"kept: {home}, for it has {', '.join(rest)} in it")
+        print(f"kept: {home}, which also contains {', '.join(rest)}")
     else:
         home.rmdir()
 
@@ -226,8 +225,8 @@ def _version(args: Args) -> Version | None:
     found = version_of(args.cli, os.environ)
     if found is None:
         if args.cli:
-            raise Problem(f"--cli {args.cli}: neither a version, as 2.1.328, nor a Claude Code")
-        warn("no claude on PATH to ask for its version: only the events that all of them know")
+            raise Problem(f"--cli {args.cli}: not a version such as 2.1.328, nor a Claude Code")
+        warn("no claude on PATH: using only the events that every version knows")
     return found
 
 
@@ -235,10 +234,10 @@ def _ask(question: str, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise Problem("nothing was done: there is no terminal to ask; with --yes it is done")
+        raise Problem("nothing was changed: no terminal to ask for confirmation; use --yes")
     sys.stdout.flush()
     if input(f"{question} [y/N] ").strip().lower() not in ("y", "yes"):
-        raise Problem("nothing was done")
+        raise Problem("nothing was changed")
 
 
 def _short(path: Path) -> str:

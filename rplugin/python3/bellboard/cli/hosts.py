@@ -1,4 +1,4 @@
-"""What lives until it is stopped: serve, watch."""
+"""Commands that run until they are stopped: serve, watch."""
 
 from __future__ import annotations
 
@@ -24,30 +24,28 @@ from .home import (
 
 Message = dict[str, Any]
 Push = Callable[[Message], None]
-GLANCE = 0.2  # seconds to give a screen back
+GLANCE = 0.2  # seconds to restore the screen
 Resized = Callable[[], None] | None
 
 
 def add_to(commands: Commands) -> None:
-    watch = add(commands, "watch", watch_sessions, "show the sessions live")
-    watch.add_argument("--json", action="store_true", help="one change of status a line")
-    serve = add(commands, "serve", serve_host, "be a host without an editor")
+    watch = add(commands, "watch", watch_sessions, "show sessions live")
+    watch.add_argument("--json", action="store_true", help="print status changes as JSON lines")
+    serve = add(commands, "serve", serve_host, "run the background process without an editor")
     serve.add_argument(
         "--on",
         action="append",
         default=[],
         metavar="STATUS=COMMAND",
-        help="run it when a session gets there, with the words: from to session project",
+        help="run COMMAND with the arguments: from to session project",
     )
-    serve.add_argument(
-        "--pull-requests", action="store_true", help="ask gh for those of branches, now and then"
-    )
+    serve.add_argument("--pull-requests", action="store_true", help="look up pull requests with gh")
     serve.add_argument(
         "--notices",
         nargs="?",
         const="{}",
         metavar="JSON",
-        help="ring as a Neovim would, with these settings (:help bellboard-notices)",
+        help="notify as Neovim does, with these settings (:help bellboard-notices)",
     )
 
 
@@ -62,7 +60,7 @@ def serve_host(args: Args) -> None:
     for spec in args.on:
         status, _, command = spec.partition("=")
         if status not in known or not command.strip():
-            raise Problem(f"--on {spec}: expected STATUS=COMMAND, STATUS one of {', '.join(known)}")
+            raise Problem(f"--on {spec}: expected STATUS=COMMAND, with STATUS {', '.join(known)}")
         try:
             commands[status] = shlex.split(command)
         except ValueError as e:
@@ -72,7 +70,7 @@ def serve_host(args: Args) -> None:
         try:
             config["notices"] = dict(json.loads(args.notices))
         except (ValueError, TypeError) as e:
-            raise Problem(f"--notices: expected an object of JSON: {e}") from None
+            raise Problem(f"--notices: expected a JSON object: {e}") from None
     leave(run_host(Notes().push, config, read=False))
 
 
@@ -88,7 +86,7 @@ def watch_sessions(args: Args) -> None:
             except BrokenPipeError:
                 raise
             except OSError as e:
-                raise Problem(f"cannot write the changes: {e.strerror}") from None
+                raise Problem(f"cannot write to standard output: {e.strerror}") from None
             notes.push(message)
 
         leave(run_host(push, {}))
@@ -104,25 +102,25 @@ def watch_sessions(args: Args) -> None:
 
 
 class Notes:
-    """Says on standard error what is not as it should be, once."""
+    """Warns of each new health note on standard error."""
 
     def __init__(self) -> None:
-        self._told: dict[str, str] = {}
+        self._seen: dict[str, str] = {}
 
     def push(self, message: Message) -> None:
-        if "health" not in message:  # only what changed is told
+        if "health" not in message:  # absent while it is unchanged
             return
         notes: dict[str, str] = message["health"].get("notes", {})
         for about, note in notes.items():
-            if self._told.get(about) != note:
+            if self._seen.get(about) != note:
                 warn(f"{about}: {note}")
-        self._told = dict(notes)
+        self._seen = dict(notes)
 
 
 def run_host(
     push: Push, config: dict[str, Any], read: bool = True, resized: Resized = None
 ) -> bool:
-    """Be a host until a signal ends it, or whoever reads its output is gone; whether it ended."""
+    """Run a host until a signal or a closed output ends it; return whether it shut down."""
     import asyncio
 
     from ..hosting.host import Host
@@ -132,18 +130,18 @@ def run_host(
     home = here()
     unread: list[Exception] = []
 
-    def told(message: Message) -> None:
+    def deliver(message: Message) -> None:
         try:
             push(message)
         except (BrokenPipeError, Problem) as e:
             unread.append(e)
             host.stop()
 
-    host = Host(home, told, config)
+    host = Host(home, deliver, config)
 
     async def live() -> None:
         if read and _is_pipe(sys.stdout.fileno()):
-            # The end of `watch | head -1` shows before there is anything more to write.
+            # Notice that `head` in `watch | head -1` is gone before there is more to write.
             with contextlib.suppress(OSError):
                 asyncio.get_running_loop().add_reader(sys.stdout.fileno(), host.stop)
         await host.run()
@@ -153,18 +151,18 @@ def run_host(
     try:
         ended = attended(lambda: asyncio.run(live()), host.stop)
     except Refused as e:
-        raise Problem(f"{e}; set BELLBOARD_HOME to a folder of your own") from None
+        raise Problem(f"{e}; set BELLBOARD_HOME to a folder that you own") from None
     except OSError as e:
-        raise Problem(f"cannot be a host in {home}: {reason(e, home)}") from None
+        raise Problem(f"cannot start in {home}: {reason(e, home)}") from None
     if unread:
         raise unread[0]
     return ended
 
 
 def leave(ended: bool, tidy: Callable[[], object] | None = None) -> None:
-    """Exit now if something hangs: Python would wait for it."""
+    """Exit at once if something hangs: Python would wait for it."""
     if not ended:
-        last = threading.Thread(target=tidy, daemon=True)  # what hangs may hold the terminal
+        last = threading.Thread(target=tidy, daemon=True)  # the terminal may be what hangs
         last.start()
         last.join(GLANCE)
         os._exit(0)

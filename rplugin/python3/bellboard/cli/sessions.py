@@ -1,4 +1,4 @@
-"""What the sessions do: list, status."""
+"""Commands that show sessions: list, status."""
 
 from __future__ import annotations
 
@@ -9,21 +9,19 @@ from .home import Args, Commands, Problem, add, listed, opened, print_json
 
 
 def add_to(commands: Commands) -> None:
-    listing = add(commands, "list", list_sessions, "list the sessions, most urgent first")
-    listing.add_argument("--json", action="store_true", help="everything published, for programs")
-    listing.add_argument("--all", action="store_true", help="hidden sessions too")
-    listing.add_argument("--ended", action="store_true", help="those that can be resumed instead")
-    listing.add_argument("--dir", metavar="PATH", help="with --ended: only of that directory")
-    status = add(
-        commands, "status", show_status, "say in one line what needs you, as status bars do"
-    )
+    listing = add(commands, "list", list_sessions, "list sessions, most urgent first")
+    listing.add_argument("--json", action="store_true", help="print everything as JSON")
+    listing.add_argument("--all", action="store_true", help="include hidden sessions")
+    listing.add_argument("--ended", action="store_true", help="list sessions to resume instead")
+    listing.add_argument("--dir", metavar="PATH", help="with --ended: only in this directory")
+    status = add(commands, "status", show_status, "print one line for a status bar: what needs you")
     status.add_argument(
         "--dir",
         metavar="PATH",
-        help="only the status of the session that works there (or below, or above); "
-        "prints none and fails if there is none",
+        help="print only the status of the session in PATH (or below, or above); "
+        "prints none and fails if there is no session",
     )
-    status.add_argument("--width", type=int, metavar="CELLS", help="no wider than that")
+    status.add_argument("--width", type=int, metavar="CELLS", help="maximum width")
 
 
 def list_sessions(args: Args) -> None:
@@ -31,7 +29,7 @@ def list_sessions(args: Args) -> None:
         list_ended(args)
         return
     if args.dir is not None:
-        raise Problem("--dir goes with --ended; `bellboard status --dir` tells of one that runs")
+        raise Problem("--dir needs --ended; for a running session use `bellboard status --dir`")
     with opened() as clerk:
         sessions = listed(clerk)
     now = time.time()
@@ -46,7 +44,7 @@ def list_sessions(args: Args) -> None:
 
 
 def list_ended(args: Args) -> None:
-    """Those whose transcript is still there: without it no CLI can go on."""
+    """List ended sessions whose transcript still exists: a CLI cannot resume without it."""
     from ..core.published import ended
 
     with opened() as clerk:
@@ -61,10 +59,10 @@ def list_ended(args: Args) -> None:
 
 
 def directory(named: str) -> str:
-    """A directory as the CLIs name the one that they work in."""
+    """Resolve a directory to the form in which CLIs report theirs."""
     path = Path(named).expanduser()
     if not path.is_dir():
-        raise Problem(f"{named} is no directory")
+        raise Problem(f"{named} is not a directory")
     return str(path.resolve())
 
 

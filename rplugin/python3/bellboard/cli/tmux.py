@@ -1,4 +1,4 @@
-"""What bellboard sets in a tmux server: tmux."""
+"""The `tmux` command: the options and key bindings that bellboard sets in a tmux server."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 def add_to(commands: Commands) -> None:
-    tmux = add(commands, "tmux", wire, "print what makes bellboard work in tmux, or set it")
+    tmux = add(commands, "tmux", wire, "print or apply the tmux configuration")
     how = tmux.add_mutually_exclusive_group()
-    how.add_argument("--apply", action="store_true", help="set it in a server that runs")
-    how.add_argument("--remove", action="store_true", help="take it out of there again")
-    tmux.add_argument("--socket", metavar="PATH", help="the server (default: the one you are in)")
-    tmux.add_argument("--pick", metavar="KEY", default="b", help="after the prefix (default: b)")
-    tmux.add_argument("--next", metavar="KEY", default="B", help="after the prefix (default: B)")
+    how.add_argument("--apply", action="store_true", help="apply it to a running server")
+    how.add_argument("--remove", action="store_true", help="remove it from a running server")
+    tmux.add_argument("--socket", metavar="PATH", help="the server (default: the current one)")
+    tmux.add_argument("--pick", metavar="KEY", default="b", help="prefix key to pick (default: b)")
+    tmux.add_argument("--next", metavar="KEY", default="B", help="prefix key for next (default: B)")
 
 
 def wire(args: Args) -> int:
@@ -51,24 +51,24 @@ def wire(args: Args) -> int:
 
 
 def running(socket: str) -> Tmux:
-    """A server that answers, by the name that it gives itself."""
+    """Return a server that answers, at the socket path that it reports itself."""
     from ..system.tmux import Tmux, sockets
 
     found = server(socket)
     if found is None:
         there = [x for x in sockets(os.environ) if Tmux(x).panes()]
         if len(there) != 1:
-            some = f"; of these: {', '.join(there)}" if there else ""
-            raise Problem(f"say which tmux server is meant, with --socket PATH{some}")
+            some = f", one of {', '.join(there)}" if there else ""
+            raise Problem(f"choose a tmux server with --socket PATH{some}")
         found = Tmux(there[0])
-    told = found.ask("display-message", "-p", "#{socket_path}")
-    if not told:
+    path = found.ask("display-message", "-p", "#{socket_path}")
+    if not path:
         raise Problem(found.why or f"no tmux server answers at {found.socket}")
-    return Tmux(told.rstrip("\n"))
+    return Tmux(path.rstrip("\n"))
 
 
 def register(tmux: Tmux, wanted: bool) -> None:
-    """Let hosts keep the status of this server, or no more; and know who looks where now."""
+    """Start or stop updating the status in this server, and record what its clients show."""
     from ..agents.claude_code.installer import installed
     from ..core import words
     from ..core.published import snapshot
@@ -80,8 +80,8 @@ def register(tmux: Tmux, wanted: bool) -> None:
         with clerk.store.lock():
             asked = [x for x in clerk.store.option(ASKED) or () if os.path.exists(x)]  # noqa: PTH110
             others = [x for x in asked if x != tmux.socket]
-            told = [*others, tmux.socket] if wanted else others
-            clerk.store.set_option(ASKED, told, os.getpid(), now)
+            wanting = [*others, tmux.socket] if wanted else others
+            clerk.store.set_option(ASKED, wanting, os.getpid(), now)
         for client in tmux.clients() or ():
             where = {"tmux": tmux.socket, "pane": client.pane} if client.focused else {}
             how = ("focus" if client.focused else "away") if wanted else "gone"

@@ -1,7 +1,7 @@
-"""The state of everything as facts: each with how well it is, and what to do about it.
+"""Diagnose the installation: a list of facts, each with a level and advice.
 
-Both `bellboard doctor` and `:checkhealth bellboard` show these very facts, so the words are in here
-and nowhere else.  It only looks: nothing is made, folded or changed by it.
+`bellboard doctor` and `:checkhealth bellboard` both show these facts.  A diagnosis only reads: it
+never creates, folds or changes anything.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ __all__ = ["Fact", "diagnose", "is_well"]
 
 
 def diagnose(home: Path, environ: Mapping[str, str], folder: Path) -> list[Fact]:
-    """Everything, by section; `folder` is where the user stands."""
+    """Return all facts by section; `folder` is the current directory."""
     looks: dict[str, Callable[[], Iterable[Fact]]] = {
         "versions": own.versions,
         "state": lambda: own.state(home),
         "database": lambda: own.database(home),
         "Claude Code": lambda: around.claude_code(environ),
         "hooks": lambda: around.hooks(home, environ, folder),
-        "what it can tell": lambda: around.abilities_seen(environ),
+        "what Claude Code reports": lambda: around.abilities_seen(environ),
         "system": lambda: around.system(home, environ),
     }
     return look_apart(looks)
 
 
 def is_well(facts: Iterable[Fact]) -> bool:
-    """Whether nothing is wrong."""
+    """Return whether no fact is a warning or an error."""
     return not any(fact.level in ("warn", "error") for fact in facts)

@@ -1,7 +1,7 @@
-"""Each look in a process of its own, all at a time: what fails or hangs costs no other its answer.
+"""Run each check in its own process, all in parallel, so that one that hangs affects no other.
 
-Who waits for a mount that is gone cannot even be killed; such a process is left behind, and holds
-nothing that anybody waits for.
+A process that waits for a dead mount cannot even be killed.  It is left behind, holding nothing
+that anyone waits for.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import Final
 
 from .fact import Fact, error
 
-PATIENCE: Final = 6.0  # seconds for all of them; on a busy machine they take one
+PATIENCE: Final = 6.0  # seconds for all checks; on a busy machine they take one
 
 Look = Callable[[], Iterable[Fact]]
 
 
 def look_apart(looks: Mapping[str, Look], patience: float = PATIENCE) -> list[Fact]:
-    """What they find, by section, in order."""
+    """Run all checks and return their facts, in order of section."""
     found = {section: bytearray() for section in looks}
     deadline = time.monotonic() + patience
     running: dict[str, int] = {}
@@ -43,26 +43,26 @@ def look_apart(looks: Mapping[str, Look], patience: float = PATIENCE) -> list[Fa
             os.close(key.fd)
     for pid in running.values():
         os.kill(pid, signal.SIGKILL)
-    late = f"no answer within {patience:g} s: it waits for a file, a mount or a program"
+    late = f"no answer within {patience:g} s: a file, mount or program does not answer"
     for section, pid in running.items():
         _reap(pid)
         del found[section][found[section].rfind(b"\n") + 1 :]
-        found[section] += _told(error(late, "see what hangs there, and end it"))
+        found[section] += _encoded(error(late, "find out what hangs, and stop it"))
     return [f._replace(section=section) for section in looks for f in _facts(found[section])]
 
 
 def _begin(look: Look) -> tuple[int, int]:
-    """Its process, and where it answers."""
+    """Start a check; return its process and the descriptor to read its answer from."""
     answer, end = os.pipe()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # it does nothing that needs a thread
+        warnings.simplefilter("ignore", DeprecationWarning)  # the child needs no threads
         pid = os.fork()
     if pid:
         os.close(end)
         return pid, answer
     try:
         null = os.open(os.devnull, os.O_RDWR)
-        for number in range(3):  # who reads our output does not wait for one that is left behind
+        for number in range(3):  # readers of our output must not wait for a leftover process
             os.dup2(null, number)
         _answer(look, end)
     finally:
@@ -72,22 +72,22 @@ def _begin(look: Look) -> tuple[int, int]:
 def _answer(look: Look, end: int) -> None:
     try:
         for fact in look():
-            os.write(end, _told(fact))
-    except Exception as e:  # what was found before it still counts
-        os.write(end, _told(error(f"cannot be looked at: {e!r}"[:500], "report this")))
+            os.write(end, _encoded(fact))
+    except Exception as e:  # the facts found so far still count
+        os.write(end, _encoded(error(f"the check failed: {e!r}"[:500], "please report this")))
 
 
-def _told(fact: Fact) -> bytes:
+def _encoded(fact: Fact) -> bytes:
     return json.dumps(fact).encode() + b"\n"
 
 
-def _facts(told: bytearray) -> Iterable[Fact]:
-    for line in bytes(told).split(b"\n")[:-1]:  # what follows the last was cut off by its end
+def _facts(lines: bytearray) -> Iterable[Fact]:
+    for line in bytes(lines).split(b"\n")[:-1]:  # the rest is a line that was cut off
         yield Fact(*json.loads(line))
 
 
 def _reap(pid: int) -> None:
-    """Take note of its end, if it can end."""
+    """Reap a process, if it ends soon."""
     until = time.monotonic() + 0.2
     while os.waitpid(pid, os.WNOHANG)[0] == 0 and time.monotonic() < until:
         time.sleep(0.005)

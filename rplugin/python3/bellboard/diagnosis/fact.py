@@ -1,4 +1,4 @@
-"""One thing that was found, and how well it is."""
+"""One finding of a diagnosis."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 
 class Fact(NamedTuple):
-    """In the words for people; `advice` says what to do about it."""
+    """A finding in words; `advice` says what to do about it."""
 
     level: Literal["ok", "info", "warn", "error"]
     text: str
@@ -23,10 +23,10 @@ def info(text: str, advice: str = "") -> Fact:
 
 
 def warn(text: str, advice: str) -> Fact:
-    """It works, but not as it should."""
+    """Return a finding that needs attention."""
     return Fact("warn", text, advice)
 
 
 def error(text: str, advice: str) -> Fact:
-    """It does not work."""
+    """Return a finding that stops something from working."""
     return Fact("error", text, advice)

@@ -1,4 +1,4 @@
-"""What is our own: the versions, the state folder with its spool, the database."""
+"""Check bellboard itself: its versions, the state folder and spool, the database."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ..system.mounts import network_of
 from ..system.processes import argv_of, is_alive
 from .fact import Fact, error, info, ok, warn
 
-#: The packages that this one needs, and from which version on.
+#: The packages that bellboard needs, with their minimum versions.
 NEEDED: Final = {
     "pynvim": (0, 6),
     "msgpack": (1, 0, 5),
@@ -36,21 +36,22 @@ NEEDED: Final = {
     "psutil": (5, 9),
     "rich": (13,),
 }
-BEHIND: Final = 1000  # events that wait although a host lives: it does not keep up, or hangs
-CHECK: Final = 3.0  # seconds; 100 MB take a third of one
-LARGE: Final = 256 << 20  # bytes of a database; that of a busy month has 40 MB
+BEHIND: Final = 1000  # pending events; with a host running, more means that it is too slow or hangs
+CHECK: Final = 3.0  # seconds; 100 MB take a third of a second
+RESTART: Final = "quit all Neovims and start one: it replaces the database and keeps a copy"
+LARGE: Final = 256 << 20  # bytes; the database of a busy month has 40 MB
 
 # ---------------------------------------------------------------- versions
 
 
 def versions() -> Iterator[Fact]:
-    """This package, Python, what it needs, and whether there is only one of it."""
+    """Check this package, Python, the dependencies, and for a second bellboard."""
     package = Path(__file__).resolve().parents[1]
     root = package.parents[2]
     with_editor = (root / "lua" / "bellboard" / "init.lua").is_file()
     yield ok(f"bellboard {VERSION} in {root if with_editor else package}")
     if not with_editor:
-        yield info("installed without the Neovim plugin: the commands and `serve` work alone")
+        yield info("installed without the Neovim plugin: only the command line is available")
     python = ".".join(map(str, sys.version_info[:3]))
     yield ok(f"Python {python}: {sys.executable}")
     yield _packages()
@@ -58,7 +59,7 @@ def versions() -> Iterator[Fact]:
     if installed not in (None, VERSION):
         yield warn(
             f"another bellboard, {installed}, is installed for this Python",
-            "python -m pip install --upgrade bellboard, or uninstall it",
+            "upgrade or uninstall it: python -m pip install --upgrade bellboard",
         )
 
 
@@ -90,42 +91,45 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 def state(home: Path) -> Iterator[Fact]:
-    """Its folder, its spool, and who serves it."""
+    """Check the state folder, the spool, and which hosts are running."""
     try:
         status = home.stat()
     except FileNotFoundError:
-        yield info(f"{home} is not there yet: the first Neovim, or `bellboard serve`, makes it")
+        yield info(f"{home} does not exist yet: Neovim or `bellboard serve` creates it")
         return
     except OSError as e:
-        advice = "set BELLBOARD_HOME to a folder that is yours"
-        yield error(f"{home} cannot be reached: {e.strerror}", advice)
+        advice = "set BELLBOARD_HOME to a folder that you own"
+        yield error(f"cannot access {home}: {e.strerror}", advice)
         return
     if status.st_uid != os.geteuid():
-        yield error(f"{home} is another user's", "set BELLBOARD_HOME to a folder of your own")
+        yield error(
+            f"{home} belongs to another user", "set BELLBOARD_HOME to a folder that you own"
+        )
         return
     try:
         ground.judge(home)
     except (ground.Refused, OSError) as e:
-        yield error(str(e), "set BELLBOARD_HOME to a folder of your own")
+        yield error(str(e), "set BELLBOARD_HOME to a folder that you own")
     if stat.S_IMODE(status.st_mode) & 0o077:
         yield warn(f"{home} can be read by others", f"chmod 700 {home}")
     else:
-        yield ok(f"{home}, yours alone")
+        yield ok(f"{home} is private")
     if network := network_of(home):
         yield warn(
-            f"{home} is on {network}, a network file system: slower, and less safe",
-            "set BELLBOARD_HOME to a folder on this machine",
+            f"{home} is on {network}, a network file system: slower and less safe",
+            "set BELLBOARD_HOME to a folder on a local disk",
         )
     spool = Spool(home)
     hosts = spool.alive_hosts()
     if hosts:
-        told = ", ".join(f"{pid} ({_program(pid)})" for pid in hosts)
-        yield ok(f"{words.amount(len(hosts), 'host')}: {told}")
+        running = ", ".join(f"{pid} ({_program(pid)})" for pid in hosts)
+        many = "background process" if len(hosts) == 1 else f"{len(hosts)} background processes"
+        yield ok(f"{many} running: {running}")
         for pid in hosts:
             for about, note in spool.notes_of(pid).items():
-                yield warn(words.plain(f"host {pid}: {about}: {note}"), "")
+                yield warn(words.plain(f"process {pid}: {about}: {note}"), "")
     else:
-        yield info("no host lives now: events wait in the spool for the next Neovim")
+        yield info("no background process is running: events wait for the next Neovim")
     yield from _spool(spool, bool(hosts))
 
 
@@ -133,68 +137,71 @@ def _spool(spool: Spool, served: bool) -> Iterator[Fact]:
     counts = {k: v for k, v in spool.counts().items() if isinstance(v, int)}
     waiting = words.amount(counts["pending"], "event")
     if served and counts["pending"] > BEHIND:
-        yield warn(f"{waiting} wait though a host lives", "it hangs, or does not keep up: end it")
+        yield warn(
+            f"{waiting} waiting although a background process is running",
+            "it hangs or is too slow: restart it",
+        )
     else:
-        yield ok(f"spool: {waiting} waiting, {counts['slots']} overwriting one another")
+        yield ok(f"spool: {waiting} waiting, {words.amount(counts['slots'], 'reusable slot')}")
     if counts["bad"]:
         yield warn(
             f"{words.amount(counts['bad'], 'file')} in the spool could not be read as an event",
-            f"why stands beside each in {spool.home / 'spool' / 'bad'}; then remove them",
+            f"the reasons are in {spool.home / 'spool' / 'bad'}; then remove the files",
         )
     elif refused := spool.counts()["refused"]:
-        yield info(f"refused in the past: {refused}")
+        yield info(f"refused so far: {refused}")
 
 
 def _program(pid: int) -> str:
     argv = argv_of(pid)
-    return "bellboard serve" if "serve" in argv else "of a Neovim"
+    return "bellboard serve" if "serve" in argv else "of Neovim"
 
 
 # ---------------------------------------------------------------- the database
 
 
 def database(home: Path) -> Iterator[Fact]:
-    """Whether it can be read, what is in it, who set the options, who holds the lock."""
+    """Check that the database can be read; show its size, its options and who holds the lock."""
     path = home / "board.db"
     if os.path.lexists(home) and not ground.is_ours(home):
-        return  # the state says so
+        return  # reported under "state"
     if not path.is_file():
         yield info("no database yet")
         if os.path.lexists(path):
-            yield error(f"{path} is in its way: it is no file", "move it away")
+            yield error(f"{path} is not a file", "move it out of the way")
         return
     try:
         store = Store(home, readonly=True)
     except Damaged as e:
-        yield error(f"{e}: it is damaged", "end all Neovims; the next one sets it aside")
+        yield error(f"{e}: the database is damaged", RESTART)
         return
     except sqlite3.Error as e:
-        yield error(f"{path}: {e}", "make it readable for you")
+        yield error(f"{path}: {e}", "make it readable")
         return
     try:
         with store.plainly():
             schema = version_of(store.db)
         if schema > SCHEMA:
-            advice = "update this one, and restart Neovim"
+            advice = "update bellboard and restart Neovim"
             yield error(f"{path} was written by a newer bellboard (schema {schema})", advice)
             return
         yield from _inside(store, path)
     except Damaged as e:
-        yield error(f"{e}: it is damaged", "end all Neovims; the next one sets it aside")
+        yield error(f"{e}: the database is damaged", RESTART)
     except (Busy, sqlite3.Error, msgspec.MsgspecError) as e:
-        yield warn(f"{path} cannot be read now: {e}", "try again")
+        yield warn(f"cannot read {path}: {e}", "try again")
     finally:
         store.close()
     for damaged in sorted(home.glob("board.db.damaged-*[0-9]")):
-        yield info(f"set aside as damaged: {damaged}", "remove it when you do not need it")
+        yield info(f"damaged database kept: {damaged}", "delete it when you no longer need it")
 
 
 def _inside(store: Store, path: Path) -> Iterator[Fact]:
     check = _checked(store)
     if not check:
-        yield info(f"{path} is too large to be checked in {CHECK:g} s")
+        yield info(f"{path} is too large to check in {CHECK:g} s")
     elif check != "ok":
-        yield error(f"{path} is damaged: {check}", "end all Neovims; the next one sets it aside")
+        yield error(f"{path} is damaged: {check}", RESTART)
         return
     size = path.stat().st_size
     listed = store.all("SELECT count(*) FROM sessions WHERE listed")[0][0]
@@ -202,16 +209,16 @@ def _inside(store: Store, path: Path) -> Iterator[Fact]:
     changes = store.all("SELECT count(*) FROM transitions")[0][0]
     text = (
         f"schema {SCHEMA}, {size / 1e6:.1f} MB, {words.amount(listed, 'session')}, "
-        f"{words.amount(changes, 'change')} of status, {events} of {last or 0} events kept"
+        f"{words.amount(changes, 'status change')}, {events} of {last or 0} events kept"
     )
-    yield warn(text, "it should not be that large: report this") if size > LARGE else ok(text)
+    yield warn(text, "larger than expected: please report this") if size > LARGE else ok(text)
     yield from _shared(store)
     if holder := store.holder():
-        yield info(f"its lock is held just now by process {holder} ({_program(holder)})")
+        yield info(f"locked at the moment by process {holder} ({_program(holder)})")
 
 
 def _checked(store: Store) -> str:
-    """What SQLite says of the file; nothing if that takes too long."""
+    """Return SQLite's verdict on the file, or "" if that takes too long."""
     until = time.monotonic() + CHECK
     store.db.set_progress_handler(lambda: time.monotonic() > until, 10_000)
     try:
@@ -227,18 +234,18 @@ def _checked(store: Store) -> str:
 def _shared(store: Store) -> Iterator[Fact]:
     rows = store.all("SELECT pid, t FROM options WHERE key = 'config'")
     if not rows:
-        yield ok("options: all as they come")
+        yield ok("options: all defaults")
         return
     pid, t = rows[0]
-    told, usual = options_of(store.option("config"), Options()), Options()
+    shared, usual = options_of(store.option("config"), Options()), Options()
     other = {
         name: value
         for name in Options.__struct_fields__
-        if (value := getattr(told, name)) != getattr(usual, name)
+        if (value := getattr(shared, name)) != getattr(usual, name)
     }
-    by = f"process {pid}{'' if is_alive(pid) else ', which has ended,'}"
-    said = ", ".join(f"{name} {_plainly(value)}" for name, value in other.items())
-    yield ok(f"options: {said or 'all as they come'}; set by {by} {_ago(t)}")
+    by = f"process {pid}{'' if is_alive(pid) else ' (ended)'}"
+    changed = ", ".join(f"{name} {_plainly(value)}" for name, value in other.items())
+    yield ok(f"options: {changed or 'all defaults'}; set by {by} {_ago(t)}")
 
 
 def _plainly(value: object) -> str:

@@ -1,1 +1,1 @@
-"""What a host does: fold, publish, ring, run errands."""
+"""The host: fold, publish, notify, and carry out requests."""

@@ -1,5 +1,5 @@
-"""Work that may fail, each piece guarded by itself: it is named, left alone for a while, and tried
-again, until it succeeds and nobody mentions it any more."""
+"""Run tasks that may fail, each guarded by itself: a failed task is reported in health, and retried
+after a pause until it succeeds."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from typing import Final, NamedTuple
 
 from ..core.words import cut, plain
 
-FIRST: Final = 0.25  # seconds until the second try; each failure doubles it
-LONGEST: Final = 5.0  # what heals by itself is noticed so soon
-SHARE: Final = 20.0  # a try that fails after a long time is repeated after so many times that
-RARELY: Final = 60.0  # and at least so often
-MOST: Final = 1000  # failing pieces remembered
-NAMED: Final = 3  # of one job in health
+FIRST: Final = 0.25  # seconds until the second try; doubles with each failure
+LONGEST_PAUSE: Final = 5.0  # seconds, so that a problem that is gone is noticed soon
+SHARE: Final = 20.0  # pause after a slow failure, as a multiple of the time it took
+RARELY: Final = 60.0  # seconds; no pause is longer
+MOST: Final = 1000  # failing tasks to remember
+NAMED: Final = 3  # failing tasks of one job to name in health
 ROOM: Final = 300  # cells of a reason
 
 
 class Failure(NamedTuple):
-    """What a piece of work came to, the last time."""
+    """The last failure of a task."""
 
-    times: int  # in a row
-    until: float  # not to be tried before
+    times: int  # failures in a row
+    until: float  # do not retry before this
     why: str
 
 
 class Attempts:
-    """Runs pieces of work by the names of their job and of what they are about."""
+    """Runs tasks, identified by a job and what they are about."""
 
     def __init__(self) -> None:
         self._failures: dict[tuple[str, str], Failure] = {}
 
     def __call__(self, job: str, about: str, work: Callable[[], float]) -> float:
-        """Do it, unless it has just failed; in how many seconds it wants to be called again."""
+        """Run a task unless it has just failed; return the seconds until it is due again."""
         failure = self._failures.get((job, about))
         begun = time.monotonic()
         if failure is not None and begun < failure.until:
@@ -50,7 +50,7 @@ class Attempts:
         return wait
 
     def once(self, job: str, about: str, work: Callable[[], object]) -> None:
-        """Do it now or never; what fails is named until it succeeds."""
+        """Run a task once, without retrying; a failure is reported until it succeeds."""
         try:
             work()
         except Exception as e:
@@ -59,22 +59,22 @@ class Attempts:
             self.forget(job, about)
 
     def failed(self, job: str, about: str, error: Exception, took: float = 0.0) -> float:
-        """Note that it failed; in how many seconds to try it again."""
+        """Note a failure; return the seconds until the next try."""
         failure = self._failures.pop((job, about), None)
         times = failure.times + 1 if failure is not None else 1
         wait = pause(times, took)
-        self._failures[job, about] = Failure(times, time.monotonic() + wait, told(error))
+        self._failures[job, about] = Failure(times, time.monotonic() + wait, described(error))
         if len(self._failures) > MOST:
             del self._failures[next(iter(self._failures))]
         return wait
 
     def forget(self, job: str, about: str) -> None:
-        """It need not be done any more."""
+        """Drop a task: it succeeded, or is no longer needed."""
         self._failures.pop((job, about), None)
 
     @property
     def notes(self) -> dict[str, str]:
-        """For health: each job that fails, at what, and why."""
+        """Return each failing job, what it fails at, and why, for health."""
         if not self._failures:
             return {}
         found: dict[str, list[str]] = {}
@@ -87,16 +87,16 @@ class Attempts:
         for job, some in found.items():
             if (more := count[job] - len(some)) > 0:
                 some.append(f"{more} more")
-        return {job: f"{'; '.join(some)} (trying again)" for job, some in found.items()}
+        return {job: f"{'; '.join(some)} (retrying)" for job, some in found.items()}
 
 
 def pause(times: int, took: float) -> float:
-    """Seconds to wait after so many failures in a row, the last of which took so long."""
-    return min(max(min(FIRST * 2.0 ** (times - 1), LONGEST), SHARE * took), RARELY)
+    """Return the seconds to wait after `times` failures in a row, the last of which took `took`."""
+    return min(max(min(FIRST * 2.0 ** (times - 1), LONGEST_PAUSE), SHARE * took), RARELY)
 
 
-def told(error: BaseException) -> str:
-    """An error in one line; of one that is ours, also where it was raised."""
+def described(error: BaseException) -> str:
+    """Describe an error in one line; unless the system reported it, with where it was raised."""
     if isinstance(error, OSError) and error.strerror:
         name = error.filename
         text = error.strerror if name is None else f"{error.strerror}: {_path(name)}"

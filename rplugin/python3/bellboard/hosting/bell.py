@@ -1,7 +1,7 @@
-"""One host's part in the notices: what it sees, whether its editor is the one in use, who rings.
+"""Send this host's notifications.
 
-`notices.py` decides what is due, `channels.py` knows how it is said; here the two meet what all
-hosts share: claims, so that one of them speaks, the editors that are open, and the mode.
+`notices.py` decides what is due and `channels.py` knows how to send it.  Here both meet what all
+hosts share: claims, so that only one host sends a notification, the open editors, and the mode.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from .commands import Commands
 from .effects import PAUSE, claimed
 
 MODE: Final = "mode"  # the shared option
-LADDER: Final = 86400.0  # a ladder is no longer: what was announced before has been heard
+LADDER: Final = 86400.0  # seconds; anything announced earlier is not escalated further
 
 Tell = Callable[[Mapping[str, Any], "str | None"], None]
 
 
 class Bell:
-    """Rings for one host; `tell` puts a line into the spool, which wakes every host."""
+    """Sends notifications for one host; `tell` writes to the spool, which wakes all hosts."""
 
     def __init__(
         self,
@@ -44,68 +44,68 @@ class Bell:
     ) -> None:
         settings = config.get("notices")
         self.pid = pid
-        self.rings = isinstance(settings, Mapping)  # without it this host only watches
+        self.rings = isinstance(settings, Mapping)  # without settings this host sends nothing
         settings = settings if isinstance(settings, Mapping) else {}
         self.notices = Notices(policy_of(settings))
         self.channels = Channels(settings, environ)
         self._own_mode = self.notices.policy.mode
         self._commands, self._attempt, self._tell = commands, attempt, tell
         self._editor = _editor_of(config, environ, pid)
-        self._front = self._editor is not None  # until the others are known
-        self._is_noted = False  # our row is in the table
-        self._recovers = True  # what stands was there before us
+        self._front = self._editor is not None  # until the other editors are known
+        self._is_noted = False  # whether our row is in the table
+        self._recovers = True  # whether current statuses may predate this host
         self._unheard: list[Change] = []
-        self._lines: list[dict[str, Any]] = []  # for the editor to say
+        self._lines: list[dict[str, Any]] = []  # for the editor to show
         self._wish = ""  # a mode to set
         self._deaths: Deaths | None = None
 
-    # ------------------------------------------------------------ what it sees
+    # ------------------------------------------------------------ input
 
     def see(self, board: Board, sid: str) -> None:
-        """This session may have changed."""
+        """Note that a session may have changed."""
         self.notices.see(board.sessions, (sid,), time.time())
 
     def hear(self, changes: Sequence[Change]) -> None:
-        """These transitions were committed."""
+        """Take committed transitions."""
         self._unheard += changes
 
     def renew(self) -> None:
-        """The database is another one, or has been out of reach."""
+        """Start over: the database was replaced, or could not be reached."""
         self._recovers, self._is_noted = True, False
 
     def focus(self, t: float) -> None:
-        """The user is at our editor since then."""
+        """Note that our editor has had the focus since `t`."""
         t = min(t, time.time())
         if self._editor is not None and t > self._editor.focused:
             self._editor = self._editor._replace(focused=t)
             self._is_noted = False
 
     def set_mode(self, mode: str) -> None:
-        """Another mode, for every host."""
+        """Set the mode, for every host."""
         self._wish = mode if isinstance(mode, str) and mode in MODES else self._wish
 
     def shown(self) -> dict[str, Any]:
-        """What an editor is to know beside the sessions."""
+        """Return what an editor needs besides the sessions."""
         if self._editor is None:
             return {}
         calling = self.notices.calling(time.time()) if self._front else []
         return {"front": self._front, "float": calling, "mode": self.notices.policy.mode}
 
     def health(self) -> dict[str, str]:
-        """What :checkhealth is to say of it."""
+        """Return what :checkhealth shows about notifications."""
         if not self.rings:
             return {}
         player = self.channels.player
         return {
             "mode": self.notices.policy.mode,
-            "desktop": self.channels.via or "no way to tell it",
-            "sound": player[0] if player else "no player",
+            "desktop": self.channels.via or "not available",
+            "sound": player[0] if player else "no player found",
         }
 
-    # ------------------------------------------------------------ what it does
+    # ------------------------------------------------------------ output
 
     def act(self, store: Store, board: Board) -> float:
-        """Ring what is due; in how many seconds to come again."""
+        """Send what is due; return the seconds until the next call."""
         self._listen(store)
         self._share(store)
         self._look(store)
@@ -127,24 +127,24 @@ class Bell:
         return min(wait, when - now if when < NEVER else NEVER)
 
     def said(self) -> list[dict[str, Any]]:
-        """What the editor is to say, once."""
+        """Return, once, the notifications that the editor is to show."""
         lines, self._lines = self._lines, []
         return lines
 
     def leave(self, store: Store) -> None:
-        """Our editor is open no more."""
+        """Note that our editor is closing."""
         if self._editor is not None:
             with store.lock():
                 store.drop_editor(self.pid)
             self._look_away(self._editor)
 
     def close(self) -> None:
-        """End it."""
+        """Stop watching other editors."""
         if self._deaths is not None:
             self._deaths.close()
 
     def _able(self) -> tuple[frozenset[str], float]:
-        """The channels that can speak now, and when to ask for those that are busy speaking."""
+        """Return the channels that can send now, and when to check those that are busy."""
         able = self.channels.able(self._front) if self.rings else frozenset({"float"})
         programs = {c: p for c in able if (p := self.channels.program_of(c))}
         full = {c for c, program in programs.items() if not self._commands.has_room(program)}
@@ -158,7 +158,7 @@ class Bell:
             self._lines.append(self.channels.line_of(notice, published))
 
     def _listen(self, store: Store) -> None:
-        """Take in the transitions; what stood before this host came is passed over."""
+        """Process transitions, but do not announce a status that predates this host."""
         now, changes = time.time(), self._unheard
         if self._recovers:
             self.notices.hear(store.standing(now - LADDER))
@@ -168,7 +168,7 @@ class Bell:
         self.notices.hear(changes)
 
     def _share(self, store: Store) -> None:
-        """Write down what others are to know of us."""
+        """Write what the other hosts need to know."""
         news = False
         if self._editor is not None and not self._is_noted:
             with store.lock():
@@ -182,7 +182,7 @@ class Bell:
             self._tell({"tick": {}}, None)
 
     def _look(self, store: Store) -> None:
-        """What others have written, and which of them are gone."""
+        """Read what the other hosts wrote, and drop editors that are gone."""
         mode = store.option(MODE)
         self.notices.set_mode(mode if isinstance(mode, str) else self._own_mode, time.time())
         if self._editor is None:
@@ -202,12 +202,12 @@ class Bell:
         self._front = last.pid == self.pid
 
     def _look_away(self, editor: Editor) -> None:
-        """Nobody looks at anything in an editor that is gone; this also wakes the others."""
+        """End the view of an editor that is gone; this also wakes the other hosts."""
         line = {"view": False, "viewer": f"nvim {editor.server}"}
         self._tell(line, f"gone {editor.pid} {editor.focused}")
 
     def _died(self, pid: int, started: str) -> None:
-        self._tell({"tick": {}}, None)  # we come here again
+        self._tell({"tick": {}}, None)  # wakes us to drop that editor
 
 
 def _recent(editor: Editor) -> tuple[float, int]:
@@ -215,7 +215,7 @@ def _recent(editor: Editor) -> tuple[float, int]:
 
 
 def _editor_of(config: Mapping[str, Any], environ: Mapping[str, str], pid: int) -> Editor | None:
-    """The editor that we are the host of, if we are."""
+    """Return the editor that this host belongs to, if any."""
     server = config.get("server")
     if not isinstance(server, str) or not server:
         return None

@@ -1,8 +1,8 @@
-"""How each channel speaks: as a command of this machine, or as a line for the editor in front.
+"""How each channel sends a notification: through a command, or through the focused editor.
 
-Titles, questions and folders come from agents and are hostile.  They are given to commands as
-words of their own, never put into a shell; a word that could be taken for an option, for markup or
-for a part of an escape sequence is made into text first.
+Titles, questions and folders come from agents and may be hostile.  Commands get them as separate
+arguments, never through a shell, and anything that could be read as an option, markup or an escape
+sequence is neutralised first.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from ..core.notices import Notice
 from ..core.published import Published
 from ..system.mounts import near
 
-LONGEST_TEXT: Final = 200  # cells; a notice is read in passing
+LONGEST_TEXT: Final = 200  # cells
 VIAS: Final = ("notify-send", "osascript", "osc9", "osc777")
-#: Terminals that show an OSC as a notification, by what they call themselves.
+#: Terminals that show an OSC sequence as a notification, by the name they report.
 OSC9: Final = frozenset({"iTerm.app", "WezTerm", "ghostty", "WarpTerminal"})
 OSC777: Final = frozenset({"foot", "rxvt-unicode", "contour"})
 
-#: What can play a file, with what goes before its name; the first that is there.
+#: Commands that can play a file, without its name; the first one installed is used.
 PLAYERS: Final = (
     ("pw-play",),
     ("paplay",),
@@ -32,7 +32,7 @@ PLAYERS: Final = (
     ("ffplay", "-nodisp", "-autoexit", "-loglevel", "quiet"),
     ("aplay", "-q"),
 )
-#: Sounds that most machines have, by a name of ours; the first file that is there.
+#: Sounds that most machines have, by our names; the first existing file is used.
 _FREEDESKTOP: Final = "/usr/share/sounds/freedesktop/stereo"
 _MACOS: Final = "/System/Library/Sounds"
 SOUNDS: Final = {
@@ -50,7 +50,7 @@ OF_LABEL: Final = {
     "IMPORTANT": {"completed": "fanfare", "blocked": "urgent"},
 }
 
-#: The text comes as arguments: AppleScript that is put together from text could be made to act.
+#: The text is passed in arguments: interpolating it would allow AppleScript injection.
 APPLESCRIPT: Final = (
     "on run argv",
     "display notification (item 2 of argv) with title (item 1 of argv)",
@@ -60,27 +60,27 @@ _HEADLINES: Final = {
     "blocked": "needs you",
     "error": "failed",
     "completed": "is done",
-    "background": "is done, its shells still run",
+    "background": "is done, background shells still running",
 }
 
 
-class Said(NamedTuple):
-    """A notice in words."""
+class Wording(NamedTuple):
+    """The title and text of a notification."""
 
     title: str
     text: str
 
 
-def said(notice: Notice, p: Published) -> Said:
-    """Who, and what it asks or did; plain text of one line each."""
+def wording(notice: Notice, p: Published) -> Wording:
+    """Return the words of a notification: plain text, one line each."""
     word, detail = words.doing(p)
     text = f"{word}: {detail}" if detail and word != detail else detail or word
     headline = f"{words.cut(words.project(p), 40)} {_HEADLINES[notice.status]}"
-    return Said(headline, words.cut(text, LONGEST_TEXT))
+    return Wording(headline, words.cut(text, LONGEST_TEXT))
 
 
 class Channels:
-    """What this host can make heard, as it is configured and as this machine is equipped."""
+    """The channels of this host, by its configuration and the programs installed."""
 
     def __init__(self, settings: Mapping[str, Any], environ: Mapping[str, str]) -> None:
         path = near(environ.get("PATH", os.defpath))
@@ -98,7 +98,7 @@ class Channels:
             self._of_label.setdefault(str(name), {}).update(own)
 
     def able(self, front: bool) -> frozenset[str]:
-        """The channels that can speak here now; `front`: this host's editor is the one in use."""
+        """Return the available channels; `front`: the editor of this host has the focus."""
         there = {
             "float": front,
             "notify": front,
@@ -110,15 +110,15 @@ class Channels:
         return frozenset(channel for channel, is_there in there.items() if is_there)
 
     def program_of(self, channel: str) -> str:
-        """What is run for it; nothing if the editor speaks."""
+        """Return the program of a channel, or "" if the editor handles it."""
         if channel == "desktop" and not self.via.startswith("osc"):
             return self.via
         words = {"sound": self.player, "command": self.command}.get(channel)
         return words[0] if words else ""
 
     def command_of(self, notice: Notice, p: Published) -> list[str]:
-        """What to run for it; empty if it is the editor that speaks, or there is nothing to say."""
-        title, text = said(notice, p)
+        """Return the command to run, or [] if the editor handles it or there is nothing to play."""
+        title, text = wording(notice, p)
         if notice.channel == "desktop" and self.via == "notify-send":
             urgency = "critical" if notice.status == "blocked" else "normal"
             options = ["--app-name=bellboard", f"--urgency={urgency}"]
@@ -135,8 +135,8 @@ class Channels:
         return []
 
     def line_of(self, notice: Notice, p: Published) -> dict[str, Any]:
-        """The same for the editor, which is to show it, ring, or write an escape sequence."""
-        title, text = said(notice, p)
+        """Return a notification for the editor to show, beep, or write to the terminal."""
+        title, text = wording(notice, p)
         line = {
             "id": notice.id,
             "channel": notice.channel,
@@ -150,7 +150,7 @@ class Channels:
         return line
 
     def sound(self, status: str, label: str) -> str:
-        """The file to play; empty if it is not there."""
+        """Return the file to play, or "" if it does not exist."""
         name = self._of_label.get(label, {}).get(status) or self._sounds.get(status)
         name = name or OF_STATUS[status]
         files = SOUNDS.get(name) or (_own(name),)
@@ -165,7 +165,7 @@ def _words(value: object) -> list[str]:
 
 
 def _own(path: str) -> str:
-    return os.path.expanduser(path)  # noqa: PTH111 - never raises, as for a user who is not there
+    return os.path.expanduser(path)  # noqa: PTH111 - does not raise for an unknown user
 
 
 def _texts(value: object) -> dict[str, str]:
@@ -175,7 +175,7 @@ def _texts(value: object) -> dict[str, str]:
 
 
 def _best_via(environ: Mapping[str, str], path: str) -> str:
-    """The desktop if there is one, else the terminal if it is known to tell its desktop."""
+    """Choose the desktop if there is one, or a terminal that can notify its desktop."""
     if sys.platform == "darwin" and shutil.which("osascript", path=path):
         return "osascript"
     desktop = any(
@@ -192,12 +192,12 @@ def _best_via(environ: Mapping[str, str], path: str) -> str:
 
 
 def _markup(text: str) -> str:
-    """The body of a notification may hold markup, by the standard; its title may not."""
+    """Escape markup, which the desktop standard allows in the body but not in the title."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _osc(via: str, title: str, text: str) -> str:
-    """An escape sequence of plain text; the first word is ours, as `9;4;` means something else."""
+    """Return an escape sequence; the text starts with our name because `9;4;` means progress."""
     if via == "osc9":
         return f"\x1b]9;bellboard: {title}: {text}\x07"
     return f"\x1b]777;notify;{title.replace(';', ',')};{text.replace(';', ',')}\x07"

@@ -1,4 +1,4 @@
-"""The commands that a host runs for its user, and how many of them at once."""
+"""Run the user's commands, with a limit on how many run at once."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from typing import Final
 
 from ..core.words import cut, plain
 
-ALIKE: Final = 8  # of one program that may run at once
-MOST: Final = 24  # of all
-PATIENCE: Final = 60.0  # seconds after which one that is in the way of others is ended
+ALIKE: Final = 8  # commands of one program at once
+MOST: Final = 24  # commands at once
+PATIENCE: Final = 60.0  # seconds after which a command that blocks others is killed
 SOON: Final = 0.01
 LATE: Final = 0.5
-NO_PROGRAM: Final = (126, 127)  # as a shell says it
-#: A shell runs it, and reads none of its words: a program that cannot be opened as its disk does
-#: not answer then keeps the shell waiting, not the host.
+NO_PROGRAM: Final = (126, 127)  # a shell's exit codes
+#: Started through a shell, which does not parse the arguments: if the program is on a dead mount,
+#: the shell waits, not the host.
 LAUNCH: Final = ("/bin/sh", "-c", 'exec "$@"', "sh")
 
 _Running = tuple[str, float, "subprocess.Popen[bytes]"]
@@ -33,17 +33,17 @@ class Commands:
     def __init__(self, patience: float = PATIENCE) -> None:
         self._patience = patience
         self._running: list[_Running] = []
-        self._missing: dict[str, str] = {}  # program → what is wrong with it
-        self._ended: Counter[str] = Counter()  # those that stood in the way
+        self._missing: dict[str, str] = {}  # program → why it cannot run
+        self._ended: Counter[str] = Counter()  # program → how many were killed
 
     @property
     def running(self) -> int:
-        """How many of them run."""
+        """Return how many commands are running."""
         self._reap()
         return len(self._running)
 
     def has_room(self, program: str) -> bool:
-        """Whether one more may run; of those that hang the oldest is ended to make room."""
+        """Return whether one more may run; if not, kill the oldest one that hangs."""
         self._reap()
         alike = [r for r in self._running if r[0] == program]
         if len(alike) >= ALIKE or len(self._running) >= MOST:
@@ -54,12 +54,12 @@ class Commands:
         return True
 
     def patience(self) -> float:
-        """In how many seconds to ask again for room: soon after a start, rarely where they hang."""
+        """Return the seconds until to check for room: few after a start, more if commands hang."""
         last = max((begun for _, begun, _ in self._running), default=0.0)
         return min(max((time.monotonic() - last) / 4, SOON), LATE)
 
     def start(self, command: Sequence[str]) -> None:
-        """Let it run by itself; nobody waits for it."""
+        """Start a command without waiting for it."""
         null = subprocess.DEVNULL
         try:
             started = subprocess.Popen(
@@ -72,16 +72,18 @@ class Commands:
 
     @property
     def notes(self) -> dict[str, str]:
-        """For health: what hangs, and what cannot be run."""
+        """Return commands that hang or cannot be run, for health."""
         if not (self._running or self._ended or self._missing):
             return {}
         self._reap()
         old = time.monotonic() - self._patience
         hang = Counter(program for program, begun, _ in self._running if begun < old)
-        told = [f"{_name(p)}: {n} still run after {self._patience:g} s" for p, n in hang.items()]
-        told += [f"{_name(p)}: {n} were ended, as they hung" for p, n in self._ended.items()]
-        told += [f"{_name(p)}: {why}" for p, why in self._missing.items()]
-        return {"commands": "; ".join(told)} if told else {}
+        notes = [
+            f"{_name(p)}: {n} still running after {self._patience:g} s" for p, n in hang.items()
+        ]
+        notes += [f"{_name(p)}: {n} killed because they hung" for p, n in self._ended.items()]
+        notes += [f"{_name(p)}: {why}" for p, why in self._missing.items()]
+        return {"commands": "; ".join(notes)} if notes else {}
 
     def _reap(self) -> None:
         running = []
@@ -90,7 +92,9 @@ class Commands:
             if code is None:
                 running.append((program, begun, process))
             elif code in NO_PROGRAM:
-                self._missing[program] = "no such program" if code == 127 else "cannot be run"
+                self._missing[program] = (
+                    "command not found" if code == 127 else "cannot be executed"
+                )
             else:
                 self._missing.pop(program, None)
                 if code != -signal.SIGKILL:
@@ -101,7 +105,7 @@ class Commands:
         program, _, process = oldest
         self._ended[program] += 1
         with contextlib.suppress(OSError):
-            os.killpg(process.pid, signal.SIGKILL)  # of a session of its own
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def _name(program: str) -> str:

@@ -23,7 +23,7 @@ from ..storage.holders import holder
 from ..storage.spool import Refused, Spool
 from ..storage.store import Busy, Damaged, Draining, Newer, Replaced, Store
 from ..system.processes import stat_of
-from .attempts import pause, told
+from .attempts import described, pause
 from .folding import Clerk, Step, settings_of
 
 LONGEST_WAIT: Final = 0.25  # for the lock, between two tries
@@ -200,7 +200,7 @@ class Connection:
             wait = LONGEST_PAUSE
         else:
             # full, read-only, gone: the spool keeps everything until it can be written again
-            self.notes["database"] = f"cannot be written: {told(trouble)}"
+            self.notes["database"] = f"cannot be written: {described(trouble)}"
             if isinstance(trouble, FileNotFoundError):
                 self.close()
             took = time.monotonic() - begun
@@ -252,7 +252,7 @@ class Connection:
         try:
             there = set_aside(self.home, damage.inode)
         except OSError as e:
-            self.notes["database"] = f"{damage}; it cannot be moved away: {told(e)}"
+            self.notes["database"] = f"{damage}; it cannot be moved away: {described(e)}"
             return LONGEST_PAUSE
         if there is None:
             others = [p for p in self.spool.alive_hosts() if p != self.pid]

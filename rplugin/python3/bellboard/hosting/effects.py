@@ -1,4 +1,4 @@
-"""What must happen once in the world when a status changes: a command, claimed first."""
+"""Commands to run once per machine when a status changes; each is claimed before it runs."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from ..core.session import Session
 from ..storage.store import Busy, Change, Claim, Store
 from .commands import Commands
 
-LONGEST: Final = 0.1  # seconds in which commands are started, while the event loop stands still
-PAUSE: Final = 0.25  # until the lock is tried again
-MOST: Final = 1000  # that wait for others to end; what is older is not run any more
+SLICE: Final = 0.1  # seconds in a row to start commands in: the event loop is blocked meanwhile
+PAUSE: Final = 0.25  # seconds until the lock is tried again
+MOST: Final = 1000  # commands waiting for others to finish; the oldest are dropped
 
 
 class Effects:
-    """The commands of one host, by the status that they wait for; `ask` for every change.
+    """The commands of one host, by status; call `ask` for every change.
 
-    A command is a list of words.  It gets four more, never text put into a shell: the status
-    before, the status now, the session and the project.  Hosts with the same command for the same
-    status share it: one of them runs it.
+    A command is a list of words.  It gets four more arguments, never through a shell: the old
+    status, the new status, the session and the project.  If several hosts have the same command
+    for the same status, one of them runs it.
     """
 
     def __init__(self, wanted: object, commands: Commands) -> None:
@@ -38,12 +38,12 @@ class Effects:
 
     @property
     def notes(self) -> dict[str, str]:
-        """For health: what was not run."""
-        dropped = f"{self._dropped} were not run: too many waited for others to end"
+        """Return what was not run, for health."""
+        dropped = f"{self._dropped} commands were not run: too many were waiting"
         return {"callbacks": dropped} if self._dropped else {}
 
     def ask(self, change: Change, session: Session | None) -> None:
-        """Note what this change asks for; `run` does it."""
+        """Queue the commands for a change; `run` starts them."""
         t = change.transition
         if not change.live or not self.wanted:
             return
@@ -58,12 +58,12 @@ class Effects:
             self._dropped += 1
 
     def run(self, store: Store, pid: int) -> float:
-        """Do it, unless another host does; in how many seconds to come again for the rest.
+        """Run queued commands that no other host claimed; return the seconds until the next call.
 
-        One claim at a time: a host that dies takes with it what it has claimed and not yet done.
-        What finds too many still running is not claimed: another host may have room.
+        Claim one at a time: if this host dies, a claimed command that has not run is lost.
+        Do not claim one while too many are running: another host may have room.
         """
-        until = time.monotonic() + LONGEST
+        until = time.monotonic() + SLICE
         full: set[str] = set()
         for claim, command in list(self._asked.items()):
             program = command[0]
@@ -86,7 +86,7 @@ class Effects:
 
 
 def claimed(store: Store, claim: Claim, pid: int) -> bool | None:
-    """Whether this host is the one to do it; None while another one holds the lock."""
+    """Claim a command; return whether this host got it, or None while the lock is taken."""
     try:
         return bool(store.claim([claim], pid, time.time()))
     except Busy:

@@ -1,9 +1,9 @@
-"""What a person asks a host to do to one session: to stop it, or to answer its question.
+"""Carry out a user's request about one session: stop it, or answer its question.
 
-Nothing is done by guess.  A process is known by its number and its start, and has to be proven the
-session's; a terminal is the device of that process.  What was true when the person was asked is
-looked at once more, in the session's own file and on its screen, before anything is sent; and what
-the person could not see whole is not answered at all.  The reply says what happened.
+Nothing is guessed.  A process is identified by its id and start time, and must be proven to be the
+session's; a terminal is the device of that process.  Before anything is sent, the session file and
+the screen are checked again, and a request that the user could not see in full is never answered.
+The reply says what happened.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from ..system.processes import is_alive, runs
 from ..system.tmux import Tmux
 from ..witnesses.proof import objection
 
-PATIENCE: Final = 5.0  # seconds that a process may take to end: the CLI writes its last lines
-LOOK: Final = 0.05
-DEADLINE: Final = 3.0  # seconds; a look takes a millisecond, where another process looks 200
+PATIENCE: Final = 5.0  # seconds for a process to exit: the CLI still writes its last lines
+POLL: Final = 0.05
+DEADLINE: Final = 3.0  # seconds; a check takes 1 ms, or 200 ms in another process
 
 T = TypeVar("T")
 
-Told = Mapping[str, Any]
+Request = Mapping[str, Any]
 Reply = dict[str, Any]
 
 
-class Refused(Exception):
-    """It is not as the person saw it; the text says in what."""
+class Declined(Exception):
+    """The request is not carried out; the text says why."""
 
 
 class Errands:
-    """`session` folds all that waits, and returns what is known then."""
+    """Carries out requests; `session` folds pending events and returns a session."""
 
     def __init__(
         self,
@@ -55,53 +55,53 @@ class Errands:
         self._session = session
         self._environ = environ
 
-    async def do(self, what: str, told: Told) -> Reply:
-        """Do one, and say how it went: `ok`, and `why` if it is not."""
+    async def do(self, what: str, told: Request) -> Reply:
+        """Carry out a request; return `ok`, and `why` if it failed."""
         errands = {"stop": self.stop, "answer": self.answer}
         try:
             if what not in errands:
-                raise Refused(f"no such errand: {what}")
+                raise Declined(f"unknown request: {what}")
             return {"ok": True, **await errands[what](told)}
-        except Refused as refusal:
-            return {"ok": False, "why": str(refusal)}
+        except Declined as reason:
+            return {"ok": False, "why": str(reason)}
 
-    def _known(self, told: Told) -> Session:
+    def _known(self, told: Request) -> Session:
         s = self._session(str(told.get("session_id")))
         if s is None:
-            raise Refused("there is no such session any more")
+            raise Declined("the session no longer exists")
         return s
 
-    # ------------------------------------------------------------ its process
+    # ------------------------------------------------------------ stop
 
-    async def stop(self, told: Told) -> Reply:
-        """End the process that the person was shown, and that is proven to be the session's."""
+    async def stop(self, told: Request) -> Reply:
+        """Stop the process that the user was shown, if it is proven to be the session's."""
         s, pid = self._known(told), told.get("pid")
         process = s.processes.get(pid) if type(pid) is int else None
         if process is None:
-            raise Refused(f"it does not run as process {pid} any more")
+            raise Declined(f"it no longer runs as process {pid}")
         configs = (config_of(self._environ),)
         with _hold(process.pid) as send:
             if not is_alive(process.pid):
-                raise Refused(f"process {pid} has ended already")
+                raise Declined(f"process {pid} has already ended")
             if why := await beside(partial(objection, s.session_id, s.agent, process, configs)):
-                raise Refused(why)
+                raise Declined(why)
             try:
                 send(signal.SIGTERM)
             except OSError as error:
-                raise Refused(f"process {pid} cannot be stopped: {error.strerror}") from None
+                raise Declined(f"cannot stop process {pid}: {error.strerror}") from None
         until = time.monotonic() + PATIENCE
         while runs(process.pid, process.started) and is_alive(process.pid):
             if time.monotonic() > until:
-                raise Refused(f"process {pid} was asked to end, and still runs")
-            await asyncio.sleep(LOOK)
+                raise Declined(f"process {pid} was asked to stop but is still running")
+            await asyncio.sleep(POLL)
         return {"text": f"process {pid} has ended"}
 
-    # ------------------------------------------------------------ its question
+    # ------------------------------------------------------------ answer
 
-    async def answer(self, told: Told) -> Reply:
-        """Put yes or no into its terminal: a tmux pane here, else the editor that gave the screen.
+    async def answer(self, told: Request) -> Reply:
+        """Type yes or no into a tmux pane, or let the editor that sent the screen type it.
 
-        An editor gets the key and the rows that must still be there when it sends it.
+        The editor gets the key, and the rows that its terminal must still show.
         """
         s, block = await self._asked(told)
         screen, yes = told.get("screen"), bool(told.get("yes"))
@@ -112,47 +112,47 @@ class Errands:
         s, block = await self._asked(told)
         dialog = _dialog(await asyncio.to_thread(tmux.capture, s.pane), s, block)
         if not await asyncio.to_thread(tmux.type, s.pane, dialog.key(yes)):
-            raise Refused(f"tmux did not take the key: {tmux.why}")
+            raise Declined(f"tmux did not take the key: {tmux.why}")
         return {}
 
-    async def _asked(self, told: Told) -> tuple[Session, Block]:
-        """The very question that the person saw, if it alone still waits."""
+    async def _asked(self, told: Request) -> tuple[Session, Block]:
+        """Return the question that the user saw, if it is the only one still open."""
         s = self._known(told)
         block = question_of(s)
         if block is None:
-            raise Refused("it has been answered")
+            raise Declined("it has already been answered")
         if (block.since, block.detail) != (told.get("asked_at"), told.get("detail") or ""):
-            raise Refused("it asks something else now")
+            raise Declined("it now asks something else")
         if sum(1 for b in s.blocks.values() if b.shown) > 1:
-            raise Refused("it asks several things at once")
+            raise Declined("it asks several things at once; jump there to answer")
         if block.asks != "permission" or block.inferred or s.agent != "claude":
-            raise Refused("its question is not one of yes and no")
+            raise Declined("it is not a yes-or-no question; jump there to answer")
         if not block.detail or block.detail.endswith("…") or HIDDEN in block.detail:
-            raise Refused("what it asks is not shown whole here; go there")
+            raise Declined("the request is not shown in full here; jump there to answer")
         if time.time() < block.since + READY:
-            raise Refused("it has only just asked; try again")
+            raise Declined("it has only just asked; try again")
         folder = Path(s.config_dir or config_of(self._environ), "sessions")
         files = [folder / f"{pid}.json" for pid in s.processes]
         if await beside(partial(went_on, s.session_id, block.since, files)):
-            raise Refused("it has been answered")
+            raise Declined("it has already been answered")
         return s, block
 
     async def _pane(self, s: Session) -> Tmux:
-        """The tmux server of the pane that is the session's own."""
+        """Return the tmux server of the session's own pane."""
         if not s.tty:
-            raise Refused("its terminal is not known")
+            raise Declined("its terminal is unknown")
         if not (s.tmux.startswith("/") and s.pane):
-            raise Refused(f"its terminal {s.tty} is neither in this Neovim nor in tmux")
+            raise Declined(f"its terminal {s.tty} is neither in this Neovim nor in tmux")
         tmux = Tmux(s.tmux)
         panes = await asyncio.to_thread(tmux.panes) or ()
         if not any(p.id == s.pane and p.tty == s.tty and not p.dead for p in panes):
-            raise Refused(f"tmux pane {s.pane} is not its terminal {s.tty}")
+            raise Declined(f"tmux pane {s.pane} is not its terminal {s.tty}")
         return tmux
 
 
 @contextmanager
 def _hold(pid: int) -> Any:
-    """How to signal a process that cannot become another one meanwhile, where the system can."""
+    """Yield a function that signals a process, safe against id reuse where the system allows."""
     try:
         fd = os.pidfd_open(pid)
     except (AttributeError, OSError):
@@ -165,13 +165,13 @@ def _hold(pid: int) -> Any:
 
 
 async def beside(work: Callable[[], T]) -> T:
-    """Do it on a thread that delays nobody's exit: a look at a file of others may hang."""
+    """Run `work` in a daemon thread: reading a foreign file may hang, and must not delay exit."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()
 
-    def settle(tell: Callable[[Any], None], told: object) -> None:
+    def settle(finish: Callable[[Any], None], result: object) -> None:
         if not done.done():
-            tell(told)
+            finish(result)
 
     def run() -> None:
         try:
@@ -185,14 +185,14 @@ async def beside(work: Callable[[], T]) -> T:
     try:
         return await asyncio.wait_for(done, DEADLINE)
     except (TimeoutError, asyncio.TimeoutError):
-        raise Refused("a folder that this needs does not answer") from None
+        raise Declined("a folder that this needs does not answer") from None
 
 
 def _reached(work: Callable[[], T]) -> T:
     stay_near(Mounts())
     try:
         return work()
-    except Elsewhere:  # where a thread could not even be killed
+    except Elsewhere:  # on a mount where even a thread could hang for ever
         far = Far()
         try:
             return far.call(work)
@@ -201,7 +201,7 @@ def _reached(work: Callable[[], T]) -> T:
 
 
 def went_on(session_id: str, since: float, files: Sequence[Path]) -> bool:
-    """Whether one of the session's own files says so, which it does before any hook."""
+    """Return whether a session file shows work after `since`; it does so before any hook."""
     for file in files:
         record = _record(file)
         at = record.get("statusUpdatedAt")
@@ -215,12 +215,12 @@ def went_on(session_id: str, since: float, files: Sequence[Path]) -> bool:
 def _dialog(screen: Sequence[str], s: Session, block: Block) -> Dialog:
     dialog = dialog_of(screen)
     if dialog is None:
-        raise Refused("its terminal does not show that question")
+        raise Declined("its terminal does not show the question")
     if not dialog.asks:
-        raise Refused("its terminal does not show all that it asks; go there")
+        raise Declined("its terminal does not show the whole request; jump there to answer")
     folders = [folder for folder in (s.cwd, s.project_dir) if folder]
     if not dialog.is_about(block.detail, block.digest, folders):
-        raise Refused("its terminal does not show just that question")
+        raise Declined("its terminal shows a different request")
     return dialog
 
 

@@ -1,4 +1,4 @@
-"""What :checkhealth and doctor want to know of a running host."""
+"""What a running host reports to :checkhealth and doctor."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from .bell import Bell
 from .connection import Connection
 from .senses import Senses
 
-OFTEN: Final = 1.0  # seconds between two writings of the notes
+OFTEN: Final = 1.0  # seconds between two writes of the notes
 RARELY: Final = 30.0
 
 Source = Callable[[], Mapping[str, str]]
 
 
 class Health:
-    """Collects what the parts of a host say of themselves; doctor reads the notes from a file."""
+    """Collects the notes of a host's parts; doctor reads them from a file."""
 
     def __init__(
         self, connection: Connection, senses: Senses, bell: Bell, sources: tuple[Source, ...]
@@ -28,11 +28,11 @@ class Health:
         self._sources = sources
         self._home = words.plain(connection.home)
         self._notes: dict[str, str] = {}
-        self._shared: dict[str, str] = {}  # the notes as doctor can read them
-        self._early = 0.0  # not to be written before
+        self._shared: dict[str, str] = {}  # the notes as last written
+        self._early = 0.0  # do not write before this
 
     def told(self, spool: Mapping[str, Any], sessions: int) -> dict[str, Any]:
-        """All of it; `spool`: what was counted there, `sessions`: how many are listed."""
+        """Return the health; `spool`: its counts, `sessions`: how many are listed."""
         self._notes = {}
         for source in self._sources:
             self._notes |= {words.plain(name): words.plain(x) for name, x in source().items()}
@@ -53,10 +53,10 @@ class Health:
         }
 
     def share(self) -> float:
-        """Let doctor read the notes."""
+        """Write the notes for doctor."""
         now = time.monotonic()
         if not self._connection.has_arrived:
-            self._shared = {}  # it is announced without any
+            self._shared = {}  # an arrival announces none
             return RARELY
         if self._notes == self._shared:
             return RARELY

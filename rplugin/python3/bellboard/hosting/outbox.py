@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from ..storage.spool import Spool
-from .attempts import pause, told
+from .attempts import described, pause
 from .sendable import UNSENDABLE, sendable
 
 MOST: Final = 1000  # lines that wait
@@ -92,7 +92,7 @@ class Outbox:
 
     def _failed(self, error: OSError, took: float) -> float:
         self._times += 1
-        self._why = told(error)
+        self._why = described(error)
         wait = min(pause(self._times, took), max(LONGEST, 20 * took))
         self._until = time.monotonic() + wait
         return wait

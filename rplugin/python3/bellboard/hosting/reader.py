@@ -1,4 +1,4 @@
-"""What the reader of one host is told: what changed, what happened, what calls for somebody."""
+"""Send the reader of a host what changed, what happened, and what needs attention."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from .publishing import Publisher
 
 PUBLISH: Final = 1 / 30  # seconds between two pushes under load
 RARELY: Final = 30.0
-NOTICES: Final = 200  # of the past that a reader is told, when it asks
-MOST: Final = 1000  # changes that are remembered while they cannot be told
+NOTICES: Final = 200  # past notifications to send when the reader asks for them
+MOST: Final = 1000  # changes to remember while they cannot be sent
 
 Push = Callable[[dict[str, Any]], None]
 
 
 class Reader:
-    """Tells `push`, early, often enough, and what failed to arrive once more."""
+    """Calls `push` soon after a change, at most 30 times a second, and again after a failure."""
 
     def __init__(
         self,
@@ -40,32 +40,32 @@ class Reader:
         self._push, self._connection, self._health = push, connection, health
         self._bell, self._effects, self._attempt = bell, effects, attempt
         self._publisher = publisher
-        self._known: dict[str, Any] = {}  # its health, as of the last message
-        self._changes: list[Change] = []  # committed, and not told yet
+        self._known: dict[str, Any] = {}  # the health in the last message
+        self._changes: list[Change] = []  # committed, not sent yet
         self._told_early = False  # what changed is told already, what happened not yet
-        self._wants_notices = False  # it asks for those of the past
+        self._wants_notices = False
         self._last_push = -PUBLISH
 
     @property
     def sessions(self) -> Collection[Published]:
-        """What it knows, in no order."""
+        """Return the sessions that the reader knows, in no order."""
         return self._publisher.sessions
 
     def ask_full(self) -> None:
-        """It is to be told everything."""
+        """Send everything next time."""
         self._publisher.ask_full()
 
     def ask_notices(self) -> None:
-        """It wants to know what has rung."""
+        """Send the notification history next time."""
         self._wants_notices = True
 
     def read(self) -> float:
-        """Take in what others committed, also while one of them holds the lock."""
+        """Read what other hosts committed, even while one of them holds the lock."""
 
         def read(clerk: Clerk) -> None:
             if not clerk.is_to_read():
                 return
-            self._changes += clerk.store.changes()  # first: the board then has what they tell of
+            self._changes += clerk.store.changes()  # first, so that the board is at least as new
             self._connection.changed |= clerk.catch_up()
 
         self._connection.use(read, None)
@@ -95,7 +95,7 @@ class Reader:
         return RARELY
 
     def publish(self) -> float:
-        """Tell what changed, at once when it is quiet; how long until it may."""
+        """Send what changed, unless it is too early; return the seconds until the next call."""
         early = self._last_push + PUBLISH - time.monotonic()
         if early > 0 and not self._told_early:
             return early
@@ -122,7 +122,7 @@ class Reader:
         return RARELY
 
     def ring(self) -> float:
-        """Say what calls the user here; in how many seconds to come again."""
+        """Send notifications; return the seconds until the next call."""
         otherwise = PAUSE if self._connection.is_open else RARELY
         wait = self._connection.use(
             lambda clerk: self._bell.act(clerk.store, clerk.board), otherwise

@@ -1,4 +1,4 @@
-"""A value as JSON can carry it, whatever it came from; only for what could not be sent as it is."""
+"""Encode a message as JSON, replacing what JSON cannot carry."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from msgspec.json import encode
 
 from ..core.detail import whole
 
-DEEPEST: Final = 32  # levels that are kept
+DEEPEST: Final = 32  # levels to keep
 
-#: What encoding raises: half a character, an object of an unknown type, a value inside itself.
+#: What encoding raises: a lone surrogate, an unknown type, a value that contains itself.
 UNSENDABLE: Final = (UnicodeEncodeError, TypeError, OverflowError, RecursionError)
 
 
 def sendable(value: object, depth: int = 0) -> Any:
-    """The same, as far as JSON knows it."""
+    """Return a value reduced to what JSON can carry."""
     if isinstance(value, str):
         return whole(value)
     if value is None or isinstance(value, int | float):
@@ -29,7 +29,7 @@ def sendable(value: object, depth: int = 0) -> Any:
 
 
 def encoded(message: Mapping[str, Any]) -> str:
-    """A message as JSON."""
+    """Return a message as JSON."""
     try:
         return encode(message).decode()
     except UNSENDABLE:

@@ -1,7 +1,7 @@
-"""What a host perceives beside the spool: watches, the lookout, the guard of the hooks.
+"""What a host observes besides the spool: file watches, the lookout, the guard of the hooks.
 
-Each of them is guarded, and each session in them: what fails is named, and tried again after a
-while; the others go on.
+Each of them, and each session in them, is guarded: a failure is reported in health and retried
+after a pause, and does not affect the others.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from ..witnesses import repository
 from ..witnesses.lookout import Lookout
 from .attempts import Attempts
 
-LONGEST_LOOK: Final = 0.02  # at sessions, while the event loop stands still
+SLICE: Final = 0.02  # seconds in a row for sessions: the event loop is blocked meanwhile
 RARELY: Final = 30.0
-#: Whose work may be done in a process of its own.
+#: Modules whose work may run in another process.
 MODULES: Final = (repository.__name__, transcript.__name__, watching.__name__)
-LOOK: Final = "look"  # the job, as health names it
+LOOK: Final = "look"  # the name of the job in health
 
 
 class Senses:
-    """Nothing is perceived before `open`, which needs the event loop that runs."""
+    """Observes from `open` on, which needs a running event loop."""
 
     def __init__(
         self,
@@ -51,8 +51,8 @@ class Senses:
         self._reach = reach
         self._attempt, self._find, self._wake = attempt, find, wake
         self._generation = ""
-        self._unattended: set[str] = set()  # sessions that changed, and the lookout does not know
-        self._undone: dict[str, None] = {}  # parts of the rescan
+        self._unattended: set[str] = set()  # changed sessions that the lookout has not seen yet
+        self._undone: dict[str, None] = {}  # parts of the rescan still to do
         self._parts: dict[str, Callable[[], None]] = {
             "watches": self._rearm,
             "sessions": self._rescan,
@@ -60,61 +60,61 @@ class Senses:
         }
 
     def open(self, watch: Watch) -> None:
-        """Begin to perceive."""
+        """Start observing."""
         self.watch = watch
         self._reach.heed(lambda: self.notes)
         self.expect()
         self.rescan()
 
     def close(self) -> None:
-        """End it."""
+        """Stop observing."""
         for sense in (self.lookout, self.guard, self.watch):
             if sense is not None:
                 with contextlib.suppress(Exception):
                     sense.close()
 
     def renew(self, generation: str) -> None:
-        """After a time without hosts: what was told before is told again."""
+        """Report everything again, after a time without hosts."""
         self._generation = generation
         if self.lookout is not None:
             self._do("sessions", partial(self.lookout.renew, generation))
 
     def changed(self, paths: set[str]) -> None:
-        """A watch named these paths."""
+        """Take paths that a watch reported."""
         if self.lookout is not None:
             self._do("sessions", partial(self.lookout.changed, paths))
         if self.guard is not None:
             self._do("hooks", partial(self.guard.changed, paths))
 
     def hand_in(self, sid: str, pid: int, rows: Sequence[str]) -> None:
-        """The editor has read the terminal of a session."""
+        """Take the terminal contents of a session from the editor."""
         if self.lookout is not None:
             self._do("sessions", partial(self.lookout.screens.hand_in, sid, pid, rows))
 
     def expect(self) -> None:
-        """All of it is to be looked at anew."""
+        """Make the next rescan check everything."""
         self._undone = dict.fromkeys(self._parts)
 
     def rescan(self) -> float:
-        """Look at what no system reports; in how many seconds at what failed."""
+        """Check what no watch reports; return the seconds until failures are retried."""
         wait = RARELY
         for part in list(self._undone):
             wait = min(wait, self._attempt(LOOK, part, partial(self._finish, part)))
         return wait
 
     def note_changed(self, sids: Iterable[str]) -> None:
-        """These sessions may need something else now."""
+        """Note sessions whose needs may have changed."""
         self._unattended.update(sids)
 
     def attend(self, board: Board) -> float:
-        """See to what changed sessions need, a little at a time; in how many seconds to come again.
+        """Attend to changed sessions, a few at a time; return the seconds until the next call.
 
-        A host that starts among hundreds of them would else say nothing for seconds.
+        Otherwise a host that starts among hundreds of sessions would block for seconds.
         """
         lookout = self.lookout
         if lookout is None:
             return RARELY
-        until, wait = time.monotonic() + LONGEST_LOOK, RARELY
+        until, wait = time.monotonic() + SLICE, RARELY
         for sid in list(self._unattended):
             if time.monotonic() > until:
                 return 0.0
@@ -128,13 +128,13 @@ class Senses:
 
     @property
     def notes(self) -> dict[str, str]:
-        """For health: what is not as it should be."""
+        """Return what is wrong, for health."""
         lookout = self.lookout.notes if self.lookout is not None else {}
         return {**lookout, **(self.guard.notes if self.guard is not None else {})}
 
     @property
     def vanished(self) -> str:
-        """The hooks that are gone, if this host is to tell."""
+        """Return the missing hooks, if this host is to report them."""
         return self.guard.vanished if self.guard is not None else ""
 
     def _attend(self, lookout: Lookout, board: Board, sid: str) -> float:
@@ -143,7 +143,7 @@ class Senses:
         return RARELY
 
     def _do(self, part: str, work: Callable[[], None]) -> None:
-        """Do it at once; if it fails, look at all of that part after a while."""
+        """Run `work` now; if it fails, rescan all of that part after a pause."""
         try:
             work()
         except Exception as e:

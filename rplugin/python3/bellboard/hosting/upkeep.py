@@ -1,4 +1,4 @@
-"""What a host does every now and then to the spool and the database, so that neither fills up."""
+"""Clean up the spool and the database from time to time, so that neither fills up."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ RARELY: Final = 30.0
 
 
 class Upkeep:
-    """`counts` says what lies in the spool."""
+    """Cleans up; `counts` holds the number of files in the spool."""
 
     def __init__(self, connection: Connection, attempt: Attempts) -> None:
         self._connection, self._spool, self._attempt = connection, connection.spool, attempt
         self.counts: dict[str, Any] = {}
-        self._refused = 0  # files, when they were last counted
+        self._refused = 0  # refused files at the last count
         self._pruned = -PRUNE
 
     def run(self) -> float:
-        """Do all of it."""
+        """Clean up; return the seconds until the next call."""
         spool = self._attempt("rescan", "spool", self._sweep)
         return min(spool, self._attempt("rescan", "database", self._tidy))
 
     def count(self, clerk: Clerk) -> None:
-        """Count again, if files were set aside."""
+        """Count the files again if some were set aside."""
         if clerk.refused != self._refused:
             self._refused = clerk.refused
             self._attempt.once("rescan", "spool", self._count)

@@ -1,1 +1,1 @@
-"""Sessions on a terminal: listed, live, picked."""
+"""Show sessions on a terminal: a list, a live view, a picker."""

@@ -1,4 +1,4 @@
-"""The sessions while they change: on the whole screen of a terminal, or line by line elsewhere."""
+"""A live view of the sessions: full screen on a terminal, line by line elsewhere."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .terminal import COLOURS, ENDLESS, changes, console, table, write
 
 
 class Live:
-    """The sessions on the whole screen, until it is left; drawn anew only when a word changes."""
+    """A full-screen view of the sessions, redrawn only when its text changes."""
 
     def __init__(self) -> None:
         self._sessions: dict[str, Published] = {}
@@ -55,12 +55,12 @@ class Live:
         self.close()
 
     def close(self) -> None:
-        """Give the screen back."""
+        """Restore the screen."""
         with contextlib.suppress(OSError):  # the terminal is gone
             self._screen.stop()
 
     def push(self, message: dict[str, Any]) -> None:
-        """Take what a host tells of its changes; inside its event loop."""
+        """Take a message of the host; called in its event loop."""
         if message["full"]:
             self._sessions = {}
             self._loop = asyncio.get_running_loop()
@@ -68,21 +68,21 @@ class Live:
             self._sessions[p["session_id"]] = p
         for sid in message["removed"]:
             self._sessions.pop(sid, None)
-        if "health" in message:  # only what changed is told
+        if "health" in message:  # absent while it is unchanged
             self._notes = [f"{k}: {v}" for k, v in message["health"].get("notes", {}).items()]
         self.draw()
 
     def resized(self) -> None:
-        """The terminal has another size; from any thread."""
+        """Redraw for a new terminal size; may be called from any thread."""
         if self._loop is not None:
-            with contextlib.suppress(RuntimeError):  # it is over
+            with contextlib.suppress(RuntimeError):  # the loop has ended
                 self._loop.call_soon_threadsafe(self.draw)
 
     def draw(self) -> None:
-        """Draw what is true now, and come back when an age becomes another word."""
+        """Draw the current state, and again when an age changes."""
         now, size = time.time(), shutil.get_terminal_size()
-        told = os.environ.get("COLUMNS")
-        self._out.width = self._out.width if told else size.columns
+        fixed = os.environ.get("COLUMNS")
+        self._out.width = self._out.width if fixed else size.columns
         lines = self._lines(now, self._out.width)
         rest = len(lines) - size.lines
         if rest > 0:
@@ -118,17 +118,16 @@ class Live:
 
 
 class Stream:
-    """The same where the output is no terminal: one change of status a line, as they come."""
+    """The live view if the output is not a terminal: one line for each status change."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
 
     def push(self, message: dict[str, Any]) -> None:
         self._names |= {p["session_id"]: words.project(p) for p in message["sessions"]}
-        told = message["transitions"]
         found = [
             Transition(c["t"], c["session_id"], c["from"], c["to"], c["rule"], c["why"])
-            for c in told
+            for c in message["transitions"]
         ]
         write(console(), (line for c in found for line in changes([c], self._names, ENDLESS)[1:]))
         sys.stdout.flush()

@@ -1,7 +1,7 @@
-"""A list of sessions in a terminal to choose one from, as in a popup of tmux.
+"""Pick a session from a list in a terminal, such as a tmux popup.
 
-Type to filter, Up and Down, Enter chooses, Esc leaves.  `Choice` knows what is shown and what a
-key does; `choose` has the terminal.
+Type to filter, move with Up and Down, choose with Enter, cancel with Esc.  `Choice` holds the state
+and applies keys; `choose` handles the terminal.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ KEYS: Final = {
     "\x1b": "leave", "\x03": "leave", "\x04": "leave", "\x07": "leave",
     "\x7f": "rub", "\x08": "rub", "\x15": "clear", "\x17": "clear",
 }  # fmt: skip
-ESCAPE: Final = 0.05  # seconds in which the rest of a key that begins with Esc comes
-HINT: Final = "type to filter, Enter goes there, Esc leaves"
+ESCAPE: Final = 0.05  # seconds to wait for the rest of a key that starts with Esc
+HINT: Final = "type to filter, Enter to jump, Esc to cancel"
 _KEY: Final = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1bO.|\x1b|.", re.S)
 
 
 class Choice:
-    """Which sessions match what was typed, and which of them is chosen."""
+    """The typed filter, the sessions that match it, and the selected one."""
 
     def __init__(self, sessions: Sequence[Published]) -> None:
         self.typed = ""
@@ -51,12 +51,12 @@ class Choice:
 
     @property
     def matching(self) -> list[Published]:
-        """Those in which each typed word is found, in the order they came in."""
+        """Return the sessions that contain every typed word, in the original order."""
         wanted = self.typed.lower().split()
         return [p for p in self._all if all(w in _text(p) for w in wanted)]
 
     def press(self, key: str) -> None:
-        """Do what a key does: a name of KEYS or a character."""
+        """Apply a key: a name in KEYS, or a character."""
         found = self.matching
         if key == "leave":
             self.over = True
@@ -76,7 +76,7 @@ class Choice:
             self._at = 0
 
     def lines(self, now: float, columns: int, height: int) -> list[Text]:
-        """The prompt, the sessions, and a hint, no more than there is room for."""
+        """Return the prompt, the sessions and a hint, limited to the height."""
         found = self.matching
         head = Text(" > ", "bold").append(words.plain(self.typed), "")
         head.append(f"  {len(found)}/{len(self._all)}", "dim")
@@ -89,12 +89,12 @@ class Choice:
             if begin + n == self._at:
                 row.stylize("reverse")
         if not found:
-            rows = [Text(" no session is like that" if self._all else " No sessions yet.", "dim")]
+            rows = [Text(" No session matches." if self._all else " No sessions yet.", "dim")]
         return [head, *rows, Text(words.cut(f" {HINT}", columns), "dim")][:height]
 
 
 def choose(sessions: Sequence[Published]) -> Published | None:
-    """Let a person at this terminal choose one; None if they leave."""
+    """Let the user choose a session; return None if they cancel."""
     choice = Choice(sessions)
     out = terminal.console()
     keys = sys.stdin.fileno()
@@ -125,7 +125,7 @@ def choose(sessions: Sequence[Published]) -> Published | None:
 
 @contextmanager
 def _raw() -> Iterator[int]:
-    """The whole screen, each key at once; a descriptor that can be read when its size changes."""
+    """Use the alternate screen in raw mode; yield a descriptor that is readable on a resize."""
     before = termios.tcgetattr(sys.stdin)
     read, write = os.pipe()
     os.set_blocking(write, False)
@@ -145,6 +145,6 @@ def _raw() -> Iterator[int]:
 
 
 def _text(p: Published) -> str:
-    """What a filter searches."""
+    """Return the text that a filter searches."""
     parts = (words.repository(p), words.branch(p), words.title(p), *words.doing(p), p["status"])
     return " ".join([*parts, words.plain(p.get("label")), words.plain(p.get("cwd"))]).lower()

@@ -1,7 +1,7 @@
-"""Sessions, histories and stories on a terminal, in columns.
+"""Print sessions, histories and event logs on a terminal, in columns.
 
-Colour says only how urgent something is; what is no terminal, and NO_COLOR, get none.  Every text
-is made safe by `words.plain`, and nothing in it is taken for markup.
+Colour only shows urgency; it is off with NO_COLOR or if the output is not a terminal.  Every text
+goes through `words.plain`, and is never parsed as markup.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ LEVELS: Final = {
     "warn": ("warn", "yellow"),
     "error": ("ERROR", "bold red"),
 }
-WIDE: Final = 90  # from here on there is room for the title
-MIDDLE: Final = 70  # and from here on for the place
-NARROW: Final = 30  # a reason in fewer cells is no fun to read
-ENDLESS: Final = 10_000  # the width of what is no terminal: grep wants everything
-LONGEST: Final = {"name": 32, "title": 30, "word": 12, "progress": 24, "where": 16}
-#: What is shortened where it is narrow, to how much, in this order.
+WIDE: Final = 90  # columns from which there is room for the title
+MIDDLE: Final = 70  # columns from which there is room for the place
+NARROW: Final = 30  # fewest columns in which a reason can be read
+ENDLESS: Final = 10_000  # width if the output is not a terminal: grep needs whole lines
+WIDEST: Final = {"name": 32, "title": 30, "word": 12, "progress": 24, "where": 16}
+#: Columns to shorten if the line is too long, and their new widths, in this order.
 LEAST: Final = (
     *(("text", 24), ("title", 12), ("name", 12), ("progress", 6), ("text", 8)),
     *(("name", 6), ("title", 0)),
@@ -59,7 +59,7 @@ Names = Mapping[str, str]
 
 
 def console() -> Console:
-    """Standard output: in colour only on a terminal, as wide as it is."""
+    """Return a console for standard output."""
     columns = min(decimal(os.environ.get("COLUMNS", "")) or 0, ENDLESS)
     on_terminal = sys.stdout.isatty()
     if not columns:
@@ -75,7 +75,7 @@ def console() -> Console:
 
 class _Console(Console):
     def on_broken_pipe(self) -> None:
-        """Who reads has seen enough; the command line knows what that means."""
+        """Let the command line handle it."""
         raise BrokenPipeError
 
 
@@ -89,7 +89,7 @@ def write(out: Console, lines: Iterable[Text]) -> None:
 
 
 def show_list(sessions: Iterable[Published], now: float, hidden: bool = False) -> None:
-    """One line a session, most urgent first; how to begin, if there is none."""
+    """Print one line for each session, or how to get started if there are none."""
     out = console()
     listed = list(sessions)
     shown = [p for p in listed if hidden or not p["hidden"]]
@@ -102,7 +102,7 @@ def show_list(sessions: Iterable[Published], now: float, hidden: bool = False) -
 
 
 def show_ended(sessions: Iterable[Published], now: float) -> None:
-    """One line a session that is over: since when, its id, what it was about."""
+    """Print one line for each ended session: its age, id, project and title."""
     out = console()
     lines = []
     for p in sessions:
@@ -111,11 +111,11 @@ def show_ended(sessions: Iterable[Published], now: float) -> None:
         line.append(words.project(p), "dim").append(f"  {words.title(p)}")
         line.truncate(out.width)
         lines.append(line)
-    write(out, lines or [Text(" No session that could be resumed.", "dim")])
+    write(out, lines or [Text(" No session to resume.", "dim")])
 
 
 def table(sessions: Iterable[Published], now: float, columns: int) -> list[Text]:
-    """The lines of these sessions, no wider than so many columns, with who works for them."""
+    """Return the lines of these sessions, each followed by a line for its subagents."""
     shown = list(sessions)
     lines = []
     for p, line in zip(shown, rows(shown, now, columns), strict=True):
@@ -126,11 +126,11 @@ def table(sessions: Iterable[Published], now: float, columns: int) -> list[Text]
 
 
 def rows(shown: Sequence[Published], now: float, columns: int) -> list[Text]:
-    """One line for each of these sessions."""
-    told = [_row(p, now, columns) for p in shown]
-    widths = _fit(told, columns)
+    """Return one line for each of these sessions."""
+    cells = [_row(p, now, columns) for p in shown]
+    widths = _fit(cells, columns)
     lines = []
-    for p, row in zip(shown, told, strict=True):
+    for p, row in zip(shown, cells, strict=True):
         line = Text(" ")
         line.append(row["icon"], COLOURS[p["status"]])
         for column, room in widths.items():
@@ -145,7 +145,7 @@ def rows(shown: Sequence[Published], now: float, columns: int) -> list[Text]:
 
 
 def _row(p: Published, now: float, columns: int) -> dict[str, str]:
-    """What is in the columns; an empty column takes no room."""
+    """Return the text of each column."""
     word, text = words.doing(p)
     label = plain(p.get("label"))
     where = words.repository(p) if columns >= WIDE else words.project(p)
@@ -165,14 +165,14 @@ def _row(p: Published, now: float, columns: int) -> dict[str, str]:
 
 
 def _fit(rows: list[dict[str, str]], columns: int) -> dict[str, int]:
-    """The width of each column that is not empty, so that a line fits."""
+    """Return the widths of the columns that are not empty, so that a line fits."""
     widths = {}
     for column in [c for c in (rows[0] if rows else {}) if c != "icon"]:
         natural = max(width(row[column]) for row in rows)
         if natural:
-            widths[column] = min(natural, LONGEST.get(column, ENDLESS))
+            widths[column] = min(natural, WIDEST.get(column, ENDLESS))
     if "age" in widths:
-        widths["age"] = max(widths["age"], len("now"))  # so that the rest stays where it is
+        widths["age"] = max(widths["age"], len("now"))  # so that columns do not move
 
     def over() -> int:
         return 2 + sum(w + 2 for w in widths.values()) - columns
@@ -187,13 +187,13 @@ def _fit(rows: list[dict[str, str]], columns: int) -> dict[str, int]:
 
 
 def show_history(found: Iterable[Transition], names: Names) -> None:
-    """One change of status a line: when, which session, from what to what, why."""
+    """Print one line for each status change: time, session, transition, reason."""
     out = console()
     write(out, changes(list(found), names, out.width))
 
 
 def changes(found: list[Transition], names: Names, columns: int) -> list[Text]:
-    """The lines of these changes, under the days they came on."""
+    """Return the lines of these changes, grouped by day."""
     called = {c.session_id: _name(c.session_id, names) for c in found}
     room = max(map(width, called.values()), default=0)
     lines: list[Text] = []
@@ -209,18 +209,18 @@ def changes(found: list[Transition], names: Names, columns: int) -> list[Text]:
 
 
 def show_story(log: Iterable[Logged]) -> None:
-    """Every event of a session, and what it did: when, what, from what to what, why."""
+    """Print every event of a session: time, event, transition, reason."""
     out = console()
-    told: list[tuple[Logged, int]] = []
+    counted: list[tuple[Logged, int]] = []
     for row in log:
-        if told and _same(told[-1][0], row):
-            told[-1] = (told[-1][0], told[-1][1] + 1)
+        if counted and _same(counted[-1][0], row):
+            counted[-1] = (counted[-1][0], counted[-1][1] + 1)
         else:
-            told.append((row, 1))
-    room = max((width(_event(row, n)) for row, n in told), default=0)
+            counted.append((row, 1))
+    room = max((width(_event(row, n)) for row, n in counted), default=0)
     lines: list[Text] = []
     day = ""
-    for row, n in told:
+    for row, n in counted:
         e = row.event
         day = _new_day(lines, day, e.t)
         name = _event(row, n)
@@ -232,11 +232,11 @@ def show_story(log: Iterable[Logged]) -> None:
             line.append(f"{'' if row.taken else 'refused':22}", "dim")
         why = why_of(e, Verdict(row.rule, row.taken, row.why))
         lines.extend(_with_reason(line, why, out.width))
-    write(out, lines or [Text(" Nothing is known of it.")])
+    write(out, lines or [Text(" No events of this session are kept.")])
 
 
 def show_replay(foldeds: Iterable[Folded], board: Board) -> None:
-    """What a trace would have published, and what is listed in the end."""
+    """Print the status changes of a trace, and the sessions at its end."""
     out = console()
     found = [change for folded in foldeds for change in folded.changes]
     sessions = snapshot(board.sessions.values())
@@ -264,7 +264,7 @@ def _name(sid: str, names: Names) -> str:
 
 
 def _step(before: str | None, after: str | None) -> tuple[str, str]:
-    """`working → blocked`, in the colour of where it leads; padded to the longest."""
+    """Return `working → blocked`, padded, and the colour of the new status."""
     step = f"{before or 'new'} → {after or 'gone'}"
     return f"{step:22}", COLOURS.get(after or "", "dim")
 
@@ -274,7 +274,7 @@ def _clock(t: float) -> str:
 
 
 def _new_day(lines: list[Text], day: str, t: float) -> str:
-    """Name the day where another one begins."""
+    """Add a heading if a new day starts."""
     today = time.strftime("%A, %d %B %Y", time.localtime(t))
     if today != day:
         lines.append(Text(f" {today}", "dim"))
@@ -282,22 +282,22 @@ def _new_day(lines: list[Text], day: str, t: float) -> str:
 
 
 def _with_reason(line: Text, why: str, columns: int) -> list[Text]:
-    """The line with the reason at its end; a long one goes on below where it began."""
+    """Append the reason to a line, wrapped with a hanging indent."""
     indent = width(line.plain) + 2
     if columns - indent < NARROW and columns < ENDLESS:
-        indent = 11  # under what happened
-        told = ["", *wrap(plain(why), max(NARROW, columns - indent))]
+        indent = 11  # on lines of its own, below the event
+        wrapped = ["", *wrap(plain(why), max(NARROW, columns - indent))]
     else:
-        told = wrap(plain(why), columns - indent) or [""]
-    line.append(f"  {told[0]}")
-    return [line, *(Text(" " * indent + rest) for rest in told[1:])]
+        wrapped = wrap(plain(why), columns - indent) or [""]
+    line.append(f"  {wrapped[0]}")
+    return [line, *(Text(" " * indent + rest) for rest in wrapped[1:])]
 
 
-# ---------------------------------------------------------------- the state of everything
+# ---------------------------------------------------------------- diagnosis
 
 
 def show_facts(facts: Sequence[Fact]) -> None:
-    """By section; what is wrong stands out, with what to do below it."""
+    """Print facts by section, with advice below each problem."""
     out = console()
     lines: list[Text] = []
     section = ""
@@ -310,13 +310,13 @@ def show_facts(facts: Sequence[Fact]) -> None:
         if fact.advice:
             lines += _hanging("        → ", fact.advice, "", out.width)
     wrong = sum(fact.level in ("warn", "error") for fact in facts)
-    end = f" {words.amount(wrong, 'thing')} to see to." if wrong else " All is well."
+    end = f" {words.amount(wrong, 'problem')} found." if wrong else " No problems found."
     lines += [Text(), Text(end)]
     write(out, lines[1:])
 
 
 def _hanging(head: str, text: str, colour: str, columns: int) -> list[Text]:
-    """A line that goes on below where its text began."""
-    told = wrap(plain(text), max(NARROW, columns - len(head))) or [""]
-    first = Text(head, colour).append(told[0], "")
-    return [first, *(Text(" " * len(head) + rest) for rest in told[1:])]
+    """Return a text wrapped with a hanging indent."""
+    wrapped = wrap(plain(text), max(NARROW, columns - len(head))) or [""]
+    first = Text(head, colour).append(wrapped[0], "")
+    return [first, *(Text(" " * len(head) + rest) for rest in wrapped[1:])]

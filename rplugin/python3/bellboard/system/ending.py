@@ -1,8 +1,8 @@
-"""The end of a process that serves: within a second of being told to, whatever hangs in it.
+"""Shut down a long-running process within a second, even if something in it hangs.
 
-A call that never returns, as on a dead mount, holds back whatever else its thread was to do, and
-Python gives signals to the main thread alone.  So the work is done in another thread, and the main
-one only waits for a reason to end.
+A call that never returns, such as one on a dead mount, blocks its thread, and Python delivers
+signals to the main thread only.  So the work runs in another thread, and the main thread only waits
+for a reason to stop.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
-GRACE: Final = 0.5  # seconds that the work has to end by itself
+GRACE: Final = 0.5  # seconds for the work to finish by itself
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def attended(work: Callable[[], None], end: Callable[[], None], held: int = -1) -> bool:
-    """Do the work, and `end` it at a signal, or once nobody holds the other end of `held`.
+    """Run `work`; call `end` on a signal, or once the other end of `held` is closed.
 
-    False if it did not end then; what it raised is raised here.
+    Return whether the work finished.  Whatever it raised is raised here.
     """
     raised: list[BaseException] = []
     is_over = threading.Event()
@@ -41,7 +41,7 @@ def attended(work: Callable[[], None], end: Callable[[], None], held: int = -1) 
     reasons = select.poll()
     reasons.register(reader, select.POLLIN)
     if held >= 0:
-        reasons.register(held, 0)  # of a hang-up it tells always
+        reasons.register(held, 0)  # a hang-up is always reported
     try:
         worker.start()
         reasons.poll()

@@ -1,8 +1,8 @@
-"""What each version of Claude Code lets anybody know, by which way, and how late.
+"""What each version of Claude Code reports, through which source, and with what delay.
 
 Measured on the real CLI (versions 2.0.76, 2.1.76, 2.1.119, 2.1.197 and 2.1.328); a version in
-between counts as the newest measured one before it.  `bellboard doctor` shows it for the versions
-that it sees, so that nobody takes a CLI's silence for a fault.
+between is treated as the newest measured one before it.  `bellboard doctor` shows this for the
+versions it finds, so that nobody mistakes a limit of the CLI for a bug.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ OLDEST: Final = (2, 0, 76)  # nothing older was measured
 
 
 class Ability(NamedTuple):
-    """How something is known: through hooks, the session file, the transcript, the processes."""
+    """How something is known: from hooks, the session file, the transcript or the processes."""
 
-    way: str  # nothing, if it cannot be known
+    source: str  # empty: it cannot be known
     when: str = "at once"
 
 
@@ -27,48 +27,48 @@ BOTH: Final = Ability("hooks, session file")
 SAID: Final = Ability("transcript", "within a second")
 NO: Final = Ability("", "never")
 
-#: What → the version from which it is known so; the newest that a CLI has reached counts.
+#: What → from which version on → how; the newest entry that a CLI has reached applies.
 ABILITIES: Final[dict[str, dict[Version, Ability]]] = {
-    "it works, it is done": {OLDEST: HOOK, (2, 1, 119): BOTH},
-    "it asks for a permission": {OLDEST: HOOK, (2, 1, 119): BOTH},
-    "it asks a question, shows a plan": {OLDEST: HOOK, (2, 1, 119): BOTH},
-    "a form of an MCP server": {OLDEST: NO, (2, 1, 76): HOOK, (2, 1, 119): BOTH},
-    "a question is answered": {
-        OLDEST: Ability("hooks", "when the tool is done"),
+    "working and completed": {OLDEST: HOOK, (2, 1, 119): BOTH},
+    "permission requests": {OLDEST: HOOK, (2, 1, 119): BOTH},
+    "questions and plans": {OLDEST: HOOK, (2, 1, 119): BOTH},
+    "MCP server forms": {OLDEST: NO, (2, 1, 76): HOOK, (2, 1, 119): BOTH},
+    "answers to a request": {
+        OLDEST: Ability("hooks", "when the tool has finished"),
         (2, 1, 119): FILE,
     },
-    "a question is refused": {OLDEST: SAID, (2, 1, 119): FILE},
-    "Esc while it works": {OLDEST: SAID, (2, 1, 119): FILE},
-    "Esc before its first word": {
-        OLDEST: Ability("", "never; it is marked stale after 10 minutes"),
+    "denied requests": {OLDEST: SAID, (2, 1, 119): FILE},
+    "Esc while working": {OLDEST: SAID, (2, 1, 119): FILE},
+    "Esc before any output": {
+        OLDEST: Ability("", "never; marked stale after 10 minutes"),
         (2, 1, 119): FILE,
     },
-    "the API fails for good": {OLDEST: SAID, (2, 1, 78): HOOK},
-    "the API is tried again": {OLDEST: SAID},
-    "subagents by name": {OLDEST: HOOK},
-    "a question of a subagent, by its name": {OLDEST: NO, (2, 1, 76): HOOK},
+    "API errors": {OLDEST: SAID, (2, 1, 78): HOOK},
+    "API retries": {OLDEST: SAID},
+    "subagent names": {OLDEST: HOOK},
+    "requests by a named subagent": {OLDEST: NO, (2, 1, 76): HOOK},
     "agents that outlive the turn": {
-        OLDEST: Ability("hooks", "by counting those that began"),
+        OLDEST: Ability("hooks", "by counting starts and stops"),
         (2, 1, 197): HOOK,
     },
     "background shells": {OLDEST: NO, (2, 1, 119): FILE, (2, 1, 197): BOTH},
     "scheduled wake-ups": {OLDEST: NO, (2, 1, 197): HOOK},
-    "a compaction is over": {
+    "end of compaction": {
         OLDEST: Ability("", "with the next event, or after a minute"),
         (2, 1, 76): HOOK,
     },
-    "sessions from before the hooks": {
+    "sessions started before the hooks": {
         OLDEST: Ability("processes", "within half a minute, without a status"),
-        (2, 1, 76): Ability("session file", "at once, with a status once it says something"),
+        (2, 1, 76): Ability("session file", "at once, with a status from the next event on"),
         (2, 1, 119): FILE,
     },
     "/clear without hooks": {OLDEST: NO, (2, 1, 197): FILE},
-    "its process is killed": {OLDEST: Ability("processes")},
+    "killed processes": {OLDEST: Ability("processes")},
 }
 
 
 def abilities(version: Version) -> dict[str, Ability]:
-    """What that version can tell; of one that is older than any measured, what the oldest can."""
+    """Return what a version reports; anything older than the oldest measured counts as that."""
     version = max(version, OLDEST)
     return {
         what: steps[max(since for since in steps if since <= version)]

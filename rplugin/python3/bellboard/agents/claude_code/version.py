@@ -1,7 +1,7 @@
-"""Claude Code as installed here: which version, and which events of hooks it knows.
+"""The installed Claude Code: its version, and the hook events that it knows.
 
-A settings file that names an event which the CLI does not know costs all hooks of it up to 2.1.76,
-and a dialog at each start for long after.
+If a settings file names an unknown event, Claude Code up to 2.1.76 ignores all of its hooks, and
+later versions show a dialog at each start.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import Final
 
 Version = tuple[int, ...]
 
-#: Known to every version that has hooks worth the name.
+#: Known to every supported version.
 CORE: Final = (
     *("SessionStart", "SessionEnd", "UserPromptSubmit", "PreToolUse", "PostToolUse"),
     *("PostToolUseFailure", "PermissionRequest", "Notification", "Stop"),
     *("SubagentStart", "SubagentStop", "PreCompact"),
 )
-#: The later ones that the board makes use of, by the version that brought them.
+#: Later events that the board uses, by the version that added them.
 LATER: Final[dict[Version, tuple[str, ...]]] = {
     (2, 1, 33): ("TeammateIdle", "TaskCompleted"),
     (2, 1, 76): ("PostCompact", "Elicitation", "ElicitationResult"),
@@ -34,27 +34,27 @@ LATER: Final[dict[Version, tuple[str, ...]]] = {
     (2, 1, 119): ("PostToolBatch",),
     (2, 1, 251): ("PostModelSwitch",),
 }
-PATIENCE: Final = 3.0  # for `claude --version`, which takes 0.1 s
+PATIENCE: Final = 3.0  # seconds for `claude --version`, which takes 0.1 s
 
 _VERSION: Final = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})")
 
 
 def events_of(version: Version | None) -> tuple[str, ...]:
-    """The events to register for that version; the core ones if it is not known."""
+    """Return the events to register for a version; only the core ones if it is unknown."""
     later = (names for since, names in LATER.items() if version is not None and version >= since)
     return (*CORE, *(name for names in later for name in names))
 
 
 def version_in(text: str) -> Version | None:
-    """(2, 1, 328) of `2.1.328`; None for anything else."""
-    said = _VERSION.fullmatch(text)
-    return _numbers(said) if said else None
+    """Return (2, 1, 328) for `2.1.328`, and None for anything else."""
+    found = _VERSION.fullmatch(text)
+    return _numbers(found) if found else None
 
 
 def version_of(cli: str | None, environ: Mapping[str, str]) -> Version | None:
-    """Of the CLI at that path, or on PATH, or as given itself; None if it cannot be found out."""
-    if cli and (said := version_in(cli)):
-        return said
+    """Return the version of the CLI at a path, or on PATH, or `cli` itself if it is a version."""
+    if cli and (given := version_in(cli)):
+        return given
     found = shutil.which(cli or "claude", path=environ.get("PATH", ""))
     if found is None:
         return None
@@ -62,16 +62,16 @@ def version_of(cli: str | None, environ: Mapping[str, str]) -> Version | None:
 
 
 def _by_place(program: Path) -> Version | None:
-    """Its own installer keeps versions/2.1.328, npm a package.json: nothing needs to run."""
+    """Read the version from versions/2.1.328 (native installer) or package.json (npm)."""
     real = program.resolve()
     if real.parent.name == "versions" and (named := _VERSION.fullmatch(real.name)):
         return _numbers(named)
     for folder in list(real.parents)[:3]:
         with contextlib.suppress(OSError, ValueError, AttributeError):
             package = json.loads((folder / "package.json").read_bytes())
-            told = _VERSION.match(str(package.get("version")))
-            if told and str(package.get("name")).startswith("@anthropic-ai/claude-code"):
-                return _numbers(told)
+            found = _VERSION.match(str(package.get("version")))
+            if found and str(package.get("name")).startswith("@anthropic-ai/claude-code"):
+                return _numbers(found)
     return None
 
 
@@ -87,8 +87,8 @@ def _by_asking(program: str, environ: Mapping[str, str]) -> Version | None:
             timeout=PATIENCE,
             check=False,
         )
-        if told := _VERSION.search(done.stdout):
-            return _numbers(told)
+        if found := _VERSION.search(done.stdout):
+            return _numbers(found)
     return None
 
 

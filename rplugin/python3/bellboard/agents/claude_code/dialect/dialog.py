@@ -1,11 +1,11 @@
-"""What a terminal must show before a key is put into it: the CLI's own question, whole, yes to no.
+"""Read a dialog from a terminal screen, before a key is typed into it.
 
-The numbers of the answers differ from one question to the next ("switch to auto mode" was once
-the third, where "no" had been), so they are read off the screen, and nothing is sent without it.
-And all that is asked must stand there: the whole command, the very file.  A dialog that does not
-show its beginning, or that is of another kind than those below, is answered by nobody from afar.
+The numbers of the answers vary ("switch to auto mode" once took the third place, where "no" had
+been), so they are read from the screen.  The dialog must show everything that is asked: the whole
+command or the exact file.  A dialog of another kind, or one whose start is not visible, cannot be
+answered remotely.
 
-Rules of this file: it does no I/O.
+This file does no I/O.
 """
 
 from __future__ import annotations
@@ -16,41 +16,43 @@ from typing import Final, NamedTuple
 
 from ....core.asked import digest, squeezed
 
-READY: Final = 0.5  # seconds that the CLI takes to listen: it ignores keys for the first 0.15
-DEPTH: Final = 60  # rows from the last one up in which a dialog must stand
-BELOW: Final = 3  # rows that may stand below the answers: "Esc to cancel · Tab to amend"
-WRAPPED: Final = 3  # rows that a question may take
+READY: Final = 0.5  # seconds until the CLI takes keys: it ignores them for the first 0.15
+DEPTH: Final = 60  # rows from the bottom in which a dialog must be
+BELOW: Final = 3  # rows allowed below the answers: "Esc to cancel · Tab to amend"
+WRAPPED: Final = 3  # rows of a question
 
 _OPTION = re.compile(
     r"[\s│|]*(\u276f|>)?\s*([1-9])\.(?:\s+|(?=[A-Z]))(\S.*?)[\s│|]*"
 )  # with the CLI's arrow
 _TOP = re.compile(r"╭?─{8,}╮?")
 _BOX = re.compile(r"│(.*?)│?")
-_LINE = re.compile("╌{8,}")  # above and below what is to be done, from 2.1.2xx on
+_LINE = re.compile("╌{8,}")  # above and below the request, from 2.1.2xx on
 _COMMAND = re.compile(r"(Bash|Run) command\b")
 _FILE = re.compile(r"(Create|Edit|Overwrite|Write) (file|notebook)\b")
 _FETCH = re.compile(r"Fetch(  |$)")
-_NO_DESCRIPTION: Final = "Run shell command"  # stands in the place of one
+_NO_DESCRIPTION: Final = "Run shell command"  # shown if there is no description
 _AFTER_URL: Final = {True: "prompt:", False: "Claude wants to fetch content from "}
 
 
 class Dialog(NamedTuple):
-    """A question as a terminal shows it: its answers by their keys, and the rows they stand in."""
+    """A question on a terminal: its answers by key, and its rows."""
 
     answers: dict[str, str]
     rows: tuple[str, ...]
-    asks: tuple[str, ...]  # the rows above the question, from the title on; empty: not all is there
-    whole: tuple[str, ...]  # all rows as they stand on the screen, from its top to its answers
+    asks: tuple[
+        str, ...
+    ]  # rows above the question, from the title on; empty if not all are visible
+    whole: tuple[str, ...]  # all rows on the screen, from the top of the dialog to its answers
 
     def key(self, yes: bool) -> str:
-        """What to press for a plain yes, or for a no."""
+        """Return the key for a plain yes or a no, or "" if there is not exactly one."""
         plain = [key for key, text in self.answers.items() if _is_plain(text, yes)]
         return plain[0] if len(plain) == 1 else ""
 
     def is_about(self, detail: str, asked: str = "", folders: Collection[str] = ()) -> bool:
-        """Whether it asks for that and nothing more; `asked` is its digest, if it is known.
+        """Return whether it asks for exactly that; `asked` is its digest, if known.
 
-        A file may be shown as seen from one of these folders.
+        A file may be shown relative to one of the folders.
         """
         if asked:
             return any(digest(text) == asked for text in _readings(self.asks, detail, folders))
@@ -59,7 +61,7 @@ class Dialog(NamedTuple):
 
 
 def dialog_of(screen: Sequence[str]) -> Dialog | None:
-    """The question at the end of a screen; None if there is none that asks for a yes or a no."""
+    """Return the yes-or-no question at the bottom of a screen, or None."""
     rows = [row.rstrip() for row in screen]
     while rows and not rows[-1]:
         rows.pop()
@@ -83,15 +85,15 @@ def dialog_of(screen: Sequence[str]) -> Dialog | None:
 
 
 def _is_plain(text: str, yes: bool) -> bool:
-    """A yes to this alone, and not to all that is alike; a no, with or without a word on it."""
+    """Return whether a text is a yes to this request only, or any form of no."""
     return text == "Yes" if yes else re.match(r"No\b", text) is not None
 
 
-# ---------------------------------------------------------------- what it asks
+# ---------------------------------------------------------------- the request
 
 
 def _asked(rows: Sequence[str]) -> tuple[str, ...]:
-    """What a dialog shows between its top and its answers, without the question itself."""
+    """Return the rows between the top and the question, or () if the question is not found."""
     inside = [box[1] if (box := _BOX.fullmatch(row)) else row for row in rows]
     asks = [n for n, row in enumerate(inside) if row.strip().startswith("Do you want ")]
     if not asks or len([row for row in inside[asks[-1] :] if row.strip()]) > WRAPPED:
@@ -103,17 +105,17 @@ def _asked(rows: Sequence[str]) -> tuple[str, ...]:
 
 
 def _readings(asks: Sequence[str], detail: str, folders: Collection[str]) -> Iterator[str]:
-    """The texts that a dialog may be asking about."""
+    """Yield the texts that a dialog may be asking about."""
     title = asks[0].strip() if asks else ""
     lines = [n for n, row in enumerate(asks) if _LINE.fullmatch(row)]
     above = asks[1 : lines[0]] if lines else asks[1:]
     between = asks[lines[0] + 1 : lines[1]] if len(lines) == 2 else ()
     if _COMMAND.match(title) and between:
-        # The description ends where the command begins; a hint may stand above it.
+        # The description ends where the command begins; there may be a hint above it.
         command = "\n".join(_unmarked(between))
         yield from (command + "\n".join(_unmarked(above[n:])) for n in range(len(above) + 1))
     elif _COMMAND.match(title) and not lines:
-        # A note of the CLI's own stands below, and further to the left.
+        # A note by the CLI may follow, indented less.
         notes = [n for n, row in enumerate(above) if re.match(r" ?\S", row)]
         text = squeezed("".join(above[: notes[0]] if notes else above))
         yield text
@@ -132,13 +134,13 @@ def _readings(asks: Sequence[str], detail: str, folders: Collection[str]) -> Ite
 
 
 def _unmarked(rows: Sequence[str]) -> list[str]:
-    """Rows without the bar that stands before each, if there are several."""
+    """Return rows without their leading bar, if all have one."""
     marked = [row.strip().startswith("│") for row in rows]
     return [row.strip().removeprefix("│") for row in rows] if all(marked) else [*rows]
 
 
 def _below(folder: str, path: str) -> str:
-    """Where a path leads from a folder, by its names alone."""
+    """Join a folder and a relative path, without looking at the file system."""
     names: list[str] = []
     for name in f"{folder}/{path}".split("/"):
         if name == "..":

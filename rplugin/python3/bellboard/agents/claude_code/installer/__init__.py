@@ -1,1 +1,1 @@
-"""The hooks in the settings files of Claude Code: put in, looked for, taken out."""
+"""Install, check and remove the hooks in Claude Code's settings files."""

@@ -1,7 +1,7 @@
-"""Sees that the hooks are still in the settings files that they were put into.
+"""Notice when the hooks disappear from a settings file that they were installed in.
 
-Other programs write these files too, and some write back what they read long ago.  Who took the
-hooks out with bellboard is not reminded of them: then no file says that they ought to be there.
+Other programs write these files too, and some write back what they read long ago.  Hooks that were
+uninstalled with bellboard are not missed: nothing records them as installed any longer.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from ....system.doer import Doer
 from ....system.watch import Watch
 from . import installed
 
-SETTLE: Final = 1.0  # after a change: many a program writes twice, or empties a file first
-AGAIN: Final = 5.0  # after something could not be done
+SETTLE: Final = 1.0  # seconds after a change: many programs write twice, or empty the file first
+RETRY: Final = 5.0  # seconds after a failure
 SCRIPT: Final = "script"
-PATIENCE: Final = 5.0  # seconds; the lock is waited for as well
+PATIENCE: Final = 5.0  # seconds, including the wait for the lock
 
 
 class Guard:
-    """Looks, beside the loop that runs, and calls `changed` in it when it finds something else.
+    """Checks the files in worker threads, and calls `changed` in the event loop on any change.
 
-    One that `tells` claims to be the one in the world that tells somebody that hooks are gone.
+    With `tells`, it claims the right to report missing hooks, so that one editor per machine does.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Guard:
         changed: Callable[[], None],
         tells: bool,
     ) -> None:
-        self.vanished = ""  # what this one has to tell
+        self.vanished = ""  # missing hooks that this guard is to report
         self._home, self._environ, self._watch = home, dict(environ), watch
         self._reach = reach.lane("hooks", PATIENCE)
         self._changed, self._tells = changed, tells
@@ -49,33 +49,33 @@ class Guard:
         self._missing: dict[str, str] = {}  # settings file → what is wrong with it
         self._looks: dict[str, Look] = {}  # settings file → what was seen of it
         self._watched: set[str] = set()
-        self._notes: dict[str, str] = {}  # what could not be done, by what it was
+        self._notes: dict[str, str] = {}  # task → why it failed
         self._timer: asyncio.TimerHandle | None = self._loop.call_later(SETTLE, self._begin)
 
     @property
     def notes(self) -> dict[str, str]:
-        """For health: what is not as it should be."""
-        told = [*self._missing.values()]
-        if told:
-            told.append("another program wrote it: `bellboard hooks install` puts them back")
-        told += self._notes.values()
-        return {"hooks": "; ".join(told)} if told else {}
+        """Return what is wrong, for health."""
+        notes = [*self._missing.values()]
+        if notes:
+            notes.append("another program rewrote the file: run `bellboard hooks install`")
+        notes += self._notes.values()
+        return {"hooks": "; ".join(notes)} if notes else {}
 
     def changed(self, paths: Collection[str]) -> None:
-        """A watch named these paths; those that are not ours are ignored."""
+        """Check again if one of the watched files changed."""
         if self._timer is None and not self._watched.isdisjoint(paths):
             self._timer = self._loop.call_later(SETTLE, self._settled)
 
     def look(self) -> None:
-        """Look at what has changed since the last time; cheap if nothing has."""
-        if self._timer is None:  # else that comes soon
+        """Check what has changed since the last time; cheap if nothing has."""
+        if self._timer is None:  # otherwise a check is due soon
             if SCRIPT in self._notes:
                 self._keep_script()
             path = str(installed.record(self._home))
             self._reach.do(path, partial(installed.places, self._home), self._listed)
 
     def close(self) -> None:
-        """End it."""
+        """Cancel the next check."""
         if self._timer is not None:
             self._timer.cancel()
 
@@ -118,7 +118,7 @@ class Guard:
         before, self._looks[path] = self.notes, look
         self._attend()
         if look.gone is None:
-            return  # being written, or broken: that says nothing of the hooks
+            return  # half written or broken: says nothing about the hooks
         if look.gone:
             every = len(look.gone) == len(place.events)
             what = "hooks" if every else f"{len(look.gone)} hooks"
@@ -129,16 +129,17 @@ class Guard:
         self._update(before, self.vanished if self._missing else "")
         if place.told != bool(look.gone) and (self._tells or place.told):
             record, gone = str(installed.record(self._home)), bool(look.gone)
-            work = partial(tell, self._home, path, gone)
-            self._reach.do(record, work, partial(self._told, path, gone), key=f"told of {path}")
+            work = partial(note_reported, self._home, path, gone)
+            then = partial(self._reported, path, gone)
+            self._reach.do(record, work, then, key=f"report {path}")
 
-    def _told(self, path: str, gone: bool, told: bool | str) -> None:
-        """Remembered whether somebody was told; False if another has been faster."""
+    def _reported(self, path: str, gone: bool, result: bool | str) -> None:
+        """Report the missing hooks if this guard was the first to record that."""
         before = self.notes
-        self._note(path, told if isinstance(told, str) else "")
-        if told is True and path in self._places:
+        self._note(path, result if isinstance(result, str) else "")
+        if result is True and path in self._places:
             self._places[path].told = gone
-        is_news = told is True and gone and path in self._missing
+        is_news = result is True and gone and path in self._missing
         self._update(before, self._missing[path] if is_news else self.vanished)
 
     def _note(self, what: str, why: str) -> None:
@@ -146,7 +147,7 @@ class Guard:
         self._notes.pop(what, None)
         if why:
             self._notes[what] = why
-            self._timer = self._timer or self._loop.call_later(AGAIN, self._settled)
+            self._timer = self._timer or self._loop.call_later(RETRY, self._settled)
         self._update(before, self.vanished)
 
     def _update(self, before: Mapping[str, str], vanished: str) -> None:
@@ -156,18 +157,18 @@ class Guard:
 
 
 class Look(NamedTuple):
-    """What was seen of a settings file."""
+    """The last known state of a settings file."""
 
     stamp: tuple[int, int, int] | None
-    events: list[str]  # that ought to be in it
-    real: str  # where it leads
-    gone: list[str] | None  # of those, what is not there; None if that cannot be said
+    events: list[str]  # that should be in it
+    real: str  # its path with links resolved
+    gone: list[str] | None  # events that are missing; None if that is unknown
 
 
 def look_at(
     home: Path, environ: Mapping[str, str], path: str, place: installed.Place, before: Look | None
 ) -> Look:
-    """Look whether our hooks are in a settings file, if it is not as it was before."""
+    """Check whether our hooks are in a settings file, unless it is unchanged."""
     from .settings import Settings
 
     stamp, real = None, path
@@ -183,21 +184,21 @@ def look_at(
 
 
 def keep_script(home: Path) -> str:
-    """Have the script that the hooks run there; why not, if that cannot be done."""
+    """Install or update the script that the hooks run; return why that failed, if it did."""
     try:
         installed.keep_script(home)
     except OSError as e:
-        return f"the script of the hooks cannot be kept in {home}: {e.strerror}"
+        return f"cannot write the hook script to {home}: {e.strerror}"
     return ""
 
 
-def tell(home: Path, path: str, told: bool) -> bool | str:
-    """Record whether somebody was told; False if that was recorded already, or why not."""
+def note_reported(home: Path, path: str, reported: bool) -> bool | str:
+    """Record whether missing hooks were reported; return False if it already was, or the error."""
     try:
         with installed.changing(home) as places:
-            if path not in places or places[path].told == told:
+            if path not in places or places[path].told == reported:
                 return False
-            places[path].told = told
+            places[path].told = reported
             return True
     except OSError as e:
-        return f"{installed.record(home)} cannot be written: {e.strerror}"
+        return f"cannot write {installed.record(home)}: {e.strerror}"

@@ -1,7 +1,7 @@
-"""The shell command of a hook: how it is written, and which script a written one runs.
+"""The shell command of a hook: write it, and recognise it.
 
-Rules of this file: it does no I/O.  An entry is known by the script that its command runs, never by
-a part of its text: somebody else's may well speak of bells.
+This file does no I/O.  A command is recognised by the script that it runs, never by other text:
+somebody else's hook may mention bellboard too.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ _EVENT: Final = re.compile(r"[A-Za-z]{1,40}")
 
 
 def hook_line(script: str, event: str, home: str) -> str:
-    """The command of that event: silent, and done with 0, also once the script is gone.
+    """Return the command for an event: silent, with exit code 0 even if the script is gone.
 
-    A script that is not ours is never run: whoever could put another into its place.
+    It runs the script only if the user owns it, so that nobody can put another in its place.
 
-    The script runs in the shell that the CLI starts, whose parent is the CLI; that is also the
-    fastest.  Below the user's home it is written so that another home may hold it.
+    The script is sourced by the shell that the CLI starts: the parent of that shell is the CLI,
+    and it saves a fork.  A path below the user's home is written with $HOME.
     """
     path = _quoted(script, home)
     return f'[ -r {path} ] && [ -O {path} ] && {{ set -- {event} "$PPID"; . {path}; }}; exit 0'
 
 
 def script_of(command: str, home: str) -> str | None:
-    """The script that a command in one of our forms runs; None if it is in none."""
+    """Return the script that a command of ours runs, or None if the command is not ours."""
     words = [_plain(word, home) for word in _WORD.findall(command)]
     if words[:2] == ["[", "-r"] and len(words) > 7:
         path = words[2]
-        ours = ["[", "-O", path, "]", "&&"]  # not in the lines of older versions
+        ours = ["[", "-O", path, "]", "&&"]  # older versions wrote no such test
         rest = words[10:] if words[5:10] == ours else words[5:]
         event = rest[3] if len(rest) > 3 else ""
         run = ["{", "set", "--", event, "$PPID", ";", ".", path, ";", "}", ";", "exit", "0"]
@@ -57,7 +57,7 @@ def _quoted(path: str, home: str) -> str:
 
 
 def _plain(word: str, home: str) -> str:
-    """A word as the shell reads it, as far as paths need."""
+    """Unquote a shell word, as far as paths need it."""
     text = ""
     for single, double, escaped, bare in _PIECE.findall(word):
         text += single + escaped

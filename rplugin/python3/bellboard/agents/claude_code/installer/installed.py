@@ -1,8 +1,8 @@
-"""What the state folder keeps for the hooks: the script that they run, and where they were put.
+"""What the state folder keeps for the hooks: their script, and where they are installed.
 
-emit          a copy of `hooks/emit`: its place outlives updates and moves of the plugin
-hooks.json    each settings file that our hooks were put into: for which events, and what the
-              file was before, so that they can be taken out without a trace
+emit          a copy of `hooks/emit`, at a path that survives updates and moves of the plugin
+hooks.json    each settings file with our hooks: their events, and what was there before, so that
+              they can be removed without a trace
 """
 
 from __future__ import annotations
@@ -21,36 +21,36 @@ from ....system.files import opened, touch
 from ....system.flocks import locked
 from .settings_text import Before
 
-MARK: Final = b"into bellboard's spool"  # in the first lines of each version of the script
+MARK: Final = b"into bellboard's spool"  # at the top of every version of the script
 HEAD: Final = 400  # bytes
 
 
 class Place(msgspec.Struct):
-    """One settings file."""
+    """A settings file with our hooks."""
 
-    events: list[str] = []  # that ought to be there; none while it is being written
+    events: list[str] = []  # that should be there; empty while the file is being written
     before: Before = {}
     made_folder: bool = False
-    told: bool = False  # somebody was told that they are gone
+    told: bool = False  # it was reported that they are gone
 
 
 Places = dict[str, Place]
 
 
 def shipped() -> Path:
-    """The script of this installation: of a checkout, or in the installed package."""
+    """Return the script of this installation: in a checkout or in the installed package."""
     package = Path(__file__).resolve().parents[3]
     inside = package / "hooks" / "emit"
     return inside if inside.is_file() else package.parents[2] / "hooks" / "emit"
 
 
 def script(home: Path) -> Path:
-    """Where the hooks find it."""
+    """Return the path of the script that the hooks run."""
     return home / "emit"
 
 
 def keep_script(home: Path) -> None:
-    """Have the script of this installation there."""
+    """Install or update the script."""
     data = shipped().read_bytes()
     with _locked(home):
         if content(script(home)) != data:
@@ -59,7 +59,7 @@ def keep_script(home: Path) -> None:
 
 
 def is_script(path: str, home: Path) -> bool:
-    """Is it ours: the one kept here, that of this installation, or one of another version?"""
+    """Return whether a path is our script: the kept copy, the shipped one, or another version."""
     touch(path)
     real = os.path.realpath(path)
     if real in (os.path.realpath(script(home)), os.path.realpath(shipped())):
@@ -70,12 +70,12 @@ def is_script(path: str, home: Path) -> bool:
 
 
 def record(home: Path) -> Path:
-    """The file that says where they were put."""
+    """Return the path of the record of installed hooks."""
     return home / "hooks.json"
 
 
 def places(home: Path) -> Places:
-    """Where they were put; nowhere, if that cannot be read, or was written by somebody else."""
+    """Return where hooks are installed; empty if the record cannot be read or is not ours."""
     touch(record(home))
     if not is_ours(home):
         return {}
@@ -87,7 +87,7 @@ def places(home: Path) -> Places:
 
 @contextlib.contextmanager
 def changing(home: Path) -> Iterator[Places]:
-    """Change what is recorded, alone; where there is no state folder, nothing is."""
+    """Change the record under its lock; without a state folder, changes are dropped."""
     if not is_ours(home):
         yield {}
         return
@@ -100,5 +100,5 @@ def changing(home: Path) -> Iterator[Places]:
 
 
 def _locked(home: Path) -> contextlib.AbstractContextManager[None]:
-    """For moments only; `Held` says who has it for longer."""
+    """Hold the lock, briefly; `Held` names whoever keeps it for longer."""
     return locked(home / "hooks.lock")

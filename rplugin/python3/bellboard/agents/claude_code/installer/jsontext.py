@@ -1,7 +1,7 @@
-"""JSON as a text: where each value stands in it, so that some can change and all else stays.
+"""Edit JSON as text: find the position of each value, so that one can change and the rest stays.
 
-Rules of this file: it does no I/O.  What is not JSON to the letter (a comment, a comma too many,
-NaN), or gives a key twice, is refused with its line: whoever reads it next may see it otherwise.
+This file does no I/O.  Anything that is not strict JSON (comments, trailing commas, NaN, duplicate
+keys) is refused with its line, because other programs may read it differently.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-DEEPEST: Final = 200  # levels; what is deeper was made to hurt
-MARK: Final = "\ufeff"  # some editors begin a file with it
+DEEPEST: Final = 200  # levels; anything deeper is hostile
+MARK: Final = "\ufeff"  # byte order mark: some editors write it
 
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 _LINE: Final = re.compile(r"\r\n|\n|\r")
@@ -32,7 +32,7 @@ class Broken(ValueError):
 
 @dataclass(slots=True)
 class Node:
-    """A value, with its place in the text; in an object also its key."""
+    """A value with its position in the text, and its key if it is in an object."""
 
     kind: str  # object | array | string | number | word | unread
     start: int
@@ -42,14 +42,14 @@ class Node:
     children: list[Node] = field(default_factory=list)
 
     def member(self, key: str) -> Node | None:
-        """The value of that key; None also if this is no object."""
+        """Return the value of a key, or None if it is missing or this is not an object."""
         if self.kind != "object":
             return None
         return next((child for child in self.children if child.key == key), None)
 
 
 class Edit(NamedTuple):
-    """The characters from start to end are to become this text."""
+    """Replace the characters from start to end with this text."""
 
     start: int
     end: int
@@ -57,21 +57,21 @@ class Edit(NamedTuple):
 
 
 def applied(text: str, edits: Iterable[Edit]) -> str:
-    """The text after edits that do not overlap."""
+    """Apply edits that do not overlap."""
     for edit in sorted(edits, reverse=True):
         text = text[: edit.start] + edit.text + text[edit.end :]
     return text
 
 
 def value(text: str, node: Node) -> Any:
-    """What the node says."""
+    """Return the value of a node."""
     return json.loads(text[node.start : node.end])
 
 
 def parse(text: str, read: str) -> Node | None:
-    """The object or other value that the text is; None if there is nothing but space.
+    """Parse a text; return None if it is blank.
 
-    Of its members only the one of the key `read` is read to the ground.
+    Of the top-level members, only the one named `read` is parsed in full.
     """
     reader = _Reader(text, read)
     reader.skip()
@@ -80,13 +80,13 @@ def parse(text: str, read: str) -> Node | None:
     root = reader.value(0)
     reader.skip()
     if reader.at < len(text):
-        raise reader.broken("something follows after the end")
+        raise reader.broken("unexpected text after the end")
     return root
 
 
 def _once(pairs: list[tuple[str, Any]]) -> None:
     if len(dict(pairs)) < len(pairs):
-        raise ValueError("a key is given twice")
+        raise ValueError("duplicate key")
 
 
 def _no_number(name: str) -> None:
@@ -142,7 +142,7 @@ class _Reader:
         return node
 
     def _unread(self) -> Node | None:
-        """A value that nobody looks into, 20 times as fast; None if it is odd, or none."""
+        """Skip a value 20 times faster than parsing it; return None if it is not plain JSON."""
         start = self.at
         with suppress(ValueError, RecursionError):
             _, self.at = _UNREAD.raw_decode(self.text, start)
@@ -156,7 +156,7 @@ class _Reader:
         self.at += 1
         self.skip()
         if self.text.startswith(("}", "]"), self.at):
-            raise self.broken("nothing follows this comma", comma)
+            raise self.broken("trailing comma", comma)
 
     def _key(self, keys: set[str]) -> str:
         found = _STRING.match(self.text, self.at)
@@ -164,7 +164,7 @@ class _Reader:
             raise self.broken(self._oddity("expected a key in double quotes"))
         key: str = json.loads(found.group()) if "\\" in found.group() else found.group()[1:-1]
         if key in keys:
-            raise self.broken(f"the key {found.group()[:60]} is given twice")
+            raise self.broken(f"duplicate key {found.group()[:60]}")
         keys.add(key)
         self.at = found.end()
         self.skip()
@@ -175,20 +175,20 @@ class _Reader:
         return key
 
     def _oddity(self, expected: str = "expected a value") -> str:
-        """What is wrong, in the words of somebody who made that mistake."""
+        """Describe what is wrong at this position."""
         rest = self.text[self.at : self.at + 12]
         if not rest:
-            return "it ends too early"
+            return "unexpected end of file"
         if rest.startswith(("//", "/*", "#")):
-            return "a comment, which JSON does not have"
+            return "JSON does not allow comments"
         if rest.startswith('"') and expected == "expected a value":
-            return "a string that does not end, or has a raw or unknown character in it"
+            return "unterminated string, or an invalid character or escape in it"
         found = re.match(r"[\w.+-]+|.", rest)
         return f"{expected}, not {found.group()}" if found else expected
 
 
 class Layout:
-    """How a text is laid out, so that what is added looks like the rest."""
+    """The formatting of a text, so that additions match it."""
 
     def __init__(self, text: str, root: Node | None) -> None:
         self.text = text
@@ -202,14 +202,14 @@ class Layout:
         self.colon, self.comma = (":", ",") if tight else (": ", ", ")
 
     def render(self, value: Any, margin: str | None) -> str:
-        """The value as text: in lines that begin after the margin, or (None) in one."""
+        """Format a value: over several lines indented by the margin, or (None) on one line."""
         if margin is None:
             return json.dumps(value, ensure_ascii=False, separators=(self.comma, self.colon))
         lines = json.dumps(value, ensure_ascii=False, indent=self.indent, separators=(",", ": "))
         return lines.replace("\n", self.line + margin)
 
     def add(self, to: Node, items: list[tuple[str, Any]]) -> Edit:
-        """The edit that adds these after the last child; keys count in an object only."""
+        """Return the edit that appends items; their keys matter only in an object."""
         if to.children:
             last = to.children[-1]
             begin = to.children[-2].end if len(to.children) > 1 else to.start + 1
@@ -236,13 +236,13 @@ class Layout:
         )
 
     def _margin_at(self, at: int) -> str:
-        """The space with which the line of that place begins."""
+        """Return the indentation of the line at this position."""
         line = _LINE.split(self.text[:at])[-1].removeprefix(MARK)
         return line[: len(line) - len(line.lstrip(" \t"))]
 
 
 def cut(container: Node, children: list[Node]) -> list[Edit]:
-    """The edits that take these children out of a container that keeps others."""
+    """Return the edits that remove some, but not all, children of a container."""
     edits, kept_before, gone = [], False, {id(child) for child in children}
     for n, child in enumerate(container.children):
         if id(child) not in gone:

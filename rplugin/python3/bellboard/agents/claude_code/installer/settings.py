@@ -1,8 +1,8 @@
-"""The settings files of Claude Code: our hooks put in, looked for, taken out.
+"""Install, check and remove our hooks in Claude Code's settings files.
 
-Nothing is written that was not first worked out as a `Change`, whose diff can be shown; and only if
-the file is still what that was worked out from.  Before the file is written, the state folder knows
-what is to be restored, and a dated backup stands beside it.
+Every write starts as a `Change`, whose diff can be shown, and happens only if the file has not
+changed since.  Before writing, the state folder records what to restore, and a dated backup is
+made next to the file.
 """
 
 from __future__ import annotations
@@ -28,81 +28,81 @@ from .jsontext import Broken
 from .settings_text import Before
 
 FILE: Final = "settings.json"
-CONTEXT: Final = 3  # lines around a change that a diff shows
+CONTEXT: Final = 3  # lines around a change in a diff
 PLUGIN: Final = "bellboard"
-BACKUPS: Final = 3  # copies of one file that are kept
+BACKUPS: Final = 3  # copies to keep of one file
 
 
-class Refused(Exception):
+class SettingsError(Exception):
     """Nothing was written; the text says which file, why, and what to do."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """What a settings file is, and what it is to become."""
+    """The old and the new content of a settings file."""
 
     path: Path
-    old: bytes | None  # None: not there
+    old: bytes | None  # None: no such file
     new: bytes | None
-    events: tuple[str, ...]  # of ours that are in the new one
+    events: tuple[str, ...]  # whose hooks of ours the new content has
     before: Before
 
     @property
     def is_none(self) -> bool:
-        """There is nothing to do."""
+        """Return whether there is nothing to do."""
         return self.old == self.new
 
     def diff(self) -> str:
-        """As `diff -u` shows it."""
+        """Return the change in the format of `diff -u`."""
         return _diff(self.old or b"", self.new or b"", str(self.path))
 
 
 @dataclass(frozen=True)
 class State:
-    """What a look at one settings file finds of ours."""
+    """The state of our hooks in one settings file."""
 
     path: Path
-    problem: str = ""  # why it cannot be read, or hooks could not be put into it
+    problem: str = ""  # why the file cannot be read or edited
     events: tuple[str, ...] = ()
-    missing: tuple[str, ...] = ()  # of those that this CLI knows
-    outdated: tuple[str, ...] = ()  # told to another script than the one kept
-    plugin: bool = False  # the plugin is enabled in it
-    disabled: bool = False  # all hooks are
+    missing: tuple[str, ...] = ()  # events that this CLI knows
+    outdated: tuple[str, ...] = ()  # events that run another script than the kept one
+    plugin: bool = False  # whether the file enables the plugin
+    disabled: bool = False  # whether it disables all hooks
 
     @property
     def is_complete(self) -> bool:
-        """Each event is told, and to the right script."""
+        """Return whether every event runs the right script."""
         return not (self.problem or self.missing or self.outdated or self.disabled)
 
-    def said(self) -> str:
-        """In a line, for people."""
+    def summary(self) -> str:
+        """Describe the state in one line."""
         if self.problem:
             return self.problem
         known = len(self.events) + len(self.missing)
-        notes = [f"{len(self.events)} of {known} events" if self.events else "none"]
+        notes = [f"{len(self.events)} of {known} events" if self.events else "no hooks"]
         if self.events and self.missing:
             notes.append(f"missing {', '.join(self.missing)}")
         if self.outdated:
-            notes.append(f"of another installation {', '.join(self.outdated)}")
+            notes.append(f"from another installation: {', '.join(self.outdated)}")
         if self.plugin:
-            notes.append("the plugin is enabled")
+            notes.append("plugin enabled")
         if self.disabled:
-            notes.append("disableAllHooks switches them off")
+            notes.append("disabled by disableAllHooks")
         return "; ".join(notes)
 
 
 def user_file(environ: Mapping[str, str]) -> Path:
-    """The settings of all sessions."""
+    """Return the settings file for all sessions."""
     return Path(os.path.abspath(config_of(environ) / FILE))  # noqa: PTH100 - links stay
 
 
 def project_file(folder: Path, local: bool = False) -> Path:
-    """The settings of the sessions in a folder; `local`: those that are not shared."""
+    """Return the settings file of a project: the shared one, or the `local` one."""
     return folder.absolute() / ".claude" / ("settings.local.json" if local else FILE)
 
 
 class Settings:
-    """Settings files, seen from one state folder and one environment."""
+    """Settings files, for one state folder and one environment."""
 
     def __init__(self, home: Path, environ: Mapping[str, str]) -> None:
         self.home = home
@@ -110,7 +110,7 @@ class Settings:
         self._environ = environ
 
     def commands(self, version: Version | None, kept: Iterable[str] = ()) -> dict[str, str]:
-        """The command of each event; without a version, of those that all know and those kept."""
+        """Return the command of each event; for an unknown version, core events and `kept` ones."""
         events = events_of(version)
         if version is None:
             events = tuple(dict.fromkeys((*events, *kept)))
@@ -119,18 +119,18 @@ class Settings:
         return {e: hookline.hook_line(script, e, self._user_home) for e in events}
 
     def printed(self, version: Version | None) -> dict[str, Any]:
-        """The settings for `claude --settings`, with the script that they need in its place."""
+        """Return the settings for `claude --settings`, and install the script that they run."""
         self._prepare()
         group = settings_text.group_of
         return {"hooks": {e: [group(c)] for e, c in self.commands(version).items()}}
 
     def is_ours(self, command: str) -> bool:
-        """Does this command run our script?"""
+        """Return whether a command runs our script."""
         script = hookline.script_of(command, self._user_home)
         return script is not None and installed.is_script(script, self.home)
 
     def put_in(self, path: Path, version: Version | None) -> Change:
-        """Work out how to put our hooks in."""
+        """Plan how to add our hooks."""
         self._recordable(path)
         self._may_write(path)
         old, known = self._read(path), installed.places(self.home).get(str(path), installed.Place())
@@ -143,7 +143,7 @@ class Settings:
         return Change(path, old, new.encode(), tuple(commands), before)
 
     def take_out(self, path: Path) -> Change:
-        """Work out how to take them out."""
+        """Plan how to remove our hooks."""
         old = self._read(path)
         if old is None:
             return Change(path, None, None, (), {})
@@ -156,7 +156,7 @@ class Settings:
         return Change(path, old, None if new is None else new.encode(), (), {})
 
     def apply(self, change: Change) -> Path | None:
-        """Make it so; the backup, if there was something to keep."""
+        """Write a change; return the backup, if one was made."""
         path = change.path
         backup = None
         if change.is_none and not change.events and str(path) not in installed.places(self.home):
@@ -166,16 +166,16 @@ class Settings:
         with installed.changing(self.home) as places:
             made = not path.parent.exists()
             place = places.setdefault(str(path), installed.Place(made_folder=made))
-            place.events = []  # nobody is to miss them meanwhile
+            place.events = []  # not to be reported missing meanwhile
             if change.events:
                 place.before = change.before
         if not change.is_none:
             atomic.target_of(path).parent.mkdir(parents=True, exist_ok=True)
-            if change.old is not None and change.new is not None:  # else all of it was ours
+            if change.old is not None and change.new is not None:  # otherwise it was all ours
                 backup = _backup_of(path)
                 atomic.copy(path, backup)
             if not atomic.replace(path, change.new, change.old):
-                raise Refused(f"{path} was changed meanwhile; nothing was written: try again")
+                raise SettingsError(f"{path} has changed since; nothing was written: try again")
             for old in backups(path)[:-BACKUPS]:
                 with contextlib.suppress(OSError):
                     old.unlink()
@@ -186,23 +186,23 @@ class Settings:
             else:
                 place = places.pop(str(path), place)
                 if change.new is None and place.made_folder:
-                    with contextlib.suppress(OSError):  # somebody uses it by now
+                    with contextlib.suppress(OSError):  # no longer empty
                         path.parent.rmdir()
         return backup
 
     def check(self, path: Path, version: Version | None = None) -> State:
-        """Look at one file."""
+        """Check one file."""
         try:
             raw = self._read(path)
             text = "" if raw is None else self._text(path, raw)
             entries = settings_text.entries(text, self.is_ours)
-            told = json.loads(text.removeprefix("\ufeff") or "{}")
-        except (Refused, ValueError, RecursionError) as e:
+            settings = json.loads(text.removeprefix("\ufeff") or "{}")
+        except (SettingsError, ValueError, RecursionError) as e:
             return State(path, problem=str(e))
         wanted = self.commands(version)
         whole = {entry.event: entry.command for entry in entries if entry.whole}
-        told = told if isinstance(told, dict) else {}
-        plugins = told.get("enabledPlugins")
+        settings = settings if isinstance(settings, dict) else {}
+        plugins = settings.get("enabledPlugins")
         return State(
             path,
             events=tuple(whole),
@@ -210,16 +210,16 @@ class Settings:
             outdated=tuple(e for e, c in whole.items() if e in wanted and c != wanted[e]),
             plugin=isinstance(plugins, dict)
             and any(on is True and p.partition("@")[0] == PLUGIN for p, on in plugins.items()),
-            disabled=told.get("disableAllHooks") is True,
+            disabled=settings.get("disableAllHooks") is True,
         )
 
     def files(self, folder: Path) -> list[Path]:
-        """Those that count in a folder, and all that hooks were ever put into."""
+        """Return the files that apply in a folder, and all others with hooks of ours."""
         near = (project_file(folder), project_file(folder, local=True))
         known = (Path(path) for path in installed.places(self.home))
         return list(dict.fromkeys((user_file(self._environ), *near, *known)))
 
-    # ------------------------------------------------------------ with care
+    # ------------------------------------------------------------ checks
 
     def _prepare(self) -> None:
         Spool(self.home).prepare()
@@ -229,51 +229,54 @@ class Settings:
         try:
             str(path).encode()
         except UnicodeEncodeError:
-            raise Refused(f"{path!r} cannot be written in JSON: use another folder") from None
+            raise SettingsError(f"{path!r} is not UTF-8: use another folder") from None
 
     def _read(self, path: Path) -> bytes | None:
         try:
             return atomic.content(path)
         except OSError as e:
-            raise Refused(f"cannot read {path}: {e.strerror or e}") from None
+            raise SettingsError(f"cannot read {path}: {e.strerror or e}") from None
 
     def _text(self, path: Path, raw: bytes) -> str:
         try:
             return raw.decode()
         except UnicodeDecodeError as e:
             line = raw.count(b"\n", 0, e.start) + 1
-            raise Refused(f"{path}, line {line}: not UTF-8; nothing was written") from None
+            raise SettingsError(f"{path}, line {line}: not UTF-8; nothing was written") from None
 
     def _may_write(self, path: Path) -> None:
         try:
             why = atomic.obstacle(path)
         except OSError as e:
-            raise Refused(f"cannot write {path}: {e.strerror}") from None
+            raise SettingsError(f"cannot write {path}: {e.strerror}") from None
         if why:
-            raise Refused(f"{path} {why}; nothing was written")
+            raise SettingsError(f"{path} {why}; nothing was written")
 
     def _refusing(self, path: Path, work: Any) -> Any:
         try:
             return work()
-        except (Broken, settings_text.Refused) as e:
-            raise Refused(f"{path}, {e}; nothing was written") from None
+        except (Broken, settings_text.Malformed) as e:
+            raise SettingsError(f"{path}, {e}; nothing was written") from None
 
     def _prove(self, path: Path, old: str | None, new: str | None) -> None:
-        """What is not ours has to be the same; should it ever not be, the file is not touched."""
+        """Check that everything that is not ours stays the same."""
         try:
             same = self._others(old) == self._others(new)
         except (ValueError, RecursionError) as e:
-            raise Refused(f"{path}: {e}; nothing was written") from None
+            raise SettingsError(f"{path}: {e}; nothing was written") from None
         if not same:
-            raise Refused(f"{path} would lose what is not ours; nothing was written: report this")
+            raise SettingsError(
+                f"{path}: the edit would change other settings; nothing was written: "
+                "please report this"
+            )
 
     def _others(self, text: str | None) -> Any:
-        told = json.loads((text or "").removeprefix("\ufeff").strip() or "{}")
-        return settings_text.without(told, self.is_ours)
+        settings = json.loads((text or "").removeprefix("\ufeff").strip() or "{}")
+        return settings_text.without(settings, self.is_ours)
 
 
 def _backup_of(path: Path) -> Path:
-    """A name after those that are there: one that was removed does not come back."""
+    """Return a name that sorts after all existing backups, and was not used before."""
     stamp = f"{path.name}.bellboard-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
     last = next((copy.name for copy in reversed(backups(path)) if copy.name.startswith(stamp)), "")
     count = int(last[len(stamp) + 1 :] or 0) + 1 if last else 0
@@ -283,7 +286,7 @@ def _backup_of(path: Path) -> Path:
 
 
 def backups(path: Path) -> list[Path]:
-    """The copies that were made of it, the last one last."""
+    """Return the backups of a file, oldest first."""
     stamp = r"\.bellboard-(\d{8}-\d{6})(?:\.(\d{1,9}))?"
     dated = re.compile(re.escape(path.name) + stamp, re.ASCII)
     copies = path.parent.glob(f"{glob.escape(path.name)}.bellboard-*")
@@ -296,7 +299,7 @@ def backups(path: Path) -> list[Path]:
 
 
 def _diff(old: bytes, new: bytes, name: str) -> str:
-    """Only of the lines between the first and the last that differ: a file may have megabytes."""
+    """Compare only the lines from the first difference to the last: a file may be large."""
     before, after = (_lines(raw) for raw in (old, new))
     head = _common(before, after)
     tail = _common(before[head:][::-1], after[head:][::-1])

@@ -1,8 +1,8 @@
-"""Our hooks in the text of a settings file: put in beside what is there, found, taken out.
+"""Our hooks in the text of a settings file: add, find and remove them.
 
-Rules of this file: it does no I/O.  Texts are edited at exact places, so what is not ours keeps its
-bytes; and what it was before is told by `Before`, so that taking out gives back what was.
-Both refuse a text that they do not fully understand, and say where.
+This file does no I/O.  Texts are edited in place, so everything else keeps its bytes, and `Before`
+records what was there, so that removing restores it.  A text that is not fully understood is
+refused, with the place.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from .jsontext import (
     value,
 )
 
-Ours = Callable[[str], bool]  # is this command one of ours?
-#: What a place was without us, if it held nothing: None if it was not there, else what stood in
-#: the empty object or list.  Places are "hooks", "hooks.EVENT", "" for the top object, and "file"
-#: for the whole, where there was no top object.
+Ours = Callable[[str], bool]  # whether a command is ours
+#: What was at a place before, if it was empty: None if it did not exist, else the text inside the
+#: empty object or list.  Places are "hooks", "hooks.EVENT", "" for the top object, and "file" for
+#: the whole text if there was no top object.
 Before = dict[str, "str | None"]
 
 NAMES: Final = {
@@ -32,11 +32,11 @@ NAMES: Final = {
     "string": "a string",
     "number": "a number",
 }
-ANY: Final = ("", "*")  # a matcher that leaves nothing out
+ANY: Final = ("", "*")  # matchers that match everything
 
 
-class Refused(ValueError):
-    """The settings are not as they have to be; the message names the place."""
+class Malformed(ValueError):
+    """The settings do not have the expected form; the message names the place."""
 
 
 class Entry(NamedTuple):
@@ -44,13 +44,13 @@ class Entry(NamedTuple):
 
     event: str
     command: str
-    whole: bool  # for all that the event tells; not restricted by a matcher
+    whole: bool  # runs for the whole event, not restricted by a matcher
     group: Node
     handler: Node
 
 
 def entries(text: str, ours: Ours) -> list[Entry]:
-    """All of ours, in the order of the text."""
+    """Return our entries, in the order of the text."""
     root = parse(text, "hooks")
     hooks = root.member("hooks") if root else None
     return list(_entries(text, hooks, ours)) if hooks else []
@@ -59,7 +59,7 @@ def entries(text: str, ours: Ours) -> list[Entry]:
 def put_in(
     text: str | None, commands: Mapping[str, str], ours: Ours, before: Before
 ) -> tuple[str, Before]:
-    """The text with exactly these commands of ours, by event, and what it was without them."""
+    """Return the text with exactly these commands, by event, and what was there before."""
     text, before = _without_surplus(text, commands, ours, before)
     root = _checked(text or "")
     if text is None or root is None:
@@ -92,17 +92,17 @@ def put_in(
 
 
 def take_out(text: str, ours: Ours, before: Before | None) -> str | None:
-    """The text without ours; None if the file was not there before.
+    """Return the text without our entries, or None if there was no file before.
 
-    Without `before` what becomes empty is taken to be ours.
+    Without `before`, remove everything that becomes empty.
     """
     return _taken_out(text, entries(text, ours), before)
 
 
 def without(told: Any, ours: Ours) -> Any:
-    """A value without our hooks, and without what is empty once they are gone.
+    """Return settings without our hooks, and without what is empty then.
 
-    It is the same for settings that differ in nothing else.
+    Two settings that differ only in our hooks give equal results.
     """
     hooks = told.get("hooks") if isinstance(told, dict) else None
     if not isinstance(hooks, dict):
@@ -120,7 +120,7 @@ def without(told: Any, ours: Ours) -> Any:
 
 
 def group_of(command: str) -> dict[str, Any]:
-    """The entry that has one command run, whatever the event is about."""
+    """Return a settings entry that runs a command for every occurrence of an event."""
     return {"hooks": [{"type": "command", "command": command}]}
 
 
@@ -133,7 +133,7 @@ def _taken_out(text: str, gone: list[Entry], before: Before | None) -> str | Non
     edits: list[Edit] = []
 
     def emptied(node: Node, place: str, children: list[Node]) -> bool:
-        """Take the children out; True if the node has to go with them."""
+        """Remove the children; return whether the node itself has to go too."""
         if len(children) < len(node.children):
             edits.extend(cut(node, children))
             return False
@@ -164,7 +164,7 @@ def _taken_out(text: str, gone: list[Entry], before: Before | None) -> str | Non
 def _without_surplus(
     text: str | None, commands: Mapping[str, str], ours: Ours, before: Before
 ) -> tuple[str | None, Before]:
-    """Without those of ours that are restricted, told twice, or of an event not wanted now."""
+    """Remove entries of ours that are restricted, duplicate, or for an unwanted event."""
     if text is None:
         return None, {}
     seen: set[str] = set()
@@ -178,7 +178,7 @@ def _without_surplus(
 
 
 def _checked(text: str) -> Node | None:
-    """The top of a text that hooks can be put into."""
+    """Parse a text and check that hooks can be added to it."""
     root = parse(text, "hooks")
     if root is None:
         return None
@@ -198,7 +198,7 @@ def _checked(text: str) -> Node | None:
 def _expect(node: Node, kind: str, place: str) -> None:
     if node.kind != kind:
         found = NAMES.get(node.kind, "true, false or null")
-        raise Refused(f"{place} is {found}, where {NAMES[kind]} belongs")
+        raise Malformed(f"{place} is {found}, expected {NAMES[kind]}")
 
 
 def _lists(hooks: Node) -> Iterator[Node]:
