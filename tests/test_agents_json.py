@@ -64,7 +64,7 @@ def test_a_session_file_in_an_unknown_format_is_replaced_by_the_listing(
             within=60,
         )
         note = host.notes[str(home.claude / "sessions" / f"{pane.pid}.json")]
-        assert "cannot be understood; `claude agents --json` tells instead" == note
+        assert "cannot be parsed; using `claude agents --json` instead" == note
     finally:
         host.kill()
 

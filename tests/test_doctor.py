@@ -140,7 +140,7 @@ def test_problems_with_claude_code_are_reported(home: Home) -> None:
     assert "warn" == level(home, "plugin 0.0.1")
     (home.claude / "sessions").mkdir()
     (home.claude / "sessions" / "1.json").write_text("{")
-    assert "warn" == level(home, "1.json: cannot be understood")
+    assert "warn" == level(home, "1.json: cannot be parsed")
     home.env["CLAUDE_CONFIG_DIR"] = "/nowhere"
     assert "warn" == level(home, "Claude Code is not installed: there is no /nowhere")
 

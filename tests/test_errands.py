@@ -152,7 +152,7 @@ def test_a_file_that_proves_nothing_is_ignored(home: Home, run: Run, of: str) ->
 def test_a_reused_process_id_is_not_stopped(home: Home, run: Run) -> None:
     """Nor one of unknown start time, one that has ended, or one never recorded."""
     process = run("claude")
-    for started, why in (("1", "is another one now"), ("", "it is not known since when")):
+    for started, why in (("1", "is a different process now"), ("", "the start time of")):
         reply = errand(home, session(process.pid, started), "stop", pid=process.pid)
         assert why in reply["why"]
     for pid in (1, 0, -1, "7", True, None):
@@ -171,7 +171,7 @@ def test_a_process_of_another_user_is_not_stopped(home: Home, run: Run) -> None:
     """Root could, but it is not ours."""
     process = run("claude", user=54321)
     reply = errand(home, session(process.pid), "stop", pid=process.pid)
-    assert reply["why"] == f"process {process.pid} is another user's"
+    assert reply["why"] == f"process {process.pid} belongs to another user"
     assert process.poll() is None
 
 

@@ -341,7 +341,7 @@ def test_the_number_of_config_directories_is_limited(
             line["origin"] = {"env": {"CLAUDE_CONFIG_DIR": f"{home.root}/config/{n}"}}
             await desk.fold(**line)
         assert MOST == len(desk.lookout.folders.registry.paths())
-        assert "is not looked into" in desk.lookout.notes["config directories"]
+        assert "is ignored" in desk.lookout.notes["config directories"]
         for n in range(300):
             end = {"hook_event_name": "SessionEnd", "session_id": f"s{n}", "reason": "other"}
             line["hook"] |= end

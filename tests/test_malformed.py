@@ -126,8 +126,8 @@ def test_a_session_file_without_a_session_lists_none(
     dead.wait()
     host = start()
     expected = {
-        theirs: "another user's process",
-        again: "its process is dead, and the pid another's",
+        theirs: "its process belongs to another user",
+        again: "its process is dead and the pid was reused",
         host.pid: "its process is this host",
         dead.pid: "its process is dead",
     }
@@ -196,7 +196,7 @@ def test_malformed_lines_of_a_transcript(followed: Followed) -> None:
     followed.add(b'{"type": 7}\n{"type": "user", "message": [[]], "timestamp": {}}\n')
     followed.add(title("after junk"))
     followed.told("after junk")
-    followed.noted("5 lines that cannot be understood")
+    followed.noted("5 lines that cannot be parsed")
     assert followed.host.shown == {"s": "working"}
 
 

@@ -265,7 +265,7 @@ def test_without_descriptors_it_polls(
             watch.watch(child.pid)
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-        assert "1 processes are looked at" in watch.note
+        assert "1 processes are polled" in watch.note
         child.kill()
         assert (child.pid, "") == await told(queue)
         assert "" == watch.note

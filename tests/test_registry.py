@@ -256,8 +256,8 @@ def test_another_users_process_or_file_is_skipped_and_reported(
     mine = write(home, process(), sessionId="two")
     os.chown(mine, 65534, 65534)
     assert [] == registry.look(1.0)
-    assert "another user's process" == registry.notes[str(path)]
-    assert "another user's" in registry.notes[str(mine)]
+    assert "its process belongs to another user" == registry.notes[str(path)]
+    assert "another user" in registry.notes[str(mine)]
 
 
 def test_other_files_are_not_opened(home: Home, registry: Registry) -> None:

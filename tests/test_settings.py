@@ -273,7 +273,7 @@ def test_the_commands_in_their_order(home: Home, file: Path) -> None:
     ]
     run(home, "hooks", "uninstall", "--yes")
     assert file.read_text() == TEXT
-    assert "no hooks of bellboard" in run(home, "hooks", "uninstall", "--yes")
+    assert "no bellboard hooks" in run(home, "hooks", "uninstall", "--yes")
     run(home, "hooks", "check", code=1)
 
 

@@ -200,7 +200,7 @@ def test_junk_in_slots_is_claimed_as_well(spool: Spool) -> None:
     (spool.slot / ("x" * 240)).write_bytes(b"junk")
     assert spool.claim_slots() == 2
     assert take(spool) == []
-    assert spool.counts()["refused"] == {"a directory": 1, "of another format": 1}
+    assert spool.counts()["refused"] == {"a directory": 1, "unknown format": 1}
 
 
 def test_dead_hosts_are_forgotten(spool: Spool) -> None:
@@ -275,14 +275,14 @@ JUNK = {
     "a directory": a_directory,
     "a socket": a_socket,
     "empty": lambda path: path.write_bytes(b""),
-    "of another format": lambda path: path.write_bytes(b"\x7f" + os.urandom(8) * 400),
-    "a header without end": lambda path: path.write_bytes(HEADER[:-1]),
-    "without a payload": lambda path: path.write_bytes(HEADER + b" \n"),
+    "unknown format": lambda path: path.write_bytes(b"\x7f" + os.urandom(8) * 400),
+    "incomplete header": lambda path: path.write_bytes(HEADER[:-1]),
+    "no payload": lambda path: path.write_bytes(HEADER + b" \n"),
     "a line of more than 1 MB": lambda path: path.write_bytes(b'{"t":' + b"[" * (LIMIT + 9)),
-    "another user's": of_another_user,
+    "belongs to another user": of_another_user,
 }
 ALSO = {
-    "of another format": [a_large_file, lambda path: path.write_bytes(b"bellboard 2\0\0{}")],
+    "unknown format": [a_large_file, lambda path: path.write_bytes(b"bellboard 2\0\0{}")],
     "empty": [lambda path: path.write_bytes(b"\0" * 4096)],
     "a symlink": [lambda path: path.symlink_to("nowhere"), lambda path: path.symlink_to(path)],
 }
@@ -319,7 +319,7 @@ def test_improper_names_are_set_aside(spool: Spool, name: bytes) -> None:
     """They could not be kept in the database."""
     Path(os.fsdecode(os.fsencode(spool.new) + b"/" + name)).write_bytes(HEADER + PAYLOAD)
     assert take(spool) == []
-    assert spool.counts()["refused"] == {"its name": 1}
+    assert spool.counts()["refused"] == {"invalid name": 1}
     assert spool.pending() == 0
 
 

@@ -273,5 +273,5 @@ def test_wherever_sessions_say_they_are_the_others_are_looked_at(home: Home, sta
     put(Spool(home.bellboard), "UserPromptSubmit", "good", **place)
     eventually(lambda: told(host, "good", "branch") == "main", "its branch")
     eventually(lambda: told(host, "good", "title") == "Good", "its title")
-    host.says("another user's")
+    host.says("belongs to another user")
     assert host.process.poll() is None

@@ -278,7 +278,7 @@ def test_a_link_where_a_file_is_kept_is_refused(tmp_path: Path, name: str) -> No
     precious = tmp_path / "precious"
     precious.write_text("precious")
     (home / name).symlink_to(precious)
-    with pytest.raises(Refused, match="a link where a file is kept"):
+    with pytest.raises(Refused, match="a link where a file belongs"):
         Spool(home).prepare()
     assert "precious" == precious.read_text()
 

@@ -393,7 +393,7 @@ def test_when_inotify_runs_out(tmp_path: Path, limit: str, how: str, note: str) 
     if "Operation not permitted" in done.stderr and "unshare:" in done.stderr:
         pytest.fail("no user namespaces: sysctl kernel.unprivileged_userns_clone=1", pytrace=False)
     assert done.stderr == ""
-    assert done.stdout == f"{how} | looks every 1 s: {note}\ninotify | \n"
+    assert done.stdout == f"{how} | polling every 1 s: {note}\ninotify | \n"
 
 
 @linux
@@ -407,7 +407,7 @@ def test_a_network_file_system_is_looked_at_as_well(tmp_path: Path) -> None:
     async def scene() -> None:
         async with watching(None, mounts=str(table)) as seen:
             seen.watch.add(tmp_path / "a")
-            assert seen.watch.note == "looks every 1 s: nfs4 tells only what this machine does"
+            assert seen.watch.note == "polling every 1 s: nfs4 reports only changes by this machine"
             seen.watch._backend.close()  # type: ignore[union-attr]  # another machine's doing
             (tmp_path / "a").write_text("x")
             await seen.until(tmp_path / "a")

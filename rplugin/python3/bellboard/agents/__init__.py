@@ -1,1 +1,1 @@
-"""The agents' CLIs, a folder for each; `evidence.py` is where what they say becomes events."""
+"""The agents, one folder for each CLI; `evidence.py` turns what they report into events."""

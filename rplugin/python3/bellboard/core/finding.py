@@ -1,4 +1,4 @@
-"""What a witness that is not a hook has found."""
+"""What a witness reports."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Finding(NamedTuple):
-    """A trace line, and the key that it has for every host that finds the same."""
+    """A trace line, and a key that is the same for every host that finds it."""
 
     line: Mapping[str, object]
     key: str

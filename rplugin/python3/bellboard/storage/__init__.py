@@ -1,1 +1,1 @@
-"""What lies on the disk: the spool, and the database that all hosts share."""
+"""What is kept on disk: the spool, and the database that all hosts share."""

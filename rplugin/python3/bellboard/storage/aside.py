@@ -1,7 +1,7 @@
-"""What the spool refused: kept for a while with the reason beside it, and counted for good."""
+"""Files that the spool refused: kept for a while with the reason, and counted forever."""
 
 # ruff: noqa: PTH104, PTH108, PTH208
-# Paths are strings in here, as in spool.py.
+# Paths are strings here, as in spool.py.
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ import msgspec
 
 from ..system.files import read
 
-FILES, BYTES = 400, 20 << 20  # of 200 files and their reasons; more by SLACK between two looks
+FILES, BYTES = 400, 20 << 20  # 200 files with their reasons; up to SLACK more between two trims
 SLACK = 20
 _OPEN = os.O_NOFOLLOW | os.O_NONBLOCK
 REASON_LIMIT = 64 << 10  # bytes: a long traceback
 
 
 class Aside:
-    """The directory of what was set aside; one host writes to it at a time."""
+    """The directory of refused files; one host writes to it at a time."""
 
     def __init__(self, directory: str) -> None:
         self._directory = directory
@@ -30,7 +30,7 @@ class Aside:
         self._due = 0
 
     def take(self, path: str, name: str, reason: str, detail: str = "") -> bool:
-        """Move in whatever lies there, without opening it; False if it is still there."""
+        """Move a file here without opening it; return False if it could not be removed."""
         proper = re.sub(r"[^A-Za-z0-9_.-]", "_", name)[:150]
         aside = f"{self._directory}/{time.time_ns():020d}-{proper}"
         try:
@@ -40,7 +40,7 @@ class Aside:
         except OSError:
             if not remove(path):
                 return False
-        with contextlib.suppress(OSError):  # a full disk: it is out of the way, that matters
+        with contextlib.suppress(OSError):  # disk full; what matters is that the file is gone
             why = f"{reason}\n{detail}".encode("utf-8", "backslashreplace")
             _write(f"{aside}.why", why[:REASON_LIMIT])
             counts = self.refused()
@@ -49,13 +49,13 @@ class Aside:
             _write(tmp, msgspec.json.encode(counts))
             os.rename(tmp, self._counts)
         self._due -= 1 + _size(aside) // (BYTES // SLACK)
-        if self._due < 0:  # looking at all of them each time took 1 ms
+        if self._due < 0:  # checking all files every time took 1 ms
             self._trim()
             self._due = SLACK
         return True
 
     def refused(self) -> dict[str, int]:
-        """How many were ever set aside, by reason."""
+        """Return how many files were ever refused, by reason."""
         try:
             data, _ = read(self._counts, REASON_LIMIT)
             return msgspec.json.decode(data, type=dict[str, int])
@@ -63,7 +63,7 @@ class Aside:
             return {}
 
     def kept(self) -> int:
-        """How many are still here."""
+        """Return how many refused files are still kept."""
         return sum(
             name[0].isdigit() and not name.endswith(".why") for name in listing(self._directory)
         )
@@ -94,7 +94,7 @@ def _write(path: str, data: bytes) -> None:
 
 
 def listing(path: str) -> list[str]:
-    """What is in a directory; nothing if there is none."""
+    """Return the names in a directory; none if it does not exist."""
     try:
         return os.listdir(path)
     except FileNotFoundError:
@@ -102,11 +102,11 @@ def listing(path: str) -> list[str]:
 
 
 def remove(path: str) -> bool:
-    """Remove whatever it is, without following or opening it; False if it is still there."""
+    """Remove a path without following or opening it; return whether it is gone."""
     try:
         os.unlink(path)
     except FileNotFoundError:
         pass
-    except OSError:  # a directory says EISDIR on Linux, EPERM elsewhere
+    except OSError:  # a directory: EISDIR on Linux, EPERM elsewhere
         shutil.rmtree(path, ignore_errors=True)
     return not os.path.lexists(path)

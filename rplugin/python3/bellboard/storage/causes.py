@@ -1,4 +1,4 @@
-"""What an error of SQLite comes from: from around the file, or from what is in it."""
+"""Find out what an SQLite error means: trouble around the file, or damage inside it."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Final
 
 SUFFIXES: Final = ("", "-wal", "-shm", "-journal")
-#: What a value, or a statement of ours, raises: no fault of the file.
+#: Raised for a value or a statement of ours: not the file's fault.
 OF_VALUES: Final = (
     sqlite3.DataError,
     sqlite3.InterfaceError,
     sqlite3.NotSupportedError,
     sqlite3.ProgrammingError,
 )
-#: What the disk, its mount and the machine bring; it passes, or a person is to see to it.
+#: Messages about the disk or the machine: temporary, or for the user to fix.
 OF_THE_DISK: Final = ("full", "disk I/O", "out of memory", "interrupted")
-#: What a mode, a mount and a limit of open files bring too.
+#: Messages that can also come from file modes, mounts, or the limit of open files.
 OF_MODES: Final = ("readonly", "unable to open")
 
 
@@ -29,10 +29,10 @@ def is_busy(error: BaseException) -> bool:
 
 
 def is_damage(error: BaseException, path: Path) -> bool:
-    """Whether nothing but damage of the file explains it.
+    """Return whether only damage to the file explains the error.
 
-    SQLite says SQLITE_CORRUPT of some of it; of a table's name that is none any more, or a header
-    that forbids to write, it says what it would say of a wrong statement or a mode.
+    SQLite reports some damage as SQLITE_CORRUPT.  A broken table name, or a header that forbids
+    writing, looks like a wrong statement or file mode instead.
     """
     if not isinstance(error, sqlite3.DatabaseError) or isinstance(error, OF_VALUES):
         return False
@@ -45,7 +45,7 @@ def is_damage(error: BaseException, path: Path) -> bool:
 
 
 def odd(path: Path) -> str:
-    """What lies where a file of the database belongs and is none; empty if all is well."""
+    """Return which of the database's files is not a regular file, or ""."""
     for suffix in SUFFIXES:
         with contextlib.suppress(FileNotFoundError):
             there = Path(f"{path}{suffix}")

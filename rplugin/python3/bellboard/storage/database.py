@@ -1,7 +1,7 @@
-"""The file board.db: many have it open, one at a time writes, and it may be damaged or newer.
+"""The file board.db: open in many processes, written by one at a time, perhaps damaged or newer.
 
-`board.lock` tells who has it open (see `holders.py`): only who gets it alone sets a damaged
-database aside.
+`board.lock` shows who has it open (see `holders.py`): a damaged database is set aside only by a
+process that holds that lock alone.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from .causes import SUFFIXES, is_busy, is_damage, odd
 from .identity import Identity
 from .schema import MIGRATIONS, SCHEMA, UNLIKELY, migrate, version_of
 
-CHECKPOINT: Final = 4000  # pages, 16 MB: a checkpoint waits for the disk, so they are to be rare
-WAL_LIMIT: Final = CHECKPOINT << 12  # bytes of the log that stay on the disk
-WAIT_MS: Final = 20  # for the lock, with the event loop standing still
-PATIENCE: Final = 1.0  # for others that open it at the same time, and make its tables
-MOST_ASIDE: Final = 5  # damaged ones that are kept: the newest
+CHECKPOINT: Final = 4000  # pages, 16 MB: a checkpoint waits for the disk, so it should be rare
+WAL_LIMIT: Final = CHECKPOINT << 12  # bytes of the log to keep on disk
+WAIT_MS: Final = 20  # for the lock: the event loop is blocked meanwhile
+PATIENCE: Final = 1.0  # seconds, for others that open it at the same time and create its tables
+MOST_ASIDE: Final = 5  # damaged databases to keep
 
 
-#: SQLITE_CORRUPT, SQLITE_NOTADB; and a message of it that quotes what is no text.
+#: SQLITE_CORRUPT, SQLITE_NOTADB, and an SQLite message that is not UTF-8.
 DAMAGE: Final = (sqlite3.DatabaseError, UnicodeDecodeError)
 
 
@@ -37,31 +37,31 @@ class Busy(Exception):
 
 
 class Draining(Busy):
-    """Another host works through a backlog, and gets on with it."""
+    """Another host is working through a backlog."""
 
 
 class Newer(Exception):
-    """The database was written by a newer program; this one may not write it."""
+    """The database was written by a newer program; this one must not write to it."""
 
 
 class Replaced(FileNotFoundError):
-    """The file that is open is not the one that is there now: open that."""
+    """The open file was removed or replaced: open the new one."""
 
 
 class Damaged(sqlite3.DatabaseError):
-    """The file is no database, or not a whole one."""
+    """The file is damaged, or not a database."""
 
     def __init__(self, text: str, inode: int) -> None:
         super().__init__(text)
-        self.inode = inode  # of the file that is
+        self.inode = inode  # of the damaged file
 
 
 class Unmigrated(sqlite3.OperationalError):
-    """An older database could not be brought forward; it is as it was."""
+    """An older database could not be migrated; it is unchanged."""
 
 
 class Database:
-    """One connection to board.db: many have it open, one at a time writes."""
+    """A connection to board.db."""
 
     def __init__(
         self,
@@ -77,9 +77,9 @@ class Database:
         self.network = network_of(home) if network is None else network
         self.readonly = readonly
         self.schema = schema
-        self._seen = -1  # what SQLite says of commits by others
-        self.is_changed = True  # by another connection, since somebody cleared this
-        self.commits = 0  # seen, ours and others', since somebody cleared this
+        self._seen = -1  # SQLite's counter of commits by others
+        self.is_changed = True  # by another connection, since this was cleared
+        self.commits = 0  # ours and others', since this was cleared
         self._identity: Identity | None = None
         self._share = -1
         self.drain = holders.Drain(home)
@@ -101,9 +101,9 @@ class Database:
             raise Damaged(what, self._identity.inode)
         db = sqlite3.connect(self.path, timeout=self.patience, isolation_level=None)
         try:
-            if self.path.stat().st_size == 0:  # later it would have to be written anew
+            if self.path.stat().st_size == 0:  # later the whole file would have to be rewritten
                 db.execute("PRAGMA auto_vacuum = INCREMENTAL")
-            # WAL needs shared memory, which no network file system gives
+            # WAL needs shared memory, which network file systems do not have
             db.execute(f"PRAGMA journal_mode = {'DELETE' if self.network else 'WAL'}")
             db.execute("PRAGMA synchronous = NORMAL")
             db.execute(f"PRAGMA journal_size_limit = {WAL_LIMIT}")
@@ -118,16 +118,16 @@ class Database:
 
     def _migrate(self, db: sqlite3.Connection, migrations: Mapping[int, str]) -> None:
         if not 0 <= version_of(db) < UNLIKELY:
-            raise Damaged(f"{self.path}: no program has its version", self.inode)
+            raise Damaged(f"{self.path}: impossible schema version", self.inode)
         try:
             migrate(db, self.schema, migrations)
         except sqlite3.OperationalError as e:
             if is_busy(e):
                 raise
-            raise Unmigrated(f"{self.path} cannot be brought forward: {e}") from None
+            raise Unmigrated(f"{self.path} cannot be migrated: {e}") from None
 
     def _open_readonly(self) -> sqlite3.Connection:
-        """As it is with its log; where no memory can be shared (a full disk), without."""
+        """Open it with its log, or without if no memory can be shared (such as on a full disk)."""
         uri = f"{self.path.absolute().as_uri()}?mode=ro"
         db = sqlite3.connect(uri, uri=True, timeout=WAIT_MS / 1000, isolation_level=None)
         try:
@@ -140,10 +140,10 @@ class Database:
         return db
 
     def close(self) -> None:
-        """Let go of it; of a file that was removed or replaced nothing is left behind."""
+        """Close it; leave nothing behind of a file that was removed or replaced."""
         if self.is_replaced():
             with contextlib.suppress(sqlite3.Error):
-                self.db.execute("PRAGMA wal_checkpoint")  # its log alone may be lost
+                self.db.execute("PRAGMA wal_checkpoint")  # perhaps only its log is lost
         self.db.close()
         if self._identity is not None and self._identity.is_file_lost():
             self._identity.drop_logs()
@@ -151,7 +151,7 @@ class Database:
 
     @property
     def inode(self) -> int:
-        """Of the file that is open."""
+        """Return the inode of the open file."""
         return self._identity.inode if self._identity is not None else 0
 
     def _leave(self) -> None:
@@ -161,17 +161,17 @@ class Database:
             self._share = -1
 
     def is_replaced(self) -> bool:
-        """Whether the path, or that of its log, leads to another file by now, or to none."""
+        """Return whether the database or its log was removed or replaced."""
         return self._identity is not None and self._identity.is_lost()
 
     def check_place(self) -> None:
-        """Raise Replaced if what was committed is not in the file that is there now."""
+        """Raise Replaced if the database was removed or replaced."""
         if self.is_replaced():
             raise Replaced(f"{self.path} was removed or replaced")
 
     @contextlib.contextmanager
     def plainly(self) -> Iterator[None]:
-        """Say Busy, Replaced or Damaged for what SQLite says in many ways."""
+        """Translate SQLite's errors into Busy, Replaced or Damaged."""
         try:
             yield
         except (sqlite3.Error, UnicodeDecodeError) as e:
@@ -179,7 +179,7 @@ class Database:
             raise
 
     def complain(self, e: BaseException) -> None:
-        """Raise Busy, Replaced or Damaged if that is what it means."""
+        """Raise Busy, Replaced or Damaged if the error means that."""
         if is_busy(e):
             raise Busy from None
         if not isinstance(e, DAMAGE) or isinstance(e, Damaged | Unmigrated):
@@ -204,20 +204,20 @@ class Database:
     # ------------------------------------------------------------ the lock
 
     def lock(self) -> Lock:
-        """Hold the write lock; commit at the end, or leave everything as it was."""
+        """Hold the write lock; commit at the end, or roll back on an error."""
         return Lock(self)
 
     def check_version(self) -> None:
-        """Raise Newer if a newer program has been here."""
+        """Raise Newer if the database belongs to a newer program."""
         if version_of(self.db) > self.schema:
             raise Newer("board.db belongs to a newer bellboard: restart Neovim")
 
     def holder(self) -> int | None:
-        """The process that holds the lock, where the system tells."""
+        """Return the process that holds the lock, if the system lists it."""
         return holders.holder(self.path.parent)
 
     def look(self) -> None:
-        """Notice whether another connection has committed; costs no lock."""
+        """Check whether another connection has committed; needs no lock."""
         before, self._seen = self._seen, self.db.execute("PRAGMA data_version").fetchone()[0]
         if before != self._seen:
             self.is_changed = True
@@ -225,12 +225,12 @@ class Database:
 
 
 def _odd_text(cell: bytes) -> str:
-    """Text of a damaged cell: each byte that is none stands as half a character."""
+    """Decode a damaged cell, with invalid bytes as lone surrogates."""
     return cell.decode("utf-8", "surrogateescape")
 
 
 class Lock:
-    """A transaction; a class of its own, for two generators would take as long as BEGIN does."""
+    """A transaction; a class because two generators would take as long as BEGIN."""
 
     def __init__(self, base: Database) -> None:
         self.base = base
@@ -261,16 +261,16 @@ class Lock:
         self.base.complain(error)
 
     def _roll_back(self) -> None:
-        self.base.is_changed = True  # what was remembered of it may not be true
+        self.base.is_changed = True  # cached state may be wrong now
         if self.base.db.in_transaction:
-            with contextlib.suppress(sqlite3.Error):  # what led here says more
+            with contextlib.suppress(sqlite3.Error):  # the original error says more
                 self.base.db.execute("ROLLBACK")
 
 
 def set_aside(home: Path, inode: int) -> Path | None:
-    """Move a damaged database away, dated; None if another host has it open.
+    """Rename a damaged database with a date; return None if another host has it open.
 
-    `inode` is the damaged file's: another host may have replaced it already.
+    `inode` identifies the damaged file: another host may have replaced it already.
     """
     path = home / "board.db"
     held = holders.alone(home)
@@ -281,7 +281,7 @@ def set_aside(home: Path, inode: int) -> Path | None:
             return path
         date = time.strftime("%Y%m%d-%H%M%S")
         there = home / f"board.db.damaged-{date}-{random.randrange(1000):03}"
-        for suffix in reversed(SUFFIXES):  # the file comes last: until then it can be done again
+        for suffix in reversed(SUFFIXES):  # the database last: until then this can be repeated
             with contextlib.suppress(FileNotFoundError):
                 Path(f"{path}{suffix}").rename(f"{there}{suffix}")
         _keep_newest(home)

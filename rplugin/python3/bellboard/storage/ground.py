@@ -1,8 +1,8 @@
-"""The ground that the state stands on: folders that nobody else can exchange, made for us alone.
+"""The state folder: check that nobody else can replace it, and create what is missing.
 
-Who may write to a folder may put something else in place of what is in it.  So the home, and every
-folder and link on the way to it, belongs to us or to root, and others may not write there, unless
-it is sticky, as /tmp is.  What is missing is made with mode 0700, whatever the umask.
+Whoever may write to a folder can replace what is in it.  So the state folder, and every folder and
+link on the way to it, must belong to us or to root, and others must not be able to write there,
+unless it is sticky like /tmp.  Missing folders are created with mode 0700, whatever the umask.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Final
 
 PRIVATE: Final = 0o700
-MOST_LINKS: Final = 40  # as the kernel follows
+MOST_LINKS: Final = 40  # the kernel's own limit
 ROOT: Final = 0
-NOBODY: Final = 65534  # whom a container without root shows the folders of the machine as
-#: Files of the home that are opened by name: a link would lead to somebody's file.
+NOBODY: Final = 65534  # the owner of the machine's folders in a rootless container
+#: Files in the state folder that are opened by name: none may be a link.
 FILES: Final = (
     *("board.db", "board.db-wal", "board.db-shm", "board.db-journal", "board.lock", "drain.lock"),
     *("hooks.json", "hooks.lock", "emit"),
@@ -25,17 +25,17 @@ FILES: Final = (
 
 
 class Refused(Exception):
-    """This file or directory is not ours to read, or no event; the text is the reason."""
+    """A file or folder that must not be used, or a file that is not an event; says why."""
 
 
 def make(home: Path, below: tuple[str, ...]) -> None:
-    """Make the home and what belongs into it, or raise `Refused`, or OSError."""
+    """Create the state folder and what belongs in it; raise `Refused` or OSError."""
     judge(home)
     for path in (*reversed(home.parents), home):
         if not os.path.lexists(path):
             with contextlib.suppress(FileExistsError):
                 path.mkdir(PRIVATE)
-                path.chmod(PRIVATE)  # the umask may have taken our own right to it
+                path.chmod(PRIVATE)  # the umask may have removed our own permissions
     _judge_own(home, home.stat())
     for name in below:
         path = home / name
@@ -48,7 +48,7 @@ def make(home: Path, below: tuple[str, ...]) -> None:
 
 
 def judge(home: Path) -> None:
-    """Raise `Refused` if somebody else could put another folder in its place."""
+    """Raise `Refused` if somebody else could replace the state folder."""
     waiting, here, links = _parts(str(home)), "", 0
     _judge_folder("/", os.lstat("/"))
     while waiting:
@@ -60,7 +60,7 @@ def judge(home: Path) -> None:
         try:
             status = os.lstat(path)
         except FileNotFoundError:
-            return  # what follows is made by us
+            return  # we create the rest
         if stat.S_ISLNK(status.st_mode):
             if status.st_uid not in (ROOT, os.geteuid()):
                 raise Refused(f"{path} is a link that another user made")
@@ -76,7 +76,7 @@ def judge(home: Path) -> None:
 
 
 def is_ours(home: Path) -> bool:
-    """Whether it is there, ours, and nobody else could exchange it."""
+    """Return whether the state folder exists, is ours, and cannot be replaced by others."""
     try:
         judge(home)
         return home.stat().st_uid == os.geteuid()
@@ -88,15 +88,15 @@ def _judge_folder(path: str, status: os.stat_result) -> None:
     if not stat.S_ISDIR(status.st_mode):
         raise NotADirectoryError(20, os.strerror(20), path)
     if status.st_uid not in (ROOT, NOBODY, os.geteuid()):
-        raise Refused(f"{path} belongs to another user, who could exchange what is in it")
-    mine = status.st_gid == os.getegid()  # the group of that name, of many a distribution
+        raise Refused(f"{path} belongs to another user, who could replace what is in it")
+    mine = status.st_gid == os.getegid()  # on many distributions, each user's own group
     others = stat.S_IWOTH | (0 if mine else stat.S_IWGRP)
     if status.st_mode & others and not status.st_mode & stat.S_ISVTX:
-        raise Refused(f"others may write to {path}, and exchange what is in it")
+        raise Refused(f"others may write to {path} and replace what is in it")
 
 
 def _judge_own(path: Path, status: os.stat_result) -> None:
-    """A directory of ours; no link but the home may be one."""
+    """Check a folder of ours, and make it private."""
     if not stat.S_ISDIR(status.st_mode):
         raise Refused(f"not a directory: {path}")
     if status.st_uid != os.geteuid():
@@ -107,11 +107,11 @@ def _judge_own(path: Path, status: os.stat_result) -> None:
 
 def _judge_file(path: Path, status: os.stat_result) -> None:
     if stat.S_ISLNK(status.st_mode):
-        raise Refused(f"a link where a file is kept: {path}; remove it")
+        raise Refused(f"a link where a file belongs: {path}; remove it")
     if status.st_uid != os.geteuid():
         raise Refused(f"belongs to another user: {path}")
 
 
 def _parts(path: str) -> list[str]:
-    """The names in a path, the last one first."""
+    """Return the names in a path, last one first."""
     return [name for name in reversed(path.split("/")) if name not in ("", ".")]

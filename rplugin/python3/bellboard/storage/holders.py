@@ -1,7 +1,7 @@
-"""Who has board.db open, who sets it aside, who works through a backlog: locks of the kernel.
+"""Kernel locks that say who has board.db open, sets it aside, or works through a backlog.
 
-Each is a lock on an open file, so it goes with its process, whatever that dies of.  None is ever
-waited for with the event loop standing still: a process that is suspended keeps what it holds.
+Each is a lock on an open file, so it disappears with its process, however that dies.  The event
+loop never waits for one: a suspended process keeps its locks.
 """
 
 from __future__ import annotations
@@ -13,15 +13,16 @@ import time
 from pathlib import Path
 from typing import Final
 
-PAUSE: Final = 0.005  # between two tries
-#: What SQLite locks to write: a byte of the shared memory, or RESERVED of the file itself.
+PAUSE: Final = 0.005  # seconds between two tries
+#: What SQLite locks for writing: a byte of the shared memory, or RESERVED in the file itself.
 PLACES: Final = (("board.db-shm", 120), ("board.db", 1 << 30 | 1))
 
 
 class Drain:
-    """Who works through a backlog: one host at a time, and the others let it.
+    """The right to work through a backlog, held by one host at a time.
 
-    Each of them would else list what is left, to find it gone when it gets the lock.
+    Without it, every host would list the remaining files, only to find them gone once it gets the
+    database lock.
     """
 
     def __init__(self, home: Path) -> None:
@@ -30,18 +31,18 @@ class Drain:
         self.is_ours = False
 
     def take(self) -> None:
-        """Be the one, if there is none."""
+        """Try to take the lock."""
         if not self.is_ours:
             self.is_ours = self._lock(fcntl.LOCK_EX)
 
     def leave(self) -> None:
-        """Be it no more."""
+        """Release the lock."""
         if self.is_ours:
             fcntl.flock(self._fd, fcntl.LOCK_UN)
             self.is_ours = False
 
     def is_taken(self) -> bool:
-        """Whether another host is the one."""
+        """Return whether another host has it."""
         if self.is_ours:
             return False
         if not self._lock(fcntl.LOCK_SH):
@@ -50,7 +51,7 @@ class Drain:
         return False
 
     def holder(self) -> int | None:
-        """The process that is the one, where the system tells."""
+        """Return the process that has it, if the system lists it."""
         return _flocked(self._path, _held())
 
     def close(self) -> None:
@@ -71,11 +72,11 @@ class Drain:
 
 
 class Held(Exception):
-    """Another process holds it."""
+    """Another process holds the lock."""
 
 
 def share(home: Path, patience: float) -> int:
-    """Note that this process has the database open; raise Held while it is being set aside."""
+    """Record that this process has the database open; raise Held while it is being set aside."""
     fd = _opened(home / "board.lock")
     until = time.monotonic() + patience
     while True:
@@ -93,7 +94,7 @@ def share(home: Path, patience: float) -> int:
 
 
 def alone(home: Path) -> int | None:
-    """Have the database to ourselves, until this is closed; None if another has it open."""
+    """Lock the database for this process alone; return None if another has it open."""
     fd = _opened(home / "board.lock")
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -106,7 +107,7 @@ def alone(home: Path) -> int | None:
 
 
 def holder(home: Path) -> int | None:
-    """The process that keeps others from writing or opening it, where the system tells."""
+    """Return the process that blocks writing or opening, if the system lists it."""
     held = _held()
     for name, byte in PLACES:
         for row in _of(home / name, held):
@@ -116,7 +117,7 @@ def holder(home: Path) -> int | None:
 
 
 def _held() -> list[list[str]]:
-    """The locks that keep others out: `1: POSIX ADVISORY WRITE 4711 fd:01:2345 120 120`."""
+    """Return exclusive locks as fields: `1: POSIX ADVISORY WRITE 4711 fd:01:2345 120 120`."""
     try:
         rows = [row.split() for row in Path("/proc/locks").read_text().splitlines()]
     except OSError:
@@ -135,8 +136,8 @@ def _of(path: Path, rows: list[list[str]]) -> list[list[str]]:
     return []
 
 
-def _end(told: str) -> float:
-    return float("inf") if told == "EOF" else int(told)
+def _end(field: str) -> float:
+    return float("inf") if field == "EOF" else int(field)
 
 
 def _opened(path: Path) -> int:

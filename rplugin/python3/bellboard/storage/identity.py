@@ -1,7 +1,6 @@
-"""Whether the files of a database that is open are still those that its paths lead to.
+"""Detect when the files of an open database have been removed or replaced.
 
-A host that commits into a file which was removed or replaced commits for nobody: other hosts, and
-its own next life, open what is there now.
+Commits to such a file are lost: other hosts, and this one after a restart, open the new file.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ File = tuple[int, int]  # device, inode
 
 
 class Identity:
-    """The files of one open database; those of SQLite's log are noted once they are there."""
+    """The files of an open database; those of SQLite's log are noted once they exist."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -22,24 +21,24 @@ class Identity:
 
     @property
     def inode(self) -> int:
-        """The file's own."""
+        """Return the inode of the database file."""
         file = self._known[self._path]
         return file[1] if file else 0
 
     def note_logs(self) -> None:
-        """The log is open by now, if there is one."""
+        """Note the log files; call this once SQLite has opened them."""
         self._known |= {path: _file(path) for path in self._logs}
 
     def is_lost(self) -> bool:
-        """Whether a path leads elsewhere: costs a few microseconds."""
+        """Return whether any of the files was removed or replaced; takes a few microseconds."""
         return any(file is not None and _file(path) != file for path, file in self._known.items())
 
     def is_file_lost(self) -> bool:
-        """Whether that is so of the database itself, so that its log belongs to nothing."""
+        """Return whether the database file itself was, so that its log belongs to nothing."""
         return _file(self._path) != self._known[self._path]
 
     def drop_logs(self) -> None:
-        """Remove the log of the lost file, which SQLite would apply to the one there now."""
+        """Remove the log of the lost file: SQLite would apply it to the new one."""
         for path in self._logs:
             file = self._known.get(path)
             if file is not None and _file(path) == file:
@@ -50,6 +49,6 @@ class Identity:
 def _file(path: str) -> File | None:
     try:
         status = os.stat(path)  # noqa: PTH116
-    except OSError:  # not there, or out of reach
+    except OSError:  # missing or unreachable
         return None
     return status.st_dev, status.st_ino

@@ -1,8 +1,8 @@
-"""Rows that cannot be what they are: set aside with a date and the reason, and the rest goes on.
+"""Validate rows, and set damaged ones aside with a date and the reason.
 
-A cell may hold anything, whatever its column says: SQLite keeps a text in a column of numbers, and
-a byte on the disk may have changed.  What is read is checked.  A row that fails is noted, and moved
-into the table `damaged` by whoever next holds the lock, so that nobody meets it twice.
+A cell may hold anything, whatever its column says: SQLite stores text in a numeric column, and a
+byte on disk may have changed.  So every value is checked.  A row that fails is noted, and whoever
+next holds the lock moves it to the table `damaged`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..core.bounds import LATEST
 from ..core.lenient import LARGEST
 from .database import Database
 
-KEYS: Final = {  # of each table, what one row is found by
+KEYS: Final = {  # table → the columns that identify a row
     "sessions": ("session_id",),
     "transitions": ("id",),
     "events": ("id",),
@@ -27,8 +27,8 @@ KEYS: Final = {  # of each table, what one row is found by
     "options": ("key",),
     "editors": ("pid",),
 }
-MOST_KEPT: Final = 200  # of the rows that were set aside
-LONGEST: Final = 1 << 20  # bytes of one that is kept
+MOST_KEPT: Final = 200  # damaged rows to keep
+LONGEST_ROW: Final = 1 << 20  # bytes to keep of one
 LONGEST_NAME: Final = 200
 
 UNSOUND: Final = (
@@ -40,21 +40,21 @@ Cells = tuple[Any, ...]
 
 
 class Unsound(NamedTuple):
-    """A row that was set aside."""
+    """A damaged row that was set aside."""
 
     t: float
     table: str
-    name: str  # the session, the option, or the number of the row
+    name: str  # the session, the option, or the row number
     why: str
 
     def __str__(self) -> str:
         date = strftime("%Y-%m-%d %H:%M", localtime(self.t))
-        what = "session" if self.table == "sessions" else f"a row of {self.table},"
+        what = "session" if self.table == "sessions" else f"row of {self.table}"
         return f"{what} {self.name} could not be read ({self.why}) and was set aside on {date}"
 
 
 class Rows(Database):
-    """A database whose rows are looked at before they are believed."""
+    """A database whose rows are validated."""
 
     unsound: dict[tuple[str, Cells], tuple[str, str]]  # table and key → name and reason
 
@@ -65,7 +65,7 @@ class Rows(Database):
     def sound(
         self, table: str, rows: Iterable[Cells], make: Callable[[Cells], T], columns: int = 1
     ) -> list[T]:
-        """What each row makes, but for those that make nothing; a row begins with its key."""
+        """Convert rows with `make`, skipping those that fail; a row starts with its key columns."""
         found = []
         for row in rows:
             try:
@@ -75,13 +75,13 @@ class Rows(Database):
         return found
 
     def suspect(self, table: str, key: Cells, why: object) -> None:
-        """Have a row set aside by whoever next holds the lock."""
+        """Note a damaged row, to be set aside by whoever next holds the lock."""
         name = str(key[0])[:LONGEST_NAME].encode("utf-8", "backslashreplace").decode()
         reason = str(why)[:LONGEST_NAME] or type(why).__name__
         self.unsound[table, key] = name or "the ledger", reason
 
     def set_unsound_aside(self, now: float) -> list[Unsound]:
-        """Move those rows out of the way, within the lock."""
+        """Set the noted rows aside; call this within the lock."""
         moved = []
         for (table, key), (name, why) in self.unsound.items():
             where = " AND ".join(
@@ -90,7 +90,7 @@ class Rows(Database):
             values = [_bound(x) for x in key]
             rows = self.all(f"SELECT * FROM {table} WHERE {where}", *values)
             if rows:
-                row = msgspec.msgpack.encode([_bound(cell) for cell in rows[0]])[:LONGEST]
+                row = msgspec.msgpack.encode([_bound(cell) for cell in rows[0]])[:LONGEST_ROW]
                 found = Unsound(now, table, name, why)
                 self.db.execute("INSERT INTO damaged VALUES (NULL, ?, ?, ?, ?, ?)", (*found, row))
                 self.db.execute(f"DELETE FROM {table} WHERE {where}", values)
@@ -102,7 +102,7 @@ class Rows(Database):
         return moved
 
     def set_aside_since(self, t: float) -> list[Unsound]:
-        """The rows that were set aside since then, oldest first."""
+        """Return the rows set aside since `t`, oldest first."""
         try:
             rows = self.all("SELECT t, source, name, why FROM damaged WHERE t >= ? ORDER BY id", t)
             return [Unsound(time(r[0]), *map(text, r[1:])) for r in rows]
@@ -110,13 +110,13 @@ class Rows(Database):
             return []
 
 
-# ---------------------------------------------------------------- what a cell may hold
+# ---------------------------------------------------------------- cells
 
 
 def text(cell: object) -> str:
-    """It, if it is text that can be written again."""
+    """Return a cell that is valid text."""
     if not isinstance(cell, str) or not _is_whole(cell):
-        raise ValueError(f"{_shown(cell)} is no text")
+        raise ValueError(f"{_shown(cell)} is not text")
     return cell
 
 
@@ -125,23 +125,23 @@ def text_or_none(cell: object) -> str | None:
 
 
 def number(cell: object, least: int = 0) -> int:
-    """It, if it is a whole number that can be counted on from."""
+    """Return a cell that is an integer in range."""
     if type(cell) is not int or not least <= cell < LARGEST:
-        raise ValueError(f"{_shown(cell)} is no number that fits")
+        raise ValueError(f"{_shown(cell)} is not a number in range")
     return cell
 
 
 def time(cell: object) -> float:
-    """It, if it is a time."""
+    """Return a cell that is a time."""
     if not isinstance(cell, int | float) or not abs(cell) <= LATEST:
-        raise ValueError(f"{_shown(cell)} is no time")
+        raise ValueError(f"{_shown(cell)} is not a time")
     return float(cell)
 
 
 def blob(cell: object) -> bytes:
-    """It, if it is bytes."""
+    """Return a cell that is bytes."""
     if not isinstance(cell, bytes):
-        raise ValueError(f"{_shown(cell)} is no record")
+        raise ValueError(f"{_shown(cell)} is not a record")
     return cell
 
 
@@ -157,7 +157,7 @@ def _is_whole(cell: str) -> bool:
 
 
 def _bound(cell: Any) -> Any:
-    """A cell as SQLite takes it back."""
+    """Return a cell in a form that SQLite accepts again."""
     if isinstance(cell, str) and not _is_whole(cell):
         return cell.encode("utf-8", "surrogateescape")
     return cell

@@ -1,4 +1,4 @@
-"""The tables of board.db, and how an older database becomes one of today."""
+"""The tables of board.db, and how to migrate an older database."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Final
 
 SCHEMA: Final = 2
-UNLIKELY: Final = 1000  # no program will have brought it so far
+UNLIKELY: Final = 1000  # no program will ever get that far
 
-#: Schema → what makes it from the one before.  One that was released is never changed again.
+#: Schema → the statements that migrate to it.  A released migration is never changed.
 MIGRATIONS: Final[Mapping[int, str]] = {
     1: """
     CREATE TABLE sessions (
@@ -55,14 +55,14 @@ def version_of(db: sqlite3.Connection) -> int:
 
 
 def migrate(db: sqlite3.Connection, schema: int, migrations: Mapping[int, str]) -> None:
-    """Bring an older database forward, whole or not at all; leave a newer one alone."""
+    """Migrate an older database completely or not at all; leave a newer one alone."""
     if version_of(db) >= schema:
         return
-    db.execute("BEGIN IMMEDIATE")  # another host may have done it by the time this is granted
+    db.execute("BEGIN IMMEDIATE")  # by now, another host may have done it
     try:
         made = version_of(db)
         if made == 0 and db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
-            raise sqlite3.DatabaseError("it has tables and no version")
+            raise sqlite3.DatabaseError("it has tables but no schema version")
         for version in range(made + 1, schema + 1):
             for statement in migrations[version].split(";"):
                 db.execute(statement)

@@ -1,34 +1,34 @@
 """The spool: a directory in which every event is one file, until a host has folded it.
 
     ~/.local/state/bellboard/       $BELLBOARD_HOME, or bellboard under $XDG_STATE_HOME; mode 0700
-      spool/new/NAME                complete and waiting: hosts read these, oldest first
-      spool/slot/PID.EVENT          as new/, while no host lives: the last tool event of its kind
+      spool/new/NAME                complete events; hosts read these, oldest first
+      spool/slot/PID.EVENT          the same while no host is running: the last tool event of a kind
       spool/tmp/NAME                being written; nobody reads it
-      spool/bad/TIME-NAME           set aside, with TIME-NAME.why beside it: the newest 200, 20 MB
-      spool/bad/refused.json        how many were ever set aside, by reason
-      hosts/PID                     a host that lives
+      spool/bad/TIME-NAME           refused, with the reason in TIME-NAME.why: the newest 200, 20 MB
+      spool/bad/refused.json        how many were ever refused, by reason
+      hosts/PID                     a running host
 
-A file appears in new/ or slot/ by rename, so it is always whole. Its time is its modification
-time, to the nanosecond; names decide between equal times. A NAME is up to 200 of the characters
-A-Z a-z 0-9 _ . - and does not come back. Nothing else about it has a meaning.
+A file appears in new/ or slot/ by rename, so it is always complete. Its time is its modification
+time, to the nanosecond; names decide between equal times. A NAME has up to 200 of the characters
+A-Z a-z 0-9 _ . - and is never reused. It has no other meaning.
 
-An event of an agent's hook, as `hooks/emit` writes it, is a header of records that each end with
-a NUL byte, then an empty record, then what the CLI said, byte for byte:
+A hook event, as `hooks/emit` writes it, is a header of records that each end with a NUL byte, then
+an empty record, then the CLI's payload, byte for byte:
 
     bellboard 1                     the format
-    agent=claude                    who speaks
-    event=Stop                      what its hook is called
-    pid=4711                        the process of the CLI, 0 if not known
-    TMUX_PANE=%3                    TMUX TMUX_PANE NVIM and the names in ENVIRONMENT below: those
-                                    that are set, never another one, for among them are tokens
+    agent=claude                    the agent
+    event=Stop                      the name of its hook
+    pid=4711                        the process of the CLI, 0 if it is not known
+    TMUX_PANE=%3                    TMUX, TMUX_PANE, NVIM and the names in ENVIRONMENT below, if
+                                    set; never any other, because others include tokens
 
-A value may hold anything but NUL; one of more than 4096 bytes is left out by the reader. Evidence
-that hosts and users add is the other kind of file: one line of JSON as in a trace, `{"t": …,
-"registry": {…}}`. The reader looks at the first 1 MB of a file.
+A value may contain anything but NUL; the reader ignores one of more than 4096 bytes. The other kind
+of file is evidence that hosts and users add: one line of JSON as in a trace, `{"t": …,
+"registry": {…}}`. The reader reads the first 1 MB of a file.
 """
 
 # ruff: noqa: PTH104, PTH108, PTH123
-# Paths are strings in here: making a Path of each of 100,000 names costs as much as listing them.
+# Paths are strings here: making 100,000 Paths costs as much as listing the files.
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ from .aside import Aside, listing, remove
 from .ground import Refused as Refused
 
 BELOW = ("spool", "spool/tmp", "spool/new", "spool/slot", "spool/bad", "hosts", "answers")
-LIMIT = 1 << 20  # bytes read of a file
+LIMIT = 1 << 20  # bytes to read of a file
 VALUE_LIMIT = 4096  # bytes of a value in the header: PATH_MAX
-TMP_AGE = 3600.0  # no hook runs longer: the CLI's longest timeout is 600 s
-HOST_AGE = 600.0  # a host announces itself with every rescan, each 30 s
+TMP_AGE = 3600.0  # seconds; no hook runs longer: the CLI's longest timeout is 600 s
+HOST_AGE = 600.0  # seconds; a host announces itself every 30 s
 
 MAGIC = b"bellboard 1\0"
 ENVIRONMENT = frozenset(
@@ -70,7 +70,7 @@ ENVIRONMENT = frozenset(
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}", re.ASCII)
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-#: No fault of a file: it is read once there is room again.
+#: Not the file's fault: it is read once resources are available again.
 OF_THE_SYSTEM = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 _ANNOUNCE = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _KINDS = {
@@ -82,21 +82,21 @@ _KINDS = {
 
 
 class Item(msgspec.Struct, frozen=True):
-    """One file of the spool."""
+    """A file in the spool."""
 
     name: str
     t: float
-    ns: int  # the same time, exactly
+    ns: int  # the exact time
     kind: Literal["hook", "line"]
-    event: str  # as the hook was called; the payload may not say
-    # agent, pid, tmux, pane, nvim, env, as far as known; shared, so not to be changed. None: a line
+    event: str  # the name of the hook; the payload may lack it
+    # agent, pid, tmux, pane, nvim, env, as far as known; shared, so do not change it. None: a line
     origin: dict[str, object] | None
     payload: bytes
     truncated: bool
 
 
 def default_home(environ: Mapping[str, str]) -> Path:
-    """Where the state lives; the same rule as in `hooks/emit`, which ignores relative paths."""
+    """Return the state folder, by the same rule as `hooks/emit`, which ignores relative paths."""
     home = environ.get("BELLBOARD_HOME")
     if not home:
         state = environ.get("XDG_STATE_HOME") or (environ.get("HOME") or ".") + "/.local/state"
@@ -107,7 +107,7 @@ def default_home(environ: Mapping[str, str]) -> Path:
 
 
 class Spool:
-    """The spool below one home. Hosts call all but `write` under the lock of the store."""
+    """The spool in a state folder. Hosts call all but `write` under the lock of the store."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -122,13 +122,13 @@ class Spool:
         self._us = os.geteuid()
 
     def prepare(self) -> None:
-        """Make the directories, private; raise `Refused` where somebody else could change them."""
+        """Create the private folders; raise `Refused` if somebody else could replace them."""
         ground.make(self.home, BELOW)
 
-    # What waits
+    # ---------------------------------------------------------------- waiting events
 
     def scan(self) -> list[str]:
-        """The names in new/, oldest first; what has no proper name is set aside."""
+        """Return the names in new/, oldest first; set files with invalid names aside."""
         found: list[tuple[int, str]] = []
         improper: list[str] = []
         with os.scandir(self._new) as entries:
@@ -141,12 +141,12 @@ class Spool:
                         found.append((entry.stat(follow_symlinks=False).st_mtime_ns, name))
         for name in improper:
             if name not in self._stuck:
-                self.set_aside(name, "its name")
+                self.set_aside(name, "invalid name")
         found.sort()
         return [name for _, name in found]
 
     def only(self, arrived: Collection[str]) -> list[str]:
-        """The name of what came alone, without a look at the directory; else nothing."""
+        """Return the name of a single arrival without listing the directory, else nothing."""
         if len(arrived) != 1:
             return []
         (path,) = arrived
@@ -154,23 +154,23 @@ class Spool:
         return [] if _NAME.fullmatch(name) is None or name in self._stuck else [name]
 
     def pending(self) -> int:
-        """How many files wait in new/."""
+        """Return how many files wait in new/."""
         return _count(self._new) - len(self._stuck)
 
     def claim_slots(self) -> int:
-        """Move what lies in slot/ into new/, each under a name that never comes back."""
+        """Move the files in slot/ to new/ under unique names; return how many."""
         claimed = 0
         with os.scandir(self._slot) as entries:
             names = [entry.name for entry in entries]
         for name in names:
             proper = name if _NAME.fullmatch(name) and len(name) < 150 else "slot"
-            with contextlib.suppress(OSError):  # read-only: it stays, and health counts it
+            with contextlib.suppress(OSError):  # read-only: it stays, and counts in health
                 os.rename(f"{self._slot}/{name}", f"{self._new}/{proper}.{self._unique()}")
                 claimed += 1
         return claimed
 
     def read(self, name: str) -> Item | None:
-        """One file, or None if it is gone; raise `Refused` for what is no event of ours."""
+        """Read a file; return None if it is gone, raise `Refused` if it is not a valid event."""
         try:
             fd = os.open(f"{self._new}/{name}", _OPEN)
         except FileNotFoundError:
@@ -184,7 +184,7 @@ class Spool:
             if not stat.S_ISREG(status.st_mode):
                 raise Refused(_KINDS.get(stat.S_IFMT(status.st_mode), "a device"))
             if status.st_uid != self._us:
-                raise Refused("another user's")
+                raise Refused("belongs to another user")
             want = min(status.st_size, LIMIT)
             data = os.read(fd, want)
             while len(data) < want and (more := os.read(fd, want - len(data))):
@@ -196,14 +196,14 @@ class Spool:
             event, origin, payload = _parse(data)
             return Item(name, ns / 1e9, ns, "hook", event, origin, payload, truncated)
         if not data.startswith(b"{"):
-            # A crash of the machine leaves files that were named but never written.
-            raise Refused("of another format" if data.strip(b"\0") else "empty")
+            # A crash of the machine leaves files that have a name but no content.
+            raise Refused("unknown format" if data.strip(b"\0") else "empty")
         if truncated:
             raise Refused("a line of more than 1 MB")
         return Item(name, ns / 1e9, ns, "line", "", None, data, False)
 
     def unlink(self, names: Iterable[str]) -> list[str]:
-        """Remove what was folded; the names that could not be removed stay applied."""
+        """Remove folded files; return the names that could not be removed."""
         left = []
         for name in names:
             try:
@@ -214,17 +214,17 @@ class Spool:
                 left.append(name)
         return left
 
-    # What hosts and users add
+    # ---------------------------------------------------------------- evidence of hosts and users
 
     def write(self, line: Mapping[str, object], key: str | None = None) -> bool:
-        """Add a line of evidence, timed by its "t"; False if one of that key waits already.
+        """Add a line of evidence, timed by its "t"; return False if one with that key is waiting.
 
-        The name comes from the key, so that hosts that see the same thing write the same file.
-        Raises OSError if it cannot be written, and then leaves nothing behind.
+        The name is derived from the key, so that hosts that see the same thing write the same file.
+        Raise OSError if it cannot be written, and leave nothing behind.
         """
         data = msgspec.json.encode(line)
         if len(data) > LIMIT:
-            raise ValueError(f"a line of {len(data)} bytes; no more than {LIMIT} are read")
+            raise ValueError(f"a line of {len(data)} bytes; the limit is {LIMIT}")
         serial = self._unique()
         digest = key and hashlib.blake2b(key.encode("utf-8", "replace"), digest_size=16).hexdigest()
         name, tmp = f"line.{digest or serial}", f"{self._tmp}/line.{serial}"
@@ -239,7 +239,7 @@ class Spool:
             t = line.get("t")
             if isinstance(t, (int, float)) and 0 <= t < 1 << 33:
                 os.utime(tmp, ns=(int(t * 1e9),) * 2)
-            # Two hosts may both get here: then the second replaces the first by the same.
+            # Two hosts may both get here: then the second replaces the file with an equal one.
             os.rename(tmp, new)
         except OSError:
             with contextlib.suppress(OSError):
@@ -247,18 +247,18 @@ class Spool:
             raise
         return True
 
-    # What is not ours
+    # ---------------------------------------------------------------- refused files
 
     def set_aside(self, name: str, reason: str, detail: str = "") -> None:
-        """Move a file from new/ into bad/ with the reason beside it, and count it.
+        """Move a file from new/ to bad/ with the reason, and count it.
 
-        What can be neither moved nor removed is not looked at again by this process.
+        This process ignores a file that can be neither moved nor removed.
         """
         if not self._aside.take(f"{self._new}/{name}", name, reason, detail):
             self._stuck.add(name)
 
     def counts(self) -> dict[str, int | dict[str, int]]:
-        """For health: files waiting, in slots, set aside and still kept, ever refused."""
+        """Count files for health: waiting, in slots, stuck, kept in bad/, and ever refused."""
         return {
             "pending": self.pending(),
             "slots": _count(self._slot),
@@ -268,24 +268,24 @@ class Spool:
         }
 
     def sweep(self) -> None:
-        """Remove what killed writers left in tmp/."""
+        """Remove files that killed writers left in tmp/."""
         old = time.time() - TMP_AGE
         for name in listing(self._tmp):
             with contextlib.suppress(FileNotFoundError):
                 if os.lstat(f"{self._tmp}/{name}").st_mtime < old:
                     remove(f"{self._tmp}/{name}")
 
-    # Who is there
+    # ---------------------------------------------------------------- hosts
 
     def announce(self, pid: int, notes: Mapping[str, str] | None = None) -> None:
-        """Say that a host lives, again with every rescan: hooks then keep every event.
+        """Record that a host is running, so that hooks keep every event; repeat at each rescan.
 
-        With notes: and what is not as it should be, for doctor.
+        With notes, also record what is wrong, for doctor.
         """
         path = f"{self._hosts}/{pid}"
         try:
             fd = os.open(path, _ANNOUNCE, 0o600)
-        except OSError:  # a link, a pipe: none of ours
+        except OSError:  # a link or a pipe: not ours
             if not remove(path):
                 raise
             fd = os.open(path, _ANNOUNCE, 0o600)
@@ -299,7 +299,7 @@ class Spool:
             os.close(fd)
 
     def notes_of(self, pid: int) -> dict[str, str]:
-        """What a host said last of what is not as it should be."""
+        """Return the last notes of a host."""
         try:
             with open(f"{self._hosts}/{pid}", "rb", opener=_opener) as file:
                 return msgspec.json.decode(file.read(LIMIT) or b"{}", type=dict[str, str])
@@ -307,13 +307,13 @@ class Spool:
             return {}
 
     def withdraw(self, pid: int) -> None:
-        """Say that it lives no more."""
+        """Record that a host has stopped."""
         Path(f"{self._hosts}/{pid}").unlink(missing_ok=True)
 
     def alive_hosts(self) -> list[int]:
-        """The hosts that live; what dead ones left is removed."""
+        """Return the running hosts, and remove the records of dead ones."""
         alive = []
-        old = time.time() - HOST_AGE  # longer ago, and the number is another process's by now
+        old = time.time() - HOST_AGE  # older: the pid belongs to another process by now
         for name in listing(self._hosts):
             path = f"{self._hosts}/{name}"
             with contextlib.suppress(OSError):
@@ -340,9 +340,9 @@ def _opener(path: str, flags: int) -> int:
 def _parse(data: bytes) -> tuple[str, dict[str, object], bytes]:
     header, end, payload = data.partition(b"\0\0")
     if not end:
-        raise Refused("a header without end")
+        raise Refused("incomplete header")
     if not payload.strip():
-        raise Refused("without a payload")
+        raise Refused("no payload")
     # Nearly all events of a session share a few headers: 0.2 µs instead of 4.
     parse = _parse_header if len(header) < VALUE_LIMIT else _parse_header.__wrapped__
     return *parse(header), payload

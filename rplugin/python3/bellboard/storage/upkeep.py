@@ -1,7 +1,7 @@
-"""board.db stays small and sound: what is old goes, and its pages with it, a little at a time.
+"""Keep board.db small and sound: delete old rows and free their pages, a little at a time.
 
-Each step holds the lock, and the event loop, for a few milliseconds; what is left is for the next.
-What may take longer, as it waits for the disk, is done by a thread with a connection of its own.
+Each step holds the lock and blocks the event loop for a few milliseconds, and leaves the rest to
+the next one.  Work that waits for the disk runs in a thread with its own connection.
 """
 
 from __future__ import annotations
@@ -17,34 +17,34 @@ from ..core.lenient import LARGEST
 from .database import Damaged
 from .rows import Rows
 
-KEEP: Final = 30 * 86400.0  # of history, and of ended sessions
-GONE: Final = 3600.0  # so long a host may be suspended and still learn that a session is gone
-STEP: Final = 2000  # rows that one step drops
-SPARE: Final = 64  # pages that may lie free: the next events need them again
-LONGEST: Final = 0.02  # seconds of giving pages back in one step
-OFTEN: Final = (250, 400)  # commits between two of our checkpoints; SQLite's come at 500 or so
+KEEP: Final = 30 * 86400.0  # seconds to keep history and ended sessions
+GONE: Final = 3600.0  # seconds a host may be suspended and still learn that a session is gone
+STEP: Final = 2000  # rows to delete in one step
+SPARE: Final = 64  # free pages to keep: the next events need them
+SLICE: Final = 0.02  # seconds to free pages in one step
+OFTEN: Final = (250, 400)  # commits between two of our checkpoints; SQLite's come at about 500
 NUMBERED: Final = ("transitions", "events")
 
 
 class Upkeep(Rows):
-    """A database that does not grow for ever."""
+    """A database with limits on its size."""
 
-    keep_events = 20_000  # of the log that explain and record read
-    keep_bytes = 64 << 20  # of these: events are small, and may be made large
-    keep_transitions = 200_000  # a month of the busiest user; against a loop gone wild
+    keep_events = 20_000  # in the log for explain and record
+    keep_bytes = 64 << 20  # of these: events are small, but can be made large
+    keep_transitions = 200_000  # a month of the busiest user; guards against a runaway loop
 
     def __init__(self, *given: Any, **how: Any) -> None:
         super().__init__(*given, **how)
-        self._logged = self.keep_bytes  # bytes since they were last counted: count at the first
+        self._logged = self.keep_bytes  # bytes since the last count; so the first write counts
         self.inspected = False
         self._due = random.randint(*OFTEN)
         self._thread: threading.Thread | None = None
 
-    # ------------------------------------------------------------ within the lock, with each write
+    # ------------------------------------------------------------ with each write, within the lock
 
     def limit(self, table: str, most: int) -> None:
-        """Keep only the newest."""
-        # with every write: a busy hour between two prunes would else leave a big file for ever
+        """Keep only the newest rows."""
+        # with every write: otherwise a busy hour between two prunes leaves a large file
         self.db.execute(
             f"DELETE FROM {table} WHERE id <="
             f" (SELECT max(id) FROM {table} WHERE id < {LARGEST}) - ?",
@@ -52,7 +52,7 @@ class Upkeep(Rows):
         )
 
     def limit_bytes(self, more: int) -> None:
-        """Keep only the newest events, now that so many bytes have come."""
+        """Keep only the newest events, after `more` bytes were added."""
         self._logged += more
         if self._logged < self.keep_bytes // 16:
             return
@@ -70,13 +70,13 @@ class Upkeep(Rows):
             )
 
     def inspect(self) -> bool:
-        """See once that rows can be numbered, as after the highest number there is none."""
+        """Check once that row numbers can still grow; return whether it checked."""
         if self.inspected:
             return False
         for table in NUMBERED:
             query = f"SELECT id FROM {table} WHERE id >= {LARGEST} OR id < 0 LIMIT {STEP}"
             for row in self.all(query):
-                self.suspect(table, row, "its number does not fit")
+                self.suspect(table, row, "its number is out of range")
         wrong = f"typeof(seq) != 'integer' OR seq >= {LARGEST} OR seq < 0"
         for (table,) in self.all(f"SELECT name FROM sqlite_sequence WHERE {wrong}"):
             if table in NUMBERED:
@@ -87,15 +87,15 @@ class Upkeep(Rows):
         self.inspected = True
         return True
 
-    # ------------------------------------------------------------ now and then
+    # ------------------------------------------------------------ from time to time
 
     def prune(self, now: float) -> None:
-        """Drop what is older than it is kept."""
+        """Delete old rows."""
         old = now - KEEP
         newest = f"(SELECT max(revision) FROM sessions WHERE revision < {LARGEST})"
         with self.lock():
             for query, *values in (
-                # the newest revision stays: hosts compare theirs with it
+                # keep the newest revision: hosts compare theirs with it
                 (
                     "DELETE FROM sessions WHERE session_id IN (SELECT session_id FROM sessions"
                     " WHERE session_id != '' AND NOT listed AND last < ?"
@@ -116,14 +116,14 @@ class Upkeep(Rows):
                 self.db.execute(query, values)
 
     def shrink(self) -> None:
-        """Give pages that lie free back to the disk."""
+        """Return free pages to the file system."""
         if self._free() <= SPARE:
             return
-        if self.all("PRAGMA auto_vacuum") != [(2,)]:  # made by an older program
+        if self.all("PRAGMA auto_vacuum") != [(2,)]:  # created by an older program
             self._aside("PRAGMA auto_vacuum = INCREMENTAL", "VACUUM")
             return
-        until = time.monotonic() + LONGEST
-        # damage met in here alone is in no event's way: whoever needs a page meets it too
+        until = time.monotonic() + SLICE
+        # damage found only here affects no event: whoever needs the page finds it too
         with contextlib.suppress(Damaged), self.lock():
             while (free := self._free()) > SPARE and time.monotonic() < until:
                 self.db.execute(f"PRAGMA incremental_vacuum({min(free - SPARE, SPARE)})").fetchall()
@@ -133,20 +133,20 @@ class Upkeep(Rows):
         return int(self.all("PRAGMA freelist_count")[0][0])
 
     def keep_log_small(self) -> None:
-        """Have SQLite's log copied into the file, before a COMMIT has to wait for that."""
+        """Checkpoint SQLite's log in the background, before a COMMIT has to wait for that."""
         if self.commits >= self._due:
             self.commits, self._due = 0, random.randint(*OFTEN)
             self._aside("PRAGMA wal_checkpoint")
 
     def _aside(self, *statements: str) -> None:
-        """Run them beside the event loop; one such thread at a time, and if it hangs, one."""
+        """Run statements in a thread; one at a time, even if it hangs."""
         if self._thread is None or not self._thread.is_alive():
             self._thread = threading.Thread(target=self._run, args=statements, daemon=True)
             self._thread.start()
 
     def _run(self, *statements: str) -> None:
         uri = f"{self.path.absolute().as_uri()}?mode=rw"
-        with contextlib.suppress(sqlite3.Error):  # held, full, gone: the next time will do
+        with contextlib.suppress(sqlite3.Error):  # locked, full, gone: try again next time
             db = sqlite3.connect(uri, uri=True, timeout=1.0, isolation_level=None)
             with contextlib.closing(db):
                 for statement in statements:

@@ -1,1 +1,1 @@
-"""What lies below: files, watches, processes, terminals. Nothing here knows what a session is."""
+"""The operating system: files, watches, processes, terminals. Nothing here knows about sessions."""

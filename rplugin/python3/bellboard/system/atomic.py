@@ -1,6 +1,6 @@
-"""A file that others keep: read whole, and written so that it is always the old or the new one.
+"""Read and atomically replace a file that others own too.
 
-What hangs on it stays: mode, owner, extended attributes, and the link that leads to it.
+Its mode, owner, extended attributes and any link to it stay the same.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Final
 
 from .files import read
 
-LARGEST: Final = 8 << 20  # bytes; nobody wrote that by hand, and to read it takes seconds
+LARGEST: Final = 8 << 20  # bytes; larger files were not written by hand, and take seconds to read
 PREFIX: Final = ".bellboard-new."
 
 
 def content(path: Path) -> bytes | None:
-    """What is in it; None if it is not there; OSError if it is no file, or cannot be read."""
+    """Return the content of a file, or None if it does not exist; raise OSError otherwise."""
     try:
         return read(path, LARGEST, ours=False)[0]
     except FileNotFoundError:
@@ -26,12 +26,12 @@ def content(path: Path) -> bytes | None:
 
 
 def target_of(path: Path) -> Path:
-    """Where a link leads, there or not; the path itself if it is none."""
+    """Return the target of a link, whether it exists or not, or the path itself."""
     return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
 def obstacle(path: Path) -> str:
-    """Why it should not be written, though it perhaps could; empty if nothing is in the way."""
+    """Return why a file should not be written even if it could be, or ""."""
     try:
         status = target_of(path).stat()
     except FileNotFoundError:
@@ -43,12 +43,12 @@ def obstacle(path: Path) -> str:
     if os.geteuid() not in (0, status.st_uid):
         return "belongs to another user"
     if status.st_nlink > 1:
-        return "has a second name (a hard link), which a safe write would part from it"
+        return "has a hard link, which an atomic write would break"
     return ""
 
 
 def replace(path: Path, data: bytes | None, expected: bytes | None) -> bool:
-    """Write it, or (None) remove it; False, and nothing is done, if it is not what was expected."""
+    """Write a file, or (None) remove it; return False and do nothing if it is not as expected."""
     target = target_of(path)
     if data is None:
         if content(target) != expected:
@@ -56,7 +56,7 @@ def replace(path: Path, data: bytes | None, expected: bytes | None) -> bool:
         target.unlink(missing_ok=True)
         _settle(target.parent)
         return True
-    for left in target.parent.glob(f"{PREFIX}*"):  # of one that was killed
+    for left in target.parent.glob(f"{PREFIX}*"):  # left by a killed process
         left.unlink(missing_ok=True)
     made = target.with_name(f"{PREFIX}{os.getpid()}")
     try:
@@ -71,14 +71,14 @@ def replace(path: Path, data: bytes | None, expected: bytes | None) -> bool:
 
 
 def copy(path: Path, to: Path) -> None:
-    """A second file of the same bytes, as private as the first; never over one that is there."""
+    """Copy a file with its mode and owner; never overwrite one."""
     data = content(path)
     if data is not None:
         _write(to, data, path)
 
 
 def _write(made: Path, data: bytes, like: Path) -> None:
-    """A new file, on the disk when this returns, and its mode and owner as that other's."""
+    """Create and sync a new file, with the mode and owner of another."""
     descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         rest = memoryview(data)
@@ -94,17 +94,17 @@ def _write(made: Path, data: bytes, like: Path) -> None:
 def _dress(descriptor: int, like: Path) -> None:
     status, own = like.stat(), os.fstat(descriptor)
     if (status.st_uid, status.st_gid) != (own.st_uid, own.st_gid):
-        with contextlib.suppress(PermissionError):  # a group that the user has left
+        with contextlib.suppress(PermissionError):  # a group that the user no longer has
             os.fchown(descriptor, status.st_uid, status.st_gid)
     os.fchmod(descriptor, stat.S_IMODE(status.st_mode))
     if hasattr(os, "listxattr"):
-        with contextlib.suppress(OSError):  # not of this file system, or not for this user
+        with contextlib.suppress(OSError):  # not supported, or not permitted
             for name in os.listxattr(like):
                 os.setxattr(descriptor, name, os.getxattr(like, name))
 
 
 def _settle(folder: Path) -> None:
-    """Have the new name on the disk too, where a folder can be asked for that."""
+    """Sync the folder, so that the new name is on disk too, where that is possible."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
         try:

@@ -1,7 +1,7 @@
-"""The death of a process, told within milliseconds where the system can tell.
+"""Watch processes, and report when one exits, within milliseconds where the system allows.
 
-pidfd on Linux and kqueue on macOS make it readable in the event loop, and cost nothing meanwhile;
-what they cannot watch (no descriptors left, an older kernel) is looked at every few seconds.
+pidfd on Linux and kqueue on macOS report it in the event loop and cost nothing meanwhile.
+Processes that they cannot watch (no descriptors left, an older kernel) are polled.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Final, Literal, Protocol
 
 from .processes import runs
 
-POLL: Final = 2.0  # seconds; a look is 20 µs per process
+POLL: Final = 2.0  # seconds; a check takes 20 µs per process
 
 
 class Backend(Protocol):
-    """Tells of the deaths of processes that the system lets it watch."""
+    """Reports the exit of processes that the system can watch."""
 
     def add(self, pid: int) -> bool:
-        """Watch it; False if there is no such process. OSError if it cannot be watched."""
+        """Watch a process; return False if there is none, raise OSError if it cannot be watched."""
 
     def remove(self, pid: int) -> None: ...
 
@@ -32,7 +32,7 @@ class Backend(Protocol):
 
 
 class Deaths:
-    """Calls `died(pid, started)`, in the loop that runs, once for each watched process."""
+    """Calls `died(pid, started)` in the event loop, once for each watched process."""
 
     def __init__(
         self,
@@ -56,16 +56,16 @@ class Deaths:
 
     @property
     def watched(self) -> set[int]:
-        """The processes that are watched."""
+        """Return the watched processes."""
         return set(self._started)
 
     @property
     def note(self) -> str:
-        """What health should say of this; empty if there is nothing to say."""
-        return f"{len(self._polled)} processes are looked at every {POLL:g} s" * bool(self._polled)
+        """Return a note for health, or ""."""
+        return f"{len(self._polled)} processes are polled every {POLL:g} s" * bool(self._polled)
 
     def watch(self, pid: int, started: str = "") -> None:
-        """Watch it; one that has died already, or is another by now, is told of in a moment."""
+        """Watch a process; one that is already gone or replaced is reported soon."""
         if self._started.get(pid) == started:
             return
         self.leave(pid)
@@ -79,21 +79,21 @@ class Deaths:
             self._polled.add(pid)
         if self._backend is None:
             self._polled.add(pid)
-        # Asked after it is watched: a death in between would else be missed.
+        # Check after watching: otherwise an exit in between would be missed.
         if not runs(pid, started) or not (there or pid in self._polled):
             self._loop.call_soon(self._check, pid)
         if self._polled and self._timer is None:
             self._timer = self._loop.call_later(POLL, self._poll)
 
     def leave(self, pid: int) -> None:
-        """Watch it no more."""
+        """Stop watching a process."""
         if self._started.pop(pid, None) is not None:
             self._polled.discard(pid)
             if self._backend:
                 self._backend.remove(pid)
 
     def close(self) -> None:
-        """End it: nothing is called any more."""
+        """Stop watching: nothing is called after this."""
         self._started.clear()
         self._polled.clear()
         if self._timer:
@@ -122,13 +122,13 @@ _pidfd_open: Callable[[int], int] | None = getattr(os, "pidfd_open", None)
 
 
 class _Pidfds:
-    """Linux: a descriptor for each process, readable when it has ended."""
+    """Linux: a descriptor for each process, which becomes readable when it exits."""
 
     def __init__(self, died: Callable[[int], None]) -> None:
         if _pidfd_open is None:
-            raise NotImplementedError("this Python knows no pidfd")
+            raise NotImplementedError("this Python has no pidfd_open")
         self._open = _pidfd_open
-        os.close(self._open(os.getpid()))  # OSError where the kernel has none, or forbids it
+        os.close(self._open(os.getpid()))  # OSError if the kernel lacks or forbids it
         self._died = died
         self._loop = asyncio.get_running_loop()
         self._fds: dict[int, int] = {}
@@ -178,7 +178,7 @@ class _Kqueue:
             return True
 
         def remove(self, pid: int) -> None:
-            with contextlib.suppress(OSError):  # it has been told of: gone from the queue
+            with contextlib.suppress(OSError):  # already reported, so no longer in the queue
                 self._ask(pid, select.KQ_EV_DELETE)
 
         def close(self) -> None:

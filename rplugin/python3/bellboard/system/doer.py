@@ -1,4 +1,4 @@
-"""Who does what may hang: `Reach` beside the event loop, or whoever waits for it at once."""
+"""How to run work that may hang: in threads beside the event loop (`Reach`), or at once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class Doer(Protocol):
-    """Does the work, some time, and gives its result to `then` in the event loop."""
+    """Runs work at some time, and passes its result to `then` in the event loop."""
 
     def do(
         self,
@@ -20,17 +20,17 @@ class Doer(Protocol):
         key: str = "",
         where: Callable[[], str] | None = None,
     ) -> None:
-        """`path`: what the work touches; `where`: which of many it touches just now.
+        """Queue work on a path; `where` returns the current path of work that touches many.
 
-        Of jobs with one key only the newest is done.
+        Of several jobs with the same key, only the newest is run.
         """
 
     def lane(self, name: str, patience: float) -> Doer:
-        """For work that takes longer: it is done in an order of its own."""
+        """Return a queue of its own, for work that takes longer."""
 
 
 class AtOnce:
-    """Does it here and now: for what is our own, and where nobody else waits."""
+    """Runs work at once: for our own files, and where nothing else waits."""
 
     def do(
         self,
@@ -41,9 +41,9 @@ class AtOnce:
         key: str = "",
         where: Callable[[], str] | None = None,
     ) -> None:
-        """Without any deadline."""
+        """Run work without a deadline."""
         then(work())
 
     def lane(self, name: str, patience: float) -> Doer:
-        """No work has to wait for other work."""
+        """Return this one: nothing is queued."""
         return self

@@ -1,8 +1,7 @@
-"""Work in a process of its own, where a thread would hang beyond help.
+"""Run work in another process, where a hanging thread could not be killed.
 
-Whoever waits for a FUSE file system that has taken a request and never answers cannot be killed,
-and a process with such a thread never ends: an editor would wait for its host for ever.  A process
-of its own is left behind instead.
+A thread that waits for a FUSE file system that never answers cannot be killed, and its process can
+never exit: an editor would wait for its host forever.  Another process can be left behind.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _CODE = (
 
 
 class Ended(Exception):
-    """The process has been killed, or could not be understood."""
+    """The process was killed, or sent an invalid answer."""
 
 
 class Far:
@@ -43,13 +42,13 @@ class Far:
             stdout=pipe,
             stderr=subprocess.DEVNULL,
             pass_fds=tuple(descriptors),
-            start_new_session=True,  # no key that is pressed in a terminal is meant for it
+            start_new_session=True,  # no signals from the terminal
             cwd="/",
         )
         self.call(os.getpid)  # it is up, and has loaded what it needs
 
     def call(self, work: Callable[[], T]) -> T:
-        """Do it there; what it raises is raised here."""
+        """Run work there; raise here what it raises there."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         raw = pickle.dumps(work)
@@ -60,13 +59,13 @@ class Far:
         except (OSError, EOFError, pickle.PickleError) as why:
             self._process.kill()
             self.close()
-            raise Ended(f"the process that looked there has ended: {why}") from None
+            raise Ended(f"the process that looked there exited: {why}") from None
         if error:
             raise OSError(error)
         return result  # type: ignore[no-any-return]
 
     def close(self) -> None:
-        """End it; it does nothing now."""
+        """End the process, which must be idle."""
         for stream in (self._process.stdin, self._process.stdout):
             if stream is not None:
                 with contextlib.suppress(OSError):
@@ -86,7 +85,7 @@ def serve(*modules: str) -> None:
             return
         try:
             told = pickle.dumps(("", work()))
-        except Exception as error:  # of whatever kind, it is of this source alone
+        except Exception as error:  # any kind: it concerns this job only
             told = pickle.dumps((f"{type(error).__name__}: {error}", None))
         results.write(told)
         results.flush()

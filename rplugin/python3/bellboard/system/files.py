@@ -23,21 +23,21 @@ _near = threading.local()  # of a thread: its table of mounts
 
 
 def is_path(text: str) -> bool:
-    """Whether it can be the path of anything; what evidence tells may be any text."""
+    """Return whether a text can be a path; evidence may contain anything."""
     return text.startswith("/") and "\0" not in text and len(text) < LONGEST_PATH
 
 
 class Elsewhere(BaseException):
-    """The path leads to where whoever asks may hang and cannot be killed; see `reach`."""
+    """The path leads to a mount where this thread could hang and not be killed; see `reach`."""
 
 
 def stay_near(mounts: Mounts) -> None:
-    """From now on nothing in this thread touches a mount that is answered for by a program."""
+    """Keep this thread away from FUSE mounts: `touch` raises `Elsewhere` from now on."""
     _near.mounts = mounts
 
 
 def touch(path: str | Path) -> None:
-    """To be called before a path is asked for anything; `Elsewhere` if this thread may not."""
+    """Call this before using a path; raise `Elsewhere` if this thread must not touch it."""
     mounts: Mounts | None = getattr(_near, "mounts", None)
     if mounts is not None and (mount := mounts.hanging(str(path))) and mount.is_fuse:
         raise Elsewhere(mount.place)
@@ -45,25 +45,25 @@ def touch(path: str | Path) -> None:
 
 @contextmanager
 def opened(path: str | Path, ours: bool = True) -> Iterator[tuple[int, os.stat_result]]:
-    """A regular file, and ours, open for reading; OSError for anything else, without waiting."""
+    """Open a regular file, by default only our own, without blocking; raise OSError otherwise."""
     touch(path)
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
-    except ValueError as error:  # a NUL, half a character
-        raise OSError(f"no path: {error}") from None
+    except ValueError as error:  # a NUL or a lone surrogate
+        raise OSError(f"not a path: {error}") from None
     try:
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode):
             raise OSError(f"not a file: {path}")
         if ours and status.st_uid != os.geteuid():
-            raise OSError(f"another user's: {path}")
+            raise OSError(f"belongs to another user: {path}")
         yield fd, status
     finally:
         os.close(fd)
 
 
 def read(path: str | Path, limit: int, ours: bool = True) -> tuple[bytes, os.stat_result]:
-    """All of a small file; OSError if it has more than `limit` bytes."""
+    """Read a small file; raise OSError if it has more than `limit` bytes."""
     with opened(path, ours) as (fd, status):
         data = b""
         while len(data) <= limit and (more := os.read(fd, limit + 1 - len(data))):
@@ -75,12 +75,14 @@ def read(path: str | Path, limit: int, ours: bool = True) -> tuple[bytes, os.sta
 
 
 def decoded(raw: bytes) -> dict[str, object] | None:
-    """A JSON object; None for anything else, however odd."""
+    """Decode a JSON object; return None for anything else."""
     try:
         told = msgspec.json.decode(raw)
     except ODD:
         try:
-            told = json.loads(raw)  # takes half a character too, as a cut of the CLI's leaves it
+            told = json.loads(
+                raw
+            )  # accepts a lone surrogate too, which the CLI leaves when it cuts text
         except ODD:
             return None
     return told if isinstance(told, dict) else None

@@ -1,6 +1,6 @@
-"""Files that one process at a time may lock: waited for, but not for ever.
+"""Lock files, held by one process at a time, with a limit on how long to wait.
 
-Whoever holds one may be suspended, and then holds it for as long as that lasts.
+A holder that is suspended keeps its lock until it continues.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Final
 
 from .processes import stat_of
 
-PATIENCE: Final = 2.0  # seconds; what is done under such a lock takes milliseconds
+PATIENCE: Final = 2.0  # seconds; work under such a lock takes milliseconds
 PAUSE: Final = 0.01
 LOCKS: Final = "/proc/locks"
 
 
 class Held(OSError):
-    """Another process holds it; the text says which, and what to do."""
+    """Another process holds the lock; the text says which, and what to do."""
 
     def __init__(self, why: str) -> None:
         super().__init__(errno.EAGAIN, why)
@@ -33,7 +33,7 @@ class Held(OSError):
 
 @contextlib.contextmanager
 def locked(path: Path, patience: float = PATIENCE) -> Iterator[None]:
-    """Alone with the lock of that file, which is made if need be; `Held` if it cannot be had."""
+    """Hold the lock of a file, which is created if needed; raise `Held` after `patience`."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         until = time.monotonic() + patience
@@ -56,12 +56,12 @@ def _why(path: Path, inode: int) -> str:
         return f"{path} is held by another process; try again"
     stat = stat_of(pid)
     if stat and stat[0] in ("T", "t"):
-        return f"{path} is held by process {pid}, which is suspended: kill -CONT {pid}, or end it"
-    return f"{path} is held by process {pid}: try again, or end it"
+        return f"{path} is held by process {pid}, which is suspended: kill -CONT {pid}, or stop it"
+    return f"{path} is held by process {pid}: try again, or stop it"
 
 
 def _holder(inode: int) -> int | None:
-    """Where the system tells: `2: FLOCK ADVISORY WRITE 4711 fd:01:2345 0 EOF`."""
+    """Return the holder if the system lists it: `2: FLOCK ADVISORY WRITE 4711 fd:01:2345 0 EOF`."""
     with contextlib.suppress(OSError, ValueError):
         for row in Path(LOCKS).read_text().splitlines():
             fields = row.split()

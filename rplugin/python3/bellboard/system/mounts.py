@@ -1,4 +1,4 @@
-"""On which file system a path lies, from the kernel's table of mounts: it asks no file system."""
+"""Find the file system of a path in the kernel's mount table, without touching the file system."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 TABLE: Final = "/proc/self/mountinfo"
-#: What other machines change too: no notification of that, no shared memory for SQLite's WAL.
+#: Changes by other machines cannot be watched, and there is no shared memory for SQLite's WAL.
 NETWORK: Final = frozenset(
     (
         *("nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "virtiofs", "ceph", "glusterfs", "lustre"),
@@ -19,13 +19,13 @@ NETWORK: Final = frozenset(
         *("fuse.rclone", "fuse.s3fs", "fuse.grpcfuse", "fuse.osxfs", "fuse.glusterfs"),
     )
 )
-LONGEST: Final = 40  # links followed, as the kernel does
+MOST_LINKS: Final = 40  # the kernel's own limit
 
 _ESCAPED: Final = re.compile(rb"\\([0-7]{3})")
 
 
 class Mount(NamedTuple):
-    """One line of the table."""
+    """A line of the mount table."""
 
     place: str
     kind: str
@@ -33,43 +33,43 @@ class Mount(NamedTuple):
 
     @property
     def may_hang(self) -> bool:
-        """Whether a program or another machine answers for it."""
+        """Return whether a program or another machine serves it."""
         return self.kind in NETWORK or self.kind == "autofs" or self.is_fuse
 
     @property
     def is_fuse(self) -> bool:
-        """Whether a program answers for it: who waits for that cannot even be killed."""
+        """Return whether a program serves it: a process that waits for it cannot be killed."""
         return self.kind.startswith("fuse") or self.kind in ("virtiofs", "9p")
 
 
 class Mounts:
-    """The table, read again when the kernel says that it is another one."""
+    """The mount table, read again when the kernel reports a change."""
 
     def __init__(self, table: str = TABLE) -> None:
         self._table = table
         self._fd = -1
         self._poll: select.poll | None = None
-        self._one = threading.Lock()  # a table is asked from several threads
+        self._one = threading.Lock()  # used from several threads
         self._kinds: dict[int, str] = {}
         self._hanging: dict[str, Mount] = {}
 
     def close(self) -> None:
-        """Let go of the table."""
+        """Close the table."""
         with self._one:
             if self._fd >= 0:
                 os.close(self._fd)
                 self._fd, self._poll = -1, None
 
     def kind(self, device: int) -> str:
-        """The kind of file system on a device; empty if the system does not say."""
+        """Return the file system type of a device, or "" if the system does not say."""
         self._renew()
         return self._kinds.get(device, "")
 
     def hanging(self, path: str) -> Mount | None:
-        """The mount that a path leads into, if that may hang.
+        """Return the mount that a path leads to, if that mount may hang.
 
-        Links are followed one by one, so that nothing is asked of such a mount itself.  The root
-        is none, whatever it is: nothing works where that hangs.
+        Links are followed one by one, so that the mount itself is never touched.  The root never
+        counts: nothing works if that hangs.
         """
         self._renew()
         if not self._hanging or not path.startswith("/") or "\0" in path:
@@ -86,12 +86,12 @@ class Mounts:
             if here in self._hanging:
                 return self._hanging[here]
             with contextlib.suppress(OSError, ValueError):
-                told = os.readlink(here)  # noqa: PTH115 - a string, as the table's are
+                target = os.readlink(here)  # noqa: PTH115 - a string, as in the table
                 links += 1
-                if links > LONGEST:
+                if links > MOST_LINKS:
                     return None
-                here = "" if told.startswith("/") else here.rpartition("/")[0]
-                rest += told.split("/")[::-1]
+                here = "" if target.startswith("/") else here.rpartition("/")[0]
+                rest += target.split("/")[::-1]
         return None
 
     def _renew(self) -> None:
@@ -107,21 +107,21 @@ class Mounts:
             except OSError:  # not Linux
                 return
             self._kinds = {mount.device: mount.kind for mount in mounts}
-            last = {mount.place: mount for mount in mounts}  # the last of a place hides the others
+            last = {mount.place: mount for mount in mounts}  # a later mount hides earlier ones
             self._hanging = {place: mount for place, mount in last.items() if mount.may_hang}
 
 
-#: Of this process, for those that have none of their own.
+#: The table for callers without one of their own.
 MOUNTS: Final = Mounts()
 
 
 def near(path: str) -> str:
-    """The folders of a PATH that cannot hang: for who looks for a program."""
+    """Return a PATH without the folders that may hang, to look up a program."""
     return os.pathsep.join(d for d in path.split(os.pathsep) if not MOUNTS.hanging(d))
 
 
 def read(table: str = TABLE) -> list[Mount]:
-    """All lines of the table; OSError where the system has none."""
+    """Read the table; raise OSError if the system has none."""
     found: list[Mount] = []
     for row in Path(table).read_bytes().splitlines():
         head, _, tail = row.partition(b" - ")
@@ -135,10 +135,10 @@ def read(table: str = TABLE) -> list[Mount]:
 
 
 def network_of(path: Path, table: str = TABLE) -> str:
-    """The network file system that this is on; empty if it is local, or the system does not say."""
+    """Return the network file system that a path is on, or "" if it is local or unknown."""
     try:
         device = path.stat().st_dev
         kind = {mount.device: mount.kind for mount in read(table)}.get(device, "")
-    except OSError:  # not there, not Linux
+    except OSError:  # no such path, or not Linux
         return ""
     return kind if kind in NETWORK else ""

@@ -1,7 +1,7 @@
-"""Paths compared with what they looked like: where no system tells of their changes."""
+"""Watch paths by polling, where the system does not report changes."""
 
 # ruff: noqa: PTH116
-# Paths are strings in here: they are only compared.
+# Paths are strings here: they are only compared.
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from typing import Final
 
 from .doer import Doer
 
-POLL: Final = 1.0  # seconds from one look to the next
+POLL: Final = 1.0  # seconds
 
 
 class Polling:
-    """Compares what the paths look like, each second; costs 1.5 µs per file and look."""
+    """Compares the state of paths every second; takes 1.5 µs per file."""
 
     def __init__(self, changed: Callable[[set[str]], None]) -> None:
         self._changed = changed
@@ -62,13 +62,13 @@ class Polling:
 
 
 def look_at(path: str) -> dict[str, tuple[int, int, int]]:
-    """Inode, size and time of a file, or of each entry of a directory."""
+    """Return inode, size and time of a file, or of each entry of a directory."""
     seen: dict[str, tuple[int, int, int]] = {}
     with contextlib.suppress(OSError):
         status = os.stat(path)
         seen[path] = status.st_ino, status.st_size, status.st_mtime_ns
         if stat.S_ISDIR(status.st_mode):
-            seen[path] = status.st_ino, 0, 0  # its entries tell the rest
+            seen[path] = status.st_ino, 0, 0  # its entries show the rest
             with os.scandir(path) as entries:
                 for entry in entries:
                     with contextlib.suppress(FileNotFoundError):

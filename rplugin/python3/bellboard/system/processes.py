@@ -1,6 +1,6 @@
-"""What the system tells about processes: alive, since when, whose, on which terminal, what below.
+"""Look up processes: whether they run, since when, for whom, on which terminal, with what children.
 
-Linux is asked through /proc, a few microseconds each; elsewhere, where there is none, psutil.
+On Linux this reads /proc, in a few microseconds; elsewhere it uses psutil.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from pathlib import Path
 from typing import Any, Final
 
 PROC = "/proc"
-MOST: Final = 512  # ttys remembered; a terminal's agents are few
+MOST: Final = 512  # terminals to remember
 ENVIRONMENT_LIMIT: Final = 1 << 20
 LISTENS: Final = "0A"  # the state of a socket in /proc/net/tcp
 
 
 class Ttys:
-    """The terminal of a process, looked up once: it does not change while the process lives."""
+    """Caches the terminal of each process, which does not change while the process runs."""
 
     def __init__(self) -> None:
         self._known: dict[int, str] = {}
 
     def of(self, pid: int) -> str:
-        """`/dev/pts/3`, or nothing for a process without a terminal, or without a trace."""
+        """Return a path like `/dev/pts/3`, or "" if there is no terminal or no process."""
         known = self._known.get(pid)
         if known is None:
             if len(self._known) > MOST:
@@ -37,7 +37,7 @@ class Ttys:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether it runs; what only waits to be reaped does not."""
+    """Return whether a process runs; a zombie does not."""
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):
@@ -49,12 +49,12 @@ def is_alive(pid: int) -> bool:
 
 
 def runs(pid: int, started: str = "") -> bool:
-    """Whether it still is the process that started then, and not a later one of that number."""
+    """Return whether a process still runs, and is not a later one with the same pid."""
     return is_alive(pid) and (not started or started_of(pid) in ("", started))
 
 
 def started_of(pid: int) -> str:
-    """When it started, in the system's own unit: with the pid it names a process for ever."""
+    """Return when a process started, in the system's unit: with the pid it is unique."""
     stat = stat_of(pid)
     if stat is not None:
         return stat[19]
@@ -63,7 +63,7 @@ def started_of(pid: int) -> str:
 
 
 def began_at(pid: int) -> float | None:
-    """When it started, by the clock."""
+    """Return when a process started, as a time."""
     stat = stat_of(pid)
     if stat is not None:
         booted = [line for line in _lines(f"{PROC}/stat") if line.startswith("btime ")]
@@ -74,7 +74,7 @@ def began_at(pid: int) -> float | None:
 
 
 def owner_of(pid: int) -> int | None:
-    """The user who started it; None if there is no such process, or none to be seen."""
+    """Return the user who runs a process, or None if it does not exist or is not visible."""
     for line in _lines(f"{PROC}/{pid}/status"):
         if line.startswith("Uid:"):
             return int(line.split()[1])
@@ -83,7 +83,7 @@ def owner_of(pid: int) -> int | None:
 
 
 def tty_of(pid: int) -> str:
-    """The controlling terminal of a process."""
+    """Return the controlling terminal of a process."""
     stat = stat_of(pid)
     if stat is not None:
         number = int(stat[4])
@@ -97,7 +97,7 @@ def tty_of(pid: int) -> str:
 
 
 def cwd_of(pid: int) -> str:
-    """Where it works."""
+    """Return the working directory of a process."""
     try:
         return str(Path(f"{PROC}/{pid}/cwd").readlink()).removesuffix(" (deleted)")
     except OSError:
@@ -105,7 +105,7 @@ def cwd_of(pid: int) -> str:
 
 
 def argv_of(pid: int) -> list[str]:
-    """How it was called, or what it has since said that it is."""
+    """Return the command line of a process, which it may have changed itself."""
     try:
         raw = Path(f"{PROC}/{pid}/cmdline").read_bytes()
     except OSError:
@@ -114,7 +114,7 @@ def argv_of(pid: int) -> list[str]:
 
 
 def program_of(pid: int) -> str:
-    """The file that it runs."""
+    """Return the executable of a process."""
     try:
         return str(Path(f"{PROC}/{pid}/exe").readlink()).removesuffix(" (deleted)")
     except OSError:
@@ -122,7 +122,7 @@ def program_of(pid: int) -> str:
 
 
 def environment_of(pid: int, names: Iterable[str]) -> dict[str, str]:
-    """These variables of its environment as it was at its start, and never another one."""
+    """Return only these variables of the environment that a process started with."""
     wanted = {name.encode() for name in names}
     try:
         with Path(f"{PROC}/{pid}/environ").open("rb") as file:
@@ -135,7 +135,7 @@ def environment_of(pid: int, names: Iterable[str]) -> dict[str, str]:
 
 
 def stat_of(pid: int) -> list[str] | None:
-    """The fields of /proc/PID/stat from the third on."""
+    """Return the fields of /proc/PID/stat from the third on."""
     try:
         text = Path(f"{PROC}/{pid}/stat").read_text(encoding="utf-8", errors="replace")
         return text[text.rindex(")") + 2 :].split()
@@ -143,11 +143,11 @@ def stat_of(pid: int) -> list[str] | None:
         return None
 
 
-# ---------------------------------------------------------------- and what runs below it
+# ---------------------------------------------------------------- its descendants
 
 
 def children_of(pid: int) -> list[int]:
-    """What it started itself and still runs."""
+    """Return the child processes of a process."""
     if not has_proc():
         return [child.pid for child in _ask(pid, "children") or ()]
     try:
@@ -159,7 +159,7 @@ def children_of(pid: int) -> list[int]:
 
 
 def descendants(pid: int) -> list[int]:
-    """Its children and theirs, parents first."""
+    """Return the children of a process and theirs, parents first."""
     found = [pid]
     for parent in found:
         found += children_of(parent)
@@ -167,12 +167,12 @@ def descendants(pid: int) -> list[int]:
 
 
 def listening(pids: Iterable[int]) -> list[int]:
-    """The ports of all of them."""
+    """Return the ports of several processes."""
     return sorted({port for pid in pids for port in ports(pid)})
 
 
 def ports(pid: int) -> list[int]:
-    """The TCP ports that it and what it started listen on; 2 ms, so on demand."""
+    """Return the TCP ports that a process and its descendants listen on; takes 2 ms."""
     family = [pid, *descendants(pid)]
     if not has_proc():
         return _ports_elsewhere(family)
@@ -199,7 +199,7 @@ def ports(pid: int) -> list[int]:
 def _ports_elsewhere(family: Iterable[int]) -> list[int]:
     import psutil
 
-    # its name since psutil 6, and before
+    # renamed in psutil 6
     ask = "net_connections" if hasattr(psutil.Process, "net_connections") else "connections"
     connections = [c for pid in family for c in _ask(pid, ask, kind="tcp") or ()]
     return sorted({c.laddr.port for c in connections if c.status == psutil.CONN_LISTEN})
@@ -210,12 +210,12 @@ def _ports_elsewhere(family: Iterable[int]) -> list[int]:
 
 @functools.cache
 def has_proc() -> bool:
-    """Whether this system tells through /proc, as Linux does."""
+    """Return whether this system has /proc, like Linux."""
     return Path(f"{PROC}/self/stat").exists()
 
 
 def _ask(pid: int, what: str, **how: object) -> Any:
-    """What psutil says of a process where there is no /proc; None if nothing."""
+    """Ask psutil about a process; return None if there is /proc, or on a failure."""
     if has_proc():
         return None
     import psutil

@@ -1,13 +1,12 @@
-"""What may hang, done beside the event loop: the files of others, /proc, programs.
+"""Run work that may hang beside the event loop: foreign files, /proc, programs.
 
-A stat of a dead mount never returns, and nothing can take it back.  So whatever touches what is
-not our own is a job, done on a thread beside the loop, and where even that could not be ended
-(FUSE), in a process of the thread's own.  A job that takes too long is left to itself: another
-thread goes on with the rest, and nothing more is asked of its path until it returns.  The job that
-hangs is the probe: when it returns, its result still counts, and what was asked for meanwhile is
-done.
+A stat of a dead mount never returns, and cannot be cancelled.  So everything that touches foreign
+files is a job in a thread, or, where even that thread could not be killed (FUSE), in a process of
+its own.  A job that takes too long is abandoned: another thread takes over the rest, and no other
+job for that path runs until it returns.  When it does, its result still counts, and the jobs held
+back meanwhile run.
 
-The work of a job is picklable, and changes nothing that anybody else uses.
+The work of a job must be picklable, and must not change shared state.
 """
 
 from __future__ import annotations
@@ -28,17 +27,17 @@ from .far import Ended, Far
 from .files import Elsewhere, stay_near, touch
 from .mounts import Mounts
 
-DEADLINE: Final = 1.0  # seconds; a look at a file takes a fifth of a millisecond
-STARTS: Final = 10.0  # and as many more for a process that has to be started, under load
-MOST_STUCK: Final = 12  # threads that hang; then the rest waits for one of them
-MOST_HELD: Final = 2000  # jobs kept for paths that do not answer; a rescan asks again
-LONGEST: Final = 0.02  # seconds in which results are taken in, before the loop has its turn
-SWITCH: Final = 0.0005  # seconds until a thread that computes lets the event loop go on
-PAUSE: Final = 0.5  # after a failure, doubled with each
+DEADLINE: Final = 1.0  # seconds; reading a file takes 0.2 ms
+STARTS: Final = 10.0  # more seconds if a process has to be started, under load
+MOST_STUCK: Final = 12  # hanging threads; beyond that, everything waits for one of them
+MOST_HELD: Final = 2000  # jobs to keep for paths that do not answer; a rescan asks again
+SLICE: Final = 0.02  # seconds to process results in a row: the event loop is blocked meanwhile
+SWITCH: Final = 0.0005  # seconds until a busy thread yields to the event loop
+PAUSE: Final = 0.5  # seconds after a failure; doubles with each
 LONGEST_PAUSE: Final = 60.0
-FORGOTTEN: Final = 300.0  # seconds after which a failure is no news any more
-NEWS: Final = 0.3  # seconds after results in which notes are compared: there may be many
-NAMED: Final = 5  # paths in a line of health
+FORGOTTEN: Final = 300.0  # seconds after which a failure is no longer reported
+NEWS: Final = 0.3  # seconds after a result until notes are compared: there may be many results
+NAMED: Final = 5  # paths to name in health
 
 T = TypeVar("T")
 
@@ -55,7 +54,7 @@ class _Job:
 
 
 class _Slow(NamedTuple):
-    """A lane that is not the usual one."""
+    """A lane other than the default one."""
 
     ask: Callable[[_Job], None]
     name: str
@@ -77,7 +76,7 @@ class _Slow(NamedTuple):
 
 
 class _Worker:
-    """A thread of a lane, and what it is at."""
+    """A thread of a lane, and its current job."""
 
     def __init__(self, lane: _Lane) -> None:
         self.lane = lane
@@ -87,7 +86,7 @@ class _Worker:
 
 
 class _Lane:
-    """A queue, and the one thread that works on it; those given up are not of it any more."""
+    """A queue and its thread; an abandoned thread no longer belongs to it."""
 
     def __init__(self) -> None:
         self.ready = threading.Condition()
@@ -96,9 +95,9 @@ class _Lane:
 
 
 class Reach:
-    """Jobs by lane: those of one lane are done in order, one at a time.
+    """Runs jobs by lane: those of one lane in order, one at a time.
 
-    `changed` is called when something begins to hang, or answers again.
+    `changed` is called when something starts to hang, or answers again.
     """
 
     def __init__(
@@ -112,10 +111,10 @@ class Reach:
         self._shared: set[int] = set()
         self._modules = modules  # that a process of its own imports
         self._lanes: dict[str, _Lane] = {}
-        self._stuck: dict[_Worker, tuple[_Job, float]] = {}  # and since when, by the clock
+        self._stuck: dict[_Worker, tuple[_Job, float]] = {}  # and since what time
         self._dead: set[str] = set()  # mounts
         self._held: dict[str, _Job] = {}
-        self._failed: dict[str, tuple[int, float, str]] = {}  # key → count, not before, what
+        self._failed: dict[str, tuple[int, float, str]] = {}  # key → count, retry time, message
         self._done: deque[tuple[_Worker, _Job, Any, Exception | None]] = deque()
         self._called = self._closed = False
         self._timer: asyncio.TimerHandle | None = None
@@ -133,7 +132,7 @@ class Reach:
         key: str = "",
         where: Callable[[], str] | None = None,
     ) -> None:
-        """See `Doer`.  A job that fails is named in health, and let be for a while."""
+        """See `Doer`.  A job that fails is reported in health, and not run again for a while."""
         self._ask(_Job(path, work, then, key or path, where, "", DEADLINE))
 
     def lane(self, name: str, patience: float) -> Doer:
@@ -162,14 +161,14 @@ class Reach:
 
     @property
     def is_at_rest(self) -> bool:
-        """Whether nothing waits, and nothing is done but what hangs."""
+        """Return whether there is no work left except what hangs."""
         lanes = self._lanes.values()
         busy = any(lane.waiting or (lane.worker and lane.worker.job) for lane in lanes)
         return not (busy or self._done)
 
     @property
     def notes(self) -> dict[str, str]:
-        """For health: what does not answer, and what cannot be looked at."""
+        """Return what does not answer and what cannot be read, for health."""
         notes: dict[str, str] = {}
         if self._stuck:
             since = min(t for _, t in self._stuck.values())
@@ -177,10 +176,10 @@ class Reach:
             clock = time.strftime("%H:%M:%S", time.localtime(since))
             notes["unreachable"] = (
                 f"does not answer since {clock}: {_some([*sorted(self._dead), *paths])}; "
-                "nothing more is asked of it until it does"
+                "ignored until it does"
             )
             if len(self._stuck) >= MOST_STUCK:
-                notes["unreachable"] += f", and of nothing else, as {MOST_STUCK} threads hang"
+                notes["unreachable"] += f"; everything else waits too: {MOST_STUCK} threads hang"
         if self._failed:
             until = time.monotonic() - FORGOTTEN
             self._failed = {k: f for k, f in self._failed.items() if f[1] > until}
@@ -189,15 +188,15 @@ class Reach:
         return notes
 
     def share(self, descriptor: int) -> None:
-        """Have it open under the same number wherever work is done."""
+        """Keep a descriptor open in every process that runs jobs."""
         self._shared.add(descriptor)
 
     def heed(self, notes: Callable[[], Mapping[str, str]]) -> None:
-        """Call `changed` too soon after what was found has made these notes others."""
+        """Also call `changed` soon after results have changed these notes."""
         self._heeded = notes
 
     def close(self) -> None:
-        """End it: nothing is called any more, and no thread delays the exit."""
+        """Stop: nothing is called after this, and no thread delays the exit."""
         self._closed = True
         for timer in (self._timer, self._news):
             if timer is not None:
@@ -222,7 +221,7 @@ class Reach:
             result, error = None, None
             try:
                 result = self._work(worker, job)
-            except Exception as e:  # whatever it is, it is of this source alone
+            except Exception as e:  # any kind: it concerns this job only
                 error = e
             self._done.append((worker, job, result, error))
             if not self._called and self._loop is not None:
@@ -233,7 +232,7 @@ class Reach:
             worker.far.close()
 
     def _next(self, worker: _Worker) -> _Job | None:
-        """The next job of its lane; None if another worker has it now."""
+        """Wait for the next job; return None if another worker has taken over the lane."""
         lane = worker.lane
         with lane.ready:
             worker.job = None
@@ -266,7 +265,7 @@ class Reach:
         self._called = False
         if self._heeded is not None and self._news is None and self._loop is not None:
             self._news = self._loop.call_later(NEWS, self._hear, self._heeded)
-        until = time.monotonic() + LONGEST
+        until = time.monotonic() + SLICE
         while self._done and not self._closed:
             worker, job, result, error = self._done.popleft()
             if error is None:
@@ -293,7 +292,7 @@ class Reach:
             self._changed()
 
     def _inspect(self) -> None:
-        """Leave alone what takes too long, and go on with the rest."""
+        """Abandon jobs that take too long, and go on with the rest."""
         now = time.monotonic()
         self._timer = None
         for lane in self._lanes.values():
@@ -335,13 +334,13 @@ class Reach:
         self._changed()
 
     def _count_dead(self) -> None:
-        """A mount in which two jobs hang is asked for nothing any more."""
+        """Treat a mount as dead if two jobs hang in it."""
         mounts = [self._mounts.hanging(job.path) for job, _ in self._stuck.values()]
         places = [mount.place for mount in mounts if mount]
         self._dead = {place for place in places if places.count(place) > 1}
 
     def _hangs(self, path: str) -> bool:
-        """Whether it is, or lies in, what does not answer."""
+        """Return whether a path is, or is inside, something that does not answer."""
         if self._dead and (mount := self._mounts.hanging(path)) and mount.place in self._dead:
             return True
         places = (job.path for job, _ in self._stuck.values())
@@ -367,7 +366,7 @@ class Reach:
 
 
 def _some(names: list[str]) -> str:
-    """The first of them, and how many more there are."""
+    """Join the first names, and say how many more there are."""
     more = len(names) - NAMED
     return ", ".join(line(n, 300) for n in names[:NAMED]) + (
         f" and {more} more" if more > 0 else ""

@@ -1,21 +1,21 @@
-"""Changes of files, called back in the event loop.
+"""Watch files, and report changes in the event loop.
 
-A directory is watched for its entries, anything else for itself: by way of its directory, so that
-it may be replaced, or not be there yet. The promise is only to wake: what happened is found out by
-looking. So a host arms first, then scans, then waits. What could be armed only later (its
-directory came later or was replaced, a backend started anew, events were lost) is called back at
-that moment; and every 30 s the host calls `rearm` and looks at everything, for no system promises
-more. Two backends, and a third for what they cannot see; from rename to callback (p50, measured):
+A directory is watched for its entries, a file through its directory, so that it may be replaced or
+not exist yet. A report only says that something may have changed. So a host arms first, then scans,
+then waits. A path that could only be armed later (its directory appeared or was replaced, a backend
+restarted, events were lost) is reported at that moment. Every 30 s the host calls `rearm` and
+checks everything, because no system promises more. There are two backends, and a third for what
+they cannot watch; from rename to callback (p50, measured):
 
-    inotify     Linux: 0.03 ms, nothing at rest, paths come and go at will
-    watchfiles  elsewhere: one or two steps late; its paths are fixed, so for a new one it is
-                started anew
-    polling     network file systems, which tell only what this machine does, and whatever the
-                system has no watches left for (watchfiles would ask for the same); up to 1 s late
+    inotify     Linux: 0.03 ms; no cost at rest; paths can be added and removed
+    watchfiles  elsewhere: one or two steps late; its paths are fixed, so it is restarted for a
+                new one
+    polling     network file systems, which report only changes by this machine, and paths for
+                which the system has no watches left; up to 1 s late
 """
 
 # ruff: noqa: PTH100, PTH112, PTH116, PTH120
-# Paths are strings in here: they come from the system and are only compared.
+# Paths are strings here: they come from the system and are only compared.
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ Armer = Callable[[str, bool], object]
 
 
 class Look(NamedTuple):
-    """What a path is, and what came of watching its directory."""
+    """A path, and the result of arming its directory."""
 
     directory: str
-    device: int  # 0: it is not there
-    token: object  # what its armer returned
+    device: int  # 0 if it does not exist
+    token: object  # returned by the armer
     error: OSError | None
 
 
@@ -54,13 +54,13 @@ class Backend(Protocol):
 
     @property
     def armer(self) -> Armer:
-        """Arms a directory, for arrivals only or for all; it raises OSError, and may hang."""
+        """Return a function that arms a directory; it may raise OSError, and may hang."""
 
     def add(self, directory: str, token: Any, arrivals: bool) -> bool:
-        """It has been armed; True if it is another one than before under that name."""
+        """Take an armed directory; return whether it replaces another one with that name."""
 
     def drop(self, token: Any) -> None:
-        """It has been armed in vain."""
+        """Disarm a directory that is no longer needed."""
 
     def remove(self, directory: str) -> None: ...
 
@@ -68,9 +68,9 @@ class Backend(Protocol):
 
 
 class Watch:
-    """Calls `changed`, in the loop that runs, with the paths that may have changed.
+    """Calls `changed` in the event loop with the paths that may have changed.
 
-    Of a watched directory that is the directory joined with the name of an entry, or itself.
+    For a watched directory, these are the directory itself or paths of its entries.
     """
 
     def __init__(
@@ -96,19 +96,19 @@ class Watch:
 
     @property
     def note(self) -> str:
-        """What health should say of this watch; empty if there is nothing to say."""
+        """Return a note for health, or ""."""
         reasons = sorted({self._missing, *self._polled.values()} - {""})
-        return f"looks every {POLL:g} s: {'; '.join(reasons)}" if reasons else ""
+        return f"polling every {POLL:g} s: {'; '.join(reasons)}" if reasons else ""
 
     def add(self, path: str | Path, *, arrivals: bool = False) -> None:
-        """Watch a path, there or not; `arrivals`: only what enters the directory, complete."""
+        """Watch a path, existing or not; `arrivals`: only complete files that enter it."""
         path = os.path.abspath(path)
         if path not in self._arrivals:
             self._arrivals[path] = arrivals
             self._arm(path, tell=False)
 
     def remove(self, path: str | Path) -> None:
-        """Watch it no more."""
+        """Stop watching a path."""
         path = os.path.abspath(path)
         self._polled.pop(path, None)
         self._polling.remove(path)
@@ -116,14 +116,14 @@ class Watch:
             self._release(path)
 
     def rearm(self) -> None:
-        """Try what could not be watched so far, and what is another directory by now."""
+        """Try again to watch what could not be watched, and directories that were replaced."""
         if self._backend is None and self._native != "polling":
             self._start()
         for path in list(self._arrivals):
             self._arm(path)
 
     def close(self) -> None:
-        """End it: nothing is called any more, and no thread delays the exit."""
+        """Stop watching: nothing is called after this, and no thread delays the exit."""
         self._polling.close()
         self._mounts.close()
         if self._backend:
@@ -143,7 +143,7 @@ class Watch:
             self.how, self._missing = self._native, ""
 
     def _arm(self, path: str, tell: bool = True) -> None:
-        """Watch it as what it is now; `tell` of what was not watched until now."""
+        """Arm a path as what it is now; with `tell`, report it if it was not watched before."""
         arrivals = self._arrivals[path]
         alone = arrivals and self._only_arrivals(path)
         armer = self._backend.armer if self._backend is not None else None
@@ -151,7 +151,7 @@ class Watch:
         self._doer(path).do(path, partial(look_at, path, armer, alone), then, key=f"watch {path}")
 
     def _doer(self, path: str) -> Doer:
-        """Our own folder is armed at once, and so are all where nothing can be done beside."""
+        """Arm our own folder at once, and everything if there is no `reach`."""
         return self._here if self._reach is None or self._arrivals[path] else self._reach
 
     def _settle(self, path: str, tell: bool, look: Look) -> None:
@@ -160,7 +160,7 @@ class Watch:
             if backend is not None and error is None and directory not in self._served:
                 backend.drop(look.token)
             return
-        if self._by.get(path) != directory:  # it has become a directory, or is one no more
+        if self._by.get(path) != directory:  # it became a directory, or no longer is one
             self._release(path)
         fresh: set[str] = set()
         why = self._remote(look.device) if backend else self._missing
@@ -179,7 +179,7 @@ class Watch:
             backend.remove(directory)
             for lost in self._served.pop(directory, ()):
                 del self._by[lost]
-            fresh = set()  # `rearm` will come again
+            fresh = set()  # `rearm` tries again
             if not isinstance(error, FileNotFoundError | NotADirectoryError):
                 why = f"{error.strerror}: {directory}"
                 if error.errno == errno.ENOSPC:
@@ -202,7 +202,7 @@ class Watch:
             del self._served[directory]
             self._backend.remove(directory)
         elif directory in paths and self._only_arrivals(directory):
-            self._arm(directory, tell=False)  # so that nothing else there wakes us any more
+            self._arm(directory, tell=False)  # so that other changes there no longer wake us
 
     def _only_arrivals(self, directory: str) -> bool:
         paths = self._served.get(directory, ())
@@ -232,13 +232,13 @@ class Watch:
             self._changed(changed | again)
 
     def _remote(self, device: int) -> str:
-        """The network file system that this is, from the kernel's table of mounts."""
+        """Return why a device must be polled, if it is a network file system."""
         kind = self._mounts.kind(device)
-        return f"{kind} tells only what this machine does" if kind in NETWORK else ""
+        return f"{kind} reports only changes by this machine" if kind in NETWORK else ""
 
 
 def look_at(path: str, armer: Armer | None, arrivals: bool) -> Look:
-    """What a path is, once its directory is armed; wherever that may hang."""
+    """Arm the directory of a path; run this where it may hang."""
     directory = path if os.path.isdir(path) else os.path.dirname(path)
     try:
         device = os.stat(directory).st_dev

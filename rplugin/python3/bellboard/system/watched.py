@@ -1,4 +1,4 @@
-"""Which paths are watched, and for whom: nobody's are not."""
+"""Watch each path for as long as somebody needs it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Needer = tuple[str, str]  # what for, and for whom
 
 
 class Watched:
-    """Watches each path for as long as somebody needs it."""
+    """Counts who needs each watched path."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
@@ -20,16 +20,16 @@ class Watched:
         return iter(self._needed)
 
     def who(self, path: str, what: str) -> list[str]:
-        """Who needs it for that."""
+        """Return who needs a path for that purpose."""
         return sorted(whom for kind, whom in self._needed.get(path, ()) if kind == what)
 
     def need(self, path: str, what: str, whom: str) -> None:
-        """Watch it for somebody."""
+        """Watch a path for somebody."""
         self._needed.setdefault(path, set()).add((what, whom))
         self._watch.add(path)
 
     def leave(self, path: str, what: str, whom: str) -> None:
-        """They need it no more."""
+        """Drop a need; stop watching a path that nobody needs."""
         needed = self._needed.get(path)
         if needed is not None:
             needed.discard((what, whom))
@@ -38,7 +38,7 @@ class Watched:
                 self._watch.remove(path)
 
     def renew(self, path: str) -> None:
-        """The folder that it is in has come."""
+        """Watch a path again: its folder has appeared."""
         if path in self._needed:
             self._watch.remove(path)
             self._watch.add(path)

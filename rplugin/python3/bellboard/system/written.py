@@ -1,8 +1,7 @@
-"""Tells that a program has written to its terminal, whoever shows that terminal.
+"""Report when a program writes to its terminal, whichever program shows that terminal.
 
-inotify tells of writes to a terminal's device only to those who watch the device itself; its
-folder hears nothing of them.  Where there is no inotify, a terminal counts as written to after a
-while.
+inotify reports writes to a terminal only if the device itself is watched, not its folder.  Without
+inotify, a terminal counts as written to after a while.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ LATER: Final = 2.0  # seconds
 
 
 class Written:
-    """Calls `written` in the loop that runs, once for each terminal that was added."""
+    """Calls `written` in the event loop, once for each added terminal."""
 
     def __init__(self, written: Callable[[str], None]) -> None:
         self._written = written
@@ -33,9 +32,9 @@ class Written:
                 self._inotify = None
 
     def add(self, tty: str) -> None:
-        """Tell of the next thing that is written there."""
+        """Report the next write to a terminal."""
         if not tty.startswith("/dev/") or os.path.normpath(tty) != tty:
-            return  # a look at any other path may hang
+            return  # any other path may hang
         if self._inotify is not None:
             try:
                 self._inotify.add_once(tty)
@@ -47,7 +46,7 @@ class Written:
             self._timers[tty] = self._loop.call_later(LATER, self._heard, tty)
 
     def close(self) -> None:
-        """End it."""
+        """Stop watching."""
         for timer in self._timers.values():
             timer.cancel()
         if self._inotify is not None:

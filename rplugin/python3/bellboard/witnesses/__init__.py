@@ -1,1 +1,1 @@
-"""What tells of sessions beside the hooks: their files, processes, terminals and repositories."""
+"""Sources of evidence besides hooks: processes, terminals, repositories, pull requests."""

@@ -1,4 +1,4 @@
-"""git's configuration, as far as it names remotes; and what a remote's address says.
+"""Parse git's configuration for remotes, and the addresses of remotes.
 
 This file does no I/O.  `[include]` is not followed.
 """
@@ -9,13 +9,13 @@ import re
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
-LONGEST: Final = 2000  # characters of an address
-ROWS: Final = 20_000  # of a configuration that are read, and
-ROW: Final = 4000  # characters of each
+LONGEST_URL: Final = 2000  # characters
+ROWS: Final = 20_000  # lines of a configuration to read
+ROW: Final = 4000  # characters of a line to read
 NAME: Final = 500  # characters of the name of a remote
-MOST: Final = 50  # remotes, and rules that shorten addresses
+MOST: Final = 50  # remotes, and insteadOf rules
 
-# Each takes time in proportion to what it reads, also where it fails: the file may be anybody's.
+# All run in linear time, even on a mismatch: the file may come from anyone.
 _SECTION: Final = re.compile(r'\[\s*([A-Za-z0-9.-]+)(?:\s*"((?:[^"\\]|\\.)*)")?\s*\]')
 _ENTRY: Final = re.compile(r"([A-Za-z][A-Za-z0-9-]*)\s*(?:=\s*(.*))?")
 _WITH_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]*)(/.*)?", re.DOTALL)
@@ -24,26 +24,26 @@ _ESCAPES: Final = {"n": "\n", "t": "\t", "b": ""}
 
 
 class Config(NamedTuple):
-    """What a configuration says of remotes."""
+    """The remotes in a configuration."""
 
-    remotes: dict[str, str]  # name → the first address
-    upstreams: dict[str, str]  # branch → name of its remote
+    remotes: dict[str, str]  # name → its first address
+    upstreams: dict[str, str]  # branch → the name of its remote
 
 
 class Remote(NamedTuple):
-    """A remote's address, taken apart."""
+    """A parsed remote address."""
 
     host: str
     owner: str  # with subgroups: group/subgroup
     name: str
-    address: str  # for people, without credentials
+    address: str  # for display, without credentials
 
 
 def config_in(text: str) -> Config:
-    """What a configuration says; lines that are none are skipped."""
+    """Parse a configuration; skip invalid lines."""
     remotes: dict[str, str] = {}
     upstreams: dict[str, str] = {}
-    shorter: list[tuple[str, str]] = []  # insteadOf → what it stands for
+    shorter: list[tuple[str, str]] = []  # insteadOf → its full form
     section = subsection = ""
     for row in re.sub(r"\\\r?\n", "", text).split("\n", ROWS)[:ROWS]:
         row = row[:ROW].strip()
@@ -74,9 +74,9 @@ def config_in(text: str) -> Config:
 
 
 def _value(raw: str) -> str:
-    """A value: quotes and escapes undone, a comment cut off."""
+    """Unquote a value and drop its comment."""
     out: list[str] = []
-    kept = 0  # up to here, blanks at the end count
+    kept = 0  # trailing blanks up to here are part of the value
     quoted = False
     letters = iter(raw)
     for letter in letters:
@@ -96,8 +96,8 @@ def _value(raw: str) -> str:
 
 
 def remote_in(url: str) -> Remote | None:
-    """Owner and name in an address as git knows it: a URL, host:path, or a path."""
-    url = url.strip()[:LONGEST]
+    """Parse an address in one of git's forms: a URL, host:path, or a path."""
+    url = url.strip()[:LONGEST_URL]
     scheme, host, path = "", "", url
     if (match := _WITH_SCHEME.fullmatch(url)) is not None:
         scheme, authority, path = match[1].lower(), match[2], match[3] or ""
@@ -106,7 +106,7 @@ def remote_in(url: str) -> Remote | None:
     elif (match := _LIKE_SCP.fullmatch(url)) is not None:
         scheme, host, path = "ssh", match[1], match[2]
     is_local = scheme in ("", "file")
-    # An address with one slash too few is taken for a path: it may still hold a password.
+    # An address with a slash missing is taken for a path, and may still contain a password.
     parts = [_without_password(part) for part in path.split("/")]
     path, parts = "/".join(parts), [part for part in parts if part not in ("", ".", "~")]
     if parts and parts[-1] == ".git":
@@ -122,20 +122,20 @@ def remote_in(url: str) -> Remote | None:
     bare, groups = _by_host(bare, parts[:-1])
     web = f"{bare}:{port}" if port and scheme in ("http", "https") else bare
     whole = "/".join((*parts[:-1], name))
-    if scheme == "ssh" and not set(".:") & set(bare):  # a name of somebody's ssh configuration
+    if scheme == "ssh" and not set(".:") & set(bare):  # an alias in the ssh configuration
         return Remote(bare, "/".join(groups), name, f"{bare}:{whole}")
     kind = scheme if scheme == "http" else "https"
     return Remote(bare, "/".join(groups), name, f"{kind}://{web}/{whole}")
 
 
 def _without_password(part: str) -> str:
-    """What follows `name:password@`, if it begins so."""
+    """Remove a leading `name:password@`."""
     before, at, after = part.partition("@")
     return after if at and ":" in before else part
 
 
 def _by_host(host: str, groups: list[str]) -> tuple[str, list[str]]:
-    """Where a service puts more into the path than the owner."""
+    """Remove the parts that some services put in the host or before the owner."""
     if host in ("ssh.github.com", "www.github.com"):
         return "github.com", groups
     if host == "altssh.bitbucket.org":
@@ -144,7 +144,7 @@ def _by_host(host: str, groups: list[str]) -> tuple[str, list[str]]:
         return "gitlab.com", groups
     if host == "ssh.dev.azure.com" and groups[:1] == ["v3"]:
         return "dev.azure.com", groups[1:]
-    if groups[:1] == ["scm"]:  # Bitbucket of one's own
+    if groups[:1] == ["scm"]:  # self-hosted Bitbucket
         return host, groups[1:]
     if groups[-1:] == ["_git"]:  # Azure DevOps
         return host, groups[:-1]

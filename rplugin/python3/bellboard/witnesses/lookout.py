@@ -1,11 +1,11 @@
-"""What a host looks at beside the spool, for as long as a session needs it.
+"""Observe everything besides the spool, for as long as a session needs it.
 
-The host tells it which sessions there are and which paths have changed; it tells findings back,
-and keeps what is watched to what is needed: the session files always, a transcript while its
-session is at work, the HEAD of each repository in use, the death of each process.
+The host passes in the sessions and the changed paths, and gets findings back.  Only what is needed
+is watched: session files always, a transcript while its session is at work, the HEAD of each
+repository in use, and the exit of each process.
 
-Whatever may hang is done by `reach`; each source (a file, a repository, a server, a process) is a
-job of its own, and none stands in the way of the others.
+Everything that may hang runs in `reach`.  Each source (a file, a repository, a server, a process)
+is a job of its own, so that none blocks the others.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ from .pull_requests import Branch, PullRequests
 from .screens import Screens, rows_of
 from .screens import finding as screen_finding
 
-LEAD: Final = 1.0  # seconds before a tool is overdue: what is found has to be folded by then
+LEAD: Final = 1.0  # seconds before a tool is overdue: findings must be folded by then
 NEVER: Final = float("inf")
-SOON: Final = (0.5, 1.5, GRACE + 1.0)  # seconds after such a change
-PATIENCE: Final = 5.0  # seconds for programs, and for what takes milliseconds
-FEW: Final = 5  # sessions that are named in health
+SOON: Final = (0.5, 1.5, GRACE + 1.0)  # seconds after an agent may have started
+PATIENCE: Final = 5.0  # seconds for programs, and for work that takes milliseconds
+FEW: Final = 5  # sessions to name in health
 
 T = TypeVar("T")
 
 
 class Lookout:
-    """Looks, beside the loop that runs, and calls `tell` in it with what is found."""
+    """Observes beside the event loop, and calls `tell` in it with each finding."""
 
     def __init__(
         self,
@@ -78,24 +78,24 @@ class Lookout:
         self._sessions: dict[str, Session] = {}  # listed
         self._runs: dict[str, set[int]] = {}  # session → its processes
         self._needed: dict[int, set[str]] = {}  # process → its sessions
-        self._seen: dict[int, set[str]] = {}  # process → starts that were told of
-        self._dead: set[int] = set()  # processes that had died before anybody watched them
-        self._stirred: dict[str, None] = {}  # sessions whose ports are to be looked at
+        self._seen: dict[int, set[str]] = {}  # process → start times already reported
+        self._dead: set[int] = set()  # processes that exited before they were watched
+        self._stirred: dict[str, None] = {}  # sessions whose ports are to be checked
         self._odd: dict[str, str] = {}  # session → why it could not be attended to
-        self._found_in: set[int] = set()  # processes found with a config directory of their own
+        self._found_in: set[int] = set()  # processes found with their own config directory
         self._loop = asyncio.get_running_loop()
-        self._timers: dict[float, asyncio.TimerHandle] = {}  # of looks for agents
-        self._unnamed: dict[str, str] = {}  # session known by its process → where it will write
-        self._proven: dict[str, set[str]] = {}  # session → tools whose processes were looked at
+        self._timers: dict[float, asyncio.TimerHandle] = {}  # of searches for agents
+        self._unnamed: dict[str, str] = {}  # session without an id → where it will write
+        self._proven: dict[str, set[str]] = {}  # session → tools whose processes were checked
         self.folders.need(str(config_of(environ)), "")
 
     @property
     def transcripts(self) -> Transcripts:
-        """Those that are followed."""
+        """Return the followed transcripts."""
         return self.following.transcripts
 
     def close(self) -> None:
-        """End it."""
+        """Stop observing."""
         self.deaths.close()
         self.folders.close()
         self.screens.close()
@@ -103,7 +103,7 @@ class Lookout:
             timer.cancel()
 
     def renew(self, generation: str) -> None:
-        """After a time without hosts: what was told before is told again."""
+        """Report everything again, after a time without hosts."""
         self._generation = generation
         self.folders.registry.renew(generation)
         self.panes.renew(generation)
@@ -113,7 +113,7 @@ class Lookout:
         self.rescan()
 
     def changed(self, paths: Collection[str]) -> None:
-        """A watch named these paths; those that are not ours are ignored."""
+        """Take paths that a watch reported; ignore those that are not ours."""
         if any(self.watched.who(path, STARTS) for path in paths):
             self._expect_agents()
         self.folders.changed(paths)
@@ -121,7 +121,7 @@ class Lookout:
         self.places.changed(paths)
 
     def attend(self, sessions: Mapping[str, Session], changed: Iterable[str]) -> None:
-        """Of all sessions these have changed: look at what they need, and no more at what not."""
+        """Adapt what is observed to the sessions that changed."""
         for sid in changed:
             s = sessions.get(sid)
             if s is not None and is_listed(s):
@@ -142,7 +142,7 @@ class Lookout:
         return {**found, **deaths, **odd}
 
     def rescan(self) -> None:
-        """Look at everything: no watch sees all, and no system promises to report it."""
+        """Check everything: no system promises to report every change."""
         self.folders.rescan()
         self.following.rescan()
         for sid, s in list(self._sessions.items()):
@@ -154,7 +154,7 @@ class Lookout:
         self._look_for_agents()
 
     def look_at_ports(self) -> None:
-        """Of sessions that are new or at rest again."""
+        """Check the ports of sessions that are new or at rest again."""
         stirred, self._stirred = self._stirred, {}
         for sid in stirred:
             s = self._sessions.get(sid)
@@ -164,7 +164,7 @@ class Lookout:
                 self._slow.do(path, partial(processes.listening, pids), then, key=key)
 
     def prove(self, options: Options) -> float:
-        """See which tools run, before one is taken to wait for an approval; when to come again."""
+        """Check which tools run before they count as waiting for approval; return the next time."""
         now, again = self._clock(), NEVER
         for sid, s in self._sessions.items() if options.approval else ():
             again = min(again, self._guarded(sid, partial(self._prove, s, options, now)) or NEVER)
@@ -173,7 +173,7 @@ class Lookout:
     # ------------------------------------------------------------ each session
 
     def _guarded(self, sid: str, work: Callable[[], T]) -> T | None:
-        """What is odd about one session is its own affair."""
+        """Run `work` for a session; a failure is noted and affects no other session."""
         try:
             result = work()
         except Exception as e:
@@ -201,14 +201,14 @@ class Lookout:
         runs = set()
         for pid, process in s.processes.items():
             if not (process.started or processes.is_alive(pid)):
-                continue  # never seen alive from here, as in a container: it proves nothing
+                continue  # never seen alive from here, such as in a container: proves nothing
             runs.add(pid)
             if pid not in self.deaths.watched and not processes.runs(pid, process.started):
                 self._dead.add(pid)
             self.deaths.watch(pid, process.started)
             seen = self._seen.setdefault(pid, set())
             if process.started not in seen:
-                # Told once for hooks, which know no start, and once for the start itself.
+                # Reported once for hooks, which lack the start time, and once with it.
                 seen |= {process.started, processes.started_of(pid)}
                 work = partial(running.seen, self._clock(), pid, self._generation)
                 path, key = f"{processes.PROC}/{pid}/environ", f"process {pid} {process.started}"
@@ -224,7 +224,7 @@ class Lookout:
             self.places.move(sid, s.cwd)
 
     def _leave(self, sid: str) -> None:
-        """It has ended."""
+        """Drop a session that has ended."""
         self._hold(sid, set())
         self.folders.leave(sid)
         self.following.forget(sid)
@@ -236,7 +236,7 @@ class Lookout:
         self._stirred.pop(sid, None)
 
     def _hold(self, sid: str, pids: set[int]) -> None:
-        """These are its processes; those that are no session's any more are left."""
+        """Set the processes of a session; stop watching those that no session has."""
         before = self._runs.pop(sid, set())
         if pids:
             self._runs[sid] = pids
@@ -249,7 +249,7 @@ class Lookout:
                 self._seen.pop(pid, None)
                 self.deaths.leave(pid)
 
-    # ------------------------------------------------------------ what was found
+    # ------------------------------------------------------------ findings
 
     def _look_at_panes(self) -> None:
         by_socket: dict[str, set[str]] = {}
@@ -269,7 +269,7 @@ class Lookout:
             self._tell(finding)
 
     def _expect_in(self, folder: str, sid: str) -> None:
-        """It will write there once it has a name; empty: no more."""
+        """Watch the folder where a session without an id will write; "" to stop."""
         before = self._unnamed.pop(sid, "")
         if folder:
             self._unnamed[sid] = folder
@@ -278,7 +278,7 @@ class Lookout:
             self.watched.leave(before, STARTS, sid)
 
     def _expect_agents(self) -> None:
-        """One writes here when it starts, and when it is first used: look soon, and once more."""
+        """Search for agents soon, and again later: one may have started or been used first."""
         for after in SOON:
             if after not in self._timers:
                 self._timers[after] = self._loop.call_later(after, self._come_to_look, after)
@@ -306,7 +306,7 @@ class Lookout:
                 self.folders.need(found.config, f"process {found.pid}")
             is_known = found.pid in self._needed and not found.session_id
             if is_known or found.pid in self.folders.registry.records:
-                continue  # its own file tells more
+                continue  # its own file says more
             if found.has_file and not self.folders.is_read(found.pid):
                 self._expect_agents()
                 continue
@@ -320,7 +320,7 @@ class Lookout:
                 self._slow.do(found.tmux, work, then, key=f"screen {found.pane} at its start")
 
     def _seen_new(self, found: Found, rows: list[str]) -> None:
-        """One that asks something before it tells of itself, as whether its folder is safe."""
+        """Report an agent that asks something at its start, such as whether to trust a folder."""
         seen = read(rows)
         if seen is not None and seen.says == "waiting":
             self._tell(found.finding(self._clock(), self._generation))

@@ -1,4 +1,4 @@
-"""What is told of the directories that sessions work in: repository, branch, pull request."""
+"""Report the repository, branch and pull request of the directories that sessions work in."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ..system.watched import Watched
 from .pull_requests import Branch, PullRequest, PullRequests
 from .repository import Known, Repositories, facts_of, look_up
 
-REPEAT: Final = 60.0  # seconds after which the same may be told again
+REPEAT: Final = 60.0  # seconds after which the same finding may be reported again
 WATCHES: Final = "branch"
 
 
 class Places:
-    """Calls `tell` with what has changed of the places of sessions."""
+    """Calls `tell` with what changed about the directories of sessions."""
 
     def __init__(
         self,
@@ -32,12 +32,12 @@ class Places:
         self._requests = requests
         self._repositories = Repositories()
         self._of: dict[str, str] = {}  # session → its directory
-        self._at: dict[str, set[str]] = {}  # directory → the sessions there
+        self._at: dict[str, set[str]] = {}  # directory → its sessions
         self._heads: dict[str, str] = {}  # directory → the file that changes with its branch
-        self._told: dict[str, str] = {}  # session → the key of what was told
+        self._told: dict[str, str] = {}  # session → the key of the last finding
 
     def move(self, sid: str, directory: str) -> None:
-        """A session works there now."""
+        """Note that a session works in a directory now."""
         if self._of.get(sid) != directory and is_path(directory):
             self.leave(sid)
             self._of[sid] = directory
@@ -45,7 +45,7 @@ class Places:
             self._look(directory)
 
     def leave(self, sid: str) -> None:
-        """It works there no more."""
+        """Note that a session no longer works in its directory."""
         self._told.pop(sid, None)
         directory = self._of.pop(sid, "")
         there = self._at.get(directory, set())
@@ -56,22 +56,22 @@ class Places:
             self._watched.leave(self._heads.pop(directory, ""), WATCHES, directory)
 
     def renew(self) -> None:
-        """Let the next look tell everything again."""
+        """Report everything again at the next check."""
         self._told.clear()
 
     def changed(self, paths: Collection[str]) -> None:
-        """A watch named these."""
+        """Check the directories whose HEAD is among these paths."""
         for path in paths:
             for directory in self._watched.who(path, WATCHES):
                 self._look(directory)
 
     def rescan(self) -> None:
-        """Look at all of them."""
+        """Check all directories."""
         for directory in list(self._at):
             self._look(directory)
 
     def answered(self, branch: Branch) -> None:
-        """The pull request of a branch is another one now."""
+        """Report the new pull request of a branch."""
         for directory in list(self._at):
             if self._branch_of(directory) == branch:
                 self._tell_all(directory)
@@ -83,7 +83,7 @@ class Places:
 
     def _took(self, directory: str, found: Known | None) -> None:
         if directory not in self._at:
-            return  # nobody works there any more
+            return  # no session works there any longer
         self._repositories.take(directory, found)
         before, head = self._heads.pop(directory, ""), found.repository.head if found else ""
         if head:
@@ -113,7 +113,7 @@ class Places:
         return Branch(known.repository.remote, known.repository.branch) if known else None
 
     def _request_of(self, directory: str) -> PullRequest | None:
-        """The pull request of what is checked out there; None unless that is wanted."""
+        """Return the pull request of the branch checked out there, if pull requests are enabled."""
         branch = self._branch_of(directory)
         if self._requests is None or branch is None:
             return None

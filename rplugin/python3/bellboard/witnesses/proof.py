@@ -1,8 +1,8 @@
-"""Whether a process is the one that runs a session, before anything is done to it.
+"""Prove that a process runs a session, before anything is done to it.
 
-The number in the header of a hook proves nothing: an event may name any process.  What proves it
-is the process itself: its own session file, where the agent keeps one, else the program that it
-runs.  Both are looked at anew, together with when it started.
+The pid in the header of a hook proves nothing: an event may name any process.  The proof is the
+session file of the process, if the agent writes one, or else the program that it runs.  Both are
+checked again each time, and so is its start time.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from ..core.detail import line
 from ..core.session import Process
 from ..system.processes import argv_of, environment_of, owner_of, program_of, started_of
 
-LONGEST: Final = 60  # of a command line that is said
+LONGEST_ARGV: Final = 60  # characters of a command line in a message
 
 
 def objection(session_id: str, agent: str, process: Process, configs: Iterable[Path]) -> str:
-    """Why a process is not that session's; empty if it is."""
+    """Return why a process does not run that session, or "" if it does."""
     pid = process.pid
     if not process.started:
-        return f"it is not known since when process {pid} runs: it may be another's"
+        return f"the start time of process {pid} is unknown: it may be another process"
     if started_of(pid) != process.started:
-        return f"process {pid} is another one now"
+        return f"process {pid} is a different process now"
     if owner_of(pid) != os.geteuid():
-        return f"process {pid} is another user's"
+        return f"process {pid} belongs to another user"
     own = config_of(environment_of(pid, (CONFIG, "HOME")))
     for config in dict.fromkeys((own, *configs)):
         record = look_at(config / "sessions", pid).record
@@ -39,12 +39,12 @@ def objection(session_id: str, agent: str, process: Process, configs: Iterable[P
             return "" if is_its else f"process {pid} runs another session"
     argv = argv_of(pid)
     if not is_agent(agent, argv, program_of(pid)):
-        return f"process {pid} does not run {line(agent, 20)}: {line(' '.join(argv), LONGEST)}"
+        return f"process {pid} does not run {line(agent, 20)}: {line(' '.join(argv), LONGEST_ARGV)}"
     return ""
 
 
 def is_agent(agent: str, argv: list[str], program: str) -> bool:
-    """Whether a command line, or the program itself, is that of an agent."""
+    """Return whether a command line or an executable is that of an agent."""
     if not re.fullmatch(r"[a-z][a-z0-9_-]{1,30}", agent) or not argv:
         return False
     name = rf"{re.escape(agent)}(?:-(?:code|cli))?"

@@ -1,8 +1,8 @@
-"""The pull request of a branch, as `gh` tells it; asked only by who has configured it.
+"""Look up the pull request of a branch with `gh`, if the user enabled that.
 
-`gh` goes to the network, so it runs beside everything, one at a time, and a branch is asked for
-again only after a while.  It stands in no working tree, for there it would run git, and git runs
-what a repository's configuration says.
+`gh` uses the network, so it runs in the background, one at a time, and rarely for the same branch.
+It does not run inside a working tree: there it would run git, which executes what a repository's
+configuration says.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from ..system.doer import Doer
 from ..system.files import decoded
 from ..system.mounts import near
 
-KEPT: Final = 300.0  # seconds that an answer is good for, also that there is none
-MOST: Final = 200  # branches remembered
-PATIENCE: Final = 20.0  # for an answer; a second is usual
-LIMIT: Final = 1 << 16  # bytes of it
+KEPT: Final = 300.0  # seconds that an answer is valid, even an empty one
+MOST: Final = 200  # branches to remember
+PATIENCE: Final = 20.0  # seconds for an answer; it usually takes one
+LIMIT: Final = 1 << 16  # bytes of an answer
 PASSED: Final = ("HOME", "PATH", "GH_CONFIG_DIR", "GH_TOKEN", "GITHUB_TOKEN", "XDG_CONFIG_HOME")
 
 
@@ -34,20 +34,20 @@ class Branch(NamedTuple):
 
 
 class PullRequest(NamedTuple):
-    """Of a branch; all empty if it has none."""
+    """The pull request of a branch; all empty if it has none."""
 
     name: str = ""  # #12
     state: str = ""  # open | merged | closed
     url: str = ""
 
     def facts(self) -> dict[str, object]:
-        """As facts of a session."""
+        """Return the facts to report for a session."""
         named = {"pull_request": self.name, "pull_request_state": self.state}
         return {**named, "pull_request_url": self.url}
 
 
 class PullRequests:
-    """Asks beside the loop, and calls `told(branch)` in it when an answer is another one."""
+    """Runs `gh` in the background, and calls `told(branch)` when an answer has changed."""
 
     def __init__(
         self, told: Callable[[Branch], None], environ: Mapping[str, str], reach: Doer
@@ -57,7 +57,7 @@ class PullRequests:
         self._answers: dict[Branch, tuple[float, PullRequest]] = {}
 
     def of(self, branch: Branch, now: float) -> PullRequest:
-        """As last told; if that is long ago, it is asked for beside."""
+        """Return the last answer, and ask again in the background if that is old."""
         when, known = self._answers.get(branch, (-KEPT, PullRequest()))
         is_one = branch.remote.startswith("https://") and branch.name
         if is_one and not when <= now < when + KEPT:
@@ -76,7 +76,7 @@ class PullRequests:
 
 
 def ask(branch: Branch, environ: Mapping[str, str]) -> PullRequest | None:
-    """What `gh` says; None if there is no answer now."""
+    """Run `gh`; return None if it does not answer."""
     program = shutil.which("gh", path=near(environ.get("PATH", "")))
     if program is None:
         return None

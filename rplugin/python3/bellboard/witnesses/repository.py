@@ -1,7 +1,7 @@
-"""Which repository, branch and worktree a directory belongs to, from git's own files.
+"""Find the repository, branch and worktree of a directory in git's own files.
 
-git itself is never run: it would execute what a repository's configuration says.  Only a handful of
-small files is read, and again only when they have changed.
+git itself is never run: it would execute what a repository's configuration says.  Only a few small
+files are read, and only again when they change.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from ..core.finding import Finding
 from ..system.files import read, touch
 from .gitconfig import Config, Remote, config_in, remote_in
 
-DEEPEST: Final = 64  # levels up; paths have 4096 characters
+DEEPEST: Final = 64  # levels to search upwards
 LIMIT: Final = 1 << 20  # bytes of a configuration
 SHORT: Final = 8  # characters of a commit
-KEPT: Final = 1000  # directories remembered
+KEPT: Final = 1000  # directories to remember
 
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _AGENTS: Final = re.compile(r"/\.claude/worktrees/([^/]+)")
@@ -28,25 +28,25 @@ _Stamp = tuple[int, int, int]
 
 
 class Repository(NamedTuple):
-    """What is known of a directory's repository; what is not is empty."""
+    """The repository of a directory; what is not known is empty."""
 
-    name: str  # owner/name of its remote, else its folder
-    root: str  # the working tree that the directory is in
-    branch: str  # or the short commit, if no branch is checked out
+    name: str  # owner/name of its remote, or its folder
+    root: str  # the working tree that contains the directory
+    branch: str  # or the short commit if no branch is checked out
     worktree: str  # its name, unless it is the main one
-    remote: str  # its address for people: no credentials, https where it has a web page
+    remote: str  # its address for display: no credentials, https if it has a web page
     remotes: Mapping[str, str]
     head: str  # the file that changes with the branch
 
 
 class _Place(NamedTuple):
     root: Path
-    git: Path  # of this working tree: HEAD
-    common: Path  # of the repository: config
+    git: Path  # with HEAD of this working tree
+    common: Path  # with the config of the repository
 
 
 class Known(NamedTuple):
-    """What was found of a directory, and how its files looked then."""
+    """A repository, and the stamps of its files when they were read."""
 
     stamps: tuple[_Stamp | None, ...]
     place: _Place
@@ -54,18 +54,18 @@ class Known(NamedTuple):
 
 
 class Repositories:
-    """Knows the repository of each directory asked for; looks again at what has changed."""
+    """Caches the repository of each directory."""
 
     def __init__(self) -> None:
         self._known: dict[str, Known] = {}
 
     def of(self, directory: str) -> Repository | None:
-        """The repository that a directory is in, if any; never raises."""
+        """Return the repository of a directory, if any; never raises."""
         found = self.take(directory, look_up(directory, self.known(directory)))
         return found.repository if found else None
 
     def known(self, directory: str) -> Known | None:
-        """As of the last look."""
+        """Return what was found last."""
         return self._known.get(directory)
 
     def take(self, directory: str, found: Known | None) -> Known | None:
@@ -79,12 +79,12 @@ class Repositories:
         return found
 
     def forget(self, directory: str) -> None:
-        """Nobody works there any more."""
+        """Drop a directory that is no longer used."""
         self._known.pop(directory, None)
 
 
 def look_up(directory: str, known: Known | None = None) -> Known | None:
-    """The repository of a directory: what is known, if nothing has changed; never raises."""
+    """Return the repository of a directory: the known one if nothing changed; never raises."""
     if known is not None and known.stamps == _stamps(known.place):
         return known
     place = _place_of(directory)
@@ -94,7 +94,7 @@ def look_up(directory: str, known: Known | None = None) -> Known | None:
 
 
 def facts_of(now: float, session_id: str, known: Known | None) -> Finding:
-    """The trace line of a session that works there; all empty outside of any repository."""
+    """Report the repository of a session; all empty outside of any repository."""
     found = known.repository if known else None
     facts: dict[str, object] = {"session_id": session_id}
     facts |= {
@@ -104,12 +104,12 @@ def facts_of(now: float, session_id: str, known: Known | None) -> Finding:
     facts |= {"worktree": found.worktree if found else ""}
     facts |= {"remote": found.remote if found else ""}
     facts["remotes"] = [f"{n} {url}" for n, url in found.remotes.items()] if found else []
-    # The branch may come back to what it was: with the same key it would be told only once.
+    # A branch may be checked out again: with the same key it would be reported only once.
     return Finding({"t": now, "facts": facts}, f"facts {facts} {known.stamps if known else ()}")
 
 
 def _place_of(directory: str) -> _Place | None:
-    """The nearest working tree above, as git finds it."""
+    """Return the nearest working tree above, as git finds it."""
     if not directory.startswith("/"):
         return None
     here = Path(os.path.normpath(directory))
@@ -122,7 +122,7 @@ def _place_of(directory: str) -> _Place | None:
 
 
 def _git_of(root: Path) -> Path | None:
-    """The git directory of a working tree whose root this is."""
+    """Return the git directory if this is the root of a working tree."""
     dot = root / ".git"
     try:
         touch(dot)
@@ -162,20 +162,20 @@ def _branch_of(git: Path) -> tuple[str, bool]:
     head = _text(git / "HEAD").strip()
     if head.startswith("ref:"):
         ref = head.removeprefix("ref:").strip()
-        # Where references are kept in tables, HEAD is there for older programs only.
+        # With reftables, HEAD exists only for older programs.
         return ("" if ref == "refs/heads/.invalid" else ref.removeprefix("refs/heads/")), True
     return (head[:SHORT] if _COMMIT.fullmatch(head) else ""), False
 
 
 def _remote_of(config: Config, branch: str) -> Remote | None:
-    """The remote that names the repository: origin, else that of the branch, else the first."""
+    """Return the remote that names the repository: origin, the branch's, or the first."""
     order = ("origin", config.upstreams.get(branch, ""), *config.remotes)
     urls = (config.remotes[n] for n in order if n in config.remotes)
     return next((found for url in urls if (found := remote_in(url))), None)
 
 
 def _folder_of(place: _Place) -> str:
-    """The main working tree's folder, or that of a repository without one."""
+    """Return the folder name of the main working tree, or of a bare repository."""
     if place.common.name == ".git":
         return place.common.parent.name
     if "modules" in place.common.parts and place.git == place.common:  # a submodule
@@ -189,7 +189,7 @@ def _stamps(place: _Place) -> tuple[_Stamp | None, ...]:
 
 
 def _stamp(path: Path, entries: bool) -> _Stamp | None:
-    """What changes with a file; of `.git` itself only which one it is."""
+    """Return what changes with a file; for `.git` itself, only its inode."""
     touch(path)
     try:
         status = path.stat()

@@ -1,4 +1,4 @@
-"""What a process tells of the session that it runs: where it is, that it works, that it is gone."""
+"""Report what a process shows about its session: its place, its children, its end."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from ..core.finding import Finding
 from ..system import processes
 
 PLACE: Final = ("TMUX", "TMUX_PANE", "NVIM")
-CLOCK: Final = 1.0  # seconds: the start of the system is told to the second
+CLOCK: Final = 1.0  # seconds; the system reports its boot time to the second
 
 
 def gone(now: float, pid: int, started: str = "", found: bool = False) -> Finding:
-    """It runs no more; `found`: nobody saw it end, so nobody knows when it did."""
+    """Report that a process is gone; `found`: nobody saw it exit, so the time is unknown."""
     told = {"pid": pid, "alive": False, "started": started} | ({"found": True} if found else {})
     return Finding({"t": now, "process": told}, f"process gone {pid} {started}")
 
 
 def seen(now: float, pid: int, generation: str = "") -> Finding:
-    """Where and since when it runs; gone, if it does not run.
+    """Report where and since when a process runs, or that it is gone.
 
-    Its environment says where its terminal may be, as it does to the hooks that it starts.
+    Its environment says where its terminal may be, as it does for the hooks that it starts.
     """
     started, tty = processes.started_of(pid), processes.tty_of(pid)
     if not processes.is_alive(pid):
@@ -40,9 +40,9 @@ def seen(now: float, pid: int, generation: str = "") -> Finding:
 
 
 def at_work(now: float, pid: int, since: float) -> Finding:
-    """How many children it has that began since then: a tool that runs has one.
+    """Report how many children started since then: a running tool has one.
 
-    Older ones prove nothing: an MCP server is a child for as long as the agent lives.
+    Older ones prove nothing: an MCP server is a child for as long as the agent runs.
     """
     began = [processes.began_at(child) or 0.0 for child in processes.children_of(pid)]
     told = {"pid": pid, "alive": True, "children": sum(t > since - CLOCK for t in began)}

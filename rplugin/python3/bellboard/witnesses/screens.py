@@ -1,6 +1,6 @@
-"""The screens of sessions of which nothing better tells the status: read when they have changed.
+"""Read the screens of sessions that have no better witness, whenever they change.
 
-A tmux pane is read here; the terminal of a Neovim is read by that Neovim, which hands it in.
+A tmux pane is read here.  A terminal in Neovim is read by that Neovim, which hands in its contents.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from ..system.tmux import Tmux
 from ..system.written import Written
 
 SETTLE: Final = 0.15  # seconds after a change: a screen is drawn in parts
-LONGEST: Final = 1.0  # from one look to the next, while a screen changes and says the same
-WIDEST: Final = 1000  # characters of a row that are looked at
+LONGEST_PAUSE: Final = 1.0  # seconds between two reads, if a screen changes but means the same
+WIDEST: Final = 1000  # characters of a row to read
 
 
 @dataclass(slots=True)
@@ -36,19 +36,19 @@ class _Screen:
 
 
 class Screens:
-    """Calls `tell` with what the screens say, when that has changed."""
+    """Calls `tell` with what a screen means, when that has changed."""
 
     def __init__(
         self, reach: Doer, tell: Callable[[Finding], None], clock: Callable[[], float]
     ) -> None:
         self._reach, self._tell, self._clock = reach, tell, clock
         self._loop = asyncio.get_running_loop()
-        self._written: Written | None = None  # most people never need it
+        self._written: Written | None = None  # most users never need it
         self._screens: dict[str, _Screen] = {}  # by session
         self._handed_in: dict[str, Seen] = {}
 
     def attend(self, s: Session) -> None:
-        """Look at its pane, if nothing else tells of it."""
+        """Read the pane of a session that has no better witness."""
         sid = s.session_id
         in_tmux = s.tmux.startswith("/") and bool(s.pane) and owns_pane(s)
         if not (is_alone(s) and in_tmux and s.tty and s.turn != ABSENT):
@@ -62,28 +62,28 @@ class Screens:
             self._look(sid)
 
     def leave(self, sid: str) -> None:
-        """It is over, or something better tells of it."""
+        """Stop reading a session that has ended or has a better witness."""
         self._handed_in.pop(sid, None)
         screen = self._screens.pop(sid, None)
         if screen is not None and screen.timer is not None:
             screen.timer.cancel()
 
     def renew(self) -> None:
-        """After a time without hosts: what was told before is told again."""
+        """Report everything again, after a time without hosts."""
         self._handed_in.clear()
         for sid, screen in self._screens.items():
             screen.told = None
             self._look(sid)
 
     def hand_in(self, sid: str, pid: int, rows: Sequence[str]) -> None:
-        """What the terminal of a session shows, as the Neovim that it is in has read it."""
+        """Take the terminal contents of a session from its Neovim."""
         seen = read([row[:WIDEST] for row in rows[-DEPTH:]])
         if seen is not None and self._handed_in.get(sid) != seen:
             self._handed_in[sid] = seen
             self._tell(finding(self._clock(), sid, pid, seen))
 
     def close(self) -> None:
-        """End it."""
+        """Stop reading screens."""
         for sid in list(self._screens):
             self.leave(sid)
         if self._written is not None:
@@ -95,7 +95,7 @@ class Screens:
             return
         screen.timer = None
         self._written = self._written or Written(self._changed)
-        self._written.add(screen.tty)  # first: what is drawn from now on is looked at again
+        self._written.add(screen.tty)  # first, so that later changes are read again
         work, then = partial(rows_of, screen.socket, screen.pane), partial(self._looked, sid)
         self._reach.do(screen.socket, work, then, key=f"screen {screen.pane}")
 
@@ -105,7 +105,7 @@ class Screens:
             return
         seen = read(rows)
         if seen is None or seen == screen.told:
-            screen.pause = min(2 * screen.pause, LONGEST)
+            screen.pause = min(2 * screen.pause, LONGEST_PAUSE)
             return
         screen.told, screen.pause = seen, SETTLE
         self._tell(finding(self._clock(), sid, screen.pid, seen))
@@ -117,10 +117,10 @@ class Screens:
 
 
 def rows_of(socket: str, pane: str) -> list[str]:
-    """What a tmux pane shows; nothing if it cannot be had."""
+    """Return the contents of a tmux pane, or [] on a failure."""
     return Tmux(socket).capture(pane, DEPTH)
 
 
 def finding(now: float, sid: str, pid: int, seen: Seen) -> Finding:
-    """The trace line of what a screen says."""
+    """Report what a screen means."""
     return Finding({"t": now, "screen": {"session_id": sid, "pid": pid, **seen._asdict()}}, "")

@@ -1,1 +1,1 @@
-"""Claude Code: how it names things, where it tells of itself, how our hooks get into it."""
+"""Claude Code: its dialect, its witnesses, and the installer of our hooks."""

@@ -1,1 +1,1 @@
-"""How Claude Code says things, made into neutral words. No I/O in this folder."""
+"""Translate what Claude Code reports into neutral terms. No I/O in this folder."""

@@ -1,1 +1,1 @@
-"""What Claude Code tells beside its hooks: session files, transcripts, processes."""
+"""What Claude Code shows besides its hooks: session files, transcripts, processes."""

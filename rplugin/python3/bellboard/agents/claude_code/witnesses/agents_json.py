@@ -1,7 +1,7 @@
-"""`claude agents --json`, the CLI's documented way to tell of its sessions.
+"""`claude agents --json`, the CLI's documented list of its sessions.
 
-It takes 0.2 s of a processor, so it is asked only where a session file cannot be understood, as
-after a change of its format.  It tells the same, but not since when.
+It takes 0.2 s of CPU time, so it runs only if a session file cannot be parsed, such as after a
+change of format.  It gives the same information, without times.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ KEPT: Final = ("PATH", "HOME", "LANG", "TMPDIR")
 
 
 def told_by(pid: int, config_dir: str, environ: Mapping[str, str]) -> dict[int, dict[str, Any]]:
-    """What the CLI of that process tells of each session, by process; nothing if it cannot."""
+    """Return what the CLI of a process lists, by process; empty if that fails."""
     program = program_of(pid)
     if not program:
         return {}
@@ -47,7 +47,7 @@ def told_by(pid: int, config_dir: str, environ: Mapping[str, str]) -> dict[int, 
 
 
 def program_of(pid: int) -> list[str]:
-    """The very program that a process of ours runs, if that is the CLI."""
+    """Return the command that a process of ours runs, if that is the CLI."""
     argv = argv_of(pid) if owner_of(pid) == os.getuid() else []
     if not is_agent(argv):
         return []

@@ -1,9 +1,9 @@
-"""Agents that neither a hook nor the registry told of, found among the processes.
+"""Find agents among the processes that neither a hook nor a session file reported.
 
-For CLIs before 2.1.76, which keep no session files, and for hooks that are switched off.  What is
-found is a process in a terminal; which session it runs only its command line may tell.
+This is for CLIs before 2.1.76, which write no session files, and for disabled hooks.  It finds a
+process in a terminal; which session it runs may be in its command line.
 
-An agent whose environment leads to another board, such as one in a sandbox, belongs to that one.
+An agent whose environment points to another board, such as one in a sandbox, belongs to that board.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from ....storage.spool import Refused, default_home
 from ....system import processes
 from .transcript import begun_in
 
-EVERY: Final = 30.0  # seconds: a look is 10 µs for each process of ours
-GRACE: Final = 5.0  # seconds in which a new one tells of itself, and under its proper name
+EVERY: Final = 30.0  # seconds; a search takes 10 µs for each process of ours
+GRACE: Final = 5.0  # seconds for a new agent to report itself, with its session id
 INTERPRETERS: Final = frozenset({"node", "bun", "deno"})
-#: Commands of the CLI that are no session, though they may have a terminal.
+#: Commands of the CLI that are not a session, although they may have a terminal.
 COMMANDS: Final = frozenset(
     (
         *("agents", "attach", "auth", "auto-mode", "config", "daemon", "doctor", "gateway"),
@@ -48,15 +48,15 @@ class Found(NamedTuple):
     started: str
     tty: str
     cwd: str
-    session_id: str  # if its command line or its transcript names one
+    session_id: str  # if its command line or transcript names one
     config: str  # its config directory, if its environment names one
-    is_new: bool  # it may still be about to tell of itself, under its proper name
-    has_file: bool = False  # a session file of its own, which tells more once it is read
-    tmux: str = ""  # the socket and the pane that its environment names
+    is_new: bool  # it may still report itself, with its session id
+    has_file: bool = False  # it has a session file, which says more once it is read
+    tmux: str = ""  # the socket and the pane in its environment
     pane: str = ""
 
     def finding(self, now: float, generation: str = "") -> Finding:
-        """As of a session file without a status; a hook of the same process then renames it."""
+        """Return evidence like a session file without a status; a hook later names the session."""
         sid = self.session_id or nameless(self.pid, self.started)
         record = {"pid": self.pid, "sessionId": sid, "cwd": self.cwd, "procStart": self.started}
         line = {"t": now, "registry": {"pid": self.pid, "record": record, "discovered": True}}
@@ -64,29 +64,29 @@ class Found(NamedTuple):
 
 
 class Discovery:
-    """When to look through the processes of this user: at most every 30 s."""
+    """Searches the processes of this user, at most every 30 s."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._board = _board_of(environ)
         self._due = 0.0
-        self._search: Search | None = None  # that has begun, and did not end yet
-        self._passed: set[int] = set()  # processes at which a search hung
+        self._search: Search | None = None  # the one running now
+        self._passed: set[int] = set()  # processes on which a search hung
 
     def look(self, now: float, known: Collection[int] = ()) -> list[Found]:
-        """Agents that are not known yet; nothing while it is too early to look."""
+        """Return agents that are not known yet; none if it is too early to search."""
         search = self.begin(now, known)
         return self.end(search()) if search is not None else []
 
     def hasten(self) -> None:
-        """An agent may have started: look as soon as it is asked for."""
+        """Allow a search at once: an agent may have started."""
         self._due = 0.0
 
     def begin(
         self, now: float, known: Collection[int] = (), taken: Collection[str] = ()
     ) -> Search | None:
-        """A search, to be run wherever that may hang; None while it is too early.
+        """Return a search to run where it may hang, or None if it is too early.
 
-        `taken`: these sessions are known to run in other processes.
+        `taken`: sessions that are known to run in other processes.
         """
         if now < self._due:
             return None
@@ -97,14 +97,14 @@ class Discovery:
         return self._search
 
     def end(self, found: list[Found]) -> list[Found]:
-        """It has ended, and found these."""
+        """End a search; return what it found."""
         self._search = None
         self._passed.clear()
         return found
 
 
 class Search:
-    """One look through all processes; `at` which it is."""
+    """A search of all processes; `at` is the current one."""
 
     def __init__(
         self, now: float, known: Collection[int], taken: Collection[str], board: Path | None
@@ -113,11 +113,11 @@ class Search:
         self.at = 0
 
     def where(self) -> str:
-        """What it reads now."""
+        """Return the file that it is reading."""
         return f"{processes.PROC}/{self.at}/cmdline"
 
     def __call__(self) -> list[Found]:
-        """The agents that are not known."""
+        """Return the agents that are not known."""
         return [f for pid in _mine() if pid not in self._known and (f := self._agent(pid))]
 
     def _agent(self, pid: int) -> Found | None:
@@ -168,7 +168,7 @@ def is_agent(argv: list[str]) -> bool:
 
 
 def session_in(argv: list[str]) -> str:
-    """The session that a command line names, if it is the one that runs."""
+    """Return the session that a command line names, if that is the one that runs."""
     if "--fork-session" in argv:
         return ""
     for n, arg in enumerate(argv):

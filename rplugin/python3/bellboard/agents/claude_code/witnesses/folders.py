@@ -1,4 +1,4 @@
-"""The CLI's config directories that somebody needs, and the session files in them."""
+"""Follow the CLI's config directories that are in use, and the session files in them."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from ....system.watched import Watched
 from .agents_json import PATIENCE, told_by
 from .registry import ODD, Listing, Registry, Seen, list_files, look_at, of_listing
 
-WRITTEN: Final = 1.0  # seconds: a file that is written in place is odd for a moment
-PAUSE: Final = 5.0  # seconds from one asking of the CLI to the next
-MOST: Final = 100  # config directories; people have one or two
+WRITTEN: Final = 1.0  # seconds; a file that is written in place is invalid for a moment
+PAUSE: Final = 5.0  # seconds between two runs of the CLI
+MOST: Final = 100  # config directories; users have one or two
 WATCHES: Final = "sessions"
 STARTS: Final = "starts"
 
 
 def settings_of(config_dir: str) -> tuple[str, ...]:
-    """What a CLI writes when it starts: within its directory, but beside the usual one."""
+    """Return the files that a CLI writes at its start: in its directory, or next to the default."""
     return f"{config_dir}/.claude.json", f"{config_dir}.json"
 
 
@@ -45,11 +45,11 @@ class Folders:
         self._environ = dict(environ)
         self._slow = reach.lane("cli", PATIENCE + 1.0)
         self._loop = asyncio.get_running_loop()
-        self._asked: dict[Path, float] = {}  # directory → when the CLI was asked
+        self._asked: dict[Path, float] = {}  # directory → when the CLI was run
         self._asking: dict[Path, asyncio.TimerHandle] = {}
         self._reach, self._watched, self._tell, self._clock = reach, watched, tell, clock
         self._needed: dict[str, set[str]] = {}  # config directory → who needs it
-        self._of: dict[str, str] = {}  # who needs one → which
+        self._of: dict[str, str] = {}  # who needs it → config directory
         self._refused = ""
 
     @property
@@ -59,7 +59,7 @@ class Folders:
         return {**self.registry.notes, **more}
 
     def of(self, s: Session) -> str:
-        """The config directory that a session keeps its files in, as far as that is known."""
+        """Return the config directory of a session, if it is known."""
         if s.config_dir:
             return s.config_dir
         found = (self.registry.directory_of(pid) for pid in s.processes)
@@ -67,17 +67,17 @@ class Folders:
         return next(filter(None, (*found, *named)), self._of.get("", ""))
 
     def is_read(self, pid: int) -> bool:
-        """Whether the session file of a process was looked at, whatever came of it."""
+        """Return whether the session file of a process was read, valid or not."""
         noted = any(path.endswith(f"/{pid}.json") for path in self.registry.notes)
         return noted or pid in self.registry.records
 
     def need(self, config_dir: str, by: str) -> None:
-        """Somebody, a session or a process, keeps its files there."""
+        """Follow a directory for `by`, a session or a process."""
         if self._of.get(by) == config_dir or not is_path(config_dir):
             return
         self.leave(by)
         if config_dir not in self._needed and len(self._needed) >= MOST:
-            self._refused = f"more than {MOST}: {config_dir} is not looked into"
+            self._refused = f"more than {MOST}: {config_dir} is ignored"
             return
         self._of[by] = config_dir
         self._needed.setdefault(config_dir, set()).add(by)
@@ -89,7 +89,7 @@ class Folders:
             self._look(directory)
 
     def leave(self, by: str) -> None:
-        """They need theirs no more."""
+        """Drop the directory that `by` needed."""
         config_dir = self._of.pop(by, "")
         needed = self._needed.get(config_dir, set())
         needed.discard(by)
@@ -103,7 +103,7 @@ class Folders:
             self._refused = ""
 
     def changed(self, paths: Collection[str]) -> None:
-        """A watch named these."""
+        """Read what changed among these paths."""
         for path in paths:
             if path.endswith((".json", "/sessions")):
                 directory, pid = self.registry.at(path)
@@ -113,22 +113,22 @@ class Folders:
                     self.look_at(directory, pid)
 
     def rescan(self) -> None:
-        """Look at everything."""
+        """Read everything again."""
         for directory in self.registry.paths():
             self._look(directory)
 
     def close(self) -> None:
-        """End it."""
+        """Cancel pending runs of the CLI."""
         for timer in self._asking.values():
             timer.cancel()
 
     def died(self, pid: int) -> None:
-        """That process has ended."""
+        """Read the session files of a process that has ended."""
         for directory in self.registry.paths():
             self.look_at(directory, pid)
 
     def look_at(self, directory: Path, pid: int) -> None:
-        """Look at the file of one process."""
+        """Read the file of one process."""
         then = partial(self._took, directory, pid)
         self._reach.do(f"{directory}/{pid}.json", partial(look_at, directory, pid), then)
 
@@ -148,7 +148,7 @@ class Folders:
             self._tell(finding)
 
     def _ask_cli(self, directory: Path, pid: int) -> None:
-        """Its file cannot be understood: have the CLI tell, now and then."""
+        """Ask the CLI, at intervals, about files that cannot be parsed."""
         if directory in self._asking:
             return
         early = max(WRITTEN, self._asked.get(directory, 0.0) + PAUSE - self._clock())

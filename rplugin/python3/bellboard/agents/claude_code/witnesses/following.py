@@ -1,4 +1,4 @@
-"""The transcripts of the sessions that are at work: found, watched, and read beside the loop."""
+"""Find, watch and read the transcripts of sessions that are at work."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ AWAITS = "its folder"
 
 
 class Following:
-    """Calls `tell` with what is new in the transcripts of sessions that need it."""
+    """Calls `tell` with what is new in the transcripts that are needed."""
 
     def __init__(
         self,
@@ -31,11 +31,11 @@ class Following:
     ) -> None:
         self.transcripts = Transcripts()
         self._reach, self._watched, self._tell, self._clock = reach, watched, tell, clock
-        self._since: dict[str, float] = {}  # session that needs its own → its newest evidence
-        self._awaited: dict[str, str] = {}  # session → its transcript, whose folder is not there
+        self._since: dict[str, float] = {}  # session → its newest evidence
+        self._awaited: dict[str, str] = {}  # session → its transcript, while its folder is missing
 
     def attend(self, s: Session, config_dir: str) -> None:
-        """Follow its transcript if it needs that now, else leave it."""
+        """Follow the transcript of a session if it is needed now, else stop."""
         sid = s.session_id
         if not is_needed(status_of(s), s.since, self._clock(), is_alone(s)):
             self._since.pop(sid, None)
@@ -44,19 +44,19 @@ class Following:
         self._since[sid] = s.last
         if s.transcript:
             self._follow(sid, s.transcript)
-        elif is_path(config_dir):  # no hook told of it
+        elif is_path(config_dir):  # no hook reported its path
             where = partial(place_of, config_dir, sid, s.cwd)
             path, then = f"{config_dir}/projects", partial(self._found, sid)
             self._reach.do(path, where, then, key=f"transcript of {sid}")
 
     def forget(self, sid: str) -> None:
-        """It has ended."""
+        """Drop a session that has ended."""
         self._since.pop(sid, None)
         self._follow(sid, "")
         self.transcripts.forget(sid)
 
     def changed(self, paths: Collection[str]) -> None:
-        """A watch named these."""
+        """Read what changed among these paths."""
         for path in paths:
             for sid in self._watched.who(path, WATCHES):
                 self._read(sid)
@@ -66,7 +66,7 @@ class Following:
                 self._read(sid)
 
     def rescan(self) -> None:
-        """Look at each that is followed."""
+        """Read every followed transcript."""
         for sid in list(self.transcripts.followed):
             self._read(sid)
 
@@ -99,13 +99,13 @@ class Following:
         if as_read is not tail:  # it was read in another process
             tail.become(as_read)
         if not self.transcripts.has(sid, tail):
-            return  # that session is over
+            return  # the session has ended
         for finding in found:
             self._tell(finding)
         if self.transcripts.tail(sid) is not tail:
             return
         if not tail.has_folder and sid not in self._awaited:
-            # The first session in a directory: not even the folder of its transcript is there yet.
+            # The first session in a directory: even the folder of its transcript is missing.
             self._awaited[sid] = tail.path
             self._watched.need(str(Path(tail.path).parent.parent), AWAITS, sid)
         elif tail.has_folder and sid in self._awaited:

@@ -1,8 +1,8 @@
-"""The CLI's own session files: `sessions/<pid>.json` of each of its config directories.
+"""The CLI's own session files: `sessions/<pid>.json` in each of its config directories.
 
-Undocumented, so read with suspicion: it counts only while the process that wrote it lives, it may
-be half-written (it is overwritten in place), and of its fields only those leave that evidence
-reads.  What stands beside it as `*.key` is a secret and is not even opened.
+They are undocumented, so nothing is taken for granted: a file counts only while its process runs,
+may be half-written (it is overwritten in place), and only the fields that evidence needs are used.
+The `*.key` files beside them are secrets and are never opened.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ FIELDS: Final = (
     *("pid", "sessionId", "cwd", "status", "waitingFor", "statusUpdatedAt", "updatedAt"),
     *("startedAt", "procStart", "version", "kind", "entrypoint", "name", "nameSource", "tmux"),
 )
-ODD: Final = "cannot be understood"
+ODD: Final = "cannot be parsed"
 LIMIT: Final = 64 << 10  # bytes of a file; real ones have 700
-MOST: Final = 2000  # files of a directory that are looked at
-LONGEST: Final = 4096  # of a text: PATH_MAX
-CLOCKS: Final = 2.0  # seconds that the file's time and the process's may differ by
+MOST: Final = 2000  # files of a directory to read
+LONGEST_TEXT: Final = 4096  # characters: PATH_MAX
+REUSED: Final = "its process is dead and the pid was reused"
+CLOCKS: Final = 2.0  # seconds by which the times of file and process may differ
 
 _NAME: Final = re.compile(r"([1-9][0-9]{0,9})\.json", re.ASCII)
 
@@ -44,28 +45,28 @@ class Listing(NamedTuple):
     """The session files of a directory, by pid."""
 
     pids: list[int]
-    why: str  # why it cannot be read; empty also if it is not there
+    why: str  # why it cannot be read; also empty if it does not exist
 
 
 class Seen(NamedTuple):
-    """One session file, as it was found."""
+    """The state of a session file."""
 
-    record: Record | None  # if there is one to be believed
-    why: str  # there is none; empty also if there is no file
-    is_gone: bool  # its process has no session file any more
+    record: Record | None  # if it is valid
+    why: str  # why it is not valid; also empty if there is no file
+    is_gone: bool  # its process no longer has a session file
 
 
 def config_of(environ: Mapping[str, str]) -> Path:
-    """The CLI's config directory, by its own rule."""
+    """Return the CLI's config directory, by its own rule."""
     given = environ.get("CLAUDE_CONFIG_DIR")
     return Path(given) if given else Path(environ.get("HOME", "/")) / ".claude"
 
 
 class Registry:
-    """What the session files say; tells each value once, and anew for another generation."""
+    """Reports each value of the session files once, and again for a new generation."""
 
     def __init__(self, config_dirs: Iterable[str | Path], generation: str = "") -> None:
-        self.notes: dict[str, str] = {}  # path → why it is not believed, for health
+        self.notes: dict[str, str] = {}  # path → why it is not valid, for health
         self._generation = generation
         self._directories: list[Path] = []
         self._told: dict[int, _Told] = {}
@@ -73,7 +74,7 @@ class Registry:
             self.add(config_dir)
 
     def add(self, config_dir: str | Path) -> bool:
-        """Look there too; False if it is known, or no place at all."""
+        """Add a config directory; return False if it is known or not absolute."""
         directory = Path(config_dir) / "sessions"
         if not directory.is_absolute() or directory in self._directories:
             return False
@@ -81,27 +82,27 @@ class Registry:
         return True
 
     def paths(self) -> list[Path]:
-        """The directories to watch, there or not."""
+        """Return the directories to watch, whether they exist or not."""
         return list(self._directories)
 
     @property
     def records(self) -> dict[int, Record]:
-        """The last good value of each process that counts."""
+        """Return the last valid record of each process."""
         return {pid: told.record for pid, told in self._told.items()}
 
     def directory_of(self, pid: int) -> str:
-        """The config directory in which a process that counts has its file; empty if none has."""
+        """Return the config directory with the file of a process, or ""."""
         told = self._told.get(pid)
         return str(told.directory.parent) if told else ""
 
     def renew(self, generation: str) -> None:
-        """Let the next look tell everything again."""
+        """Report everything again at the next check."""
         if generation != self._generation:
             self._generation = generation
             self._told.clear()
 
     def look(self, now: float, path: str | Path | None = None) -> list[Finding]:
-        """What has changed, everywhere or at one path that a watch named; never raises."""
+        """Return what changed, everywhere or at one path; never raises."""
         if path is None:
             return [f for directory in self._directories for f in self._all(now, directory)]
         directory, pid = self.at(path)
@@ -110,7 +111,7 @@ class Registry:
         return self._all(now, directory) if pid is None else self._one(now, directory, pid)
 
     def at(self, path: str | Path) -> tuple[Path | None, int | None]:
-        """What a path is to us: a directory, the session file of a process in it, or nothing."""
+        """Return the directory that a path is or is in, and the process of its session file."""
         path = Path(path)
         if path in self._directories:
             return path, None
@@ -120,7 +121,7 @@ class Registry:
         return path.parent, int(name[1])
 
     def listed(self, directory: Path, listing: Listing) -> list[int]:
-        """Take in what `listing` found; whose files are to be looked at now."""
+        """Process a listing; return the processes whose files are to be read."""
         if directory not in self._directories:
             return []
         pids, why = listing
@@ -133,7 +134,7 @@ class Registry:
         return list(dict.fromkeys(pids))
 
     def take(self, now: float, directory: Path, pid: int, seen: Seen) -> list[Finding]:
-        """Take in what `look_at` found; what is new in it."""
+        """Process what `look_at` found; return what is new."""
         if directory not in self._directories:
             return []
         self._note(f"{directory}/{pid}.json", seen.why)
@@ -145,12 +146,12 @@ class Registry:
             return []
         self._told[pid] = _Told(directory, record)
         line = {"t": now, "registry": {"pid": pid, "record": record}}
-        # 2.1.119 does not say since when: a status that comes back is told apart by the writing.
+        # 2.1.119 gives no status time: a status that returns differs by its time of writing.
         since = "" if "statusUpdatedAt" in record else record.get("updatedAt", "")
         return [Finding(line, f"registry {_value(record)} {since} {self._generation}")]
 
     def remove(self, config_dir: str | Path) -> None:
-        """Look there no more."""
+        """Remove a config directory."""
         directory = Path(config_dir) / "sessions"
         if directory in self._directories:
             self._directories.remove(directory)
@@ -183,7 +184,7 @@ class Registry:
 
 
 def list_files(directory: Path) -> Listing:
-    """The session files in it; never raises."""
+    """List the session files in a directory; never raises."""
     touch(directory)
     try:
         names = [_NAME.fullmatch(name) for name in os.listdir(directory)]  # noqa: PTH208
@@ -192,21 +193,21 @@ def list_files(directory: Path) -> Listing:
     except (OSError, ValueError) as error:
         return Listing([], f"cannot be read: {getattr(error, 'strerror', None) or error}")
     pids = [int(name[1]) for name in names if name]
-    too_many = f"{len(pids)} files; {MOST} of them are looked at" if len(pids) > MOST else ""
+    too_many = f"{len(pids)} files; only {MOST} are read" if len(pids) > MOST else ""
     return Listing(pids[:MOST], too_many)
 
 
 def of_listing(told: Mapping[str, object], now: float) -> Seen:
-    """What `claude agents --json` tells of a process whose file cannot be understood."""
+    """Return the state of a process from `claude agents --json`, if its file cannot be parsed."""
     record = _kept(told)
     if record is None:
         return Seen(None, ODD, False)
-    record["updatedAt"] = int(now * 1000)  # it does not tell since when
-    return Seen(record, f"{ODD}; `claude agents --json` tells instead", False)
+    record["updatedAt"] = int(now * 1000)  # the list gives no time
+    return Seen(record, f"{ODD}; using `claude agents --json` instead", False)
 
 
 def look_at(directory: Path, pid: int) -> Seen:
-    """The session file of a process, and whether that lives; never raises."""
+    """Read the session file of a process, and check that the process runs; never raises."""
     path = directory / f"{pid}.json"
     try:
         raw, status = read(path, LIMIT)
@@ -217,7 +218,7 @@ def look_at(directory: Path, pid: int) -> Seen:
     given = decoded(raw)
     record = _kept(given) if given is not None else None
     if record is None or (given or {}).get("pid", pid) != pid:
-        # Half-written, or of a format to come: the last good value stands.
+        # Half-written, or in a future format: keep the last valid value.
         return Seen(None, ODD, False)
     why = _disowned(pid, record, status.st_mtime)
     if why:
@@ -227,12 +228,12 @@ def look_at(directory: Path, pid: int) -> Seen:
 
 
 def _kept(given: Mapping[str, object]) -> Record | None:
-    """The fields that may leave; None without a session."""
+    """Return the fields to use, or None if there is no session id."""
     record: Record = {}
     for field in FIELDS:
         value = given.get(field)
         if isinstance(value, str):
-            record[field] = whole(value[:LONGEST])
+            record[field] = whole(value[:LONGEST_TEXT])
         elif isinstance(value, int | float) and not isinstance(value, bool):
             record[field] = value
     sid = record.get("sessionId")
@@ -240,23 +241,23 @@ def _kept(given: Mapping[str, object]) -> Record | None:
 
 
 def _value(record: Record) -> str:
-    """What makes a record another one: all but the time of its last writing."""
+    """Return a text that is equal for records that differ only in their time of writing."""
     return "\n".join(f"{k}={v}" for k, v in record.items() if k != "updatedAt")
 
 
 def _disowned(pid: int, record: Record, written: float) -> str:
-    """Why a file is not that of the process it names; empty if it is."""
+    """Return why a file does not belong to a running process of ours, or ""."""
     if pid == os.getpid():
         return "its process is this host"
     owner = owner_of(pid)
     if owner is None or not is_alive(pid):
         return "its process is dead"
     if owner != os.getuid():
-        return "another user's process"
-    told, started = str(record.get("procStart", "")), started_of(pid)
-    if decimal(told) is not None and decimal(started) is not None:
-        return "" if told == started else "its process is dead, and the pid another's"
-    began = began_at(pid)  # CLIs before 2.1.119 tell no start
+        return "its process belongs to another user"
+    claimed, started = str(record.get("procStart", "")), started_of(pid)
+    if decimal(claimed) is not None and decimal(started) is not None:
+        return "" if claimed == started else REUSED
+    began = began_at(pid)  # CLIs before 2.1.119 give no start time
     if began is not None and began > written + CLOCKS:
-        return "its process is dead, and the pid another's"
+        return REUSED
     return ""

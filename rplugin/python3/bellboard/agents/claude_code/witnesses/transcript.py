@@ -1,8 +1,8 @@
-"""The tail of a session's transcript: what is appended, told once, from the offset last read.
+"""Read the end of a session's transcript, and then what is appended to it.
 
-A transcript is opened only while its session needs it, and never read from its start: at first
-the last part is read, for the title, the model, the context in use and how the turn stands; then
-only what was added.  Of lines longer than `LINE` nothing is kept, not even in memory.
+A transcript is opened only while its session needs it, and never read from its start.  First its
+last part is read, for the title, the model, the context in use and the state of the turn; then only
+what was added.  Lines longer than `LINE` are skipped and never held in memory.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from ....core.words import amount
 from ....system.files import decoded, opened, touch
 from ..dialect.entries import gist, is_noise, told_by
 
-TAIL: Final = 128 << 10  # bytes read at first; titles are written again every now and then
-WIDER: Final = 2 << 20  # and where nothing is told there, but a tool's large result
-LINE: Final = 1 << 20  # a longer line is a file or an image that somebody pasted
+TAIL: Final = 128 << 10  # bytes to read first; titles are repeated from time to time
+WIDER: Final = 2 << 20  # bytes to read if those contain only the large result of a tool
+LINE: Final = 1 << 20  # bytes; a longer line is a pasted file or image
 CHUNK: Final = 256 << 10
-BEHIND: Final = 4 << 20  # bytes; whoever is further behind starts anew at the tail
-LINGER: Final = 10.0  # seconds after an end in which title, usage and errors are still written
+BEHIND: Final = 4 << 20  # bytes; a reader further behind starts again near the end
+LINGER: Final = 10.0  # seconds after the end of a turn: title, usage and errors are still written
 NEEDED: Final = frozenset({"working", "blocked", "unknown"})
-MARK: Final = 64  # bytes before the offset by which a file is known again
+MARK: Final = 64  # bytes before the offset that identify the file
 _SESSION: Final = re.compile(r"[A-Za-z0-9_-]{1,200}")
-KEPT: Final = 512  # offsets of transcripts that are not followed now
+KEPT: Final = 512  # offsets to remember of transcripts that are not followed now
 
 
 def is_needed(status: str, since: float, now: float, alone: bool = False) -> bool:
-    """Whether a session of that status, since then, needs its transcript to be followed.
+    """Return whether a session with that status needs its transcript to be followed.
 
-    `alone`: neither a hook nor the registry tells what it does, so nothing else wakes us.
+    `alone`: neither hooks nor the registry report what it does.
     """
     return alone or status in NEEDED or now < since + LINGER
 
 
 class Transcripts:
-    """Follows the transcripts of those sessions that need it."""
+    """Follows the transcripts of sessions that need it."""
 
     def __init__(self) -> None:
         self._followed: dict[str, Tail] = {}  # by session
@@ -49,18 +49,18 @@ class Transcripts:
 
     @property
     def followed(self) -> dict[str, str]:
-        """The path of each session's transcript that is followed."""
+        """Return the path of each followed transcript, by session."""
         return {sid: tail.path for sid, tail in self._followed.items()}
 
     @property
     def notes(self) -> dict[str, str]:
-        """Of each that is followed: what of it cannot be read; for health."""
+        """Return what cannot be read in each followed transcript, for health."""
         return {t.path: note for t in self._followed.values() if (note := t.note)}
 
     def follow(self, session_id: str, path: str | Path, since: float = 0.0) -> bool:
-        """From where it was left, else from its tail; True if it was not followed there before.
+        """Follow a transcript from where it was left, or its end; return whether that is new.
 
-        `since`: the newest evidence of that session; older entries only tell facts.
+        `since`: the newest evidence of the session; older entries only give facts.
         """
         tail = self._followed.get(session_id)
         if tail is not None and tail.path == str(path):
@@ -74,7 +74,7 @@ class Transcripts:
         return True
 
     def leave(self, session_id: str) -> None:
-        """Look at it no more; where it was left is remembered."""
+        """Stop following a transcript, but remember the offset."""
         tail = self._followed.pop(session_id, None)
         if tail is not None:
             self._left[session_id] = tail
@@ -82,49 +82,49 @@ class Transcripts:
                 del self._left[next(iter(self._left))]
 
     def forget(self, session_id: str) -> None:
-        """The session has ended."""
+        """Drop a session that has ended."""
         self.leave(session_id)
         self._left.pop(session_id, None)
 
     def look(self, now: float, changed: Iterable[str] | None = None) -> list[Finding]:
-        """What was added, in all or in the changed ones; never raises."""
+        """Return what was added, to all or to the changed ones; never raises."""
         paths = None if changed is None else set(changed)
         tails = [t for t in self._followed.values() if paths is None or t.path in paths]
         return [finding for tail in tails for finding in tail.look(now)]
 
     def tail(self, session_id: str) -> Tail | None:
-        """Of a session that is followed."""
+        """Return the tail of a followed session."""
         return self._followed.get(session_id)
 
     def has(self, session_id: str, tail: Tail) -> bool:
-        """Whether it still is that session's, followed or left."""
+        """Return whether a tail still belongs to a session, followed or not."""
         return tail in (self._followed.get(session_id), self._left.get(session_id))
 
 
 class Tail:
-    """One transcript, and how far it has been read."""
+    """A transcript, and how far it has been read."""
 
     def __init__(self, session_id: str, path: str, since: float) -> None:
         self.path = path
         self._session_id = session_id
-        self._since = since  # what was told up to then needs no telling again
+        self._since = since  # entries up to here were already reported
         self._identity = (0, 0)
-        self._offset = 0  # of the first line that was not read whole
-        self._before = b""  # what stands before the offset, as it was read
-        self._skips = False  # within a line that is too long
-        self._odd = self._long = 0  # lines of which nothing was understood, or kept
+        self._offset = 0  # of the first line not yet read
+        self._before = b""  # the bytes before the offset
+        self._skips = False  # whether the offset is inside a line that is too long
+        self._odd = self._long = 0  # lines that could not be parsed, or were too long
         self._unread = ""
-        self.has_folder = True  # that it is in; the first session in a directory has none yet
+        self.has_folder = True  # False for the first session in a directory
 
     @property
     def note(self) -> str:
-        """What of it cannot be read; empty if there is nothing to say."""
-        odd = f"{amount(self._odd, 'line')} that cannot be understood" if self._odd else ""
+        """Return what cannot be read, or ""."""
+        odd = f"{amount(self._odd, 'line')} that cannot be parsed" if self._odd else ""
         long = f"{amount(self._long, 'line')} of more than {LINE >> 20} MB" if self._long else ""
         return ", ".join(filter(None, (self._unread, odd, long)))
 
     def look(self, now: float) -> list[Finding]:
-        """What was added since the last look; never raises."""
+        """Return what was added since the last call; never raises."""
         self.has_folder = True
         try:
             with opened(self.path) as (fd, status):
@@ -136,7 +136,7 @@ class Tail:
                 else:
                     self._identity = identity
                     found = self._from_tail(fd, size, now)
-        except OSError as error:  # the next one of that name is another one
+        except OSError as error:  # if it appears again, it is a different file
             self._identity, self._offset = (0, 0), 0
             is_there = not isinstance(error, FileNotFoundError)
             self.has_folder = is_there or os.path.isdir(os.path.dirname(self.path))  # noqa: PTH112, PTH120
@@ -148,19 +148,19 @@ class Tail:
         return [finding for finding, _ in found]
 
     def become(self, other: Tail) -> None:
-        """Be as far as a copy of it, which was read on elsewhere."""
+        """Take over the state of a copy that was read in another process."""
         self.__dict__.update(other.__dict__)
 
     def _is_as_read(self, fd: int) -> bool:
-        """Not another file: one that is removed may leave its number to the next of its name."""
+        """Return whether this is the file read before: inodes are reused."""
         before = self._before
         return os.pread(fd, len(before), self._offset - len(before)) == before
 
     def _from_tail(self, fd: int, size: int, now: float) -> list[tuple[Finding, Event]]:
-        """The first look: a few entries at most, however long nobody listened."""
+        """Read the end of the file; return only the few entries that matter."""
         found: list[tuple[Finding, Event]] = []
         for span in (TAIL, WIDER):
-            # One byte earlier, so that a line that begins just there is whole.
+            # One byte earlier, so that a line that starts exactly there counts as whole.
             self._offset, self._before = max(0, size - span - 1), b""
             self._skips = self._offset > 0
             found = list(self._told(fd, now))
@@ -175,14 +175,14 @@ class Tail:
             event = told_by(self._session_id, given, now) if given is not None else None
             if event is not None and given is not None:
                 uuid = given.get("uuid")
-                # A file that was cut and written anew has other lines in the same places.
+                # A file that was truncated and rewritten has other lines at the same offsets.
                 place = f"{self._identity[1]}:{offset}:{crc32(raw):x}"
                 name = uuid if isinstance(uuid, str) else place
                 key = f"transcript {self._session_id} {name[:200]}"
                 yield Finding(line_of(event), key), event
 
     def _lines(self, fd: int) -> Iterator[tuple[int, bytes]]:
-        """The whole lines from the offset on, which moves with them; a torn last one waits."""
+        """Yield complete lines and advance the offset; an incomplete last line waits."""
         rest = b""
         while data := os.pread(fd, CHUNK, self._offset + len(rest)):
             if self._skips:
@@ -206,20 +206,20 @@ class Tail:
 
 
 def read_on(tail: Tail, now: float) -> tuple[Tail, list[Finding]]:
-    """Look at it, wherever that is done: the tail as it is then, and what was added."""
+    """Read what was added, perhaps in another process; return the updated tail and the findings."""
     found = tail.look(now)
     return tail, found
 
 
 def place_of(config_dir: str | Path, session_id: str, cwd: str) -> str:
-    """Where the CLI keeps a session's transcript, or soon will: for sessions without hooks."""
+    """Return where the CLI writes a session's transcript, for sessions without hooks."""
     if not _SESSION.fullmatch(session_id):
         return ""
     projects, name = Path(config_dir) / "projects", f"{session_id}.jsonl"
     likely = Path(folder_of(str(config_dir), cwd)) / name
     if cwd and _is_file(likely):
         return str(likely)
-    # The name of the folder is lossy, cut when long, and may be overridden: look in each.
+    # The folder name is lossy, truncated if long, and may be overridden: search them all.
     try:
         touch(projects)
         with os.scandir(projects) as folders:
@@ -230,12 +230,12 @@ def place_of(config_dir: str | Path, session_id: str, cwd: str) -> str:
 
 
 def folder_of(config_dir: str, cwd: str) -> str:
-    """Where the transcripts of sessions in a directory are, if nobody has chosen another place."""
+    """Return the default folder for the transcripts of a directory."""
     return f"{config_dir}/projects/{re.sub('[^A-Za-z0-9]', '-', cwd)}"
 
 
 def begun_in(config_dir: str, cwd: str, since: float, taken: Collection[str]) -> str:
-    """The one session in a directory that was written to since then; empty if there are more."""
+    """Return the session in a directory that was written to since then, if there is only one."""
     if not (config_dir and cwd):
         return ""
     found = set()
@@ -254,4 +254,4 @@ def begun_in(config_dir: str, cwd: str, since: float, taken: Collection[str]) ->
 
 def _is_file(path: Path) -> bool:
     touch(path)
-    return os.path.isfile(path)  # noqa: PTH113 - it raises nothing, however odd the path
+    return os.path.isfile(path)  # noqa: PTH113 - never raises, however odd the path
