@@ -11,7 +11,7 @@ import pytest
 from bellboard.core.notices import Notice
 from bellboard.core.published import Published, publish
 from bellboard.core.session import Block, Session
-from bellboard.hosting.channels import Channels, said
+from bellboard.hosting.channels import Channels, wording
 from bellboard.hosting.commands import Commands
 from rig.waiting import eventually
 
@@ -102,7 +102,7 @@ def test_a_notice_says_who_and_what(status: str, expected: tuple[str, str]) -> N
         s = Session("s", turn=status, cwd="/srv/api", error="overloaded" * (status == "error"))
         s.message = "Removed 214 rules"
         p = publish(s)
-    assert said(notice("desktop", status), p) == expected
+    assert wording(notice("desktop", status), p) == expected
 
 
 def program(folder: Path, name: str) -> None:

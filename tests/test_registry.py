@@ -232,7 +232,7 @@ def test_a_reused_process_id_is_noticed(
     path = write(home, pid, procStart=start)
     os.utime(path, (time.time() - 3600,) * 2)
     assert [] == registry.look(1.0)
-    assert "another's" in registry.notes[str(path)]
+    assert "reused" in registry.notes[str(path)]
 
 
 def test_an_old_cli_gives_no_start_time(

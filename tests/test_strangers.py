@@ -189,7 +189,7 @@ def test_a_host_and_a_command_refuse_it_in_words(
         assert 1 == done.returncode, done
         said = done.stderr.splitlines()[-1]
         assert said.startswith("bellboard: "), said
-        assert "set BELLBOARD_HOME to a folder of your own" in said, said
+        assert "set BELLBOARD_HOME to a folder that you own" in said, said
     assert before == listing(open_place) | listing(tmp_path)
 
 
