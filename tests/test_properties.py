@@ -16,7 +16,7 @@ from bellboard.core.board import Board
 from bellboard.core.ledger import LEDGER
 from bellboard.core.options import Options
 from bellboard.core.rules import RULES
-from bellboard.core.session import ABSENT, STATUSES, is_listed, status_of
+from bellboard.core.session import ABSENT, STATUSES, is_listed, status_of, terminal_of
 from playback import Line, play
 from strategies import T0, histories
 
@@ -80,6 +80,10 @@ def test_the_board_is_sound_after_any_history(history: list[Line]) -> None:
         listed = [s for s in board.sessions.values() if is_listed(s)]
         running = [pid for s in listed for pid in s.processes]
         assert sorted(running) == sorted(set(running)), "a process runs one session"
+        for s in listed:
+            assert all(s in board.running_in(pid) for pid in s.processes)
+            terminal = terminal_of(s)
+            assert terminal is None or s in board.in_terminal(terminal)
         for s in board.sessions.values():
             assert status_of(s) in {ABSENT, *STATUSES}
             assert s.held == "" or s.turn in ("working", "unknown")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from typing import Any, Final
 
 import psutil
 
+from bellboard.storage.spool import Spool
 from rig.home import Home
 from rig.reaper import lives
 from rig.waiting import eventually
@@ -22,6 +24,7 @@ from truth.account import Line
 
 EVERY: Final = 0.01  # between two looks at the session files
 STARVED: Final = 0.25  # between two looks, and nothing is known of the time
+OURS: Final = re.compile(r"\(\w+\.py:\d+\)")  # in a note of health: it raised
 GLANCES: Final = 0.1  # between two looks at a screen, where there is no status in them
 
 
@@ -79,6 +82,13 @@ class Published:
             check=True,
         )
         return list(json.loads(listed.stdout)["sessions"])
+
+    def refused(self) -> list[str]:
+        """What the host failed to fold or do by a fault of its own, whatever it showed."""
+        state = Spool(self._home.bellboard)
+        reasons = [why.read_text() for why in sorted(state.new.parent.glob("bad/*.why"))]
+        notes = state.notes_of(self.pid).items()
+        return reasons + [f"{job}: {note}" for job, note in notes if OURS.search(note)]
 
     @property
     def listed(self) -> dict[str, str]:

@@ -94,6 +94,8 @@ def play(
         left = {i: s for i, s in listed.items() if not i.startswith("process-")}
         if left:
             rows.append(Row("nothing left behind", str(left)))
+        if refused := shared.published.refused():
+            rows.append(Row("nothing refused", "\n".join(refused)))
         return rows
 
 

@@ -206,6 +206,8 @@ def walked(walk: Walk) -> Seen:
             seen.changes = list(published.changes)
             seen.ended = dict(witness.ended)
             seen.excused += witness.starved
+            if refused := published.refused():
+                seen.trouble = "\n".join([seen.trouble, *refused]).strip()
             stage.close()
         return seen
     finally:

@@ -173,7 +173,6 @@ def _yield(
         s.parked = s.parked or other.parked
         s.snoozed_until = max(s.snoozed_until, other.snoozed_until)
         if shared and not (s.tty or s.pane):
-            records.sessions[s.session_id] = copy(s)  # `keep` compares its place with that
             _take_place(s, other)
         records.keep(s)
     if other.turn == ABSENT:

@@ -42,6 +42,7 @@ class Records:
         self.dirty: set[str] = set()
         self._before: dict[str, Session | None] = {}  # as it was at the savepoint
         self._at: dict[object, frozenset[str]] = {}  # process or terminal → its sessions
+        self._places: dict[str, frozenset[object]] = {}  # session → where `_at` has it
         self._due: dict[str, float] = {}  # when to look at each session; NEVER: nothing will be due
         self._queue: list[tuple[float, str]] = []
 
@@ -136,15 +137,22 @@ class Records:
                     self._due[sid] = NEVER
                 elif when < self._due.get(sid, NEVER):  # else it is looked at again then
                     self._wake(sid, when)
-        moved = old is None or s is None or has_moved(old, s)
-        if moved:
-            for place in _places(old):
-                self._at[place] -= {sid}
-                if not self._at[place]:
-                    del self._at[place]
-            for place in _places(s):
-                self._at[place] = self._at.get(place, frozenset()) | {sid}
-        return moved
+        if old is not None and s is not None and old is not s and not has_moved(old, s):
+            return False
+        return self._index(sid, _places(s)) or old is not s
+
+    def _index(self, sid: str, places: frozenset[object]) -> bool:
+        """Index a session at these places alone; return whether they changed."""
+        before = self._places.pop(sid, frozenset())
+        if places:
+            self._places[sid] = places
+        for place in before - places:
+            self._at[place] -= {sid}
+            if not self._at[place]:
+                del self._at[place]
+        for place in places - before:
+            self._at[place] = self._at.get(place, frozenset()) | {sid}
+        return places != before
 
     def _forget_some(self, but: str) -> None:
         """Ended sessions go first, the least recent ones; then those least heard of."""
@@ -240,10 +248,10 @@ def has_moved(old: Session, s: Session) -> bool:
     )
 
 
-def _places(s: Session | None) -> set[object]:
+def _places(s: Session | None) -> frozenset[object]:
     """Where to look for a session: its processes, the one it ended in, and its own terminal."""
     if s is None:
-        return set()
-    places: set[object] = {pid for pid in (*s.processes, s.ended_pid) if pid}
-    places |= {terminal_of(run) for run in runs_of(s) if is_listed(run)}
-    return places - {None}
+        return frozenset()
+    pids = {pid for pid in (*s.processes, s.ended_pid) if pid}
+    terminals = {terminal_of(run) for run in runs_of(s) if is_listed(run)}
+    return frozenset({*pids, *terminals} - {None})
