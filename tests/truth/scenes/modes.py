@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Final
 
@@ -82,20 +83,25 @@ def own_dialog(stage: Stage) -> None:
     stage.stands("idle")
 
 
-def trusted(key: str) -> Callable[[Stage], None]:
-    """The dialog stands until it is found; `key` chooses, empty: its default."""
+def trusted(choice: str) -> Callable[[Stage], None]:
+    """The dialog stands until it is found; then Yes or No is chosen, or a key is pressed."""
 
     def play(stage: Stage) -> None:
-        stage.start(trusted=False)
-        stage.agent.shows("(?i)trust")
+        agent = stage.start(trusted=False)
+        agent.shows("(?i)trust")
         stage.is_found("blocked", FOUND)
-        if not key:
+        if choice == "kill":
             stage.kill(9)
-            return
-        stage.press(key)
-        stage.agent.answer("Enter", dialog="(?i)do you trust|is this a project")
-        if key == "1":
-            stage.agent.ready()
+        elif choice in ("Yes", "No"):
+            chosen = rf"❯ (\d\. )?{choice}\b"
+            if not re.search(chosen, agent.text()):
+                stage.press("Down")
+            agent.shows(chosen)
+            stage.press("Enter")
+        else:
+            stage.ends(agent, choice)
+        if choice == "Yes":
+            agent.ready()
             stage.prompt("text")
             stage.stops()
 
@@ -113,7 +119,9 @@ SCENES: Final = (
     scene("auto mode cannot check: Esc", auto_esc, "idle", "F4"),
     scene("auto mode cannot check: Esc at once", auto_esc_at_once, REST, "F4"),
     scene("/model while a tool runs", own_dialog, "idle", "F4"),
-    scene("trust dialog: yes", trusted("1"), "completed", "F5"),
-    scene("trust dialog: no", trusted("2"), None, "F5"),
-    scene("trust dialog: killed", trusted(""), None, "F5"),
+    scene("trust dialog: yes", trusted("Yes"), "completed", "F5"),
+    scene("trust dialog: no", trusted("No"), None, "F5"),
+    scene("trust dialog: Esc", trusted("Escape"), None, "F5"),
+    scene("trust dialog: Ctrl-C", trusted("C-c"), None, "F5"),
+    scene("trust dialog: killed", trusted("kill"), None, "F5"),
 )
