@@ -11,10 +11,12 @@ LUA := $(wildcard lua plugin tests/demo tests/screens)
 LUA_FILES = $(shell find $(LUA) -name '*.lua')
 PY := rplugin/python3 tests $(if $(wildcard bench/*.py),bench)
 SH := $(wildcard hooks/emit .ci/run tests/rig/nvim tests/rig/claude tests/rig/fetch tests/rig/peer tests/rig/tool)
+# Twice as many as a small machine has cores: half of the tests' time is waiting for processes.
+WORKERS := -n 4 --dist worksteal
 need = command -v $(1) >/dev/null || { echo "make test: $(1) is missing; $(2)" >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help try test needs check fmt lint types bench truth wild fuzz doc picture rig left-out
+.PHONY: help try test quick needs check fmt lint types bench truth wild fuzz doc picture rig left-out
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -29,7 +31,10 @@ needs:
 	@$(call need,tmux,install tmux (apt install tmux, brew install tmux))
 
 test: needs $(READY) rig ## set up and run all tests (ARGS="-k float" runs some)
-	$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
+	$(BIN)/python -m pytest $(WORKERS) $(ARGS)
+
+quick: $(READY) ## the inner loop: core, store and house, in less than a minute
+	$(BIN)/python -m pytest $(WORKERS) -m "pure or quick or house" $(ARGS)
 
 check: CHECK := 1
 check: fmt lint types test left-out ## run what CI runs: fmt lint types test

@@ -21,7 +21,7 @@ from bellboard.system.mounts import network_of
 from hosting import Make, made, statuses, tell, work
 from rig.clock import Clock
 
-pytestmark = pytest.mark.files
+pytestmark = [pytest.mark.files, pytest.mark.quick]
 
 NEXT = {**schema.MIGRATIONS, schema.SCHEMA + 1: "ALTER TABLE sessions ADD COLUMN mood TEXT"}
 

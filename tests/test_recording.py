@@ -26,7 +26,7 @@ from bellboard.storage.spool import Spool
 from bellboard.storage.store import Logged, Store
 from playback import TRACES, Line, encoded, play, read_lines
 
-pytestmark = pytest.mark.files
+pytestmark = [pytest.mark.files, pytest.mark.quick]
 
 CASES = {
     case["id"]: case["trace"]

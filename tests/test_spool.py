@@ -19,7 +19,7 @@ import pytest
 from bellboard.storage.aside import BYTES, FILES, SLACK
 from bellboard.storage.spool import LIMIT, MAGIC, Item, Refused, Spool
 
-pytestmark = pytest.mark.files
+pytestmark = [pytest.mark.files, pytest.mark.quick]
 
 ROOT = os.geteuid() == 0
 HEADER = MAGIC + b"agent=claude\0event=Stop\0pid=77\0TMUX=\0CLAUDE_PROJECT_DIR=/srv\0\0"

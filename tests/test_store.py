@@ -27,7 +27,7 @@ from hosting import Make, agrees_with_its_log, put, statuses, tell, told_in, wat
 from rig.clock import Clock
 from rig.waiting import eventually
 
-pytestmark = pytest.mark.files
+pytestmark = [pytest.mark.files, pytest.mark.quick]
 
 
 def files_of(clerk: Clerk) -> Counter[str]:

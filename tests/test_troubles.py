@@ -37,6 +37,12 @@ COMMANDS = (
     *("doctor", "doctor --json", "hooks check", "hooks print", "tmux", "tmux --apply", "--help"),
     *("hooks install --yes --cli 2.1.330", "uninstall --yes", "forget nobody", "no-command"),
 )
+#: One for each way through the program; all of them where streams, rows or tables are in trouble.
+FEW = (
+    *("list", "status", "history", "pick", "explain s", "record", "set s idle", "goto s"),
+    *("doctor", "hooks check", "tmux --apply", "hooks install --yes --cli 2.1.330"),
+    "uninstall --yes",
+)
 SAYS_IT = ("doctor", "hooks check", "status")  # on standard output, or by the code alone
 Answers = dict[str, dict[str, Any]]
 
@@ -468,7 +474,10 @@ TROUBLES["every stream closed"] = lambda place: place.streams.update(
 def test_every_command_answers(place: Place, name: str) -> None:
     """With what it can show, else with a line of words: never a traceback, never in silence."""
     TROUBLES[name](place)
-    for command, told in place.run().items():
+    few = (
+        not place.streams and name != "none" and not name.startswith("rows") and "table" not in name
+    )
+    for command, told in place.run(FEW if few else COMMANDS).items():
         about = f"{command}: {told}"
         assert told["code"] in (0, 1, 2), about
         assert "Traceback" not in told["err"], about
