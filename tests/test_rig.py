@@ -25,7 +25,7 @@ pytestmark = pytest.mark.files
 
 
 def test_eventually_returns_the_first_true_value(eventually: Any) -> None:
-    """It looks again until then, and says what it waited for when time is up."""
+    """It keeps looking until then, and names what it waited for when time is up."""
     values = iter([0, "", "now"])
     assert eventually(lambda: next(values)) == "now"
     with pytest.raises(AssertionError, match="the moon"):
@@ -33,7 +33,7 @@ def test_eventually_returns_the_first_true_value(eventually: Any) -> None:
 
 
 def test_time_passes_only_when_told(clock: Clock) -> None:
-    """The clock is a function of nothing but `advance`."""
+    """The clock depends on nothing but `advance`."""
     before = clock()
     assert before == clock()
     assert before + 1.5 == clock.advance(1.5) == clock()
@@ -43,7 +43,7 @@ def test_time_passes_only_when_told(clock: Clock) -> None:
 
 
 def test_a_home_is_short_whole_and_alone(home: Home) -> None:
-    """Every folder that its environment names is in it, and sockets fit."""
+    """It holds every folder its environment names, and paths short enough for sockets."""
     named = [value for key, value in home.env.items() if key.startswith("XDG_")]
     named += [home.env["TMPDIR"], home.env["CLAUDE_CONFIG_DIR"], home.env["HOME"]]
     assert all(Path(path).is_dir() and path.startswith(str(home.root)) for path in named)
@@ -54,7 +54,7 @@ def test_a_home_is_short_whole_and_alone(home: Home) -> None:
 def test_a_kept_folder_is_filled_once_and_whole(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A fill that fails leaves nothing, and is not tried again for a while."""
+    """A failed fill leaves nothing and is not retried for a while."""
     monkeypatch.setenv("BELLBOARD_CACHE", str(home.root / "kept"))
     fills = []
 
@@ -86,8 +86,8 @@ def ask(api: Api, prompt: str, *more: dict[str, Any], **extra: Any) -> Any:
     return body if extra.get("stream") else json.loads(body)
 
 
-def test_a_scenario_goes_on_with_the_conversation(api: Api) -> None:
-    """The marker picks the scenario, the answers after it pick the turn."""
+def test_a_scenario_follows_the_conversation(api: Api) -> None:
+    """The marker picks the scenario, the number of answers picks the turn."""
     first = ask(api, "play:bash")
     assert (
         first["stop_reason"],
@@ -100,8 +100,8 @@ def test_a_scenario_goes_on_with_the_conversation(api: Api) -> None:
     assert [request.step for request in api.played("bash")] == [0, 1]
 
 
-def test_a_stream_comes_word_by_word(api: Api) -> None:
-    """Paced words add up to the whole; pace 0 takes the waits out."""
+def test_a_stream_arrives_word_by_word(api: Api) -> None:
+    """Paced words add up to the whole; pace 0 removes the waits."""
     api.pace = 0
     body = ask(api, "play:slow", stream=True)
     events = [json.loads(line[6:]) for line in body.splitlines() if line.startswith("data: ")]
@@ -112,8 +112,8 @@ def test_a_stream_comes_word_by_word(api: Api) -> None:
 
 
 @pytest.mark.parametrize("name", ["e400", "e401", "e429", "e500", "e529"])
-def test_an_error_is_an_error(api: Api, name: str) -> None:
-    """Status and type are the API's."""
+def test_errors_look_like_the_apis(api: Api, name: str) -> None:
+    """Same status and type."""
     with pytest.raises(urllib.error.HTTPError) as caught:
         ask(api, f"play:{name}")
     with caught.value as answer:
@@ -122,7 +122,7 @@ def test_an_error_is_an_error(api: Api, name: str) -> None:
 
 
 def test_stopping_does_not_wait_for_an_answer() -> None:
-    """A server that holds an answer closes at once."""
+    """A server that is holding an answer closes at once."""
     with Api() as api:
         api.hold()
         with pytest.raises((OSError, urllib.error.URLError)):
@@ -146,8 +146,8 @@ CONNECT = "import socket; s = socket.socket(type=2); print(s.connect_ex(('{}', 9
 
 
 @pytest.mark.parametrize(("host", "beyond"), [("127.0.0.1", False), ("198.51.100.1", True)])
-def test_the_watch_sees_who_speaks_to_the_world(host: str, beyond: bool, eventually: Any) -> None:
-    """A socket that only points there counts; one to loopback does not."""
+def test_the_watch_sees_outside_connections(host: str, beyond: bool, eventually: Any) -> None:
+    """A socket only pointing outside counts; one to loopback does not."""
     pipe = subprocess.PIPE
     code = ["-uc", CONNECT.format(host)]
     with Watch() as watch, subprocess.Popen([sys.executable, *code], stdin=pipe, stdout=pipe) as it:
@@ -161,8 +161,8 @@ def test_the_watch_sees_who_speaks_to_the_world(host: str, beyond: bool, eventua
     assert (beyond and not refused) == any(host in address for address in watch.outside)
 
 
-def test_the_trap_catches_what_asks_the_proxy() -> None:
-    """A client that honours proxy settings ends in the trap, by name."""
+def test_the_trap_catches_clients_of_the_proxy() -> None:
+    """A client that honors proxy settings is caught and named."""
     with Watch() as watch:
         proxies = urllib.request.ProxyHandler({"https": watch.env["HTTPS_PROXY"]})
         with pytest.raises(OSError):
@@ -177,7 +177,7 @@ def pytest_run(*args: str, env: dict[str, str]) -> subprocess.CompletedProcess[s
 
 
 def test_a_layer_left_out_is_named_last(home: Home) -> None:
-    """BELLBOARD_SKIP skips by layer and says so; a name that is no layer is an error."""
+    """BELLBOARD_SKIP skips by layer and reports it; an unknown layer is an error."""
     for layer, code in (("files", 0), ("fils", 4)):
         env = {**home.env, "BELLBOARD_SKIP": layer}
         done = pytest_run("-k", "kept_folder", __file__, env=env)
@@ -218,7 +218,7 @@ sys.exit(pytest.main(["-q", "--collect-only", "-p", "no:cacheprovider"]))
 
 
 def test_collecting_starts_and_fetches_nothing(home: Home) -> None:
-    """An editor that lists the tests, or `pytest --collect-only`, finds them on a bare machine."""
+    """`pytest --collect-only` works on a bare machine."""
     env = {**home.env, "PATH": str(home.bin), "BELLBOARD_CACHE": str(home.root / "kept")}
     run = [sys.executable, "-c", QUIETLY]
     done = subprocess.run(run, env=env, cwd=CHECKOUT, capture_output=True, text=True, check=False)

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.claude
 
 @pytest.mark.parametrize("version", claude_code.VERSIONS)
 def test_each_version_is_the_one_that_was_pinned(version: str, home: Home) -> None:
-    """The checksums are the pinned ones, and another checksum would be noticed."""
+    """The checksums match, and a different one would be noticed."""
     folder = next(
         path for path in claude_code.executable(version).parents if path.name == "node_modules"
     ).parent
@@ -37,7 +37,7 @@ def test_a_prompt_is_typed_and_its_answer_seen(
     eventually: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Start, prompt, answer, exit; nothing of ours in its environment, nobody else spoken to."""
+    """Start, prompt, answer, exit; no variable of ours leaks, nobody else is contacted."""
     monkeypatch.setenv("BELLBOARD_CANARY", "of the test run")
     agent = claude()
     environ = psutil.Process(agent.pid).environ()
@@ -71,7 +71,7 @@ def test_a_permission_is_asked_for_and_given(claude: Agents, home: Home) -> None
 
 
 def test_an_answer_can_be_held_and_interrupted(claude: Agents, api: Api, eventually: Any) -> None:
-    """While the API holds, the session is busy for as long as a test needs; Esc ends it."""
+    """While the API holds, the session is busy as long as a test needs; Esc ends it."""
     agent = claude()
     api.hold()
     agent.submit("play:text please")

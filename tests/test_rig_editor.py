@@ -19,8 +19,8 @@ from rig.reaper import lives
 pytestmark = pytest.mark.editor
 
 
-def test_the_command_runs_the_line_that_was_asked_for(version: str, home: Home) -> None:
-    """tests/rig/nvim VERSION --version says that version."""
+def test_the_command_runs_the_requested_version(version: str, home: Home) -> None:
+    """tests/rig/nvim VERSION --version prints that version."""
     neovim.executable(version)
     said = subprocess.run(
         [CHECKOUT / "tests/rig/nvim", version, "--version"],
@@ -33,8 +33,8 @@ def test_the_command_runs_the_line_that_was_asked_for(version: str, home: Home) 
     assert said.startswith(f"NVIM v{version}." if version in neovim.LINES else "NVIM v")
 
 
-def test_an_unknown_line_is_refused_in_one_line() -> None:
-    """The exit is not 0 and the message says what there is."""
+def test_an_unknown_version_is_refused_in_one_line() -> None:
+    """It exits with an error and lists what there is."""
     done = subprocess.run(
         [CHECKOUT / "tests/rig/nvim", "0.9"], capture_output=True, text=True, check=False
     )
@@ -44,7 +44,7 @@ def test_an_unknown_line_is_refused_in_one_line() -> None:
 
 
 def test_an_index_without_a_signature_is_refused(home: Home) -> None:
-    """No package comes from a mirror that Debian did not sign, and nothing is left behind."""
+    """No package comes from a mirror that Debian did not sign; nothing is left behind."""
     dist = home.root / "mirror/dists/sid"
     dist.mkdir(parents=True)
     (dist / "Release").write_text("Suite: sid\nCodename: sid\nComponents: main\n")
@@ -63,10 +63,10 @@ def test_an_index_without_a_signature_is_refused(home: Home) -> None:
     assert list((home.root / "kept").glob("[!.]*")) == []
 
 
-def test_an_editor_sees_nothing_of_the_users(
+def test_an_editor_sees_nothing_of_the_user(
     nvim: Editors, version: str, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its environment is the home's, and what it starts inherits no trick of ours."""
+    """Its environment is the home's, and processes it starts inherit nothing of ours."""
     monkeypatch.setenv("BELLBOARD_CANARY", "of the test run")
     editor = nvim(version)
     environ = editor.lua("return vim.fn.environ()")
@@ -96,7 +96,7 @@ def test_closing_ends_the_editor_and_its_children(nvim: Editors, eventually: Any
 
 
 @pytest.mark.parametrize("peer", ["lualine", "telescope"])
-def test_real_neighbours_load(nvim: Editors, peer: str) -> None:
+def test_real_plugins_load(nvim: Editors, peer: str) -> None:
     """Debian's lualine and telescope work in the newest Neovim."""
     peers = ("plenary", peer) if peer == "telescope" else (peer,)
     editor = nvim("0.12", peers=peers)

@@ -23,7 +23,7 @@ vim.api.nvim_open_win(buf, false, {
 
 
 def test_a_screen_opens_in_every_neovim(nvim: Editors, screen: Screens, version: str) -> None:
-    """Text, wide characters, a float and the statusline stand where they are drawn, in colour."""
+    """Text, wide characters, a float and the statusline are where they are drawn, in color."""
     editor = nvim(version, columns=40, lines=8)
     editor.lua(FLOAT)
     picture = editor.shows("afloat")
@@ -44,7 +44,7 @@ def test_scrolling_keeps_the_screen_true(nvim: Editors, screen: Screens) -> None
 
 
 def test_a_screen_can_be_read_while_the_editor_waits_for_a_key(nvim: Editors) -> None:
-    """A prompt that blocks every request is still seen."""
+    """A prompt that blocks every request is still visible."""
     editor = nvim(columns=40, lines=8)
     editor.nvim.command('echo "one\\ntwo\\nthree"', async_=True)
     editor.shows("Press ENTER")
@@ -55,7 +55,7 @@ def test_a_screen_can_be_read_while_the_editor_waits_for_a_key(nvim: Editors) ->
 
 
 def test_a_difference_fails_and_says_what_is_shown(nvim: Editors, tmp_path: object) -> None:
-    """A gate counts only once it was seen failing."""
+    """A check counts only after it was seen failing."""
     editor = nvim(columns=40, lines=8)
     with pytest.raises(AssertionError, match=r"rig\.txt differs"):
         Screens(rewrite=False).matches(editor, "rig", within=0.1)

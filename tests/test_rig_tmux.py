@@ -39,7 +39,7 @@ def test_the_server_inherits_nothing(
 
 
 def test_closing_ends_what_ignores_a_hang_up(tmux: Server, eventually: Any) -> None:
-    """No process outlives its server, and a second close does nothing."""
+    """No process outlives its server, and closing twice does no harm."""
     pane = tmux.open(["sh", "-c", "trap '' HUP TERM; echo deaf; sleep 600 & wait; sleep 600"])
     pane.shows("deaf")
     process = psutil.Process(pane.pid)

@@ -43,8 +43,8 @@ EXPECTED = {
 @pytest.mark.parametrize(
     "path", sorted(CAPTURES.glob("*/*.txt")), ids=lambda path: f"{path.parent.name}-{path.stem}"
 )
-def test_each_captured_screen_says_what_it_showed(path: Path) -> None:
-    """Rest, work, each dialog, narrow ones too; a menu of the user's own says nothing."""
+def test_each_captured_screen_is_recognized(path: Path) -> None:
+    """Idle, busy, each dialog, narrow ones too; a menu of the user's own is ignored."""
     assert EXPECTED[path.stem] == read(path.read_text().splitlines())
 
 
@@ -56,16 +56,16 @@ def test_every_version_shows_every_dialog(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["rest", "busy", "menu_model", "question"])
-def test_what_the_agent_prints_is_not_read(name: str) -> None:
-    """Whatever stands above the input box or the dialog: it may look like a dialog itself."""
+def test_output_of_the_agent_is_not_read(name: str) -> None:
+    """Whatever is above the input box or dialog: it may look like a dialog itself."""
     captured = (CAPTURES / "2.1.328" / f"{name}.txt").read_text().splitlines()
     fake = (CAPTURES / "2.1.328" / "bash.txt").read_text().splitlines()
     assert EXPECTED[name] == read([*fake, "", *captured])
 
 
 @pytest.mark.parametrize("screen", [[], [""], ["❯"], ["─" * 40], ["❯ 1. Yes"], ["\x00" * 9] * 99])
-def test_a_screen_that_is_none_says_nothing(screen: list[str]) -> None:
-    """Empty, torn, or of a program that is no agent."""
+def test_other_screens_say_nothing(screen: list[str]) -> None:
+    """Empty, partial, or of a program that is no agent."""
     assert read(screen) is None
 
 
@@ -87,8 +87,8 @@ def saw(t: float, says: str, **what: str) -> dict[str, object]:
     return {"t": T + t, "screen": {"session_id": "s", "pid": 7, "says": says, **what}}
 
 
-def test_a_session_that_nothing_tells_of_is_what_its_screen_shows() -> None:
-    """Asks, works, rests: each marked as inferred; what it asks is said."""
+def test_without_better_evidence_the_screen_decides() -> None:
+    """Asking, busy, idle: each marked as inferred, with what it asks."""
     board = board_of(saw(1, "waiting", asks="choice", detail="trust this folder? /srv"))
     session = board.sessions["s"]
     question = question_of(session)
@@ -107,7 +107,7 @@ def test_a_session_that_nothing_tells_of_is_what_its_screen_shows() -> None:
 
 
 def test_a_question_that_is_seen_again_waits_since_the_first_look() -> None:
-    """The age that is shown does not begin again with every look."""
+    """Its age does not start over with every look."""
     asked = {"asks": "permission", "tool": "Bash", "detail": "make"}
     board = board_of(saw(1, "waiting", **asked), saw(9, "waiting", **asked))
     question = question_of(board.sessions["s"])
@@ -127,7 +127,7 @@ def test_a_screen_never_counts_against_better_evidence() -> None:
 
 
 def test_an_older_look_changes_nothing() -> None:
-    """Several hosts look, and the slowest of them comes last."""
+    """Several hosts look, and the slowest one reports last."""
     board = board_of(saw(5, "busy"), saw(4, "waiting", asks="permission"))
     assert "working" == published_status(board.sessions["s"])
 

@@ -139,15 +139,15 @@ def gone(secret: str, text: str) -> None:
 
 
 @given(st.sampled_from(SHELL), words, wraps)
-def test_a_bare_word_is_hidden(form: str, secret: str, wrap: Wrap) -> None:
-    """In every place where a command takes one, in every nesting."""
+def test_an_unquoted_secret_is_hidden(form: str, secret: str, wrap: Wrap) -> None:
+    """Everywhere a command takes one, in every nesting."""
     gone(secret, wrap(form.replace("{}", secret)))
 
 
 @given(st.sampled_from(SHELL), secrets, quotings)
 @example("TOKEN={}", 'it\'s a "bad" §one', shlex.quote)
-def test_a_quoted_word_is_hidden(form: str, secret: str, quote: Wrap) -> None:
-    """Whatever is in it, and however it is quoted."""
+def test_a_quoted_secret_is_hidden(form: str, secret: str, quote: Wrap) -> None:
+    """Whatever it holds, and however it is quoted."""
     text = form.replace("{}", quote(secret))
     shown = hide(text)
     assert secret not in shown
@@ -157,7 +157,7 @@ def test_a_quoted_word_is_hidden(form: str, secret: str, quote: Wrap) -> None:
 
 
 @given(st.sampled_from(PAIRED), words, st.sampled_from([raw, shlex.quote, double]), wraps)
-def test_what_follows_a_name_and_a_colon_is_hidden(
+def test_a_password_after_a_name_and_a_colon_is_hidden(
     form: str, secret: str, quote: Wrap, wrap: Wrap
 ) -> None:
     """As curl takes them."""
@@ -166,7 +166,7 @@ def test_what_follows_a_name_and_a_colon_is_hidden(
 
 @given(st.sampled_from(HEADERS), words, st.sampled_from([shlex.quote, double, escaped]), wraps)
 def test_a_header_is_hidden(form: str, secret: str, quote: Wrap, wrap: Wrap) -> None:
-    """However its words are kept together."""
+    """However its words are quoted."""
     gone(secret, wrap(f"curl -H {quote(form.format(secret))} https://example.org"))
 
 
@@ -189,8 +189,8 @@ def test_a_member_of_json_is_hidden(name: str, secret: str, wrap: Wrap, indent: 
 
 
 @given(words, wraps)
-def test_what_a_url_holds_is_hidden(secret: str, wrap: Wrap) -> None:
-    """Before the host, and in the query; the rest of it is left."""
+def test_a_secret_in_a_url_is_hidden(secret: str, wrap: Wrap) -> None:
+    """Before the host and in the query; the rest of the URL is kept."""
     gone(secret, wrap(f"psql postgres://me:{secret}@host:5432/db"))
     gone(secret, wrap(f"redis-cli -u redis://:{secret}@host"))
     query = f"curl 'https://host:8080/x?a=1&access_token={secret}&b=2'"
@@ -209,8 +209,8 @@ KNOWN = (
     st.text(string.ascii_letters + string.digits, min_size=24, max_size=40),
     st.sampled_from(["{}", "say {} to it", "x={}", '"{}"', "'{}',", "({})", "https://h/{}?x"]),
 )
-def test_a_token_is_known_by_its_beginning(prefix: str, rest: str, place: str) -> None:
-    """Wherever it stands."""
+def test_a_token_is_recognized_by_its_prefix(prefix: str, rest: str, place: str) -> None:
+    """Wherever it is."""
     gone(rest, place.format(prefix + rest))
 
 
@@ -240,8 +240,8 @@ def test_a_token_is_known_by_its_beginning(prefix: str, rest: str, place: str) -
         ("--pass\u200bword hunter", "hunter"),
     ],
 )
-def test_what_is_a_secret_in_its_place(text: str, secret: str) -> None:
-    """Each seen somewhere; also through marks that nobody sees."""
+def test_secrets_found_in_the_wild_are_hidden(text: str, secret: str) -> None:
+    """Each was seen somewhere; also behind invisible characters."""
     assert secret not in line(text)
 
 
@@ -309,7 +309,7 @@ nc -u host 53
 
 
 @pytest.mark.parametrize("text", HARMLESS)
-def test_what_is_none_is_left(text: str) -> None:
+def test_other_text_is_kept(text: str) -> None:
     assert text == hide(text) == line(text)
 
 
@@ -331,7 +331,7 @@ def test_what_is_none_is_left(text: str) -> None:
         max_size=12,
     ).map("".join)
 )
-def test_to_hide_again_changes_nothing(text: str) -> None:
+def test_hiding_twice_changes_nothing(text: str) -> None:
     """For any text."""
     once = hide(text)
     assert hide(once) == once
@@ -347,7 +347,7 @@ EVIL = (
 
 @pytest.mark.parametrize("part", EVIL)
 def test_the_time_is_linear(part: str) -> None:
-    """Of 16 times the text, not more than some 16 times the time."""
+    """16 times the text takes not much more than 16 times the time."""
 
     def seconds(length: int) -> float:
         text = "token curl ? & :// http " + part * (length // len(part))
@@ -358,7 +358,7 @@ def test_the_time_is_linear(part: str) -> None:
     assert seconds(1 << 18) < 60 * max(0.002, min(seconds(1 << 14), seconds(1 << 14)))
 
 
-def test_the_tables_are_whole() -> None:
-    """Each shape is told by its hints, or the pattern would never be tried."""
+def test_every_pattern_has_a_hint() -> None:
+    """Otherwise the pattern would never be tried."""
     assert len({shape.name for shape in SHAPES}) == len(SHAPES)
     assert not REGISTRIES & FLAGS.keys()

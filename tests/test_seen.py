@@ -54,7 +54,7 @@ def becomes(host: Telling, pid: int, **expected: Any) -> dict[str, Any]:
 def test_a_cli_at_its_trust_dialog_is_blocked(
     home: Home, api: Api, watch: Watch, tmux: Server, host: Telling, version: str
 ) -> None:
-    """It has neither a hook nor a session file; once it is answered it goes by its own name."""
+    """It has neither a hook nor a session file; once answered it goes by its own name."""
     watch.old = True
     launch = agent.prepare(home, api, watch, version=version, trusted=False)
     pane = tmux.open(launch.command, session="trust", cwd=launch.cwd)
@@ -66,8 +66,8 @@ def test_a_cli_at_its_trust_dialog_is_blocked(
     becomes(host, pane.pid, status="idle")
 
 
-def test_an_old_cli_without_hooks_is_what_its_screen_shows(claude: Agents, host: Telling) -> None:
-    """At work, asking, interrupted by Esc, done: each soon after it is shown."""
+def test_an_old_cli_without_hooks_is_read_from_its_screen(claude: Agents, host: Telling) -> None:
+    """Busy, asking, interrupted by Esc, done: each soon after it is on screen."""
     cli = claude(version=OLD)
     becomes(host, cli.pid, status="idle")
     cli.submit("play:perm please")
@@ -84,7 +84,7 @@ def test_an_old_cli_without_hooks_is_what_its_screen_shows(claude: Agents, host:
 def test_a_neovim_reads_its_own_terminals(
     nvim: Editors, version: str, home: Home, api: Api, watch: Watch
 ) -> None:
-    """A CLI asks in a terminal buffer: the board of that Neovim says what."""
+    """A CLI asks in a terminal buffer: the board of that Neovim shows what."""
     watch.old = True
     editor = nvim(version, {}, columns=110, lines=50)
     launch = agent.prepare(home, api, watch, version=OLD)

@@ -99,8 +99,10 @@ def take_out(settings: Settings, path: Path) -> None:
     ],
     ids=["missing", "empty", "object", "blank", "lines", "CRLF", "BOM", "2 MB"],
 )
-def test_in_and_out_leaves_the_bytes(home: Home, settings: Settings, raw: bytes | None) -> None:
-    """Also when it is done twice, or a missing file needs a folder."""
+def test_install_and_uninstall_restore_the_bytes(
+    home: Home, settings: Settings, raw: bytes | None
+) -> None:
+    """Also if done twice, or if a missing file needs a folder."""
     path = project_file(home.project)
     if raw is not None:
         path.parent.mkdir()
@@ -115,8 +117,8 @@ def test_in_and_out_leaves_the_bytes(home: Home, settings: Settings, raw: bytes 
     assert installed.places(home.bellboard) == {}
 
 
-def test_what_hangs_on_a_file_stays(home: Home, settings: Settings) -> None:
-    """Its mode, its owner, the link that leads to it; and a backup is no less private."""
+def test_mode_owner_and_link_are_kept(home: Home, settings: Settings) -> None:
+    """A backup is no less private."""
     kept, path = home.root / "dotfiles/claude.json", user_file(home.env)
     kept.parent.mkdir()
     kept.write_text(TEXT)
@@ -140,7 +142,7 @@ def test_what_hangs_on_a_file_stays(home: Home, settings: Settings) -> None:
 
 
 def test_the_last_three_backups_are_kept(home: Home, settings: Settings, file: Path) -> None:
-    """Of each file its own, the newest; what only has a name like theirs is left alone."""
+    """Three per file; files with similar names are left alone."""
     beside = [file.with_name(f"{file.name}.bellboard-{name}") for name in ("mine", "20200101")]
     other = file.with_name("other.json.bellboard-20200101-000000")
     for path in (*beside, other):
@@ -157,8 +159,8 @@ def test_the_last_three_backups_are_kept(home: Home, settings: Settings, file: P
     assert all(path.read_text() == "not ours" for path in (*beside, other))
 
 
-def test_a_link_to_nothing_leads_to_nothing_again(home: Home, settings: Settings) -> None:
-    """The file is made where it leads."""
+def test_a_dangling_link_is_restored(home: Home, settings: Settings) -> None:
+    """The file is created where the link leads."""
     path, kept = user_file(home.env), home.root / "dotfiles" / "claude.json"
     path.symlink_to(kept)
     put_in(settings, path)
@@ -182,10 +184,10 @@ def test_a_link_to_nothing_leads_to_nothing_again(home: Home, settings: Settings
     ],
     ids=["read-only", "folder", "FIFO", "hard link", "Latin-1", "comment", "odd type", "loop"],
 )
-def test_what_cannot_be_done_safely_is_not_done(
+def test_an_unsafe_change_is_refused(
     home: Home, file: Path, spoil: Callable[[Path], Any], why: str
 ) -> None:
-    """It says of which file and why, and nothing has changed."""
+    """The error names the file and the reason, and nothing has changed."""
     spoil(file)
     looked = sorted(file.parent.iterdir())
     raw = file.read_bytes() if file.is_file() else None
@@ -198,7 +200,7 @@ def test_what_cannot_be_done_safely_is_not_done(
 
 
 def test_a_file_that_changes_meanwhile_is_not_overwritten(settings: Settings, file: Path) -> None:
-    """The CLI writes it too, when somebody allows a tool for good."""
+    """The CLI writes it too, when somebody allows a tool permanently."""
     change = settings.put_in(file, NEWEST)
     file.write_text("{}")
     with pytest.raises(SettingsError, match="has changed since"):
@@ -208,8 +210,8 @@ def test_a_file_that_changes_meanwhile_is_not_overwritten(settings: Settings, fi
 
 
 @pytest.mark.timeout(180)
-def test_whatever_step_it_dies_at_the_file_is_the_old_or_the_new_one(tmp_path: Path) -> None:
-    """And it goes in, and comes out to the byte, the next time."""
+def test_wherever_it_dies_the_file_is_the_old_or_the_new_one(tmp_path: Path) -> None:
+    """The next install works, and uninstall restores it to the byte."""
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else tmp_path) as folder:
         script = Path(__file__).with_name("faulty_settings.py")
@@ -232,7 +234,7 @@ def test_whatever_step_it_dies_at_the_file_is_the_old_or_the_new_one(tmp_path: P
 
 
 def test_without_a_terminal_the_diff_is_shown_and_nothing_done(home: Home, file: Path) -> None:
-    """And it is said how it can be."""
+    """And it says how to go ahead."""
     said = run(home, "hooks", "install", code=1)
     assert f"+++ {file}" in said
     assert said.count('+            "command": "[ -r') + said.count('"command": "[ -r') >= 12
@@ -244,7 +246,7 @@ def test_without_a_terminal_the_diff_is_shown_and_nothing_done(home: Home, file:
 
 
 def test_with_a_terminal_it_asks(home: Home, file: Path, tmux: Server) -> None:
-    """Anything but yes is no."""
+    """Anything but yes means no."""
     pane = tmux.open(["sh"], session="shell", cwd=home.project, columns=100, lines=40)
     for answer, done in (("n", False), ("y", True)):
         pane.type("clear; python3 -m bellboard hooks install; echo status $?")
@@ -256,8 +258,7 @@ def test_with_a_terminal_it_asks(home: Home, file: Path, tmux: Server) -> None:
         assert (file.read_text() != TEXT) == done
 
 
-def test_the_commands_in_their_order(home: Home, file: Path) -> None:
-    """install, check, install again, for another version, uninstall, check."""
+def test_the_commands_work_in_sequence(home: Home, file: Path) -> None:
     assert "settings.json: no hooks" in run(home, "hooks", "check", code=1)
     said = run(home, "hooks", "install", "--yes", "--cli", "2.1.119")
     assert "no claude on PATH" not in said
@@ -278,8 +279,8 @@ def test_the_commands_in_their_order(home: Home, file: Path) -> None:
 
 
 @pytest.mark.parametrize("place", ["--project", "--local", "--settings=odd 'place'/x.json"])
-def test_other_settings_files(home: Home, place: str) -> None:
-    """Of the folder; and any that is named."""
+def test_other_settings_files_can_be_named(home: Home, place: str) -> None:
+    """Of the folder, or any path."""
     run(home, "hooks", "install", "--yes", place)
     name = {"--project": ".claude/settings.json", "--local": ".claude/settings.local.json"}
     path = home.project / name.get(place, "odd 'place'/x.json")
@@ -289,8 +290,8 @@ def test_other_settings_files(home: Home, place: str) -> None:
     assert list(home.project.iterdir()) == []
 
 
-def test_the_printed_hooks_ring_and_fall_silent(home: Home) -> None:
-    """As the CLI runs them: once the script is there, and once it is gone."""
+def test_the_printed_hooks_work_with_and_without_the_script(home: Home) -> None:
+    """As the CLI runs them."""
     odd = home.root / 'it\'s "my" $HOME'
     env = {**home.env, "BELLBOARD_HOME": str(odd)}
     hooks = json.loads(run(home, "hooks", "print", "--cli", "2.1.328", BELLBOARD_HOME=str(odd)))
@@ -310,8 +311,8 @@ def test_the_printed_hooks_ring_and_fall_silent(home: Home) -> None:
     assert ring() == (0, b"", 1)
 
 
-def test_uninstall_takes_out_everything_and_purge_the_rest(home: Home, file: Path) -> None:
-    """Also what was put into files that no folder at hand has; never what is not ours."""
+def test_uninstall_removes_all_hooks_and_purge_the_state(home: Home, file: Path) -> None:
+    """Also from files elsewhere that were installed to; never what is not ours."""
     far = home.root / "far.json"
     run(home, "hooks", "install", "--yes")
     run(home, "hooks", "install", "--yes", "--settings", str(far))
@@ -327,8 +328,8 @@ def test_uninstall_takes_out_everything_and_purge_the_rest(home: Home, file: Pat
     assert backups(file) == []
 
 
-def test_an_installation_of_before_is_taken_over(home: Home, file: Path) -> None:
-    """The lines that people pasted name the script of a checkout."""
+def test_an_older_installation_is_replaced(home: Home, file: Path) -> None:
+    """Lines that people pasted by hand name the script of a checkout."""
     old = f'"{ROOT}/hooks/emit" Stop "$PPID"'
     told = {**OTHER, "hooks": {"Stop": [{"hooks": [{"type": "command", "command": old}]}]}}
     file.write_text(json.dumps(told))
@@ -340,7 +341,7 @@ def test_an_installation_of_before_is_taken_over(home: Home, file: Path) -> None
 
 
 def test_the_plugin_is_noticed(home: Home, file: Path) -> None:
-    """Both at once are no harm, and it is said."""
+    """Plugin and settings together do no harm; it is reported."""
     file.write_text(json.dumps({"enabledPlugins": {"bellboard@bellboard": True}}))
     assert "no hooks; plugin enabled" in run(home, "hooks", "check")
     assert "also enables the plugin" in run(home, "hooks", "install", "--yes")
@@ -351,8 +352,8 @@ def test_the_plugin_is_noticed(home: Home, file: Path) -> None:
 # Which version of the CLI
 
 
-def test_the_version_is_found_where_the_cli_lies(home: Home, tmp_path: Path) -> None:
-    """By its own installer, by npm, else by asking; and said as it is."""
+def test_the_version_is_found_from_the_installation(home: Home, tmp_path: Path) -> None:
+    """By its own installer, by npm, else by asking the CLI."""
     lies = {"2.1.5": tmp_path / "share/claude/versions/2.1.5"}
     lies["2.1.6"] = tmp_path / "npm/node_modules/@anthropic-ai/claude-code/cli.js"
     lies["2.1.7"] = tmp_path / "bin/claude"
@@ -378,8 +379,8 @@ def test_the_version_is_found_where_the_cli_lies(home: Home, tmp_path: Path) -> 
 # The script, and a host that sees to it all
 
 
-def test_a_wheel_brings_the_script(tmp_path: Path) -> None:
-    """It lies inside the package there."""
+def test_a_wheel_contains_the_script(tmp_path: Path) -> None:
+    """Inside the package."""
     package = tmp_path / "bellboard"
     shutil.copytree(ROOT / "rplugin/python3/bellboard", package)
     shutil.copytree(ROOT / "hooks", package / "hooks")
@@ -392,10 +393,8 @@ def test_a_wheel_brings_the_script(tmp_path: Path) -> None:
     assert done.stdout.strip() == str(package / "hooks/emit")
 
 
-def test_a_host_keeps_the_script_as_it_is_shipped(
-    home: Home, start: Callable[..., Telling]
-) -> None:
-    """An update of the plugin needs no other one of the settings."""
+def test_a_host_updates_the_script(home: Home, start: Callable[..., Telling]) -> None:
+    """So that updating the plugin needs no new installation of hooks."""
     home.bellboard.mkdir()
     installed.script(home.bellboard).write_text("an old one")
     start()
@@ -404,10 +403,10 @@ def test_a_host_keeps_the_script_as_it_is_shipped(
     eventually(lambda: os.access(installed.script(home.bellboard), os.X_OK))
 
 
-def test_hooks_that_vanish_are_missed_once(
+def test_lost_hooks_are_reported_once(
     home: Home, settings: Settings, file: Path, start: Callable[..., Telling]
 ) -> None:
-    """One editor tells it, health everywhere; until they are back, or were taken out."""
+    """By one editor, and in health until they are back or were removed with bellboard."""
     put_in(settings, file)
     editors = [start("one", server="x"), start("two", server="y")]
     server = start("three")

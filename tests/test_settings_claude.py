@@ -85,10 +85,10 @@ def expected(agent: Agent, home: Home) -> Counter[str]:
 
 
 @pytest.mark.parametrize("version", ["2.1.76", "2.1.119", claude_code.VERSION])
-def test_settings_ring_on_every_version(
+def test_installed_hooks_work_on_every_version(
     claude: Agents, home: Home, host: None, version: str
 ) -> None:
-    """Each event that this version knows arrives once; and nothing is complained of."""
+    """Each event that the version knows arrives once, without complaints."""
     claude.prepare(version=version)
     settings = home.claude / "settings.json"
     before = settings.read_bytes()
@@ -108,8 +108,8 @@ def test_settings_ring_on_every_version(
     assert settings.read_bytes() == before
 
 
-def test_nobody_hears_of_us_once_we_are_gone(claude: Agents, home: Home) -> None:
-    """Taken out, or only deleted, with the checkout and all: the CLI starts and works as ever."""
+def test_nothing_is_left_after_removal(claude: Agents, home: Home) -> None:
+    """Uninstalled, or just deleted with the checkout: the CLI works as before."""
     checkout = home.root / "checkout"
     for part in ("rplugin", "hooks"):
         shutil.copytree(CHECKOUT / part, checkout / part)

@@ -59,8 +59,8 @@ BLANK = st.sampled_from(
 
 @MANY
 @given(st.one_of(st.none(), BLANK, texts()))
-def test_in_and_out_gives_the_same_bytes(text: str | None) -> None:
-    """And between, everything is told once, and nothing else is changed."""
+def test_adding_and_removing_gives_the_same_bytes(text: str | None) -> None:
+    """In between, every event is registered once, and nothing else is changed."""
     new, before = put_in(text, commands(), ours, {})
     assert told(new) == commands()
     assert without(loaded(new), ours) == without(loaded(text), ours)
@@ -70,8 +70,8 @@ def test_in_and_out_gives_the_same_bytes(text: str | None) -> None:
 
 @SOME
 @given(texts())
-def test_another_program_may_write_it_anew_meanwhile(text: str) -> None:
-    """In another layout it is not the same bytes any more, but the same settings."""
+def test_another_program_may_reformat_it_meanwhile(text: str) -> None:
+    """The bytes differ, but the settings are the same."""
     new, before = put_in(text, commands(), ours, {})
     again = json.dumps(loaded(new), indent=2) + "\n"
     assert loaded(take_out(again, ours, before)) == loaded(text)
@@ -80,7 +80,7 @@ def test_another_program_may_write_it_anew_meanwhile(text: str) -> None:
 @SOME
 @given(texts(), texts(st.fixed_dictionaries({"a": GROUPS})), st.sampled_from(sorted(commands())))
 def test_what_is_added_beside_ours_stays(text: str, other: str, event: str) -> None:
-    """Another tool puts its own entry before or after ours; it is there when ours are gone."""
+    """Another tool adds its entry before or after ours; removing ours keeps it."""
     new, before = put_in(text, commands(), ours, {})
     settings, group = loaded(new), loaded(other)["a"]
     settings["hooks"][event].insert(0, group)
@@ -91,10 +91,8 @@ def test_what_is_added_beside_ours_stays(text: str, other: str, event: str) -> N
 
 @SOME
 @given(texts(), st.sampled_from([None, (2, 1, 76), (2, 1, 119), NEWEST]))
-def test_another_version_and_another_place_change_ours_alone(
-    text: str, version: tuple[int, ...] | None
-) -> None:
-    """An upgrade in place; and what an older CLI does not know goes again."""
+def test_upgrading_changes_only_our_lines(text: str, version: tuple[int, ...] | None) -> None:
+    """In place; events that an older CLI does not know are removed again."""
     old, before = put_in(text, commands((2, 1, 119), "/old/hooks/emit"), ours, {})
     new, before = put_in(old, commands(version), ours, before)
     assert told(new) == commands(version)
@@ -104,7 +102,7 @@ def test_another_version_and_another_place_change_ours_alone(
 
 @SOME
 @given(texts())
-def test_without_a_record_it_comes_out_all_the_same(text: str) -> None:
+def test_it_can_be_removed_without_a_record(text: str) -> None:
     """Then nobody knows which empty lists were there before."""
     new, _ = put_in(text, commands(), ours, {})
     left = take_out(new, ours, None)
@@ -120,7 +118,7 @@ def test_without_a_record_it_comes_out_all_the_same(text: str) -> None:
 @example('{"hooks": {"Stop": [1]}}')
 @example('{"hooks": {"Stop": [{"hooks": {}}]}}')
 def test_odd_types_are_refused_by_name_or_do_no_harm(text: str) -> None:
-    """Whatever stands where hooks belong."""
+    """Whatever is where hooks belong."""
     try:
         new, before = put_in(text, commands(), ours, {})
     except Malformed as e:
@@ -133,7 +131,7 @@ def test_odd_types_are_refused_by_name_or_do_no_harm(text: str) -> None:
 @SOME
 @given(texts(), st.data())
 def test_a_typing_error_is_refused_with_its_line(text: str, data: st.DataObject) -> None:
-    """Or is none; whatever is taken for JSON here is JSON for others, and the same."""
+    """Or tolerated, if other JSON parsers accept the text and read the same."""
     at = data.draw(st.integers(0, len(text)))
     what = data.draw(
         st.sampled_from(["//", "/*a*/", ",", "NaN", "'", '"', "}", "{", "[", "\t", ""])
@@ -176,10 +174,8 @@ def test_a_typing_error_is_refused_with_its_line(text: str, data: st.DataObject)
         ('{"hooks": {"X": [{"hooks": 1}]}}', None, "hooks.X[0].hooks is a number"),
     ],
 )
-def test_what_cannot_be_edited_is_told_with_its_place(
-    text: str, line: int | None, why: str
-) -> None:
-    """So that a person can mend it."""
+def test_uneditable_text_is_reported_with_its_line(text: str, line: int | None, why: str) -> None:
+    """So that the user can mend it."""
     with pytest.raises(Broken if line else Malformed) as refused:
         put_in(text, commands(), ours, {})
     assert str(refused.value).startswith(f"line {line}: " if line else why[:5])
@@ -195,8 +191,8 @@ def test_what_cannot_be_edited_is_told_with_its_place(
         '{"model":"opus","hooks":{"Stop":[]}}',
     ],
 )
-def test_it_looks_like_what_is_there(text: str) -> None:
-    """A file in one line stays one; one in lines gets no line that is indented otherwise."""
+def test_it_follows_the_files_formatting(text: str) -> None:
+    """A one-line file stays one line; indentation matches."""
     new, _ = put_in(text, commands(), ours, {})
     root = parse(text, "hooks")
     in_lines = root is None or not root.children or "\n" in text
@@ -219,8 +215,8 @@ def test_it_looks_like_what_is_there(text: str) -> None:
         "/srv/é ✓/emit",
     ],
 )
-def test_a_command_is_known_by_its_script(script: str) -> None:
-    """However the path has to be quoted; and not by parts of it."""
+def test_a_command_is_recognized_by_its_script(script: str) -> None:
+    """However its path is quoted; not by parts of the path."""
     line = hookline.hook_line(script, "Stop", HOME)
     assert hookline.script_of(line, HOME) == script
     assert hookline.script_of(line + " # more", HOME) is None
@@ -231,7 +227,7 @@ def test_a_command_is_known_by_its_script(script: str) -> None:
 
 
 def test_a_restricted_copy_of_ours_is_not_enough() -> None:
-    """Somebody gave it a matcher, or put it there twice: one for everything stays."""
+    """Somebody added a matcher, or a duplicate: one without a matcher stays."""
     line = commands()["Stop"]
     handler = {"type": "command", "command": line, "timeout": 9}
     groups = [

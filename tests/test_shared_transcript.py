@@ -63,18 +63,18 @@ def shown(*lines: Line) -> Line:
     return board_changes[-1]
 
 
-def test_a_result_that_the_second_process_writes_answers_nothing() -> None:
-    """It makes one up for each call that the transcript has without a result."""
+def test_a_result_written_by_the_second_process_answers_nothing() -> None:
+    """It makes one up for each call in the transcript without a result."""
     assert "blocked" == shown(*ASKS, *OPENED, result(64.2, toolDenialKind="interrupted"))["to"]
 
 
-def test_nor_does_any_result_while_the_files_tell() -> None:
-    """The first one's file says that it waits."""
+def test_no_result_answers_while_session_files_exist() -> None:
+    """The first process's file says that it waits."""
     assert "blocked" == shown(*ASKS, *OPENED, result(64.2))["to"]
 
 
-def test_an_end_in_the_transcript_is_of_the_process_that_stopped() -> None:
-    """The other one works on."""
+def test_an_end_in_the_transcript_belongs_to_the_process_that_stopped() -> None:
+    """The other one keeps working."""
     turn = (
         hook(65.0, TWO, "UserPromptSubmit", prompt="and you", prompt_id="p2"),
         file(65.1, TWO, "busy"),
@@ -88,8 +88,8 @@ def test_an_end_in_the_transcript_is_of_the_process_that_stopped() -> None:
     assert "working" == shown(*without_files)["to"]
 
 
-def test_an_end_that_is_read_after_its_process_is_gone_is_not_the_others() -> None:
-    """The line is older than the leaving."""
+def test_an_end_read_after_its_process_left_is_not_the_others() -> None:
+    """The line is older than the departure."""
     turn = (
         hook(65.0, TWO, "UserPromptSubmit", prompt="and you", prompt_id="p2"),
         hook(66.0, TWO, "Stop", stop_hook_active=False),
@@ -101,8 +101,8 @@ def test_an_end_that_is_read_after_its_process_is_gone_is_not_the_others() -> No
     assert "working" == shown(*WORKS, *OPENED, *turn)["to"]
 
 
-def test_an_interrupt_in_the_second_process_is_none_of_the_first() -> None:
-    """Whatever line of the transcript tells of it."""
+def test_an_interrupt_in_one_process_leaves_the_other_alone() -> None:
+    """Whatever line of the transcript reports it."""
     text = {"type": "text", "text": "[Request interrupted by user]"}
     turn = (
         hook(65.0, TWO, "UserPromptSubmit", prompt="and you", prompt_id="p2"),
@@ -115,8 +115,8 @@ def test_an_interrupt_in_the_second_process_is_none_of_the_first() -> None:
     assert "working" == shown(*WORKS, *OPENED, *turn)["to"]
 
 
-def test_a_prompt_in_one_process_has_seen_how_the_other_one_ended() -> None:
-    """Esc in it leaves the session idle: nobody is told again of what came before."""
+def test_a_prompt_in_one_process_marks_the_others_end_as_seen() -> None:
+    """Esc in it leaves the session idle: nobody is told of the earlier end again."""
     ended = (hook(62.5, ONE, "Stop", stop_hook_active=False), file(62.6, ONE, "idle"))
     start = (WORKS[0], WORKS[1], WORKS[2], *ended)
     opened = (hook(61.5, TWO, "SessionStart", source="resume"), file(61.6, TWO, "idle"))
@@ -130,15 +130,15 @@ def test_a_prompt_in_one_process_has_seen_how_the_other_one_ended() -> None:
     assert "idle" == shown(*lines, *prompt)["to"]
 
 
-def test_an_end_is_seen_too_if_only_the_file_is_behind() -> None:
+def test_an_end_is_seen_even_if_the_file_lags() -> None:
     """The second process opens between the Stop and the first one's file."""
     lines = [*WORKS[:3], hook(63.5, ONE, "Stop", stop_hook_active=False), *OPENED]
     assert "idle" == shown(*lines, file(64.5, ONE, "idle"))["to"]
 
 
 @pytest.mark.parametrize("stood", [0.1, 4.0])
-def test_what_one_process_completed_stays_to_be_seen_when_it_is_gone(stood: float) -> None:
-    """The other one rests, and nobody has looked; it may leave as soon as it stopped."""
+def test_an_unseen_end_outlives_its_process(stood: float) -> None:
+    """The other one is idle and nobody has looked; it may leave right after its Stop."""
     turn = (
         hook(65.0, TWO, "UserPromptSubmit", prompt="and you", prompt_id="p2"),
         file(65.1, TWO, "busy"),
@@ -153,7 +153,7 @@ def test_what_one_process_completed_stays_to_be_seen_when_it_is_gone(stood: floa
 
 
 def test_process_and_terminal_are_those_of_the_one_that_asks() -> None:
-    """The second one's, while the first one rests; and the other way about."""
+    """The second one's while the first is idle, and the other way round."""
     for pid, asking in ((TWO, OPENED), (ONE, ())):
         lines = [hook(60.0, ONE, "SessionStart", source="startup"), *asking]
         lines += [hook(65.0, pid, "UserPromptSubmit", prompt="go"), file(65.1, pid, "busy")]
@@ -165,8 +165,8 @@ def test_process_and_terminal_are_those_of_the_one_that_asks() -> None:
         assert (pid, PANES[pid], f"/dev/{pid}") == (row["pid"], row["pane"], row["tty"])
 
 
-def test_a_question_shows_whichever_news_of_it_comes_first() -> None:
-    """The file may say that it waits long before the hook does, and be read long after it."""
+def test_a_question_shows_with_whichever_evidence_comes_first() -> None:
+    """The file may say waiting long before the hook event, or be read long after it."""
     early = file(62.5, ONE, "waiting", "permission prompt")
     request = hook(63.0, ONE, "PermissionRequest", tool_name="Bash", tool_input={})
     later = {"t": 63.5, "tick": {}}
@@ -174,8 +174,8 @@ def test_a_question_shows_whichever_news_of_it_comes_first() -> None:
     assert "blocked" == shown(*WORKS, request, later, {**early, "t": 63.6})["to"]
 
 
-def test_a_summary_tells_that_a_stop_hook_sent_the_session_on() -> None:
-    """Also where the line of its feedback is older than the news of the Stop, on a busy machine."""
+def test_a_summary_shows_that_a_stop_hook_continued_the_session() -> None:
+    """Also if its feedback line is older than the Stop event, on a busy machine."""
     text = "Stop hook feedback:\n[test]: go on"
     feedback = said(62.8, type="user", isMeta=True, message={"role": "user", "content": text})
     summary = {"type": "system", "subtype": "stop_hook_summary", "hookErrors": ["[test]: go on"]}

@@ -59,7 +59,7 @@ def take(spool: Spool) -> list[Item]:
 
 
 def test_everything_is_private(spool: Spool) -> None:
-    """Made 0700, and made so again if it was not."""
+    """Created with mode 0700, and corrected if it was different."""
     (spool.home / "spool").chmod(0o755)
     spool.home.chmod(0o777)
     spool.prepare()
@@ -77,7 +77,7 @@ def test_everything_is_private(spool: Spool) -> None:
 
 
 def test_a_home_may_be_a_link_but_nothing_below_it(tmp_path: Path) -> None:
-    """The user's own link is a wish; one within is a trap."""
+    """The user's own link is intended; one further down is a trap."""
     (tmp_path / "real").mkdir()
     (tmp_path / "home").symlink_to(tmp_path / "real")
     spool = Spool(tmp_path / "home")
@@ -91,7 +91,7 @@ def test_a_home_may_be_a_link_but_nothing_below_it(tmp_path: Path) -> None:
 @pytest.mark.skipif(not ROOT, reason="only root can give a directory away")
 @pytest.mark.parametrize("name", [".", "spool", "spool/new", "hosts"])
 def test_a_directory_of_another_user_is_refused(spool: Spool, name: str) -> None:
-    """A root shell with the user's HOME must not read, nor leave its own files there."""
+    """A root shell with the user's HOME must neither read it nor leave files there."""
     os.chown(spool.home / name, 12345, 12345)
     with pytest.raises(Refused, match="another user"):
         spool.prepare()
@@ -100,7 +100,7 @@ def test_a_directory_of_another_user_is_refused(spool: Spool, name: str) -> None
 # Order and reading
 
 
-def test_names_come_in_the_order_of_their_time(spool: Spool) -> None:
+def test_files_are_ordered_by_time(spool: Spool) -> None:
     """To the nanosecond; names decide between equal times."""
     base = 1_700_000_000_123_456_000
     put(spool, "a", ns=base + 2)
@@ -118,7 +118,7 @@ def test_names_come_in_the_order_of_their_time(spool: Spool) -> None:
 
 
 def test_a_payload_is_read_up_to_1_mb(spool: Spool) -> None:
-    """Of a longer one the head, and the item says so."""
+    """Of a longer one only the start is read, and marked as truncated."""
     put(spool, "exact", HEADER + b"x" * (LIMIT - len(HEADER)))
     put(spool, "long", HEADER + b"x" * (50 << 20))
     exact, long = spool.read("exact"), spool.read("long")
@@ -128,14 +128,14 @@ def test_a_payload_is_read_up_to_1_mb(spool: Spool) -> None:
 
 
 def test_only_named_variables_get_in(spool: Spool) -> None:
-    """Whatever wrote the file: a token in its header goes no further."""
+    """Whoever wrote the file: a token in its header goes no further."""
     put(spool, "a", MAGIC + b"ANTHROPIC_API_KEY=sk\0TERM_PROGRAM=tmux\0pid=-1\0\0{}")
     item = spool.read("a")
     assert item and item.origin == {"agent": "claude", "env": {"TERM_PROGRAM": "tmux"}}
 
 
 def test_what_another_host_took_is_no_error(spool: Spool) -> None:
-    """It is gone between the scan and the look."""
+    """It disappears between listing and reading."""
     put(spool, "a")
     [name] = spool.scan()
     assert spool.unlink([name]) == []
@@ -149,7 +149,7 @@ def test_what_another_host_took_is_no_error(spool: Spool) -> None:
 
 
 def test_one_key_is_one_file(spool: Spool) -> None:
-    """Several hosts see the same change at once."""
+    """Several hosts report the same change at once."""
     line = {"t": time.time(), "registry": {"pid": 1, "record": None}}
     hosts = [Spool(spool.home) for _ in range(8)]
     with ThreadPoolExecutor(8) as pool:
@@ -165,15 +165,15 @@ def test_one_key_is_one_file(spool: Spool) -> None:
 
 
 @pytest.mark.parametrize("t", [-1, float("nan"), float("inf"), 1e30, "x", None])
-def test_a_line_with_a_strange_time_gets_the_time_of_now(spool: Spool, t: object) -> None:
-    """Its order is then that of its writing."""
+def test_a_line_with_an_invalid_time_gets_the_current_time(spool: Spool, t: object) -> None:
+    """So it is ordered by when it was written."""
     spool.write({"t": t})
     [item] = take(spool)
     assert abs(item.t - time.time()) < 60
 
 
 def test_a_line_too_long_to_be_read_is_not_written(spool: Spool) -> None:
-    """The writer hears of it; nobody else would."""
+    """The writer gets the error, since no reader could."""
     with pytest.raises(ValueError, match="the limit is"):
         spool.write({"t": 1.0, "note": "x" * LIMIT})
     assert spool.pending() == 0
@@ -183,7 +183,7 @@ def test_a_line_too_long_to_be_read_is_not_written(spool: Spool) -> None:
 
 
 def test_slots_are_claimed_under_names_that_never_come_back(spool: Spool) -> None:
-    """Even if the same slot is written and claimed within one tick of the file system's clock."""
+    """Even if a slot is written and claimed twice within one tick of the file system's clock."""
     names: set[str] = set()
     for _ in range(100):
         (spool.slot / "77.PreToolUse").write_bytes(HEADER + PAYLOAD)
@@ -195,7 +195,7 @@ def test_slots_are_claimed_under_names_that_never_come_back(spool: Spool) -> Non
 
 
 def test_junk_in_slots_is_claimed_as_well(spool: Spool) -> None:
-    """It is refused where everything is."""
+    """It is rejected where everything else is."""
     (spool.slot / "a directory").mkdir()
     (spool.slot / ("x" * 240)).write_bytes(b"junk")
     assert spool.claim_slots() == 2
@@ -225,7 +225,7 @@ def test_dead_hosts_are_forgotten(spool: Spool) -> None:
 
 
 def test_what_killed_writers_left_is_swept(spool: Spool) -> None:
-    """After an hour; a younger one is still written."""
+    """After an hour; younger files are still being written."""
     tmp = spool.home / "spool" / "tmp"
     (tmp / "old").write_bytes(b"x")
     (tmp / "old.d").mkdir()
@@ -292,7 +292,7 @@ CASES += [(reason, make) for reason, makes in ALSO.items() for make in makes]
 
 @pytest.mark.parametrize(("reason", "make"), CASES, ids=[reason for reason, _ in CASES])
 def test_junk_is_set_aside_with_its_reason(spool: Spool, reason: str, make) -> None:  # type: ignore[no-untyped-def]
-    """Neither followed nor waited for nor read; the rest goes on."""
+    """Not followed, waited for or read; the rest is processed."""
     if make is of_another_user and not ROOT:
         pytest.skip("only root can give a file away")
     make(spool.new / "junk")
@@ -308,7 +308,7 @@ def test_junk_is_set_aside_with_its_reason(spool: Spool, reason: str, make) -> N
 
 
 def test_a_deep_bomb_is_an_item_like_any_other(spool: Spool) -> None:
-    """Its JSON is not looked at in here."""
+    """The spool does not look at its JSON."""
     put(spool, "bomb", HEADER + b"[" * 500_000)
     [item] = take(spool)
     assert len(item.payload) == 500_000
@@ -316,15 +316,15 @@ def test_a_deep_bomb_is_an_item_like_any_other(spool: Spool) -> None:
 
 @pytest.mark.parametrize("name", [b"\xff\xfe", b"a\nb", b"a b", b".hidden", b"-x", b"x" * 255])
 def test_improper_names_are_set_aside(spool: Spool, name: bytes) -> None:
-    """They could not be kept in the database."""
+    """The database could not store them."""
     Path(os.fsdecode(os.fsencode(spool.new) + b"/" + name)).write_bytes(HEADER + PAYLOAD)
     assert take(spool) == []
     assert spool.counts()["refused"] == {"invalid name": 1}
     assert spool.pending() == 0
 
 
-def test_a_thousand_good_among_a_thousand_bad(spool: Spool) -> None:
-    """All good ones in order; of the bad ones the newest, within bounds, but all counted."""
+def test_good_files_are_read_among_bad_ones(spool: Spool) -> None:
+    """All good ones in order; the newest bad ones are kept, and all are counted."""
     kinds = [(reason, make) for reason, make in CASES if ROOT or make is not of_another_user]
     for number in range(1000):
         put(spool, f"good.{number:04}", ns=10**18 + number)
@@ -365,7 +365,7 @@ def read_only(spool: Spool) -> Iterator[Spool]:
 
 
 def test_what_cannot_be_moved_is_looked_at_once(read_only: Spool) -> None:
-    """Neither an endless loop nor an exception; health tells."""
+    """Neither an endless loop nor an exception; health reports it."""
     assert [item.name for item in take(read_only)] == ["good"]
     assert read_only.scan() == ["good"]
     assert read_only.unlink(["good"]) == ["good"]
@@ -375,7 +375,7 @@ def test_what_cannot_be_moved_is_looked_at_once(read_only: Spool) -> None:
 
 
 def test_a_full_disk_leaves_nothing_half_written(spool: Spool) -> None:
-    """`write` says so, and the next one works."""
+    """`write` reports it, and the next write works."""
     if not ROOT or sys.platform != "linux":
         pytest.skip("mounting needs root on Linux")
     place = spool.home / "spool"

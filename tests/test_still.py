@@ -72,10 +72,8 @@ def told(host: Telling, session: str, key: str) -> object:
     return host.sessions.get(session, {}).get(key)
 
 
-def test_a_mount_that_does_not_answer_stops_nobody(
-    home: Home, mount: HungMount, start: Start
-) -> None:
-    """Repository and transcript lie on it: it is named, and heals by itself."""
+def test_a_hanging_mount_stops_nobody(home: Home, mount: HungMount, start: Start) -> None:
+    """Repository and transcript are on it: it is named, and heals by itself."""
     repository(mount.source / "project")
     (mount.source / "t.jsonl").write_text(said("First"))
     (mount.source / "claude" / "sessions").mkdir(parents=True)
@@ -105,7 +103,7 @@ def test_a_mount_that_does_not_answer_stops_nobody(
 def test_a_host_ends_while_a_mount_hangs(
     home: Home, mount: HungMount, start: Start, how: str
 ) -> None:
-    """A thread that waits for FUSE cannot be killed, and would keep the process."""
+    """A thread waiting for FUSE cannot be killed, and would keep the process alive."""
     mount.hang()
     place = f"{mount.place}/x"
     if how == "link":
@@ -123,10 +121,10 @@ def test_a_host_ends_while_a_mount_hangs(
     ends_soon(host)
 
 
-def test_a_folder_on_path_that_hangs_stops_nobody(
+def test_a_hanging_folder_on_path_stops_nobody(
     home: Home, mount: HungMount, start: Start, tmux: Server
 ) -> None:
-    """Programs are looked for where that cannot hang: gh, tmux, players and notifiers."""
+    """gh, tmux, players and notifiers are searched for only where nothing can hang."""
     mount.hang()
     home.env.update({"PATH": f"{mount.place}/bin:{home.env['PATH']}", "DISPLAY": ":99"})
     host = start(pull_requests=True)
@@ -143,8 +141,8 @@ def test_a_folder_on_path_that_hangs_stops_nobody(
 
 @pytest.mark.tmux
 @pytest.mark.parametrize("what", ["server", "program"])
-def test_a_tmux_that_does_not_answer_stops_nobody(home: Home, start: Start, what: str) -> None:
-    """A server that takes no connection; a program that never ends."""
+def test_a_hanging_tmux_stops_nobody(home: Home, start: Start, what: str) -> None:
+    """A server that accepts no connection; a program that never ends."""
     path = home.tmp / "deaf"
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(path))
@@ -186,10 +184,8 @@ def suspended(lock: Path) -> Iterator[subprocess.Popen[str]]:
             holder.kill()
 
 
-def test_a_suspended_process_that_holds_the_lock_of_the_hooks_stops_nobody(
-    home: Home, start: Start
-) -> None:
-    """Neither a host nor the command line, and each says who it is; it heals once that is gone."""
+def test_a_suspended_holder_of_the_hooks_lock_stops_nobody(home: Home, start: Start) -> None:
+    """Host and command line name it; both continue once it is gone."""
     Spool(home.bellboard).prepare()
     with suspended(home.bellboard / "hooks.lock") as holder:
         host = start()
@@ -206,8 +202,8 @@ def test_a_suspended_process_that_holds_the_lock_of_the_hooks_stops_nobody(
     assert (home.bellboard / "emit").exists()
 
 
-def test_settings_of_60_mb_are_refused_in_words(home: Home, start: Start) -> None:
-    """By the command line, and by a host that ought to find its hooks in them."""
+def test_settings_of_60_mb_are_refused(home: Home, start: Start) -> None:
+    """By the command line, and by a host that looks for its hooks in them."""
     bellboard = [sys.executable, "-m", "bellboard"]
     settings = home.claude / "settings.json"
     subprocess.run([*bellboard, "hooks", "install", "--yes"], env=home.env, check=True)
@@ -261,8 +257,8 @@ def begin(home: Home, session: str, text: str) -> None:
     put_raw(Spool(home.bellboard), json.dumps(line).encode())
 
 
-def test_wherever_sessions_say_they_are_the_others_are_looked_at(home: Home, start: Start) -> None:
-    """Paths that are none, are odd, or belong to somebody else."""
+def test_an_odd_path_of_one_session_does_not_affect_others(home: Home, start: Start) -> None:
+    """Invalid, strange, or another user's."""
     host, places = start(), odd_places(home)
     for name, text in places.items():
         begin(home, name, text)

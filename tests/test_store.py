@@ -46,7 +46,7 @@ def waiting(clerk: Clerk) -> list[str]:
 # Once
 
 
-def test_an_event_is_folded_by_one_and_seen_by_all(make: Make, clock: Clock) -> None:
+def test_an_event_is_folded_by_one_host_and_seen_by_all(make: Make, clock: Clock) -> None:
     """Whoever comes second finds the spool empty and the change in the table."""
     one, two = make(), make()
     name = tell(one, clock, "UserPromptSubmit")
@@ -58,7 +58,7 @@ def test_an_event_is_folded_by_one_and_seen_by_all(make: Make, clock: Clock) -> 
 
 
 def test_a_name_leaves_applied_once_its_file_was_seen_to_be_gone(make: Make, clock: Clock) -> None:
-    """Not before: as long as the file is there its name is what keeps it from being folded."""
+    """Not before: while the file exists, only its name keeps it from being folded again."""
     clerk = make()
     name = tell(clerk, clock, "UserPromptSubmit")
     clerk.step(clock())
@@ -75,7 +75,7 @@ class Dying(Spool):
         raise KeyboardInterrupt
 
 
-def test_what_a_dead_host_left_is_unlinked_and_not_folded_again(make: Make, clock: Clock) -> None:
+def test_files_of_a_dead_host_are_unlinked_and_not_folded_again(make: Make, clock: Clock) -> None:
     one, two = make(), make()
     one.spool = Dying(one.spool.home)
     name = tell(one, clock, "UserPromptSubmit")
@@ -88,7 +88,7 @@ def test_what_a_dead_host_left_is_unlinked_and_not_folded_again(make: Make, cloc
 
 
 def test_names_that_dead_hosts_left_are_swept(make: Make, clock: Clock) -> None:
-    """Those whose files are gone, after a while; one whose file is still there stays."""
+    """After a while, if their files are gone; while a file exists its name stays."""
     dead, dying, clerk = make(), make(), make()
     gone = tell(dead, clock, "UserPromptSubmit")
     dead.step(clock())
@@ -105,8 +105,8 @@ def test_names_that_dead_hosts_left_are_swept(make: Make, clock: Clock) -> None:
     assert applied(clerk) == set()
 
 
-def test_hosts_that_see_the_same_thing_tell_it_once(make: Make, clock: Clock) -> None:
-    """The name comes from the key: told again when the first is folded and gone, it is known."""
+def test_hosts_that_see_the_same_thing_report_it_once(make: Make, clock: Clock) -> None:
+    """The name comes from the key, and is known even after the first file is gone."""
     clerk = make()
     line = {"t": clock(), "registry": {"pid": 7, "record": {"sessionId": "s", "status": "busy"}}}
     assert clerk.spool.write(line, "registry 7 busy")
@@ -147,8 +147,8 @@ class Full(Store):
             raise sqlite3.OperationalError("database or disk is full")
 
 
-def test_what_was_not_committed_is_not_shown_and_comes_again(make: Make, clock: Clock) -> None:
-    """Also the rest of a backlog, in its order, though it had been listed already."""
+def test_uncommitted_events_are_not_kept_and_are_folded_again(make: Make, clock: Clock) -> None:
+    """Also the rest of a listed backlog, in its order."""
     clerk = make()
     clerk.store.close()
     clerk.store = store = Full(clerk.spool.home)
@@ -169,10 +169,10 @@ def test_what_was_not_committed_is_not_shown_and_comes_again(make: Make, clock: 
     agrees_with_its_log(clerk)
 
 
-def test_an_event_that_raises_is_set_aside_and_the_rest_goes_on(
+def test_an_event_that_raises_is_set_aside(
     make: Make, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With its traceback; what it had changed already is taken back."""
+    """With its traceback; what it had already changed is taken back, the rest is folded."""
     clerk = make()
 
     def poison(s: Any, e: Event, o: Options) -> None:
@@ -194,7 +194,7 @@ def test_an_event_that_raises_is_set_aside_and_the_rest_goes_on(
 
 
 def test_a_batch_ends_in_time(make: Make, clock: Clock) -> None:
-    """Big files do not hold the lock for long: the rest is for the next transaction."""
+    """Large files do not hold the lock for long: the rest is for the next transaction."""
 
     class Slow(Spool):
         def read(self, name: str) -> Any:
@@ -221,7 +221,7 @@ def lives(clerk: Clerk) -> list[tuple[str | None, bool]]:
 
 
 def test_nothing_that_happened_unwatched_is_announced(make: Make, clock: Clock) -> None:
-    """A backlog is caught up with in silence; what comes then is told."""
+    """A backlog is processed silently; later events are announced."""
     clerk = make()
     tell(clerk, clock, "UserPromptSubmit")
     tell(clerk, clock, "UserPromptSubmit", "other")
@@ -233,8 +233,8 @@ def test_nothing_that_happened_unwatched_is_announced(make: Make, clock: Clock) 
     assert lives(clerk) == [("working", False), ("working", False), ("completed", True)]
 
 
-def test_evidence_of_now_about_before_is_not_announced(make: Make, clock: Clock) -> None:
-    """A registry tells since when: the question was asked unwatched."""
+def test_current_evidence_of_an_earlier_change_is_not_announced(make: Make, clock: Clock) -> None:
+    """The registry says since when: the question was asked unwatched."""
     clerk = make()
     asked = clock()
     clock.advance(600)
@@ -246,8 +246,8 @@ def test_evidence_of_now_about_before_is_not_announced(make: Make, clock: Clock)
     assert lives(clerk) == [("blocked", False)]
 
 
-def test_what_follows_a_time_of_doubt_is_announced(make: Make, clock: Clock) -> None:
-    """Working became unknown in silence; that it then asks is news."""
+def test_changes_after_unknown_are_announced(make: Make, clock: Clock) -> None:
+    """Working silently became unknown; a question after that is news."""
     clerk = make()
     tell(clerk, clock, "UserPromptSubmit")
     clerk.step(clock())
@@ -261,8 +261,8 @@ def test_what_follows_a_time_of_doubt_is_announced(make: Make, clock: Clock) -> 
     assert lives(clerk) == told
 
 
-def test_a_command_that_folds_in_passing_announces_nothing(make: Make, clock: Clock) -> None:
-    """`bellboard list` with no host alive; with one it speaks for that."""
+def test_a_command_that_folds_announces_nothing(make: Make, clock: Clock) -> None:
+    """`bellboard list` without a host; with a host running, it announces on its behalf."""
     host = make()
     passing = Clerk(host.spool, host.store)
     tell(host, clock, "UserPromptSubmit")
@@ -280,8 +280,8 @@ def test_a_claim_is_given_once(make: Make, clock: Clock) -> None:
     assert two.store.claim(wanted, 2, clock()) == wanted[2:]
 
 
-def test_an_effect_waits_for_the_lock_and_holds_up_nothing(make: Make, clock: Clock) -> None:
-    """What was asked for is not forgotten; two hosts that ask for the same do it once."""
+def test_an_effect_waits_for_the_lock_without_blocking(make: Make, clock: Clock) -> None:
+    """It is not forgotten; two hosts that ask for the same effect run it once."""
     one, two = make(), make()
     out = one.spool.home / "out"
     words = ["sh", "-c", 'mkdir "$0.$$"', str(out)]
@@ -304,7 +304,7 @@ def test_an_effect_waits_for_the_lock_and_holds_up_nothing(make: Make, clock: Cl
 
 
 def test_options_are_shared_and_go_back_to_their_defaults(make: Make, clock: Clock) -> None:
-    """Whoever is configured last decides for all hosts, now and later."""
+    """The host configured last decides for all hosts, now and later."""
     one, two = make(), make()
     first = options_of({"grace": 3, "approval": True}, Options())
     one.spool.write({"t": clock(), "config": {**settings_of(first), "pid": 41}})
@@ -327,8 +327,8 @@ def test_options_are_shared_and_go_back_to_their_defaults(make: Make, clock: Clo
 # The clock
 
 
-def test_a_clock_set_back_holds_up_nothing(make: Make, clock: Clock) -> None:
-    """A Stop is an hour older than its prompt, and counts; timers go on; the log replays."""
+def test_a_clock_set_back_delays_nothing(make: Make, clock: Clock) -> None:
+    """A Stop an hour older than its prompt counts; timers continue; the log replays."""
     clerk, other = make(), make()
     work(clerk, clock)
     back = Clock(clock() - 3600)
@@ -346,8 +346,8 @@ def test_a_clock_set_back_holds_up_nothing(make: Make, clock: Clock) -> None:
     agrees_with_its_log(other)
 
 
-def test_a_clock_set_back_is_noticed_in_silence(make: Make, clock: Clock) -> None:
-    """A deadline of an hour ahead is not waited for, though nothing comes."""
+def test_a_clock_set_back_is_noticed_without_events(make: Make, clock: Clock) -> None:
+    """A deadline an hour ahead is not waited for, although nothing arrives."""
     clerk = make()
     work(clerk, clock)
     tell(clerk, clock, "PermissionRequest", tool_name="Bash", tool_use_id="t")
@@ -373,7 +373,7 @@ def test_a_clock_set_forward_and_back_again_loses_nothing(make: Make, clock: Clo
 
 
 def test_the_next_host_folds_with_the_clock_of_the_last(make: Make, clock: Clock) -> None:
-    """Also when that came to nothing: replayed, the log meets the same clock."""
+    """Even if that came to nothing: the replayed log sees the same clock."""
     one, two = make(), make()
     work(one, clock)
     two.step(clock())
@@ -387,7 +387,7 @@ def test_the_next_host_folds_with_the_clock_of_the_last(make: Make, clock: Clock
 
 
 def test_no_file_moves_the_clock_into_the_future(make: Make, clock: Clock) -> None:
-    """Neither its stamp nor what it says of itself."""
+    """Neither its timestamp nor its content."""
     clerk = make()
     work(clerk, clock)
     put(clerk.spool, "Stop", t=clock() + 9e5)

@@ -159,7 +159,7 @@ def planted(
 def test_the_hook_writes_nothing_for_strangers(
     shell: list[str], planted: Path, open_place: Path, tmp_path: Path
 ) -> None:
-    """Neither into what is theirs, nor through what they have put in the way."""
+    """Neither into another user's folder nor through anything placed in the way."""
     before = listing(open_place) | listing(tmp_path)
     for event in ("Stop", "PreToolUse"):
         emit(shell, planted, event)
@@ -167,10 +167,10 @@ def test_the_hook_writes_nothing_for_strangers(
 
 
 @pytest.mark.parametrize("planted", PLANTED, indirect=True, ids=lambda p: p.__name__)
-def test_a_host_and_a_command_refuse_it_in_words(
+def test_hosts_and_commands_refuse_it_with_an_error(
     planted: Path, open_place: Path, tmp_path: Path
 ) -> None:
-    """Nothing is made, nothing is opened; doctor says so too."""
+    """Nothing is created or opened; doctor reports it too."""
     before = listing(open_place) | listing(tmp_path)
     with pytest.raises(Refused):
         Spool(planted).prepare()
@@ -196,7 +196,7 @@ def test_a_host_and_a_command_refuse_it_in_words(
 def test_a_script_that_is_not_ours_is_not_run(
     shell: list[str], open_place: Path, stranger: int, tmp_path: Path
 ) -> None:
-    """The line in the settings names a place that somebody else may fill, once it is free."""
+    """The line in the settings names a path that somebody else could fill once it is free."""
     script, trace = open_place / "home/emit", tmp_path / "trace"
     script.parent.mkdir()
     line = hookline.hook_line(str(script), "Stop", "/nowhere")
@@ -212,7 +212,7 @@ def test_a_script_that_is_not_ours_is_not_run(
 def test_what_a_stranger_recorded_is_not_believed(
     open_place: Path, stranger: int, tmp_path: Path
 ) -> None:
-    """A record of hooks names files that an uninstall would write to."""
+    """A record of installed hooks names files that an uninstall would write to."""
     home, precious = made(open_place / "home").home, tmp_path / "precious"
     (home / "hooks.json").write_text(json.dumps({str(precious): {"events": ["Stop"]}}))
     assert [str(precious)] == [*installed.places(home)]
@@ -235,8 +235,8 @@ def test_our_own_link_to_a_home_is_followed(shell: list[str], tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o022, 0o777])
-def test_all_that_is_made_is_private(shell: list[str], tmp_path: Path, umask: int) -> None:
-    """Folders 0700, the parents too, and files 0600, whatever the umask."""
+def test_everything_created_is_private(shell: list[str], tmp_path: Path, umask: int) -> None:
+    """Folders 0700, parents too, and files 0600, whatever the umask."""
     before = os.umask(umask)
     try:
         spool = Spool(tmp_path / "a/b/bellboard")
@@ -255,7 +255,7 @@ def test_all_that_is_made_is_private(shell: list[str], tmp_path: Path, umask: in
 
 
 def test_a_folder_above_that_others_may_write_to_is_refused(tmp_path: Path) -> None:
-    """There they could put another home in place of ours; but not where it is sticky."""
+    """They could replace our home; unless the folder is sticky."""
     above = tmp_path / "above"
     above.mkdir()
     above.chmod(0o777)
@@ -273,7 +273,7 @@ def test_a_folder_above_that_others_may_write_to_is_refused(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("name", ground.FILES)
 def test_a_link_where_a_file_is_kept_is_refused(tmp_path: Path, name: str) -> None:
-    """It was put there while the home was open; what it leads to is left as it is."""
+    """It was put there while the home was open; its target is left as it is."""
     home = made(tmp_path / "home").home
     precious = tmp_path / "precious"
     precious.write_text("precious")
@@ -307,14 +307,14 @@ def test_a_link_among_the_hosts_is_replaced(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_a_home_that_is_no_place_is_refused(environ: dict[str, str]) -> None:
-    """In words; never a folder of the project, never one at the root."""
+def test_an_unusable_home_is_refused(environ: dict[str, str]) -> None:
+    """With an error; never a folder of the project or one at the root."""
     with pytest.raises(Refused, match="not an absolute path"):
         default_home(environ)
 
 
 def test_without_a_home_the_hook_does_nothing(shell: list[str], tmp_path: Path) -> None:
-    """Not in the folder that it happens to be in, either."""
+    """Not in the current folder either."""
     with ExitStack() as stack:
         stack.callback(os.chdir, Path.cwd())
         os.chdir(tmp_path)

@@ -54,8 +54,10 @@ def lines_of(sessions: list[Published], columns: int) -> list[str]:
 
 @pytest.mark.pure
 @pytest.mark.parametrize("columns", [60, 80, 100, 200])
-def test_the_table_is_the_picture(columns: int, request: pytest.FixtureRequest) -> None:
-    """The pictures are in tests/screens; --update-screens draws them anew."""
+def test_the_table_matches_the_recorded_screen(
+    columns: int, request: pytest.FixtureRequest
+) -> None:
+    """The screens are in tests/screens; --update-screens rewrites them."""
     picture = SCREENS / f"cli-list-{columns}.txt"
     shown = "\n".join(lines_of(everybody(), columns)) + "\n"
     if request.config.getoption("--update-screens"):
@@ -84,8 +86,8 @@ def test_a_narrow_table_still_says_who_and_what() -> None:
 
 
 @pytest.mark.pure
-def test_what_is_no_terminal_gets_everything() -> None:
-    """What grep looks for must not be cut off."""
+def test_piped_tables_are_not_cut() -> None:
+    """grep must find what it looks for."""
     detail = " ".join(["word"] * 300)
     assert detail in lines_of([published(detail=detail)], terminal.ENDLESS)[0]
 
@@ -113,7 +115,7 @@ def test_what_is_no_terminal_gets_everything() -> None:
     st.sampled_from(("blocked", "working", "completed", "background", "error", "idle")),
     st.sampled_from((60, 200)),
 )
-def test_hostile_text_is_only_text(text: str, field: str, status: str, columns: int) -> None:
+def test_hostile_text_stays_text(text: str, field: str, status: str, columns: int) -> None:
     sessions = [published(status=status, **{field: text})]
     shown = [*lines_of(sessions, columns), words.status_text(sessions, NOW)]
     for line in shown:
@@ -143,20 +145,20 @@ def test_hostile_text_is_only_text(text: str, field: str, status: str, columns: 
         (None, ""),
     ],
 )
-def test_escape_sequences_go_and_the_rest_stays(text: str, shown: str) -> None:
+def test_escape_sequences_are_removed_and_the_rest_stays(text: str, shown: str) -> None:
     assert words.plain(text) == shown
 
 
 @pytest.mark.pure
-def test_markup_of_others_is_text() -> None:
+def test_markup_in_text_stays_text() -> None:
     (line,) = terminal.table([published(detail="[blink]x[/blink]")], NOW, 80)
     assert "[blink]x[/blink]" in line.plain
     assert {str(span.style) for span in line.spans} <= {"bold red", "dim"}
 
 
 @pytest.mark.pure
-def test_colour_says_urgency_and_nothing_else() -> None:
-    """Only the icon is in colour; the rest is plain, or dim."""
+def test_colour_only_shows_urgency() -> None:
+    """Only the icon is colored; the rest is plain or dim."""
     for p in everybody():
         line = terminal.table([p], NOW, 200)[0]
         coloured = [s for s in line.spans if str(s.style) != "dim"]
@@ -164,7 +166,7 @@ def test_colour_says_urgency_and_nothing_else() -> None:
 
 
 @pytest.mark.pure
-def test_who_works_for_a_session_is_on_the_line_below() -> None:
+def test_subagents_are_on_the_line_below() -> None:
     crew = published(agents=[{"id": "x"}, {"id": "y"}], team=["t"], background=[{"id": "b"}])
     below = lines_of([crew], 60)[1]
     assert below == "    ▸ 2 agents, 1 teammate, 1 background task"
@@ -202,7 +204,7 @@ def test_the_status_line_says_who_needs_you(
 
 
 @pytest.mark.pure
-def test_the_status_line_keeps_to_its_room() -> None:
+def test_the_status_line_keeps_to_its_width() -> None:
     told = [published(detail="d" * 300, project="p" * 50), published(status="working")]
     assert words.status_text(told, NOW, 40) == "!1 " + "p" * 15 + "…: " + "d" * 11 + "… 2m  *1"
     assert words.width(words.status_text(told, NOW, 40)) == 40
@@ -224,7 +226,7 @@ def test_an_age_is_one_short_word(seconds: float, word: str) -> None:
 
 @pytest.mark.pure
 @given(st.floats(0, 1e6))
-def test_an_age_changes_when_it_is_said_to_and_not_before(seconds: float) -> None:
+def test_an_age_changes_exactly_when_predicted(seconds: float) -> None:
     now = NOW + seconds
     change = words.age_changes(NOW, now)
     assert change > now
@@ -259,7 +261,7 @@ STORY = [
 
 @pytest.mark.pure
 @pytest.mark.usefixtures("utc")
-def test_a_story_says_when_what_and_why(
+def test_explain_says_when_what_and_why(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
@@ -277,7 +279,7 @@ def test_a_story_says_when_what_and_why(
 
 @pytest.mark.pure
 @pytest.mark.usefixtures("utc")
-def test_a_story_wraps_where_it_is_narrow(
+def test_explain_wraps_on_narrow_terminals(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "60")
@@ -292,7 +294,7 @@ def test_a_story_wraps_where_it_is_narrow(
 
 
 @pytest.mark.pure
-def test_without_a_session_it_says_how_to_begin(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_session_it_says_how_to_start(capsys: pytest.CaptureFixture[str]) -> None:
     terminal.show_list([], NOW)
     assert capsys.readouterr().out == words.FIRST_RUN
 

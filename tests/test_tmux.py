@@ -27,7 +27,7 @@ def ours(tmux: Server, monkeypatch: pytest.MonkeyPatch) -> Tmux:
 
 
 def test_panes_are_listed_with_what_joins_them_to_processes(tmux: Server, ours: Tmux) -> None:
-    """Also where names hold what a list is made of."""
+    """Also if names contain the separators of the list."""
     first = tmux.open(["sleep", "60"], session="a b|c äö")
     second = tmux.open(["sleep", "61"], session="two")
     found = {p.id: p for p in ours.panes() or ()}
@@ -42,8 +42,8 @@ def test_panes_are_listed_with_what_joins_them_to_processes(tmux: Server, ours: 
     assert "" == ours.target("two")
 
 
-def test_a_dead_pane_and_a_closed_one_are_gone(tmux: Server, ours: Tmux) -> None:
-    """Each is told once, with the tty while it lives; asked at most every 10 s."""
+def test_dead_and_closed_panes_are_reported(tmux: Server, ours: Tmux) -> None:
+    """Each once, with the tty it had; asked for at most every 10 s."""
     keep, ends, closes = (tmux.open(["sh"]) for _ in range(3))
     socket = str(tmux.socket)
     panes = Panes("g1")
@@ -75,7 +75,7 @@ def test_a_dead_pane_and_a_closed_one_are_gone(tmux: Server, ours: Tmux) -> None
 
 
 def test_when_the_server_is_gone_so_are_its_panes(tmux: Server, ours: Tmux, home: Home) -> None:
-    """A socket that is left over, or was never there, holds none."""
+    """A socket that is left over, or never existed, holds no panes."""
     pane = tmux.open(["sh"])
     panes = Panes()
     assert ["pane"] == [
@@ -93,7 +93,7 @@ def test_when_the_server_is_gone_so_are_its_panes(tmux: Server, ours: Tmux, home
 def test_a_server_that_does_not_answer_is_left_alone(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It must not stop the host, nor end the sessions in it."""
+    """It must neither stop the host nor end the sessions in it."""
     monkeypatch.setattr(tmux_module, "PATIENCE", 0.2)
     path = str(home.root / "deaf")
     with sockets_of.socket(sockets_of.AF_UNIX) as deaf:
@@ -112,7 +112,7 @@ def test_a_server_that_does_not_answer_is_left_alone(
 
 
 def test_without_tmux_nothing_is_raised(monkeypatch: pytest.MonkeyPatch, home: Home) -> None:
-    """It may be elsewhere, or removed by now."""
+    """It may be elsewhere, or uninstalled."""
     monkeypatch.setenv("PATH", str(home.tmp))
     tmux = Tmux("/tmp/x")
     assert (None, None, "", []) == (
@@ -149,7 +149,7 @@ def test_a_jump_shows_the_pane_on_the_client_that_asked(tmux: Server, ours: Tmux
 
 
 def test_a_jump_stays_in_the_session_that_has_the_window_too(tmux: Server, ours: Tmux) -> None:
-    """Sessions of one group share their windows; each shows its own."""
+    """Grouped sessions share windows; each client stays in its own session."""
     first, second = tmux.open(["sh"], session="one"), tmux.open(["sh"], session="one")
     tmux.run("new-session", "-d", "-t", "=one", "-s", "twin")
     tmux.run("select-window", "-t", "=one:0")
@@ -171,7 +171,7 @@ def test_a_jump_without_any_client_selects_and_says_so(tmux: Server, ours: Tmux)
 
 
 def test_a_preview_is_plain_text(tmux: Server, ours: Tmux) -> None:
-    """What the pane shows, without the empty rest; nothing of a pane that is not there."""
+    """What the pane shows, without trailing blank lines; nothing for a pane that is gone."""
     pane = tmux.open(["sh", "-c", r"printf '\033[31mred\033[0m\n\n#[fg=red]x\n'; sleep 60"])
     pane.shows(r"fg=red\]x")
     assert ["red", "", "#[fg=red]x"] == ours.capture(pane.id)
@@ -212,16 +212,16 @@ def test_an_option_is_text_however_often_it_is_expanded(
 
 
 def test_an_option_that_is_not_the_users_own_is_refused(ours: Tmux) -> None:
-    """Options of tmux itself may be commands."""
+    """tmux's own options may be commands."""
     for name in ("default-command", "@", "-g", "@a b", "@a;b"):
         with pytest.raises(ValueError, match="no user option"):
             ours.set_option(name, "x")
 
 
-def test_the_caller_may_itself_sit_in_another_tmux(
+def test_it_works_from_inside_another_tmux(
     tmux: Server, ours: Tmux, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its own TMUX and TMUX_PANE change nothing."""
+    """The caller's own TMUX and TMUX_PANE change nothing."""
     pane = tmux.open(["sh"], session="one")
     monkeypatch.setenv("TMUX", "/tmp/another,1,0")
     monkeypatch.setenv("TMUX_PANE", "%77")
@@ -230,7 +230,7 @@ def test_the_caller_may_itself_sit_in_another_tmux(
 
 
 def test_servers_of_this_user_are_found_by_their_sockets(home: Home) -> None:
-    """Below TMUX_TMPDIR, as tmux itself looks."""
+    """Below TMUX_TMPDIR, where tmux itself looks."""
     folder = home.root / f"tmux-{os.getuid()}"
     folder.mkdir()
     (folder / "file").write_text("")

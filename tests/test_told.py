@@ -62,10 +62,10 @@ KINDS = pytest.mark.parametrize("kind", ["full", "no inodes", "read-only"])
 
 
 @KINDS
-def test_what_a_witness_finds_on_a_full_disk_is_told_later(
+def test_findings_on_a_full_disk_are_reported_later(
     home: Home, mount: Mounts, start: Start, kind: str
 ) -> None:
-    """It showed `working` for ever: the finding was lost, and never looked for again."""
+    """It once showed `working` for ever: the finding was lost and never looked for again."""
     trouble = Trouble(home, mount, kind)
     host = start()
     write_session_file(home, "busy")
@@ -80,10 +80,10 @@ def test_what_a_witness_finds_on_a_full_disk_is_told_later(
 
 
 @KINDS
-def test_what_a_user_does_on_a_full_disk_is_said_and_done_later(
+def test_user_actions_on_a_full_disk_are_done_later(
     home: Home, mount: Mounts, nvim: Editors, kind: str
 ) -> None:
-    """A label; the message says why it is late, and once there is room it is there."""
+    """A label: the message says why it is late, and it is set once there is room."""
     trouble = Trouble(home, mount, kind)
     editor = nvim(config={"python": sys.executable}, ui=False)
     eventually(lambda: any((home.bellboard / "hosts").glob("*")), "a host")
@@ -100,7 +100,7 @@ def test_what_a_user_does_on_a_full_disk_is_said_and_done_later(
 
 @KINDS
 def test_a_command_that_cannot_be_written_fails(home: Home, mount: Mounts, kind: str) -> None:
-    """In one line, and with an exit code that says so."""
+    """With one line and an exit code that says so."""
     trouble = Trouble(home, mount, kind)
     put(trouble.spool, "UserPromptSubmit")
     run = [sys.executable, "-m", "bellboard"]
@@ -117,8 +117,8 @@ def test_a_command_that_cannot_be_written_fails(home: Home, mount: Mounts, kind:
     assert done.stderr.startswith("bellboard: ")
 
 
-def test_what_waits_keeps_its_order_and_has_an_end(tmp_path: Path) -> None:
-    """The oldest is dropped, once for each key; then all is looked for again."""
+def test_waiting_lines_keep_their_order_and_are_limited(tmp_path: Path) -> None:
+    """The oldest is dropped, one per key; later everything is looked for again."""
     spool, spilled = made(tmp_path / "home"), []
     outbox = Outbox(spool, lambda: spilled.append(1))
     (spool.home / "spool" / "tmp").rename(spool.home / "away")
@@ -134,8 +134,8 @@ def test_what_waits_keeps_its_order_and_has_an_end(tmp_path: Path) -> None:
     assert times == [1.0 + n for n in range(5, MOST + 5)]
 
 
-def test_what_no_encoding_knows_is_written_as_far_as_it_can_be(tmp_path: Path) -> None:
-    """Half a character in a path lost the whole finding, in silence."""
+def test_unencodable_text_is_written_as_far_as_possible(tmp_path: Path) -> None:
+    """Half a character in a path once lost the whole finding, silently."""
     spool = made(tmp_path / "home")
     outbox = Outbox(spool, lambda: None)
     assert outbox.put({"t": 1.0, "facts": {"session_id": "s", "cwd": "/x/\udcff"}}) == ""
@@ -143,8 +143,8 @@ def test_what_no_encoding_knows_is_written_as_far_as_it_can_be(tmp_path: Path) -
     assert b"/x/\xef\xbf\xbd" in path.read_bytes()
 
 
-def test_a_home_that_is_not_made_yet_is_no_trouble(home: Home) -> None:
-    """What is told before the host runs waits for it."""
+def test_evidence_before_the_home_exists_waits(home: Home) -> None:
+    """Until the host runs."""
     spool = Spool(home.bellboard)
     outbox = Outbox(spool, lambda: None)
     outbox.put({"t": 1.0, "tick": {}})

@@ -124,8 +124,8 @@ def test_what_is_told_of_an_entry_is_the_same_evidence() -> None:
     assert {"said prompt", "said tool", "said result", "said end", "interrupt"} <= seen
 
 
-def test_what_is_appended_is_told_once(path: Path, followed: Transcripts) -> None:
-    """By whichever hosts, under one key."""
+def test_appended_lines_are_reported_once(path: Path, followed: Transcripts) -> None:
+    """By any number of hosts, under one key."""
     other = Transcripts()
     other.follow(SID, path)
     write(path, user("fix it"), assistant(says("Done."), stop_reason="end_turn"))
@@ -141,8 +141,8 @@ def test_what_is_appended_is_told_once(path: Path, followed: Transcripts) -> Non
     assert [] == followed.look(9.0, {"/another"})
 
 
-def test_what_tells_nothing_is_not_told(path: Path, followed: Transcripts) -> None:
-    """Noise, subagents' lines, meta, types to come, and lines that are no JSON at all."""
+def test_irrelevant_lines_are_skipped(path: Path, followed: Transcripts) -> None:
+    """Noise, subagents' lines, meta, unknown types, and lines that are not JSON."""
     write(
         path,
         {"type": "attachment", "uuid": "1"},
@@ -162,8 +162,8 @@ def test_what_tells_nothing_is_not_told(path: Path, followed: Transcripts) -> No
     assert ["said text"] == kinds(followed.look(1.0))
 
 
-def test_nothing_private_is_told(path: Path, followed: Transcripts) -> None:
-    """A short line of what was said; of files, results and thoughts nothing."""
+def test_nothing_private_is_reported(path: Path, followed: Transcripts) -> None:
+    """A short line of each message; nothing from files, results or thoughts."""
     secret = "SECRET-" * 100
     thought = {"type": "thinking", "thinking": secret}
     given = {"file_path": "/a/b.py", "content": secret, "old": {"x": secret}, "n": [{"y": secret}]}
@@ -178,8 +178,8 @@ def test_nothing_private_is_told(path: Path, followed: Transcripts) -> None:
     assert 300 > len(re.findall("SECRET", json.dumps([f.line for f in found])))
 
 
-def test_interrupt_denial_retry_and_error(path: Path, followed: Transcripts) -> None:
-    """What no hook tells."""
+def test_interrupts_denials_retries_and_errors_are_found(path: Path, followed: Transcripts) -> None:
+    """None of them has a hook."""
     rejected = "The user doesn't want to proceed with this tool use. The tool use was rejected"
     denied = {"type": "tool_result", "tool_use_id": "t1", "is_error": True, "content": rejected}
     error = assistant(says("API Error: 529 overloaded"), model="<synthetic>")
@@ -201,8 +201,8 @@ def test_interrupt_denial_retry_and_error(path: Path, followed: Transcripts) -> 
     assert ("retry 2 of 10", "API Error: 529 overloaded") == (found[3].detail, found[4].error)
 
 
-def test_a_torn_last_line_waits(path: Path, followed: Transcripts) -> None:
-    """Until the rest of it is there, however small the pieces."""
+def test_a_partial_last_line_waits(path: Path, followed: Transcripts) -> None:
+    """Until its rest arrives, however small the pieces."""
     data = json.dumps(user("grüße")).encode() + b"\n"
     for n in range(0, len(data) - 1, 7):
         write(path, data[n : min(n + 7, len(data) - 1)])
@@ -211,7 +211,7 @@ def test_a_torn_last_line_waits(path: Path, followed: Transcripts) -> None:
     assert ["grüße"] == [event.prompt for event in events(followed.look(2.0))]
 
 
-def test_a_line_of_30_mb_is_passed_over(path: Path, followed: Transcripts) -> None:
+def test_a_line_of_30_mb_is_skipped(path: Path, followed: Transcripts) -> None:
     """Whole or in pieces, without keeping it in memory; what follows counts."""
     piece = b"x" * (1 << 20)
     tracemalloc.start()
@@ -234,8 +234,8 @@ def test_a_line_of_30_mb_is_passed_over(path: Path, followed: Transcripts) -> No
     assert peak < 5 << 20
 
 
-def test_who_is_far_behind_starts_anew_at_the_tail(path: Path, followed: Transcripts) -> None:
-    """What happened meanwhile is not told line by line."""
+def test_a_reader_far_behind_continues_at_the_tail(path: Path, followed: Transcripts) -> None:
+    """What happened meanwhile is not reported line by line."""
     for n in range(6):
         write(path, *(user("x" * 1000, n) for _ in range(1000)))
     write(path, user("now", 7))
@@ -245,7 +245,7 @@ def test_who_is_far_behind_starts_anew_at_the_tail(path: Path, followed: Transcr
 
 
 def test_the_first_look_is_at_the_tail(path: Path) -> None:
-    """The facts and how the turn stands; a handful of lines, whatever the transcript holds."""
+    """Facts and the state of the turn, in a few lines, however long the transcript."""
     for n in range(3000):
         write(path, user(f"prompt {n}", n / 100), assistant(says(f"answer {n}"), second=n / 100))
     write(path, {"type": "custom-title", "customTitle": "Mine", "sessionId": SID})
@@ -264,7 +264,7 @@ def test_the_first_look_is_at_the_tail(path: Path) -> None:
 
 
 def test_the_first_look_reads_little_and_not_the_start(path: Path) -> None:
-    """Of 20 GB too."""
+    """Also of 20 GB."""
     write(path, user("the start"))
     os.truncate(path, 20 << 30)  # a hole costs no disk, and reading it would take half a minute
     write(path, b"\n", user("the end", 2))
@@ -273,8 +273,8 @@ def test_the_first_look_reads_little_and_not_the_start(path: Path) -> None:
     assert ["the end"] == [event.prompt for event in events(transcripts.look(1.0))]
 
 
-def test_where_the_tail_tells_nothing_it_looks_further(path: Path) -> None:
-    """A tool's large result may be the last line; and a line may begin just where the tail does."""
+def test_if_the_tail_is_not_enough_it_reads_further_back(path: Path) -> None:
+    """The last line may be a large result, or the tail may begin exactly with a line."""
     write(path, user("the prompt", 1))
     write(path, {"type": "progress", "data": "x" * (transcript.TAIL + 5)})
     transcripts = Transcripts()
@@ -289,8 +289,8 @@ def test_where_the_tail_tells_nothing_it_looks_further(path: Path) -> None:
     ]
 
 
-def test_what_is_older_than_other_evidence_tells_facts_only(path: Path) -> None:
-    """A host that starts must not tell an old interrupt to a session that has moved on."""
+def test_entries_older_than_other_evidence_only_give_facts(path: Path) -> None:
+    """A starting host must not report an old interrupt to a session that has moved on."""
     write(path, {"type": "ai-title", "aiTitle": "Its own"})
     write(path, user("[Request interrupted by user]", 1), user("again", 2), assistant(second=3))
     [moment] = [from_line({"t": 1.0, "transcript": {"session_id": SID, "entry": user("x", 10)}}).t]
@@ -302,8 +302,8 @@ def test_what_is_older_than_other_evidence_tells_facts_only(path: Path) -> None:
     assert ["interrupt"] == kinds(transcripts.look(moment + 2))
 
 
-def test_a_transcript_that_is_left_goes_on_where_it_was(path: Path, followed: Transcripts) -> None:
-    """Nothing is told twice, nothing is missed, nothing is opened meanwhile."""
+def test_a_transcript_is_continued_where_it_was_left(path: Path, followed: Transcripts) -> None:
+    """Nothing is repeated or missed, and nothing opened meanwhile."""
     write(path, user("one", 1))
     assert ["said prompt"] == kinds(followed.look(1.0))
     assert {SID: str(path)} == followed.followed
@@ -316,8 +316,8 @@ def test_a_transcript_that_is_left_goes_on_where_it_was(path: Path, followed: Tr
     assert ["two"] == [event.prompt for event in events(followed.look(3.0))]
 
 
-def test_another_file_of_that_name_is_another_transcript(path: Path, followed: Transcripts) -> None:
-    """Replaced, cut short, deleted, deleted and there again: what was told is not told again."""
+def test_a_replaced_file_is_another_transcript(path: Path, followed: Transcripts) -> None:
+    """Replaced, truncated, deleted and recreated: nothing is reported twice."""
     write(path, user("one", 1), user("two", 2))
     assert 2 == len(followed.look(1.0))
     new = path.with_suffix(".new")
@@ -337,7 +337,7 @@ def test_another_file_of_that_name_is_another_transcript(path: Path, followed: T
         assert [text.strip()] == [event.prompt for event in events(followed.look(float(second)))]
 
 
-def test_a_path_that_is_no_transcript(tmp_path: Path) -> None:
+def test_a_path_that_is_not_a_transcript_does_no_harm(tmp_path: Path) -> None:
     """It comes from a payload: whatever it names, nothing hangs and nothing is raised."""
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "loop").symlink_to("loop")
@@ -349,7 +349,7 @@ def test_a_path_that_is_no_transcript(tmp_path: Path) -> None:
     assert [] == transcripts.look(1.0)
 
 
-def test_it_is_needed_while_something_may_happen() -> None:
+def test_it_is_read_while_something_may_happen() -> None:
     """And a little longer: title, usage and errors are written after the end."""
     for status in ("working", "blocked", "unknown"):
         assert is_needed(status, 0.0, 1e9)
@@ -360,7 +360,7 @@ def test_it_is_needed_while_something_may_happen() -> None:
 
 
 def test_offsets_of_old_sessions_do_not_pile_up(tmp_path: Path) -> None:
-    """A host may live for months."""
+    """A host may run for months."""
     transcripts = Transcripts()
     for n in range(transcript.KEPT + 10):
         transcripts.follow(f"s{n}", tmp_path / f"{n}")
@@ -372,7 +372,7 @@ def test_offsets_of_old_sessions_do_not_pile_up(tmp_path: Path) -> None:
 
 
 def test_a_transcript_is_found_without_a_hook(tmp_path: Path) -> None:
-    """By the folder's likely name, there or not, else in any; an id that is a path is none."""
+    """By the folder's likely name, else in any folder; an id that is a path finds none."""
     usual = tmp_path / "projects" / "-home-me-my-proj" / f"{SID}.jsonl"
     odd = tmp_path / "projects" / "named" / "other.jsonl"
     cwd = "/home/me/my.proj"
@@ -386,8 +386,8 @@ def test_a_transcript_is_found_without_a_hook(tmp_path: Path) -> None:
     assert "" == place_of(tmp_path / "nowhere", SID, "")
 
 
-def test_noise_is_known_by_its_head() -> None:
-    """And words of a person that look like it are not noise."""
+def test_noise_is_recognized_by_its_start() -> None:
+    """A person's text that looks like it is not noise."""
     assert is_noise(b'{"type":"api-request-blob","x":1}')
     assert is_noise(b'{"parentUuid":null,"isSidechain":true,"type":"user"}')
     for text in ('"type":"api-request', '"isSidechain":true'):
@@ -411,7 +411,7 @@ KINDS = st.sampled_from(["user", "assistant", "system", "ai-title"])
 
 @given(KINDS, VALUES, VALUES, VALUES, VALUES)
 def test_no_entry_raises(kind: str, content: Any, use: Any, more: Any, when: Any) -> None:
-    """Whatever a CLI to come writes: it tells something, or nothing."""
+    """Whatever a future CLI writes is understood or ignored."""
     block = {**(use if isinstance(use, dict) else {}), "type": "tool_use", "input": more}
     message = {"content": [content, block], "usage": more, "model": when}
     for body in (message, {"content": content}, content):
@@ -422,7 +422,7 @@ def test_no_entry_raises(kind: str, content: Any, use: Any, more: Any, when: Any
 
 
 def test_a_transcript_names_the_session_of_a_process(tmp_path: Path) -> None:
-    """The only one that was written to since the process began, in the folder of its directory."""
+    """The only one in its directory's folder written since the process started."""
     folder = Path(folder_of(str(tmp_path), "/srv/my project"))
     assert folder == tmp_path / "projects" / "-srv-my-project"
     assert "" == begun_in(str(tmp_path), "/srv/my project", 0.0, ())

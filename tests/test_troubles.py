@@ -472,7 +472,7 @@ TROUBLES["every stream closed"] = lambda place: place.streams.update(
 
 @pytest.mark.parametrize("name", TROUBLES)
 def test_every_command_answers(place: Place, name: str) -> None:
-    """With what it can show, else with a line of words: never a traceback, never in silence."""
+    """With what it can show, else with one line: never a traceback, never silence."""
     TROUBLES[name](place)
     few = (
         not place.streams and name != "none" and not name.startswith("rows") and "table" not in name
@@ -505,7 +505,7 @@ SHOWN = (
 
 @pytest.mark.parametrize("name", SHOWN)
 def test_the_last_state_is_shown(place: Place, name: str) -> None:
-    """What was known before the trouble came."""
+    """What was known before the trouble began."""
     TROUBLES[name](place)
     told = place.run(("list",))["list"]
     assert "api" in told["out"], told
@@ -524,7 +524,7 @@ NAMED = {
 
 @pytest.mark.parametrize("name", NAMED)
 def test_doctor_names_it(place: Place, name: str) -> None:
-    """Within a few seconds, whatever hangs; the other sections are whole."""
+    """Within seconds, whatever hangs; the other sections are complete."""
     TROUBLES[name](place)
     began = time.monotonic()
     told = place.run(("doctor --json",))["doctor --json"]
@@ -534,8 +534,8 @@ def test_doctor_names_it(place: Place, name: str) -> None:
     assert time.monotonic() - began < LIMIT * leniency()
 
 
-def test_ctrl_c_is_no_fault(place: Place) -> None:
-    """Exit code 130, without a word."""
+def test_ctrl_c_exits_silently(place: Place) -> None:
+    """With exit code 130."""
     env = place.env | {"PYTHONPATH": str(ROOT / "rplugin/python3")}
     program = (
         "import os, sys; import bellboard.cli as cli; "
@@ -546,7 +546,7 @@ def test_ctrl_c_is_no_fault(place: Place) -> None:
     assert (130, "", "") == (done.returncode, done.stdout, done.stderr)
 
 
-def test_a_fault_of_ours_is_told_in_a_line(place: Place) -> None:
+def test_an_internal_error_is_one_line(place: Place) -> None:
     """With a file that has the details, without secrets."""
     program = (
         "import sys; import bellboard.cli as cli\n"

@@ -48,7 +48,7 @@ def longer(wrongs: dict[str, list[float]], most: float) -> dict[str, list[float]
 
 
 @pytest.mark.parametrize("kind", EVIDENCE)
-def test_agrees_with_the_clis_own_account(kind: str) -> None:
+def test_the_board_agrees_with_the_clis_own_account(kind: str) -> None:
     wrongs = {name: wrong(name, lines_of(name), kind) for name in RECORDINGS}
     total = sum(x.end - x.start for name in RECORDINGS for x in truth(name))
     assert total > 390, "the recordings hold six minutes and a half of the CLI's own account"
@@ -62,7 +62,7 @@ def test_with_all_evidence_nothing_wrong_lasts() -> None:
 
 @pytest.mark.parametrize("kind", ["registry", "transcript"])
 @pytest.mark.parametrize("seconds", [0.05, 0.3, 1.5])
-def test_what_is_read_late_is_wrong_for_no_longer(kind: str, seconds: float) -> None:
-    """A host may be busy, and reads its sources in any order."""
+def test_late_evidence_is_wrong_no_longer_than_its_delay(kind: str, seconds: float) -> None:
+    """A busy host reads its sources in any order."""
     wrongs = {name: wrong(name, late(lines_of(name), kind, seconds)) for name in RECORDINGS}
     assert longer(wrongs, LONGEST_WRONG + seconds) == {}

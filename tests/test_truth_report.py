@@ -29,7 +29,7 @@ SCREEN = f"""❯ play:perm please
 """
 
 
-def test_a_dialog_is_told_by_its_lines_and_not_by_those_of_one_run() -> None:
+def test_a_dialog_is_identified_by_its_constant_lines() -> None:
     """The screen above it is left out, and so are numbers and paths."""
     lines = seen.dialog(SCREEN)
     assert "Bash command" == lines[0]
@@ -38,7 +38,7 @@ def test_a_dialog_is_told_by_its_lines_and_not_by_those_of_one_run() -> None:
     assert not any("play:perm" in each or "abc" in each for each in lines)
 
 
-def test_a_new_version_is_told_by_what_is_new_and_what_is_gone(tmp_path: Path) -> None:
+def test_a_new_version_is_described_by_its_differences(tmp_path: Path) -> None:
     """Hooks, fields, statuses and screens, as the traces have them."""
 
     def trace(name: str, *lines: dict[str, Any]) -> Path:
@@ -66,8 +66,8 @@ def test_a_new_version_is_told_by_what_is_new_and_what_is_gone(tmp_path: Path) -
     assert not any("hooks that came" in each for each in told)
 
 
-def test_a_play_that_was_stopped_goes_on_where_it_was(tmp_path: Path) -> None:
-    """What was played well is not played again; what failed is."""
+def test_a_stopped_run_continues_where_it_was(tmp_path: Path) -> None:
+    """Scenes that passed are not played again; failed ones are."""
     kept = Kept(tmp_path / "rows")
     good = Row("good", compared=3.0, wrong=(0.1,), delays=(0.2,), listed=2)
     kept.add("2.1.330", good)
@@ -80,7 +80,7 @@ def test_a_play_that_was_stopped_goes_on_where_it_was(tmp_path: Path) -> None:
 
 
 def test_a_bar_is_missed_by_a_failure_a_slow_change_or_a_wrong_time() -> None:
-    """And each is told with its scene."""
+    """Each is reported with its scene."""
     rows = {
         "fine": Row("fine", compared=9.0, delays=(0.1,)),
         "slow": Row("slow", compared=1.0, delays=(0.7,)),
@@ -92,7 +92,7 @@ def test_a_bar_is_missed_by_a_failure_a_slow_change_or_a_wrong_time() -> None:
 
 
 def test_the_page_names_every_scene_and_what_the_monkey_found(tmp_path: Path) -> None:
-    """Its table of walks is of the file that the walks wrote."""
+    """Its table of walks comes from the file that the walks wrote."""
     wrong = {"shown": "idle", "said": "blocked", "rule": "reopen", "seconds": 4.2}
     walk = {"seed": 7, "version": "2.1.330", "actions": 40, "compared": 120.0, "wrong": 6.0}
     (tmp_path / "walks").write_text(json.dumps({**walk, "wrongs": [wrong]}) + "\n")
@@ -121,7 +121,7 @@ def said(*lines: dict[str, Any]) -> list[tuple[float, float, str]]:
 
 
 def test_of_two_processes_the_more_urgent_one_counts() -> None:
-    """While the second one rests and ends, the first one's question stands."""
+    """While the second is idle and ends, the first one's question stands."""
     told = said(
         file(0.0, 1, "waiting"),
         file(10.0, 2, "idle"),
@@ -131,8 +131,8 @@ def test_of_two_processes_the_more_urgent_one_counts() -> None:
     assert [(0.0, 30.0, "blocked"), (30.0, 60.0, "working")] == told
 
 
-def test_a_turn_that_a_stop_hook_sent_on_may_end_as_either() -> None:
-    """Completed it was; Esc makes it idle."""
+def test_a_turn_continued_by_a_stop_hook_may_end_either_way() -> None:
+    """It was completed; Esc makes it idle."""
     entry = {"type": "user", "isMeta": True, "message": {"content": "Stop hook feedback:\ngo on"}}
     told = said(
         hook(0.0, 1, "UserPromptSubmit", prompt="go"),
@@ -145,7 +145,7 @@ def test_a_turn_that_a_stop_hook_sent_on_may_end_as_either() -> None:
 
 
 def test_a_stop_whose_hooks_take_seconds_is_no_end() -> None:
-    """The file says busy until they are over."""
+    """The file says busy until they have finished."""
     told = said(
         hook(0.0, 1, "UserPromptSubmit", prompt="go"),
         file(0.0, 1, "busy"),
@@ -155,14 +155,14 @@ def test_a_stop_whose_hooks_take_seconds_is_no_end() -> None:
     assert [(0.0, 14.0, "working"), (14.0, 60.0, "completed")] == told
 
 
-def test_a_prompt_that_only_queues_does_not_end_a_question() -> None:
-    """The file waits on."""
+def test_a_queued_prompt_does_not_end_a_question() -> None:
+    """The file still says waiting."""
     told = said(file(0.0, 1, "waiting"), hook(10.0, 1, "UserPromptSubmit"), file(13.0, 1, "busy"))
     assert [(0.0, 13.0, "blocked"), (13.0, 60.0, "working")] == told
 
 
 def test_a_dialog_is_the_agents_own_if_a_tool_of_the_turn_waits() -> None:
-    """As in auto mode; one that the user opens at rest is nobody's question."""
+    """As in auto mode; a dialog that the user opens at rest is nobody's question."""
     told = said(
         file(0.0, 1, "busy"),
         hook(1.0, 1, "PreToolUse", tool_use_id="a"),

@@ -47,7 +47,7 @@ class Told:
         return sorted(self.board.sessions[sid].viewers)
 
 
-def test_a_look_of_some_length_clears_and_a_glance_does_not() -> None:
+def test_a_long_look_clears_and_a_glance_does_not() -> None:
     told = Told()
     told.done("a")
     told.look("nvim 1", {"session_id": "a"})
@@ -57,8 +57,8 @@ def test_a_look_of_some_length_clears_and_a_glance_does_not() -> None:
     assert told.after(1.1) == {"a": "idle"}
 
 
-def test_editors_look_each_for_itself() -> None:
-    """One that looks away, or at another session, does not end the look of the other."""
+def test_each_editor_has_a_view_of_its_own() -> None:
+    """One that looks away, or at another session, does not end the other's view."""
     told = Told()
     told.done("a")
     told.done("b")
@@ -72,7 +72,7 @@ def test_editors_look_each_for_itself() -> None:
     assert told.after(2) == {"a": "idle", "b": "completed"}
 
 
-def test_clients_of_tmux_look_each_for_itself() -> None:
+def test_each_tmux_client_has_a_view_of_its_own() -> None:
     told = Told()
     told.done("a", **HERE)
     told.done("b", **THERE)
@@ -83,7 +83,7 @@ def test_clients_of_tmux_look_each_for_itself() -> None:
     assert [told.viewers(s) for s in "ab"] == [["tmux /tmp/tmux one"], []]
 
 
-def test_the_same_pane_of_another_server_is_another() -> None:
+def test_the_same_pane_id_on_another_server_is_another_pane() -> None:
     told = Told()
     told.done("a", **HERE)
     told.look("tmux", {"tmux": "/tmp/other", "pane": "%1"})
@@ -91,8 +91,8 @@ def test_the_same_pane_of_another_server_is_another() -> None:
 
 
 @pytest.mark.parametrize("tty", ["", "/dev/pts/9"])
-def test_a_neovims_pane_is_not_its_hidden_terminals(tty: str) -> None:
-    """They inherit its TMUX_PANE; that somebody looks at that pane says nothing of them."""
+def test_looking_at_a_neovims_pane_is_not_looking_at_its_hidden_terminals(tty: str) -> None:
+    """They only inherit its TMUX_PANE."""
     told = Told()
     told.tell(pane={**HERE, "alive": True, "tty": "/dev/pts/1"})
     origin = {**HERE, "nvim": "/run/nvim.1.0", **({"tty": tty} if tty else {})}
@@ -105,7 +105,7 @@ def test_a_neovims_pane_is_not_its_hidden_terminals(tty: str) -> None:
     assert told.after(2) == {"hidden": "idle"}
 
 
-def test_who_looks_at_a_plain_pane_looks_at_its_agent() -> None:
+def test_looking_at_a_plain_pane_is_looking_at_its_agent() -> None:
     told = Told()
     told.tell(pane={**HERE, "alive": True, "tty": "/dev/pts/1"})
     told.done("plain", **HERE, tty="/dev/pts/1")

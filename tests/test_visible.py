@@ -21,8 +21,8 @@ pytestmark = pytest.mark.pure
 SEEN = frozenset("\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u0890\u0891\u08e2\U000110bd\U000110cd")
 
 
-def test_no_character_that_is_not_seen_is_left() -> None:
-    """Of all that there are: controls, format characters, separators of lines, halves."""
+def test_no_invisible_character_is_left() -> None:
+    """Of all there are: controls, format characters, line separators, surrogates."""
     unseen = {"Cc", "Cf", "Zl", "Zp", "Cs"}
     every = map(chr, range(sys.maxunicode + 1))
     hostile = [c for c in every if unicodedata.category(c) in unseen and c not in SEEN]
@@ -45,12 +45,12 @@ def test_no_character_that_is_not_seen_is_left() -> None:
         ("über naïve 日本語 ✓ \U0001f600", "über naïve 日本語 ✓ \U0001f600"),
     ],
 )
-def test_marks_that_deceive_go_and_languages_stay(text: str, shown: str) -> None:
+def test_deceptive_marks_are_removed_and_languages_stay(text: str, shown: str) -> None:
     assert shown == words.plain(text) == line(text)
 
 
 @given(st.text())
-def test_json_tells_the_same_and_shows_only_what_is_seen(text: str) -> None:
+def test_json_shows_only_visible_characters(text: str) -> None:
     """For programs nothing is lost."""
     told = as_json(msgspec.json.encode({"text": text}))
     assert {"text": text} == json.loads(told)
@@ -60,7 +60,7 @@ def test_json_tells_the_same_and_shows_only_what_is_seen(text: str) -> None:
 
 
 @given(st.text())
-def test_to_look_again_changes_nothing(text: str) -> None:
+def test_cleaning_twice_changes_nothing(text: str) -> None:
     """For any text."""
     assert plain(plain(text)) == plain(text)
     assert line(line(text)) == line(text)

@@ -94,7 +94,7 @@ def rename_into(directory: Path, name: str, data: str = "x") -> Path:
 
 
 def test_a_file_that_arrives(play: Callable[[Scene], None], tmp_path: Path) -> None:
-    """The spool: renamed into the directory. That it goes again wakes nobody."""
+    """The spool: renamed into the directory. Its removal wakes nobody."""
     new = tmp_path / "new"
     new.mkdir()
 
@@ -111,7 +111,7 @@ def test_a_file_that_arrives(play: Callable[[Scene], None], tmp_path: Path) -> N
 
 
 def test_a_file_changed_in_place(play: Callable[[Scene], None], tmp_path: Path) -> None:
-    """The CLI's session files: written over, added, removed."""
+    """The CLI's session files: overwritten, created, removed."""
 
     async def scene(seen: Seen) -> None:
         (tmp_path / "1.json").write_text("busy")
@@ -131,7 +131,7 @@ def test_a_file_changed_in_place(play: Callable[[Scene], None], tmp_path: Path) 
 
 
 def test_a_single_file(play: Callable[[Scene], None], tmp_path: Path) -> None:
-    """A transcript: appended to, and not there at first; its neighbours are nobody's business."""
+    """A transcript: appended to, absent at first; its neighbors are ignored."""
 
     async def scene(seen: Seen) -> None:
         transcript = tmp_path / "a.jsonl"
@@ -151,7 +151,7 @@ def test_a_single_file(play: Callable[[Scene], None], tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_replaced(play: Callable[[Scene], None], tmp_path: Path) -> None:
-    """.git/HEAD: again and again another file by that name."""
+    """.git/HEAD: again and again another file with that name."""
 
     async def scene(seen: Seen) -> None:
         git = tmp_path / "git"
@@ -167,8 +167,8 @@ def test_a_file_that_is_replaced(play: Callable[[Scene], None], tmp_path: Path) 
     play(scene)
 
 
-def test_a_directory_that_comes_later(play: Callable[[Scene], None], tmp_path: Path) -> None:
-    """~/.claude/sessions before the first session: it is watched from its making on."""
+def test_a_directory_that_is_created_later(play: Callable[[Scene], None], tmp_path: Path) -> None:
+    """~/.claude/sessions before the first session: watched from its creation on."""
 
     async def scene(seen: Seen) -> None:
         sessions = tmp_path / "sessions"
@@ -183,8 +183,8 @@ def test_a_directory_that_comes_later(play: Callable[[Scene], None], tmp_path: P
     play(scene)
 
 
-def test_a_path_far_from_being_there(play: Callable[[Scene], None], tmp_path: Path) -> None:
-    """Its directory is missing as well: the rescan's `rearm` finds it and says so."""
+def test_a_path_whose_directory_is_missing(play: Callable[[Scene], None], tmp_path: Path) -> None:
+    """The rescan's `rearm` finds it and reports it."""
 
     async def scene(seen: Seen) -> None:
         deep = tmp_path / "a" / "b" / "c.jsonl"
@@ -205,7 +205,7 @@ def test_a_path_far_from_being_there(play: Callable[[Scene], None], tmp_path: Pa
     play(scene)
 
 
-def test_a_directory_made_anew(play: Callable[[Scene], None], tmp_path: Path) -> None:
+def test_a_directory_that_is_recreated(play: Callable[[Scene], None], tmp_path: Path) -> None:
     """The state directory is wiped or moved away while a host runs."""
 
     async def scene(seen: Seen) -> None:
@@ -234,10 +234,10 @@ def test_a_directory_made_anew(play: Callable[[Scene], None], tmp_path: Path) ->
     play(scene)
 
 
-def test_nothing_falls_between_while_paths_come_and_go(
+def test_nothing_is_missed_while_paths_come_and_go(
     play: Callable[[Scene], None], tmp_path: Path
 ) -> None:
-    """A backend with fixed paths starts anew for each; the events go on all the while."""
+    """A backend with fixed paths restarts for each; events keep arriving."""
     new = tmp_path / "new"
     new.mkdir()
 
@@ -259,7 +259,7 @@ def test_nothing_falls_between_while_paths_come_and_go(
 
 
 def test_a_removed_path_is_silent(play: Callable[[Scene], None], tmp_path: Path) -> None:
-    """Also where its directory goes on being watched for another."""
+    """Also if its directory is still watched for another path."""
 
     async def scene(seen: Seen) -> None:
         one, two = tmp_path / "one", tmp_path / "two"
@@ -283,7 +283,7 @@ def test_a_removed_path_is_silent(play: Callable[[Scene], None], tmp_path: Path)
 
 
 def test_many_events_are_few_calls(play: Callable[[Scene], None], tmp_path: Path) -> None:
-    """Whatever lies ready is called back at once."""
+    """Everything that is ready is reported in one call."""
     new = tmp_path / "new"
     new.mkdir()
 
@@ -305,7 +305,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's")
 
 @linux
 def test_a_lost_event_is_a_look_at_everything(tmp_path: Path) -> None:
-    """The kernel's queue holds 16,384: after that it only says that there were more."""
+    """The kernel's queue holds 16,384; beyond that it only reports an overflow."""
 
     async def scene() -> None:
         async with watching("inotify") as seen:
@@ -323,7 +323,7 @@ def test_a_lost_event_is_a_look_at_everything(tmp_path: Path) -> None:
 
 @linux
 def test_one_directory_by_two_names(tmp_path: Path) -> None:
-    """A link to it is the same to the kernel; each name is called back."""
+    """A link to it is the same to the kernel; each name is reported."""
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
 
@@ -397,8 +397,8 @@ def test_when_inotify_runs_out(tmp_path: Path, limit: str, how: str, note: str) 
 
 
 @linux
-def test_a_network_file_system_is_looked_at_as_well(tmp_path: Path) -> None:
-    """It tells only of what this machine does; the kernel's table of mounts says what it is."""
+def test_a_network_file_system_is_polled_as_well(tmp_path: Path) -> None:
+    """inotify sees only this machine's changes; the kernel's table of mounts says what it is."""
     status = tmp_path.stat()
     device = f"{os.major(status.st_dev)}:{os.minor(status.st_dev)}"
     table = tmp_path / "mountinfo"
@@ -421,7 +421,7 @@ def test_a_network_file_system_is_looked_at_as_well(tmp_path: Path) -> None:
 @pytest.mark.parametrize("how", BACKENDS)
 @pytest.mark.parametrize("end", ["return", "sys.exit(0)", "os._exit(0)"])
 def test_it_never_delays_the_exit(tmp_path: Path, how: How, end: str) -> None:
-    """Closed or not: a thread that is waited for would hold up Neovim's :qa by seconds."""
+    """Closed or not: joining a thread would delay Neovim's :qa by seconds."""
     code = f"""
         import asyncio, os, sys, time
         from bellboard.system.watch import Watch

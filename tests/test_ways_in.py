@@ -95,7 +95,7 @@ def set_aside(home: Home) -> str:
 
 
 def test_the_repository_is_a_plugin_and_its_own_marketplace(home: Home, watch: Watch) -> None:
-    """The CLI finds nothing wrong with it, installs it from here, and takes it out again."""
+    """The CLI validates it, installs it from here, and uninstalls it."""
     program = claude_code.executable()
 
     def claude(*args: str) -> str:

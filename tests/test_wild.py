@@ -29,8 +29,8 @@ def test_a_walk_of_the_same_seed_is_the_same() -> None:
 
 
 @pytest.mark.parametrize("needed", [{3}, {0, 11}, {2, 5, 8}])
-def test_what_fails_is_made_as_short_as_it_can_be(needed: set[int]) -> None:
-    """Only the actions without which it would not fail are left, in their order."""
+def test_a_failing_walk_is_shortened(needed: set[int]) -> None:
+    """Only the actions without which it would not fail are left, in order."""
 
     def fails(walk: Walk) -> bool:
         return needed <= {int(a.text) for a in walk.actions}
@@ -40,7 +40,7 @@ def test_what_fails_is_made_as_short_as_it_can_be(needed: set[int]) -> None:
 
 
 def test_hooks_that_do_not_matter_are_left_out() -> None:
-    """Also those of the user."""
+    """Including the user's own."""
     hooks = (("Stop", "sleep 3"), ("PreToolUse", "sleep 1"))
     short = shrunk(
         replace(WALK, hooks=hooks), lambda walk: hooks[1] in walk.hooks, time.monotonic() + 60
@@ -48,7 +48,7 @@ def test_hooks_that_do_not_matter_are_left_out() -> None:
     assert hooks[1:] == short.hooks
 
 
-def test_what_is_left_out_takes_its_time_all_the_same() -> None:
+def test_removed_actions_keep_their_time() -> None:
     """A pause may be what it takes to fail."""
 
     def fails(walk: Walk) -> bool:
@@ -87,8 +87,7 @@ def changes(*steps: tuple[float, str | None]) -> list[dict[str, Any]]:
     return [{"t": t, "session_id": "s", "from": None, "to": to, "rule": "r"} for t, to in steps]
 
 
-def test_what_is_shown_late_or_wrong_is_told_with_its_time() -> None:
-    """Working for four seconds after the CLI was at rest; what the rules say is another matter."""
+def test_late_or_wrong_statuses_are_reported_with_their_time() -> None:
     seen = Seen(WALK, TRACE, changes((100.0, "idle"), (102.0, "working"), (114.0, "idle")))
     verdict = judged(seen)
     assert () == verdict.wrongs
@@ -97,15 +96,14 @@ def test_what_is_shown_late_or_wrong_is_told_with_its_time() -> None:
     assert 3.0 < late.seconds < 4.0
 
 
-def test_what_nobody_could_know_is_not_held_against_it() -> None:
-    """As while the host is frozen."""
+def test_what_nobody_could_know_is_not_counted() -> None:
+    """Such as changes while the host is frozen."""
     shown = changes((100.0, "idle"), (102.0, "working"), (114.0, "idle"))
     verdict = judged(Seen(WALK, TRACE, shown, excused=[(109.0, 114.0)]))
     assert () == verdict.wrongs == verdict.late
 
 
-def test_what_the_rules_get_wrong_is_told_though_it_was_not_shown() -> None:
-    """The board knows nothing of what it was not told: here the file is at rest in mid-turn."""
+def test_errors_of_the_rules_are_reported_even_if_not_shown() -> None:
     trace = [*TRACE[:4], hook(103.0, "PreToolUse", tool_name="Bash", tool_use_id="t")]
     trace += [line(103.1, process={"pid": PID, "alive": False}), file(103.2, "busy"), TRACE[-1]]
     shown = changes((100.0, "idle"), (102.0, "working"))
@@ -113,7 +111,7 @@ def test_what_the_rules_get_wrong_is_told_though_it_was_not_shown() -> None:
     assert [("None", False)] == [(w.shown, w.live) for w in found]
 
 
-def test_a_session_that_outlives_its_process_is_told() -> None:
+def test_a_session_that_outlives_its_process_is_reported() -> None:
     """It is listed for ever."""
     shown = changes((100.0, "idle"), (102.0, "working"), (110.1, "idle"))
     verdict = judged(Seen(WALK, TRACE, shown, ended={PID: 110.5}))

@@ -127,8 +127,8 @@ def set_there(tmux: Server) -> str:
 # ---------------------------------------------------------------- set, and taken out
 
 
-def test_what_is_set_is_taken_out_again_and_nothing_else(tmux: Server, room: Room) -> None:
-    """Twice is once; hooks and keys of others stay, in the places that they had."""
+def test_removing_undoes_setting_and_nothing_else(tmux: Server, room: Room) -> None:
+    """Twice is once; others' hooks and keys stay in their places."""
     tmux.open(["sh"], session="one")
     tmux.run("set-hook", "-g", "window-pane-changed[3]", "display-message theirs")
     tmux.run("set-hook", "-g", f"session-window-changed[{FIRST}]", "display-message theirs")
@@ -146,8 +146,8 @@ def test_what_is_set_is_taken_out_again_and_nothing_else(tmux: Server, room: Roo
     assert before == set_there(tmux)
 
 
-def test_a_key_that_has_a_meaning_keeps_it(tmux: Server, room: Room) -> None:
-    """It is said, and the rest is set; other keys may be named."""
+def test_a_key_that_is_bound_keeps_its_binding(tmux: Server, room: Room) -> None:
+    """It is reported, and the rest is set; other keys can be named."""
     tmux.open(["sh"], session="one")
     tmux.run("bind-key", "b", "display-message", "theirs")
     said = room.bellboard("tmux", "--apply", code=1)
@@ -174,7 +174,7 @@ def test_what_is_printed_is_what_is_set(tmux: Server, room: Room) -> None:
 
 
 def test_which_server_is_meant_must_be_clear(room: Room, tmux: Server, home: Home) -> None:
-    """Outside of tmux it is the only one; a socket that nobody answers at is named."""
+    """Outside tmux it is the only one; a dead socket is named."""
     tmux.open(["sh"], session="one")
     said = room.bellboard("tmux", "--apply", code=1, TMUX="", TMUX_TMPDIR=str(home.tmp))
     assert "--socket PATH" in said
@@ -188,7 +188,7 @@ def test_which_server_is_meant_must_be_clear(room: Room, tmux: Server, home: Hom
 
 
 def test_each_client_looks_at_the_pane_that_it_shows(tmux: Server, room: Room) -> None:
-    """Windows, panes and sessions that change are told with the client; one that goes is gone."""
+    """Changes of window, pane and session are reported with the client; so is its end."""
     first, second = tmux.open(["sh"], session="one"), tmux.open(["sh"], session="one")
     third = tmux.open(["sh"], session="two")
     tmux.run("select-window", "-t", first.id)
@@ -212,7 +212,7 @@ def test_each_client_looks_at_the_pane_that_it_shows(tmux: Server, room: Room) -
 
 
 def test_a_terminal_without_the_focus_looks_at_nothing(tmux: Server, room: Room) -> None:
-    """Whatever is switched in it meanwhile; and it sees what is there when it has it again."""
+    """Whatever it switches to; with focus again, it looks at what it shows."""
     first, second = tmux.open(["sh"], session="one"), tmux.open(["sh"], session="one")
     tmux.run("select-window", "-t", first.id)
     tmux.run("set-option", "-g", "focus-events", "on")
@@ -231,7 +231,7 @@ def test_a_terminal_without_the_focus_looks_at_nothing(tmux: Server, room: Room)
 
 
 def test_what_you_look_at_long_enough_is_seen(tmux: Server, room: Room) -> None:
-    """Done, in a pane that nobody shows; then a client comes to that window and stays."""
+    """A session completes in a hidden pane; then a client comes to that window and stays."""
     here, there = tmux.open(["sh"], session="one"), tmux.open(["sh"], session="one")
     tmux.run("select-window", "-t", here.id)
     room.host()
@@ -243,8 +243,8 @@ def test_what_you_look_at_long_enough_is_seen(tmux: Server, room: Room) -> None:
     eventually(lambda: room.status("s") == "idle", "it was seen")
 
 
-def test_without_a_host_a_view_takes_the_place_of_the_one_before(tmux: Server, room: Room) -> None:
-    """However often windows are switched, one file is left; where nobody looks, none."""
+def test_without_a_host_a_view_replaces_the_previous_one(tmux: Server, room: Room) -> None:
+    """However often windows are switched, one file is left; none if nobody looks."""
     first, second = tmux.open(["sh"], session="one"), tmux.open(["sh"], session="one")
     room.bellboard("tmux", "--apply")
     waiting = lambda: [*room.spool.new.iterdir(), *room.spool.slot.iterdir()]  # noqa: E731
@@ -263,8 +263,8 @@ def test_without_a_host_a_view_takes_the_place_of_the_one_before(tmux: Server, r
         eventually(lambda pane=pane: says(pane), "the last view, and no other")
 
 
-def test_nothing_that_a_program_names_runs(tmux: Server, room: Room, home: Home) -> None:
-    """Titles and names that would be commands, were they in a format or in a shell's line."""
+def test_names_from_programs_are_not_executed(tmux: Server, room: Room, home: Home) -> None:
+    """Titles and names that would be commands in a format or in a shell command."""
     pwned = home.project / "pwned"
     evil = f"#(touch {pwned})$(touch {pwned})`touch {pwned}`';touch {pwned};\"#{{q:pane_title}}%n"
     first = tmux.open(["sh"], session="one")
@@ -292,7 +292,7 @@ def test_nothing_that_a_program_names_runs(tmux: Server, room: Room, home: Home)
 
 
 def test_a_moved_installation_is_silent(tmux: Server, room: Room, home: Home) -> None:
-    """tmux shows the output of a hook that fails over the pane; ours does nothing."""
+    """tmux shows the output of a failing hook over the pane; ours does nothing."""
     first, second = tmux.open(["sh"], session="one"), tmux.open(["sh"], session="one")
     tmux.run("select-window", "-t", first.id)
     room.bellboard("tmux", "--apply")
@@ -312,8 +312,8 @@ def test_a_moved_installation_is_silent(tmux: Server, room: Room, home: Home) ->
 # ---------------------------------------------------------------- the status
 
 
-def test_the_status_is_on_the_screen_as_long_as_it_is_true(tmux: Server, room: Room) -> None:
-    """A host keeps it, in each server that asked; after --remove it is gone."""
+def test_the_status_is_shown_while_it_is_true(tmux: Server, room: Room) -> None:
+    """A host updates it in each server that asked; after --remove it is gone."""
     pane = tmux.open(["sh"], session="one")
     room.host()
     a = room.attach("one")
@@ -330,10 +330,8 @@ def test_the_status_is_on_the_screen_as_long_as_it_is_true(tmux: Server, room: R
     assert tmux.run("show-options", "-gqv", OPTION) == ""
 
 
-def test_a_server_that_does_not_answer_holds_nobody_up(
-    tmux: Server, room: Room, home: Home
-) -> None:
-    """The others are told, and the host goes on."""
+def test_a_hanging_server_delays_nobody(tmux: Server, room: Room, home: Home) -> None:
+    """The others are updated, and the host continues."""
     tmux.open(["sh"], session="one")
     room.host()
     room.bellboard("tmux", "--apply")
@@ -366,7 +364,7 @@ def three(tmux: Server, room: Room) -> dict[str, Pane]:
 def test_goto_shows_a_session_to_whoever_asks(
     tmux: Server, room: Room, three: dict[str, Pane]
 ) -> None:
-    """On the client whose pane it is typed in; that it was seen, hosts learn."""
+    """On the client whose pane it is typed in; hosts learn that it was seen."""
     a, b = room.attach("home"), room.attach("asks")
     room.bellboard("goto", "done", TMUX_PANE=three["home"].id)
     assert room.shown() == {a.tty: three["done"].id, b.tty: three["asks"].id}
@@ -379,10 +377,10 @@ def test_goto_shows_a_session_to_whoever_asks(
     assert "--next" in said
 
 
-def test_the_key_goes_round_those_that_need_you(
+def test_the_key_cycles_through_sessions_that_need_you(
     tmux: Server, room: Room, three: dict[str, Pane]
 ) -> None:
-    """What asks before what is done; and a line in the status line when nothing does."""
+    """Blocked before done; a message in the status line if there is none."""
     room.host()
     a = room.attach("home")
     room.bellboard("tmux", "--apply")
@@ -400,7 +398,7 @@ def test_the_key_goes_round_those_that_need_you(
 def test_the_popup_picks_for_the_client_that_asked(
     tmux: Server, room: Room, three: dict[str, Pane]
 ) -> None:
-    """Typed words filter, Enter jumps there, and the other client stays where it is; Esc leaves."""
+    """Typing filters, Enter jumps there, the other client does not move; Esc leaves."""
     a, b = room.attach("home"), room.attach("done")
     room.bellboard("tmux", "--apply")
     for client in (a, b):
@@ -420,7 +418,7 @@ def test_the_popup_picks_for_the_client_that_asked(
 def test_the_picker_in_a_terminal_follows_its_size(
     tmux: Server, room: Room, three: dict[str, Pane]
 ) -> None:
-    """Arrows move, words that match nothing say so, and the screen is as it was afterwards."""
+    """Arrows move, a filter without matches says so, and the screen is restored afterwards."""
     pane = three["home"]
     pane.shows(r"[$#]")
     command = f"{sys.executable} -m bellboard pick --print"
@@ -445,7 +443,7 @@ def test_the_picker_in_a_terminal_follows_its_size(
 def test_a_session_in_a_neovim_is_shown_by_that_neovim(
     tmux: Server, room: Room, nvim: Callable[..., Any]
 ) -> None:
-    """It is told with one notification, and its pane is shown if it has one."""
+    """It gets one notification, and its pane is shown if it has one."""
     editor = nvim(config={"auto_start": False}, ui=False)
     editor.lua("require('bellboard').jump = function(id) vim.g.jumped = id end")
     pane = tmux.open(["sh"], session="one")
@@ -466,8 +464,8 @@ def test_a_session_in_a_neovim_is_shown_by_that_neovim(
 
 
 @pytest.mark.parametrize("text", ["a b", "it's", 'say "$HOME"', "back\\slash", "#{x}", "~/x", ";"])
-def test_a_word_of_a_tmux_command_is_taken_as_it_is(tmux: Server, text: str) -> None:
-    """As tmux reads it from a file."""
+def test_an_argument_of_a_tmux_command_is_taken_literally(tmux: Server, text: str) -> None:
+    """When tmux reads it from a file."""
     tmux.open(["sh"])
     file = tmux.home.file("quoted.conf", f"set -g @word {quoted(text)}")
     tmux.run("source-file", str(file))
