@@ -112,7 +112,7 @@ def test_files_are_ordered_by_time(spool: Spool) -> None:
     assert hooks == ["d", "b", "c", "a"]
     [first, *_, last] = [spool.read(name) for name in spool.scan()]
     assert first and last
-    assert (first.name, first.ns, first.kind) == ("d", base, "hook")
+    assert (first.name, first.t, first.kind) == ("d", base / 1e9, "hook")
     assert (last.name, last.t, last.kind) == (line, 1_700_000_001.5, "line")
     assert json.loads(last.payload) == {"t": 1_700_000_001.5, "note": "later"}
 

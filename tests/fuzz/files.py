@@ -15,7 +15,7 @@ from fuzz.case import Case, Category
 from fuzz.target import MAGIC, Target
 
 EVENT = MAGIC + b'agent=claude\0event=Stop\0pid=0\0\0{"session_id":"f0","hook_event_name":"Stop"}'
-FOLDERS = ("new", "slot", "tmp", "bad", "../hosts", "../answers", "..", "")
+FOLDERS = ("new", "slot", "tmp", "bad", "../hosts", "..", "")
 NAMES = (
     *("a.event", "-rf", ".hidden", "..x", "a b", "a\nb", "é", "\udcff\udcfe", "x" * 255, "%s", "*"),
     *("1", "0", "99999999999", "refused.json", "board.db-wal", "77.Stop", "²", "a\u202eb"),

@@ -59,7 +59,6 @@ def _payload(random: Random) -> dict[str, Any]:
         "mcp_server_name": "db",
         "url": "https://example.invalid/",
         "task_subject": "a task",
-        "teammate_name": "mate",
     }
 
 

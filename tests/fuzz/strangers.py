@@ -70,7 +70,7 @@ def stranger(_: Random, lure: str, pid: str) -> Case:
         target.undone.callback(trap.close)
         if lure == "home":
             with contextlib.suppress(FileExistsError):
-                (target.board / "answers" / "trap").symlink_to(trap.root)
+                (target.board / "hosts" / "trap").symlink_to(trap.root)
                 (target.board / "spool" / "bad" / "trap").symlink_to(trap.root)
         values = {"TMUX": f"{trap.root}/sock,1,0", "NVIM": f"{trap.root}/sock"}
         values |= dict.fromkeys(("CLAUDE_CONFIG_DIR", "CLAUDE_JOB_DIR"), str(trap.root))
@@ -83,7 +83,7 @@ def stranger(_: Random, lure: str, pid: str) -> Case:
         target.put(f"bellboard 1\0{head}{json.dumps(payload)}".encode())
 
     def undo(target: Target) -> None:
-        for path in (target.board / "answers/trap", target.board / "spool/bad/trap"):
+        for path in (target.board / "hosts/trap", target.board / "spool/bad/trap"):
             path.unlink(missing_ok=True)
         while traps:
             trap = traps.pop()

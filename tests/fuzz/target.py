@@ -20,9 +20,7 @@ from rig import reaper
 from rig.waiting import eventually, leniency
 
 HOST: Final = Path(__file__).with_name("host.py")
-FOLDERS: Final = (
-    *("", "spool", "spool/new", "spool/tmp", "spool/slot", "spool/bad", "hosts", "answers"),
-)
+FOLDERS: Final = (*("", "spool", "spool/new", "spool/tmp", "spool/slot", "spool/bad", "hosts"),)
 MAGIC: Final = b"bellboard 1\0"
 LEAST = 1.0  # leniency; more where other tests run beside
 REST: Final = 0.05  # of a core; a host that looks around every two seconds uses a tenth of it

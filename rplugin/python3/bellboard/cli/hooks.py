@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 #: Everything that bellboard creates in the state folder.
 STATE = (
-    *("spool", "hosts", "answers", "board.db", "board.db-*", "board.db.damaged-*", "board.lock"),
+    *("spool", "hosts", "board.db", "board.db-*", "board.db.damaged-*", "board.lock"),
     "drain.lock",
     *("emit", "hooks.json", "hooks.lock"),
 )

@@ -79,8 +79,6 @@ LABELS: Final[dict[str, dict[str, Delays]]] = {}
 for _row in _rows(LABELS_TEXT):
     LABELS.setdefault(_row["label"], {})[_row["status"]] = _delays(_row)
 CHANNELS: Final = tuple(LADDERS["blocked"])
-#: What belongs to the editor that had the focus last; the rest happens once in the world.
-OF_EDITOR: Final = frozenset({"float", "notify", "bell"})
 
 
 class Policy(NamedTuple):

@@ -6,7 +6,6 @@ decides a status; it only says what is known in words that need no explanation.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 from typing import Any
@@ -157,12 +156,6 @@ def snapshot(sessions: Iterable[Session]) -> list[Published]:
     listed = [s for s in sessions if is_listed(s)]
     listed.sort(key=lambda s: (URGENCY[status_of(s)], s.since, s.session_id))
     return [publish(s) for s in listed]
-
-
-def counts(published: Iterable[Published]) -> dict[str, int]:
-    """How many sessions are in each status, most urgent first; hidden ones do not count."""
-    found = Counter(p["status"] for p in published if not p["hidden"])
-    return {status: found[status] for status in URGENCY if found[status]}
 
 
 def of_directory(published: Iterable[Published], path: str) -> Published | None:

@@ -52,7 +52,7 @@ from . import ground
 from .aside import Aside, listing, remove
 from .ground import Refused as Refused
 
-BELOW = ("spool", "spool/tmp", "spool/new", "spool/slot", "spool/bad", "hosts", "answers")
+BELOW = ("spool", "spool/tmp", "spool/new", "spool/slot", "spool/bad", "hosts")
 LIMIT = 1 << 20  # bytes to read of a file
 VALUE_LIMIT = 4096  # bytes of a value in the header: PATH_MAX
 TMP_AGE = 3600.0  # seconds; no hook runs longer: the CLI's longest timeout is 600 s
@@ -86,7 +86,6 @@ class Item(msgspec.Struct, frozen=True):
 
     name: str
     t: float
-    ns: int  # the exact time
     kind: Literal["hook", "line"]
     event: str  # the name of the hook; the payload may lack it
     # agent, pid, tmux, pane, nvim, env, as far as known; shared, so do not change it. None: a line
@@ -194,13 +193,13 @@ class Spool:
         ns, truncated = status.st_mtime_ns, status.st_size > LIMIT
         if data.startswith(MAGIC):
             event, origin, payload = _parse(data)
-            return Item(name, ns / 1e9, ns, "hook", event, origin, payload, truncated)
+            return Item(name, ns / 1e9, "hook", event, origin, payload, truncated)
         if not data.startswith(b"{"):
             # A crash of the machine leaves files that have a name but no content.
             raise Refused("unknown format" if data.strip(b"\0") else "empty")
         if truncated:
             raise Refused("a line of more than 1 MB")
-        return Item(name, ns / 1e9, ns, "line", "", None, data, False)
+        return Item(name, ns / 1e9, "line", "", None, data, False)
 
     def unlink(self, names: Iterable[str]) -> list[str]:
         """Remove folded files; return the names that could not be removed."""

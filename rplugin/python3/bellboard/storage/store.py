@@ -215,10 +215,6 @@ class Store(Upkeep):
                 [(sid, self.revision, *_index(board, sid), body) for sid, body in dirty],
             )
 
-    def sessions(self) -> list[tuple[str, bytes]]:
-        """Every record, for a reader."""
-        return self.all("SELECT session_id, record FROM sessions WHERE record IS NOT NULL")
-
     # ------------------------------------------------------------ names
 
     def applied(self, names: Sequence[str]) -> set[str]:

@@ -24,14 +24,10 @@ PATIENCE: Final = 1.0  # seconds; an answer takes 3 ms
 DEAF: Final = 20.0  # seconds in which a server that did not answer is not asked for news
 
 PANE: Final = re.compile(r"%[0-9]{1,9}", re.ASCII)
-_PANES: Final = (
-    "#{pane_id} #{pane_pid} #{pane_dead} #{pane_active} #{window_active} #{session_attached} "
-    "#{session_id} #{window_id} #{pane_tty}|"
-    "#{session_name}:#{window_index}.#{pane_index} #{pane_current_command}"  # no name has a colon
-)
+_PANES: Final = "#{pane_id} #{pane_pid} #{pane_dead} #{session_id} #{window_id} #{pane_tty}"
 _CLIENTS: Final = (
-    "#{client_activity} #{client_pid} #{client_control_mode} #{client_flags} #{session_id} "
-    "#{pane_id} #{client_tty}|#{client_name}"
+    "#{client_activity} #{client_control_mode} #{client_flags} #{session_id} #{pane_id} "
+    "#{client_tty}|#{client_name}"
 )
 
 
@@ -41,19 +37,15 @@ class Pane(NamedTuple):
     id: str
     pid: int
     dead: bool
-    shown: bool  # the active pane of the active window of a session with a client
     session: str  # its id
     window: str
-    target: str  # session:window.pane, for people
     tty: str
-    command: str
 
 
 class Client(NamedTuple):
     """One terminal that shows a session."""
 
     name: str
-    pid: int
     tty: str
     activity: int  # when it was last typed into
     focused: bool  # as far as its terminal tells
@@ -80,14 +72,6 @@ class Tmux:
         if told is None:
             return [] if self.is_gone else None
         return sorted(_clients(told), key=lambda client: -client.activity)
-
-    def target(self, pane: str) -> str:
-        """Where it is, for people: `work:2.1`; empty if there is no such pane."""
-        if not PANE.fullmatch(pane):
-            return ""
-        form = "#{session_name}:#{window_index}.#{pane_index}"
-        told = self.ask("display-message", "-p", "-t", pane, form) or ""
-        return "" if told.strip() == ":." else line(told)
 
     def client_at(self, pane: str) -> str:
         """The client that shows this pane, the one used last if several do: who asks from there."""
@@ -211,29 +195,20 @@ def sockets(environ: Mapping[str, str]) -> list[str]:
 
 def _panes(told: str) -> Iterator[Pane]:
     for row in told.splitlines():
-        fixed, _, free = row.partition("|")
-        fields = fixed.split(" ")
-        name, _, rest = free.partition(":")
-        place, _, command = rest.partition(" ")
-        pid = decimal(fields[1]) if len(fields) == 9 else None
+        fields = row.split(" ")
+        pid = decimal(fields[1]) if len(fields) == 6 else None
         if pid is not None and PANE.fullmatch(fields[0]):
-            shown = fields[3] == "1" and fields[4] == "1" and fields[5] not in ("0", "")
-            target = f"{line(name)}:{place}"
-            where = (fields[6], fields[7], target, fields[8], line(command))
-            yield Pane(fields[0], pid, fields[2] == "1", shown, *where)
+            yield Pane(fields[0], pid, fields[2] == "1", *fields[3:])
 
 
 def _clients(told: str) -> Iterator[Client]:
     for row in told.splitlines():
         fixed, _, name = row.partition("|")
         fields = fixed.split(" ")
-        if len(fields) != 7 or fields[2] == "1":
-            continue
-        seen, pid = decimal(fields[0]), decimal(fields[1])
-        if seen is not None and pid is not None:
-            focused = "focused" in fields[3].split(",")
-            known = (fields[6], seen, focused, fields[4], fields[5])
-            yield Client(name, pid, *known)
+        seen = decimal(fields[0])
+        if len(fields) == 6 and fields[1] != "1" and seen is not None:
+            focused = "focused" in fields[2].split(",")
+            yield Client(name, fields[5], seen, focused, fields[3], fields[4])
 
 
 def _plain(row: str) -> str:

@@ -33,7 +33,6 @@ class Config(NamedTuple):
 class Remote(NamedTuple):
     """A parsed remote address."""
 
-    host: str
     owner: str  # with subgroups: group/subgroup
     name: str
     address: str  # for display, without credentials
@@ -115,7 +114,7 @@ def remote_in(url: str) -> Remote | None:
         return None
     name = parts[-1].removesuffix(".git")
     if is_local or not host:
-        return Remote("", "", name, "/".join(("", *parts)) if path.startswith("/") else path)
+        return Remote("", name, "/".join(("", *parts)) if path.startswith("/") else path)
     port = host.rpartition(":")[2] if ":" in host else ""
     port = port if port.isascii() and port.isdigit() else ""
     bare = (host.removesuffix(f":{port}") if port else host).lower()
@@ -123,9 +122,9 @@ def remote_in(url: str) -> Remote | None:
     web = f"{bare}:{port}" if port and scheme in ("http", "https") else bare
     whole = "/".join((*parts[:-1], name))
     if scheme == "ssh" and not set(".:") & set(bare):  # an alias in the ssh configuration
-        return Remote(bare, "/".join(groups), name, f"{bare}:{whole}")
+        return Remote("/".join(groups), name, f"{bare}:{whole}")
     kind = scheme if scheme == "http" else "https"
-    return Remote(bare, "/".join(groups), name, f"{kind}://{web}/{whole}")
+    return Remote("/".join(groups), name, f"{kind}://{web}/{whole}")
 
 
 def _without_password(part: str) -> str:

@@ -18,7 +18,6 @@ class Panes:
         self._generation = generation
         self._due: dict[str, float] = {}
         self._told: dict[tuple[str, str], str] = {}  # socket, pane → tty; empty: gone
-        self._known: dict[str, list[Pane]] = {}
         self.notes: dict[str, str] = {}  # for health: which servers do not answer
 
     def renew(self, generation: str) -> None:
@@ -56,7 +55,6 @@ class Panes:
             self.notes[f"tmux {socket}"] = why
             return []
         self.notes.pop(f"tmux {socket}", None)
-        self._known[socket] = listed
         live = {p.id: p for p in listed if not p.dead}
         found = []
         for pane in sorted(panes):
@@ -78,14 +76,9 @@ class Panes:
             for (socket, pane), tty in self._told.items()
             if pane in used.get(socket, ())
         }
-        for known in (self._due, self._known):
-            for socket in known.keys() - used.keys():
-                del known[socket]
+        for socket in self._due.keys() - used.keys():
+            del self._due[socket]
         self.notes = {n: why for n, why in self.notes.items() if n.partition(" ")[2] in used}
-
-    def at(self, socket: str, tty: str) -> str:
-        """The pane of a terminal, as of the last look: for sessions found without their hooks."""
-        return next((p.id for p in self._known.get(socket, ()) if tty and p.tty == tty), "")
 
 
 def panes_of(socket: str) -> tuple[list[Pane] | None, str]:

@@ -31,7 +31,6 @@ class Repository(NamedTuple):
     """The repository of a directory; what is not known is empty."""
 
     name: str  # owner/name of its remote, or its folder
-    root: str  # the working tree that contains the directory
     branch: str  # or the short commit if no branch is checked out
     worktree: str  # its name, unless it is the main one
     remote: str  # its address for display: no credentials, https if it has a web page
@@ -149,7 +148,6 @@ def _read(place: _Place, directory: str) -> Repository:
     known = {n: found.address for n, url in config.remotes.items() if (found := remote_in(url))}
     return Repository(
         name=line(name),
-        root=str(place.root),
         branch=line(branch),
         worktree=line(worktree or (inside[1] if inside else "")),
         remote=line(chosen.address if chosen else ""),

@@ -54,7 +54,6 @@ class Payload(Struct, gc=False):
     mcp_server_name: str | None = None
     url: str | None = None
     task_subject: str | None = None
-    teammate_name: str | None = None
 
 
 RAW: Final = ("tool_input", "background_tasks", "session_crons")
