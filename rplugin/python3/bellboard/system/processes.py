@@ -1,6 +1,8 @@
 """Look up processes: whether they run, since when, for whom, on which terminal, with what children.
 
-On Linux this reads /proc, in a few microseconds; elsewhere it uses psutil.
+On Linux this reads /proc; elsewhere it uses psutil.  With 300 sessions psutil alone took 33 ms for
+a scan instead of 4 (0.1 % of a core at rest), 7 ms instead of 0.03 for the children of one process,
+1.1 to 2.4 times as long for anything else, and 3 MB more memory.
 """
 
 from __future__ import annotations
