@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bellboard.hosting import connection, host
+from bellboard.hosting import host, trouble
 from bellboard.storage import schema
 from bellboard.storage.store import Store
 
@@ -29,7 +29,7 @@ def main() -> None:
     if ahead := how.get("clock"):
         real = time.time
         time.time = lambda: real() + float(Path(ahead).read_text())
-    connection.STUCK = how.get("stuck", connection.STUCK)  # type: ignore[misc]
+    trouble.STUCK = how.get("stuck", trouble.STUCK)  # type: ignore[misc]
 
     class Told(host.Host):
         def _store(self) -> Store:

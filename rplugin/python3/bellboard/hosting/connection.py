@@ -1,38 +1,25 @@
-"""A host's way to board.db, and what may stand in it: a lock, a newer program, damage, a full disk.
+"""A host's connection to board.db: opened, announced, used, and let go when it is of no use.
 
-None of it ends a host.  It goes on showing what it knows, says in its health what is wrong, and
-tries again after a while, however often something wakes it meanwhile.
+What may be wrong with it (`trouble.py`) does not end a host: it goes on showing what it knows.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import random
 import sqlite3
 import time
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
-import msgspec
-
 from ..core.options import Options, options_of
-from ..storage.database import set_aside
-from ..storage.holders import holder
-from ..storage.spool import Refused, Spool
-from ..storage.store import Busy, Damaged, Draining, Newer, Replaced, Store
-from ..system.processes import stat_of
-from .attempts import described, pause
+from ..storage.spool import Spool
+from ..storage.store import Busy, Damaged, Newer, Store
 from .folding import Clerk, Step, settings_of
+from .trouble import OF_NO_USE, TROUBLE, Trouble
 
-LONGEST_WAIT: Final = 0.25  # for the lock, between two tries
-LONGEST_PAUSE: Final = 1.0  # between two tries of what was full or could not be written
-RARELY: Final = 30.0  # a newer program is here to stay
-STUCK: Final = 5.0  # so long without the lock, health names who may hold it
-
-#: What the outside does to a database; anything else is a mistake of ours, and said as such.
-TROUBLE: Final = (Busy, Newer, sqlite3.Error, OSError, Refused, msgspec.MsgspecError)
+RARELY: Final = 30.0
 
 T = TypeVar("T")
 
@@ -63,12 +50,10 @@ class Connection:
         self.has_arrived = False
         self.is_outdated = False  # a newer program has the database: nothing is written any more
         self.changed: set[str] = set()
-        self.notes: dict[str, str] = {}  # for health: what is not as it should be
+        self.trouble = Trouble(self.spool, self.pid)
+        self.notes = self.trouble.notes
         self._owner, self._open_store = owner, open
         self._arriving = 0.0  # since then
-        self._times = 0  # that it failed, in a row
-        self._until = 0.0  # not to be tried before
-        self._locked_out_since = 0.0
 
     @property
     def is_open(self) -> bool:
@@ -78,7 +63,7 @@ class Connection:
     @property
     def is_well(self) -> bool:
         """Whether it could be written when that was tried last."""
-        return not self._times and not self.is_outdated
+        return not self.trouble.times and not self.is_outdated
 
     def close(self) -> None:
         """Let go of the database; the next fold opens it again."""
@@ -93,14 +78,13 @@ class Connection:
         `arrived`: these paths came into new/, and nothing else is known to wait anywhere.
         """
         begun = time.monotonic()
-        if begun < self._until:
-            return self._until - begun
+        if begun < self.trouble.until:
+            return self.trouble.until - begun
         try:
             step = self._step(arrived)
         except TROUBLE as e:
             return self._meet(e, begun)
-        self._times, self._locked_out_since = 0, 0.0
-        self.notes.pop("database", None)
+        self.trouble.end()
         self.notes.pop("spool", None)
         if step.left:
             self.notes["spool"] = f"{step.left} events are counted but cannot be removed"
@@ -179,56 +163,16 @@ class Connection:
 
     # ------------------------------------------------------------ what stands in the way
 
-    def _meet(self, trouble: BaseException, begun: float) -> float:
-        """Say what is wrong; in how many seconds to try again."""
-        self._times += 1
-        if isinstance(trouble, Draining):
-            self._locked_out_since = 0.0
-            wait = LONGEST_WAIT
-        elif isinstance(trouble, Busy):
-            wait = self._locked_out()
-        elif isinstance(trouble, Newer):
-            wait = self._outdated(str(trouble))
-        elif isinstance(trouble, Damaged):
-            wait = self._damaged(trouble)
-        elif isinstance(trouble, Replaced):
+    def _meet(self, error: BaseException, begun: float) -> float:
+        """Let go of what is of no use any more; in how many seconds to try again."""
+        if isinstance(error, OF_NO_USE):
             self.close()
-            wait = self._at_once_first()
-        elif isinstance(trouble, Refused):
-            self.close()
-            self.notes["home"] = f"{trouble}; move it away, or set BELLBOARD_HOME"
-            wait = LONGEST_PAUSE
-        else:
-            # full, read-only, gone: the spool keeps everything until it can be written again
-            self.notes["database"] = f"cannot be written: {described(trouble)}"
-            if isinstance(trouble, FileNotFoundError):
-                self.close()
-            took = time.monotonic() - begun
-            wait = max(min(pause(self._times, took), LONGEST_PAUSE), 20 * took)
-        self._until = time.monotonic() + wait
-        return wait
+        elif isinstance(error, Newer):
+            self._step_back()
+        return self.trouble.meet(error, begun)
 
-    def _at_once_first(self) -> float:
-        """What is made new can be used at once, but for one that is lost each time."""
-        return 0.0 if self._times == 1 else LONGEST_WAIT * (1 + random.random())
-
-    def _locked_out(self) -> float:
-        """Another host folds; it takes milliseconds, unless it is suspended."""
-        now = time.monotonic()
-        self._locked_out_since = self._locked_out_since or now
-        if now - self._locked_out_since > STUCK:
-            pid = holder(self.home)
-            stat = stat_of(pid) if pid else None
-            self.notes["database"] = (
-                f"held by process {pid}, which is suspended: kill -CONT {pid}, or end it"
-                if stat and stat[0] in ("T", "t")
-                else f"held by process {pid or 'of unknown number'} for long"
-            )
-        return min(LONGEST_WAIT, 0.001 * 2.0 ** min(self._times, 9)) * (0.5 + random.random())
-
-    def _outdated(self, why: str) -> float:
+    def _step_back(self) -> None:
         """A newer program has the database: show the last state, and touch nothing any more."""
-        self.notes["database"] = why
         if not self.is_outdated:
             self.is_outdated, self.has_arrived = True, False
             self._owner.renewed()
@@ -237,7 +181,6 @@ class Connection:
         if self.clerk is not None and not self.clerk.board.sessions:
             with contextlib.suppress(*TROUBLE):
                 self.clerk.store.refresh(self.clerk.board)
-        return RARELY
 
     def _look_again(self) -> None:
         """Whether the newer program is gone, and its database with it."""
@@ -245,19 +188,3 @@ class Connection:
             self.clerk.store.check_version()
         self.close()
         self.is_outdated = False
-
-    def _damaged(self, damage: Damaged) -> float:
-        """Begin with an empty one, once nobody else has this one open."""
-        self.close()
-        try:
-            there = set_aside(self.home, damage.inode)
-        except OSError as e:
-            self.notes["database"] = f"{damage}; it cannot be moved away: {described(e)}"
-            return LONGEST_PAUSE
-        if there is None:
-            others = [p for p in self.spool.alive_hosts() if p != self.pid]
-            self.notes["database"] = f"{damage}; end the others that have it open: {others}"
-        else:
-            self.notes["set aside"] = f"{damage}; it is now {there}"
-            return self._at_once_first()
-        return LONGEST_WAIT * (1 + random.random())
