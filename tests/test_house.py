@@ -146,6 +146,55 @@ def test_the_system_knows_no_session() -> None:
     assert {t for t in known if floor_of(t) == "core"} == SYSTEM_MAY_KNOW
 
 
+#: Where code outside agents/claude_code/ still names that CLI, and why.  It is to get shorter.
+NAMES_THE_CLI = {
+    "agents/private.py": "a part of paths that tells nothing about anybody",
+    "cli/hooks.py": "its help and errors: the hooks are put into that CLI's settings",
+    "core/events.py": "the agent of evidence and of records that name none",
+    "core/session.py": "where that CLI makes the worktrees of its own agents",
+    "core/words.py": "the page of the first run, for users",
+    "diagnosis/__init__.py": "a heading of doctor, for users",
+    "diagnosis/around.py": "doctor's advice, and the places that it looks at",
+    "storage/spool.py": "the header that hooks/emit writes",
+    "witnesses/repository.py": "where that CLI makes the worktrees of its own agents",
+}
+#: What plugs that CLI in, and imports it by its name, for as long as it is the only one.
+PLUGS_IT_IN = {
+    *("agents/evidence.py", "agents/private.py", "cli/hooks.py", "cli/tmux.py", "cli/wiring.py"),
+    *("diagnosis/around.py", "hosting/errands.py", "hosting/folding.py", "hosting/senses.py"),
+    *("witnesses/lookout.py", "witnesses/proof.py", "witnesses/screens.py"),
+}
+THE_CLI = re.compile("claude|anthropic", re.I)
+
+
+def words_of(path: Path) -> Iterator[str]:
+    """What a file's code says: names and texts, but no docstring, no comment and no import."""
+    tree = ast.parse(path.read_text())
+    bodies = [n.body for n in ast.walk(tree) if isinstance(getattr(n, "body", None), list)]
+    said = {id(body[0].value) for body in bodies if body and isinstance(body[0], ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str | bytes):
+            yield "" if id(node) in said else str(node.value)
+        elif isinstance(node, ast.Name | ast.Attribute | ast.FunctionDef | ast.ClassDef | ast.arg):
+            names = (getattr(node, field, "") for field in ("id", "attr", "name", "arg"))
+            yield from (str(name) for name in names)
+
+
+def test_nothing_outside_its_folder_names_the_cli() -> None:
+    """Another CLI is another folder; both lists hold just what is so."""
+    names, imports = set(), set()
+    for path in MODULES.values():
+        where = path.relative_to(PACKAGE).as_posix()
+        if where.startswith("agents/claude_code/"):
+            continue
+        if any(map(THE_CLI.search, words_of(path))):
+            names.add(where)
+        if any(map(THE_CLI.search, imported(path))):
+            imports.add(where)
+    assert NAMES_THE_CLI.keys() == names
+    assert imports == PLUGS_IT_IN
+
+
 @pytest.mark.parametrize("path", PURE, ids=name_of)
 def test_pure_modules_do_no_io(path: Path) -> None:
     """They touch nothing outside, and `now` is an argument; what they import is as pure."""

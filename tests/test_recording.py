@@ -405,7 +405,7 @@ def test_a_decoded_event_is_read_no_less_strictly_than_a_hook() -> None:
     assert e.prompt == "ab"
     assert len(e.tool) == 512
     assert (e.pid, e.children, e.context) == (None, evidence.UNCOUNTED, 0)
-    assert (e.origin.pid, e.origin.env) == (None, {"TERM_PROGRAM": "ghostty"})
+    assert (e.origin.pid, e.origin.env) == (None, {"terminal": "ghostty"})
     for wrong in ({"kind": 5}, {}, [], None, {"kind": "prompt", "session_id": 7}, {"t": -1}):
         assert evidence.from_line({"t": 1.8e9, "event": wrong}).kind == "junk"
 

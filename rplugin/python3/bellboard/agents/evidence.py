@@ -21,8 +21,9 @@ import msgspec
 from ..core.bounds import bounded
 from ..core.deadlines import BY_TIME
 from ..core.detail import ODD, line, whole
-from ..core.events import LINES, LONGEST_ID, UNCOUNTED, Event, Origin, junk
+from ..core.events import AGENT, LINES, LONGEST_ID, UNCOUNTED, Event, Origin, junk
 from ..core.lenient import plain
+from .claude_code.dialect import names
 from .claude_code.dialect.hooks import hook
 from .claude_code.dialect.said import Facts, entry_of, number_of, text_of, time_of
 
@@ -36,17 +37,8 @@ WRONG_SHAPE: Final = (
     RecursionError,
 )
 
-#: The variables that are read at all; the rest of an environment is nobody's business.
-ENVIRONMENT: Final = (
-    "CLAUDE_CODE_ENTRYPOINT",
-    "CLAUDE_CODE_PARENT_SESSION_ID",
-    "CLAUDE_CODE_SESSION_ATTENDED",
-    "CLAUDE_CONFIG_DIR",
-    "CLAUDE_JOB_DIR",
-    "CLAUDE_PROJECT_DIR",
-    "SSH_CONNECTION",
-    "TERM_PROGRAM",
-)
+#: What a trace line may call a variable: as the CLI does, or as an event does.
+VARIABLES: Final = {**names.VARIABLES, **{name: name for name in names.VARIABLES.values()}}
 #: How a tmux client looks.
 CLIENT_DOES: Final = frozenset({"looks", "focus", "away", "gone"})
 _PANE: Final = re.compile(r"%[0-9]{1,9}", re.ASCII)
@@ -116,16 +108,19 @@ def origin_of(given: object) -> Origin:
         return Origin()
     env = given.get("env")
     return Origin(
-        agent=text_of(given, "agent") or "claude",
+        agent=text_of(given, "agent") or AGENT,
         pid=_pid(given.get("pid")),
         tty=text_of(given, "tty") or None,
         tmux=text_of(given, "tmux") or None,
         pane=text_of(given, "pane") or None,
         nvim=text_of(given, "nvim") or None,
-        env={k: whole(env[k]) for k in ENVIRONMENT if isinstance(env.get(k), str)}
-        if isinstance(env, dict)
-        else {},
+        env=_environment(env) if isinstance(env, dict) else {},
     )
+
+
+def _environment(given: Facts) -> dict[str, str]:
+    """The variables that are read; the rest of an environment is nobody's business."""
+    return {VARIABLES[k]: whole(v) for k, v in given.items() if k in VARIABLES and type(v) is str}
 
 
 def _hook(told: Facts, t: float, now: float) -> Event:
@@ -186,9 +181,9 @@ def _registry(told: Facts, t: float, now: float) -> Event:
         if tool in ("AskUserQuestion", "ExitPlanMode"):
             asks = "plan" if tool == "ExitPlanMode" else "question"
     since = number_of(record.get("statusUpdatedAt"))
-    env = {"CLAUDE_JOB_DIR": "bg"} if record.get("kind") == "bg" else {}
+    env = {"job": "bg"} if record.get("kind") == "bg" else {}
     if entry := text_of(record, "entrypoint"):
-        env["CLAUDE_CODE_ENTRYPOINT"] = entry
+        env["entrypoint"] = entry
     return Event(
         "registry",
         f"registry {status}".strip(),

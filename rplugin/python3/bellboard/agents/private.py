@@ -27,12 +27,7 @@ COMMON: Final = frozenset(
 )
 LABELS: Final = frozenset({"ONEOFF", "HEAVY", "IMPORTANT"})
 AGENTS: Final = frozenset({"general-purpose", "Explore", "Plan", "statusline-setup"})
-KEPT_VARIABLES: Final = frozenset(
-    (
-        *("CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SESSION_ATTENDED"),
-        *("CLAUDE_CODE_PARENT_SESSION_ID", "TERM_PROGRAM"),
-    )
-)
+KEPT_VARIABLES: Final = frozenset({"entrypoint", "attended", "parent", "terminal"})
 _ID = re.compile(r"[A-Za-z]{0,6}_?[A-Za-z0-9]{0,30}\d[A-Za-z0-9_-]{0,40}")
 _SUFFIX = re.compile(r"\.[A-Za-z0-9]{1,5}$")
 _MCP = re.compile(r"mcp__(.+?)__(.+)")

@@ -14,6 +14,7 @@ from .detail import whole
 
 LONGEST_ID: Final = 200  # a longer session id is no id
 UNCOUNTED: Final = -1  # nobody looked how many children there are
+AGENT: Final = "claude"  # of what names none
 SPAWNS: Final = frozenset({"Agent", "Task"})  # tools that run a subagent
 AHEAD: Final = 5.0  # a stamp further in the future counts as now
 
@@ -21,13 +22,13 @@ AHEAD: Final = 5.0  # a stamp further in the future counts as now
 class Origin(Struct, frozen=True, omit_defaults=True, gc=False):
     """Where an event came from, as far as it could say."""
 
-    agent: str = "claude"
+    agent: str = AGENT
     pid: int | None = None
     tty: str | None = None
     tmux: str | None = None  # the server's socket
     pane: str | None = None
     nvim: str | None = None
-    env: dict[str, str] = {}
+    env: dict[str, str] = {}  # by neutral names: `VARIABLES` of a dialect has them
 
 
 class Task(Struct, frozen=True, omit_defaults=True, gc=False):

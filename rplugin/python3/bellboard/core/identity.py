@@ -57,17 +57,14 @@ def locate(s: Session, o: Origin, begins: bool) -> None:
     s.agent = o.agent
     if begins:
         s.tty = s.tmux = s.pane = s.pane_tty = s.nvim = ""
-        s.headless = (
-            env.get("CLAUDE_CODE_ENTRYPOINT", "").startswith("sdk-")
-            and env.get("CLAUDE_CODE_SESSION_ATTENDED") != "1"
-        )
-    s.job = s.job or bool(env.get("CLAUDE_JOB_DIR"))
+        s.headless = env.get("entrypoint", "").startswith("sdk-") and env.get("attended") != "1"
+    s.job = s.job or bool(env.get("job"))
     address(s, o)
-    s.parent = env.get("CLAUDE_CODE_PARENT_SESSION_ID", s.parent)
-    s.project_dir = env.get("CLAUDE_PROJECT_DIR", s.project_dir)
-    s.config_dir = env.get("CLAUDE_CONFIG_DIR", s.config_dir)
-    s.terminal_program = env.get("TERM_PROGRAM", s.terminal_program)
-    s.ssh = env.get("SSH_CONNECTION", s.ssh)
+    s.parent = env.get("parent", s.parent)
+    s.project_dir = env.get("project_dir", s.project_dir)
+    s.config_dir = env.get("config_dir", s.config_dir)
+    s.terminal_program = env.get("terminal", s.terminal_program)
+    s.ssh = env.get("ssh", s.ssh)
 
 
 def address(s: Session, o: Origin, tty_alone: bool = False) -> None:

@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from .events import Origin
+from .events import AGENT, Origin
 
 #: Every status, most urgent first.
 STATUSES: Final = ("blocked", "error", "completed", "unknown", "working", "background", "idle")
@@ -170,7 +170,7 @@ class Session(Run, omit_defaults=True, gc=False):
     """Everything known of one session: the run that is shown, those aside, and what they share."""
 
     session_id: str
-    agent: str = "claude"
+    agent: str = AGENT
     processes: dict[int, Process] = {}
     aside: dict[int, Run] = {}  # by process; what they show is less urgent
     left: dict[int, float] = {}  # processes that left it to others, and when

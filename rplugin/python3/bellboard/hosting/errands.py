@@ -21,6 +21,7 @@ from typing import Any, Final, TypeVar
 
 from ..agents.claude_code.dialect.dialog import READY, Dialog, dialog_of
 from ..agents.claude_code.witnesses.registry import LIMIT, config_of
+from ..core.events import AGENT
 from ..core.session import Block, Session, question_of
 from ..core.shellwords import HIDDEN
 from ..system.far import Far
@@ -125,7 +126,7 @@ class Errands:
             raise Declined("it now asks something else")
         if sum(1 for b in s.blocks.values() if b.shown) > 1:
             raise Declined("it asks several things at once; jump there to answer")
-        if block.asks != "permission" or block.inferred or s.agent != "claude":
+        if block.asks != "permission" or block.inferred or s.agent != AGENT:
             raise Declined("it is not a yes-or-no question; jump there to answer")
         if not block.detail or block.detail.endswith("…") or HIDDEN in block.detail:
             raise Declined("the request is not shown in full here; jump there to answer")

@@ -47,6 +47,7 @@ from typing import Literal
 
 import msgspec
 
+from ..core.events import AGENT
 from ..core.lenient import decimal
 from . import ground
 from .aside import Aside, listing, remove
@@ -354,7 +355,7 @@ def _parse_header(header: bytes) -> tuple[str, dict[str, object]]:
         name, _, value = record.partition(b"=")
         if value and len(value) <= VALUE_LIMIT:
             records[name.decode("ascii", "replace")] = value.decode("utf-8", "replace")
-    origin: dict[str, object] = {"agent": records.get("agent", "claude")}
+    origin: dict[str, object] = {"agent": records.get("agent", AGENT)}
     if (pid := decimal(records.get("pid", ""))) and pid < 1 << 31:
         origin["pid"] = pid
     if socket := records.get("TMUX", "").rsplit(",", 2)[0]:  # socket,pid,session

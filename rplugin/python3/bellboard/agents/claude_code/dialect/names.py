@@ -82,3 +82,14 @@ BY_AGENT: Final = {
     "form answer": "agent tool end",
 }
 FINISHED: Final = frozenset({"completed", "failed", "killed", "stopped", "done", "cancelled"})
+#: The variables of its environment that are read at all, and what each is called from here on.
+VARIABLES: Final = {
+    "CLAUDE_CODE_ENTRYPOINT": "entrypoint",
+    "CLAUDE_CODE_PARENT_SESSION_ID": "parent",
+    "CLAUDE_CODE_SESSION_ATTENDED": "attended",
+    "CLAUDE_CONFIG_DIR": "config_dir",
+    "CLAUDE_JOB_DIR": "job",
+    "CLAUDE_PROJECT_DIR": "project_dir",
+    "SSH_CONNECTION": "ssh",
+    "TERM_PROGRAM": "terminal",
+}
