@@ -1,7 +1,7 @@
-"""Write the table of rules into the manual: `python doc/tables.py [--check]`.
+"""Write the table of rules into the help: `python doc/tables.py [--check]`.
 
-The manual holds two marker lines; what is between them is made from `machine.py` and its rules.
-With --check nothing is written, and the exit status tells whether the manual is up to date.
+The text between two marker lines in the help is generated from `machine.py` and its rules.
+With --check nothing is written; the exit status says whether the help is up to date.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ INDENT = 18
 
 
 def section() -> list[str]:
-    """The lines between the markers."""
+    """Return the lines between the markers."""
     return [
         "",
         "What each rule means:",
@@ -39,7 +39,7 @@ def section() -> list[str]:
 
 
 def decided(cells: dict[str, str]) -> str:
-    """A row of the table in words: each rule once, with the statuses it is for."""
+    """Return a row of the table in words: each rule once, with its statuses."""
     rules = [rule for rule in dict.fromkeys(cells.values()) if rule != "."]
     told = []
     for rule in rules:
@@ -61,10 +61,10 @@ def row(head: str, text: str) -> Iterator[str]:
 
 
 def with_section(manual: str) -> str:
-    """The manual with the section written anew; it stays as it is where a marker is missing."""
+    """Return the help with the section replaced; exit if a marker is missing."""
     lines = manual.split("\n")
     if BEGIN not in lines or END not in lines:
-        raise SystemExit(f"{MANUAL.name} lacks the lines\n{BEGIN}\n{END}")
+        raise SystemExit(f"{MANUAL.name} has no lines\n{BEGIN}\n{END}")
     begin, end = lines.index(BEGIN), lines.index(END)
     return "\n".join([*lines[: begin + 1], *section(), *lines[end:]])
 
