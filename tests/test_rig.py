@@ -195,7 +195,7 @@ def test_what_cannot_be_had_is_left_out_by_name(home: Home, whole: str, code: in
     env = {**home.env, "PATH": str(home.bin), "BELLBOARD_CACHE": str(kept)}
     if whole:
         env["BELLBOARD_WHOLE"] = whole
-    done = pytest_run("-k", "weird_arguments and zsh", "tests/test_emit.py", env=env)
+    done = pytest_run("-k", "odd_arguments and zsh", "tests/test_emit.py", env=env)
     assert code == done.returncode, done.stdout
     said = "zsh is not here, and there is no apt-get to fetch zsh; install it"
     if whole:
