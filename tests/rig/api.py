@@ -14,9 +14,9 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
 from typing import Any
 
+from rig.beside import Beside
 from rig.scenarios import COMPACT, ERRAND, SCENARIOS, Failure, Scenario, Text, Tool, Turn
 
 MARKER = re.compile(r"play:([a-z0-9]+)")
@@ -45,22 +45,19 @@ class Stopped(Exception):
     """The server closes while an answer is on its way."""
 
 
-class Api:
+class Api(Beside):
     """The server; `url` while it runs, `requests` what was asked of it so far."""
 
     def __init__(self, port: int = 0) -> None:
+        super().__init__(self._serve)
         self.requests: list[Request] = []
         self.scenarios: dict[str, Scenario] = dict(SCENARIOS)
         self.pace = 1.0  # every wait of a scenario is multiplied by this
         self._open = threading.Event()
         self._open.set()
-        self._stopping = threading.Event()
         self._server = ThreadingHTTPServer(("127.0.0.1", port), _Conversation)
         self._server.daemon_threads = True
         self._server.api = self  # type: ignore[attr-defined]
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, name="api"
-        )
 
     @property
     def url(self) -> str:
@@ -81,25 +78,19 @@ class Api:
     def wait(self, seconds: float) -> None:
         """A pause of an answer; raises Stopped when the server closes meanwhile."""
         while not self._open.wait(0.02):
-            if self._stopping.is_set():
+            if self._over.is_set():
                 raise Stopped
-        if self._stopping.wait(seconds * self.pace):
+        if self._over.wait(seconds * self.pace):
             raise Stopped
 
-    def __enter__(self) -> Api:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._stopping.set()
+    def __exit__(self, *_: object) -> None:
+        self._over.set()  # lets an answer that pauses stop
         self._server.shutdown()
         self._server.server_close()
-        self._thread.join()
+        super().__exit__()
+
+    def _serve(self) -> None:
+        self._server.serve_forever(poll_interval=0.02)
 
 
 def texts(message: dict[str, Any]) -> list[str]:

@@ -9,17 +9,16 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import socket
-import threading
-from types import TracebackType
 
 import psutil
 
 from rig import reaper
+from rig.beside import Beside
 
 EVERY = 0.03
 
 
-class Watch:
+class Watch(Beside):
     """While open: `outside` lists the addresses beyond loopback, `caught` what the trap held back.
 
     What is caught has reached nobody, but says that a switch is missing: it fails a test too,
@@ -27,18 +26,14 @@ class Watch:
     """
 
     def __init__(self) -> None:
+        super().__init__(self._look, self._catch)
         self.outside: set[str] = set()
         self.caught: set[str] = set()
         self.old = False
         self.sockets = 0  # seen at all: a watch that saw none has proven nothing
         self._pids: set[int] = set()
-        self._over = threading.Event()
         self._trap = socket.create_server(("127.0.0.1", 0))
         self._trap.settimeout(EVERY)
-        self._threads = [
-            threading.Thread(target=self._look, name="watch"),
-            threading.Thread(target=self._catch, name="trap"),
-        ]
 
     @property
     def env(self) -> dict[str, str]:
@@ -85,18 +80,6 @@ class Watch:
                     self.caught.add(line)
                     client.sendall(b"HTTP/1.1 403 loopback only\r\ncontent-length: 0\r\n\r\n")
 
-    def __enter__(self) -> Watch:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._over.set()
-        for thread in self._threads:
-            thread.join()
+    def __exit__(self, *_: object) -> None:
+        super().__exit__()
         self._trap.close()

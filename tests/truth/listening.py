@@ -11,12 +11,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final
 
 import psutil
 
 from bellboard.storage.spool import Spool
+from rig.beside import Beside
 from rig.home import Home
 from rig.reaper import lives
 from rig.waiting import eventually
@@ -133,10 +133,11 @@ class Transcripts:
                 yield path.stem, entry
 
 
-class Witness:
+class Witness(Beside):
     """While open: what the CLIs of one home say of themselves, as lines of a trace."""
 
     def __init__(self, home: Home) -> None:
+        super().__init__(self._look)
         self.lines: list[Line] = []
         self.ended: dict[int, float] = {}  # process → when it was seen dead
         self.starved: list[tuple[float, float]] = []  # times without a look
@@ -147,8 +148,6 @@ class Witness:
         self._origins: dict[int, Line] = {}
         self._transcripts = Transcripts(home)
         self._glanced = 0.0
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._look, name="witness")
 
     def follow(self, pid: int, screen: Callable[[], str] | None = None, **where: str) -> None:
         """Note its end; `screen` tells the status of a CLI that does not tell it in its file.
@@ -233,16 +232,3 @@ class Witness:
 
     def _tell(self, **what: Any) -> None:
         self.lines.append({"t": time.time(), **what})
-
-    def __enter__(self) -> Witness:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._over.set()
-        self._thread.join()

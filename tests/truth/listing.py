@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import subprocess
-import threading
-from types import TracebackType
 from typing import Any, Final
 
 from rig import claude_code
 from rig.agent import QUIET
+from rig.beside import Beside
 from rig.home import Home
 from truth.listening import Witness
 
@@ -18,18 +17,17 @@ SINCE: Final = (2, 1, 197)  # the first one here that is known to list interacti
 TIME: Final = 20.0
 
 
-class Listing:
+class Listing(Beside):
     """While open: asks now and then, and notes what neither file of before and after says."""
 
     def __init__(self, home: Home, version: str, witness: Witness, asks: bool = True) -> None:
+        super().__init__(self._ask)
         self.disagreements: list[str] = []
         self.compared = 0
         self._program = claude_code.executable(version)
         self._asks = asks and claude_code.numbers(version) >= SINCE
         self._home = home
         self._witness = witness
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._ask, name="listing")
 
     def _ask(self) -> None:
         while self._asks and not self._over.wait(EVERY):
@@ -66,16 +64,3 @@ class Listing:
             for row in rows
             if row.get("pid")
         }
-
-    def __enter__(self) -> Listing:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._over.set()
-        self._thread.join()

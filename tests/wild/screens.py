@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import threading
-from types import TracebackType
 from typing import Final
 
 from rig.agent import spoken
+from rig.beside import Beside
 from truth.stage import Stage
 
 EVERY: Final = 1.0  # seconds; what is otherwise twice running is told
 
 
-class Screens:
+class Screens(Beside):
     """While open: looks at each terminal now and then."""
 
     def __init__(self, stage: Stage) -> None:
+        super().__init__(self._look)
         self.disagreements: list[str] = []
         self._stage = stage
         self._odd: dict[int, int] = {}  # process → times running
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._look, name="screens")
 
     def _look(self) -> None:
         while not self._over.wait(EVERY):
@@ -41,16 +39,3 @@ class Screens:
                     told = f"screen of {agent.pid} {says}, file {before}"
                     self.disagreements.append(told)
                     self._stage.witness.note(f"{told}\n{text}")
-
-    def __enter__(self) -> Screens:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._over.set()
-        self._thread.join()
