@@ -1,4 +1,4 @@
-"""Four hosts, fifty emitters, and somebody who kills a host every second.
+"""Four hosts, fifty emitters, and something that kills a host every second.
 
 Two Neovims and two `bellboard serve` share a home.  Real hooks emit; each emitter is a shell that
 speaks for one agent, one turn after the other, each in a session of its own.  What must hold in

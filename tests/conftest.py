@@ -1,4 +1,4 @@
-"""The fixtures are the rig's; see rig/fixtures.py; hosts have theirs.  And how Hypothesis looks."""
+"""The rig's fixtures (see rig/fixtures.py), hosts, and the settings of Hypothesis."""
 
 from __future__ import annotations
 

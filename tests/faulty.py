@@ -1,4 +1,4 @@
-"""Kill -9 between every two steps of a fold, one after the other: faulty.py HOME.
+"""kill -9 between any two steps of a fold, one after the other: faulty.py HOME.
 
 A clerk whose every call and every statement is a step is forked; at its Nth step it kills itself.
 Then a well one comes, as after a restart.  What the two came to is printed for every N, as a line

@@ -1,4 +1,4 @@
-"""Kill -9 at every call of the code that writes a settings file: faulty_settings.py HOME.
+"""kill -9 at every call of the code that writes a settings file: faulty_settings.py HOME.
 
 A child installs or takes out, and kills itself before it makes its Nth call, of whatever function.
 What the file then holds, and what a well one makes of it, is printed for every N.

@@ -1,4 +1,4 @@
-"""What the tests of hosts share: events as the hook leaves them, hosts that tell, replays."""
+"""What tests of hosts share: events as the hook writes them, hosts that report, replays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Traces played through the core: what it would have published, and when."""
+"""Traces played through the core: what would be published, and when."""
 
 from __future__ import annotations
 

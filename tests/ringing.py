@@ -1,4 +1,4 @@
-"""A desktop that remembers what it was told: a `notify-send` on the PATH of a home."""
+"""A desktop that records its notifications: a `notify-send` on the PATH of a home."""
 
 from __future__ import annotations
 

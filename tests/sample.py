@@ -1,4 +1,4 @@
-"""What a host would publish, for the tests of the editor side: sessions, and how to push them."""
+"""Sessions as a host publishes them, for the editor tests, and how to push them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A session file as the CLI writes it, of the process that runs the tests."""
+"""A session file as the CLI writes it, for the process that runs the tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings files as people and programs leave them: for the tests of what is edited in them."""
+"""Settings files as people and programs leave them, for tests that edit them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may come in: histories as the spool could hold them, and what no history ever held."""
+"""Hypothesis strategies: plausible histories of the spool, and impossible ones."""
 
 from __future__ import annotations
 

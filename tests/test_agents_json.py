@@ -1,4 +1,4 @@
-"""Where a session file cannot be understood, the CLI itself is asked."""
+"""If a session file cannot be understood, the CLI itself is asked."""
 
 from __future__ import annotations
 

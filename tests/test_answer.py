@@ -1,4 +1,4 @@
-"""Yes and no to the real CLI, from a real Neovim: into its terminal, and nowhere else."""
+"""Answering the real CLI with yes or no from a real Neovim."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A backlog and several hosts: one works through it, the others wait, unless it stalls or dies."""
+"""A backlog with several hosts: one works through it, the others wait, unless it stalls or dies."""
 
 from __future__ import annotations
 

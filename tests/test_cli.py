@@ -1,4 +1,4 @@
-"""The command line: real processes on a real spool, mostly without any host."""
+"""The command line: real processes on a real spool, mostly without a host."""
 
 from __future__ import annotations
 

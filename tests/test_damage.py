@@ -1,4 +1,4 @@
-"""What is damaged in board.db: cells, numbers, headers; and events that cannot be written."""
+"""Damage in board.db: cells, numbers, headers; and events that cannot be stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The file that hosts share: versions, damage, locks, and a size that stays."""
+"""The shared database file: versions, damage, locks, bounded size."""
 
 from __future__ import annotations
 

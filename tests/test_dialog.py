@@ -1,4 +1,4 @@
-"""What a terminal must show before yes or no is put into it."""
+"""What a terminal must show before an answer is typed into it."""
 
 from __future__ import annotations
 

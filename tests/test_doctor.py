@@ -1,4 +1,4 @@
-"""What is as it should be and what is not: the same facts in a shell and in Neovim."""
+"""doctor and :checkhealth: the same facts in a shell and in Neovim."""
 
 from __future__ import annotations
 

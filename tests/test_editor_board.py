@@ -1,4 +1,4 @@
-"""The board as it is used: its keys and the mouse, with a real host that does what they say."""
+"""The board in use: its keys and the mouse, with a real host behind them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Configuration: two equal ways, mistakes named by their path, and the report of health."""
+"""Configuration: two equivalent ways, errors named by key, and :checkhealth."""
 
 from __future__ import annotations
 

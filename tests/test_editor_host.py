@@ -1,4 +1,4 @@
-"""The coprocess: started once, restarted when it dies, given up in the end, never in the way."""
+"""The host process: started once, restarted if it dies, given up on in the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Going to a session: its terminal here, its tmux pane, or a word on why not; and back."""
+"""Jumping to a session: its terminal here, its tmux pane, or a message; and back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hooks installed from Neovim, and sessions started there: with a CLI that only notes its words."""
+"""Installing hooks and starting sessions from Neovim, with a CLI that records its arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The whole way: a real hook, the spool, the real host, and what a real Neovim shows."""
+"""End to end: a real hook, the spool, a real host, and what a real Neovim shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever is being typed goes on as if no host had spoken: every mode, both Neovims.
+"""Typing continues as if no host had sent anything: every mode, both Neovims.
 
 Each way of typing is lived through twice, in the same editor with the board open.  In the middle of
 the second time a session is blocked (the float opens, the board and the statusline change), then

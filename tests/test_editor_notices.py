@@ -1,4 +1,4 @@
-"""Notices where they are seen: the float in one of several Neovims, vim.notify, bell, callbacks."""
+"""Notifications on display: the float in one of several Neovims, vim.notify, bell, callbacks."""
 
 from __future__ import annotations
 

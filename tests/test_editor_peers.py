@@ -1,4 +1,4 @@
-"""Other plugins, the real ones: lualine finds the component by its name."""
+"""Other plugins, the real ones: lualine and Telescope."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The picker's one vim.ui.select: what it is given, and where each preview comes from."""
+"""The picker's call of vim.ui.select: what it passes, and where previews come from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the host publishes, as Lua keeps it and tells it on."""
+"""What the host pushes: how Lua stores it and passes it on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The manual's recipes, each as it stands there, in a real Neovim.
+"""The recipes of the help, exactly as printed, in a real Neovim.
 
 lualine is the real one, from Debian. heirline and mini.statusline are packaged nowhere: they are
 stood in for by the part of their documented interface that the recipe touches.

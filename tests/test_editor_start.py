@@ -1,4 +1,4 @@
-"""A host that is started, stopped and spoken to at any moment: no message, no orphan, right end."""
+"""A host that is started, stopped and sent messages at any moment: no error, no orphan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The statusline: what it says, that it is safe, and that it costs nothing."""
+"""The statusline: its text, its safety and its cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is seen of one session and of many, in wide, narrow and tiny windows, cell by cell."""
+"""One session and many in wide, narrow and tiny windows, cell by cell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The hook, under every shell that may be /bin/sh, with whatever the world hands it."""
+"""The hook, in every shell that may be /bin/sh, with any environment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a host does to one session for a person: to the right process, and to the right question."""
+"""What a host does to one session on request: to the right process and the right question."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kill -9 between any two steps, and what may heal: a full disk, a spool that is read-only."""
+"""kill -9 between any two steps, and what can heal: a full disk, a read-only spool."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A slice of the fuzzing that `make fuzz` goes on with: the same cases each time, every category.
+"""A slice of `make fuzz`: the same cases each time, of every category.
 
 What fell once is kept here by its numbers, so that it stands for good.
 """

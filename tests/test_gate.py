@@ -1,4 +1,4 @@
-"""The gate: no stranger is talked to, whatever an event names, and whoever asks for it."""
+"""The gate: nothing connects to another user's socket, whatever an event names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gate of the editor: whatever a session, a neighbour or $TMUX names, no stranger is asked."""
+"""The editor's gate: nothing connects to another user's socket, whatever a session names."""
 
 from __future__ import annotations
 

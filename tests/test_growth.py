@@ -1,4 +1,4 @@
-"""Nothing in board.db grows for ever: panes, records, the log in bytes, pages that lie free."""
+"""Nothing in board.db grows for ever: panes, records, the log, free pages."""
 
 from __future__ import annotations
 

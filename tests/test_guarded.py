@@ -1,4 +1,4 @@
-"""A host goes on whatever fails in it: named in health, left alone for a while, healed."""
+"""A host continues whatever fails in it: named in health, left alone for a while, retried."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hosts side by side: killed at random, of two versions, in Neovims and without."""
+"""Several hosts: killed at random, of two versions, with and without Neovim."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A host that comes late: sessions that already run, and what happened while nobody watched."""
+"""A host that starts late: sessions that already run, and what happened unwatched."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a jump lands: real tmux servers, real Neovims in their panes, real terminals at them.
+"""Where a jump lands: real tmux servers, Neovims in their panes, terminals attached.
 
 Each case compares the servers before and after: what is not gone to must not have moved.
 """

@@ -1,4 +1,4 @@
-"""While the real CLI runs, what is published is what the CLI says of itself.
+"""While the real CLI runs, what is published agrees with what the CLI says about itself.
 
 Here with bounds that hold on a busy machine; `make truth` holds the strict ones and writes the
 table in doc/truth.md.

@@ -1,4 +1,4 @@
-"""What a host looks at beside the spool: with a real watch, and the real CLI without any hook."""
+"""What a host watches beside the spool: with real watches, and the real CLI without hooks."""
 
 from __future__ import annotations
 

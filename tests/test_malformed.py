@@ -1,4 +1,4 @@
-"""Files of the CLI that are not what they should be, under a whole host that goes on."""
+"""Malformed files of the CLI, under a complete running host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The machine against a deliberately naive one: what it should show when nothing is odd.
+"""The machine against a deliberately naive model: what it should show if nothing is odd.
 
 The model is told what happens in the CLI, seconds apart and in order, and knows no times, no
 guards and no witnesses.  Two sessions take turns, each of them in up to two processes: none may

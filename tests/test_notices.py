@@ -1,4 +1,4 @@
-"""The rule book of notices: what calls, on which channel, after how long, and when not."""
+"""The rules of notifications: what is announced, on which channel, after how long."""
 
 from __future__ import annotations
 

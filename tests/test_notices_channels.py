@@ -1,4 +1,4 @@
-"""How each channel speaks: the words it gives to a program, and what it makes of hostile text."""
+"""How each channel notifies: the arguments it passes, and what becomes of hostile text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notices of several hosts: each once in the world, by whoever lives, in the editor in front."""
+"""Notifications with several hosts: each once per machine, by the editor in front."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What belongs to whom: of a session in two processes, one is shown, whole, in its own place."""
+"""A session in two processes: one of them is shown, complete, in its own terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The whole way, on the real CLI: this repository as its plugin, a host, what is published."""
+"""End to end with the real CLI: this repository as its plugin, a host, what is published."""
 
 from __future__ import annotations
 

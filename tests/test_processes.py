@@ -1,4 +1,4 @@
-"""Processes: what the system tells of them, their deaths, and agents found among them."""
+"""Processes: what the system says about them, their deaths, and how agents are found."""
 
 from __future__ import annotations
 

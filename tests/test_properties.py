@@ -1,4 +1,4 @@
-"""What holds for every history, however odd."""
+"""Properties of every history, however odd."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pull request of a branch, from a `gh` that is a small program of the test's own."""
+"""The pull request of a branch, from a small program that stands in for `gh`."""
 
 from __future__ import annotations
 

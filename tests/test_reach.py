@@ -1,4 +1,4 @@
-"""What may hang is done beside the loop, with a deadline, and heals by itself."""
+"""Whatever may hang runs outside the event loop, with a deadline, and heals by itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `record` prints replays to what happened, and tells nothing private."""
+"""What `record` prints replays to what happened, and holds nothing private."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The CLI's session files, written as the CLI writes them, by real processes."""
+"""The CLI's session files, written as the CLI does, by real processes."""
 
 from __future__ import annotations
 

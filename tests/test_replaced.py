@@ -1,4 +1,4 @@
-"""board.db, its log or its lock taken from under a host: it folds into the file there now."""
+"""board.db, its log or its lock replaced under a host: it switches to the current file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Repository, branch, worktree and remotes, from real repositories, and from broken ones."""
+"""Repository, branch, worktree and remotes, from real and broken repositories."""
 
 from __future__ import annotations
 

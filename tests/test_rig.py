@@ -1,4 +1,4 @@
-"""The rig's small parts: waiting, the clock, the home, the fake API, the watch, layers left out."""
+"""The rig's small parts: waiting, the clock, the home, the fake API, skipped layers."""
 
 from __future__ import annotations
 

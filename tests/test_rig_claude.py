@@ -1,4 +1,4 @@
-"""The rig's agent: the real Claude Code CLI, on a fake API, cut off from the world."""
+"""The rig's agent: the real Claude Code CLI on a fake API, without a network."""
 
 from __future__ import annotations
 

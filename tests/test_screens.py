@@ -1,4 +1,4 @@
-"""What the screens of real CLIs say, as captured (tests/captures), and what no screen may say."""
+"""What captured screens of real CLIs mean, and what no screen can say."""
 
 from __future__ import annotations
 

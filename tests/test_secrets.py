@@ -1,4 +1,4 @@
-"""No secret is shown, whatever it stands in; and what is none is shown as it is."""
+"""No secret is shown, whatever surrounds it; and other text is shown unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real CLIs of which neither hooks nor a session file tell: their screens do."""
+"""Real CLIs without hooks or session file are read from their screens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings files: real ones, of every kind, through the commands that a user has."""
+"""Settings files of every kind, through the user's commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What we write into settings, read by the real CLI: of now, and of before."""
+"""Our settings, read by the real CLI, new and old."""
 
 from __future__ import annotations
 

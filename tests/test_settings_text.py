@@ -1,4 +1,4 @@
-"""Our hooks in the text of a settings file: whatever stands there, they go in and come out."""
+"""Our hooks in the text of a settings file: added and removed, whatever is there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two processes of one session write one transcript: what it says is of one of them, if of any."""
+"""Two processes of one session write one transcript: each line belongs to one of them, or none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A host does not stand still, whatever hangs: mounts, tmux, locks, programs."""
+"""Nothing that hangs stops a host: mounts, tmux, locks, programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contract of the hosts, one point after the other, on real files and with a clock of its own.
+"""The contract of the hosts, point by point, on real files with a test clock.
 
 Two hosts are two clerks here: what one does between two steps of the other is then exact.
 """

@@ -1,4 +1,4 @@
-"""What another user of this machine can put in our way: nothing of it is read, written or run."""
+"""What another user of this machine can put in our way is not read, written or run."""
 
 from __future__ import annotations
 

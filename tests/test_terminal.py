@@ -1,4 +1,4 @@
-"""What the command line shows: in 60 columns as in 200, and whatever an agent says."""
+"""The command line's output, in 60 columns as in 200, whatever an agent says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""tmux, on real servers of the test's own."""
+"""tmux, on real servers started by the tests."""
 
 from __future__ import annotations
 

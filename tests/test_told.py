@@ -1,4 +1,4 @@
-"""What is seen or done counts once it is in the spool: until then it waits, and says so."""
+"""Evidence counts once it is in the spool; until then it waits, and health says so."""
 
 from __future__ import annotations
 

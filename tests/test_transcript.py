@@ -1,4 +1,4 @@
-"""Transcripts: only what is appended, only what tells something, and nothing private."""
+"""Transcripts: only what is appended, only what matters, and nothing private."""
 
 from __future__ import annotations
 

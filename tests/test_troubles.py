@@ -1,4 +1,4 @@
-"""Every command under every kind of trouble: a line in words and an exit code, in a few seconds."""
+"""Every command in every kind of trouble: one line and an exit code, within seconds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is shown, compared with what the CLI said of itself while a trace was recorded."""
+"""Recorded traces: what is shown, compared with what the CLI said about itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `make truth` keeps, compares and writes, and how the CLI's own account is read."""
+"""What `make truth` keeps, compares and writes, and how it reads the CLI's account."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who looks at what: each editor and each tmux client for itself, and a pane is not all in it."""
+"""Who looks at what: each editor and each tmux client has a view of its own."""
 
 from __future__ import annotations
 

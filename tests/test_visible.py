@@ -1,4 +1,4 @@
-"""What is seen of a hostile text: nothing that a terminal acts on, turns or hides."""
+"""Hostile text: nothing is left that a terminal acts on, reverses or hides."""
 
 from __future__ import annotations
 

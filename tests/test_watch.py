@@ -1,4 +1,4 @@
-"""The watch on a real directory, by each of its backends."""
+"""Watching a real directory, with each backend."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every way that the hooks come to the real CLI, on old versions as on the new: each event once."""
+"""Every way to install the hooks, on old and new CLIs: each event counts once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The monkey: its walks come again, its judge sees what is wrong, what fails is made short."""
+"""Random walks: they can be repeated, judged, and shortened."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A host that writes all it publishes into a file, a line each: told_host.py HOME OUT HOW.
+"""A host that writes everything it publishes into a file: told_host.py HOME OUT HOW.
 
 HOW is JSON: schema, network, stuck (seconds), on (commands), options, server, config; and clock,
 a file that says by how many seconds this process' clock is ahead.  With each message goes how long

@@ -1,4 +1,4 @@
-"""Many commands, each in a fork of one process that has everything imported: troubled.py SECONDS.
+"""Many commands, each in a fork of a process that has everything imported: troubled.py SECONDS.
 
 A line of JSON on standard input names a command: its words, and what is done to its streams.  The
 answer is one too: how it ended, and what it printed.

@@ -1,4 +1,4 @@
-"""The demo seen from outside: what its screen shows in the end, as text and as a picture."""
+"""The demo seen from outside: its final screen as text and as a picture."""
 
 # ruff: noqa: T201  what it prints is what it is for
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Hostile input for a live host, end to end: `make fuzz MINUTES=10 SEED=… ONLY=category`.
+"""Hostile input for a running host, end to end: `make fuzz MINUTES=10 SEED=… ONLY=category`.
 
 A category makes cases from a seed and a number, so each can be made again. Cases are done to a
 host in batches, and after each batch the host is checked: an event of ours still arrives within a

@@ -1,4 +1,4 @@
-"""`python -m fuzz`, from tests/: hunt for some minutes, or do named cases again."""
+"""`python -m fuzz`, from tests/: fuzz for some minutes, or repeat named cases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is done to a host, and how it is undone."""
+"""One thing done to a host, and how it is undone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A database that is not what a host left there, under one that runs or before one starts."""
+"""Damaged databases, under a running host or before one starts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Disks that are full, have no inodes, turn read-only; mounts that answer nothing."""
+"""Disks that are full, out of inodes or read-only; mounts that do not answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may lie in the spool and beside it instead of a plain file of ours."""
+"""What may be in and beside the spool instead of our plain files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Folders that are gone, forbidden, or something else; locks that are held by who is suspended."""
+"""Folders that are missing, forbidden or something else; locks held by suspended processes."""
 
 from __future__ import annotations
 

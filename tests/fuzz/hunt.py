@@ -1,4 +1,4 @@
-"""Looking for what falls, and for the least that makes it fall."""
+"""Search for failures, and reduce them to the fewest cases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values that nobody expects, from chance."""
+"""Random values that nobody expects."""
 
 from __future__ import annotations
 

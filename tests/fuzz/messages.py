@@ -1,4 +1,4 @@
-"""What comes through the spool: payloads of hooks, their headers, lines of evidence."""
+"""What arrives through the spool: hook payloads, headers, lines of evidence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the user wrote: the options of a host, the agent's settings, the hook line that is ours."""
+"""What the user wrote: a host's options, the agent's settings, our hook line."""
 
 from __future__ import annotations
 

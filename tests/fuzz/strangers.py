@@ -1,4 +1,4 @@
-"""A second user of this machine: sockets, folders, files and links that wait for us."""
+"""A second user of this machine: sockets, folders, files and links that are traps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A live host in a home of its own, and what must hold of it whatever was done to it."""
+"""A running host in a home of its own, and what must hold whatever is done to it."""
 
 from __future__ import annotations
 

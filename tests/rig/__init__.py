@@ -1,1 +1,1 @@
-"""Everything real that a test runs against: Neovims, tmux, the Claude Code CLI and a fake API."""
+"""Everything real that tests run against: Neovims, tmux, the Claude Code CLI, and a fake API."""

@@ -1,4 +1,4 @@
-"""The real Claude Code CLI, interactive, in a home of its own, speaking to the fake API."""
+"""The real Claude Code CLI, interactive, in a home of its own, connected to the fake API."""
 
 from __future__ import annotations
 

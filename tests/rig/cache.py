@@ -1,4 +1,4 @@
-"""A folder that is filled once, whole or not at all, and serves offline ever after.
+"""A folder that is filled once, completely or not at all, and works offline afterwards.
 
 Standard library only: the rig's commands run before any environment of the project exists.
 """

@@ -1,4 +1,4 @@
-"""The real Claude Code CLI, of versions that never change by themselves."""
+"""The real Claude Code CLI, in pinned versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Debian packages of any suite, unpacked into a private folder with the system left untouched.
+"""Debian packages of any suite, unpacked into a private folder; the system is not touched.
 
 apt itself does the work, with every one of its folders moved into a private one and an empty
 package database: so it resolves the whole closure down to libc, and it accepts no file whose hash

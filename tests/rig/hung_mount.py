@@ -1,4 +1,4 @@
-"""A file system that stops to answer: FUSE, spoken by hand, so that it needs no library.
+"""A file system that stops answering: raw FUSE, so that no library is needed.
 
 It shows a real folder, read-only, until it is told to hang: then requests are taken and none is
 answered, as on a mount whose server is gone.  They cannot even be killed; told to answer again, it

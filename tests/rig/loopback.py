@@ -1,4 +1,4 @@
-"""Proof that processes speak to this machine only: a proxy that is a trap, and a watch on sockets.
+"""Proof that processes use loopback only: a proxy that is a trap, and a watch on sockets.
 
 The trap catches what honours proxy settings, also when it is over at once; the watch sees any
 socket of the processes and their descendants that lives for a few hundredths of a second.

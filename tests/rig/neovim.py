@@ -1,4 +1,4 @@
-"""Which Neovim a version means on this machine, and real plugins to be neighbours with."""
+"""Which Neovim a version means on this machine, and real plugins to test with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""node and npm: the system's, else the ones that PyPI carries, fetched by uv or pip.
+"""node and npm: the system's, otherwise those on PyPI, fetched with uv or pip.
 
 Both come from one place: an npm of the system may be a script that asks for its own node.
 """

@@ -1,4 +1,4 @@
-"""npm packages of an exact version in a private folder; npm checks them against the registry."""
+"""npm packages of an exact version in a private folder, verified against the registry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ending processes that a test started, by their ids, and those they left behind."""
+"""Ends processes that a test started, by process id, and those they left behind."""
 
 from __future__ import annotations
 

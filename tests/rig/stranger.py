@@ -1,4 +1,4 @@
-"""A second user of this machine, and the traps that one may set."""
+"""A second user of this machine, and the traps they can set."""
 
 from __future__ import annotations
 

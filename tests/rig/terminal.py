@@ -1,4 +1,4 @@
-"""A program in a :terminal of a real Neovim, driven and read as a tmux pane is."""
+"""A program in a :terminal of a real Neovim, with the interface of a tmux pane."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real tmux server of a test's own, on its own socket and without anybody's configuration."""
+"""A real tmux server for one test, on its own socket and without any configuration."""
 
 from __future__ import annotations
 

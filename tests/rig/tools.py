@@ -1,4 +1,4 @@
-"""Checkers of Lua, shells and strace, fetched where the system has none.
+"""Linters for Lua, shells and strace, fetched if the system has none.
 
 Looked up 2026-11: stylua is in npm only as WebAssembly (tests/lint runs it), and
 lua-language-server is in none of Debian, PyPI and npm.

@@ -1,4 +1,4 @@
-"""Waiting for something to become true; the only place in the tests that sleeps."""
+"""Waiting until something is true; the only place in the tests that sleeps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`make truth`: play the scenes in every way, hold the strict bars, write the table."""
+"""`make truth`: play the scenes in every way, check the strict limits, write the table."""
 
 from __future__ import annotations
 

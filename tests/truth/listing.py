@@ -1,4 +1,4 @@
-"""A third account: what `claude agents --json` says, held against the session files."""
+"""A third account: `claude agents --json`, compared with the session files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the monkey's walks came to, for the page: `python -m wild --rows FILE` writes them."""
+"""The results of random walks, for the page: `python -m wild --rows FILE` writes them."""
 
 from __future__ import annotations
 

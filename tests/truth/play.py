@@ -1,4 +1,4 @@
-"""Scenes played, several at a time against one host, and what came of each."""
+"""Scenes played, several at a time with one host, and their results."""
 
 from __future__ import annotations
 

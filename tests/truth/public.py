@@ -1,4 +1,4 @@
-"""A trace as it may be committed: no path of this machine in it, and nothing that says nothing."""
+"""A trace that can be committed: without paths of this machine and without noise."""
 
 from __future__ import annotations
 

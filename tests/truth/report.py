@@ -1,4 +1,4 @@
-"""The rows as lines for a person, the bars that they hold, and the page doc/truth.md."""
+"""The results as lines for people, their limits, and the page doc/truth.md."""
 
 from __future__ import annotations
 

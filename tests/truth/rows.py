@@ -1,4 +1,4 @@
-"""What came of the scenes, and a file that keeps it: a long play may be stopped and taken up."""
+"""The results of scenes in a file, so that a long run can be stopped and continued."""
 
 from __future__ import annotations
 

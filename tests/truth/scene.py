@@ -1,4 +1,4 @@
-"""What a scene is, and how most of them begin."""
+"""What a scene is, and how most of them start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a version of the CLI was seen to do, and in what it differs from another one."""
+"""What a version of the CLI was seen to do, and how it differs from another."""
 
 from __future__ import annotations
 

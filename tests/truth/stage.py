@@ -1,4 +1,4 @@
-"""Where a scene is played: a real CLI in a terminal, and what may be done to it."""
+"""Where a scene is played: a real CLI in a terminal, and what can be done to it."""
 
 from __future__ import annotations
 

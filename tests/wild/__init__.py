@@ -1,1 +1,1 @@
-"""A monkey at the keyboard: random walks on real CLIs, judged all the time (`make wild`)."""
+"""Random walks through real CLIs, compared all the time (`make wild`)."""

@@ -1,4 +1,4 @@
-"""`make wild MINUTES=n`: walk for so long, tell what was wrong, shrink what failed."""
+"""`make wild MINUTES=n`: walk for that long, report what was wrong, shorten failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the monkey may do, how often it does it, and the walks that are drawn from that."""
+"""What a walk can do, how often it does each, and how walks are drawn."""
 
 from __future__ import annotations
 

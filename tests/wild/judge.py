@@ -1,4 +1,4 @@
-"""What was wrong in a walk: of what was shown, and of what the rules make of its evidence."""
+"""What was wrong in a walk: in what was shown, and in what the rules make of its evidence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shortest walk that still fails: parts are left out as long as the same stays wrong."""
+"""The shortest walk that still fails: parts are removed while the same failure remains."""
 
 from __future__ import annotations
 

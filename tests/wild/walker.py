@@ -1,4 +1,4 @@
-"""A walk on real CLIs in private terminals, and all that was seen of it."""
+"""A walk through real CLIs in private terminals, and all that was seen of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scenes: what a user does to the CLI, one function each, and what is shown in the end."""
+"""The scenes: what a user does to the CLI, one function each, and what is shown at the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Leaving while something goes on: /clear beside an agent (M6), /exit with a dialog open (M7)."""
+"""Leaving while something runs: /clear beside an agent (M6), /exit with a dialog open (M7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Auto mode whose check is out of reach (F4), and the trust dialog (F5)."""
+"""Auto mode whose check is unreachable (F4), and the trust dialog (F5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands beside something else: nothing of one owner is ended by news of another (M1, M2)."""
+"""Several open questions and tools: evidence of one never ends another (M1, M2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One session in two processes: what one of them does says nothing of the other (F2, F3)."""
+"""One session in two processes: what one does says nothing about the other (F2, F3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors of the API that the CLI tries again after: it works meanwhile (F7)."""
+"""API errors that the CLI retries: it is working meanwhile (F7)."""
 
 from __future__ import annotations
 

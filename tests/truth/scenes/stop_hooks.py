@@ -1,4 +1,4 @@
-"""Stop hooks of the user's own: slow ones, some that fail, some that send the session on (F1)."""
+"""The user's own Stop hooks: slow, failing, or continuing the session (F1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turns: words, tools, errors of the API, and what interrupts them."""
+"""Turns: text, tools, API errors, and interrupts."""
 
 from __future__ import annotations
 
