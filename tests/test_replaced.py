@@ -210,12 +210,12 @@ def test_a_command_shows_what_is_known(home: Home, clock: Clock) -> None:
         done = listed(home)
         holder.kill()
     assert "known" in done.stdout
-    assert f"process {holder.pid} keeps" in done.stderr
+    assert f"locked by process {holder.pid}" in done.stderr
     with opened(home.bellboard) as clerk, clerk.store.lock():
         tell(clerk, clock, "Stop", "known")
         done = listed(home)
     assert "known" in done.stdout
-    assert "holds the database for long" in done.stderr
+    assert "the database is locked by another process" in done.stderr
 
 
 def test_opening_has_a_deadline(home: Home, suspended: subprocess.Popen[str]) -> None:

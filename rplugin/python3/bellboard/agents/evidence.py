@@ -5,7 +5,7 @@ A trace line is a JSON object with `t` and one more key (`hook`, `registry`, `tr
 what was seen live can be replayed to the letter.  `event` carries an event that is already decoded:
 its fields are those of `events.Event`, and the line's `t` is when it became known.
 
-Rules of this file are those of `events.py`: no I/O, no clock, no exception on input.
+Rules of this file: no I/O, no clock, no exception on input.
 """
 
 from __future__ import annotations

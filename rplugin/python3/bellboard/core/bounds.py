@@ -1,6 +1,6 @@
 """What is stored is of some size: text is cut, and a number that no database takes is zero.
 
-Rules of this file are those of `events.py`: no I/O, no clock, no exception on input.
+Rules of this file: no I/O, no clock, no exception on input.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The rule book of one session: which evidence changes which status, and why.
 
-Everything about changes of status lives in this file, and this file does no I/O, knows no clock and
-no other session.  `board.py` decides which session a piece of evidence is about; the agents' dialects
-decide of what kind it is; here TABLE says, for every kind in every status, which rule
-applies, and the rules below it say what they do.  A cell `.` changes nothing.
+TABLE says, for every kind of evidence in every status, which rule applies; a cell `.` changes
+nothing.  The rules themselves are in `rules/`.  `board.py` decides which session a piece of evidence
+is about, and the agents' dialects of what kind it is.  This file does no I/O, and knows neither a
+clock nor any other session.
 
 The theory.  A session runs in one process or more.  Each has one main thread, which is in a *turn*
 or at rest, and any number of open *questions*, each of them asked by one thread (the main one or a

@@ -1,8 +1,8 @@
 """One session's record: what is known of it, what can be derived from that, and nothing else.
 
-The record is what the database stores.  Only the rules in `machine.py` change one, and they replace
-the collections in it, never alter them: so a shallow copy is a savepoint.  Records hold no cycles,
-so the garbage collector need not look at them (`gc=False`).
+The record is what the database stores.  Whatever changes one works on a shallow copy and replaces
+the collections in it, never alters them, so the record before is a savepoint.  Records hold no
+cycles, so the garbage collector need not look at them (`gc=False`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """A host: evidence or a deadline wakes it, it folds, commits and publishes.
 
 One per Neovim, or `bellboard serve` without one; all are equal, and none is needed by the others.
-This file holds the only clock and the only event loop.
 
 A host is complete once it is constructed: what it is told before `run` waits.  Nothing that comes
 from outside ends it.  Each job of a turn is guarded by itself, and so are the sessions and sources
