@@ -57,6 +57,28 @@ def test_an_event_is_folded_by_one_host_and_seen_by_all(make: Make, clock: Clock
     assert waiting(one) == []
 
 
+def test_a_change_is_read_once_by_each(make: Make, clock: Clock) -> None:
+    """From the place on where it read last."""
+    one, two = make(), make()
+    work(one, clock)
+    for clerk in (one, two):
+        assert ["working"] == [c.transition.after for c in clerk.store.changes()]
+        assert [] == clerk.store.changes()
+
+
+def test_a_session_that_one_forgets_is_forgotten_by_all(make: Make, clock: Clock) -> None:
+    """As when there are more than a board keeps."""
+    one, two = make(), make()
+    work(one, clock)
+    two.step(clock())
+    assert "s" in two.board.sessions
+    one.board.drop("s")
+    tell(one, clock, "UserPromptSubmit", "other")
+    one.step(clock.advance(1))
+    two.step(clock())
+    assert {"other"} == two.board.sessions.keys()
+
+
 def test_a_name_leaves_applied_once_its_file_was_seen_to_be_gone(make: Make, clock: Clock) -> None:
     """Not before: while the file exists, only its name keeps it from being folded again."""
     clerk = make()
