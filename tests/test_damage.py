@@ -410,5 +410,5 @@ def folds_a_canary(host: Telling, spool: Spool, what: str) -> None:
     for _ in range(2):
         path = spool.new / put(spool, "UserPromptSubmit", "canary")
         eventually(lambda path=path: not path.exists(), what)
-        eventually(lambda: shows_it() or "it is now" in host.note, what)
+        eventually(lambda: shows_it() or "moved to" in host.note, what)
     eventually(shows_it, what)

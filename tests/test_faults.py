@@ -142,7 +142,7 @@ def test_a_suspended_process_that_holds_the_lock_stops_nobody(
         assert holder.stdout
         assert holder.stdout.readline() == "held\n"
         names.append(put(spool, "Stop"))
-        host.says(f"held by process {holder.pid}, which is suspended: kill -CONT {holder.pid}")
+        host.says(f"locked by process {holder.pid}, which is suspended: kill -CONT {holder.pid}")
         late = start("two", stuck=0.3)
         eventually(lambda: late.shown == {"s": "working"}, "what is known")
         late.says("suspended")
@@ -171,7 +171,7 @@ def test_a_damaged_database_is_replaced_by_the_last_user(
         eventually(lambda host=host: host.shown == {"after": "working"}, "a new beginning")
     assert counted(home.bellboard) == {after: 1}
     assert len(list(home.bellboard.glob("board.db.damaged-*"))) == 1
-    assert any("it is now" in host.note for host in hosts)
+    assert any("moved to" in host.note for host in hosts)
 
 
 def test_a_home_that_is_removed_is_recreated(home: Home, start: Callable[..., Telling]) -> None:

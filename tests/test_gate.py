@@ -66,7 +66,7 @@ def tcp() -> Iterator[sockets.socket]:
 
 def refusal(address: object) -> str:
     """Why the gate refuses it."""
-    with pytest.raises(gate.Refused) as refused:
+    with pytest.raises(gate.Denied) as refused:
         gate.admitted(address)
     return str(refused.value)
 
@@ -104,7 +104,7 @@ def test_the_usual_places_of_sockets_pass(home: Home, listen: Listen) -> None:
 )
 def test_addresses_that_are_not_paths_are_refused(address: object) -> None:
     """Above all a host and a port: anybody may listen there."""
-    assert refusal(address) == "it is no path of this machine"
+    assert refusal(address) == "not a local path"
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o757, 0o770, 0o722])
@@ -126,10 +126,10 @@ def test_files_that_are_not_sockets_are_refused(home: Home, listen: Listen) -> N
     os.mkfifo(pipe)
     circle.symlink_to(circle)
     for path in (file, pipe, home.project, file / "x", listen(home.project / "s") / "x", "/"):
-        assert refusal(str(path)) == "it is no socket"
-    assert refusal(str(circle)) == "it leads through too many links"
-    assert refusal(f"{home.project}/a\0b") == "it is no path"
-    assert refusal(f"{home.project}/\ud800") == "it is no path"
+        assert refusal(str(path)) == "not a socket"
+    assert refusal(str(circle)) == "too many links"
+    assert refusal(f"{home.project}/a\0b") == "not a path"
+    assert refusal(f"{home.project}/\ud800") == "not a path"
     assert "File name too long" in refusal(f"{home.project}/{'x' * 300}")
 
 
@@ -141,7 +141,7 @@ def test_a_path_too_long_for_a_socket_is_refused(
     folder.mkdir()
     monkeypatch.chdir(folder)
     listen(Path("s"))
-    assert refusal(str(folder / "s")) == "its path is too long for a socket"
+    assert refusal(str(folder / "s")) == "path too long for a socket"
 
 
 def test_anything_owned_by_another_user_is_refused(
@@ -184,7 +184,7 @@ def test_another_users_listener_on_our_socket_is_hung_up_on(home: Home, stranger
     home.project.chmod(0o1777)
     trap = stranger.trap(home.project / "s")
     os.chown(trap.path, os.geteuid(), -1)
-    with pytest.raises(gate.Refused, match="another user listens there"):
+    with pytest.raises(gate.Denied, match="another user listens there"):
         gate.connected(str(trap.path), 2.0)
     assert not stranger.booty.exists()
 
@@ -199,7 +199,7 @@ def test_a_fuse_mount_is_not_even_looked_at(
     table = home.root / "mountinfo"
     monkeypatch.setattr(gate, "TABLE", str(table))
     table.write_text(row.format(place))
-    assert refusal(str(path)) == f"a program answers for all in {path.parent}"
+    assert refusal(str(path)) == f"{path.parent} is a FUSE mount"
     table.write_text(row.format("/"))
     assert gate.admitted(str(path)) == str(path)
 
@@ -211,7 +211,7 @@ def test_a_mount_that_hangs_is_not_waited_for(home: Home, nvim: Editors) -> None
         (home.root / "link").symlink_to("hung/s")
         assert list(mount.place.iterdir()) == []  # the kernel has made its acquaintance
         mount.hang()
-        why = f"a program answers for all in {mount.place}"
+        why = f"{mount.place} is a FUSE mount"
         assert refusal(str(mount.place / "s")) == why
         assert refusal(str(home.root / "link")) == why
         editor = nvim(config=QUIET, ui=False)
@@ -255,9 +255,9 @@ def test_no_event_makes_a_host_connect_to_a_stranger(
     for sid in ("bad", "worse", "worst"):
         assert not {"tmux", "pane", "nvim"} & host.sessions[sid].keys()
     assert (
-        f"not connected to: {stranger.folder} belongs to another user" == host.notes[str(trap.path)]
+        f"not connecting: {stranger.folder} belongs to another user" == host.notes[str(trap.path)]
     )
-    assert "no path of this machine" in host.notes["127.0.0.1:6666"]
+    assert "not a local path" in host.notes["127.0.0.1:6666"]
     assert "belongs to another" not in json.dumps([m["sessions"] for m in host.messages])
     assert str(stranger.folder) not in json.dumps([m["sessions"] for m in host.messages])
     assert stranger.caught == ""
@@ -293,7 +293,7 @@ def test_no_command_connects_to_a_stranger(
     assert not any({"tmux", "pane", "nvim"} & p.keys() for p in listed)
     assert stranger.caught == ""
     for sid in ("pane", "editor", "remote"):
-        assert "no way to get there is known" in bellboard(home, "goto", sid, code=1)
+        assert "cannot be reached from here" in bellboard(home, "goto", sid, code=1)
     inside = {"TMUX": f"{trap.path},1,0", "TMUX_PANE": "%0"}
     bellboard(home, "goto", "--next", code=1, **inside)
     bellboard(home, "goto", "--next", "--client", "/dev/pts/1", **inside)
@@ -334,7 +334,7 @@ def test_another_users_neovim_is_not_contacted(stranger: Stranger, tcp: sockets.
     trap = stranger.trap(stranger.folder / "sock")
     with pytest.raises(jump.NoWay, match="belongs to another user"):
         jump.tell_neovim(str(trap.path), "s")
-    with pytest.raises(jump.NoWay, match="no path of this machine"):
+    with pytest.raises(jump.NoWay, match="not a local path"):
         jump.tell_neovim(f"127.0.0.1:{tcp.getsockname()[1]}", "s")
     with pytest.raises(BlockingIOError):
         tcp.accept()

@@ -269,7 +269,9 @@ def test_a_server_without_clients(stage: Stage) -> None:
     asker = stage.seat(server)
     target, _ = other.open(AGENT, session="a"), other.open(AGENT, session="a")
     other.run("select-window", "-t", "=a:1")
-    assert "selected pane a:0.0, but no terminal shows that tmux" in refused(asker, agent(target))
+    assert "selected pane a:0.0, but no terminal is attached to that tmux server" in refused(
+        asker, agent(target)
+    )
     assert target.ask("#{window_active}") == "1"
 
 
@@ -320,7 +322,7 @@ def test_a_terminal_of_a_neovim_outside_tmux(nvim: Editors, version: str) -> Non
     host.push(blocked("api", tty=tty, nvim=address))
     here.lua(JUMP, "api")
     [text] = eventually(lambda: here.lua("return said"), "a message")
-    assert text == f"bellboard: it is shown in the Neovim at {address}"
+    assert text == f"bellboard: shown in the Neovim at {address}"
     assert there.lua(BUFFER) == buf
     assert here.lua("return landed") < 20 * PROMPT
     report(f"landed after {here.lua('return landed'):.1f} ms (bar: {PROMPT:.0f})")

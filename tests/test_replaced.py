@@ -184,7 +184,7 @@ def test_an_exclusive_lock_is_not_waited_for(
     """A host starting then comes up, names the process, and folds once it is gone."""
     name = put(Spool(home.bellboard), "UserPromptSubmit", "canary")
     host = start(stuck=0.3)
-    host.says(f"held by process {suspended.pid}, which is suspended")
+    host.says(f"locked by process {suspended.pid}, which is suspended")
     assert (home.bellboard / "spool" / "new" / name).exists()
     suspended.kill()
     eventually(lambda: "canary" in host.shown, "the canary")

@@ -72,7 +72,7 @@ def test_findings_on_a_full_disk_are_reported_later(
     eventually(lambda: host.shown == {"one": "working"}, "a session at work")
     trouble.begins()
     write_session_file(home, "waiting")
-    host.says("wait to be written")
+    host.says("waiting to be written")
     assert host.shown == {"one": "working"}
     trouble.ends()
     eventually(lambda: host.shown == {"one": "blocked"}, "its question")
@@ -125,7 +125,7 @@ def test_waiting_lines_keep_their_order_and_are_limited(tmp_path: Path) -> None:
     for n in range(MOST + 5):
         assert "No such file" in outbox.put({"t": 1.0 + n, "tick": {}}, f"key {n}")
         outbox.put({"t": 1.0 + n, "tick": {}}, f"key {n}")
-    assert f"{MOST} changes wait to be written, 5 were dropped" in outbox.notes["write"]
+    assert f"{MOST} changes are waiting to be written, 5 dropped" in outbox.notes["write"]
     (spool.home / "away").rename(spool.home / "spool" / "tmp")
     eventually(lambda: outbox.send() == 0.0 or not outbox.notes, "all of it")
     assert outbox.notes == {}

@@ -151,7 +151,7 @@ def test_a_key_that_is_bound_keeps_its_binding(tmux: Server, room: Room) -> None
     tmux.open(["sh"], session="one")
     tmux.run("bind-key", "b", "display-message", "theirs")
     said = room.bellboard("tmux", "--apply", code=1)
-    assert "prefix b has a meaning already: display-message theirs" in said
+    assert "prefix b is already bound: display-message theirs" in said
     assert "goto --next" in tmux.run("list-keys", "-T", "prefix", "B")
     assert "theirs" in tmux.run("list-keys", "-T", "prefix", "b")
     assert room.bellboard("tmux", "--apply", "--pick", "S") == ""

@@ -185,7 +185,7 @@ local function to_neighbour(session)
     else
       over()
       if answer then
-        message.info('it is shown in the Neovim at ' .. session.nvim)
+        message.info('shown in the Neovim at ' .. session.nvim)
       end
     end
   end)

@@ -95,7 +95,7 @@ local function admit(address, gone, done)
     finish(nil, 'its folder does not answer')
   end)
   if type(address) ~= 'string' or address:sub(1, 1) ~= '/' or address:find('\0', 1, true) then
-    return finish(nil, 'it is no path of this machine')
+    return finish(nil, 'not a local path')
   end
 
   local mounts, waiting, links = programs(), {}, 0
@@ -109,16 +109,16 @@ local function admit(address, gone, done)
       name = table.remove(waiting)
     end
     if not name then
-      return finish(nil, 'it is no socket')
+      return finish(nil, 'not a socket')
     end
     local path = here .. '/' .. name
     if mounts[path] then
-      return finish(nil, 'a program answers for all in ' .. path)
+      return finish(nil, path .. ' is a FUSE mount')
     end
     uv.fs_lstat(path, function(failed, stat)
       if not stat then
         local is_gone = failed and failed:sub(1, 6) == 'ENOENT'
-        return finish(nil, is_gone and gone or ('it cannot be looked at: %s'):format(failed))
+        return finish(nil, is_gone and gone or ('cannot be checked: %s'):format(failed))
       end
       local why = objection(path, stat)
       if why then
@@ -129,17 +129,17 @@ local function admit(address, gone, done)
         links = links + 1
         uv.fs_readlink(path, function(broken, target)
           if not target then
-            return finish(nil, ('it cannot be looked at: %s'):format(broken))
+            return finish(nil, ('cannot be checked: %s'):format(broken))
           end
           put(target, waiting)
           walk(target:sub(1, 1) == '/' and '' or here)
         end)
       elseif stat.type == 'link' then
-        finish(nil, 'it leads through too many links')
+        finish(nil, 'too many links')
       elseif stat.type ~= 'socket' or #waiting > 0 then
-        finish(nil, 'it is no socket')
+        finish(nil, 'not a socket')
       elseif #path > LONGEST then
-        finish(nil, 'its path is too long for a socket')
+        finish(nil, 'path too long for a socket')
       else
         finish(path)
       end

@@ -1,6 +1,6 @@
-"""The way to a session from a shell: its tmux pane, the Neovim whose terminal it runs in.
+"""Jump to a session from a shell: to its tmux pane, or the Neovim whose terminal it runs in.
 
-Neovim is told with a notification: it may be waiting for a key, and nobody waits with it.
+Neovim gets an RPC notification, not a request: it may be waiting for a key.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from ..core.published import Published
 from ..system import gate
 from ..system.tmux import Tmux
 
-PATIENCE: Final = 2.0  # for a socket of this machine
+PATIENCE: Final = 2.0  # seconds for a local socket
 _JUMP: Final = "require('bellboard').jump(...)"
 
 
 class NoWay(Exception):
-    """Why it cannot be had, in words for the user."""
+    """The jump failed; the text tells the user why."""
 
 
 def lead(p: Published, environ: Mapping[str, str], client: str = "") -> str:
-    """Show a session to whoever asks, or on that tmux client; what else there is to say.
+    """Show a session on the current tmux client or the given one; return a message, if any.
 
-    A Neovim shows the terminal that it holds; if it is itself in a tmux pane, that one is shown.
+    A Neovim shows its terminal buffer; if it runs in a tmux pane itself, that pane is shown too.
     """
     nvim, pane, socket = p.get("nvim"), p.get("pane"), p.get("tmux") or ""
     if nvim:
@@ -34,19 +34,19 @@ def lead(p: Published, environ: Mapping[str, str], client: str = "") -> str:
             raise NoWay(tmux.why)
         return ""
     if nvim:
-        return f"it is shown in the Neovim at {nvim}"
+        return f"shown in the Neovim at {nvim}"
     known = ", ".join(f"{key} {p[key]}" for key in ("pid", "tty", "cwd") if p.get(key))
-    raise NoWay(f"no way to get there is known: {known or p['session_id']}")
+    raise NoWay(f"its terminal cannot be reached from here: {known or p['session_id']}")
 
 
 def asking(tmux: Tmux, environ: Mapping[str, str]) -> str:
-    """The client of this server that shows the pane we are in; empty: none is known."""
+    """Return the client of this server that shows our own pane, or ""."""
     ours = environ.get("TMUX", "").rsplit(",", 2)[0]
     return tmux.client_at(environ.get("TMUX_PANE", "")) if ours == tmux.socket else ""
 
 
 def after(needing: Sequence[Published], tmux: Tmux | None, client: str) -> Published | None:
-    """Of those that need you the one after the one that this client shows; round and round."""
+    """Return the session that needs you after the one that the client shows, cyclically."""
     shown = {c.name: c.pane for c in (tmux.clients() or ())} if tmux else {}
     here = tmux and (tmux.socket, shown.get(client))
     places = [(p.get("tmux"), p.get("pane")) for p in needing]
@@ -59,14 +59,14 @@ def tell_neovim(address: str, session: str) -> None:
     import msgpack  # type: ignore[import-untyped] # it carries no types
 
     jump = [2, "nvim_exec_lua", [_JUMP, [session]]]
-    read = [0, 1, "nvim_get_mode", []]  # is answered at once, also while it waits for a key
+    read = [0, 1, "nvim_get_mode", []]  # answered at once, even while it waits for a key
     try:
         with gate.connected(address, PATIENCE) as connection:
             connection.sendall(msgpack.packb(jump) + msgpack.packb(read))
             answer = connection.recv(1)
-    except gate.Refused as refusal:
-        raise NoWay(f"the Neovim at {address} is not connected to: {refusal}") from None
+    except gate.Denied as denial:
+        raise NoWay(f"not connecting to the Neovim at {address}: {denial}") from None
     except OSError:
         answer = b""
     if not answer:
-        raise NoWay(f"the Neovim that it runs in does not answer: {address}")
+        raise NoWay(f"its Neovim does not answer: {address}")

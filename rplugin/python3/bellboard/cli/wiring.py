@@ -1,9 +1,9 @@
-"""What bellboard sets in a tmux server: printed for a tmux.conf, set while it runs, taken out.
+"""The tmux configuration: print it for a tmux.conf, apply it to a running server, or remove it.
 
-Hooks that tell who looks at which pane, two keys, and an option that hosts keep true.  Each hook
-takes a place of its own among those of its name, each key one that is free: what is not ours is
-never touched.  A hook runs nothing where nobody looks, else `hooks/emit`; and none of its formats
-holds a text that a program could have chosen, as titles and names are.
+It has hooks that report who looks at which pane, two key bindings, and an option that hosts update.
+Each hook uses its own index in the hook's array, and each key must be free: nothing that is not
+ours is ever touched.  A hook runs `hooks/emit` only if somebody looks at the pane, and its formats
+contain no text that a program can choose, such as titles and names.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from ..agents.claude_code.installer import installed
 from ..hosting.bars import OPTION
 from ..system.tmux import Tmux
 
-FIRST: Final = 2355  # place of a hook, B-E-L-L on the keys of a telephone
+FIRST: Final = 2355  # first index of a hook; spells BELL on a phone keypad
 PICK: Final = "b"
 NEXT: Final = "B"
 
-#: Hook → what it tells (`evidence.of_tmux`) of which clients.
+#: Hook → what it reports (`evidence.of_tmux`) about which clients.
 HOOKS: Final = {
     "session-window-changed": ("looks", "window_active_clients_list"),
     "window-pane-changed": ("looks", "window_active_clients_list"),
@@ -32,11 +32,11 @@ HOOKS: Final = {
     "client-detached": ("gone", "hook_client"),
 }
 _HERE: Final = Path(__file__).resolve().parents[1]
-_OURS: Final = re.compile(r": bellboard;")  # begins what a shell runs for us; does nothing
+_OURS: Final = re.compile(r": bellboard;")  # a no-op that marks our shell commands
 
 
 class Wiring:
-    """The tmux commands of this installation, for one home and two keys."""
+    """The tmux commands of this installation, for a state folder and two keys."""
 
     def __init__(self, home: Path, pick: str = PICK, next: str = NEXT) -> None:
         env = ("env", f"BELLBOARD_HOME={home}")  # the server's environment may be an older one
@@ -49,10 +49,10 @@ class Wiring:
         }
 
     def hook(self, name: str) -> str:
-        """The command of that hook."""
+        """Return the command of a hook."""
         how, clients = HOOKS[name]
-        # `test`: tmux would show that a command failed, once it is gone.  The shell may be any:
-        # newer tmuxes take the user's own.
+        # `test`: otherwise tmux shows an error once the script is gone.  It must run in any shell:
+        # newer versions of tmux use the user's own.
         shell = (
             f": bellboard; test -x {_words(self._emit)} && "
             f"exec {self._say} view #{{pid}} tmux {how} #{{pane_id}} #{{q:{clients}}}; exit 0"
@@ -69,7 +69,7 @@ class Wiring:
         return ["run-shell", "-b", shell]
 
     def printed(self) -> str:
-        """All of it, as lines of a tmux.conf."""
+        """Return the configuration as lines of a tmux.conf."""
         shell = f": bellboard; exec {self._command} tmux --apply"
         hooks = [f"set -gq '{name}[{FIRST}]' {quoted(self.hook(name))}" for name in HOOKS]
         keys = [
@@ -77,22 +77,22 @@ class Wiring:
             for key, (text, command) in self.keys.items()
         ]
         return f"""\
-# For ~/.tmux.conf; `bellboard tmux --apply` does the same in a server that runs already.
+# For ~/.tmux.conf; `bellboard tmux --apply` does the same in a running server.
 run-shell -b {quoted(shell)}
 
-# The status, where you like it, and with room:
+# The status, wherever you like it, with enough room:
 set -ga status-right ' #{{{OPTION}}}'
 set -g status-right-length 80
 
-# A terminal that has lost the focus is then known to show its pane to nobody:
+# Lets tmux report when a terminal loses the focus:
 set -g focus-events on
 
-# The first line sets these; `bellboard tmux --remove` takes them out again:
+# The first line sets these; `bellboard tmux --remove` removes them:
 """ + "\n".join(f"#   {line}" for line in [*hooks, *keys])
 
 
 def apply(tmux: Tmux, wiring: Wiring) -> list[str]:
-    """Set what is not set yet; in words what could not be."""
+    """Apply the configuration; return what could not be set."""
     problems = []
     for name in HOOKS:
         taken = _hooks(tmux, name)
@@ -104,14 +104,14 @@ def apply(tmux: Tmux, wiring: Wiring) -> list[str]:
     bound = _keys(tmux)
     for key, (text, command) in wiring.keys.items():
         if key in bound and not _OURS.search(bound[key]):
-            problems.append(f"prefix {key} has a meaning already: {bound[key]}")
+            problems.append(f"prefix {key} is already bound: {bound[key]}")
         elif tmux.ask("bind-key", "-N", f"bellboard: {text}", key, *command) is None:
             problems.append(f"prefix {key}: {tmux.why}")
     return problems
 
 
 def remove(tmux: Tmux) -> None:
-    """Take out what is ours, wherever it is and whichever installation has set it."""
+    """Remove everything of ours, whichever installation set it."""
     for name in HOOKS:
         for place, command in _hooks(tmux, name).items():
             if _OURS.search(command):
@@ -123,7 +123,7 @@ def remove(tmux: Tmux) -> None:
 
 
 def quoted(text: str) -> str:
-    """One word of a tmux command."""
+    """Quote a word of a tmux command."""
     if re.fullmatch(r"[\w/.:@%+-]+", text, re.ASCII):
         return text
     if "'" not in text:
@@ -132,17 +132,17 @@ def quoted(text: str) -> str:
 
 
 def _words(*words: str) -> str:
-    """Words of a shell, in a text that tmux takes for a format."""
+    """Quote words for a shell, in a text that tmux expands as a format."""
     return shlex.join(words).replace("#", "##")
 
 
 def _hooks(tmux: Tmux, name: str) -> dict[int, str]:
-    """What is hooked there, by place; nothing in a tmux that does not know that hook."""
+    """Return the commands of a hook by index; none if this tmux does not know it."""
     told = tmux.ask("show-hooks", "-g", name) or ""
     return {int(n): command for n, command in re.findall(r"^[\w-]+\[(\d+)\] (.*)$", told, re.M)}
 
 
 def _keys(tmux: Tmux) -> dict[str, str]:
-    """What the keys after the prefix do."""
+    """Return the key bindings after the prefix."""
     told = tmux.ask("list-keys", "-T", "prefix") or ""
     return dict(re.findall(r"^bind-key +(?:-r +)?-T +prefix +(\S+) +(.*)$", told, re.M))

@@ -1,7 +1,7 @@
-"""The places that sessions name, of which only those are published that the gate lets us talk to.
+"""Check the places that sessions name: only those that the gate admits are published.
 
-Whoever asks never looks at a file, for that may hang: threads do, and soon have the answer.  What
-is not judged yet is not published either.
+The caller never touches a file, because that may hang: threads do, and soon have the answer.  A
+place that is not checked yet is not published either.
 """
 
 from __future__ import annotations
@@ -16,36 +16,36 @@ from ..core.detail import line
 from ..core.published import Published
 from ..system import gate
 
-GLANCE: Final = 0.005  # seconds that a host waits for a judgement, which takes 0.1 ms
-PATIENCE: Final = 1.0  # seconds after which a place does not answer
-MOST_LOOKS: Final = 4  # that may hang at a time
-AGAIN: Final = 1.0  # seconds after which a place that was not there is looked for again
+GLANCE: Final = 0.005  # seconds for a host to wait for a check, which takes 0.1 ms
+PATIENCE: Final = 1.0  # seconds until a place counts as not answering
+MOST_LOOKS: Final = 4  # hanging checks at a time
+RETRY: Final = 1.0  # seconds until a missing place is checked again
 MOST_NOTES: Final = 5
 
 
 class Verdict(NamedTuple):
-    """What the gate says of an address."""
+    """The gate's verdict on an address."""
 
-    why: str  # it is not connected to; empty: it is
+    why: str  # why it is denied; empty if it is admitted
     there: bool
     at: float
 
 
 class Places:
-    """Judges places; `moved` is called in a thread when one is judged differently now."""
+    """Checks places; `moved` is called in a thread when a verdict changes."""
 
     def __init__(self, moved: Callable[[], None], glance: float = GLANCE) -> None:
         self._moved, self._glance = moved, glance
-        self._named: dict[str, tuple[str, ...]] = {}  # session → the addresses that it names
-        self._told: dict[str, str | None] = {}  # address → why not, as it was last asked for
-        # and, under the lock, what the threads share
+        self._named: dict[str, tuple[str, ...]] = {}  # session → its addresses
+        self._told: dict[str, str | None] = {}  # address → the last answer given
+        # shared with the threads, under the lock
         self._lock = threading.Condition()
         self._verdicts: dict[str, Verdict] = {}
         self._waiting: deque[str] = deque()
         self._looks: dict[threading.Thread, tuple[str, float]] = {}  # at what, since when
 
     def shown(self, p: Published) -> Published:
-        """A session without the places that may not be jumped to."""
+        """Return a session without the places that the gate denies."""
         named = tuple({p[key]: None for key in ("nvim", "tmux") if p.get(key)})
         if not named:
             self.leave(p["session_id"])
@@ -57,11 +57,11 @@ class Places:
         return {key: value for key, value in p.items() if key not in hidden} if hidden else p
 
     def leave(self, sid: str) -> None:
-        """That session is not published any more."""
+        """Drop a session that is no longer published."""
         self._named.pop(sid, None)
 
     def renew(self) -> None:
-        """Judge what is named once more, and forget the rest."""
+        """Check all places in use again, and forget the rest."""
         used = {address for named in self._named.values() for address in named}
         with self._lock:
             self._told = {a: why for a, why in self._told.items() if a in used}
@@ -69,30 +69,30 @@ class Places:
         self._look_at(used)
 
     def outdated(self) -> set[str]:
-        """The sessions that would be shown differently now."""
+        """Return the sessions with a changed verdict."""
         with self._lock:
             other = {a for a, why in self._told.items() if why != self._known(a)}
         return {sid for sid, named in self._named.items() if other.intersection(named)}
 
     @property
     def notes(self) -> dict[str, str]:
-        """For health: what is not connected to, and why not."""
+        """Return what is denied and why, for health."""
         with self._lock:
             bad = {a: verdict.why for a, verdict in self._verdicts.items() if verdict.why}
             for address, since in self._looks.values():
                 if time.monotonic() > since + PATIENCE:
                     bad[address] = "it does not answer"
         few = sorted(bad)[:MOST_NOTES]
-        notes = {line(a, 80): f"not connected to: {line(bad[a])}" for a in few}
+        notes = {line(a, 80): f"not connecting: {line(bad[a])}" for a in few}
         if len(bad) > len(few):
-            notes["places"] = f"{len(bad) - len(few)} more are not connected to"
+            notes["places"] = f"not connecting to {len(bad) - len(few)} more"
         return notes
 
     def _why_not(self, address: str) -> str | None:
-        """Why it is not connected to; None if that is not known yet."""
+        """Return why an address is denied, "" if it is admitted, or None if not known yet."""
         with self._lock:
             known = self._verdicts.get(address)
-        if known is None or (not known.there and time.monotonic() > known.at + AGAIN):
+        if known is None or (not known.there and time.monotonic() > known.at + RETRY):
             self._look_at([address])
         with self._lock:
             if known is None and not self._hang():
@@ -107,12 +107,12 @@ class Places:
         return verdict.why if verdict else None
 
     def _hang(self) -> bool:
-        """Whether all that look have done so for longer than it takes."""
+        """Return whether all threads are late."""
         late = time.monotonic() - self._glance
         return all(since < late for _, since in self._looks.values())
 
     def _look_at(self, addresses: Iterable[str]) -> None:
-        """Have threads look; another one if those that there are hang."""
+        """Queue addresses for the threads; start another thread if all of them hang."""
         with self._lock:
             out = {*self._waiting, *(at for at, _ in self._looks.values())}
             self._waiting.extend(a for a in addresses if a not in out)
@@ -146,6 +146,6 @@ def _judged(address: str) -> Verdict:
         gate.admitted(address)
     except FileNotFoundError:
         there = False
-    except gate.Refused as refusal:
-        why = str(refusal)
+    except gate.Denied as denial:
+        why = str(denial)
     return Verdict(why, there, time.monotonic())

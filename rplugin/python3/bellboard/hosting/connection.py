@@ -1,6 +1,6 @@
-"""A host's connection to board.db: opened, announced, used, and let go when it is of no use.
+"""A host's connection to board.db: open it, announce the host, use it, and close it when useless.
 
-What may be wrong with it (`trouble.py`) does not end a host: it goes on showing what it knows.
+No problem with it (`trouble.py`) ends the host, which keeps showing what it knows.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class Owner(Protocol):
-    """Whose connection it is."""
+    """The owner of a connection."""
 
     config: dict[str, Any]
 
@@ -37,9 +37,9 @@ class Owner(Protocol):
 
 
 class Connection:
-    """Opens the database, folds with it, and lets others use it; `clerk` is None while it cannot.
+    """Opens the database, folds, and lets others use it; `clerk` is None while it is not open.
 
-    `changed` collects the sessions that may have to be published anew.
+    `changed` collects the sessions that may have to be published again.
     """
 
     def __init__(self, home: Path, owner: Owner, open: Callable[[], Store]) -> None:
@@ -48,34 +48,34 @@ class Connection:
         self.spool = Spool(home)
         self.clerk: Clerk | None = None
         self.has_arrived = False
-        self.is_outdated = False  # a newer program has the database: nothing is written any more
+        self.is_outdated = False  # the database belongs to a newer program: do not write
         self.changed: set[str] = set()
         self.trouble = Trouble(self.spool, self.pid)
         self.notes = self.trouble.notes
         self._owner, self._open_store = owner, open
-        self._arriving = 0.0  # since then
+        self._arriving = 0.0  # since when
 
     @property
     def is_open(self) -> bool:
-        """Whether there is a database to use."""
+        """Return whether the database can be used."""
         return self.clerk is not None and not self.is_outdated
 
     @property
     def is_well(self) -> bool:
-        """Whether it could be written when that was tried last."""
+        """Return whether the last fold succeeded."""
         return not self.trouble.times and not self.is_outdated
 
     def close(self) -> None:
-        """Let go of the database; the next fold opens it again."""
+        """Close the database; the next fold opens it again."""
         clerk, self.clerk, self.has_arrived = self.clerk, None, False
         if clerk is not None:
             with contextlib.suppress(sqlite3.Error, OSError):
                 clerk.store.close()
 
     def fold(self, arrived: Collection[str]) -> float:
-        """Fold what waits; in how many seconds to come again.
+        """Fold pending events; return the seconds until the next call.
 
-        `arrived`: these paths came into new/, and nothing else is known to wait anywhere.
+        `arrived`: if not empty, only these paths in new/ are pending.
         """
         begun = time.monotonic()
         if begun < self.trouble.until:
@@ -87,7 +87,7 @@ class Connection:
         self.trouble.end()
         self.notes.pop("spool", None)
         if step.left:
-            self.notes["spool"] = f"{step.left} events are counted but cannot be removed"
+            self.notes["spool"] = f"{step.left} folded events cannot be deleted"
         self.changed |= step.changed
         self.notes.pop("rows", None)
         self.notes |= self.clerk.notes(time.time()) if self.clerk is not None else {}
@@ -97,22 +97,22 @@ class Connection:
         return max(0.0, due - time.time()) if due is not None else RARELY
 
     def use(self, work: Callable[[Clerk], T], otherwise: T) -> T:
-        """Do something with the database; `otherwise` while it cannot be had."""
+        """Call `work` with the database; return `otherwise` while it is not available."""
         if self.clerk is None or self.is_outdated:
             return otherwise
         try:
             return work(self.clerk)
-        except Busy:  # another host writes, for some milliseconds
+        except Busy:  # another host is writing, for a few milliseconds
             return otherwise
         except (Newer, Damaged) as e:
             self._meet(e, time.monotonic())
             return otherwise
 
     def announce(self, notes: Mapping[str, str] | None = None) -> None:
-        """Say that this host lives; with notes: and what is wrong."""
+        """Record that this host is running; with notes, also what is wrong."""
         self.spool.announce(self.pid, notes)
 
-    # ------------------------------------------------------------ coming
+    # ------------------------------------------------------------ arrival
 
     def _step(self, arrived: Collection[str]) -> Step:
         if self.is_outdated:
@@ -132,15 +132,15 @@ class Connection:
             raise
         self.notes.pop("home", None)
         if store.network:
-            self.notes["home"] = f"{self.home} is on {store.network}: slower, and less safe"
+            self.notes["home"] = f"{self.home} is on {store.network}: slower and less safe"
         self.clerk = Clerk(self.spool, store, watching=True)
         self._owner.renewed()
         return self.clerk
 
     def _arrive(self, clerk: Clerk) -> None:
-        """Be announced; the first host after a time without any lets the board know of the gap.
+        """Announce this host; the first one after a time without any also records the gap.
 
-        However often this is tried, one arrival is told once: what it writes wakes this host too.
+        A retry writes the same keys, so that one arrival counts once: its lines wake this host too.
         """
         self._arriving = self._arriving or time.time()
         self.changed |= clerk.catch_up()
@@ -161,10 +161,10 @@ class Connection:
         self._arriving, self.has_arrived = 0.0, True
         self._owner.arrived(generation)
 
-    # ------------------------------------------------------------ what stands in the way
+    # ------------------------------------------------------------ trouble
 
     def _meet(self, error: BaseException, begun: float) -> float:
-        """Let go of what is of no use any more; in how many seconds to try again."""
+        """Close a useless database; return the seconds until the next try."""
         if isinstance(error, OF_NO_USE):
             self.close()
         elif isinstance(error, Newer):
@@ -172,18 +172,18 @@ class Connection:
         return self.trouble.meet(error, begun)
 
     def _step_back(self) -> None:
-        """A newer program has the database: show the last state, and touch nothing any more."""
+        """Show the last state and stop writing: the database belongs to a newer program."""
         if not self.is_outdated:
             self.is_outdated, self.has_arrived = True, False
             self._owner.renewed()
-            with contextlib.suppress(OSError):  # hooks need not keep every event for this one
+            with contextlib.suppress(OSError):  # hooks need not keep every event for this host
                 self.spool.withdraw(self.pid)
         if self.clerk is not None and not self.clerk.board.sessions:
             with contextlib.suppress(*TROUBLE):
                 self.clerk.store.refresh(self.clerk.board)
 
     def _look_again(self) -> None:
-        """Whether the newer program is gone, and its database with it."""
+        """Check whether the database of the newer program is gone."""
         if self.clerk is not None and not self.clerk.store.is_replaced():
             self.clerk.store.check_version()
         self.close()

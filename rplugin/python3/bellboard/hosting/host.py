@@ -1,6 +1,6 @@
-"""A host: evidence or a deadline wakes it, it folds, commits and publishes.
+"""A host: evidence or a deadline wakes it, and it folds, commits and publishes.
 
-One per Neovim, or `bellboard serve` without one; all are equal, and none is needed by the others.
+There is one for each Neovim, or `bellboard serve` without one.  All are equal and independent.
 
 A host is complete once it is constructed: what it is told before `run` waits.  Nothing that comes
 from outside ends it.  Each job of a turn is guarded by itself, and so are the sessions and sources
@@ -339,7 +339,7 @@ class Host:
         if (early := self.bars.early()) > 0:
             return early
         asked = self.connection.use(lambda clerk: clerk.store.option(ASKED), None)
-        return self.bars.tell(asked, self.reader.sessions, time.time())
+        return self.bars.update(asked, self.reader.sessions, time.time())
 
     def _examine(self) -> dict[str, Any]:
         return self.health.told(self.upkeep.counts, len(self.reader.sessions))

@@ -1,4 +1,4 @@
-"""Lines of evidence on their way into the spool: what cannot be written waits here, in order."""
+"""Write evidence to the spool; lines that cannot be written wait here, in order."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from ..storage.spool import Spool
 from .attempts import described, pause
 from .sendable import UNSENDABLE, sendable
 
-MOST: Final = 1000  # lines that wait
-LONGEST: Final = 1.0  # seconds between two tries: one costs 0.1 ms
+MOST: Final = 1000  # waiting lines
+LONGEST_PAUSE: Final = 1.0  # seconds between two tries; one takes 0.1 ms
 RARELY: Final = 30.0
 
 Line = Mapping[str, Any]
 
 
 class Outbox:
-    """Writes lines into the spool; `spilled` is called once it goes on after losing some."""
+    """Writes lines to the spool; calls `spilled` when it resumes after dropping some."""
 
     def __init__(self, spool: Spool, spilled: Callable[[], None]) -> None:
         self._spool = spool
@@ -31,16 +31,18 @@ class Outbox:
 
     @property
     def notes(self) -> dict[str, str]:
-        """For health: that something waits, and why."""
+        """Return what is waiting and why, for health."""
         if not self._waiting:
             return {}
-        lost = f", {self._lost} were dropped" if self._lost else ""
-        return {"write": f"{len(self._waiting)} changes wait to be written{lost}: {self._why}"}
+        lost = f", {self._lost} dropped" if self._lost else ""
+        return {
+            "write": f"{len(self._waiting)} changes are waiting to be written{lost}: {self._why}"
+        }
 
     def put(self, line: Line, key: str | None = None) -> str:
-        """Write it, or keep it for later; why it could not be written, or nothing.
+        """Write a line, or keep it for later; return why it could not be written, or "".
 
-        Raises ValueError for what can never be written.
+        Raise ValueError for a line that can never be written.
         """
         if not self._waiting:
             try:
@@ -57,7 +59,7 @@ class Outbox:
         return self._why
 
     def send(self) -> float:
-        """Write what waits; in how many seconds to come again."""
+        """Write waiting lines; return the seconds until the next call."""
         begun = time.monotonic()
         if not self._waiting:
             return RARELY
@@ -71,7 +73,7 @@ class Outbox:
             except OSError as e:
                 return self._failed(e, time.monotonic() - begun)
             except ValueError:
-                pass  # it was refused before it waited, or never can be written
+                pass  # it can never be written
             del self._waiting[name]
         self._times, self._why = 0, ""
         if self._lost:
@@ -80,7 +82,7 @@ class Outbox:
         return 0.0
 
     def clear(self) -> None:
-        """Give up what waits."""
+        """Drop all waiting lines."""
         self._waiting.clear()
         self._lost = 0
 
@@ -93,6 +95,6 @@ class Outbox:
     def _failed(self, error: OSError, took: float) -> float:
         self._times += 1
         self._why = described(error)
-        wait = min(pause(self._times, took), max(LONGEST, 20 * took))
+        wait = min(pause(self._times, took), max(LONGEST_PAUSE, 20 * took))
         self._until = time.monotonic() + wait
         return wait

@@ -1,13 +1,12 @@
-"""The gate: every connection to the socket of a tmux or a Neovim passes here, and nowhere else.
+"""The gate: every connection to a tmux or Neovim socket passes this check.
 
-A tmux client runs what its server tells it to run, and evidence can name any server.  So a socket
-is connected to only if it, and every folder and link on the way to it, belongs to us or to root,
-and nobody else may change one of those folders, unless it is sticky, as /tmp is.  Then nobody else
-can put another socket in its place between the look and the connection, either.  An address with
-a host and a port is never connected to, nor what lies on a file system that a program answers for:
-that may lie, and may let us wait for ever.
+A tmux client runs what its server tells it to, and evidence can name any server.  So we connect to
+a socket only if it, and every folder and link on the way to it, belongs to us or to root, and
+nobody else may write to those folders, unless they are sticky like /tmp.  Then nobody else can
+replace the socket between the check and the connection, either.  We never connect to a host and
+port, nor to a socket on a FUSE mount: its program may lie, or let us wait forever.
 
-To look may hang, as any look at a file may: do it outside the event loop.
+The check may hang, like any access to a file: run it outside the event loop.
 """
 
 from __future__ import annotations
@@ -25,52 +24,52 @@ from typing import Final
 from .mounts import TABLE, near, read
 
 MOST_LINKS: Final = 16  # on the way to one socket
-#: A longer path does not fit into the address of a socket, and some programs cut it.
-LONGEST: Final = 107 if sys.platform == "linux" else 103
+#: A longer path does not fit into a socket address, and some programs truncate it.
+LONGEST_PATH: Final = 107 if sys.platform == "linux" else 103
 ROOT: Final = 0
-#: Folders of the machine.  A container without its root shows them as those of nobody.
+#: Folders of the machine; in a rootless container they belong to nobody.
 MACHINE: Final = frozenset({"/", "/home", "/run", "/run/user", "/tmp", "/var", "/var/tmp"})
 NOBODY: Final = 65534
-_LOCAL_PEERCRED: Final = (0, 1)  # of macOS and the BSDs: level and option
+_LOCAL_PEERCRED: Final = (0, 1)  # macOS and the BSDs: level and option
 
 
-class Refused(OSError):
-    """Why an address is not connected to, in words."""
+class Denied(OSError):
+    """The gate does not allow a connection; the text says why."""
 
 
 def admitted(address: object) -> str:
-    """The path to connect to, without links; FileNotFoundError if nothing is there."""
+    """Return the path to connect to, without links; raise `Denied` or FileNotFoundError."""
     if not isinstance(address, str) or not address.startswith("/"):
-        raise Refused("it is no path of this machine")
+        raise Denied("not a local path")
     try:
         return _walked(address)
-    except (Refused, FileNotFoundError):
+    except (Denied, FileNotFoundError):
         raise
     except OSError as error:
-        raise Refused(f"it cannot be looked at: {error.strerror}") from None
-    except ValueError:  # a NUL; half a character
-        raise Refused("it is no path") from None
+        raise Denied(f"cannot be checked: {error.strerror}") from None
+    except ValueError:  # a NUL or a lone surrogate
+        raise Denied("not a path") from None
 
 
 def tmux(socket: str, *command: str) -> list[str]:
-    """What to run to have that tmux server do something."""
+    """Return the command line that sends a command to a tmux server."""
     return [program() or "tmux", "-u", "-S", admitted(socket), *command]
 
 
 def program() -> str:
-    """Where tmux is; empty if it is not installed."""
+    """Return the path of tmux, or "" if it is not installed."""
     return shutil.which("tmux", path=near(os.environ.get("PATH", os.defpath))) or ""
 
 
 def connected(address: str, patience: float) -> sockets.socket:
-    """A connection to the Neovim that listens there."""
+    """Connect to a Neovim."""
     path = admitted(address)
     connection = sockets.socket(sockets.AF_UNIX)
     try:
         connection.settimeout(patience)
         connection.connect(path)
         if _peer(connection) not in (ROOT, os.geteuid()):
-            raise Refused("another user listens there")
+            raise Denied("another user listens there")
     except BaseException:
         connection.close()
         raise
@@ -78,16 +77,17 @@ def connected(address: str, patience: float) -> sockets.socket:
 
 
 def _peer(connection: sockets.socket) -> int:
-    """The user who listens at the other end."""
+    """Return the user at the other end."""
     if hasattr(sockets, "SO_PEERCRED"):
-        told = connection.getsockopt(sockets.SOL_SOCKET, sockets.SO_PEERCRED, struct.calcsize("3i"))
-        return int(struct.unpack("3i", told)[1])
-    told = connection.getsockopt(*_LOCAL_PEERCRED, struct.calcsize("2I"))
-    return int(struct.unpack("2I", told)[1])
+        size = struct.calcsize("3i")
+        raw = connection.getsockopt(sockets.SOL_SOCKET, sockets.SO_PEERCRED, size)
+        return int(struct.unpack("3i", raw)[1])
+    raw = connection.getsockopt(*_LOCAL_PEERCRED, struct.calcsize("2I"))
+    return int(struct.unpack("2I", raw)[1])
 
 
 def _walked(address: str) -> str:
-    """Look at each part of a path in turn, and go where its links lead."""
+    """Check each part of a path in turn, following its links."""
     programs = _programs()
     waiting, here, links = _parts(address), "", 0
     _judge_folder("/", os.lstat("/"))
@@ -97,14 +97,14 @@ def _walked(address: str) -> str:
             here = here.rpartition("/")[0]
             continue
         path = f"{here}/{name}"
-        if path in programs:  # which may say anything of what lies there, or let us wait for ever
-            raise Refused(f"a program answers for all in {path}")
+        if path in programs:  # it may lie, or let us wait forever
+            raise Denied(f"{path} is a FUSE mount")
         status = os.lstat(path)
         if stat.S_ISLNK(status.st_mode):
             _judge_owner(path, status)
             links += 1
             if links > MOST_LINKS:
-                raise Refused("it leads through too many links")
+                raise Denied("too many links")
             target = str(Path(path).readlink())
             here = "" if target.startswith("/") else here
             waiting += _parts(target)
@@ -113,25 +113,25 @@ def _walked(address: str) -> str:
             here = path
         elif stat.S_ISSOCK(status.st_mode) and not waiting:
             _judge_owner(path, status)
-            if len(os.fsencode(path)) > LONGEST:
-                raise Refused("its path is too long for a socket")
+            if len(os.fsencode(path)) > LONGEST_PATH:
+                raise Denied("path too long for a socket")
             return path
         else:
             break
-    raise Refused("it is no socket")
+    raise Denied("not a socket")
 
 
 def _judge_folder(path: str, status: os.stat_result) -> None:
-    """Refuse a folder in which somebody else could replace what is ours."""
+    """Deny a folder in which somebody else could replace what is ours."""
     if not (path in MACHINE and status.st_uid == NOBODY):
         _judge_owner(path, status)
     if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not status.st_mode & stat.S_ISVTX:
-        raise Refused(f"others may write to {path}")
+        raise Denied(f"others may write to {path}")
 
 
 def _judge_owner(path: str, status: os.stat_result) -> None:
     if status.st_uid not in (ROOT, os.geteuid()):
-        raise Refused(f"{path} belongs to another user")
+        raise Denied(f"{path} belongs to another user")
 
 
 def _parts(path: str) -> list[str]:
@@ -140,7 +140,7 @@ def _parts(path: str) -> list[str]:
 
 
 def _programs() -> Collection[str]:
-    """Where file systems are mounted for which a program answers."""
+    """Return the FUSE mounts."""
     try:
         return {mount.place for mount in read(TABLE) if mount.is_fuse}
     except OSError:  # not Linux

@@ -1,9 +1,8 @@
-"""tmux: which panes there are and who looks at them, a jump, a preview, an option.
+"""tmux: list panes and clients, jump to a pane, capture it, set an option.
 
-Always with the server's socket and a target, for without them tmux takes whatever is active; a
-list of arguments, never a shell; and with a short patience: a server that does not answer is left
-alone for a while.  Which servers are asked at all, the gate decides.  tmux gives addresses and
-views, never a status.
+Every command names the server's socket and a target, because otherwise tmux uses whatever is
+active; it is run without a shell, and with a short timeout.  The gate decides which servers we may
+contact.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from ..core.lenient import decimal
 from . import gate
 
 PATIENCE: Final = 1.0  # seconds; an answer takes 3 ms
-DEAF: Final = 20.0  # seconds in which a server that did not answer is not asked for news
+DEAF: Final = 20.0  # seconds to leave a server alone that did not answer
 
 PANE: Final = re.compile(r"%[0-9]{1,9}", re.ASCII)
 _PANES: Final = "#{pane_id} #{pane_pid} #{pane_dead} #{session_id} #{window_id} #{pane_tty}"
@@ -32,7 +31,7 @@ _CLIENTS: Final = (
 
 
 class Pane(NamedTuple):
-    """One pane, as one session shows it: a window may be in several."""
+    """A pane in one tmux session; a shared window is in several."""
 
     id: str
     pid: int
@@ -43,47 +42,47 @@ class Pane(NamedTuple):
 
 
 class Client(NamedTuple):
-    """One terminal that shows a session."""
+    """A terminal attached to a tmux session."""
 
     name: str
     tty: str
-    activity: int  # when it was last typed into
-    focused: bool  # as far as its terminal tells
+    activity: int  # time of the last key press
+    focused: bool  # if its terminal reports that
     session: str
-    pane: str  # that it shows
+    pane: str  # the one that it shows
 
 
 class Tmux:
-    """One server, by its socket. What it answers with None could not be had just now."""
+    """A tmux server, by its socket. None as a result means that it did not answer."""
 
     def __init__(self, socket: str) -> None:
         self.socket = socket
-        self.why = ""  # the last thing that went wrong
-        self.is_gone = False  # there is no server any more
+        self.why = ""  # why the last command failed
+        self.is_gone = False  # whether the server no longer exists
 
     def panes(self) -> list[Pane] | None:
-        """All of them, a pane of a shared window once for each session; none: no server."""
-        told = self.ask("list-panes", "-a", "-F", _PANES)
-        return [] if self.is_gone else None if told is None else [*_panes(told)]
+        """Return all panes, one of a shared window once for each session; [] without a server."""
+        output = self.ask("list-panes", "-a", "-F", _PANES)
+        return [] if self.is_gone else None if output is None else [*_panes(output)]
 
     def clients(self) -> list[Client] | None:
-        """The terminals at it, the one that was typed into last first; control clients are none."""
-        told = self.ask("list-clients", "-F", _CLIENTS)
-        if told is None:
+        """Return the attached terminals, last used first, without control clients."""
+        output = self.ask("list-clients", "-F", _CLIENTS)
+        if output is None:
             return [] if self.is_gone else None
-        return sorted(_clients(told), key=lambda client: -client.activity)
+        return sorted(_clients(output), key=lambda client: -client.activity)
 
     def client_at(self, pane: str) -> str:
-        """The client that shows this pane, the one used last if several do: who asks from there."""
+        """Return the client that shows a pane, the last used one if there are several."""
         return next((c.name for c in self.clients() or () if c.pane == pane), "")
 
     def jump(self, pane: str, client: str = "") -> bool:
-        """Show a pane on a client, by default on the one used last; False with `why` if not.
+        """Show a pane on a client, by default the last used one; on failure set `why`.
 
-        A client whose session has that window too stays in its session.
+        A client whose session contains that window too stays in its session.
         """
         if not PANE.fullmatch(pane):
-            self.why = f"no pane: {line(pane, 40)}"
+            self.why = f"not a pane: {line(pane, 40)}"
             return False
         places = [p for p in self.panes() or () if p.id == pane]
         if not places:
@@ -101,45 +100,45 @@ class Tmux:
         select = ("select-window", "-t", window, ";", "select-pane", "-t", pane)
         if self.ask(*switch, *select) is None:
             return False
-        self.why = "" if asked else "it is selected, but no terminal shows that tmux"
+        self.why = "" if asked else "selected, but no terminal is attached to that tmux server"
         return asked is not None
 
     def capture(self, pane: str, most: int = 200) -> list[str]:
-        """What a pane shows, as plain lines, the empty ones at its end left out."""
+        """Return the contents of a pane as plain lines, without trailing empty ones."""
         if not PANE.fullmatch(pane):
             return []
-        told = self.ask("capture-pane", "-p", "-t", pane) or ""
-        rows = [_plain(row) for row in told.rstrip().split("\n")]
+        output = self.ask("capture-pane", "-p", "-t", pane) or ""
+        rows = [_plain(row) for row in output.rstrip().split("\n")]
         return rows[-most:] if any(rows) else []
 
     def type(self, pane: str, text: str) -> bool:
-        """Put letters into a pane as if typed there: no key names, no commands."""
+        """Type letters or digits into a pane; key names and commands are not allowed."""
         if not PANE.fullmatch(pane) or not (text.isascii() and text.isalnum()):
             self.why = f"cannot type into {line(pane, 40)}"
             return False
         return self.ask("send-keys", "-t", pane, "-l", "--", text) is not None
 
     def say(self, client: str, text: str) -> bool:
-        """Show a text in the status line of a client, for as long as it shows its own messages."""
+        """Show a message in the status line of a client."""
         shown = literal(text).replace("%", "%%")
         return self.ask("display-message", "-c", client, "--", shown) is not None
 
     def set_option(self, name: str, value: str) -> bool:
-        """Set a user option (`@name`) of the server, as text that no format will ever expand."""
+        """Set a user option (`@name`) of the server to text that no format expands."""
         return self.ask(*assignment(name, value)) is not None
 
     def ask(self, *command: str) -> str | None:
-        """What a tmux command prints; None with `why` if it could not be done."""
+        """Run a tmux command and return its output; on failure return None and set `why`."""
         self.is_gone, self.why = False, ""
         try:
             argv = gate.tmux(self.socket, *command)
         except FileNotFoundError:
             self.is_gone = bool(gate.program())
             none = f"no server running on {line(self.socket)}"
-            self.why = none if self.is_gone else "tmux cannot be asked: it is not installed"
+            self.why = none if self.is_gone else "tmux is not installed"
             return None
-        except gate.Refused as refusal:
-            self.why = f"not connected to {line(self.socket)}: {refusal}"
+        except gate.Denied as denial:
+            self.why = f"not connecting to {line(self.socket)}: {denial}"
             return None
         try:
             done = subprocess.run(
@@ -153,7 +152,7 @@ class Tmux:
             self.why = f"tmux does not answer: {self.socket}"
             return None
         except (OSError, ValueError) as error:  # not installed; a NUL in an argument
-            self.why = f"tmux cannot be asked: {error}"
+            self.why = f"cannot run tmux: {error}"
             return None
         if done.returncode == 0:
             return done.stdout.decode("utf-8", "replace")
@@ -163,25 +162,25 @@ class Tmux:
 
 
 def assignment(name: str, value: str) -> list[str]:
-    """The command that sets a user option to a text that no format will ever expand."""
+    """Return the command that sets a user option to text that no format expands."""
     if not re.fullmatch(r"@[a-z][a-z0-9_-]{0,60}", name, re.ASCII):
-        raise ValueError(f"no user option: {name!r}")
+        raise ValueError(f"not a user option: {name!r}")
     text = literal(value)
-    # tmux takes an argument that ends in a semicolon for the end of a command.
+    # For tmux, an argument that ends in a semicolon ends the command.
     text = f"{text[:-1]}\\;" if text.endswith(";") else text
     return ["set-option", "-g", "--", name, text]
 
 
 def literal(text: str) -> str:
-    """Text as tmux may show it: one line, without the character that begins a format.
+    """Return text that is safe for tmux: one line, without the `#` that starts a format.
 
-    Doubling it would do in a status line, but each expansion (`E:`, `T:`) halves it again.
+    Doubling the `#` is not enough: each further expansion (`E:`, `T:`) halves it again.
     """
     return line(whole(text), 1000).replace("#", "\N{FULLWIDTH NUMBER SIGN}")
 
 
 def sockets(environ: Mapping[str, str]) -> list[str]:
-    """The sockets of this user's servers; some may be left over."""
+    """Return the sockets of this user's servers, including stale ones."""
     folder = Path(environ.get("TMUX_TMPDIR") or "/tmp", f"tmux-{os.getuid()}")
     try:
         with os.scandir(folder) as entries:

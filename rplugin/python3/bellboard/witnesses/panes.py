@@ -12,7 +12,7 @@ EVERY: Final = 10.0  # seconds between two looks at a server's panes
 
 
 class Panes:
-    """Tells which of the panes that sessions are in live; asks a server at most every 10 s."""
+    """Reports which panes of sessions exist; queries a server at most every 10 s."""
 
     def __init__(self, generation: str = "") -> None:
         self._generation = generation
@@ -21,22 +21,22 @@ class Panes:
         self.notes: dict[str, str] = {}  # for health: which servers do not answer
 
     def renew(self, generation: str) -> None:
-        """Let the next look tell everything again, and at once."""
+        """Report everything again at the next check, and check at once."""
         if generation != self._generation:
             self._generation = generation
             self._told.clear()
             self._due.clear()
 
     def is_due(self, now: float, socket: str) -> bool:
-        """Whether a look would ask the server."""
+        """Return whether the server is due for a query."""
         return socket.startswith("/") and now >= self._due.get(socket, 0.0)
 
     def is_deaf(self, socket: str) -> bool:
-        """Whether it did not answer when it was asked last."""
+        """Return whether the server did not answer last time."""
         return f"tmux {socket}" in self.notes
 
     def look(self, now: float, socket: str, panes: Collection[str]) -> list[Finding]:
-        """What became of these panes of a server; nothing while it is too early to ask."""
+        """Query these panes of a server; return nothing if it is too early."""
         if not panes or not self.is_due(now, socket):
             return []
         return self.take(now, socket, panes, *panes_of(socket))
@@ -49,7 +49,7 @@ class Panes:
         listed: list[Pane] | None,
         why: str = "",
     ) -> list[Finding]:
-        """What a server has told of these panes, or why it has not."""
+        """Process a server's answer about these panes, or the reason why there is none."""
         self._due[socket] = now + (EVERY if listed is not None else DEAF)
         if listed is None:
             self.notes[f"tmux {socket}"] = why
@@ -63,14 +63,14 @@ class Panes:
                 continue
             before, self._told[socket, pane] = self._told.get((socket, pane), ""), tty
             told = {"tmux": socket, "pane": pane, "alive": pane in live, "tty": tty}
-            # A server that is started anew numbers its panes from 0 again.
+            # A restarted server numbers its panes from 0 again.
             once = f"{live[pane].pid if pane in live else before} {self._generation}"
             key = f"pane {socket} {pane} {tty or 'gone'} {once}"
             found.append(Finding({"t": now, "pane": told}, key))
         return found
 
     def keep(self, used: Mapping[str, Collection[str]]) -> None:
-        """Forget what no session is in any more."""
+        """Forget panes that no session uses."""
         self._told = {
             (socket, pane): tty
             for (socket, pane), tty in self._told.items()
@@ -82,6 +82,6 @@ class Panes:
 
 
 def panes_of(socket: str) -> tuple[list[Pane] | None, str]:
-    """What a server shows, and why not, if it does not tell."""
+    """Return the panes of a server, or None and why."""
     tmux = Tmux(socket)
     return tmux.panes(), tmux.why
