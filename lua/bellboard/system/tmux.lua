@@ -219,7 +219,7 @@ M.show = function(socket, pane, panes, clients, done)
   end
   M.ask(socket, command, function(text, why)
     if text and not client then
-      why = ('selected pane %s, but no terminal is attached to that tmux server'):format(pane.target)
+      why = ('selected pane %s, but no terminal shows it'):format(pane.target)
     end
     done(text and client or nil, why)
   end)
