@@ -269,9 +269,7 @@ def test_a_server_without_clients(stage: Stage) -> None:
     asker = stage.seat(server)
     target, _ = other.open(AGENT, session="a"), other.open(AGENT, session="a")
     other.run("select-window", "-t", "=a:1")
-    assert "selected pane a:0.0, but no terminal shows it" in refused(
-        asker, agent(target)
-    )
+    assert "selected pane a:0.0, but no terminal shows it" in refused(asker, agent(target))
     assert target.ask("#{window_active}") == "1"
 
 

@@ -302,7 +302,7 @@ def test_repeats_and_differences_survive(tmp_path: Path) -> None:
     again, _ = lived(decoded(record(log)), tmp_path / "again")
     verdicts = [(row.taken, row.why) for row in log]
     assert [(row.taken, row.why) for row in again] == verdicts
-    assert verdicts[2] == (False, "the same event, told twice")
+    assert verdicts[2] == (False, "duplicate event")
 
 
 def test_a_restart_is_recorded(tmp_path: Path) -> None:

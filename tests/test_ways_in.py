@@ -28,7 +28,7 @@ CORE = frozenset(json.loads((CHECKOUT / "hooks/hooks.json").read_text())["hooks"
 #: By the settings alone: test_settings_claude.py. By the plugin and the settings it counts twice.
 WAYS = ("the plugin and the settings", "--settings", "the settings and --settings")
 #: Why the second telling of an event is no news.
-AGAIN = ("the same event, told twice", "it has ended", "older than its end")
+AGAIN = ("duplicate event", "the session has ended", "older than the end of the session")
 
 
 def bellboard(home: Home, *args: str) -> str:

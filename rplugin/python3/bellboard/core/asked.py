@@ -1,7 +1,6 @@
-"""What a permission asks, whole, as a digest: a line that is shown of it may be cut, keep a secret,
-or leave out what cannot be seen.
+"""The digest of a complete request: the line shown for it may be truncated or redacted.
 
-Two texts are the same that differ only in blanks and ends of lines, as a terminal wraps them.
+Texts that differ only in blanks and line breaks, as a terminal wraps them, have the same digest.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from msgspec import Raw, Struct
 
 from .detail import ODD
 
-UNKNOWN: Final = "?"  # of what could not be read: it is like nothing
+UNKNOWN: Final = "?"  # for input that cannot be read; equals no digest
 _BLANKS: Final = re.compile(r"[ \t\n]+")
 
 
 class _Input(Struct):
-    """What a dialog shows of a tool's input."""
+    """The parts of a tool's input that a dialog shows."""
 
     command: str | None = None
     description: str | None = None
@@ -33,17 +32,17 @@ _decode = msgspec.json.Decoder(_Input).decode
 
 
 def squeezed(text: str) -> str:
-    """A text without what a terminal may add to it, or leave out, to wrap it."""
+    """Remove the blanks that a terminal may add or drop when it wraps a text."""
     return _BLANKS.sub("", text)
 
 
 def digest(text: str) -> str:
-    """Equal for texts that are the same, however they are wrapped."""
+    """Return a hash that is equal for equal texts, however they are wrapped."""
     return hashlib.sha256(squeezed(text).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def asked_of(raw: Raw) -> str:
-    """The digest of what a tool would do: a command with its description, a file, a URL."""
+    """Return the digest of what a tool would do: a command with its description, a file, a URL."""
     try:
         given = _decode(raw)
     except ODD:

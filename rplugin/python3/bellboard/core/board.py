@@ -1,10 +1,10 @@
-"""All sessions: one piece of evidence in, the verdict on it and the changes of status out.
+"""The board of all sessions: fold an event, return the verdict and the changes of status.
 
-`fold` is deterministic, and the same whether the history comes at once or in parts: all of its
-state is in the records that `take_dirty` hands to the database and `load` takes back.  It does all
-of it or nothing: if a rule raises, the board is what it was before.
+`fold` is deterministic, and gives the same result in one run or in parts: its whole state is in the
+records that `take_dirty` returns for the database and `load` restores.  It is atomic: if a rule
+raises, the board is unchanged.
 
-Rules of this file: no I/O, no clock, no exception on any event.
+This file does no I/O, knows no clock, and raises on no event.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from .records import Records
 from .routes import ROUTES, TOMBSTONE, Changed, Step
 from .session import ABSENT, Session, published_status
 
-TWICE: Final = 2.0  # so far apart the same event told twice may come (plugin and settings)
-MOST_RECENT: Final = 12  # events remembered against their copies, and all of the last moments
-MOST_EVER: Final = 100  # however many there are in a moment
+TWICE: Final = 2.0  # seconds in which a copy of an event counts as a duplicate (plugin, settings)
+MOST_RECENT: Final = 12  # events to remember against duplicates, besides those of the last seconds
+MOST_EVER: Final = 100  # events to remember in any case
 STARTS: Final = frozenset({"start", "resume"})
-#: What people and hosts do is no news of the session.
+#: Actions of users and hosts, which say nothing about the session itself.
 NO_NEWS: Final = frozenset(
     {"view", "jump", "set", "label", "name", "park", "snooze", "facts", "forget", "restart"}
 )
 
-_NOT_LISTED: Final = refused("it is not listed, and this does not list it")
-_TWICE: Final = refused("the same event, told twice")
+_NOT_LISTED: Final = refused("the session is not listed, and this does not list it")
+_TWICE: Final = refused("duplicate event")
 
 
 class Board(Records):
-    """Every session known, and the one way to change them."""
+    """All known sessions."""
 
     def fold(self, e: Event) -> list[Folded]:
-        """Take one piece of evidence; first what time brought before it."""
+        """Fold an event, after the deadlines that fall due before it."""
         before = self.savepoint()
         try:
             return self._fold(e)
@@ -62,7 +62,7 @@ class Board(Records):
             self.dirty = dirty
 
     def advance(self, now: float) -> list[Folded]:
-        """Let time pass, and happen what it brings."""
+        """Advance to `now`, applying every deadline that falls due."""
         out: list[Folded] = []
         while self._queue and self._queue[0][0] <= now and (found := self._next()):
             when, sid = found
@@ -71,7 +71,7 @@ class Board(Records):
             self.ledger.clock = max(self.ledger.clock, when)
             try:
                 out += self._expire(sid, when)
-            except Exception as e:  # what fails in one session must not stop the clock of all
+            except Exception as e:  # a failure in one session must not stop the clock for all
                 self.count(f"deadline: {e!r}")
                 self._due.pop(sid, None)
         if now > self.ledger.clock:
@@ -85,12 +85,12 @@ class Board(Records):
         route = ROUTES.get(e.kind)
         if route is not None:
             out += (self._take(e, step) for step in route(self, e))
-        elif e.kind not in TABLE:  # of a trace that a newer version wrote
+        elif e.kind not in TABLE:  # from a trace of a newer version
             out += self._fold(msgspec.structs.replace(e, kind="unknown"))
         elif e.session_id:
             out.append(self._fold_into(e, e.session_id))
         if self._queue and self._queue[0][0] <= self.ledger.clock:
-            out += self.advance(self.ledger.clock)  # what was told late may be due already
+            out += self.advance(self.ledger.clock)  # a late event may set a deadline already past
         return out
 
     def _take(self, e: Event, step: Step) -> Folded:
@@ -102,7 +102,7 @@ class Board(Records):
         return self._fold_into(about, sid)
 
     def _expire(self, sid: str, now: float) -> list[Folded]:
-        """What time has brought to one session."""
+        """Apply the deadlines of a session that fall due."""
         old = self.sessions[sid]
         s = copy(old)
         out = []
@@ -178,16 +178,16 @@ class Board(Records):
 
 
 def _unfit(s: Session, e: Event, from_hook: bool) -> Verdict | None:
-    """Why an event cannot count for this session, if it cannot."""
+    """Return why an event must not count for this session, or None."""
     if s.turn == ABSENT and s.ended:
         if e.t < s.ended:
-            return refused("older than its end")
+            return refused("older than the end of the session")
         same = e.origin.pid is None or not s.ended_pid or e.origin.pid == s.ended_pid
         if e.kind not in STARTS and same and e.t < s.ended + TOMBSTONE:
-            return refused("it has ended")
+            return refused("the session has ended")
     if s.left and s.pid in s.left:
         if e.t < s.left[s.pid] + TOMBSTONE and e.kind not in STARTS:
-            return refused("its process has left it to another")
+            return refused("its process now runs another session")
         s.left = {pid: t for pid, t in s.left.items() if pid != s.pid}
     if from_hook:
         recent = s.recent

@@ -1,6 +1,6 @@
-"""What is stored is of some size: text is cut, and a number that no database takes is zero.
+"""Limit the size of what is stored: truncate text, and replace numbers that no database takes by 0.
 
-Rules of this file: no I/O, no clock, no exception on input.
+This file does no I/O, knows no clock, and raises on no input.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .detail import whole
 from .events import Event
 from .lenient import LARGEST
 
-LONGEST: Final = 512  # characters of a name, an id, a line
+LONGEST_TEXT: Final = 512  # characters of a name, an id, a line
 LONGEST_PATH: Final = 4096  # PATH_MAX
 PATHS: Final = frozenset({"cwd", "transcript", "env"})
 LATEST: Final = 1e11  # seconds: three thousand years
@@ -26,12 +26,12 @@ S = TypeVar("S", bound=Struct)
 
 
 def bounded(e: Event) -> Event:
-    """The same event, each of its values such that it can be stored."""
-    return _fields(e, LONGEST, DEEPEST)
+    """Return an event with every value limited so that it can be stored."""
+    return _fields(e, LONGEST_TEXT, DEEPEST)
 
 
 def trimmed(given: S) -> S:
-    """A record with the newest of each of its collections, for one that has grown beyond use."""
+    """Return a record with only the newest entries of its collections, to make it smaller."""
     return replace(given, **{name: _newest(value) for name, value in asdict(given).items()})
 
 
@@ -54,7 +54,7 @@ def _fields(given: S, longest: int, levels: int) -> S:
 
 
 def _value(value: Any, longest: int, levels: int) -> Any:
-    """It, or what is left of it; the same object if nothing had to go."""
+    """Return a limited value; the same object if nothing had to change."""
     if isinstance(value, str):
         return whole(value if len(value) <= longest else value[: longest - 1] + "…")
     if isinstance(value, float):
@@ -69,5 +69,5 @@ def _value(value: Any, longest: int, levels: int) -> Any:
         return type(value)()
     if isinstance(value, dict):
         items = list(value.items())[:MOST]
-        return {_value(k, LONGEST, 0): _value(x, longest, levels - 1) for k, x in items}
+        return {_value(k, LONGEST_TEXT, 0): _value(x, longest, levels - 1) for k, x in items}
     return type(value)(_value(x, longest, levels - 1) for x in value[:MOST])

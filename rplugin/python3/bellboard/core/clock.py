@@ -1,8 +1,7 @@
-"""The clock was set back: what is stamped in the future counts as now, in records as in events.
+"""Handle a clock that was set back: times in the future count as now, in records and events.
 
-Without this a session that had its prompt before would wait for a Stop that is not older, and
-every deadline with it, until the clock is again where it was.  Times keep their order; the age of
-what happened on the wrong clock is lost, of the rest it is right.
+Without this, every newer event would look older than the last one until the clock is back where it
+was.  Times keep their order; only the ages of what happened on the wrong clock are lost.
 """
 
 from __future__ import annotations
@@ -16,19 +15,19 @@ from .events import Event
 from .ledger import Folded, noted
 from .records import Records
 
-MEANT = ("snoozed_until", "facts")  # by a person, in the future; and what is no time
+MEANT = ("snoozed_until", "facts")  # meant to be in the future; not times
 
 
 def set_back(records: Records, e: Event) -> list[Folded]:
-    """Let nothing be known from after now."""
+    """Limit every known time to now."""
     for s in list(records.sessions.values()):
         records.keep(_until(s, e.t))
     records.ledger = _until(records.ledger, e.t)
-    return [Folded(e, "", noted("The clock was set back; what was in the future counts as now."))]
+    return [Folded(e, "", noted("The clock was set back; times in the future count as now."))]
 
 
 def _until(value: Any, now: float) -> Any:
-    """The same with every time in it at most now; every float in a record is a time."""
+    """Limit every time in a value to now; every float in a record is a time."""
     if isinstance(value, float):
         return min(value, now)
     if isinstance(value, Struct):

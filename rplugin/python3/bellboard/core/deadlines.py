@@ -1,7 +1,7 @@
-"""What happens to a session by time alone, and what a session file that has stood says.
+"""The deadlines of a session, and what a session file says after the settle time.
 
-A deadline follows from the record, so every host arms the same; when it is reached it becomes
-evidence of a kind of its own, and goes through the table in `machine.py` like any other.
+A deadline follows from the record, so every host computes the same ones.  When it falls due, it
+becomes evidence of its own kind and goes through the table in `machine.py` like any other.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .session import ABSENT, Block, Process, Run, Session, status_of
 
 
 class Deadline(NamedTuple):
-    """Something that time alone will bring."""
+    """A moment at which time alone becomes evidence."""
 
     t: float
     kind: str
@@ -27,10 +27,10 @@ class Deadline(NamedTuple):
     tool: str = ""
 
 
-CHECKED: Final = frozenset({"Bash", "WebFetch", "WebSearch"})  # what auto mode looks into
-UNSEEN: Final = frozenset({"completed", "error"})  # by nature, until somebody looks
-STOOD: Final = "registry stood"  # becomes what the process says
-#: The kinds that a deadline brings; they follow from what was told before, and are never told.
+CHECKED: Final = frozenset({"Bash", "WebFetch", "WebSearch"})  # the tools that auto mode checks
+UNSEEN: Final = frozenset({"completed", "error"})  # always unseen: a look clears them
+STOOD: Final = "registry stood"  # becomes the kind for the value
+#: Kinds that only deadlines produce; no evidence has them.
 BY_TIME: Final = frozenset(
     (
         *("registry busy", "registry idle", "registry waiting", "registry shell"),
@@ -42,7 +42,7 @@ BY_TIME: Final = frozenset(
 
 
 def deadlines(s: Session, o: Options) -> list[Deadline]:
-    """Each thing that time alone will bring to this session, where the table has a rule for it."""
+    """Return the deadlines of a session for which the table has a rule."""
     found = [Deadline(p.at + o.settle, STOOD, p.pid) for p in s.processes.values() if not p.stood]
     if s.turn == ABSENT:
         return found
@@ -85,13 +85,13 @@ def _of_run(s: Session, run: Run, o: Options, found: list[Deadline]) -> None:
 
 
 def asks_unheard(s: Session, run: Run) -> bool:
-    """Whether it asks what no hook tells: auto mode that cannot check, where no file tells it."""
+    """Return whether it may ask unnoticed: auto mode cannot check, and there is no session file."""
     p = s.processes.get(run.pid)
     return run.unchecked and s.mode == "auto" and not (p is not None and p.says)
 
 
 def _approvals(s: Session, run: Run, o: Options) -> Iterator[Deadline]:
-    """When each tool of the main thread has run longer than its kind does."""
+    """Yield when each tool of the main thread will have run longer than usual."""
     unheard = asks_unheard(s, run)
     for slot, tool in run.tools.items():
         limit = o.approval.get(APPROVAL_CLASS.get(tool.name, ""))
@@ -102,7 +102,7 @@ def _approvals(s: Session, run: Run, o: Options) -> Iterator[Deadline]:
 
 
 def slow_tools(s: Session, o: Options) -> Iterator[tuple[str, float, float]]:
-    """Tools that a child of the process would prove to run: slot, since when, when overdue."""
+    """Yield tools that a child process would prove to be running: slot, start, deadline."""
     if status_of(s) == "working":
         for due in _approvals(s, s, o) if o.approval else ():
             tool = s.tools[due.tool]
@@ -111,16 +111,16 @@ def slow_tools(s: Session, o: Options) -> Iterator[tuple[str, float, float]]:
 
 
 def due(s: Session, o: Options) -> float | None:
-    """When the next of them comes."""
+    """Return when the next deadline falls due."""
     found = deadlines(s, o)
     return min(found)[0] if found else None
 
 
 def is_due_sooner(s: Session, old: Session, o: Options) -> bool:
-    """Whether a change may have brought a deadline nearer; news alone only puts them off.
+    """Return whether a change may have brought a deadline nearer; mere news only delays them.
 
-    Asked with every event, and ten times cheaper than `due`.  Collections are never altered in
-    place, so the same object is the same content.
+    Called for every event, and ten times faster than `due`.  Collections are never changed in
+    place, so the same object has the same content.
     """
     return not (
         s.turn == old.turn
@@ -145,14 +145,14 @@ def is_due_sooner(s: Session, old: Session, o: Options) -> bool:
 
 
 def expire(s: Session, now: float, o: Options) -> Iterator[Event]:
-    """What time has brought until now, in order; each is to be applied before the next."""
+    """Yield the deadlines that fall due until `now`, in order; apply each before the next."""
     done = None
     while found := deadlines(s, o):
         d = min(found)
         if d.t > now:
             return
         if d == done:
-            raise RuntimeError(f"{d.kind} would be due for ever")
+            raise RuntimeError(f"the deadline {d.kind} does not clear")
         done = d
         take_up(s, d.process)
         if d.kind == STOOD:
@@ -176,13 +176,13 @@ def expire(s: Session, now: float, o: Options) -> Iterator[Event]:
 
 
 def question_due(s: Session, t: float, o: Options) -> Block | None:
-    """The question that has stood by then."""
+    """Return the oldest question whose hold time is over."""
     stood = (b for b in s.blocks.values() if not (b.shown or b.waits) and b.since + o.hold <= t)
     return min(stood, key=lambda b: b.since, default=None)
 
 
 def registry_event(s: Session, p: Process, now: float) -> Event:
-    """What a registry value that has stood says."""
+    """Return the event for a registry value that has stood for the settle time."""
     kind = {
         "busy": "registry busy",
         "idle": "registry idle",

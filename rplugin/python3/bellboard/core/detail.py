@@ -1,4 +1,4 @@
-"""Short lines for people: what a tool does, what a question asks; without secrets, without bulk."""
+"""Short lines for display, without secrets: what a tool does, what a question asks."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from msgspec import Raw, Struct
 from .secrets import hide
 from .visible import visible
 
-LONGEST_LINE: Final = 200  # of a command, question, prompt: what fits a line on a screen
-ODD: Final = (msgspec.DecodeError, ValueError, RecursionError)  # what decoding may raise
+LONGEST_LINE: Final = 200  # characters of a command, question or prompt to show
+ODD: Final = (msgspec.DecodeError, ValueError, RecursionError)  # errors of decoding
 
-_LONE = re.compile("[\ud800-\udfff]")  # half a character, as a cut in the middle of one leaves it
+_LONE = re.compile("[\ud800-\udfff]")  # lone surrogates, left by a cut in the middle of a character
 
 
 def whole(text: str) -> str:
-    """Text that can be written: what a cut left of a character is marked as such."""
+    """Return text that can be encoded: lone surrogates are replaced."""
     return text if text.isascii() else _LONE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
@@ -28,7 +28,7 @@ class _Question(Struct):
 
 
 class _Input(Struct):
-    """The fields of a tool's input that say in a line what it does."""
+    """The fields of a tool's input that describe what it does."""
 
     command: str | None = None
     file_path: str | None = None
@@ -48,12 +48,14 @@ _INPUT = tuple(f for f in _Input.__struct_fields__ if f != "questions")
 
 
 def line(text: str, longest: int = LONGEST_LINE) -> str:
-    """Text as one short line: nothing in it but what is seen, no secrets, the end cut."""
+    """Return text as one short line: visible characters only, no secrets, truncated."""
     if not text:
         return ""
     most = longest * 4
     if len(text) > most:
-        text = text[:most].rpartition(" ")[0] or text[:most]  # half a secret may not look like one
+        text = (
+            text[:most].rpartition(" ")[0] or text[:most]
+        )  # a truncated secret may not look like one
     text = hide(visible(whole(text)))
     if "\n" in text or "  " in text or text != text.strip():
         text = " ".join(text.split())
@@ -61,7 +63,7 @@ def line(text: str, longest: int = LONGEST_LINE) -> str:
 
 
 def tool_detail(tool: str, raw: Raw | bytes) -> str:
-    """What a tool is about to do, in a line: the command, the file, the question."""
+    """Return what a tool is about to do, in one line: the command, the file, the question."""
     if not raw:
         return ""
     try:
@@ -79,7 +81,7 @@ def tool_detail(tool: str, raw: Raw | bytes) -> str:
 
 
 def _odd_detail(raw: bytes) -> str:
-    """The same for an input of unexpected types (Codex gives a command as a list of words)."""
+    """Do the same for an input of unexpected types (Codex gives a command as a list of words)."""
     try:
         given = json.loads(raw)
     except ODD:

@@ -1,9 +1,8 @@
-"""Whose news it is, and which process of a session is shown.
+"""Which process an event is about, and which process of a session is shown.
 
-A session's record holds one run in its own fields, the one that is shown, and the others aside.
-Before a rule sees the record, the run that the evidence is about is taken up into these fields; so
-no rule can touch another process's turn, questions or place.  Afterwards the most urgent one is
-brought to the front again, and with it its process id, its terminal and its Neovim.
+A record holds the shown run in its own fields, and the others in `aside`.  Before a rule sees the
+record, the run that the event is about is moved into these fields, so that no rule can touch the
+turn, questions or place of another process.  Afterwards the most urgent run is brought forward.
 """
 
 from __future__ import annotations
@@ -15,27 +14,27 @@ from .events import Event
 from .session import ABSENT, Run, Session, is_listed, question_of, status_of, terminal_of
 
 FIELDS: Final = Run.__struct_fields__
-#: Of several processes a question shows first, then work: an end counts once none is at work.
+#: Of several runs, a question shows first, then work: an end shows once none is working.
 SHOWS_FIRST: Final = {
     status: n
     for n, status in enumerate(
         ("blocked", "working", "error", "completed", "unknown", "background", "idle", ABSENT)
     )
 }
-#: What a transcript has soon after a Stop.
+#: Transcript entries that follow soon after a Stop.
 OF_A_STOP: Final = frozenset({"said last", "said stop", "said end", "said feedback"})
 MOMENT: Final = 2.0
 AT_IT: Final = frozenset({"working", "unknown"})
 
 
 def runs_of(s: Session) -> Iterator[Run]:
-    """Each of its runs, the one that is shown first."""
+    """Yield the runs of a session, the shown one first."""
     yield s
     yield from s.aside.values()
 
 
 def whose(s: Session, e: Event) -> int:
-    """The process that an event is about: as it says, else by what it names."""
+    """Return the process that an event is about: the one it names, or one that fits."""
     pid = e.origin.pid if e.from_hook else e.pid
     if pid:
         return pid
@@ -59,11 +58,11 @@ def whose(s: Session, e: Event) -> int:
 
 
 def take_up(s: Session, pid: int) -> None:
-    """Let the rules see the run of this process, a new one if it has none."""
+    """Move the run of a process into the record, or start a new run."""
     if pid == s.pid:
         return
     if not s.pid and not s.aside:
-        s.pid = pid  # what was told without a process was told of this one
+        s.pid = pid  # earlier evidence without a process was about this one
         return
     shown = Run(**{field: getattr(s, field) for field in FIELDS})
     aside = {**s.aside, s.pid: shown} if s.turn != ABSENT or s.pid in s.processes else {**s.aside}
@@ -74,13 +73,13 @@ def take_up(s: Session, pid: int) -> None:
 
 
 def bring_forward(s: Session) -> None:
-    """Let the most urgent run be the one that is shown."""
+    """Move the most urgent run into the record."""
     if s.aside:
         take_up(s, min(runs_of(s), key=_rank).pid)
 
 
 def _rank(run: Run) -> tuple[bool, int, float, int]:
-    """The question that has waited longest first, else what changed last."""
+    """Sort the oldest question first, or else the latest change."""
     status = status_of(run)
     question = question_of(run) if status == "blocked" else None
     when = question.since if question else -run.since
@@ -88,7 +87,7 @@ def _rank(run: Run) -> tuple[bool, int, float, int]:
 
 
 def displace(s: Session) -> None:
-    """A run that begins in a terminal ends what ran there: one terminal holds one."""
+    """Drop other runs in the same terminal: a terminal has one run."""
     place = terminal_of(s)
     gone = {pid for pid, run in s.aside.items() if place and terminal_of(run) == place}
     if gone:

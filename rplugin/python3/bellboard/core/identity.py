@@ -1,8 +1,8 @@
-"""Who a session is: where it runs, what it is called, whose place it takes, who sees it.
+"""The identity of a session: where it runs, its name, which session it replaces, who sees it.
 
-A session is known by its id; it runs in one or more processes, and has at most one terminal.  A
-process runs one session, a terminal holds one: whichever begins there last.  Names and labels move
-on with the process, or, where no process is known, with the terminal.
+A session is known by its id.  It runs in one or more processes and has at most one terminal.  A
+process and a terminal each hold one session: the one that started there last.  Names and labels
+move on with the process or, if no process is known, with the terminal.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from .session import (
     terminal_of,
 )
 
-REKEYED: Final = 10.0  # so long after its end a session can move on under a new id
+REKEYED: Final = 10.0  # seconds after its end in which a session can continue under a new id
 MOST_PREVIOUS: Final = 20
 
 
 def sees(view: View, s: Session) -> bool:
-    """Whether a view shows this session: its pane only if that is the session's own."""
+    """Return whether a view shows this session; a pane counts only if it is the session's own."""
     if view.session_id:
         return view.session_id == s.session_id
     return bool(view.pane) and (view.tmux, view.pane) == (s.tmux, s.pane) and owns_pane(s)
 
 
-# ---------------------------------------------------------------- what an event tells of it
+# ---------------------------------------------------------------- facts from an event
 
 
 def place(records: Records, s: Session, e: Event, begins: bool) -> None:
-    """Where an event says that its session is: its terminal, its lead."""
+    """Set the terminal and the lead of a session from an event."""
     s.origin = e.origin
     locate(s, e.origin, begins)
     s.pane_tty = pane_tty(records, s)
@@ -52,7 +52,7 @@ def place(records: Records, s: Session, e: Event, begins: bool) -> None:
 
 
 def locate(s: Session, o: Origin, begins: bool) -> None:
-    """Where it is, as its origin tells; what a job or a nested run inherited is not it."""
+    """Set where a session is from its origin; ignore what a job or a nested run inherited."""
     env = o.env
     s.agent = o.agent
     if begins:
@@ -68,7 +68,7 @@ def locate(s: Session, o: Origin, begins: bool) -> None:
 
 
 def address(s: Session, o: Origin, tty_alone: bool = False) -> None:
-    """Its terminal; none is a job's own, which inherits that of whoever started it."""
+    """Set the terminal; a job has none, but inherits that of its starter."""
     if s.job:
         return
     s.tty = o.tty or s.tty
@@ -78,12 +78,12 @@ def address(s: Session, o: Origin, tty_alone: bool = False) -> None:
 
 
 def pane_tty(records: Records, s: Session) -> str:
-    """The terminal that its pane is known to be."""
+    """Return the known tty of a session's pane."""
     return records.ledger.panes.get(f"{s.tmux}\n{s.pane}", "") if s.pane else ""
 
 
 def absorb(s: Session, e: Event) -> None:
-    """The facts in an event that no rule needs."""
+    """Store the facts of an event that no rule needs."""
     if e.t > s.last:
         s.last = e.t
     s.stale = False
@@ -108,7 +108,7 @@ def absorb(s: Session, e: Event) -> None:
 
 
 def runs_in(records: Records, s: Session, pid: int) -> None:
-    """The hooks of a live process tell that it runs it."""
+    """Note that a live process runs the session, as its hooks show."""
     known = s.processes.get(pid)
     if known is None:
         records.unbury(pid)
@@ -117,7 +117,7 @@ def runs_in(records: Records, s: Session, pid: int) -> None:
 
 
 def inherit(records: Records, s: Session) -> None:
-    """What the session that its process had before left running goes on in this one."""
+    """Take over what the previous session of the process left running."""
     s.crew, now = Crew(), records.ledger.clock
     for other in records.ran_in(s.pid) if s.pid else ():
         if other.session_id == s.session_id:
@@ -129,11 +129,11 @@ def inherit(records: Records, s: Session) -> None:
             s.crew = Crew(run.agents, run.shells, of_agents(run.tools), of_agents(run.blocks))
 
 
-# ---------------------------------------------------------------- whose place it takes
+# ---------------------------------------------------------------- which session it replaces
 
 
 def settle(records: Records, s: Session, old: Session | None) -> tuple[Transition, ...]:
-    """After it came, went or moved: one terminal holds one session, one process runs one."""
+    """After a session came, went or moved, make others give up its terminal and processes."""
     was_listed = old is not None and is_listed(old)
     if not is_listed(s):
         if was_listed and s.parent:
@@ -159,7 +159,7 @@ def settle(records: Records, s: Session, old: Session | None) -> tuple[Transitio
 def _yield(
     records: Records, other: Session, s: Session, terminal: tuple[str, ...] | None = None
 ) -> list[Transition]:
-    """Another session gives up the process or the terminal that this one now has."""
+    """Make another session give up the process or terminal that this one has now."""
     now = records.ledger.clock
     shared = other.processes.keys() & s.processes.keys()
     ended_lately = other.turn == ABSENT and other.ended and now <= other.ended + REKEYED
@@ -194,7 +194,7 @@ def _yield(
 
 
 def _take_place(s: Session, other: Session) -> None:
-    """The terminal of a process stays, whichever session it runs."""
+    """Keep the terminal of a process that now runs another session."""
     run = next((run for run in runs_of(other) if run.pid == s.pid), None)
     if run is not None:
         s.tty, s.tmux, s.pane = run.tty, run.tmux, run.pane
@@ -202,13 +202,13 @@ def _take_place(s: Session, other: Session) -> None:
 
 
 def look_again(records: Records, s: Session, old: Session) -> None:
-    """Another of its processes is shown than before, maybe elsewhere: who looks there?"""
+    """Update the viewers if another process is shown than before, perhaps elsewhere."""
     if s.pid != old.pid and old.pid and (s.tmux, s.pane) != (old.tmux, old.pane):
         _views(records, s, 0.0)
 
 
 def _look(records: Records, s: Session) -> None:
-    """A session that begins where somebody looks already is looked at."""
+    """Set the viewers of a new session: somebody may already look at its pane."""
     _views(records, s, s.started)
     records.keep(s)
 
@@ -219,7 +219,7 @@ def _views(records: Records, s: Session, since: float) -> None:
 
 
 def _muster(records: Records, member: Session) -> None:
-    """Its lead knows its members; a team whose last member ended is over soon."""
+    """Update the team of its lead; a team ends soon after its last member."""
     lead = records.sessions.get(member.parent)
     if lead is None or lead is member:
         return

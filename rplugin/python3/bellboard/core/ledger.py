@@ -1,4 +1,4 @@
-"""What is known beyond single sessions, and what folding an event gives back."""
+"""What is known beyond single sessions, and the result of folding an event."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from .events import Event
 from .machine import Verdict
 
 LEDGER: Final = ""  # its key among the records
-MOST_DEAD: Final = 512  # processes remembered as dead
-MOST_COUNTED: Final = 200  # kinds of junk told apart
-MOST_PANES: Final = 64  # panes that no session is known to be in: it may be heard of later
-MOST_VIEWERS: Final = 64  # editors and tmux clients; those that were heard of last
+MOST_DEAD: Final = 512  # dead processes to remember
+MOST_COUNTED: Final = 200  # kinds of junk to count separately
+MOST_PANES: Final = 64  # panes without a session to remember: one may appear later
+MOST_VIEWERS: Final = 64  # editors and tmux clients to remember
 
 
 class View(Struct, frozen=True, gc=False):
-    """What one viewer looks at, since when."""
+    """What a viewer looks at, and since when."""
 
     session_id: str
     tmux: str
     pane: str
     since: float
-    away: bool = False  # its terminal lost the focus: it looks at nothing until it has it again
+    away: bool = False  # its terminal does not have the focus, so it looks at nothing
 
 
 class Ledger(Struct):
-    """What is known beyond the sessions; it is replaced, never altered, but for its clock."""
+    """What is known beyond the sessions; replaced, never changed in place, except its clock."""
 
     clock: float = 0.0
     dead: dict[int, str] = {}  # process → its start, as far as known
@@ -49,7 +49,7 @@ def with_one_dead(dead: dict[int, str], pid: int, started: str) -> dict[int, str
 
 
 def with_view(views: dict[str, View], viewer: str, view: View | None) -> dict[str, View]:
-    """What everybody looks at, after this one looked there; None: it is gone."""
+    """Return the views with that of one viewer replaced, or removed (None)."""
     others = [(name, seen) for name, seen in views.items() if name != viewer]
     own = [(viewer, view)] if view is not None else []
     return dict([*others, *own][-MOST_VIEWERS:])
@@ -58,9 +58,9 @@ def with_view(views: dict[str, View], viewer: str, view: View | None) -> dict[st
 def with_pane(
     panes: dict[str, str], where: str, tty: str | None, needed: Container[str]
 ) -> dict[str, str]:
-    """The terminal of each pane, now that this one has that (None: it is gone).
+    """Return the terminals of all panes with one replaced, or removed (None).
 
-    Of those that no session needs the oldest go: with every commit they are written again.
+    Drop the oldest ones that no session needs, because all are written with every commit.
     """
     kept = {known: its for known, its in panes.items() if known != where}
     if tty is not None:
@@ -70,7 +70,7 @@ def with_pane(
 
 
 class Transition(Struct, frozen=True, gc=False):
-    """A change of what is published about one session; None stands for not listed."""
+    """A change of a session's published status; None means not listed."""
 
     t: float
     session_id: str
@@ -81,7 +81,7 @@ class Transition(Struct, frozen=True, gc=False):
 
 
 class Folded(Struct, frozen=True, gc=False):
-    """One event's outcome."""
+    """The result of folding an event."""
 
     event: Event
     session_id: str
@@ -98,6 +98,6 @@ def refused(why: str) -> Verdict:
 
 
 def why_of(e: Event, v: Verdict) -> str:
-    """A rule's reason, with what it is about."""
+    """Return the reason of a verdict, with what it is about."""
     about = e.error or (f"{e.tool}: {e.detail}" if e.tool and e.detail else e.tool or e.detail)
     return f"{v.why.rstrip('.')} ({about})" if about else v.why

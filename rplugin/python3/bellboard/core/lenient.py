@@ -1,4 +1,4 @@
-"""JSON that is not as expected: cut off, doubled, odd; what can be read of it is read."""
+"""Read JSON that is truncated, has duplicate keys or is otherwise odd, as far as possible."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from msgspec.json import decode
 
 from .detail import ODD, whole
 
-DEEPEST: Final = 8  # levels of a value that is kept
-LARGEST: Final = 1 << 53  # a number that every reader can hold
-LONGEST_NUMBER: Final = 15  # digits: every such number is smaller
+DEEPEST: Final = 8  # levels of a value to keep
+LARGEST: Final = 1 << 53  # every JSON reader can represent smaller numbers
+LONGEST_NUMBER: Final = 15  # digits; such numbers are smaller than that
 _DIGITS: Final = re.compile(r"[0-9]+", re.ASCII)
 
 
 def decimal(text: str) -> int | None:
-    """The number that a few ASCII digits write; None for anything else, such as `²` or `-1`."""
+    """Parse a few ASCII digits; return None for anything else, such as `²` or `-1`."""
     return int(text) if len(text) <= LONGEST_NUMBER and _DIGITS.fullmatch(text) else None
 
 
 def members(raw: bytes, truncated: bool) -> dict[str, Any]:
-    """The members of a JSON object; of a cut-off one, those with which it begins."""
+    """Return the members of a JSON object; of a truncated one, its leading members."""
     text = raw.decode("utf-8", "replace")
     top = _leading(text) if truncated else json.loads(text, parse_constant=_no_number)
     if not isinstance(top, dict):
@@ -42,7 +42,7 @@ def _no_number(name: str) -> float:
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) != len(pairs) and "session_id" in made:
-        raise ValueError("a key is given twice")
+        raise ValueError("duplicate key")
     return made
 
 
@@ -63,7 +63,7 @@ def _leading(text: str) -> dict[str, Any]:
 
 
 def value_of(raw: Raw | bytes) -> Any:
-    """A JSON value, also one with half a character in it; None if it is none."""
+    """Decode a JSON value, even with lone surrogates in it; return None if it is invalid."""
     try:
         return decode(raw)
     except ODD:
@@ -73,7 +73,7 @@ def value_of(raw: Raw | bytes) -> Any:
 
 
 def plain(value: Any, levels: int = DEEPEST) -> Any:
-    """A JSON value without what cannot be stored: half characters, endless numbers, the deep."""
+    """Return a JSON value without what cannot be stored: lone surrogates, infinity, deep levels."""
     if isinstance(value, str):
         return whole(value)
     if isinstance(value, bool) or value is None:

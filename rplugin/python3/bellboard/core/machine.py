@@ -1,29 +1,27 @@
-"""The rule book of one session: which evidence changes which status, and why.
+"""The state machine of a session: which evidence changes its status, and why.
 
-TABLE says, for every kind of evidence in every status, which rule applies; a cell `.` changes
-nothing.  The rules themselves are in `rules/`.  `board.py` decides which session a piece of evidence
-is about, and the agents' dialects of what kind it is.  This file does no I/O, and knows neither a
-clock nor any other session.
+TABLE gives, for every kind of evidence in every status, the rule that applies; a cell `.` changes
+nothing.  The rules are in `rules/`.  `board.py` decides which session a piece of evidence is about,
+and the agents' dialects decide its kind.  This file does no I/O, and knows neither the clock nor
+other sessions.
 
-The theory.  A session runs in one process or more.  Each has one main thread, which is in a *turn*
-or at rest, and any number of open *questions*, each of them asked by one thread (the main one or a
-subagent) about one tool.  Turns, questions, tools and what was typed ahead belong to their process,
-thread and tool: no news of another ends them, because the rules see the run of one process alone
-(`front.py`).  It shows `blocked` while a question stands, else the state of its turn, and of several
-processes the most urgent one.
+A session runs in one or more processes.  Each has a main thread, which is in a *turn* or at rest,
+and any number of open *questions*, each asked by a thread (the main one or a subagent) about a
+tool.  Turns, questions, tools and queued prompts belong to their process, thread and tool, and news
+of another never ends them: a rule sees only the run of one process (`front.py`).  A run shows
+`blocked` while a question is open, else the state of its turn; a session shows its most urgent run.
 
-Hooks tell what happened, at once, but not everything: nothing tells of Esc, of a denial, of an
-approval, of a kill.  The registry (the CLI's own session file) tells in which state the CLI is, a
-moment later; the transcript tells what was said.  So each rule guards against evidence that is older
-than what contradicts it:
+Hooks report at once what happens, but they miss Esc, denials, approvals and kills.  The registry
+(the CLI's own session file) reports the state of the CLI a moment later, and the transcript reports
+what was said.  So each rule ignores evidence that is older than what contradicts it:
 
-* a registry value counts once it has *stood* for the settle time with no newer hook against it;
-* a transcript entry counts by its own time, once, and never against a newer hook or another turn;
-* an end older than the prompt ends nothing, and what is older than an end wakes nothing;
-* a Stop is the end once the CLI rests after it, a question is asked once the CLI shows its dialog.
+* a registry value counts once it has stood for the settle time without a newer hook against it;
+* a transcript entry counts once, by its own time, and never against a newer hook or another turn;
+* an end that is older than the prompt ends nothing, and nothing older than an end starts a turn;
+* a Stop ends the turn once the CLI is at rest, and a question shows once the CLI shows its dialog.
 
-Time is an argument everywhere.  What happens by time alone is a deadline (`deadlines.py`), which
-becomes evidence of a kind of its own and goes through the same table.
+Time is always an argument.  A deadline (`deadlines.py`) becomes evidence of its own kind and goes
+through the same table.
 """
 
 from __future__ import annotations
@@ -127,49 +125,49 @@ nobody knows     | .       | leave     | leave     | leave     | leave     | lea
 
 #: Why a kind changes nothing in the statuses where its row says `.`.
 NOTHING: Final = {
-    "end": "it is not listed",
-    "stop": "no turn runs",
-    "failure": "no turn runs",
-    "interrupt": "no turn runs",
-    "compacted": "no compaction runs",
+    "end": "the session is not listed",
+    "stop": "no turn is running",
+    "failure": "no turn is running",
+    "interrupt": "no turn is running",
+    "compacted": "no compaction is running",
     "form answer": "nothing was asked",
-    "nudge": "only a turn that runs can ask that",
-    "idle nudge": "it is known to be at rest",
-    "agent start": "a subagent lists no session",
-    "agent stop": "a subagent ends no session",
-    "agent tool": "a subagent's tool is its own affair",
-    "agent tool end": "a subagent's tool is its own affair",
-    "agent batch": "a subagent's tool is its own affair",
-    "note": "nothing follows from it",
-    "unknown": "an event of an unknown kind",
-    "registry idle": "it is known to be at rest",
-    "registry shell": "an error is not over because a shell runs",
-    "registry dialog": "that dialog asks nothing for the agent",
-    "registry silent": "the CLI tells no status",
-    "said prompt": "a question is answered by its tool or thread alone",
-    "said text": "a question is answered by its tool or thread alone",
-    "said tool": "a question is answered by its tool or thread alone",
-    "said result": "it is not listed",
-    "said denial": "no turn runs",
-    "said last": "no turn runs",
-    "said stop": "no turn runs",
-    "said end": "no turn runs",
-    "said queue": "no turn runs",
-    "said feedback": "no turn ended",
-    "said error": "no turn runs",
-    "said retry": "no turn runs",
+    "nudge": "only a running turn can ask that",
+    "idle nudge": "already at rest",
+    "agent start": "a subagent does not list a session",
+    "agent stop": "a subagent does not end a session",
+    "agent tool": "a subagent's tool does not change the status",
+    "agent tool end": "a subagent's tool does not change the status",
+    "agent batch": "a subagent's tool does not change the status",
+    "note": "for information only",
+    "unknown": "unknown kind of event",
+    "registry idle": "already at rest",
+    "registry shell": "a running shell does not clear an error",
+    "registry dialog": "the dialog is not a question of the agent",
+    "registry silent": "the CLI reports no status",
+    "said prompt": "only its own tool or thread answers a question",
+    "said text": "only its own tool or thread answers a question",
+    "said tool": "only its own tool or thread answers a question",
+    "said result": "the session is not listed",
+    "said denial": "no turn is running",
+    "said last": "no turn is running",
+    "said stop": "no turn is running",
+    "said end": "no turn is running",
+    "said queue": "no turn is running",
+    "said feedback": "no turn has ended",
+    "said error": "no turn is running",
+    "said retry": "no turn is running",
     "jump": "there is nothing to clear",
-    "restart": "its status cannot have changed unwatched",
+    "restart": "the status cannot have changed meanwhile",
 }
-NOT_LISTED: Final = "it is not listed"
-#: What a transcript tells of an end, but not of which process, where several write it.
+NOT_LISTED: Final = "the session is not listed"
+#: Transcript entries about an end, which do not say which of several processes they mean.
 ANYBODYS: Final = frozenset(
     {"said result", "said denial", "said last", "said stop", "said end", "interrupt"}
 )
 
 
 class Verdict(NamedTuple):
-    """What became of a piece of evidence."""
+    """The outcome of applying an event."""
 
     rule: str
     taken: bool
@@ -177,7 +175,7 @@ class Verdict(NamedTuple):
 
 
 def read_table(text: str) -> dict[str, dict[str, str]]:
-    """Kind → status → name of the rule."""
+    """Parse a table: kind → status → name of the rule."""
     head, _, *rows = [ln for ln in text.splitlines() if ln.strip()]
     columns = [c.strip() for c in head.split("|")][1:]
     table = {}
@@ -188,7 +186,7 @@ def read_table(text: str) -> dict[str, dict[str, str]]:
 
 
 def _decide(kind: str, cell: str) -> tuple[Rule | None, Verdict]:
-    """A cell as what it does, and the verdict if that is done."""
+    """Return the rule of a cell, and the verdict if it is applied."""
     if cell == ".":
         return None, Verdict("", False, NOTHING.get(kind, NOT_LISTED))
     return RULES[cell], Verdict(cell, True, (RULES[cell].__doc__ or "").strip())
@@ -202,13 +200,13 @@ DECIDED: Final = {
 
 
 def apply(s: Session, e: Event, o: Options) -> Verdict:
-    """Fold one piece of evidence into the session, in place; say by which rule."""
+    """Apply an event to a session, in place; return the verdict."""
     before, since = status_of(s), s.since
     rule, verdict = DECIDED[e.kind][before]
     if rule is None:
         return verdict
     if e.kind in ANYBODYS and is_disputed(s, e):
-        return Verdict(verdict.rule, False, "another process may have written it: its file tells")
+        return Verdict(verdict.rule, False, "another process may have written that entry")
     refused = rule(s, e, o)
     after = status_of(s)
     if after != before and s.since == since:
@@ -218,7 +216,7 @@ def apply(s: Session, e: Event, o: Options) -> Verdict:
 
 
 def is_disputed(s: Session, e: Event) -> bool:
-    """A transcript's entry that another process may have written, while this one's file tells."""
+    """Return whether another process may have written an entry, and this one has a session file."""
     p = s.processes.get(s.pid)
     if p is None or not p.says or not e.name.startswith("transcript"):
         return False

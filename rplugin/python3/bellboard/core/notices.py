@@ -1,18 +1,17 @@
-"""The rule book of notices: what calls you, on which channel, and after how long.
+"""Decide which notifications are due: for which session, on which channel, after which delay.
 
-Transitions and views in, notices due out.  A session *stands* in a status that calls for somebody;
-as long as it does, each channel may speak once, after a delay of its own: a ladder.  Everything is
-asked again at the moment it is due, so what was answered meanwhile rings nowhere.
+Transitions and views go in, due notices come out.  While a session stays in a status that needs
+attention, each channel may notify once, after its own delay; together the delays form a ladder.
+Everything is checked again when it falls due, so a question answered meanwhile notifies nobody.
 
-* Looking at a session is as good as a notice: while it is in view nothing rings, and when somebody
-  looks away the ladder begins again.  Snoozed, it begins when that is over; parked, never.
-* Whatever stood before somebody watched, or before the mode was changed, and was due by then, is
-  passed over: nothing recovers aloud.
-* One session pops up at most once in a while (`gap`), one channel so many times a minute (`cap`).
-  What these hold back rings later, if it still stands.
-* In quiet hours, and in the mode `quiet`, there is the float alone: it is seen only by who is here.
+* Looking at a session is as good as a notification: nothing is sent while it is in view, and the
+  ladder starts again when it no longer is.  After a snooze it starts again; parked, it never does.
+* A status that was due before a host was running, or before the mode changed, is skipped.
+* A session is announced at most once per `gap` on a channel, a channel notifies at most `cap` times
+  a minute.  What they hold back is sent later, if it still applies.
+* In quiet hours and in the mode `quiet` only the float appears: only somebody present sees it.
 
-Rules of this file: no I/O and no clock; `now` is an argument, and so is the local time's offset.
+This file does no I/O and knows no clock; `now` and the offset of the local time are arguments.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ from .ledger import Transition
 from .machine import read_table
 from .session import Session, is_hidden, is_listed, status_of
 
-#: What speaks of which status in which mode: nothing (.), the float alone, the ladder, or only
-#: what the session's label asks for.
+#: What notifies of which status in which mode: nothing (.), only the float, the ladder, or only
+#: what the label of the session asks for.
 MODES_TEXT: Final = """
 mode   | blocked | error  | completed | background
 -------|---------|--------|-----------|-----------
@@ -38,7 +37,7 @@ quiet  | float   | .      | .         | .
 normal | ladder  | ladder | label     | label
 all    | ladder  | ladder | ladder    | ladder
 """
-#: Seconds after which a channel speaks, if the session still stands; a dot: never.
+#: Seconds until a channel notifies, if the status still stands; a dot: never.
 LADDERS_TEXT: Final = """
 status     | float | notify | bell | desktop | sound | command
 -----------|-------|--------|------|---------|-------|--------
@@ -47,7 +46,7 @@ error      | .     | 0      | .    | 30      | .     | 120
 completed  | .     | 0      | .    | 10      | .     | .
 background | .     | 0      | .    | 10      | .     | .
 """
-#: The same for sessions with a label, where it differs.
+#: Differences for sessions with a label.
 LABELS_TEXT: Final = """
 label     | status    | notify | desktop | sound
 ----------|-----------|--------|---------|------
@@ -82,18 +81,18 @@ CHANNELS: Final = tuple(LADDERS["blocked"])
 
 
 class Policy(NamedTuple):
-    """What a user wants to hear."""
+    """When to notify the user."""
 
     mode: str = "normal"
     ladders: dict[str, Delays] = LADDERS
     labels: dict[str, dict[str, Delays]] = LABELS
-    gap: float = 10.0  # seconds between two notices of one session on one channel
-    cap: int = 6  # notices of one channel in a minute
-    least: float = 10.0  # a turn shorter than this ends without a word: its user is still there
-    quiet: tuple[int, int] | None = None  # minutes of the day, from and until
+    gap: float = 10.0  # seconds between two notices of a session on one channel
+    cap: int = 6  # notices of a channel in a minute
+    least: float = 10.0  # seconds; the end of a shorter turn is not announced: its user is present
+    quiet: tuple[int, int] | None = None  # start and end in minutes of the day
 
     def delay(self, status: str, label: str, short: bool, channel: str) -> float:
-        """How long a session must stand before a channel speaks of it."""
+        """Return how long a status must stand before a channel notifies."""
         cell = MODES[self.mode].get(status, ".")
         if cell == "." or (cell == "float" and channel != "float"):
             return NEVER
@@ -105,7 +104,7 @@ class Policy(NamedTuple):
         return self.ladders.get(status, {}).get(channel, NEVER)
 
     def after_quiet(self, t: float, zone: float) -> float:
-        """That moment, or the end of the quiet hours that it falls into."""
+        """Return `t`, or the end of the quiet hours that contain it."""
         if self.quiet is None:
             return t
         start, end = (60.0 * m for m in self.quiet)
@@ -115,7 +114,7 @@ class Policy(NamedTuple):
 
 
 def policy_of(settings: Mapping[str, Any], base: Policy | None = None) -> Policy:
-    """A policy from a user's settings; what has the wrong type stays as it was."""
+    """Return a policy from the user's settings; ignore values of the wrong type."""
     base = base or Policy()
     ladders = {s: {**base.ladders[s], **_told(settings.get(s))} for s in LADDERS}
     labels = dict(base.labels)
@@ -144,7 +143,7 @@ def _is_number(value: object) -> bool:
 
 
 def _told(wish: object) -> Delays:
-    """Delays as a user writes them: seconds, false for never, true for at once."""
+    """Parse the user's delays: seconds, false for never, true for at once."""
     found = {}
     for channel, value in _items(wish):
         if channel in CHANNELS and (isinstance(value, bool) or (_is_number(value) and value >= 0)):
@@ -153,7 +152,7 @@ def _told(wish: object) -> Delays:
 
 
 def _hours(value: object) -> tuple[int, int] | None:
-    """Minutes of the day from "22:00-07:30"."""
+    """Parse quiet hours such as "22:00-07:30" into minutes of the day."""
     match = re.fullmatch(r"(\d\d?):(\d\d)\s*-\s*(\d\d?):(\d\d)", str(value or ""))
     if match is None:
         return None
@@ -162,11 +161,11 @@ def _hours(value: object) -> tuple[int, int] | None:
     return (start % 1440, end % 1440) if max(m1, m2) < 60 and max(start, end) <= 1440 else None
 
 
-# ---------------------------------------------------------------- what stands
+# ---------------------------------------------------------------- standing statuses
 
 
 class Notice(NamedTuple):
-    """One channel is to speak of one session now."""
+    """A notification that is due on a channel."""
 
     id: int  # the transition
     session_id: str
@@ -175,32 +174,32 @@ class Notice(NamedTuple):
 
 
 class Standing(Struct):
-    """A session in a status that calls for somebody."""
+    """A session in a status that needs attention."""
 
     status: str
-    since: float  # it stands
-    begins: float  # the ladder: then, or when somebody last looked
-    id: int = 0  # the transition that led here; 0 while it is not known to have been watched
+    since: float
+    begins: float  # when the ladder starts: since then, or when somebody last looked
+    id: int = 0  # the transition to this status; 0 if it is not to be announced
     label: str = ""
     short: bool = False
     in_view: bool = False
     parked: bool = False
     snoozed_until: float = 0.0
-    heard: set[str] = set()  # the channels that have spoken of it
+    heard: set[str] = set()  # the channels that have notified
 
 
 class Notices:
-    """What stands, and what is to be said of it; one a host, all of them alike."""
+    """Tracks the standing statuses and what is due for them; the same in every host."""
 
     def __init__(self, policy: Policy, zone: float = 0.0) -> None:
         self.policy = policy
-        self.zone = zone  # seconds that the local time is ahead
+        self.zone = zone  # offset of the local time, in seconds
         self._standing: dict[str, Standing] = {}
-        self._last: dict[tuple[str, str], float] = {}  # session, channel → when it last spoke
+        self._last: dict[tuple[str, str], float] = {}  # session, channel → when it last notified
         self._rang: dict[str, deque[float]] = {c: deque() for c in CHANNELS}
 
     def see(self, sessions: Mapping[str, Session], changed: Iterable[str], now: float) -> None:
-        """These sessions may have changed."""
+        """Update the sessions that may have changed."""
         for sid in changed:
             s = sessions.get(sid)
             if s is None or not _calls(s):
@@ -218,22 +217,24 @@ class Notices:
             old.short = status != "blocked" and 0.0 < s.since - s.began < self.policy.least
 
     def hear(self, changes: Iterable[tuple[int, Transition, bool]]) -> None:
-        """These transitions were committed; only those that were watched are announced."""
+        """Take committed transitions; announce only those that happened live."""
         for number, t, live in changes:
             standing = self._standing.get(t.session_id)
             if standing is None or not live or t.after != standing.status:
                 continue
-            if t.t >= standing.since - AHEAD:  # else of an earlier time that it stood so
+            if (
+                t.t >= standing.since - AHEAD
+            ):  # otherwise it is about an earlier time in that status
                 standing.id = number
 
     def set_mode(self, mode: str, now: float) -> None:
-        """Another mode, from now on."""
+        """Change the mode."""
         if mode in MODES and mode != self.policy.mode:
             self.policy = self.policy._replace(mode=mode)
             self.pass_over(now)
 
     def pass_over(self, now: float, but: Collection[str] = ()) -> None:
-        """Whatever is due by now is not announced any more, but of these sessions."""
+        """Skip everything that is due by now, except for these sessions."""
         for sid, standing in self._standing.items():
             if sid in but:
                 continue
@@ -244,7 +245,7 @@ class Notices:
     # ------------------------------------------------------------ what is due
 
     def calling(self, now: float) -> list[str]:
-        """The sessions to list in the float, those that have waited longest first."""
+        """Return the sessions to list in the float, longest waiting first."""
         shown = []
         for sid, s in sorted(self._standing.items(), key=lambda x: (x[1].since, x[0])):
             if s.in_view or s.parked or s.snoozed_until > now:
@@ -257,7 +258,7 @@ class Notices:
         return shown
 
     def next(self, now: float, able: Collection[str]) -> Notice | None:
-        """The first that is due, of channels that can speak here."""
+        """Return the first notice that is due on an available channel."""
         for sid, s in self._standing.items():
             for channel in able:
                 if channel != "float" and self._moment(sid, s, channel, now) <= now:
@@ -265,7 +266,7 @@ class Notices:
         return None
 
     def rang(self, notice: Notice, now: float) -> None:
-        """Somebody has it, here or elsewhere: it is not due again."""
+        """Note that a notice was sent, here or by another host."""
         sid, channel = notice.session_id, notice.channel
         standing = self._standing.get(sid)
         if standing is not None and standing.id == notice.id:
@@ -277,7 +278,7 @@ class Notices:
             times.popleft()
 
     def wake(self, now: float, able: Collection[str]) -> float:
-        """When something may next be due, or the float be another."""
+        """Return when something may next be due, or the float may change."""
         moments = [NEVER]
         for sid, s in self._standing.items():
             moments += [self._moment(sid, s, c, now) for c in able if c != "float"]
@@ -294,12 +295,12 @@ class Notices:
         return self.policy.delay(s.status, s.label, s.short, channel)
 
     def _ready(self, sid: str, s: Standing, channel: str) -> float:
-        """When it has stood long enough, by itself."""
+        """Return when a status has stood long enough."""
         again = self._last.get((sid, channel), -NEVER) + self.policy.gap
         return max(s.begins + self._delay(s, channel), s.snoozed_until, again)
 
     def _moment(self, sid: str, s: Standing, channel: str, now: float) -> float:
-        """When a channel is to speak of it, as things are now."""
+        """Return when a channel is to notify, as things are now."""
         if not s.id or s.in_view or s.parked or channel in s.heard or not self.policy.cap:
             return NEVER
         t = self._ready(sid, s, channel)

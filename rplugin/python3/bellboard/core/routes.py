@@ -23,8 +23,8 @@ from .options import options_of
 from .records import Records
 from .session import ABSENT, Process, Session, is_nameless, owns_pane, published_status, terminal_of
 
-TOMBSTONE: Final = 60.0  # so long the late events of an ended process are swallowed
-UNKNOWN: Final = refused("no session of it is known")
+TOMBSTONE: Final = 60.0  # seconds to ignore late events of a process that ended
+UNKNOWN: Final = refused("it belongs to no known session")
 
 
 class Changed(NamedTuple):
@@ -53,7 +53,7 @@ def configure(records: Records, e: Event) -> Iterator[Step]:
 
 
 def restart(records: Records, e: Event) -> Iterator[Step]:
-    """Nobody looks, nothing said is still sure; each session doubts by its own record."""
+    """Forget views and registry values, and let each session doubt its status."""
     records.note(views={})
     ran = False
     for _, old in sorted(records.sessions.items()):
@@ -69,7 +69,7 @@ def restart(records: Records, e: Event) -> Iterator[Step]:
             ran = True
             yield s.session_id, about
     if not ran:
-        yield Folded(e, "", noted("Nobody watched, and nothing ran."))
+        yield Folded(e, "", noted("No host was running, and no session."))
 
 
 # ---------------------------------------------------------------- the CLI's session files
@@ -88,21 +88,21 @@ def registry(records: Records, e: Event) -> Iterator[Step]:
         for s in records.running_in(pid)
     )
     if e.source == "discovered" and named:
-        yield Folded(e, e.session_id, refused("what its process runs is known"))
+        yield Folded(e, e.session_id, refused("the session of its process is known"))
         return
     sid = session_of_file(records, e)
     old = records.sessions.get(sid)
     s = copy(old) if old is not None else Session(sid, started=e.t)
     if s.turn == ABSENT and s.ended and pid == s.ended_pid and e.t < s.ended + TOMBSTONE:
-        yield Folded(e, sid, refused("it has ended"))
+        yield Folded(e, sid, refused("the session has ended"))
         return
     known = s.processes.get(pid)
     if known and e.started and known.started and e.started != known.started:
-        known = None  # an earlier process of the same number
+        known = None  # an earlier process with the same pid
     elsewhere = any(s.session_id != sid for s in records.ran_in(pid))
     value = said(e, known, s.started if elsewhere else 0.0)
     if value == known and (not e.title or e.title == s.title):
-        yield Folded(e, sid, refused("it says so already"))
+        yield Folded(e, sid, refused("the value is unchanged"))
         return
     absorb(s, e)
     was = published_status(s)
@@ -113,25 +113,25 @@ def registry(records: Records, e: Event) -> Iterator[Step]:
     if is_end(s, value):
         value = msgspec.structs.replace(value, stood=True)
     s.processes = {**s.processes, pid: value}
-    verdict = noted("It counts once it has stood.")
+    verdict = noted("It counts after the settle time.")
     if value.stood and not (known and known.stood and known.at == value.at):
         verdict = machine.apply(s, registry_event(s, value, e.clock), records.options)
     yield Changed(s, old, was, verdict)
 
 
 def is_end(s: Session, value: Process) -> bool:
-    """Whether a file says at once that the Stop which was told before was the end."""
+    """Return whether a session file confirms at once that the last Stop ended the turn."""
     rests = value.says in ("idle", "shell")
     return rests and s.held == "stop" and not s.queued and value.at >= s.stopped
 
 
 def said(e: Event, known: Process | None, began: float) -> Process:
-    """What a process's file says now, and since when; a question counts at once.
+    """Return what the file of a process says now, and since when; a question counts at once.
 
-    `began`: when the session did, if its process ran another one before, and said that of it.
+    `began`: when the session started, if its process ran another one before.
     """
     at, stood = max(began, e.at if e.at <= e.clock + AHEAD else e.t), False
-    if known is not None and known.says == e.status and known.at >= at:  # told no newer time
+    if known is not None and known.says == e.status and known.at >= at:  # no newer time given
         at, stood = (known.at, known.stood) if known.asks == e.asks else (e.t, False)
     was = known.says if known is not None and known.says != e.status else ""
     return Process(
@@ -150,7 +150,7 @@ def said(e: Event, known: Process | None, began: float) -> Process:
 
 
 def session_of_file(records: Records, e: Event) -> str:
-    """Join by process: older CLIs leave a stale session id in the file after /clear."""
+    """Find the session by its process: older CLIs leave a stale id in the file after /clear."""
     for s in records.running_in(e.pid or 0):
         p = s.processes[e.pid or 0]
         if s.turn == ABSENT or (e.started and p.started and e.started != p.started):
@@ -175,7 +175,7 @@ def registry_gone(records: Records, e: Event) -> Iterator[Step]:
         if s.turn == ABSENT:
             s.processes = {p: x for p, x in s.processes.items() if p != pid}
         records.keep(s)
-        yield Folded(e, s.session_id, noted("The registry says nothing any more."))
+        yield Folded(e, s.session_id, noted("The session file is gone."))
     if not there:
         yield Folded(e, "", UNKNOWN)
 
@@ -195,9 +195,9 @@ def process(records: Records, e: Event) -> Iterator[Step]:
         children = known.children if e.children == UNCOUNTED else e.children
         seen = msgspec.structs.replace(known, started=e.started or known.started, children=children)
         s.processes = {**s.processes, pid: seen}
-        address(s, e.origin, tty_alone=s.hooked)  # a hook inherits the rest from it
+        address(s, e.origin, tty_alone=s.hooked)  # its hooks inherit the rest
         s.pane_tty = pane_tty(records, s)
-        verdict = noted("Where its process is, and what it runs.")
+        verdict = noted("The place and the children of its process.")
         yield Changed(s, old, was, verdict)
     if not there:
         yield Folded(e, "", UNKNOWN)
@@ -254,10 +254,10 @@ def pane(records: Records, e: Event) -> Iterator[Step]:
 
 
 def view(records: Records, e: Event) -> Iterator[Step]:
-    """Somebody looks at a session, a pane, or away; without the focus, whatever is switched."""
+    """Note what a viewer looks at; while its terminal has no focus, switching does not count."""
     known = records.ledger.views.get(e.viewer)
     if known is not None and known.away and not e.source:
-        yield Folded(e, "", refused("its terminal is not in focus"))
+        yield Folded(e, "", refused("the viewer's terminal does not have the focus"))
         return
     away = e.source in ("away", "gone")
     view = View(e.session_id, e.origin.tmux or "", e.origin.pane or "", e.t, away)
@@ -271,7 +271,7 @@ def view(records: Records, e: Event) -> Iterator[Step]:
     for sid in sorted(looks):
         yield sid, msgspec.structs.replace(e, alive=looks[sid])
     if not looks:
-        yield Folded(e, "", noted("Somebody looks elsewhere."))
+        yield Folded(e, "", noted("The viewer looks at no session."))
 
 
 ROUTES: Final[dict[str, Callable[[Records, Event], Iterable[Step]]]] = {

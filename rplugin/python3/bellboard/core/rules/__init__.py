@@ -1,6 +1,6 @@
-"""The rules that the table in `machine.py` names, by what they are about.
+"""The rules that the table in `machine.py` names, by topic.
 
-A rule changes one session's record in place and returns None, or changes nothing that counts and
+A rule changes the record of a session in place and returns None, or changes nothing relevant and
 returns why it refused.  Its docstring is the reason that `bellboard explain` prints.
 """
 

@@ -1,4 +1,4 @@
-"""Rules of subagents, teammates and tasks: they never wake, complete or end their session."""
+"""Rules for subagents, teammates and tasks: they never wake, complete or end their session."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .steps import begin_tool, complete, end_questions, end_tools, has_finished,
 
 
 def enlist(s: Session, e: Event, o: Options) -> str | None:
-    """A subagent runs."""
+    """A subagent started."""
     if has_finished(s, e):
         return "it has ended since"
     known = s.agents.get(e.agent) or Agent(e.agent, e.agent_type, e.t)
@@ -20,19 +20,19 @@ def enlist(s: Session, e: Event, o: Options) -> str | None:
 
 
 def employ(s: Session, e: Event, o: Options) -> str | None:
-    """A tool of a subagent runs."""
+    """A subagent is using a tool."""
     begin_tool(s, e)
     return None
 
 
 def dismiss(s: Session, e: Event, o: Options) -> str | None:
-    """A subagent ended; the last one's report follows."""
+    """A subagent ended; after the last one, its report follows."""
     ended = {k for k, b in s.blocks.items() if b.agent and b.agent == e.agent}
     end_questions(s, ended, e.t)
     if e.agent:
         end_tools(s, e.agent, e.t)
     if e.agent not in s.agents:
-        return None if ended else "no such agent runs"
+        return None if ended else "no such agent is running"
     s.agents = {i: a for i, a in s.agents.items() if i != e.agent}
     if s.held and not s.agents:
         s.held_until = e.t + o.report
@@ -40,16 +40,16 @@ def dismiss(s: Session, e: Event, o: Options) -> str | None:
 
 
 def give_up(s: Session, e: Event, o: Options) -> str | None:
-    """The report did not come: the turn is over."""
+    """No report followed: the turn is over."""
     s.held_until = 0.0
     if is_busy(s):
-        return "the CLI is still at work"
+        return "the CLI is still working"
     complete(s, e.t)
     return None
 
 
 def count(s: Session, e: Event, o: Options) -> str | None:
-    """A task of its list was made or done."""
+    """A task was added to its list, or completed."""
     if e.kind == "task":
         s.tasks += 1
     else:
@@ -59,7 +59,7 @@ def count(s: Session, e: Event, o: Options) -> str | None:
 
 
 def retire(s: Session, e: Event, o: Options) -> str | None:
-    """A teammate waits for its lead."""
+    """A teammate is waiting for its lead."""
     s.teammate = True
     s.blocks = {}
     rest(s, e.t)
@@ -67,6 +67,6 @@ def retire(s: Session, e: Event, o: Options) -> str | None:
 
 
 def disband(s: Session, e: Event, o: Options) -> str | None:
-    """The last member of its team has ended."""
+    """The last member of the team has ended."""
     s.team, s.team_over = (), 0.0
     return None

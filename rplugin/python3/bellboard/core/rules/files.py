@@ -1,7 +1,7 @@
-"""Rules of the witnesses that are not hooks: the CLI's registry, and the transcript.
+"""Rules for the CLI's files: the registry and the transcript.
 
-The registry sees what hooks are blind to: Esc, denial, approval.  It is believed once a value has
-stood, and only against older hooks.  The transcript alone decides where nothing else speaks.
+The registry shows what hooks miss: Esc, denials, approvals.  A value counts after the settle time,
+and only against older hooks.  The transcript alone decides only if there is no other evidence.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from ..options import Options
 from ..session import Session
 from .steps import begin_tool, complete, give_back, is_alone, newest_question, rest, turn_to_work
 
-#: Why an end is held back, where rest alone does not mean that the turn came to its end.
+#: Reasons to hold an end back for which being at rest does not mean that the turn completed.
 NO_END = frozenset({"", "esc", "moved"})
 
 
 def stir(s: Session, e: Event, o: Options) -> str | None:
-    """The CLI is at work though no hook told of a prompt."""
+    """The CLI is working although no hook reported a prompt."""
     if e.t < s.over:
         return "older than the end of the turn"
     s.rested, s.rested_since = (s.turn if s.turn != "unknown" else ""), s.since
@@ -26,7 +26,7 @@ def stir(s: Session, e: Event, o: Options) -> str | None:
 
 
 def settle(s: Session, e: Event, o: Options) -> str | None:
-    """The CLI is at rest: whatever ran or asked is over."""
+    """The CLI is at rest: no turn is running and no question is open."""
     if e.t < max(s.active, newest_question(s)):
         return "older than the newest hook"
     before, asked = (s.turn, s.unseen), bool(s.blocks)
@@ -49,13 +49,13 @@ def settle(s: Session, e: Event, o: Options) -> str | None:
         unseen = s.turn == "completed" or s.unseen
         at_rest = "completed" if unseen else "idle"
         s.turn, s.unseen = ("background", unseen) if has_shell else (at_rest, False)
-    return None if asked or before != (s.turn, s.unseen) else "it is at rest"
+    return None if asked or before != (s.turn, s.unseen) else "already at rest"
 
 
 def hear(s: Session, e: Event, o: Options) -> str | None:
-    """The transcript alone tells that it is at work."""
+    """The transcript shows that it is working."""
     if not is_alone(s) and s.turn != "unknown":
-        return "its hooks or its registry tell that"
+        return "its hooks or session file report that"
     if e.t <= s.over:
         return "older than the end of the turn"
     s.prompted = True
@@ -68,13 +68,13 @@ def hear(s: Session, e: Event, o: Options) -> str | None:
 
 
 def hear_end(s: Session, e: Event, o: Options) -> str | None:
-    """The transcript tells that the turn is over."""
+    """The transcript shows that the turn is over."""
     if e.kind == "said last" and not is_alone(s) and s.turn != "unknown":
-        return "its hooks or its registry tell that"
+        return "its hooks or session file report that"
     if e.kind == "said stop" and s.held != "stop":
-        return "its hooks or its registry tell that"
+        return "its hooks or session file report that"
     if s.agents or s.held not in ("", "stop"):
-        return "agents still run"
+        return "agents are still running"
     if e.t < max(s.active, s.began) - (o.swap if s.held else 0.0):
         return "older than the newest hook"
     complete(s, max(e.t, s.stopped))
@@ -83,14 +83,14 @@ def hear_end(s: Session, e: Event, o: Options) -> str | None:
 
 
 def take_in(s: Session, e: Event, o: Options) -> str | None:
-    """The CLI has taken up a prompt that was typed ahead, or gave it back to be changed."""
+    """The CLI took a prompt from its queue, or returned it for editing."""
     if not s.queued:
-        return "none was typed ahead"
+        return "no prompt was queued"
     s.queued = 0 if e.status == "popAll" else s.queued - 1
     return None
 
 
 def retry(s: Session, e: Event, o: Options) -> str | None:
-    """The API failed, and is tried again."""
+    """The API failed; the CLI is retrying."""
     s.retrying = e.detail or "retrying"
     return None

@@ -1,4 +1,4 @@
-"""Rules of what people do, and of what is doubtful after nobody watched."""
+"""Rules for what users do, and for doubt after a time without hosts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .steps import rest
 def look(s: Session, e: Event, o: Options) -> str | None:
     """Somebody looks at it, or looks away."""
     if e.alive == (e.viewer in s.viewers):
-        return "looked at already" if e.alive else "not looked at"
+        return "already in view" if e.alive else "not in view"
     others = {v: t for v, t in s.viewers.items() if v != e.viewer}
     s.viewers = others | {e.viewer: e.t} if e.alive else others
     return None
@@ -21,7 +21,7 @@ def clear(s: Session, e: Event, o: Options) -> str | None:
     """You have seen it."""
     if s.turn == "background":
         if not s.unseen:
-            return "seen before"
+            return "already seen"
         s.unseen = False
         return None
     rest(s, s.over)
@@ -29,11 +29,11 @@ def clear(s: Session, e: Event, o: Options) -> str | None:
 
 
 def correct(s: Session, e: Event, o: Options) -> str | None:
-    """You corrected it; the next evidence counts again."""
+    """You set the status; it stands until the next evidence."""
     if e.status not in ("blocked", "error", "completed", "working", "background", "idle"):
-        return f"{e.status or 'nothing'} is no status to set"
+        return f"not a status that can be set: {e.status or 'none'}"
     if e.status == "blocked":
-        s.blocks = {":": Block("permission", e.t, detail="marked by hand", shown=True)}
+        s.blocks = {":": Block("permission", e.t, detail="set by hand", shown=True)}
         return None
     s.blocks = {}
     rest(s, e.t)
@@ -55,18 +55,18 @@ def mark(s: Session, e: Event, o: Options) -> str | None:
 
 
 def learn(s: Session, e: Event, o: Options) -> str | None:
-    """Facts for display: repository, branch, ports."""
+    """Facts to display: repository, branch, ports."""
     s.facts = {**s.facts, **{k: v for k, v in e.settings.items() if k != "session_id"}}
     return None
 
 
 def doubt(s: Session, e: Event, o: Options) -> str | None:
-    """Nobody watched meanwhile: unknown, until something proves what it does."""
+    """No host was running: the status is unknown until there is new evidence."""
     if e.kind == "restart" and e.t - s.last <= o.fresh:
         s.trusted_until = s.last + o.fresh
-        return "its record is fresh"
+        return "its record is recent"
     s.trusted_until = 0.0
     if s.blocks:
-        return "it waits for you"
+        return "it is waiting for you"
     s.turn = "unknown"
     return None

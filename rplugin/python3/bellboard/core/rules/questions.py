@@ -1,9 +1,9 @@
-"""Rules of questions: what asks, when it shows, and what counts as the answer.
+"""Rules for questions: what asks, when it shows, and what counts as the answer.
 
 A question belongs to a thread (the main one, or a subagent) and to a tool.  It ends when that tool
-or thread moves on, never by time alone, never because somebody looked, and never because another
-one moved on.  It shows once the CLI's own file says that a dialog waits; where no file says
-anything, once it has stood for the hold.
+or thread moves on; never by time alone, nor because somebody looked, nor because another thread
+moved on.  It shows once the session file says that a dialog is open or, without a session file,
+after the hold time.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from .steps import (
 from .turn import go_on
 
 BY_FILE = ("registry waiting", "registry dialog")
-#: A tool that is to ask; the CLIs that give their turns an id tell with another hook that it does.
+#: A tool that is about to ask; newer CLIs, which give turns an id, send another hook when it does.
 ASKED_LATER = ("question", "agent question")
-UNANSWERED = 5.0  # seconds; the CLI's notice of a dialog that nobody answered comes 6 s after it
+UNANSWERED = 5.0  # seconds; the CLI sends its notification 6 s after an unanswered dialog
 
 
 def ask(s: Session, e: Event, o: Options) -> str | None:
-    """It asks a person, and waits."""
+    """It is asking you something."""
     by_file = e.kind in BY_FILE
     over = max(s.over, s.began, s.answered if by_file else 0.0) if not e.agent else 0.0
     if s.turn != ABSENT and e.t < over - o.swap:
-        return "older than what ended it"
+        return "older than its answer"
     if has_finished(s, e):
-        return "its tool has ended since"
+        return "its tool has finished since"
     if by_file and s.blocks:
         return confirm(s, e, o)
     block = named(s, e)
@@ -71,7 +71,7 @@ def ask(s: Session, e: Event, o: Options) -> str | None:
 
 
 def named(s: Session, e: Event) -> Block:
-    """A question by the tool that asks it, if one alone can: the request does not tell its id."""
+    """Build the question, with the id of the only tool that can be asking: requests have none."""
     if e.tool:
         same = [(i, t) for i, t in s.tools.items() if is_of(t.name, e.tool, e.asks)]
         found = [(i, t) for i, t in same if t.agent == e.agent]
@@ -88,33 +88,33 @@ def named(s: Session, e: Event) -> Block:
 
 
 def is_of(tool: str, asked: str, asks: str) -> bool:
-    """Whether a question names this tool: a form names the tool's server."""
+    """Return whether a question names this tool; a form names the tool's server."""
     return tool == asked or (asks == "form" and tool.startswith(f"mcp__{asked}__"))
 
 
 def is_nameless(b: Block, e: Event) -> bool:
-    """A question that only its dialog told of, and which is this one."""
+    """Return whether a question known only from its dialog is this one."""
     return not (b.key or b.inferred) or (not b.tool and b.agent == e.agent)
 
 
 def offer(s: Session, e: Event, o: Options) -> str | None:
-    """A dialog stands while a tool of the turn waits: it asks for the agent."""
+    """A dialog is open while a tool is waiting: the agent is asking."""
     if e.source != "busy" or not s.tools:
-        return "a person opened it"
+        return "the user opened the dialog"
     return ask(s, e, o)
 
 
 def remind(s: Session, e: Event, o: Options) -> str | None:
-    """A notice of a question that no hook had told."""
+    """The CLI notified of a question that no hook had reported."""
     if s.blocks and min(b.since for b in s.blocks.values()) < e.t - UNANSWERED:
         return confirm(s, e, o)
     if e.asks == "permission" and s.answered and e.t - s.answered < o.late:
-        return "a late notice of a question that was answered"
+        return "a late notification of a question already answered"
     return confirm(s, e, o) if s.blocks else ask(s, e, o)
 
 
 def confirm(s: Session, e: Event, o: Options) -> str | None:
-    """The question that is known still waits."""
+    """The known question is still open."""
     by_main = any(not b.agent for b in s.blocks.values())
     if e.kind in BY_FILE and by_main and e.t < newest_question(s) - o.hold:
         return "older than the question"
@@ -122,7 +122,7 @@ def confirm(s: Session, e: Event, o: Options) -> str | None:
 
 
 def show(s: Session, e: Event, o: Options) -> str | None:
-    """It waits for you; or for a hook, as long as the CLI says that it is at work."""
+    """It is waiting for you, or for a hook while the CLI says that it is working."""
     if all(b.shown for b in s.blocks.values()):
         return "already shown"
     by_time = e.kind == "question stood"
@@ -140,7 +140,7 @@ def show(s: Session, e: Event, o: Options) -> str | None:
 
 
 def move_on(s: Session, e: Event, o: Options) -> str | None:
-    """A tool or thread has moved on: what it asked was answered."""
+    """A tool or thread moved on: its question was answered."""
     if not e.agent:
         go_on(s, e, o)
     elif e.kind == "agent batch":
@@ -149,7 +149,7 @@ def move_on(s: Session, e: Event, o: Options) -> str | None:
         end_tool(s, e)
     ended = {k for k, b in s.blocks.items() if is_answer(s, b, e)}
     if s.blocks and not ended:
-        return "the question is another tool's"
+        return "another tool is asking"
     end_questions(s, ended, e.t)
     if not e.agent and s.turn != "working":
         turn_to_work(s, e.t)
@@ -157,7 +157,7 @@ def move_on(s: Session, e: Event, o: Options) -> str | None:
 
 
 def answered(s: Session, e: Event, o: Options) -> str | None:
-    """The CLI is at work again: the questions were answered."""
+    """The CLI is working again: its questions were answered."""
     if e.t < newest_question(s):
         return "older than the question"
     end_questions(s, {k for k, b in s.blocks.items() if b.shown}, e.t)
@@ -167,20 +167,20 @@ def answered(s: Session, e: Event, o: Options) -> str | None:
 
 
 def hush(s: Session, e: Event, o: Options) -> str | None:
-    """The CLI took its file away: it leaves, and asks nothing any more."""
+    """The CLI removed its session file: it is exiting and no longer asks."""
     if not e.source:
-        return "the CLI tells no status"
+        return "the CLI reports no status"
     end_questions(s, set(s.blocks), e.t)
     return None
 
 
 def suspect(s: Session, e: Event, o: Options) -> str | None:
-    """A tool runs longer than its kind does: it probably waits for an approval."""
+    """A tool runs longer than usual: it is probably waiting for approval."""
     tool = s.tools[e.tool_id]
     is_slow = APPROVAL_CLASS.get(tool.name) == "slow" and not s.unchecked
     if is_slow and (p := own(s)) is not None and p.children:
         s.tools = {**s.tools, e.tool_id: replace(tool, proven=True)}
-        return "its process has children: it runs"
+        return "its process has children, so it is running"
     asked = Block(
         "permission",
         e.t,
@@ -196,7 +196,7 @@ def suspect(s: Session, e: Event, o: Options) -> str | None:
 
 
 def is_answer(s: Session, b: Block, e: Event) -> bool:
-    """Whether this is the tool or thread that asked, moving on."""
+    """Return whether an event shows that the tool or thread that asked moved on."""
     if b.agent != e.agent or e.t < b.since:
         return False
     if e.kind in ("batch", "agent batch"):
@@ -207,5 +207,5 @@ def is_answer(s: Session, b: Block, e: Event) -> bool:
         return e.tool in ("", b.tool)
     if b.tool and e.tool:
         return is_of(e.tool, b.tool, b.asks)
-    # One of the two is not known: it was answered, if nothing of its thread runs any more.
+    # One of the two ids is unknown: it was answered if its thread has no running tool.
     return not any(t.agent == b.agent for t in s.tools.values())

@@ -1,4 +1,4 @@
-"""Rules of the screen, the last resort: they count only where nothing better tells the status."""
+"""Rules for the screen, the last resort: used only if there is no better evidence."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from ..options import Options
 from ..session import Block, Session
 from .steps import complete, end_questions, is_alone, rest, turn_to_work
 
-BETTER = "its hooks or its registry tell that"
-OLDER = "older than what was told since"
+BETTER = "its hooks or session file report that"
+OLDER = "older than the last screen"
 
 
 def seen_busy(s: Session, e: Event, o: Options) -> str | None:
-    """Its screen shows that it is at work."""
+    """Its screen shows that it is working."""
     if e.t <= s.over + o.swap:
         return "older than the end of the turn"
     if refused := _refused(s, e):
@@ -27,13 +27,13 @@ def seen_busy(s: Session, e: Event, o: Options) -> str | None:
 
 
 def seen_idle(s: Session, e: Event, o: Options) -> str | None:
-    """Its screen shows that it waits for a prompt."""
+    """Its screen shows that it is waiting for a prompt."""
     if refused := _refused(s, e):
         return refused
     asked = bool(s.blocks)
     end_questions(s, set(s.blocks), e.t)
     if s.turn not in ("working", "unknown"):
-        return None if asked else "it is known to be at rest"
+        return None if asked else "already at rest"
     if asked:
         rest(s, e.t, interrupted=True)
     else:
@@ -43,7 +43,7 @@ def seen_idle(s: Session, e: Event, o: Options) -> str | None:
 
 
 def seen_asks(s: Session, e: Event, o: Options) -> str | None:
-    """Its screen shows that it asks."""
+    """Its screen shows a question."""
     if refused := _refused(s, e):
         return refused
     known = next((b for b in s.blocks.values() if (b.asks, b.detail) == (e.asks, e.detail)), None)

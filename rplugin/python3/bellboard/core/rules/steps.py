@@ -1,4 +1,4 @@
-"""Steps that several rules take; each leaves the record whole."""
+"""Steps that several rules share; each leaves the record consistent."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from ..session import (
     Tool,
 )
 
-MOST_FINISHED: Final = 8  # remembered: what one moment can hold
-MOST_LEFT: Final = 8  # processes that left a session to others
+MOST_FINISHED: Final = 8  # tools and threads to remember as finished
+MOST_LEFT: Final = 8  # processes to remember that left a session
 MOVES_ON: Final = frozenset({"clear", "resume", "fork", "rekeyed"})
 
 
@@ -37,7 +37,7 @@ def turn_to_work(s: Session, t: float, held: str = "") -> None:
 
 
 def rest(s: Session, t: float, interrupted: bool = False) -> None:
-    """At rest, with nothing to tell."""
+    """Put a session at rest, with nothing to announce."""
     s.turn = "background" if s.shells and not interrupted and s.turn == "background" else "idle"
     s.over = max(s.over, t)
     s.tools, s.queued, s.rested, s.prompted = {}, 0, "", False
@@ -47,12 +47,12 @@ def rest(s: Session, t: float, interrupted: bool = False) -> None:
 
 
 def own(s: Session) -> Process | None:
-    """The process whose run this is, and what its file says."""
+    """Return the process of this run, with what its session file says."""
     return s.processes.get(s.pid)
 
 
 def is_busy(s: Session) -> bool:
-    """The registry says that it is at work."""
+    """Return whether the registry says that it is working."""
     p = s.processes.get(s.pid)
     return p is not None and p.says == "busy"
 
@@ -64,7 +64,7 @@ def complete(s: Session, t: float) -> None:
 
 
 def give_back(s: Session, t: float) -> None:
-    """A busy time that no prompt began is over: what was there before stands again."""
+    """Restore the status from before a busy time that no prompt started."""
     turn, since = s.rested, s.rested_since
     error, unseen = s.error, turn == "background" and s.unseen
     rest(s, t)
@@ -73,11 +73,11 @@ def give_back(s: Session, t: float) -> None:
 
 
 def end(s: Session, t: float, reason: str, pid: int) -> None:
-    """Its run is over, and the session with it, unless another process still has it."""
+    """End a run, and the session unless another process still has it."""
     crew = Crew()
     if reason in MOVES_ON:
         crew = Crew(s.agents, s.shells, of_agents(s.tools), of_agents(s.blocks))
-    # Its Stop had come, or it was only busy with a command, as with the one that it leaves by.
+    # Its Stop had come, or it was only busy with a command, such as the one that exits.
     turn = "completed" if s.held == "stop" else s.rested or s.turn
     how = {"turn": turn, "since": s.since, "error": s.error}
     rest(s, t)
@@ -90,7 +90,10 @@ def end(s: Session, t: float, reason: str, pid: int) -> None:
     if s.processes or s.aside:
         s.left = {**dict(list(s.left.items())[1 - MOST_LEFT :]), s.pid: t}
         s.aside = {p: begun(s.aside.get(p) or Run(pid=p), t) for p in {**s.aside, **s.processes}}
-        if how["turn"] in ("completed", "error"):  # nobody has looked: where it ended is no matter
+        if how["turn"] in (
+            "completed",
+            "error",
+        ):  # nobody has looked yet: which process ended does not matter
             s.aside = {p: replace(r, **how) if r.turn == "idle" else r for p, r in s.aside.items()}
         return
     s.viewers, s.prompts, s.left = {}, (), {}
@@ -98,7 +101,7 @@ def end(s: Session, t: float, reason: str, pid: int) -> None:
 
 
 def begun(run: Run, t: float) -> Run:
-    """A process that now has the session alone is at rest, as far as nothing else is known."""
+    """Return the run of a process that now has the session alone: at rest unless known."""
     return run if run.turn != ABSENT else replace(run, turn="idle", since=t)
 
 
@@ -132,7 +135,7 @@ def is_alone(s: Session) -> bool:
 def roll_call(
     s: Session, listed: tuple[Task, ...], t: float
 ) -> tuple[dict[str, Agent], tuple[Shell, ...]]:
-    """The agents and the shells that a Stop lists as running."""
+    """Return the agents and shells that a Stop lists as running."""
     known = {x.id: x for x in s.shells}
     agents = {
         x.id: replace(s.agents.get(x.id) or Agent(x.id, x.type, t, x.description), apart=True)
@@ -151,23 +154,23 @@ def roll_call(
 
 
 def of_agents(things: dict[str, Block] | dict[str, Tool]) -> dict[str, Any]:
-    """What belongs to subagents, not to the main thread."""
+    """Return what belongs to subagents, not to the main thread."""
     return {k: x for k, x in things.items() if x.agent}
 
 
 def survivors(s: Session) -> dict[str, Agent]:
-    """The agents that go on without a turn: one whose own tool never ended was broken off."""
+    """Return the agents that outlive the turn; one whose tool never ended was interrupted."""
     return {i: a for i, a in s.agents.items() if a.apart or outlives(s, a.since)}
 
 
 def outlives(s: Session, since: float) -> bool:
-    """Whether what a subagent began then is older than any tool that still runs one."""
+    """Return whether a subagent's start is older than every tool that still runs a subagent."""
     spawns = [t.since for t in s.tools.values() if t.name in SPAWNS and not t.agent]
     return not spawns or since < min(spawns)
 
 
 def break_crew(s: Session) -> None:
-    """The turn is over: what its main thread ran and asked, and what runs only within it."""
+    """Drop what ended with the turn: tools, questions, and agents that run only within it."""
     agents = survivors(s)
     s.blocks = {
         k: b
@@ -183,7 +186,7 @@ def tool_slot(e: Event) -> str:
 
 
 def begin_tool(s: Session, e: Event) -> None:
-    """Remember a tool that runs."""
+    """Remember a running tool."""
     if not has_finished(s, e):
         tool = Tool(e.tool, e.t, e.tool_key, e.detail, e.agent)
         s.tools = {**s.tools, tool_slot(e): tool}
@@ -199,19 +202,19 @@ def end_tool(s: Session, e: Event) -> None:
 
 
 def end_tools(s: Session, agent: str, t: float) -> None:
-    """All tools of a thread have come to their end."""
+    """End all tools of a thread."""
     if s.tools:
         s.tools = {i: x for i, x in s.tools.items() if x.agent != agent}
     finish(s, Finished(t, agent))
 
 
 def finish(s: Session, what: Finished) -> None:
-    """Remember what came to its end: hooks of one moment may be told in either order."""
+    """Remember what has finished: simultaneous hooks may arrive in either order."""
     s.finished = (*s.finished[1 - MOST_FINISHED :], what)
 
 
 def has_finished(s: Session, e: Event) -> bool:
-    """Whether the tool or the thread that an event tells of has come to its end since."""
+    """Return whether the tool or thread of an event has finished since."""
     for f in s.finished:
         if f.t <= e.t or f.agent != e.agent:
             continue

@@ -1,4 +1,4 @@
-"""Rules of the turn: how it begins, goes on, ends, breaks off and dies."""
+"""Rules for the turn: how it starts, goes on, ends, is interrupted or fails."""
 
 from __future__ import annotations
 
@@ -32,47 +32,49 @@ RESTS: Final = frozenset({"idle", "completed", "error", "background"})
 
 
 def begin(s: Session, e: Event, o: Options) -> str | None:
-    """It is listed, at rest; what went on in its process goes on."""
+    """It is listed, at rest; whatever its process was running continues."""
     if s.turn != ABSENT and s.hooked:
-        return "it is listed already"
+        return "already listed"
     here = Crew(s.agents, s.shells, of_agents(s.tools), of_agents(s.blocks))
     crew, s.crew = s.crew if s.crew != Crew() else here, Crew()
     rest(s, e.t)
     s.agents, s.shells, s.tools, s.blocks = crew.agents, crew.shells, crew.tools, crew.blocks
     s.turn = "background" if e.status == "shell" or s.shells else "idle"
-    s.over = e.t - o.swap  # nothing ended: what comes in the same moment counts
+    s.over = e.t - o.swap  # nothing ended: simultaneous events count
     if s.agents:
         turn_to_work(s, e.t - o.swap, held="moved")
-    if e.from_hook and (p := own(s)) is not None and p.says:  # nor need what it says have changed
+    if e.from_hook and (p := own(s)) is not None and p.says:  # its file may not have changed yet
         s.processes = {**s.processes, p.pid: replace(p, at=max(p.at, e.t), stood=False)}
     return None
 
 
 def reopen(s: Session, e: Event, o: Options) -> str | None:
-    """Opened in another process, it begins at rest there; how it ended elsewhere is seen."""
+    """It was opened in another process, at rest; how it ended elsewhere counts as seen."""
     if s.turn != ABSENT and (e.origin.pid is None or ((p := own(s)) and p.hooked)):
-        return "the same process has it already"
+        return "already open in the same process"
     see_aside(s)
     s.hooked = False
     return begin(s, e, o)
 
 
 def see_aside(s: Session) -> None:
-    """Whoever opens it or types into it has seen how it ended in its other processes."""
+    """Mark its other runs as seen: whoever opens it or types into it has seen them."""
     if s.aside:
         s.aside = {
             pid: replace(
                 r,
                 turn=seen(r.turn),
                 unseen=False,
-                held="moved" if r.held == "stop" else r.held,  # its Stop has come: seen as well
+                held="moved"
+                if r.held == "stop"
+                else r.held,  # its Stop has come, so it is seen too
             )
             for pid, r in s.aside.items()
         }
 
 
 def seen(turn: str) -> str:
-    """What a turn is, once somebody has looked."""
+    """Return the status after somebody has looked."""
     return "idle" if turn in ("completed", "error") else turn
 
 
@@ -90,13 +92,13 @@ def depart(s: Session, e: Event, o: Options) -> str | None:
     if gone is None:
         return "not its process"
     if e.started and gone.started and e.started != gone.started:
-        return "an earlier process had the same number"
+        return "an earlier process had the same pid"
     end(s, e.t, "process gone", gone.pid)
     return None
 
 
 def lose_pane(s: Session, e: Event, o: Options) -> str | None:
-    """Its pane is gone: so is it, if no process of it is known, else only its address."""
+    """Its pane is gone: it ended, unless its process is known to run."""
     s.pane = s.pane_tty = ""
     if s.pid not in s.processes:
         end(s, e.t, "pane gone", 0)
@@ -104,8 +106,8 @@ def lose_pane(s: Session, e: Event, o: Options) -> str | None:
 
 
 def work(s: Session, e: Event, o: Options) -> str | None:
-    """A prompt begins a turn."""
-    if s.over < e.t < s.stopped:  # its own Stop was told before it, and ended nothing
+    """A prompt started a turn."""
+    if s.over < e.t < s.stopped:  # its own Stop arrived first, and ended nothing
         complete(s, s.stopped)
         s.since = s.stopped
         return None
@@ -117,7 +119,9 @@ def work(s: Session, e: Event, o: Options) -> str | None:
         s.prompts = (*s.prompts, e.prompt)[-o.prompts :]
     if joins(s, e):
         s.queued += e.kind == "prompt"
-        s.began = s.began if e.prompt_id else max(s.began, e.t)  # it may have begun one, after all
+        s.began = (
+            s.began if e.prompt_id else max(s.began, e.t)
+        )  # it may have started a turn after all
         s.active = max(s.active, e.t)
         return None
     if e.kind == "prompt":
@@ -133,9 +137,9 @@ def work(s: Session, e: Event, o: Options) -> str | None:
 
 
 def joins(s: Session, e: Event) -> bool:
-    """Whether a prompt was typed ahead, into the turn that runs: it has the same id then.
+    """Return whether a prompt was queued in the running turn: then it has the same id.
 
-    Without ids it was if a turn runs that asks nothing, or whose dialog stands behind the typing.
+    Without ids, it was if the turn asks nothing, or if its dialog is still open.
     """
     if s.turn != "working" or e.kind == "registry busy":
         return False
@@ -147,7 +151,7 @@ def joins(s: Session, e: Event) -> bool:
 
 
 def wake(s: Session, e: Event, o: Options) -> str | None:
-    """Its main thread is at work."""
+    """Its main thread is working."""
     if s.turn != ABSENT and e.t <= s.over + o.swap:
         return "older than the end of the turn"
     turn_to_work(s, e.t)
@@ -156,8 +160,8 @@ def wake(s: Session, e: Event, o: Options) -> str | None:
 
 
 def go_on(s: Session, e: Event, o: Options) -> str | None:
-    """News of the turn that runs."""
-    if e.from_hook and s.turn != "working":  # a subagent's question stands before it
+    """The turn goes on."""
+    if e.from_hook and s.turn != "working":  # a subagent's question hides the turn
         return wake(s, e, o)
     s.retrying = ""
     s.trusted_until = 0.0
@@ -171,7 +175,7 @@ def go_on(s: Session, e: Event, o: Options) -> str | None:
     else:
         s.said_id = e.prompt_id if e.kind == "said prompt" else s.said_id
         if s.hooked and e.kind == "said tool":
-            return None  # the hooks tell of its tools
+            return None  # hooks report its tools
     if e.kind in ("tool", "said tool"):
         begin_tool(s, e)
     elif e.kind in ("tool end", "said result"):
@@ -180,13 +184,13 @@ def go_on(s: Session, e: Event, o: Options) -> str | None:
             agent = s.agents.get(e.spawned) or Agent(e.spawned, "", e.t)
             s.agents = {**s.agents, e.spawned: replace(agent, apart=True)}
     elif e.kind == "batch":
-        s.queued = 0  # the CLI takes up what was typed ahead
+        s.queued = 0  # the CLI takes the queued prompts
         end_tools(s, "", e.t)
     return None
 
 
 def finish(s: Session, e: Event, o: Options) -> str | None:
-    """The turn is over once the CLI is at rest: hooks of a Stop may send it on, agents work on."""
+    """The turn is over once the CLI is at rest: Stop hooks or agents may keep it working."""
     s.stopped = max(s.stopped, e.t)
     s.queued = 0
     if e.t < s.began:
@@ -199,7 +203,7 @@ def finish(s: Session, e: Event, o: Options) -> str | None:
     if e.tasks is not None:
         before = s.agents
         s.agents, s.shells = roll_call(s, e.tasks, e.t)
-        if not any(x.type in NO_WORK for x in e.tasks):  # teammates are listed by another id
+        if not any(x.type in NO_WORK for x in e.tasks):  # teammates are listed by other ids
             gone = before.keys() - s.agents.keys()
             s.blocks = {k: b for k, b in s.blocks.items() if b.agent not in gone}
     if s.agents:
@@ -210,7 +214,7 @@ def finish(s: Session, e: Event, o: Options) -> str | None:
         turn_to_work(s, e.t, held="stop")
     elif p is not None and p.says and (p.says == "waiting" or p.at < s.began):
         turn_to_work(s, e.t, held="stop")
-        s.held_until = e.t + o.settle  # it has said nothing of this turn yet, and may never
+        s.held_until = e.t + o.settle  # it has not reported this turn yet, and may never
     elif not (p and p.says) and s.prompt_id and s.said_id == s.prompt_id:
         turn_to_work(s, e.t, held="stop")
         s.held_until = e.t + o.hooks
@@ -220,7 +224,7 @@ def finish(s: Session, e: Event, o: Options) -> str | None:
 
 
 def sent_on(s: Session, e: Event, o: Options) -> str | None:
-    """A hook of its Stop sent it on: that was not the end."""
+    """A Stop hook made it continue: that was not the end."""
     if e.t < s.stopped - o.swap or e.t < s.began:
         return "older than the newest Stop"
     s.stopped = 0.0
@@ -230,12 +234,12 @@ def sent_on(s: Session, e: Event, o: Options) -> str | None:
 
 
 def amend(s: Session, e: Event, o: Options) -> str | None:
-    """A better witness of how the turn ended, where that had only been inferred."""
+    """Better evidence of how the turn ended, which was only inferred."""
     if e.kind == "stop":
         s.stopped = max(s.stopped, e.t)
         s.wakeups = e.wakeups
     if not s.interrupted or e.t < s.began or e.t > s.over + o.settle:
-        return recount(s, e, o) if e.kind == "stop" else "no turn ran"
+        return recount(s, e, o) if e.kind == "stop" else "no turn was running"
     if e.kind == "stop":
         complete(s, e.t)
         return None
@@ -243,9 +247,9 @@ def amend(s: Session, e: Event, o: Options) -> str | None:
 
 
 def recount(s: Session, e: Event, o: Options) -> str | None:
-    """No turn ran, but it tells which shells still do."""
+    """No turn was running, but it lists the shells that are."""
     if e.tasks is None:
-        return "no turn ran"
+        return "no turn was running"
     before = s.turn
     s.agents, s.shells = roll_call(s, e.tasks, e.t)
     s.wakeups = e.wakeups
@@ -254,12 +258,12 @@ def recount(s: Session, e: Event, o: Options) -> str | None:
     elif not s.shells and before == "background":
         s.turn, s.unseen = ("completed" if s.unseen else "idle"), False
     else:
-        return "no turn ran"
+        return "no turn was running"
     return None
 
 
 def fail(s: Session, e: Event, o: Options) -> str | None:
-    """The turn died of an error."""
+    """The turn failed."""
     if e.t < max(s.began, s.active if e.kind == "said error" else 0.0):
         return "older than the prompt"
     ask_no_more(s)
@@ -269,22 +273,22 @@ def fail(s: Session, e: Event, o: Options) -> str | None:
 
 
 def break_off(s: Session, e: Event, o: Options) -> str | None:
-    """A person interrupted the turn; a queued prompt starts at once, background agents go on."""
+    """The turn was interrupted; a queued prompt starts at once, background agents go on."""
     if e.prompt_id and s.prompt_id and e.prompt_id not in (s.prompt_id, s.said_id):
         return "another turn was interrupted"
     if e.t < max(s.active, newest_question(s, agents=False)):
         return "older than the newest hook"
     if (p := own(s)) and p.says == "busy":
         if p.at > e.t - o.settle:
-            return "the CLI went to work after that"
+            return "the CLI started working after that"
         if p.was == "idle" and not (s.agents or s.queued or s.blocks):
-            return "its file tells whether it is at rest"  # such a line may be a second late
+            return "its session file decides that"  # such a line may be a second late
     break_crew(s)
     if s.queued:
         s.queued -= 1
-        s.held = ""  # no news of its own: the registry, which is as old, may say that it rests
+        s.held = ""  # the registry, which is as old, may say that it is at rest
     elif s.agents:
-        s.held = "esc"  # and the registry may say that they do not run
+        s.held = "esc"  # the registry may say that they are not running
     elif s.held == "stop":
         complete(s, s.stopped)
     else:
@@ -293,9 +297,9 @@ def break_off(s: Session, e: Event, o: Options) -> str | None:
 
 
 def missed(s: Session, e: Event, o: Options) -> str | None:
-    """The CLI has waited for a minute: the end of the turn was missed."""
+    """The CLI has been idle for a minute: the end of the turn was missed."""
     if s.tools or s.agents:
-        return "a tool or an agent runs"
+        return "a tool or an agent is running"
     if s.held == "stop":
         complete(s, s.stopped)
     else:
@@ -304,11 +308,14 @@ def missed(s: Session, e: Event, o: Options) -> str | None:
 
 
 def compact(s: Session, e: Event, o: Options) -> str | None:
-    """The context is compacted: at work, and afterwards as before."""
+    """It is compacting: working now, and as before afterwards."""
     if s.turn in RESTS:
         s.rested, s.rested_since = s.turn, s.since
     elif s.turn != "working" and e.source == "manual":
-        s.rested, s.rested_since = "idle", e.t  # whatever it was: at the prompt, it rests
+        s.rested, s.rested_since = (
+            "idle",
+            e.t,
+        )  # a manual compaction starts at the prompt, so at rest
     s.turn = "working"
     s.compacting = s.active = max(s.active, e.t)
     return None
@@ -317,7 +324,7 @@ def compact(s: Session, e: Event, o: Options) -> str | None:
 def compacted(s: Session, e: Event, o: Options) -> str | None:
     """The compaction is over."""
     if not s.compacting:
-        return "none ran"
+        return "no compaction was running"
     s.compacting = 0.0
     if s.rested and not (e.kind == "compaction quiet" and is_busy(s)):
         give_back(s, e.t)
@@ -325,6 +332,6 @@ def compacted(s: Session, e: Event, o: Options) -> str | None:
 
 
 def fade(s: Session, e: Event, o: Options) -> str | None:
-    """At work, as far as is known, but long silent."""
+    """It seems to be working, but has been silent for a long time."""
     s.stale = True
     return None
