@@ -370,7 +370,7 @@ def test_goto_shows_a_session_to_whoever_asks(
     assert room.shown() == {a.tty: three["done"].id, b.tty: three["asks"].id}
     assert room.status("done") == "idle"
     said = room.bellboard("goto", "nobody", code=1)
-    assert "no session is called nobody" in said
+    assert "no session matches nobody" in said
     room.bellboard("goto", "asks", "--client", a.tty)
     assert room.shown()[a.tty] == three["asks"].id
     said = room.bellboard("goto", code=1)
@@ -398,15 +398,15 @@ def test_the_key_cycles_through_sessions_that_need_you(
 def test_the_popup_picks_for_the_client_that_asked(
     tmux: Server, room: Room, three: dict[str, Pane]
 ) -> None:
-    """Typing filters, Enter jumps there, the other client does not move; Esc leaves."""
+    """Typing filters, Enter jumps there, the other client does not move; Esc to cancel."""
     a, b = room.attach("home"), room.attach("done")
     room.bellboard("tmux", "--apply")
     for client in (a, b):
         client.type(f"{PREFIX}b")
-        client.shows(r"Esc leaves")
+        client.shows(r"Esc to cancel")
         client.shows(r"! +asks +.*make all")
         client.press("Escape")
-        eventually(lambda client=client: "Esc leaves" not in client.text(), "the end of the popup")
+        eventually(lambda client=client: "Esc to cancel" not in client.text(), "the end of the popup")
     a.type(f"{PREFIX}b")
     a.shows(r"2/2")
     a.type("RATE")
