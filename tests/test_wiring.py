@@ -406,7 +406,9 @@ def test_the_popup_picks_for_the_client_that_asked(
         client.shows(r"Esc to cancel")
         client.shows(r"! +asks +.*make all")
         client.press("Escape")
-        eventually(lambda client=client: "Esc to cancel" not in client.text(), "the end of the popup")
+        eventually(
+            lambda client=client: "Esc to cancel" not in client.text(), "the end of the popup"
+        )
     a.type(f"{PREFIX}b")
     a.shows(r"2/2")
     a.type("RATE")
@@ -437,7 +439,7 @@ def test_the_picker_in_a_terminal_follows_its_size(
     pane.shows(r"2/2")
     pane.press("Escape")
     pane.shows(r"code 1")
-    assert "to pick takes a terminal" in room.bellboard("pick", code=1)
+    assert "needs a terminal" in room.bellboard("pick", code=1)
 
 
 def test_a_session_in_a_neovim_is_shown_by_that_neovim(
