@@ -119,7 +119,7 @@ def test_the_repository_is_a_plugin_and_its_own_marketplace(home: Home, watch: W
     assert "enabled" in claude("list")
     settings = json.loads((home.claude / "settings.json").read_text())
     assert settings["enabledPlugins"] == {"bellboard@bellboard": True}
-    assert "the plugin is enabled" in bellboard(home, "hooks", "check")
+    assert "plugin enabled" in bellboard(home, "hooks", "check")
     assert "enables the plugin as well" in bellboard(home, "hooks", "install", "--yes")
     bellboard(home, "hooks", "uninstall", "--yes")
     claude("uninstall", "bellboard@bellboard")
