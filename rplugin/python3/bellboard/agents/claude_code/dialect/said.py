@@ -11,6 +11,8 @@ from datetime import datetime
 from typing import Any, Final
 from zlib import crc32
 
+import msgspec
+
 from ....core.detail import line, tool_detail, whole
 from ....core.lenient import LARGEST
 
@@ -112,11 +114,19 @@ def _assistant(entry: Facts) -> tuple[str, Facts]:
     for block in blocks:
         if block.get("type") == "tool_use":
             facts["tool"], facts["tool_id"] = text_of(block, "name"), text_of(block, "id")
-            given = json.dumps(block.get("input")).encode()
+            given = _as_json(block.get("input"))
             facts["tool_key"] = crc32(given)
             facts["detail"] = tool_detail(facts["tool"], given)
             return "said tool", facts
     return ("said last" if message.get("stop_reason") == "end_turn" else "said text"), facts
+
+
+def _as_json(given: object) -> bytes:
+    """Return it as the CLI passes it to hooks, so that the keys of both are the same."""
+    try:
+        return msgspec.json.encode(given)  # of 400 kB in 0.2 ms, `json` takes 2
+    except UnicodeEncodeError:  # half a character
+        return json.dumps(given).encode()
 
 
 def _context(usage: object) -> int:
