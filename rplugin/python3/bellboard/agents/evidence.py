@@ -18,7 +18,6 @@ from typing import Final
 
 import msgspec
 
-from ..core.bounds import bounded
 from ..core.deadlines import BY_TIME
 from ..core.detail import ODD, line, whole
 from ..core.events import AGENT, LINES, LONGEST_ID, UNCOUNTED, Event, Origin, junk
@@ -149,16 +148,14 @@ def _event(told: Facts, t: float, now: float) -> Event:
         raise ValueError("only time brings that")
     if not (e.t > 0 and math.isfinite(e.t)):
         raise ValueError("its time is no time")
-    return bounded(
-        msgspec.structs.replace(
-            e,
-            session_id=_session_id(e.session_id) if e.session_id else "",
-            origin=origin,
-            pid=_pid(e.pid),
-            children=_children(e.children),
-            settings=plain(e.settings),
-            **{field: line(getattr(e, field)) for field in LINES},
-        )
+    return msgspec.structs.replace(
+        e,
+        session_id=_session_id(e.session_id) if e.session_id else "",
+        origin=origin,
+        pid=_pid(e.pid),
+        children=_children(e.children),
+        settings=plain(e.settings),
+        **{field: line(text) for field in LINES if (text := getattr(e, field))},
     )
 
 
