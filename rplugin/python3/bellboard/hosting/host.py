@@ -9,7 +9,6 @@ within a job: what fails is named in its health, left alone for a while, and tri
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import gc
 import os
@@ -37,6 +36,7 @@ from .outbox import Outbox
 from .publishing import Publisher
 from .reader import Push, Reader
 from .senses import MODULES, Senses
+from .turns import Job, Turns
 from .upkeep import Upkeep
 
 RESCAN: Final = 30.0  # no system promises to report every change
@@ -61,12 +61,13 @@ class Host:
         self.config = dict(config or {})
         self.pid = os.getpid()
         self.attempt = Attempts()
+        self.turns = Turns(self.attempt)
         self.connection = Connection(home, self, self._store)
         self.spool = self.connection.spool
         self.outbox = Outbox(self.spool, self._spilled)
-        self.reach = Reach(self._wake, modules=MODULES)
+        self.reach = Reach(self.turns.wake, modules=MODULES)
         self.senses = Senses(
-            self.spool, self.config, environ, self.reach, self.attempt, self._find, self._wake
+            self.spool, self.config, environ, self.reach, self.attempt, self._find, self.turns.wake
         )
         self.bars = Bars(self.reach)
         self.notes: dict[str, str] = {}  # for health: settings that cannot be used
@@ -92,14 +93,10 @@ class Host:
         )
         self.health = Health(self.connection, self.senses, self.bell, sources)
         self._new, self._slot = f"{self.spool.new}/", f"{self.spool.slot}/"
-        self._is_stopped = self._is_turning = False
         self._came: set[str] = set()  # into new/, and not folded yet
         self._elsewhere = True  # something else may have come as well
         self._rescanned = self._skew = -1e9
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._over: asyncio.Future[None] | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._jobs: tuple[tuple[str, Callable[[], float]], ...] = (
+        self._jobs: tuple[Job, ...] = (
             ("fold", self._fold),
             ("write", self.outbox.send),
             ("rescan", self._rescan),
@@ -116,10 +113,7 @@ class Host:
 
     def stop(self) -> None:
         """End at the next occasion; from any thread."""
-        self._is_stopped = True
-        if self._loop is not None:
-            with contextlib.suppress(RuntimeError):  # it is over
-                self._loop.call_soon_threadsafe(self._turn)
+        self.turns.stop()
 
     def tell(self, line: Mapping[str, Any], key: str | None = None) -> str:
         """Put evidence into the spool, as every change of a session comes; why it is not there yet.
@@ -132,7 +126,7 @@ class Host:
 
     def session(self, sid: str) -> Session | None:
         """What is known of a session once all that waits is folded; None if it is not listed."""
-        self._turn()
+        self.turns.take()
         clerk = self.connection.clerk
         s = clerk.board.sessions.get(sid) if clerk is not None else None
         return s if s is not None and is_listed(s) and not self.connection.is_outdated else None
@@ -140,12 +134,12 @@ class Host:
     def tell_all(self) -> None:
         """The reader missed something: tell it everything."""
         self.reader.ask_full()
-        self._wake()
+        self.turns.wake()
 
     def focus(self, t: float) -> None:
         """The user is at our editor since then."""
         self.bell.focus(t)
-        self._wake()
+        self.turns.wake()
 
     def hand_in(self, sid: str, pid: int, rows: Sequence[str]) -> None:
         """The editor has read the terminal of a session of which nothing better tells."""
@@ -154,62 +148,29 @@ class Host:
     def set_mode(self, mode: str) -> None:
         """What rings at all from now on: quiet, normal or all."""
         self.bell.set_mode(mode)
-        self._wake()
+        self.turns.wake()
 
     def tell_notices(self) -> None:
         """The reader wants to know what has rung."""
         self.reader.ask_notices()
-        self._wake()
+        self.turns.wake()
 
     # ------------------------------------------------------------ living
 
     async def run(self) -> None:
         """Live."""
-        self._loop = asyncio.get_running_loop()
-        self._loop.set_exception_handler(self._failed)
-        self._over = self._loop.create_future()
         gc.freeze()  # what is loaded stays: to walk through it took longer than most events
         gc.set_threshold(20_000)
         self.spool.prepare()
         try:
-            self.senses.open(self._watch())
-            self._turn()
-            await self._over
+            await self.turns.live(self._jobs, lambda: self.senses.open(self._watch()))
         finally:
-            if self._timer is not None:
-                self._timer.cancel()
             leave = partial(self.connection.use, lambda clerk: self.bell.leave(clerk.store), None)
             withdraw = partial(self.spool.withdraw, self.pid)
             ends = (self.senses.close, self.reach.close, self.bell.close, leave, withdraw)
             for end in (*ends, self.connection.close, self.outbox.send):
                 with contextlib.suppress(Exception):
                     end()
-
-    def _wake(self) -> None:
-        if self._loop is not None:  # else its first turn sees to everything
-            self._loop.call_soon(self._turn)
-
-    def _turn(self) -> None:
-        """Do each job, and come again when time brings something."""
-        if self._over is None or self._over.done():
-            return
-        if self._is_stopped:
-            self._over.set_result(None)
-            return
-        self._is_turning = True
-        wait = RESCAN
-        try:
-            for name, job in self._jobs:
-                wait = min(wait, self.attempt(name, "", job))
-        except BaseException as e:
-            self._over.set_exception(e)
-            return
-        finally:
-            self._is_turning = False
-        if self._timer is not None:
-            self._timer.cancel()
-        assert self._loop is not None
-        self._timer = self._loop.call_later(max(wait, 0.0), self._turn)
 
     # ------------------------------------------------------------ of what it is made
 
@@ -247,20 +208,11 @@ class Host:
 
     def _judged(self) -> None:
         """In a thread: a place may be jumped to now, or no more."""
-        if self._loop is not None:
-            with contextlib.suppress(RuntimeError):  # the loop has ended
-                self._loop.call_soon_threadsafe(self._rejudge)
+        self.turns.call(self._rejudge)
 
     def _rejudge(self) -> None:
         self.connection.changed |= self.places.outdated()
-        self._turn()
-
-    def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Something failed that the loop called by itself: a watch, a timer, a task."""
-        error = context.get("exception")
-        if not isinstance(error, Exception):
-            error = RuntimeError(context.get("message"))
-        self.attempt.failed("watch", "", error)
+        self.turns.take()
 
     def _find(self, finding: Finding) -> None:
         self._tell_others(finding.line, finding.key)
@@ -285,12 +237,12 @@ class Host:
         if others:
             self._elsewhere = True
             self.senses.changed({p for p in others if not p.startswith(self._slot)})
-        if self._is_turning:
-            self._wake()
+        if self.turns.is_turning:
+            self.turns.wake()
         else:
             if not self._elsewhere:
                 self.attempt("publish", "early", partial(self.reader.tell_early, self._came))
-            self._turn()  # at once: a task that waits for it would come 0.05 ms later
+            self.turns.take()  # at once: a task that waits for it would come 0.05 ms later
 
     # ------------------------------------------------------------ its jobs
 
@@ -313,7 +265,7 @@ class Host:
             self.senses.expect()
             self.attempt.once("rescan", "places", self.places.renew)
             if self.upkeep.run() == 0.0:
-                self._wake()
+                self.turns.wake()
         return min(self.senses.rescan(), self._rescanned + RESCAN - now)
 
     def _publish(self) -> float:
