@@ -11,7 +11,7 @@ import pytest
 from rig.editor import Editor
 from rig.fixtures import Editors
 from rig.waiting import eventually
-from sample import QUIET, Host, blocked, house
+from sample import QUIET, Host, blocked, house, session
 from test_editor_live import Agent, agent, hosted
 
 __all__ = ["agent"]  # the fixture
@@ -164,6 +164,15 @@ def test_the_host_ranks_the_repositories(nvim: Editors) -> None:
     lines = editor.lua("return vim.api.nvim_buf_get_lines(0, 0, -1, false)")
     titles = [line.strip() for line in lines[2:] if re.fullmatch(r" \S+", line)]
     assert titles == ["acme/api", "acme/web", "dotfiles", "new", "acme/infra"]
+
+
+@pytest.mark.parametrize("columns", [60, 110])
+def test_a_name_shows_on_every_board(nvim: Editors, columns: int) -> None:
+    """Titles need a wide board; the name that the user gave does not."""
+    editor = nvim(config=QUIET, columns=columns, lines=20)
+    Host(editor).push(session("working", project="api", branch="main", name="the build"))
+    editor.command("ClaudeSessions board")
+    editor.shows("the build")
 
 
 def test_every_key_is_in_its_help_and_in_the_manual(nvim: Editors) -> None:

@@ -82,7 +82,8 @@ def test_the_board_is_updated_in_place(nvim: Editors) -> None:
     """The cursor stays with its session; only changed lines are written."""
     editor = nvim(config=QUIET, columns=100)
     host = Host(editor)
-    host.push(*house())
+    ranks = ["acme/api", "acme/web", "acme/infra", "dotfiles"]
+    host.push(*house(), groups=ranks)
     editor.command("ClaudeSessions board")
     editor.lua("vim.fn.search('login redirect')")
     editor.lua("""
@@ -90,10 +91,10 @@ def test_the_board_is_updated_in_place(nvim: Editors) -> None:
       vim.api.nvim_buf_attach(0, false, { on_lines = function(_, buf, _, first, _, last)
         vim.list_extend(writes, vim.api.nvim_buf_get_lines(buf, first, last, false))
       end })""")
-    host.push(*house())
+    host.push(*house(), groups=ranks)
     assert editor.lua("return writes") == []
     first, *rest = house()
-    host.push({**first, "status": "working", "agents": []}, *rest)
+    host.push({**first, "status": "working", "agents": []}, *rest, groups=ranks)
     assert "login redirect" in editor.lua("return vim.fn.getline('.')")
     written = " ".join(editor.lua("return writes"))
     assert "add rate limits" in written
@@ -110,12 +111,12 @@ def test_the_first_run_says_what_to_do(nvim: Editors, screen: Screens, version: 
 
 
 def test_a_stale_board_says_so(nvim: Editors, screen: Screens, version: str) -> None:
-    """While the host is away, the content is grey and the board says why."""
+    """While the outdated, the content is grey and the board says why."""
     editor = nvim(version, QUIET, columns=80, lines=16)
     Host(editor).push(*house())
     editor.lua("vim.g.bellboard = { python = '/no/such/python', float = { enabled = false } }")
     editor.lua("require('bellboard').setup({}) vim.notify = function() end")
     editor.lua("require('bellboard.push').stopped()")
     editor.command("ClaudeSessions board")
-    editor.shows("host is away")
+    editor.shows("outdated")
     screen.matches(editor, "stale")

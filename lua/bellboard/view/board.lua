@@ -7,8 +7,6 @@ local M = {}
 
 local api = vim.api
 
----@diagnostic disable-next-line: deprecated
-local diff = vim.text and vim.text.diff or vim.diff
 local namespace = api.nvim_create_namespace('bellboard')
 ---@type integer|nil
 local buf
@@ -29,11 +27,11 @@ local function colour(row)
   end
 end
 
----@class bellboard.Spot a place on the board that moves with what stands there
+---@class bellboard.Spot a position on the board, by what is there
 ---@field id? string
 ---@field repository? string
----@field below integer lines below the first one of it
----@field row integer where that was
+---@field below integer lines below its first line
+---@field row integer
 
 ---@param row integer
 ---@return bellboard.Spot
@@ -71,83 +69,52 @@ local function same(before, after)
     or before.text == after.text and vim.deep_equal(before.chunks, after.chunks)
 end
 
----@param lines bellboard.Line[]
+--- Replace the rows `first` to `last` of the buffer with `drawn[first]` to `drawn[last_new]`.
 ---@param first integer
 ---@param last integer
----@return string[]
-local function texts_of(lines, first, last)
+---@param last_new integer
+local function put(first, last, last_new)
   local texts = {}
-  for row = first, last do
-    texts[#texts + 1] = lines[row].text
+  for row = first, last_new do
+    texts[#texts + 1] = drawn[row].text
   end
-  return texts
+  api.nvim_buf_clear_namespace(buf, namespace, first - 1, last)
+  api.nvim_buf_set_lines(buf, first - 1, last, false, texts)
+  for row = first, last_new do
+    colour(row)
+  end
 end
 
---- Where two lists of lines differ: first line and count in the one, first and count in the other.
----@param old string[]
----@param new string[]
----@return integer[][]
-local function hunks_of(old, new)
-  if #old < 2 or #new < 2 then
-    return { { 1, #old, 1, #new } }
-  end
-  local before, after = table.concat(old, '\n') .. '\n', table.concat(new, '\n') .. '\n'
-  local hunks = diff(before, after, { result_type = 'indices' })
-  for _, hunk in ipairs(hunks) do -- of no lines, it names the line before
-    hunk[1] = hunk[2] > 0 and hunk[1] or hunk[1] + 1
-    hunk[3] = hunk[4] > 0 and hunk[3] or hunk[3] + 1
-  end
-  return hunks
-end
-
---- Write what differs and nothing else.
+--- Write the lines that differ; if their number has changed, also those in between.
 ---@param lines bellboard.Line[]
 ---@return boolean written
 local function write(lines)
-  local before = drawn
-  local first, last_old, last_new = 1, #before, #lines
-  while first <= last_old and first <= last_new and same(before[first], lines[first]) do
+  local before, first, last, last_new = drawn, 1, #drawn, #lines
+  while first <= last and first <= last_new and same(before[first], lines[first]) do
     first = first + 1
   end
-  while last_old >= first and last_new >= first and same(before[last_old], lines[last_new]) do
-    last_old, last_new = last_old - 1, last_new - 1
+  while last >= first and last_new >= first and same(before[last], lines[last_new]) do
+    last, last_new = last - 1, last_new - 1
   end
   drawn = lines
-  if first > last_old and first > last_new then
+  if first > last and first > last_new then
     return false
   end
-  local above = first - 1
-  local new = texts_of(lines, first, last_new)
-  local hunks = hunks_of(texts_of(before, first, last_old), new)
   vim.bo[buf].modifiable = true
-  for place = #hunks, 1, -1 do -- from below, so that the numbers above stay right
-    local old_first, old_count, new_first, new_count = unpack(hunks[place])
-    local from = above + old_first - 1
-    api.nvim_buf_clear_namespace(buf, namespace, from, from + old_count)
-    local texts = vim.list_slice(new, new_first, new_first + new_count - 1)
-    api.nvim_buf_set_lines(buf, from, #before == 0 and -1 or from + old_count, false, texts)
+  if last ~= last_new then
+    put(first, #before == 0 and -1 or last, last_new) -- a new buffer has a line of its own
+  else
+    for row = first, last do
+      if not same(before[row], lines[row]) then
+        put(row, row, row)
+      end
+    end
   end
   vim.bo[buf].modifiable = false
-  local row, old = first, first
-  hunks[#hunks + 1] = { 0, 0, last_new - above + 1, 0 }
-  for _, hunk in ipairs(hunks) do
-    for _ = row, above + hunk[3] - 1 do
-      if not same(before[old], lines[row]) then -- the same text in another colour
-        api.nvim_buf_clear_namespace(buf, namespace, row - 1, row)
-        colour(row)
-      end
-      row, old = row + 1, old + 1
-    end
-    for _ = 1, hunk[4] do
-      colour(row)
-      row = row + 1
-    end
-    old = old + hunk[2]
-  end
   return true
 end
 
---- Bring it up to date; every cursor stays with what it is on.
+--- Update the board. Each cursor stays on its session.
 M.update = function()
   local windows = buf and api.nvim_buf_is_valid(buf) and vim.fn.win_findbuf(buf) or {}
   if #windows == 0 then
@@ -168,7 +135,7 @@ M.update = function()
   end
 end
 
---- What the cursor is on: a session, or the name of a repository.
+--- The session or repository under the cursor.
 ---@return bellboard.Session|nil session
 ---@return string|nil repository
 M.under_cursor = function()
@@ -176,7 +143,7 @@ M.under_cursor = function()
   return under.id and sessions.get(under.id), under.repository
 end
 
---- Open or shut what the cursor is on.
+--- Fold or unfold the session or repository under the cursor.
 M.fold = function()
   local session, repository = M.under_cursor()
   if session then
@@ -188,7 +155,7 @@ M.fold = function()
   M.update()
 end
 
---- Open or shut everything.
+--- Fold or unfold everything.
 ---@param open boolean
 M.fold_all = function(open)
   folds = { unfolded = {}, folded = {} }
@@ -202,7 +169,7 @@ M.fold_all = function(open)
   M.update()
 end
 
---- Put the cursor on the next session that needs you, or the previous one, round and round.
+--- Move the cursor to the next or previous session that needs you. Wraps around.
 ---@param direction integer
 M.seek = function(direction)
   local row, count = api.nvim_win_get_cursor(0)[1], #drawn
@@ -216,7 +183,7 @@ M.seek = function(direction)
   end
 end
 
---- Leave the board for the window that one came from, so that it stays where it is.
+--- Go back to the previous window, so that a jump does not replace the board.
 M.leave = function()
   local previous = vim.fn.win_getid(vim.fn.winnr('#'))
   if previous ~= 0 and api.nvim_win_get_buf(previous) ~= buf then
@@ -259,7 +226,7 @@ local function layout()
   return { split = 'below', win = -1, height = math.max(size(vim.o.lines), 6) }
 end
 
---- Open the board, or go to it.
+--- Open the board, or go to its window.
 M.open = function()
   if not (buf and api.nvim_buf_is_valid(buf)) then
     create()

@@ -1,4 +1,4 @@
--- What the board says, line by line; panel.lua puts it into a buffer.
+-- The lines of the board.
 local age = require('bellboard.view.age')
 local cells = require('bellboard.view.cells')
 local config = require('bellboard.config')
@@ -11,9 +11,9 @@ local M = {}
 ---@class bellboard.Line
 ---@field chunks bellboard.Chunk[]
 ---@field text string
----@field id? string session that this line belongs to
----@field head? boolean its first line
----@field repository? string that this line is the title of
+---@field id? string the session that this line belongs to
+---@field head? boolean whether it is the session's first line
+---@field repository? string the repository that this line is the heading of
 
 ---@param chunks bellboard.Chunk[]
 ---@param id? string
@@ -33,13 +33,13 @@ end
 ---@field branch integer
 ---@field title integer
 
----@class bellboard.Fixed what of a session does not change before the host sends it anew
----@field branch integer cells
+---@class bellboard.Fixed what stays the same until the session is published again
+---@field branch integer width in cells
 ---@field title integer
----@field key? string of the lines kept
+---@field key? string what the cached lines depend on
 ---@field lines? bellboard.Line[]
 
----@type table<bellboard.Session, bellboard.Fixed> a changed session is another table
+---@type table<bellboard.Session, bellboard.Fixed> a changed session is a new table
 local fixed = setmetatable({}, { __mode = 'k' })
 
 ---@param session bellboard.Session
@@ -56,21 +56,23 @@ local function fixed_of(session)
   return known
 end
 
---- How wide the columns are that not every board needs.
+--- The widths of the optional columns.
 ---@param all bellboard.Session[]
 ---@param width integer
 ---@return bellboard.Columns
 local function measure(all, width)
   local branch, title = 0, 0
+  local wide = width >= 90
   for _, session in ipairs(all) do
     local known = fixed_of(session)
-    branch = math.max(branch, known.branch)
+    -- Without a column for titles, the name that the user gave stands in the branch's.
+    branch = math.max(branch, not wide and session.name and known.title or known.branch)
     title = math.max(title, known.title)
   end
   return {
     width = width,
     branch = math.min(branch, width >= 70 and 13 or 10),
-    title = width >= 90 and math.min(title, math.floor(width / 4)) or 0,
+    title = wide and math.min(title, math.floor(width / 4)) or 0,
   }
 end
 
@@ -82,7 +84,8 @@ end
 local function head(session, columns, where, since)
   local words = session.words
   local width, wide = columns.width, columns.width >= 90
-  local branch = columns.branch > 0 and cells.fit(words.branch, columns.branch) .. '  ' or ''
+  local known_by = not wide and session.name and words.title or words.branch
+  local branch = columns.branch > 0 and cells.fit(known_by, columns.branch) .. '  ' or ''
   local title = columns.title > 0 and cells.fit(words.title, columns.title) .. '  ' or ''
   local progress = words.progress ~= '' and ' ' .. words.progress or ''
   local label = words.label ~= '' and (' [%s]'):format(words.label) or ''
@@ -113,7 +116,7 @@ local function age_of(task)
   return task.since and '  ' .. age.of(task.since) or ''
 end
 
---- What a session does beside its turn, and what else is known of it.
+--- A session's subagents, background tasks, and what else is known of it.
 ---@param session bellboard.Session
 ---@return bellboard.Chunk[][]
 local function details(session)
@@ -124,7 +127,7 @@ local function details(session)
   end
   for _, agent in ipairs(session.agents or {}) do
     local text = ('%s %s'):format(agent.type or '', agent.description or '')
-    add('agent', text .. (agent.blocked and ', is blocked' or '') .. age_of(agent))
+    add('agent', text .. (agent.blocked and ', blocked' or '') .. age_of(agent))
   end
   for _, task in ipairs(session.background or {}) do
     add(
@@ -141,7 +144,7 @@ local function details(session)
     end
   end
   if #(session.markers or {}) > 0 then
-    add('is', table.concat(session.markers, ', '))
+    add('markers', table.concat(session.markers, ', '))
   end
   if session.pid then
     add('process', session.pid .. (session.tty and '  ' .. session.tty or ''))
@@ -154,7 +157,7 @@ end
 ---@field sessions bellboard.Session[]
 ---@field rank integer
 
---- Sessions by repository, in the order that the host gives; those that it has not told come last.
+--- Sessions by repository, in the order of rank; unranked repositories last.
 ---@param all bellboard.Session[]
 ---@return bellboard.Group[]
 local function by_repository(all)
@@ -176,7 +179,7 @@ local function by_repository(all)
   return groups
 end
 
---- How many of them are in each status: `!1 ?1 *2`.
+--- The number of sessions with each icon: `!1 ?1 *2`.
 ---@param some bellboard.Session[]
 ---@return bellboard.Chunk[]
 local function tally(some)
@@ -216,7 +219,7 @@ local function amount(count, noun, nouns)
   return ('%d %s'):format(count, count == 1 and noun or nouns)
 end
 
---- The lines of one session, made anew only if something in them has changed.
+--- The lines of a session, from the cache if nothing in them has changed.
 ---@param session bellboard.Session
 ---@param columns bellboard.Columns
 ---@param open boolean|nil
@@ -253,7 +256,7 @@ local function heading(all, groups, width)
     amount(#groups, 'repository', 'repositories'),
     amount(#all, 'session', 'sessions')
   )
-  local right = sessions.stale() and 'host is away  g? help ' or 'g? help '
+  local right = sessions.stale() and 'outdated  g? help ' or 'g? help '
   local counts = width >= 70 and tally(all) or {}
   local gap = width - cells.width(left) - #right
   for _, chunk in ipairs(counts) do
@@ -265,7 +268,7 @@ local function heading(all, groups, width)
   return line(chunks)
 end
 
----@class bellboard.Folds what is open and shut on the board
+---@class bellboard.Folds
 ---@field unfolded table<string, boolean> sessions, by id
 ---@field folded table<string, boolean> repositories, by name
 
