@@ -223,6 +223,40 @@ def test_files_that_promise_no_io_do_none() -> None:
     assert broken == {}
 
 
+#: The modules of Lua, each below the next; a folder stands for its files.
+LUA_FLOORS = (
+    "config message types",
+    "system state",
+    "host",
+    "view evidence",
+    "push action",
+    "init",
+    "command health",
+)
+LUA_REQUIRE = re.compile(r"^local \w+ = require\('bellboard\.?([\w.]*)'\)$", re.MULTILINE)
+
+
+def test_lua_modules_require_only_what_is_below() -> None:
+    """When they are loaded; within a folder in no circle."""
+    floors = {name: n for n, names in enumerate(LUA_FLOORS) for name in names.split()}
+    top = ROOT / "lua/bellboard"
+    graph = {
+        ".".join(path.relative_to(top).with_suffix("").parts): {
+            name or "init" for name in LUA_REQUIRE.findall(path.read_text())
+        }
+        for path in sorted(top.rglob("*.lua"))
+    }
+    wrong = [
+        (name, required)
+        for name, all_required in graph.items()
+        for required in all_required
+        if floors[name.split(".")[0]] <= floors[required.split(".")[0]]
+        and name.split(".")[0] != required.split(".")[0]
+    ]
+    assert wrong == []
+    assert circle(graph) == []
+
+
 #: What connects to a socket that a path or an address names, in either language.
 CONNECTS = re.compile(
     r"AF_UNIX|create_connection|open_unix_connection|new_pipe|fn\.sockconnect"

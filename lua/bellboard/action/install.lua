@@ -60,7 +60,7 @@ M.open = function(verb, rest)
       end, vim.split(printed, '\n'))
       -- The name of the copy would not fit on the line of a message.
       message.info(
-        (vim.trim(table.concat(told, '\n')):gsub('; as it was: %S+', ''):gsub(home, '~/'))
+        (vim.trim(table.concat(told, '\n')):gsub('; backup: %S+', ''):gsub(home, '~/'))
       )
     end)
   end
