@@ -1,4 +1,4 @@
--- Requires nothing: the rest is loaded after the start, or by the first command or key.
+-- Requires nothing: modules are loaded after startup, or by the first command or key.
 if vim.g.loaded_bellboard or vim.fn.has('nvim-0.10') == 0 then
   return
 end
@@ -19,7 +19,7 @@ end
 
 local given = type(vim.g.bellboard) == 'table' and vim.g.bellboard.command
 local name = type(given) == 'string' and given or 'ClaudeSessions'
-if vim.fn.exists(':' .. name) ~= 2 then -- other plugins use this name too: the first one keeps it
+if vim.fn.exists(':' .. name) ~= 2 then -- another plugin may have defined it first
   local opts = { nargs = '*', bar = true, count = 1, desc = 'Agent sessions' }
   opts.complete = late('bellboard.command', 'complete')
   vim.api.nvim_create_user_command(name, late('bellboard.command', 'command'), opts)

@@ -177,7 +177,7 @@ def test_a_question_answered_meanwhile_gets_no_key(
     agent.shows(r"touch a2\.txt\s+\u254c")
     eventually(lambda: (editor.lua(SESSION) or {}).get("detail") == "touch a2.txt", "the next")
     editor.lua("_G.choose('Yes')")
-    told(editor, "project: not answered: it asks that no more")
+    told(editor, "project: not answered: it no longer asks that")
     # Nor does the host take the word of an editor that knows less than it does.
     old = {key: first[key] for key in ("session_id", "asked_at", "detail")} | {"yes": True}
     ask = "require('bellboard.host').ask('answer', ..., function(r) _G.reply = r end)"

@@ -86,11 +86,14 @@ def test_it_gives_up_with_one_message(nvim: Editors, notes: Path) -> None:
     """After too many crashes in a row; it says what to do, health shows the last output."""
     editor = nvim(config=config("dies", notes, restarts=3), ui=False)
     said = says(editor, "checkhealth")
-    assert said == "bellboard: the host died 3 times in a row. :checkhealth bellboard"
+    assert (
+        said
+        == "bellboard: the background process crashed 3 times in a row. See :checkhealth bellboard"
+    )
     assert len(told(notes, "born")) == 3
     editor.command("checkhealth bellboard")
     report = editor.lua("return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n')")
-    assert "given up" in report
+    assert "stopped after repeated crashes" in report
     assert "the host's last words" in report
 
 
@@ -123,7 +126,7 @@ def test_evidence_goes_to_the_host_as_a_trace_line(nvim: Editors, notes: Path) -
     """A jump that lands nowhere sends none."""
     editor = running(nvim(config=config("well", notes), ui=False))
     editor.lua("require('bellboard').jump('a')")
-    eventually(lambda: "do not know how to get there" in editor.messages(), "the message")
+    eventually(lambda: "no known way to get there" in editor.messages(), "the message")
     line = {"set": {"session_id": "a", "status": "idle"}}
     editor.lua("require('bellboard').tell(...)", line)
     eventually(lambda: told(notes, "evidence"), "evidence")

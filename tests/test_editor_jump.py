@@ -81,10 +81,10 @@ def test_having_nowhere_to_go_is_reported(nvim: Editors) -> None:
     editor = nvim(config=QUIET, columns=120)
     host = Host(editor)
     editor.lua("require('bellboard').next()")
-    editor.shows("nothing needs you")
+    editor.shows("no session needs you")
     host.push(blocked("api", pid=4711, tty="/dev/pts/99", cwd="/somewhere"))
     editor.lua("require('bellboard').jump('api')")
-    editor.shows("do not know how to get there: pid 4711, tty /dev/pts/99, cwd /somewhere")
+    editor.shows("no known way to get there: pid 4711, tty /dev/pts/99, cwd /somewhere")
     editor.lua("require('bellboard').jump('nobody')")
     editor.shows('no session "nobody"')
 
@@ -169,7 +169,7 @@ def test_parked_sessions_are_skipped(nvim: Editors) -> None:
     editor = nvim(config=QUIET, columns=100)
     Host(editor).push(blocked("api", markers=["parked"]))
     editor.command("ClaudeSessions next")
-    editor.shows("nothing needs you")
+    editor.shows("no session needs you")
 
 
 def test_the_maps_take_a_count(nvim: Editors) -> None:

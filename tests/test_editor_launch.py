@@ -77,7 +77,7 @@ def test_install_shows_the_change_and_makes_it(
     settings.write_text(before)
     editor = nvim(version, OPTIONS, columns=100, lines=40)
     editor.command("ClaudeSessions install")
-    editor.shows("settings.json: y writes this, with a dated backup beside it; q leaves it")
+    editor.shows("settings.json: press y to write this (a dated backup is kept), q to cancel")
     editor.shows('+    "SessionStart": [')
     assert editor.lua("return vim.bo.filetype") == "diff"
     assert settings.read_text() == before
@@ -94,7 +94,7 @@ def test_install_shows_the_change_and_makes_it(
     editor.command("messages clear | ClaudeSessions install")
     says(editor, "already")
     editor.command("messages clear | ClaudeSessions uninstall")
-    editor.shows("settings.json: y writes this")
+    editor.shows("settings.json: press y to write this")
     editor.press("<CR>")
     says(editor, "written: ")
     assert settings.read_text() == before
@@ -170,7 +170,7 @@ def test_a_missing_cli_is_reported(nvim: Editors, home: Home) -> None:
     """The message names the option to set."""
     editor = nvim(config={**OPTIONS, "claude": "no-such-claude"}, ui=False)
     editor.command("ClaudeSessions new")
-    assert "vim.g.bellboard = { claude = " in says(editor, 'no "no-such-claude" on PATH')
+    assert "vim.g.bellboard = { claude = " in says(editor, '"no-such-claude" is not on PATH')
 
 
 def test_the_command_may_be_a_list(nvim: Editors, home: Home, claude: Path) -> None:
@@ -213,7 +213,7 @@ def test_an_ended_session_is_resumed(nvim: Editors, home: Home, claude: Path) ->
 def test_nothing_to_resume_is_reported(nvim: Editors, home: Home, claude: Path) -> None:
     editor = nvim(config=OPTIONS, ui=False)
     editor.command("ClaudeSessions resume")
-    says(editor, "no session that ended in this directory is known")
+    says(editor, "no session has ended in this directory")
     assert not os.path.exists(home.root / "told")  # noqa: PTH110
 
 

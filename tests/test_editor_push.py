@@ -87,7 +87,7 @@ def test_a_throwing_callback_is_reported_and_the_others_run(nvim: Editors) -> No
     host.push(blocked(), transitions=[told])
     assert editor.lua("return called") == ["any blocked", "blocked api"]
     assert editor.lua("return #heard") == 2
-    eventually(lambda: "a transition callback threw" in editor.messages(), "a message")
+    eventually(lambda: "error in a transition callback" in editor.messages(), "a message")
 
 
 def test_a_host_of_another_version_is_reported_once(nvim: Editors) -> None:
@@ -97,7 +97,7 @@ def test_a_host_of_another_version_is_reported_once(nvim: Editors) -> None:
     host.push(blocked(), version="0.0.9")
     eventually(editor.messages, "a message")
     host.push(blocked(), version="0.0.9")
-    assert editor.messages().count("the running host is 0.0.9, this plugin") == 1
+    assert editor.messages().count("the background process is version 0.0.9, the plugin") == 1
     assert editor.lua(IDS) == ["api"]
 
 

@@ -384,7 +384,7 @@ def test_a_suspended_server(stage: Stage) -> None:
     process = psutil.Process(other.pid)
     process.suspend()
     try:
-        assert "tmux does not answer" in refused(asker, session)
+        assert "tmux does not respond" in refused(asker, session)
     finally:
         process.resume()
 
@@ -392,11 +392,11 @@ def test_a_suspended_server(stage: Stage) -> None:
 @pytest.mark.parametrize(
     ("state", "words"),
     [
-        ("gone", "its Neovim did not show it, it is gone: "),
-        ("stopped", "its Neovim did not show it, it does not answer: "),
-        ("asking", "its Neovim did not show it, it waits for a key: "),
-        ("closed", "the Neovim it ran in has no such terminal any more: "),
-        ("bare", "its Neovim did not show it, "),
+        ("gone", "its Neovim did not show it: it is gone: "),
+        ("stopped", "its Neovim did not show it: it does not respond: "),
+        ("asking", "its Neovim did not show it: it is waiting for a key: "),
+        ("closed", "its terminal in the other Neovim is gone: "),
+        ("bare", "its Neovim did not show it: "),
     ],
 )
 def test_a_neovim_that_cannot_show_it(nvim: Editors, state: str, words: str) -> None:

@@ -1,4 +1,4 @@
--- `:ClaudeSessions`: its subcommands, and what completes them.
+-- The subcommands of `:ClaudeSessions`, and their completion.
 local bellboard = require('bellboard')
 local config = require('bellboard.config')
 local host = require('bellboard.host')
@@ -74,7 +74,7 @@ local verbs = {
   end,
 }
 
---- Do what a subcommand of `:ClaudeSessions` does.
+--- Run a subcommand of `:ClaudeSessions`.
 ---@param verb string
 ---@param count? integer
 ---@param rest? string[]

@@ -3,10 +3,10 @@ local rules = require('bellboard.config.rules')
 local M = {}
 
 ---@alias bellboard.Status
----| 'blocked' it asks for something
----| 'error' the turn died
+---| 'blocked' waiting for your answer
+---| 'error' the turn failed
 ---| 'completed' the turn is over and you have not looked
----| 'unknown' was working when nobody watched
+---| 'unknown' was working when last seen
 ---| 'working' busy
 ---| 'background' the turn is over, shells still run
 ---| 'idle' nothing for you
@@ -15,9 +15,9 @@ local M = {}
 
 ---@class (exact) bellboard.Config
 ---@field command string name of the command
----@field auto_start boolean start the host when Neovim has started
----@field python? string|string[] interpreter of the host, or a command that ends in one
----@field restarts integer quick deaths of the host in a row before it is given up
+---@field auto_start boolean start the background process with Neovim
+---@field python? string|string[] interpreter of the background process, or a command
+---@field restarts integer give up after this many crashes in a row
 ---@field icons 'ascii'|'unicode'|'nerd'|table<bellboard.IconName, string>
 ---@field statusline bellboard.Config.Statusline
 ---@field float bellboard.Config.Float
@@ -27,30 +27,30 @@ local M = {}
 ---@field claude string|string[] command that starts Claude Code
 ---@field launch bellboard.Config.Launch
 ---@field pull_requests boolean ask gh for the pull request of a branch
----@field host table<string, any> what shapes the states; shared by all Neovims
+---@field host table<string, any> settings of the statuses; shared by all Neovims
 ---@field on_transition? bellboard.Callback
 ---@field on table<bellboard.Status, bellboard.Callback>
 
---- A function is called in each Neovim; a command, as a list of words, runs once in the world.
+--- A function is called in each Neovim; a command (a list of arguments) runs once per machine.
 ---@alias bellboard.Callback fun(transition: bellboard.TransitionData)|string[]
 
 ---@class (exact) bellboard.Config.Statusline
----@field detail boolean say who asks what while exactly one session is blocked
----@field width integer cells that this may take
----@field click boolean make the items react to the mouse
+---@field detail boolean while exactly one session is blocked, show its project and question
+---@field width integer maximum width in cells
+---@field click boolean make the items clickable
 ---@field format bellboard.Config.Format
 
----@class (exact) bellboard.Config.Format what is said, with fields in braces
+---@class (exact) bellboard.Config.Format text with fields in braces
 ---@field count string the sessions of one status
 ---@field one string while exactly one session is blocked
 ---@field many string while several are
----@field session string one session, where each has an item of its own
----@field terminal string in b:bellboard_status
+---@field session string one session, if each has its own item
+---@field terminal string b:bellboard_status
 
 ---@class (exact) bellboard.Config.Float
 ---@field enabled boolean
----@field width integer most cells it may take
----@field sessions integer most sessions it lists
+---@field width integer maximum width in cells
+---@field sessions integer maximum number of sessions
 ---@field zindex integer
 
 ---@class (exact) bellboard.Config.Board
@@ -66,36 +66,36 @@ local M = {}
 
 ---@alias bellboard.Channel 'float'|'notify'|'bell'|'desktop'|'sound'|'command'
 
---- Seconds after which each channel speaks of a session that still waits; false: never.
+--- Seconds until each channel notifies about a session that is still waiting; false: never.
 ---@alias bellboard.Ladder table<bellboard.Channel, number|boolean>
 
 ---@class (exact) bellboard.Config.Notices
----@field mode 'quiet'|'normal'|'all' the float alone; what needs you; also what is done
+---@field mode 'quiet'|'normal'|'all' only the float; what needs you; also what is done
 ---@field blocked bellboard.Ladder
 ---@field error bellboard.Ladder
 ---@field completed bellboard.Ladder
 ---@field background bellboard.Ladder
----@field gap number seconds between two notices of one session on one channel
----@field cap integer notices of one channel in a minute
----@field least number a turn of fewer seconds ends without a word
----@field snooze number minutes that a snooze takes
+---@field gap number seconds between two notices about a session on one channel
+---@field cap integer notices per minute on one channel
+---@field least number no notice for turns shorter than this many seconds
+---@field snooze number minutes of a snooze
 ---@field quiet_hours? string such as '22:00-07:30'
----@field via 'auto'|'notify-send'|'osascript'|'osc9'|'osc777' how the desktop is told
----@field sounds table<string, string> file, or one of the names known, by status
----@field player? string[] what plays a file
----@field command? string[] what tells your phone
+---@field via 'auto'|'notify-send'|'osascript'|'osc9'|'osc777' how to send desktop notifications
+---@field sounds table<string, string> file or built-in name, by status
+---@field player? string[] command that plays a file
+---@field command? string[] command that notifies your phone
 ---@field labels table<string, bellboard.Config.Label>
 
 ---@class (exact) bellboard.Config.Label
----@field pin? boolean comes first on the board, among those of its status
----@field highlight? string group of the label
+---@field pin? boolean sort before other sessions with the same status
+---@field highlight? string highlight group of the label
 ---@field sounds? table<string, string>
 ---@field blocked? bellboard.Ladder
 ---@field error? bellboard.Ladder
 ---@field completed? bellboard.Ladder
 ---@field background? bellboard.Ladder
 
----@class bellboard.UserConfig: bellboard.Config, {}  every field may be left out
+---@class bellboard.UserConfig: bellboard.Config, {}  every field is optional
 
 ---@type bellboard.Config
 local defaults = {
@@ -156,14 +156,14 @@ local defaults = {
   on = {},
 }
 
----@type bellboard.UserConfig|nil  what setup() was given
+---@type bellboard.UserConfig|nil  the argument of setup()
 local given
 ---@type bellboard.Config|nil
 local resolved
 ---@type string[]
 local problems = {}
 
---- Copy what is right of `user` over `base`, in place; note what is wrong.
+--- Copy the valid options of `user` into `base`, and note the others.
 ---@param base table
 ---@param user table
 ---@param prefix string
@@ -202,7 +202,7 @@ local function resolve()
   if type(global) == 'function' then
     local ok, made = pcall(global)
     if not ok then
-      problems[#problems + 1] = 'the function threw: ' .. tostring(made)
+      problems[#problems + 1] = 'error in the function: ' .. tostring(made)
     end
     global = ok and made or nil
   end
@@ -222,14 +222,14 @@ local function resolve()
   return config
 end
 
---- Store options; they count from now on. Equal to setting `vim.g.bellboard`.
+--- Set options. Same as setting `vim.g.bellboard`.
 ---@param opts? bellboard.UserConfig
 M.set = function(opts)
   given = opts
   resolved = nil
 end
 
---- Read them anew: `vim.g.bellboard` may be another one by now.
+--- Read `vim.g.bellboard` again.
 M.read = function()
   resolved = nil
 end
@@ -240,7 +240,7 @@ M.get = function()
   return resolved
 end
 
---- What was wrong in one line of the screen, as a start must not end in a prompt.
+--- What is wrong, in one line: a longer message would prompt for ENTER at startup.
 ---@return string
 M.complaint = function()
   local text = ('bellboard: vim.g.bellboard.%s (default used)'):format(problems[1])
@@ -257,14 +257,14 @@ M.complaint = function()
   return text
 end
 
---- What was wrong with the configuration, one line each.
+--- What is wrong with the configuration, one line each.
 ---@return string[]
 M.problems = function()
   M.get()
   return problems
 end
 
---- Every option by its dotted path, for the manual's test; some are described with their parent.
+--- Every option by its dotted path, to check that all are documented.
 ---@return string[]
 M.keys = function()
   local keys = { 'python', 'on_transition' } -- nil by default

@@ -8,14 +8,14 @@ local M = {}
 
 local health = vim.health
 
---- Milliseconds; it takes a quarter of a second, and gives up by itself after six.
+--- Milliseconds. `bellboard doctor` takes 250 ms, and gives up by itself after six seconds.
 local PATIENCE = 10000
 local SIGTERM = 15
---- What only a running host knows; `bellboard doctor` finds the rest.
+--- What only the running background process knows; `bellboard doctor` reports the rest.
 local OWN = { 'pid', 'watch', 'watch_note', 'notices', 'counts' }
 
 ---@param value any
----@return string|nil nothing if there is nothing to say
+---@return string|nil
 local function worded(value)
   if type(value) ~= 'table' then
     return value ~= nil and value ~= '' and tostring(value) or nil
@@ -53,7 +53,7 @@ local function editor()
 end
 
 local function coprocess()
-  health.start('bellboard: host')
+  health.start('bellboard: background process')
   local status = host.status()
   local interpreter = program.interpreter()
   health.info(('%s (%s)'):format(table.concat(interpreter.command, ' '), interpreter.why))
@@ -64,14 +64,14 @@ local function coprocess()
       health.ok('version ' .. bellboard.version)
     elseif said.version then
       health.error(
-        ('the host is version %s, this plugin is %s'):format(said.version, bellboard.version),
+        ('it is version %s, the plugin is %s'):format(said.version, bellboard.version),
         'another bellboard may come first on the Python path; restart Neovim after an update'
       )
     else
-      health.warn('it has not said anything yet')
+      health.warn('nothing received from it yet')
     end
   elseif status.gave_up then
-    health.error('given up', {
+    health.error('stopped after repeated crashes', {
       ('run once: cd %s && uv sync --no-dev'):format(program.root()),
       ('then :%s restart'):format(config.get().command),
     })
@@ -79,7 +79,7 @@ local function coprocess()
     health.warn('not running', (':%s starts it'):format(config.get().command))
   end
   if status.restarts > 0 then
-    health.info(('started again %d times, last exit %s'):format(status.restarts, status.exit))
+    health.info(('restarted %d times, last exit code %s'):format(status.restarts, status.exit))
   end
   for _, line in ipairs(status.stderr) do
     if line ~= '' then
@@ -94,8 +94,8 @@ local function coprocess()
   end
   if require('bellboard.evidence.focus').unsure() then
     health.warn(
-      'tmux tells this Neovim nothing of its focus: you are thought here for a minute after a key',
-      'put into tmux.conf: set -g focus-events on'
+      'tmux does not report focus: you count as present for a minute after each key',
+      'add to tmux.conf: set -g focus-events on'
     )
   end
   for about, note in vim.spairs(said.notes or {}) do
@@ -103,20 +103,20 @@ local function coprocess()
   end
 end
 
---- Everything else, as `bellboard doctor` finds it, in its words.
+--- Everything else, as `bellboard doctor` reports it.
 local function doctor()
   local command = vim.list_extend(program.command(), { 'doctor', '--json' })
   local started, process = pcall(vim.system, command, { text = true, timeout = PATIENCE })
   local done = started and process:wait() or { stderr = tostring(process) }
-  local decoded, told = pcall(vim.json.decode, done.stdout or '')
-  if not decoded or type(told) ~= 'table' or told.v ~= 1 then
+  local decoded, report = pcall(vim.json.decode, done.stdout or '')
+  if not decoded or type(report) ~= 'table' or report.v ~= 1 then
     health.start('bellboard: doctor')
-    local why = done.signal == SIGTERM and 'no answer in time' or vim.trim(done.stderr or '')
-    health.error('bellboard doctor cannot run', why ~= '' and why or nil)
+    local why = done.signal == SIGTERM and 'timed out' or vim.trim(done.stderr or '')
+    health.error('bellboard doctor failed', why ~= '' and why or nil)
     return
   end
   local section
-  for _, fact in ipairs(told.facts) do
+  for _, fact in ipairs(report.facts) do
     if fact.section ~= section then
       section = fact.section
       health.start('bellboard: ' .. section)
@@ -126,20 +126,20 @@ local function doctor()
   end
 end
 
---- One section that fails must not cost the others.
+--- Run a section; if it fails, the others still run.
 ---@param name string
 ---@param section fun()
 local function guarded(name, section)
   local ok, why = pcall(section)
   if not ok then
     local first = vim.split(tostring(why), '\n')[1]
-    health.error(('%s cannot be looked at: %s'):format(name, first), 'report this')
+    health.error(('checking %s failed: %s'):format(name, first), 'please report this')
   end
 end
 
 M.check = function()
   guarded('the editor', editor)
-  guarded('the host', coprocess)
+  guarded('the background process', coprocess)
   guarded('everything else', doctor)
 end
 

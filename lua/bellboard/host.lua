@@ -1,3 +1,5 @@
+-- The background process of this Neovim: started, restarted, spoken to. It calls the functions here
+-- by name.
 local config = require('bellboard.config')
 local message = require('bellboard.message')
 local program = require('bellboard.system.program')
@@ -12,40 +14,39 @@ local M = {}
 ---@field restarts integer
 ---@field gave_up boolean
 ---@field stderr string[] its last lines
----@field exit? integer code of the last death
+---@field exit? integer last exit code
 
----@class bellboard.Reply what became of an errand
+---@class bellboard.Reply the result of a request
 ---@field ok boolean
 ---@field why? string why not
 ---@field text? string
 ---@field key? string
 ---@field rows? string[]
 
---- A host that lived this long died of something else than its start.
+--- Seconds after which a crash no longer counts as a failed start.
 local QUICK = 10
---- The first pause before a restart; each quick death doubles it.
+--- Seconds before the first restart; each crash in a row doubles them, up to a maximum.
 local PAUSE, LONGEST_PAUSE = 0.2, 30
---- It is asked to stop, and ended if it has not after so many milliseconds.
-local CHANCE = 500
+--- Milliseconds it has to stop when asked, before it is killed.
+local GRACE = 500
 local KEPT_LINES = 20
---- Levels of what it is told; deeper is a table that holds itself.
+--- Levels of nesting to send; deeper means a table that contains itself.
 local DEEPEST = 16
 
 ---@type bellboard.HostStatus
 local state =
   { running = false, command = {}, why = '', restarts = 0, gave_up = false, stderr = {} }
-local quick_deaths = 0
-local born = 0
+local crashes = 0
+local started = 0
 local pushed = false
----@type fun(up: boolean)
-local listener = function() end
----@type (fun(): table)|nil what the host is told first; nil: none is wanted
+local on_exit = function() end
+---@type (fun(): table)|nil makes the first message; nil: it should not run
 local greeting
----@type number|nil when somebody was at this Neovim last
+---@type number|nil when the user was last at this Neovim
 local focused
---- The one that runs was asked to end.
+--- It was asked to stop.
 local ending = false
---- Something here throws at what the host says.
+--- A push could not be shown; reported once.
 local broken = false
 ---@type uv.uv_timer_t|nil
 local pause
@@ -53,12 +54,12 @@ local pause
 local waiting = {}
 local asked = 0
 
----@return number seconds on a clock that nobody sets
+---@return number seconds, monotonic
 local function clock()
   return vim.uv.hrtime() / 1e9
 end
 
----@param lines string[] as jobstart gives them: the first one continues the last
+---@param lines string[] as from |channel-lines|: the first one continues the last
 local function keep(_, lines)
   local tail = state.stderr
   tail[math.max(1, #tail)] = (tail[#tail] or '') .. lines[1]
@@ -78,7 +79,7 @@ local function missing_module()
   end
 end
 
---- What of a value can be sent: a function in the options would keep all of them from the host.
+--- The part of a value that can be sent: a function among the options would fail them all.
 ---@param value any
 ---@param depth integer
 ---@return any
@@ -105,10 +106,10 @@ local function launch()
   pause = nil
   local interpreter = program.interpreter()
   state.command, state.why, state.stderr = interpreter.command, interpreter.why, {}
-  born, pushed, ending = clock(), false, false
+  started, pushed, ending = clock(), false, false
   local ok, channel = pcall(vim.fn.jobstart, program.command(), {
     rpc = true,
-    cwd = '/', -- a host outlives the folder that Neovim happens to stand in
+    cwd = '/', -- the current directory may be removed
     on_stderr = keep,
     on_exit = function(id, code)
       M._on_exit(id, code)
@@ -118,7 +119,7 @@ local function launch()
     state.stderr = { tostring(channel) }
     state.gave_up = true
     local command = table.concat(state.command, ' ')
-    message.warn(('cannot start "%s" (%s). :checkhealth bellboard'):format(command, state.why))
+    message.warn(('cannot start "%s" (%s). See :checkhealth bellboard'):format(command, state.why))
     return
   end
   state.channel, state.running = channel, true
@@ -127,7 +128,7 @@ local function launch()
   M.notify('start', sendable(hello, 0))
 end
 
---- The reply to an errand. Only the host calls this.
+--- The reply to a request. Called by the background process.
 ---@param number integer
 ---@param reply bellboard.Reply
 M._reply = function(number, reply)
@@ -138,13 +139,13 @@ M._reply = function(number, reply)
   end
 end
 
---- What somebody did cannot be written. Only the host calls this.
+--- Something the user did could not be saved. Called by the background process.
 ---@param text string
 M._complain = function(text)
   message.warn(text)
 end
 
---- What the host publishes; a mistake in here must not wait for a key at every change.
+--- Receive a push; an error here must not prompt at every change. Called by the background process.
 ---@param push string
 M._pushed = function(push)
   local ok, problem = pcall(require('bellboard')._push, push)
@@ -152,7 +153,7 @@ M._pushed = function(push)
     keep(nil, { tostring(problem), '' })
     if not broken then
       broken = true
-      message.warn('what the host says cannot be shown. :checkhealth bellboard')
+      message.warn('cannot show the sessions. See :checkhealth bellboard')
     end
   end
 end
@@ -162,40 +163,41 @@ end
 M._on_exit = function(channel, code)
   for number, asker in pairs(waiting) do
     if asker.channel == channel then
-      M._reply(number, { ok = false, why = 'the host has died' })
+      M._reply(number, { ok = false, why = 'the background process has ended' })
     end
   end
   if channel ~= state.channel or vim.v.exiting ~= vim.NIL then
-    return -- an older one, or Neovim itself is leaving
+    return -- a previous one, or Neovim is exiting
   end
   state.channel, state.running, state.exit = nil, false, code
-  listener(false)
+  on_exit()
   if not greeting then
     return -- it was asked to stop
   end
   if ending then
-    return launch() -- asked to stop, and then wanted again
+    return launch() -- asked to stop, then to start
   end
   local module = missing_module()
   if module then
     state.gave_up = true
     local text =
-      '%s has no module "%s". Run once: cd %s && uv sync --no-dev   (:checkhealth bellboard)'
+      '%s has no module "%s". Run once: cd %s && uv sync --no-dev   (see :checkhealth bellboard)'
     message.warn(text:format(table.concat(state.command, ' '), module, program.root()))
     return
   end
-  quick_deaths = (pushed and clock() - born >= QUICK) and 0 or quick_deaths + 1
-  if quick_deaths >= config.get().restarts then
+  crashes = (pushed and clock() - started >= QUICK) and 0 or crashes + 1
+  if crashes >= config.get().restarts then
     state.gave_up = true
-    message.warn(('the host died %d times in a row. :checkhealth bellboard'):format(quick_deaths))
+    local text = 'the background process crashed %d times in a row. See :checkhealth bellboard'
+    message.warn(text:format(crashes))
     return
   end
   state.restarts = state.restarts + 1
-  local seconds = math.min(PAUSE * 2 ^ math.max(0, quick_deaths - 1), LONGEST_PAUSE)
+  local seconds = math.min(PAUSE * 2 ^ math.max(0, crashes - 1), LONGEST_PAUSE)
   pause = vim.defer_fn(launch, seconds * 1000)
 end
 
---- End the one that runs: it is asked, and has a moment to do so.
+--- Ask it to stop, and kill it if it does not.
 local function finish()
   local channel = state.channel
   if not channel or ending then
@@ -204,31 +206,31 @@ local function finish()
   M.notify('stop')
   ending = true
   vim.defer_fn(function()
-    pcall(vim.fn.jobstop, channel) -- it had its chance; gone already is fine
-  end, CHANCE)
+    pcall(vim.fn.jobstop, channel) -- it may have ended already
+  end, GRACE)
 end
 
---- Start the host, unless it runs or waits to be started again.
----@param hello fun(): table what it is told first, also after a restart
----@param on_change fun(up: boolean) called with false when it dies
-M.start = function(hello, on_change)
-  greeting, listener = hello, on_change
+--- Start the background process, unless it is running or about to be restarted.
+---@param hello fun(): table makes the first message, also after a restart
+---@param when_gone fun() called when it has ended
+M.start = function(hello, when_gone)
+  greeting, on_exit = hello, when_gone
   if state.running or pause then
-    return -- one that is asked to end is followed by another
+    return -- if it was asked to stop, it starts again
   end
-  state.gave_up, quick_deaths = false, 0
+  state.gave_up, crashes = false, 0
   launch()
 end
 
---- A push arrived: the host is well.
+--- A push has arrived, so the start has succeeded.
 M.heard = function()
   pushed = true
 end
 
---- Tell the host something; a dead one is no error.
+--- Send a message to the background process, if it is running.
 ---@param method string
 ---@param ... any
----@return boolean told
+---@return boolean sent
 M.notify = function(method, ...)
   if not state.channel or ending then
     return false
@@ -236,30 +238,30 @@ M.notify = function(method, ...)
   return (pcall(vim.rpcnotify, state.channel, method, ...))
 end
 
---- Tell the host about something that happened here.
+--- Report something that happened here, such as a label; see |bellboard.tell()|.
 ---@param evidence table
----@return boolean told
+---@return boolean sent
 M.tell = function(evidence)
-  local told = M.notify('evidence', evidence)
-  if not told and not (evidence.view ~= nil or evidence['goto']) then
-    message.warn(('%s was not done: the host is away'):format(next(evidence)))
+  local sent = M.notify('evidence', evidence)
+  if not sent and not (evidence.view ~= nil or evidence['goto']) then
+    message.warn(('%s failed: the background process is not running'):format(next(evidence)))
   end
-  return told
+  return sent
 end
 
---- Have the host do something for a person, which it may refuse; nobody waits for the reply.
+--- Request something that may be refused. Does not block.
 ---@param what 'stop'|'answer'
----@param told table
+---@param request table
 ---@param done fun(reply: bellboard.Reply)
-M.ask = function(what, told, done)
+M.ask = function(what, request, done)
   asked = asked + 1
   waiting[asked] = { channel = state.channel, done = done }
-  if not M.notify('ask', asked, what, told) then
-    M._reply(asked, { ok = false, why = 'the host is away' })
+  if not M.notify('ask', asked, what, request) then
+    M._reply(asked, { ok = false, why = 'the background process is not running' })
   end
 end
 
---- The user is at this Neovim now; the next host is told as well.
+--- The user is at this Neovim now; a restarted background process hears of it as well.
 M.focused = function()
   local seconds, micros = vim.uv.gettimeofday()
   focused = seconds + micros / 1e6
@@ -275,12 +277,12 @@ M.stop = function()
   finish()
 end
 
---- Start it anew, also one that was given up, with what is configured now.
+--- Restart it with the current configuration, even after too many crashes.
 ---@param hello fun(): table
----@param on_change fun(up: boolean)
-M.restart = function(hello, on_change)
-  greeting, listener = hello, on_change
-  state.gave_up, quick_deaths = false, 0
+---@param when_gone fun()
+M.restart = function(hello, when_gone)
+  greeting, on_exit = hello, when_gone
+  state.gave_up, crashes = false, 0
   if state.channel then
     finish()
   else

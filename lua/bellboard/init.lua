@@ -28,44 +28,44 @@ M.session = sessions.get
 ---@return bellboard.Session|nil
 M.session_of_tty = sessions.of_tty
 
---- Those that call you and that this Neovim is to show in its float, as the host decided.
+--- The sessions to show in this Neovim's float.
 ---@return bellboard.Session[]
 M.calling = sessions.calling
 
---- How many sessions there are in each status.
+--- The number of sessions in each status.
 ---@return table<bellboard.Status, integer>
 M.counts = sessions.counts
 
---- The place of a repository among all of them, the busiest first; the host ranks them.
+--- The rank of a repository, the busiest first.
 ---@param repository string
 ---@return integer|nil
 M.place = sessions.place
 
---- Whether the host is away, so that what is shown may be old.
+--- Whether the background process is not running, so that the sessions may be outdated.
 ---@return boolean
 M.stale = sessions.stale
 
---- What the host said about itself.
+--- What the background process reports about itself.
 ---@return table<string, any>
 M.health = sessions.health
 
---- Text for the statusline, coloured; costs a table look-up.
+--- Text for 'statusline', with colours. Cached, so it costs a table lookup.
 ---@param opts? bellboard.StatuslineOpts
 ---@return string
 M.statusline = function(opts)
   return require('bellboard.view.statusline').text(opts)
 end
 
---- Tell the host about something that happened here.
+--- Report something that happened here, such as a label.
 ---@param evidence table
----@return boolean told
+---@return boolean sent
 M.tell = host.tell
 
---- Store options. Never needed: `vim.g.bellboard` does the same.
+--- Set options. Optional: `vim.g.bellboard` does the same.
 ---@param opts? bellboard.UserConfig
 M.setup = config.set
 
---- What a host is told first: as things are configured now.
+--- The first message to the background process: the current configuration.
 ---@return table
 local function hello()
   local options, callbacks = config.get(), vim.empty_dict()
@@ -87,7 +87,7 @@ local function hello()
   }
 end
 
---- Listen to what happens in this Neovim; once.
+--- Define highlights and autocommands, once.
 M._attach = function()
   if attached then
     return
@@ -105,13 +105,13 @@ M._attach = function()
   end
 end
 
---- Start the host and what shows its news.
+--- Start the background process.
 M.start = function()
   M._attach()
   host.start(hello, push.stopped)
 end
 
---- Start the host anew, with what is configured now.
+--- Restart the background process with the current configuration.
 M.restart = function()
   config.read()
   M._attach()
@@ -143,39 +143,39 @@ M.prev = function(count)
   require('bellboard.action.jump').step(-(count or 1))
 end
 
---- Go back to where the first jump began.
+--- Go back to where the first jump started.
 M.back = function()
   require('bellboard.action.jump').back()
 end
 
---- Answer the permission that a session asks for; by default the most urgent one's.
+--- Answer a session's permission request; by default the most urgent one.
 ---@param id? string
 M.answer = function(id)
   require('bellboard.action.answer').to(id)
 end
 
---- No float and no notice of a session for so many minutes; 0: from now on again.
+--- Mute a session for some minutes; 0 unmutes it.
 ---@param id string
 ---@param minutes? number
 M.snooze = function(id, minutes)
   require('bellboard.action.mark').snooze(id, minutes)
 end
 
---- No float and no notice of a session until it is taken out of the park.
+--- Park a session: no float and no notices until it is unparked.
 ---@param id string
----@param on? boolean without it: the other way round
+---@param on? boolean default: toggle
 M.park = function(id, on)
   require('bellboard.action.mark').park(id, on)
 end
 
---- Give a session a label, or take it off.
+--- Set or remove a session's label.
 ---@param id string
 ---@param text? string
 M.label = function(id, text)
   require('bellboard.action.mark').label(id, text)
 end
 
---- What rings at all, in every Neovim; with a name, from now on.
+--- Get or set which notices are on, in every Neovim.
 ---@param name? 'quiet'|'normal'|'all'
 ---@return 'quiet'|'normal'|'all'
 M.mode = function(name)
@@ -185,7 +185,7 @@ M.mode = function(name)
   return name or sessions.mode()
 end
 
---- Do what a subcommand of `:ClaudeSessions` does.
+--- Run a subcommand of `:ClaudeSessions`.
 ---@param verb string
 ---@param count? integer
 ---@param rest? string[]
@@ -193,20 +193,20 @@ M.run = function(verb, count, rest)
   require('bellboard.command').run(verb, count, rest)
 end
 
--- What follows is called by name from elsewhere, where another version of this plugin may run.
+-- The rest is called from other Neovims, which may have another version of this plugin.
 
---- Take what the host publishes.
+--- Receive what the background process publishes.
 ---@param published bellboard.Push|string
 M._push = function(published)
   push.receive(published, M.version)
 end
 
---- Another Neovim goes to a terminal of this one.
+--- Show a terminal of this Neovim for a jump from another one.
 M._arrive = function(...)
   return require('bellboard.action.jump').arrive(...)
 end
 
---- Another Neovim shows what a terminal of this one shows.
+--- The lines of a terminal of this Neovim, for a preview in another one.
 M._shown = function(...)
   return require('bellboard.view.preview').of_terminal(...)
 end

@@ -1,7 +1,7 @@
--- The one way to say something to the user.
+-- Messages to the user.
 local M = {}
 
---- Never in the middle of what runs now: a message may wait for a key.
+--- Scheduled, as a message may wait for a key.
 ---@param text string
 ---@param level integer
 local function notify(text, level)

@@ -1,4 +1,4 @@
--- What the background process publishes: taken in, shown, announced.
+-- What happens with a push of the background process: it is stored, shown and announced.
 local config = require('bellboard.config')
 local host = require('bellboard.host')
 local message = require('bellboard.message')
@@ -7,7 +7,7 @@ local sessions = require('bellboard.state.sessions')
 
 local M = {}
 
----@type integer|nil number of the last push; nil: the next one starts over
+---@type integer|nil number of the last push
 local last
 local asked = false
 local warned = {}
@@ -21,7 +21,7 @@ local function warn_once(key, text)
   end
 end
 
---- Python's None arrives as vim.NIL, which is true: take it out, at every depth.
+--- Remove vim.NIL (Python's None) at every depth, as it is truthy.
 local function without_nil(value)
   if type(value) ~= 'table' then
     return value
@@ -39,10 +39,10 @@ end
 ---@param callback bellboard.Callback|nil
 ---@param data bellboard.TransitionData
 local function call(callback, data)
-  if type(callback) == 'function' then -- the background process runs the commands
+  if type(callback) == 'function' then -- commands are run by the background process
     local ok, problem = pcall(callback, data)
     if not ok then
-      message.error('a transition callback threw: ' .. tostring(problem))
+      message.error('error in a transition callback: ' .. tostring(problem))
     end
   end
 end
@@ -67,10 +67,11 @@ end
 ---@return boolean understood
 local function check(push, version)
   if push.v ~= 1 then
-    warn_once('v', ('the host speaks version %s of the protocol, not 1'):format(push.v))
+    local text = 'the background process uses protocol %s, the plugin 1. Restart Neovim'
+    warn_once('v', text:format(push.v))
     return false
   elseif push.version ~= version then
-    local text = 'the running host is %s, this plugin %s. :checkhealth bellboard'
+    local text = 'the background process is version %s, the plugin %s. See :checkhealth bellboard'
     warn_once('version', text:format(push.version, version))
   end
   return true
@@ -80,7 +81,7 @@ end
 ---@param where string
 local function report_vanished(where)
   local text = ('%s; :%s install'):format(where, config.get().command)
-  if #text + #'bellboard: ' >= vim.v.echospace then -- else it would ask for ENTER
+  if #text + #'bellboard: ' >= vim.v.echospace then -- or it would prompt for ENTER
     text = ('hooks gone; :%s install'):format(config.get().command)
   end
   message.warn(text)
@@ -88,7 +89,7 @@ end
 
 local nil_is_nil = { luanil = { object = true, array = true } }
 
----@param push bellboard.Push|string JSON, for pynvim walks through every value of a table
+---@param push bellboard.Push|string JSON: pynvim converts it faster than a table
 ---@param version string of this plugin
 M.receive = function(push, version)
   push = type(push) == 'string' and vim.json.decode(push, nil_is_nil) or without_nil(push)
@@ -110,7 +111,7 @@ M.receive = function(push, version)
     report_vanished(health.vanished)
   end
   if sessions.stale() then
-    warn_once('stale', (health.notes or {}).database or 'what is shown is old')
+    warn_once('stale', (health.notes or {}).database or 'showing the last known sessions')
   end
   if push.front ~= nil then
     require('bellboard.evidence.focus').is_front(push.front)
@@ -139,7 +140,7 @@ end
 M.stopped = function()
   sessions.expire()
   last = nil
-  vim.defer_fn(function() -- a restart takes less: nobody need see it
+  vim.defer_fn(function() -- a restart takes less
     if sessions.stale() then
       redraw.all()
     end

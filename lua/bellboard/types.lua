@@ -1,36 +1,36 @@
 ---@meta bellboard.types
--- What crosses the files of this plugin. Nothing requires it: people and checkers read it.
+-- Types used in more than one file. For readers and language servers; never required.
 
----@class bellboard.Task something that runs beside the main thread
+---@class bellboard.Task a subagent or background task
 ---@field id string
 ---@field type? string
 ---@field description? string
 ---@field since? number
 ---@field blocked? boolean
 
---- The words by which every screen shows a session; what is not known is empty.
+--- The words that every screen shows for a session; empty if unknown.
 ---@class bellboard.Words
 ---@field icon bellboard.IconName
 ---@field word string what it does or asks, in one word
----@field text string and the rest of that
+---@field text string the details
 ---@field project string
 ---@field repository string
 ---@field branch string
 ---@field title string its name, its title, or its last prompt
 ---@field label string
----@field members string its subagents, teammates and background tasks, counted
+---@field members string number of its subagents, teammates and background tasks
 ---@field progress string `3/7`
 ---@field place string where it runs
 
---- One agent session as the host publishes it. Times are seconds since the epoch.
+--- An agent session as published. Times are seconds since the epoch.
 ---@class bellboard.Session
 ---@field session_id string
 ---@field status bellboard.Status
 ---@field since number
 ---@field words bellboard.Words
----@field needs_you boolean it waits for you, or has something that you have not seen
+---@field needs_you boolean it is waiting for you, or has news you have not seen
 ---@field kind? 'permission'|'question'|'plan'|'form'|'choice' what blocks it
----@field detail? string what it asks, why it died, what it does
+---@field detail? string what it asks, why it failed, or what it does
 ---@field asked_at? number when it asked what it asks
 ---@field tool? string
 ---@field markers? string[] unseen interrupted compacting scheduled retrying parked stale inferred
@@ -49,7 +49,7 @@
 ---@field tmux? string socket of its tmux server
 ---@field pane? string its tmux pane
 ---@field nvim? string address of the Neovim it runs in
----@field blind? boolean nothing but its screen tells its status
+---@field blind? boolean only its screen shows its status
 ---@field agents? bellboard.Task[]
 ---@field tasks? { done: integer, total: integer }
 ---@field background? bellboard.Task[]
@@ -70,9 +70,9 @@
 ---@field to? bellboard.Status
 ---@field rule? string
 ---@field why? string
----@field live? boolean false for what is only caught up with
+---@field live? boolean false if it happened while no background process ran
 
---- What the host sends: all sessions, or those that changed since the push before.
+--- A message of the background process: all sessions, or those that have changed.
 ---@class bellboard.Push
 ---@field v integer
 ---@field version string
@@ -81,15 +81,15 @@
 ---@field now number
 ---@field sessions bellboard.Session[]
 ---@field removed? string[]
----@field groups? string[] all repositories, the busiest first; only if their order has changed
----@field float? string[] sessions that call you, if this is the Neovim to say so
----@field front? boolean whether this Neovim had the focus last of all
----@field mode? 'quiet'|'normal'|'all' what rings at all
----@field notices? bellboard.Notice[] what this Neovim is to say
----@field rung? bellboard.Rung[] what has been said before, as asked for
+---@field groups? string[] all repositories, the busiest first; if their order has changed
+---@field float? string[] sessions to show in this Neovim's float
+---@field front? boolean whether this Neovim had the focus last
+---@field mode? 'quiet'|'normal'|'all' which notices are on
+---@field notices? bellboard.Notice[] for this Neovim to show
+---@field rung? bellboard.Rung[] past notices, as requested
 ---@field transitions? bellboard.Transition[]
 ---@field health? table<string, any>
 
---- What callbacks and `User BellboardTransition` get.
+--- The argument of callbacks and data of `User BellboardTransition`.
 ---@class bellboard.TransitionData: bellboard.Transition
 ---@field session? bellboard.Session

@@ -1,4 +1,5 @@
--- Yes or no to a permission, from where you are; never a key into a terminal by guess.
+-- Answer a permission with yes or no from where you are. A key is only sent to a terminal that
+-- still shows the question.
 local cells = require('bellboard.view.cells')
 local host = require('bellboard.host')
 local jump = require('bellboard.action.jump')
@@ -10,11 +11,11 @@ local M = {}
 
 local api = vim.api
 
---- Rows of a terminal that are looked at: more than a dialog has.
+--- Rows of the terminal to read: more than any dialog has.
 local DEPTH = 60
---- Seconds after which a dialog is drawn and listens; its first keys it ignores.
+--- Seconds until a new dialog accepts keys; it ignores earlier ones.
 local READY = 0.7
---- A CLI that has not taken an answer after so many milliseconds will not.
+--- Milliseconds to wait for the CLI to take the answer.
 local PATIENCE = 3000
 
 ---@param text string
@@ -31,7 +32,7 @@ local function go(session, why)
   jump.to(session.session_id)
 end
 
---- Whether those rows stand there still, one below the other.
+--- Whether a terminal still shows these rows, one below the other.
 ---@param buf integer
 ---@param rows string[]
 ---@return boolean
@@ -43,7 +44,7 @@ local function shows(buf, rows)
   return text:find('\n' .. table.concat(rows, '\n') .. '\n', 1, true) ~= nil
 end
 
---- Whether a session still asks what it asked.
+--- Whether a session still asks the same question.
 ---@param asked bellboard.Session
 ---@return boolean
 local function still(asked)
@@ -54,30 +55,30 @@ local function still(asked)
     and now.detail == asked.detail
 end
 
----@param session bellboard.Session as it was when it was asked about
+---@param session bellboard.Session as it was when the user chose
 ---@param yes boolean
 local function send(session, yes)
   local buf = terminals.buffer(session.tty)
-  local told = {
+  local request = {
     session_id = session.session_id,
     asked_at = session.asked_at,
     detail = session.detail,
     yes = yes,
     screen = buf and terminals.rows(buf, DEPTH) or nil,
   }
-  host.ask('answer', told, function(reply)
+  host.ask('answer', request, function(reply)
     if not reply.ok then
       return say('not answered: ' .. reply.why, session)
     end
     if buf then
       if not (api.nvim_buf_is_valid(buf) and shows(buf, reply.rows)) then
-        return say('not answered: its terminal does not show that question any more', session)
+        return say('not answered: its terminal no longer shows that question', session)
       end
       vim.fn.chansend(vim.bo[buf].channel, reply.key)
     end
     vim.defer_fn(function()
       if still(session) then
-        say('it has not taken the answer; go there', session)
+        say('it did not take the answer; go there instead', session)
       end
     end, PATIENCE)
   end)
@@ -90,23 +91,23 @@ local function obstacle(session)
   if session.kind ~= 'permission' then
     return ('a %s needs more than yes or no'):format(session.kind or 'question')
   elseif session.agent and session.agent ~= 'claude' then
-    return ('how %s is answered is not known'):format(cells.safe(session.agent))
+    return ('cannot answer %s from here'):format(cells.safe(session.agent))
   elseif sessions.stale() then
-    return 'the host is away: what is shown may be old'
+    return 'the background process is not running, so this may be outdated'
   elseif not (session.tty and session.asked_at) then
-    return 'its terminal is not known'
+    return 'its terminal is unknown'
   elseif
     not session.detail
     or session.detail:match('…$')
     or session.detail:find('***', 1, true)
   then
-    return 'what it asks is not shown whole here'
+    return 'the question is not shown in full here'
   elseif not terminals.buffer(session.tty) and not session.pane then
-    return ('its terminal %s is not in this Neovim, nor in tmux'):format(cells.safe(session.tty))
+    return ('its terminal %s is neither in this Neovim nor in tmux'):format(cells.safe(session.tty))
   end
 end
 
---- The one that is asked about first, a permission before a question.
+--- The most urgent blocked session, permissions first.
 ---@return bellboard.Session|nil
 local function first()
   local found
@@ -118,15 +119,15 @@ local function first()
   return found
 end
 
---- Ask what to answer, and do so if the session still asks the same by then.
----@param id? string by default the most urgent permission
+--- Let the user choose an answer, and send it if the session still asks the same.
+---@param id? string default: the most urgent permission
 M.to = function(id)
   local session = first()
   if id then
     session = sessions.get(id)
   end
   if not session or session.status ~= 'blocked' then
-    return say(session and 'it asks nothing' or 'nothing asks', session)
+    return say(session and 'it asks nothing' or 'no session is asking anything', session)
   end
   local why = obstacle(session)
   if why then
@@ -139,7 +140,7 @@ M.to = function(id)
     if choice == 'Go there' then
       jump.to(session.session_id)
     elseif choice and not still(session) then
-      say('not answered: it asks that no more', session)
+      say('not answered: it no longer asks that', session)
     elseif choice then
       local seconds, micros = vim.uv.gettimeofday()
       local early = session.asked_at + READY - seconds - micros / 1e6

@@ -1,4 +1,4 @@
--- The hooks put into Claude Code's settings, or taken out: shown first, then done.
+-- Install the hooks into Claude Code's settings, or remove them, after showing the diff.
 local config = require('bellboard.config')
 local message = require('bellboard.message')
 local program = require('bellboard.system.program')
@@ -7,7 +7,7 @@ local M = {}
 
 local api = vim.api
 
---- What `bellboard hooks` takes to name a settings file.
+--- The options of `bellboard hooks` that name a settings file.
 M.files = { '--user', '--project', '--local', '--settings' }
 
 local home = vim.pesc(vim.fs.normalize('~') .. '/')
@@ -23,9 +23,7 @@ end
 ---@param apply fun()
 local function preview(diff, apply)
   local file = vim.fn.fnamemodify((diff[2] or ''):gsub('^%+%+%+ ', ''):gsub('\t.*$', ''), ':~')
-  local head = ('# %s: y writes this, with a dated backup beside it; q leaves it as it is'):format(
-    file
-  )
+  local head = ('# %s: press y to write this (a dated backup is kept), q to cancel'):format(file)
   local buf = api.nvim_create_buf(false, true)
   api.nvim_buf_set_lines(buf, 0, -1, false, vim.list_extend({ head, '' }, diff))
   vim.bo[buf].filetype, vim.bo[buf].bufhidden, vim.bo[buf].modifiable = 'diff', 'wipe', false
@@ -39,9 +37,9 @@ local function preview(diff, apply)
   end
 end
 
---- Show what `install` or `uninstall` changes, and do it if that is wanted.
+--- Show what `install` or `uninstall` would change, and apply it when confirmed.
 ---@param verb 'install'|'uninstall'
----@param rest string[] which file; the user's own by default
+---@param rest string[] which file; default: the user's settings
 M.open = function(verb, rest)
   local words = vim.list_extend({ 'hooks', verb }, rest)
   if verb == 'install' and not vim.list_contains(rest, '--cli') then
@@ -55,12 +53,12 @@ M.open = function(verb, rest)
       if not printed then
         return message.error(why)
       end
-      local told = vim.tbl_filter(function(line)
+      local summary = vim.tbl_filter(function(line)
         return line ~= '' and not line:match('^[-+@ \\]')
       end, vim.split(printed, '\n'))
-      -- The name of the copy would not fit on the line of a message.
+      -- Leave out the name of the backup: the message must fit on one line.
       message.info(
-        (vim.trim(table.concat(told, '\n')):gsub('; backup: %S+', ''):gsub(home, '~/'))
+        (vim.trim(table.concat(summary, '\n')):gsub('; backup: %S+', ''):gsub(home, '~/'))
       )
     end)
   end
@@ -72,7 +70,7 @@ M.open = function(verb, rest)
     if vim.startswith(diff[1], '---') then
       preview(diff, apply)
     else
-      apply() -- nothing is to be changed, and it says so
+      apply() -- nothing to change; it reports that
     end
   end)
 end

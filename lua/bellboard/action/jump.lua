@@ -18,14 +18,14 @@ local api = vim.api
 ---@field win integer
 ---@field buf integer
 ---@field mode string
----@field from? bellboard.From if it began in another Neovim
+---@field from? bellboard.From if it started in another Neovim
 
----@type bellboard.Origin|nil where the first jump began
+---@type bellboard.Origin|nil where the first jump started
 local origin
----@type string|nil session that was jumped to last
+---@type string|nil the session of the last jump
 local last
 
---- The window that shows a buffer already: this one, else one in this tab, else any.
+--- A window that already shows the buffer: the current one, one in this tab, or any.
 ---@param buf integer
 ---@return integer|nil
 local function window_of(buf)
@@ -40,7 +40,7 @@ local function window_of(buf)
   return found
 end
 
---- Show a buffer that no window shows, where 'switchbuf' wants it: by default in this window.
+--- Show a hidden buffer where 'switchbuf' says; by default in the current window.
 ---@param buf integer
 local function open(buf)
   for _, how in ipairs(vim.split(vim.o.switchbuf, ',')) do
@@ -57,7 +57,7 @@ end
 
 ---@param buf integer
 local function show(buf)
-  if vim.fn.getcmdwintype() ~= '' then -- it lets nobody out; and its end takes a moment
+  if vim.fn.getcmdwintype() ~= '' then -- no window can be entered until it has closed
     api.nvim_create_autocmd('CmdwinLeave', {
       once = true,
       callback = vim.schedule_wrap(function()
@@ -86,7 +86,7 @@ local function remember(from)
   end
 end
 
---- What is known of where a session runs, in words.
+--- Everything known about where a session runs.
 ---@param session bellboard.Session
 ---@return string
 local function whereabouts(session)
@@ -99,7 +99,7 @@ local function whereabouts(session)
   return #known > 0 and table.concat(known, ', ') or session.session_id
 end
 
---- You see it now, so what has only waited for that is done.
+--- The user sees it now.
 ---@param session bellboard.Session
 local function landed(session)
   host.tell({ ['goto'] = { session_id = session.session_id } })
@@ -111,7 +111,7 @@ local function lost(session, why)
   message.info(('%s: %s'):format(why, whereabouts(session)))
 end
 
---- Have tmux show a pane; on a client in a terminal of ours, show that terminal too.
+--- Make tmux show a pane. If the client runs in a terminal of this Neovim, show that as well.
 ---@param socket string
 ---@param pane bellboard.Pane
 ---@param panes bellboard.Pane[]
@@ -127,7 +127,7 @@ local function to_pane(socket, pane, panes, clients, done)
   end)
 end
 
---- The pane that this Neovim is in, for whoever is to come back to it.
+--- The pane that this Neovim is in, to come back to.
 ---@return bellboard.From
 local function here()
   return { tmux = vim.split(vim.env.TMUX or '', ',')[1], pane = vim.env.TMUX_PANE }
@@ -147,10 +147,10 @@ local function to_place(place, done)
   end)
 end
 
---- Somebody in another Neovim goes to a terminal of this one.
+--- Show a terminal of this Neovim for a jump from another one.
 ---@param tty string
 ---@param from bellboard.From
----@return { shown: boolean, tmux?: string, pane?: string } where this Neovim is to be found
+---@return { shown: boolean, tmux?: string, pane?: string } where this Neovim is
 M.arrive = function(tty, from)
   local buf = terminals.buffer(tty)
   if not buf then
@@ -168,10 +168,10 @@ local ARRIVE = "return require('bellboard')._arrive(...)"
 local function to_neighbour(session)
   neighbour.ask(session.nvim, ARRIVE, { session.tty or '', here() }, function(answer, why)
     if answer and not answer.shown then
-      lost(session, 'the Neovim it ran in has no such terminal any more')
+      lost(session, 'its terminal in the other Neovim is gone')
       return
     end
-    local problem = not answer and ('its Neovim did not show it, %s'):format(why) or nil
+    local problem = not answer and ('its Neovim did not show it: %s'):format(why) or nil
     local place = answer or tmux.has_pane(session) and session or {} -- that Neovim's own pane
     local function over(missed)
       if problem or missed then
@@ -191,7 +191,7 @@ local function to_neighbour(session)
   end)
 end
 
---- Go to where a session runs outside this Neovim: the pane that is its own, else the Neovim.
+--- Go to a session outside this Neovim: to its own tmux pane, else to its Neovim.
 ---@param session bellboard.Session
 local function to_elsewhere(session)
   local elsewhere = session.nvim and session.nvim ~= vim.v.servername
@@ -199,7 +199,7 @@ local function to_elsewhere(session)
     if elsewhere then
       to_neighbour(session)
     else
-      lost(session, 'do not know how to get there')
+      lost(session, 'no known way to get there')
     end
     return
   end
@@ -221,7 +221,7 @@ local function to_elsewhere(session)
   end)
 end
 
---- Go to a session: its terminal buffer here, the tmux pane or the Neovim that it runs in.
+--- Go to a session: to its terminal buffer here, its tmux pane, or its Neovim.
 ---@param id string
 M.to = function(id)
   local session = sessions.get(id)
@@ -240,8 +240,8 @@ M.to = function(id)
   end
 end
 
---- Go `count` sessions on among those that need you, or those of a status, most urgent first,
---- round and round.
+--- Go `count` sessions forward among those that need you, or those with a status, most urgent
+--- first. Wraps around.
 ---@param count integer
 ---@param status? bellboard.Status
 M.step = function(count, status)
@@ -249,7 +249,7 @@ M.step = function(count, status)
     return status == session.status or (not status and session.needs_you)
   end, sessions.list())
   if #needing == 0 then
-    message.info(status and ('none is %s any more'):format(status) or 'nothing needs you')
+    message.info(status and ('no %s sessions left'):format(status) or 'no session needs you')
     return
   end
   local current = terminals.current()
@@ -266,7 +266,7 @@ M.step = function(count, status)
   M.to(needing[(at + count - 1) % #needing + 1].session_id)
 end
 
---- Go back to where the first jump began, also if that was in another Neovim.
+--- Go back to where the first jump started, even in another Neovim.
 M.back = function()
   if not origin then
     message.info('nowhere to go back to')

@@ -1,4 +1,4 @@
--- What can be done on the board: a key, what it does in a few words, and how.
+-- The keys of the board.
 local cells = require('bellboard.view.cells')
 local host = require('bellboard.host')
 local jump = require('bellboard.action.jump')
@@ -14,7 +14,7 @@ local api = vim.api
 ---@class bellboard.Key
 ---@field [1] string
 ---@field [2] string what it does
----@field session? fun(session: bellboard.Session) what it does to the one under the cursor
+---@field session? fun(session: bellboard.Session) acts on the session under the cursor
 ---@field anywhere? fun()
 
 ---@return table
@@ -22,7 +22,7 @@ local function board()
   return require('bellboard.view.board')
 end
 
---- Ask for a word, with one that it has already.
+--- Ask for a word; the default is the current one.
 ---@param prompt string
 ---@param field string
 ---@param act fun(session: bellboard.Session, word: string)
@@ -43,10 +43,10 @@ local minutes = { { '15 minutes', 15 }, { 'an hour', 60 }, { 'until tomorrow', 2
 local function snooze(session)
   local choices = vim.list_extend({}, minutes)
   if (session.snoozed_until or 0) > os.time() then
-    table.insert(choices, 1, { 'wake it up', 0 })
+    table.insert(choices, 1, { 'end the snooze', 0 })
   end
   vim.ui.select(choices, {
-    prompt = 'No notices of it for',
+    prompt = 'Snooze for',
     format_item = function(choice)
       return choice[1]
     end,
@@ -62,43 +62,43 @@ local function correct(session)
   local settable = vim.tbl_filter(function(status)
     return status ~= 'unknown'
   end, sessions.statuses)
-  vim.ui.select(settable, { prompt = 'It really is' }, function(status)
+  vim.ui.select(settable, { prompt = 'Actual status' }, function(status)
     if status then
       host.tell({ set = { session_id = session.session_id, status = status } })
     end
   end)
 end
 
---- End the process that was shown: the host looks whether it still is the same one.
+--- Stop the process shown here; the background process checks that it is still the same one.
 ---@param session bellboard.Session
 local function stop(session)
   local name = session.words.project
   if not session.pid then
-    return message.info(name .. ': its process is not known')
+    return message.info(name .. ': its process is unknown')
   end
   local prompt = ('Stop process %d (%s %s)?'):format(session.pid, name, session.words.title)
   vim.ui.select({ 'Leave it', 'Stop it' }, { prompt = prompt }, function(choice)
     if choice == 'Stop it' then
-      local told = { session_id = session.session_id, pid = session.pid }
-      host.ask('stop', told, function(reply)
+      local request = { session_id = session.session_id, pid = session.pid }
+      host.ask('stop', request, function(reply)
         message.info(('%s: %s'):format(name, reply.text or 'not stopped: ' .. reply.why))
       end)
     end
   end)
 end
 
---- Choose one of those that have ended in this folder, and go on with it in a terminal.
+--- Choose a session that ended in this directory and resume it in a terminal.
 local function resume()
   board().leave()
   require('bellboard.action.launch').resume()
 end
 
---- What the log says of a session, in a buffer of its own.
+--- Explain a session's status from the log, in a new window.
 ---@param session bellboard.Session
 local function explain(session)
   require('bellboard.system.program').run({ 'explain', session.session_id }, function(printed, why)
     if not printed then
-      return message.info('cannot be explained: ' .. why)
+      return message.info('cannot explain this session: ' .. why)
     end
     vim.cmd('botright new')
     local lines = vim.split(vim.trim(printed), '\n')
@@ -146,7 +146,7 @@ M.list = {
   },
   {
     '<Tab>',
-    'unfold or fold a session, or a repository',
+    'unfold or fold a session or repository',
     anywhere = function()
       board().fold()
     end,
@@ -167,33 +167,33 @@ M.list = {
   },
   {
     ']]',
-    'next that needs you',
+    'next session that needs you',
     anywhere = function()
       board().seek(1)
     end,
   },
   {
     '[[',
-    'previous that needs you',
+    'previous session that needs you',
     anywhere = function()
       board().seek(-1)
     end,
   },
   {
     'd',
-    'seen: it needs you no more',
+    'mark as seen',
     session = function(session)
       host.tell({ ['goto'] = { session_id = session.session_id } })
     end,
   },
   {
     'p',
-    'park: out of the float, or back',
+    'park (keep it out of the float) or unpark',
     session = function(session)
       mark.park(session.session_id)
     end,
   },
-  { 's', 'snooze: no notices of it for a while', session = snooze },
+  { 's', 'snooze: no notices for a while', session = snooze },
   {
     'l',
     'label',
@@ -209,9 +209,9 @@ M.list = {
     end),
   },
   { 'c', 'correct the status', session = correct },
-  { 'x', 'stop its process, after asking', session = stop },
-  { 'o', 'open one that has ended in this folder again', anywhere = resume },
-  { 'e', 'explain: what the log says', session = explain },
+  { 'x', 'stop its process (asks first)', session = stop },
+  { 'o', 'resume a session that ended here', anywhere = resume },
+  { 'e', 'explain its status', session = explain },
   {
     'y',
     'yank the session id',
@@ -222,7 +222,7 @@ M.list = {
   },
   {
     'R',
-    'ask the host for everything anew',
+    'refresh everything',
     anywhere = function()
       host.notify('snapshot')
     end,
@@ -250,7 +250,7 @@ local function press(key)
   end
 end
 
---- Give a board its keys; a double click is <CR>, and so is `<Tab>` on what unfolds.
+--- Map the keys in a board's buffer; a double click is <CR>.
 ---@param buf integer
 M.attach = function(buf)
   for _, key in ipairs(M.list) do

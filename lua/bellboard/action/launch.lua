@@ -1,4 +1,4 @@
--- Sessions begun from Neovim: a new one, or one that is over, in a terminal buffer.
+-- Start or resume a session in a terminal buffer.
 local age = require('bellboard.view.age')
 local cells = require('bellboard.view.cells')
 local config = require('bellboard.config')
@@ -9,10 +9,10 @@ local M = {}
 
 local api = vim.api
 
----@type table<string, string> CLI → what it is told with --settings
+---@type table<string, string> CLI → value of its --settings
 local settings = {}
 
---- Where the terminal goes.
+--- Open the window for the terminal.
 local function window()
   local options = config.get().launch
   local function size(whole)
@@ -42,7 +42,7 @@ local function start(command)
   end
 end
 
---- The hooks, as the CLI takes them for one session; told once for each CLI.
+--- The hooks as settings for one session; asked for once per CLI.
 ---@param claude string
 ---@param after fun(json: string|nil)
 local function settings_for(claude, after)
@@ -54,21 +54,21 @@ local function settings_for(claude, after)
     if ok then
       settings[claude] = vim.json.encode(decoded):gsub('\\/', '/')
     else
-      message.warn(('started without hooks: %s. :checkhealth bellboard'):format(why))
+      message.warn(('started without hooks: %s. See :checkhealth bellboard'):format(why))
     end
     after(settings[claude])
   end)
 end
 
---- Start a session in a terminal buffer, with hooks of its own.
----@param args? string[] for the CLI
+--- Start a session in a terminal buffer, with its own hooks.
+---@param args? string[] passed to the CLI
 M.new = function(args)
   args = args or {}
   local command = config.claude()
   local claude = vim.fn.exepath(command[1])
   if claude == '' then
     return message.error(
-      ('there is no "%s" on PATH. Install Claude Code, or say where it is: '):format(command[1])
+      ('"%s" is not on PATH. Install Claude Code, or set its path: '):format(command[1])
         .. 'vim.g.bellboard = { claude = "/path/to/claude" }'
     )
   end
@@ -81,7 +81,7 @@ M.new = function(args)
   end)
 end
 
----@class bellboard.Ended a session that is over
+---@class bellboard.Ended a session that has ended
 ---@field session_id string
 ---@field ended number
 ---@field title? string
@@ -103,20 +103,20 @@ local function worded(session)
   )
 end
 
---- Choose a session of this directory that is over, and go on with it.
----@param args? string[] for the CLI
+--- Choose a session that ended in this directory and resume it.
+---@param args? string[] passed to the CLI
 M.resume = function(args)
   local words = { 'list', '--ended', '--json', '--dir', vim.fn.getcwd() }
   program.run(words, function(printed, why)
     local ok, decoded = pcall(vim.json.decode, printed or '')
     if not ok then
-      return message.error(why .. '. :checkhealth bellboard')
+      return message.error(why .. '. See :checkhealth bellboard')
     end
     local sessions = vim.tbl_filter(function(session)
       return session.agent == 'claude'
     end, decoded.ended)
     if #sessions == 0 then
-      return message.info('no session that ended in this directory is known')
+      return message.info('no session has ended in this directory')
     end
     local opts = { prompt = 'Resume', kind = 'bellboard', format_item = worded }
     vim.ui.select(sessions, opts, function(session)

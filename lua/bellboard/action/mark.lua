@@ -1,4 +1,4 @@
--- What a user tells of a session: snooze it, park it, label it; and which notices are on.
+-- Snooze, park and label sessions, and choose which notices are on.
 local config = require('bellboard.config')
 local host = require('bellboard.host')
 local message = require('bellboard.message')
@@ -7,7 +7,7 @@ local terminals = require('bellboard.state.terminals')
 
 local M = {}
 
---- The session that a word names: its id, the beginning of it, or its project if only one has it.
+--- The session with this id, id prefix or project, if there is exactly one.
 ---@param word string
 ---@return bellboard.Session|nil
 M.find = function(word)
@@ -18,13 +18,13 @@ M.find = function(word)
     found[#found + 1] = is_meant and session or nil
   end
   if #found ~= 1 then
-    local many = #found > 1 and ('%d sessions are called'):format(#found) or 'no session is called'
+    local many = #found > 1 and ('%d sessions match'):format(#found) or 'no session matches'
     message.info(('%s "%s"'):format(many, word))
   end
   return #found == 1 and found[1] or nil
 end
 
---- Those that are meant: the one named, else the one in this window, else all in the float.
+--- The sessions to act on: the one named, the one in this window, or all in the float.
 ---@param word? string
 ---@return bellboard.Session[]
 M.meant = function(word)
@@ -34,12 +34,12 @@ M.meant = function(word)
   local here = terminals.current()
   local meant = here and { here } or sessions.calling()
   if #meant == 0 then
-    message.info('nothing calls you; name a session')
+    message.info('no session needs you: name one')
   end
   return meant
 end
 
---- No word of a session for so many minutes; 0: from now on again.
+--- Mute a session for some minutes; 0 unmutes it.
 ---@param id string
 ---@param minutes? number
 M.snooze = function(id, minutes)
@@ -49,9 +49,9 @@ M.snooze = function(id, minutes)
   host.tell({ snooze = { session_id = id, ['until'] = till } })
 end
 
---- No word of a session until it is taken out of the park.
+--- Park a session: no float and no notices until it is unparked.
 ---@param id string
----@param on? boolean without it: the other way round
+---@param on? boolean default: toggle
 M.park = function(id, on)
   local session = sessions.get(id)
   if on == nil then
@@ -60,24 +60,24 @@ M.park = function(id, on)
   host.tell({ park = { session_id = id, parked = on } })
 end
 
---- Give a session a label, or take it off.
+--- Set or remove a session's label.
 ---@param id string
 ---@param text? string
 M.label = function(id, text)
   host.tell({ label = { session_id = id, label = text or '' } })
 end
 
---- What rings at all from now on, in every Neovim.
+--- Choose which notices are on, in every Neovim.
 ---@param name 'quiet'|'normal'|'all'
 M.mode = function(name)
   if host.notify('mode', name) then
-    message.info(name == 'quiet' and 'nothing rings, in any Neovim' or 'notices: ' .. name)
+    message.info(('notices in every Neovim: %s'):format(name))
   else
-    message.info('the host is away')
+    message.warn('the notices stay as they are: the background process is not running')
   end
 end
 
---- What comes after `:ClaudeSessions snooze`, `park` and `label`.
+--- The arguments of `:ClaudeSessions snooze`, `park` and `label`.
 ---@type table<string, fun(rest: string[])>
 M.verbs = {
   snooze = function(rest)

@@ -1,7 +1,7 @@
--- What an option may be, and what is wrong with a value.
+-- The values that an option accepts.
 local M = {}
 
---- What the type of a default does not say: other types, a closed choice, or keys not known here.
+--- Where the type of the default is not enough: other types, fixed choices, or free keys.
 local rules = {
   python = { types = { 'string', 'table' } },
   icons = { types = { 'string', 'table' }, among = { 'ascii', 'unicode', 'nerd' }, open = true },
@@ -39,7 +39,7 @@ for _, status in ipairs({ 'blocked', 'error', 'completed', 'background' }) do
   end
 end
 
---- What is known of an option; what is inside a label is alike for all labels.
+--- The rule of an option; all labels share theirs.
 ---@param path string
 ---@return table|nil
 M.of = function(path)

@@ -1,3 +1,4 @@
+-- Reports which session the user is looking at.
 local host = require('bellboard.host')
 local terminals = require('bellboard.state.terminals')
 local tmux = require('bellboard.system.tmux')
@@ -6,25 +7,25 @@ local M = {}
 
 local api = vim.api
 
---- A focus that is never reported lost is believed for so long after the last key, in milliseconds.
+--- Without focus events, milliseconds after the last key in which the user counts as present.
 local PRESENCE = 60000
 
 local focused = true
---- The terminal reports its focus: then nothing else proves it.
+--- The terminal reports its focus, so keys no longer matter.
 local reported = false
----@type string|false session in view here
+---@type string|false the session in view
 local viewed = false
----@type boolean|nil what the host said last: whether this Neovim had the focus last of all
+---@type boolean|nil whether this Neovim had the focus last, as the background process knows
 local front
----@type uv.uv_timer_t|nil runs while nothing but a recent key proves that somebody is here
+---@type uv.uv_timer_t|nil runs while only a recent key proves that the user is here
 local presence
 
---- Tell the host when what is in view has changed.
----@param anew? boolean tell it again
-local function look(anew)
+--- Report the session in view if it has changed.
+---@param again? boolean report it anyway
+local function look(again)
   local session = focused and terminals.current()
   local id = session and session.session_id or false
-  if id ~= viewed or anew and id then
+  if id ~= viewed or again and id then
     viewed = id
     host.tell({
       view = id and { session_id = id } or false,
@@ -42,7 +43,7 @@ local function focus(now)
   look()
 end
 
---- Somebody is at work here: the only sign of it where no focus is reported.
+--- A key was typed: without focus events, the only proof that the user is here.
 local function here()
   if reported then
     return
@@ -56,20 +57,20 @@ local function here()
     ) -- stylua: ignore
   end
   if not focused or front == false then
-    front = nil -- until the host has heard
+    front = nil -- until the background process says so
     focus(true)
   end
 end
 
---- tmux reports the focus of its panes only if it is told to. Without that a Neovim in a pane that
---- nobody sees would look at its sessions for ever.
+--- tmux only reports focus if 'focus-events' is on. Without it, a Neovim in a hidden pane would
+--- count as looking at its sessions forever.
 local function doubt()
   local socket = vim.split(vim.env.TMUX or '', ',')[1]
   if socket == '' or vim.fn.executable('tmux') == 0 then
     return
   end
-  tmux.ask(socket, { 'show-options', '-gv', 'focus-events' }, function(told)
-    if vim.trim(told or '') == 'off' then
+  tmux.ask(socket, { 'show-options', '-gv', 'focus-events' }, function(value)
+    if vim.trim(value or '') == 'off' then
       presence = presence or assert(vim.uv.new_timer())
       vim.on_key(vim.schedule_wrap(here), api.nvim_create_namespace('bellboard.focus'))
       here()
@@ -77,24 +78,24 @@ local function doubt()
   end)
 end
 
---- The host says whether this is the Neovim that had the focus last.
+--- Whether this Neovim had the focus last, as the background process says.
 ---@param is_front boolean
 M.is_front = function(is_front)
   front = is_front
 end
 
---- Whether nothing tells of the focus, so that only keys prove that somebody is here.
+--- Whether only keys prove that the user is here.
 ---@return boolean
 M.unsure = function()
   return presence ~= nil and not reported
 end
 
---- A host that is new knows of no views.
+--- Report the session in view to a new background process.
 M.renew = function()
   look(true)
 end
 
---- Watch who looks at what.
+--- Watch which session is in view.
 M.attach = function()
   local group = api.nvim_create_augroup('bellboard.focus', {})
   ---@param events string[]

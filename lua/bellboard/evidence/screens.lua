@@ -1,5 +1,5 @@
--- Hands in what terminals of this Neovim show, for sessions whose status nothing better tells. Only
--- Neovim can read them, and it reads them only when they have changed.
+-- Reports what terminals of this Neovim show, for sessions whose status is visible nowhere else.
+-- Only Neovim can read them; it does so when they change.
 local host = require('bellboard.host')
 local sessions = require('bellboard.state.sessions')
 local terminals = require('bellboard.state.terminals')
@@ -8,14 +8,14 @@ local M = {}
 
 local api = vim.api
 
-local ROWS = 60 -- from the last one up; the host looks at as many
-local SETTLE = 150 -- ms after a change: a screen is drawn in parts
-local LONGEST = 1000 -- ms from one look to the next, while a screen changes often
+local ROWS = 60 -- from the bottom up; as many as the background process reads
+local SETTLE = 150 -- ms after a change, as a screen is drawn in parts
+local LONGEST = 1000 -- ms between two reports while a screen keeps changing
 
----@type table<integer, string> buffers that are listened to → the session that was told of
+---@type table<integer, string> watched buffer → the session reported for it
 local heard = {}
 
---- The session in a terminal, if nothing but its screen tells of it.
+--- The session in a terminal, if only its screen shows its status.
 ---@param buf integer
 ---@return bellboard.Session|nil
 local function blind(buf)
@@ -24,7 +24,7 @@ local function blind(buf)
 end
 
 ---@param buf integer
-local function hand_in(buf)
+local function report(buf)
   local session = api.nvim_buf_is_loaded(buf) and blind(buf)
   if session then
     local rows = terminals.rows(buf, ROWS)
@@ -37,7 +37,7 @@ local function listen(buf)
   local waiting, last = false, 0
   local function look()
     waiting, last = false, vim.uv.now()
-    hand_in(buf)
+    report(buf)
   end
   local is_heard = api.nvim_buf_attach(buf, false, {
     on_lines = function()
@@ -57,22 +57,22 @@ local function listen(buf)
   heard[buf] = is_heard and '' or nil
 end
 
---- Listen to the terminals that have to be read; what a new host has to hear is told again.
----@param anew? boolean
-local function attend(anew)
+--- Watch the terminals that have to be read.
+---@param again? boolean report them even if unchanged
+local function attend(again)
   for _, session in ipairs(sessions.list()) do
     local buf = session.blind and terminals.buffer(session.tty)
     if buf and not heard[buf] then
       listen(buf)
     end
-    if buf and (anew or heard[buf] ~= session.session_id) then
+    if buf and (again or heard[buf] ~= session.session_id) then
       heard[buf] = session.session_id
-      hand_in(buf)
+      report(buf)
     end
   end
 end
 
---- A host that is new has read no screen.
+--- Report all screens to a new background process.
 M.renew = function()
   attend(true)
 end

@@ -1,10 +1,9 @@
--- The sessions, as the background process published them last. Nothing here derives anything
--- of a session: it is put in order and looked up.
+-- The sessions as last published by the background process.
 local config = require('bellboard.config')
 
 local M = {}
 
---- Most urgent first; this order is the order of everything on the screen.
+--- Most urgent first; everything on screen is in this order.
 ---@type bellboard.Status[]
 M.statuses = { 'blocked', 'error', 'completed', 'unknown', 'working', 'background', 'idle' }
 
@@ -21,19 +20,19 @@ local ordered = {}
 local by_tty = {}
 ---@type table<bellboard.Status, integer>
 local counts = {}
----@type table<string, integer> place of a repository among all, the busiest first
+---@type table<string, integer> rank of a repository, the busiest first
 local places = {}
----@type string[] ids of those that call you
+---@type string[] ids of the sessions in the float
 local calling = {}
 ---@type string|nil which notices are on
 local mode
----@type table<string, bellboard.Session> removed by the last push: transitions may refer to them
+---@type table<string, bellboard.Session> removed by the last push; its transitions may name them
 local gone = {}
 local stale = false
 ---@type table<string, any>
 local health = {}
 
---- Whether a session's label puts it before the others of its status.
+--- Whether a session's label sorts it before others with the same status.
 ---@param session bellboard.Session
 ---@return boolean
 local function pinned(session)
@@ -72,9 +71,9 @@ local function reorder()
   table.sort(ordered, more_urgent)
 end
 
---- Take in what a push says.
+--- Store a push.
 ---@param push bellboard.Push
----@return boolean changed whether anything that is shown may look different
+---@return boolean changed whether there is anything new to show
 M.take = function(push)
   local was_stale = stale
   stale = push.stale == true
@@ -103,7 +102,7 @@ M.take = function(push)
   return true
 end
 
---- Nothing is pushed for now: what is shown may be old.
+--- The background process has ended, so the sessions may be outdated.
 M.expire = function()
   stale = true
 end
@@ -113,7 +112,7 @@ M.list = function()
   return ordered
 end
 
---- Hidden sessions too.
+--- All sessions, including hidden ones.
 ---@return bellboard.Session[]
 M.all = function()
   local all = vim.tbl_values(by_id)
@@ -127,7 +126,7 @@ M.get = function(id)
   return by_id[id]
 end
 
---- A session that the last push had, or removed.
+--- A session, even if the last push removed it.
 ---@param id string
 ---@return bellboard.Session|nil
 M.last_known = function(id)

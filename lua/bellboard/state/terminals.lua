@@ -50,7 +50,7 @@ M.current = function()
   return vim.bo[buf].buftype == 'terminal' and M.session(buf) or nil
 end
 
---- The last rows of what a terminal shows, without the empty ones at its end.
+--- The last rows of a terminal, without empty ones at the end.
 ---@param buf integer
 ---@param most integer
 ---@return string[]

@@ -1,19 +1,18 @@
--- The gate: every connection to the socket of a tmux or another Neovim passes here, as in
--- system/gate.py. A socket must belong to us or to root, as must each folder and link on the way to
--- it, and nobody else may change one of those folders, unless it is sticky, as /tmp is. No address
--- with a host and a port is ever connected to, nor what lies on a file system that a program
--- answers for: that may lie. And nobody waits: a look at a file may hang.
+-- The gate: checks every socket of tmux or another Neovim before connecting to it, as gate.py does.
+-- The socket and each directory and link on its path must belong to the user or root, and no one
+-- else may write to those directories, unless they are sticky like /tmp. It never connects to a
+-- host and port, nor to a socket on a FUSE file system, which may lie. Nothing here blocks.
 local M = {}
 
 local uv = vim.uv
 
-local PATIENCE = 1000 -- ms; all the looks at one path take 1
+local PATIENCE = 1000 -- ms; checking a path takes 1
 local MOST_LINKS = 16
 local ROOT, NOBODY = 0, 65534
 local OTHERS, STICKY = 18, 512 -- bits of a mode: 0022, 01000
---- A longer path does not fit into the address of a socket, and libuv cuts it.
+--- Longest path of a socket's address; libuv would truncate a longer one.
 local LONGEST = uv.os_uname().sysname == 'Linux' and 107 or 103
---- Folders of the machine. A container without its root shows them as those of nobody.
+--- System directories. A rootless container shows them as owned by nobody.
 local MACHINE = {
   ['/'] = true,
   ['/home'] = true,
@@ -32,7 +31,7 @@ local function is_ours(uid)
   return uid == ROOT or uid == uv.getuid()
 end
 
---- The names in a path, the last one first, onto those that wait already.
+--- Push the names in a path, last one first.
 ---@param path string
 ---@param waiting string[]
 local function put(path, waiting)
@@ -44,7 +43,7 @@ local function put(path, waiting)
   end
 end
 
---- Where file systems are mounted for which a program answers.
+--- Mount points of FUSE and similar file systems.
 ---@return table<string, boolean>
 local function programs()
   local found, file = {}, io.open('/proc/self/mountinfo')
@@ -77,9 +76,9 @@ local function objection(path, stat)
   end
 end
 
---- Find the path to connect to, without links; nil and why, if it is not to be connected to.
+--- Resolve the path to connect to, or give nil and why it is refused.
 ---@param address any
----@param gone string what is said if nothing is there
+---@param gone string the reason if nothing is there
 ---@param done bellboard.Admitted called once, in the main loop
 local function admit(address, gone, done)
   local timer = assert(uv.new_timer())
@@ -101,7 +100,7 @@ local function admit(address, gone, done)
   local mounts, waiting, links = programs(), {}, 0
   put(address, waiting)
 
-  ---@param here string the folder that has been reached, without a slash at its end
+  ---@param here string the directory reached so far, without a trailing slash
   local function walk(here)
     local name = table.remove(waiting)
     while name == '..' do
@@ -155,7 +154,7 @@ local function admit(address, gone, done)
   end)
 end
 
---- The user who listens at the other end of a connection; nil if this system does not tell.
+--- The user at the other end of a connection, where the system tells.
 ---@param pipe uv.uv_pipe_t
 ---@return integer|nil
 local function peer(pipe)
@@ -168,17 +167,17 @@ local function peer(pipe)
     if ffi.os == 'Linux' then
       -- SOL_SOCKET and SO_PEERCRED: pid, uid, gid.
       pcall(ffi.cdef, 'int getsockopt(int, int, int, void *, unsigned int *);')
-      local told, size = ffi.new('int[3]'), ffi.new('unsigned int[1]', 12)
-      return ffi.C.getsockopt(fd, 1, 17, told, size) == 0 and tonumber(told[1]) or nil
+      local credentials, size = ffi.new('int[3]'), ffi.new('unsigned int[1]', 12)
+      return ffi.C.getsockopt(fd, 1, 17, credentials, size) == 0 and tonumber(credentials[1]) or nil
     end
     pcall(ffi.cdef, 'int getpeereid(int, unsigned int *, unsigned int *);')
-    local told = ffi.new('unsigned int[2]')
-    return ffi.C.getpeereid(fd, told, told + 1) == 0 and tonumber(told[0]) or nil
+    local ids = ffi.new('unsigned int[2]')
+    return ffi.C.getpeereid(fd, ids, ids + 1) == 0 and tonumber(ids[0]) or nil
   end)
   return known and uid or nil
 end
 
---- What to run to have a tmux server do something.
+--- The command line that runs a tmux command on a server.
 ---@param socket any
 ---@param command string[]
 ---@param done fun(argv: string[]|nil, why: string) called once, in the main loop
@@ -188,7 +187,7 @@ M.tmux = function(socket, command, done)
   end)
 end
 
---- A connection to the Neovim that listens at an address.
+--- Connect to the Neovim at an address.
 ---@param address any
 ---@param done fun(pipe: uv.uv_pipe_t|nil, why: string) called once, by the event loop
 M.connect = function(address, done)

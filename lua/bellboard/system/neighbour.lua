@@ -1,15 +1,15 @@
--- Another Neovim, asked over its socket. Not through sockconnect() and rpcrequest(): whoever is
--- stopped, or waits for a key, would have us wait too.
+-- Runs code in another Neovim, over its socket. sockconnect() and rpcrequest() would block while
+-- the other Neovim is stopped or waits for a key.
 local gate = require('bellboard.system.gate')
 
 local M = {}
 
-local PATIENCE = 500 -- ms; an answer takes 1
+local PATIENCE = 500 -- ms; a response takes 1
 
 local REQUEST, RESPONSE = 0, 1
 
---- Have that Neovim run Lua code. `done` is called once, in the main loop: with what the code
---- returned, or with nil and why not.
+--- Run Lua code in another Neovim. `done` is called once, in the main loop, with the result, or
+--- with nil and the reason.
 ---@param address string of its server
 ---@param code string
 ---@param arguments any[]
@@ -37,8 +37,8 @@ M.ask = function(address, code, arguments, done)
     pipe:write(vim.mpack.encode({ REQUEST, 0, method, given }))
   end
 
-  --- The first answer comes even from a Neovim that waits for a key; only one that does not is
-  --- given the code, so that nothing happens there later, out of the blue.
+  --- Even a Neovim that waits for a key responds to nvim_get_mode. Only send the code if it does
+  --- not, or it would run unexpectedly later.
   local asked = false
   local function answered(message)
     if message[1] ~= RESPONSE then
@@ -48,7 +48,7 @@ M.ask = function(address, code, arguments, done)
     elseif asked then
       finish(message[4])
     elseif message[4].blocking then
-      finish(nil, 'it waits for a key')
+      finish(nil, 'it is waiting for a key')
     else
       asked = true
       call('nvim_exec_lua', { code, arguments })
@@ -56,7 +56,7 @@ M.ask = function(address, code, arguments, done)
   end
 
   timer:start(PATIENCE, 0, function()
-    finish(nil, 'it does not answer')
+    finish(nil, 'it does not respond')
   end)
   gate.connect(address, function(connected, why)
     if not connected or timer:is_closing() then

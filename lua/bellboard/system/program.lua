@@ -1,20 +1,20 @@
--- `bellboard …`, run with the interpreter of the host; nobody waits for it.
+-- The Python program: its interpreter, and running `bellboard` in the background.
 local config = require('bellboard.config')
 
 local M = {}
 
 ---@class bellboard.Interpreter
 ---@field command string[]
----@field why string where it was found
+---@field why string how it was found
 
---- The folder of this plugin.
+--- The directory of this plugin.
 ---@return string
 M.root = function()
   local path = vim.fs.normalize(debug.getinfo(1, 'S').source:sub(2))
   return (path:gsub('/lua/bellboard/system/program%.lua$', ''))
 end
 
---- The interpreter of the host. Nothing is started to find it: a wrong one says so when it dies.
+--- The interpreter to use. Not checked: a wrong one fails with a message when it is started.
 ---@return bellboard.Interpreter
 M.interpreter = function()
   local wanted = config.get().python
@@ -33,7 +33,7 @@ M.interpreter = function()
   end
   local launcher = vim.fn.exepath('pynvim-python')
   if launcher ~= '' then
-    -- Not the launcher itself: it would leave the real interpreter behind when stopped.
+    -- Not the launcher itself: stopping it would leave the real interpreter running.
     local sibling = vim.fs.dirname(vim.uv.fs_realpath(launcher) or launcher) .. '/python'
     if vim.fn.executable(sibling) == 1 then
       return { command = { sibling }, why = 'the environment of pynvim-python' }
@@ -43,23 +43,23 @@ M.interpreter = function()
   return { command = { found ~= '' and found or 'python3' }, why = 'python3 on PATH' }
 end
 
---- The command line of `bellboard`, run with that interpreter.
+--- The command line of `bellboard`.
 ---@return string[]
 M.command = function()
   local entry = M.root() .. '/rplugin/python3/bellboard/__main__.py'
   return vim.list_extend({ unpack(M.interpreter().command) }, { entry })
 end
 
---- What it said of why it failed, in a line; Python's own last words if it is no message of ours.
+--- The last line of its error output.
 ---@param done vim.SystemCompleted
 ---@return string
 local function reason(done)
   local lines = vim.split(vim.trim(done.stderr or ''), '\n')
   local text = lines[#lines]:gsub('^bellboard: ', '')
-  return text ~= '' and text or ('it ended with %d'):format(done.code)
+  return text ~= '' and text or ('exit code %d'):format(done.code)
 end
 
---- Run a command, and go on with what it printed, or with nil and the reason.
+--- Run `bellboard` with these arguments; `after` gets its output, or nil and the reason.
 ---@param words string[]
 ---@param after fun(printed: string|nil, reason: string)
 M.run = function(words, after)

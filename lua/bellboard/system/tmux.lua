@@ -1,28 +1,28 @@
--- A tmux server, asked from here: where a pane is, what it shows, how to get to it. Always by
--- socket and target, for without them tmux takes whatever is active; and nobody waits for it.
+-- Asks a tmux server where a pane is and what it shows, and goes there. Always with a socket and a
+-- target: without them tmux takes whatever is active. Nothing here blocks.
 local gate = require('bellboard.system.gate')
 
 local M = {}
 
-local PATIENCE = 1000 -- ms; an answer takes 5
+local PATIENCE = 1000 -- ms; a response takes 5
 local KILL = 9
-local AGAIN = 10000 -- ms until a server is asked anew where its panes are
+local AGAIN = 10000 -- ms until a server is asked for its panes again
 
----@class bellboard.Pane as one session has it: a window may be in several
+---@class bellboard.Pane in one session; a window may be in several
 ---@field id string
 ---@field tty string
 ---@field dead boolean
 ---@field session string its id
 ---@field window string its id
----@field target string where it is, for people: `work:2.1`
+---@field target string readable name: `work:2.1`
 
----@class bellboard.Client a terminal that shows a session of the server
+---@class bellboard.Client a terminal attached to the server
 ---@field name string
 ---@field tty string
 ---@field session string
----@field pane string that it shows
+---@field pane string its active pane
 ---@field focused boolean
----@field activity integer when it was last typed into
+---@field activity integer time of the last key
 
 -- stylua: ignore
 local PANES = 'p #{pane_id} #{pane_dead} #{session_id} #{window_id} #{pane_tty}|'
@@ -30,7 +30,7 @@ local PANES = 'p #{pane_id} #{pane_dead} #{session_id} #{window_id} #{pane_tty}|
 local CLIENTS = 'c #{client_activity} #{client_control_mode} #{session_id} #{pane_id} '
   .. '#{client_flags} #{client_tty}|#{client_name}'
 
---- Run a tmux command; `done` is called in the main loop, with nil and a reason if it failed.
+--- Run a tmux command; `done` gets its output, or nil and the reason, in the main loop.
 ---@param socket string
 ---@param command string[]
 ---@param done fun(text: string|nil, why: string)
@@ -57,14 +57,14 @@ M.ask = function(socket, command, done)
       return
     end
     timer:start(PATIENCE, 0, function()
-      -- Not once it has ended: a stopped server holds the pipes that tmux has handed to it.
-      finish(nil, 'tmux does not answer')
+      -- Do not wait for its end: a stopped server keeps the pipes open.
+      finish(nil, 'tmux does not respond')
       process:kill(KILL)
     end)
   end)
 end
 
---- Whether a session knows a pane that can be asked for.
+--- Whether a session has a valid pane.
 ---@param session bellboard.Session
 ---@return boolean
 M.has_pane = function(session)
@@ -101,12 +101,12 @@ local function parsed(text)
   return panes, clients
 end
 
----@type table<string, table<string, string>> socket → pane → where it is
+---@type table<string, table<string, string>> socket → pane → readable name
 local targets = {}
----@type table<string, number> socket → when it was asked
+---@type table<string, number> socket → when to ask again
 local looked = {}
 
---- All panes and clients of a server; nil and a reason if they could not be had.
+--- List all panes and clients of a server; nil and the reason on failure.
 ---@param socket string
 ---@param done fun(panes: bellboard.Pane[]|nil, clients: bellboard.Client[], why: string)
 M.look = function(socket, done)
@@ -125,22 +125,22 @@ M.look = function(socket, done)
   end)
 end
 
---- Where a session's pane is, for people, as of the last look.
+--- The readable name of a session's pane, as last seen.
 ---@param session bellboard.Session
 ---@return string|nil
 M.place = function(session)
   return (targets[session.tmux or ''] or {})[session.pane]
 end
 
---- Look where the panes of these sessions are, each server once in a while.
+--- Update the names of these sessions' panes; asks each server at most every 10 s.
 ---@param sessions bellboard.Session[]
----@param changed fun() called when some are elsewhere than was known
----@param anew? boolean also those that were seen before
-M.learn = function(sessions, changed, anew)
+---@param changed fun() called when a name has changed
+---@param again? boolean known panes too
+M.learn = function(sessions, changed, again)
   local now = vim.uv.now()
   for _, session in ipairs(sessions) do
     local socket, known = session.tmux, targets[session.tmux or '']
-    local wanted = session.pane and (anew or not known or not known[session.pane])
+    local wanted = session.pane and (again or not known or not known[session.pane])
     if wanted and M.has_pane(session) and now >= (looked[socket] or 0) then
       looked[socket] = now + AGAIN
       M.look(socket, function()
@@ -152,8 +152,8 @@ M.learn = function(sessions, changed, anew)
   end
 end
 
---- The pane that is a session's own: that of its terminal. With no terminal known, it counts if
---- the session is not inside a Neovim, for that one's pane is inherited.
+--- The session's own pane: the one with its terminal. If its terminal is unknown, the pane it
+--- names, unless it runs inside a Neovim: then it only inherited that.
 ---@param panes bellboard.Pane[]
 ---@param session bellboard.Session
 ---@return bellboard.Pane|nil
@@ -175,7 +175,7 @@ local function real(path)
   return path and vim.uv.fs_realpath(path)
 end
 
---- The pane that this Neovim is in, if it is one of that server.
+--- The pane that this Neovim is in, if it belongs to that server.
 ---@param socket string
 ---@return string|nil
 local function ours(socket)
@@ -183,7 +183,7 @@ local function ours(socket)
   return own ~= '' and real(own) == real(socket) and vim.env.TMUX_PANE or nil
 end
 
---- The client that asks: it shows the pane that this Neovim is in; else the one used last.
+--- The user's client: the one that shows this Neovim's pane, else the one used last.
 ---@param socket string
 ---@param clients bellboard.Client[]
 ---@return bellboard.Client|nil
@@ -198,8 +198,8 @@ local function asking(socket, clients)
   return best
 end
 
---- Show a pane on the client that asks. A client whose session has that window stays in its
---- session; a zoomed window stays zoomed, on the pane that is gone to.
+--- Show a pane on the user's client, without leaving its session if that has the window too. A
+--- zoomed window stays zoomed.
 ---@param socket string
 ---@param pane bellboard.Pane
 ---@param panes bellboard.Pane[]
@@ -225,7 +225,7 @@ M.show = function(socket, pane, panes, clients, done)
   end)
 end
 
---- What a pane shows, as lines; nil if it cannot be had.
+--- The lines that a pane shows; nil on failure.
 ---@param socket string
 ---@param pane string
 ---@param done fun(lines: string[]|nil)

@@ -1,4 +1,4 @@
--- How long ago, in one short word.
+-- How long ago something was, in one short word.
 local M = {}
 
 ---@type uv.uv_timer_t|nil
@@ -26,7 +26,7 @@ local function rearm()
   )
 end
 
---- Be called again when what was shown as an age has become another word.
+--- Redraw when an age that is shown changes.
 ---@param when number
 local function revisit(when)
   if when < due then
@@ -40,8 +40,8 @@ end
 
 local units = { { 86400, 'd' }, { 3600, 'h' }, { 60, 'm' } }
 
---- How long ago, in one short word. The steps are coarse, so that little on the screen moves, and
---- the next one is waited for: nothing ticks.
+--- How long ago something was, in one short word. The steps are coarse, so that the
+--- screen changes rarely, and a timer waits for the next one.
 ---@param since number
 ---@return string
 M.of = function(since)

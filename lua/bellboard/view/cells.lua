@@ -1,11 +1,11 @@
--- Text of agents made safe to show, and cut or filled to a width in cells.
+-- Text from agents: made safe to show, and fitted to a width in cells.
 local M = {}
 
 local api = vim.api
 
---- What a terminal or a buffer acts on, what turns the direction of writing, and what takes no
---- room, as in `core/visible.py`; in UTF-8.
----@type { [1]: string, [2]: string }[] pattern, and what stands for it
+--- Control characters, bidirectional marks and invisible characters, as in `core/visible.py`; in
+--- UTF-8.
+---@type { [1]: string, [2]: string }[] pattern and replacement
 local unseen = {
   { '[%z\1-\31\127]', ' ' },
   { '\194[\128-\159]', ' ' },
@@ -28,7 +28,7 @@ local unseen = {
   { '\243\160[\128-\191][\128-\191]', '' }, -- U+E0000 to U+E0FFF
 }
 
---- Text from an agent with nothing in it but what is seen.
+--- The text with only visible characters.
 ---@param text any
 ---@return string
 M.safe_line = function(text)
@@ -41,7 +41,7 @@ M.safe_line = function(text)
   return text
 end
 
---- The same as one tidy piece of a line.
+--- The same on one line, with single spaces.
 ---@param text any
 ---@return string
 M.safe = function(text)
@@ -55,7 +55,7 @@ local function width_of(text)
 end
 M.width = width_of
 
---- Cut to at most so many cells.
+--- Cut the text to at most so many cells.
 ---@param text string
 ---@param cells integer
 ---@return string
@@ -72,7 +72,7 @@ M.cut = function(text, cells)
   return kept .. '…'
 end
 
---- Cut or fill to exactly so many cells.
+--- Cut or pad the text to exactly so many cells.
 ---@param text string
 ---@param cells integer
 ---@param right? boolean align right

@@ -1,3 +1,4 @@
+-- The float that lists the blocked sessions.
 local age = require('bellboard.view.age')
 local cells = require('bellboard.view.cells')
 local config = require('bellboard.config')
@@ -8,7 +9,7 @@ local M = {}
 
 local api = vim.api
 
---- Smaller than this, there is no room for both the float and the work.
+--- On a smaller screen, the float is not shown.
 local LEAST_COLUMNS, LEAST_LINES = 30, 8
 
 local namespace = api.nvim_create_namespace('bellboard')
@@ -21,7 +22,7 @@ local shape
 ---@type string[]
 local shown = {}
 
---- How wide the lines below want to be.
+--- The width that the lines need.
 ---@param calling bellboard.Session[]
 ---@return integer
 local function wish(calling)
@@ -35,7 +36,7 @@ local function wish(calling)
   return widest
 end
 
---- Two lines a session: who and since when, and what it asks.
+--- Two lines per session: its name and age, and what it asks.
 ---@param calling bellboard.Session[]
 ---@param width integer
 ---@return bellboard.Chunk[][]
@@ -100,8 +101,8 @@ local function draw(lines)
   end
 end
 
---- The corner that leaves the cursor free, north-east first.
----@param width integer of the whole float, border and all
+--- A corner where the float does not cover the cursor, north-east first.
+---@param width integer including the border
 ---@param height integer
 ---@return { anchor: string, row: integer, col: integer }|nil
 local function place(width, height)
@@ -132,10 +133,10 @@ local function close()
     api.nvim_win_close(win, true)
   end
   win, shape, shown = nil, nil, {}
-  api.nvim_create_augroup('bellboard.float.open', {}) -- nothing to follow any more
+  api.nvim_create_augroup('bellboard.float.open', {}) -- stop following the cursor
 end
 
----@return string|nil border unless the user chose one for all floats
+---@return string|nil border unless 'winborder' is set
 local function border()
   if vim.fn.exists('+winborder') == 1 and vim.o.winborder ~= '' then
     return nil
@@ -163,7 +164,7 @@ local function follow()
   api.nvim_create_autocmd(moves, { group = group, callback = settle })
 end
 
---- Show what is blocked, or nothing if nothing is.
+--- Show the blocked sessions; close the float if there are none.
 M.update = function()
   local options = config.get().float
   local calling = options.enabled and sessions.calling() or {}
@@ -219,7 +220,7 @@ M.update = function()
   end
 end
 
---- Follow the sessions, the size of the screen and the tab.
+--- Update on changes of sessions, screen size and tab page.
 M.attach = function()
   local group = api.nvim_create_augroup('bellboard.float', {})
   api.nvim_create_autocmd('User', {

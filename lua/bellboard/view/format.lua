@@ -1,4 +1,4 @@
--- A format filled in: `{icon} {project}: {asks}` as pieces of text that fit a width.
+-- Fills in formats such as `{icon} {project}: {asks}`.
 local age = require('bellboard.view.age')
 local cells = require('bellboard.view.cells')
 local place = require('bellboard.view.place')
@@ -6,10 +6,10 @@ local style = require('bellboard.view.style')
 
 local M = {}
 
----@class bellboard.Item: bellboard.Chunk a piece of text; without a group in the bar's own colour
----@field on? integer what a click on it goes to
+---@class bellboard.Item: bellboard.Chunk text; without a group, in the colour of the bar
+---@field on? integer target of a click
 
---- How long it has been waiting for you; the first minute need not be counted.
+--- How long it has been waiting, from the first minute on.
 ---@param since number
 ---@return string
 M.waits = function(since)
@@ -17,7 +17,7 @@ M.waits = function(since)
   return waited:match('[mhd]$') and waited or ''
 end
 
---- What a format can say of a session.
+--- The fields that are not words of the session.
 ---@type table<string, fun(session: bellboard.Session): string>
 local fields = {
   icon = style.icon,
@@ -40,9 +40,9 @@ local fields = {
   end,
 }
 
---- The fields of which a part is still worth reading, and how little of it.
+--- The fields that may be cut, and their minimum widths.
 local LEAST = { asks = 6, detail = 6, title = 6, branch = 3 }
-local NAME = 16 -- cells of a project's name
+local NAME = 16 -- maximum width of a project's name
 
 ---@param items bellboard.Item[]
 ---@return integer
@@ -54,12 +54,12 @@ M.width = function(items)
   return sum
 end
 
---- What a format says. A field that is empty, or for which there is no room, takes the text before
---- it along; the long ones share what the others leave.
+--- Fill in a format. A field that is empty or does not fit is left out with the text before it; the
+--- fields that may be cut share the remaining width.
 ---@param format string
 ---@param value fun(field: string): string
 ---@param room integer
----@param group string of icon and count
+---@param group string for icon and count
 ---@param on? integer
 ---@return bellboard.Item[]
 M.fill = function(format, value, room, group, on)

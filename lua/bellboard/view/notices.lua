@@ -1,3 +1,4 @@
+-- Shows notices with vim.notify, the bell or the desktop.
 local cells = require('bellboard.view.cells')
 local sessions = require('bellboard.state.sessions')
 
@@ -5,16 +6,16 @@ local M = {}
 
 local api = vim.api
 
---- What this Neovim is to say, as the host decided.
+--- A notice for this Neovim to show.
 ---@class bellboard.Notice
 ---@field channel 'notify'|'bell'|'desktop'
 ---@field session_id string
 ---@field status bellboard.Status
 ---@field title string
 ---@field text string
----@field sequence? string the escape sequence that makes the terminal tell its desktop
+---@field sequence? string escape sequence that makes the terminal send a desktop notification
 
---- What was said, by whichever Neovim.
+--- A past notice, of any Neovim.
 ---@class bellboard.Rung
 ---@field t number
 ---@field channel bellboard.Channel
@@ -29,12 +30,12 @@ local LEVELS = {
   background = vim.log.levels.INFO,
 }
 
----@type table<string, any> what vim.notify gave back, by session; nvim-notify replaces by it
+---@type table<string, any> result of vim.notify by session, for nvim-notify to replace
 local records = {}
----@type table<string, integer> the notification of mini.notify, by session
+---@type table<string, integer> notification of mini.notify by session
 local minis = {}
 
---- Wait until a message is no bother: in a prompt it would be lost, or push away what is typed.
+--- Wait for the end of a prompt, where a message would be lost or hide what is typed.
 ---@param speak fun()
 local function when_free(speak)
   local mode = api.nvim_get_mode()
@@ -52,7 +53,7 @@ local function when_free(speak)
   })
 end
 
---- One line that fits the command line: a longer one would wait for a key.
+--- One line that fits the command line: a longer one would prompt for ENTER.
 ---@param notice bellboard.Notice
 ---@return string
 local function line_of(notice)
@@ -60,7 +61,7 @@ local function line_of(notice)
   return cells.cut(cells.safe(notice.title .. text), math.max(20, vim.v.echospace))
 end
 
---- mini.notify knows no replacing: take the last one of this session away, and remember the new.
+--- mini.notify cannot replace: remove the session's last notification, and remember the new one.
 ---@param id string
 local function forget_mini(id)
   local mini = rawget(_G, 'MiniNotify')
@@ -68,7 +69,7 @@ local function forget_mini(id)
     return
   end
   pcall(mini.remove, minis[id])
-  vim.schedule(function() -- it adds in one of its own, before this
+  vim.schedule(function() -- after mini.notify's own scheduled call
     minis[id] = vim.iter(vim.tbl_keys(mini.get_all())):fold(0, math.max)
   end)
 end
@@ -82,10 +83,10 @@ local speak = {
       id = id, -- snacks.nvim
       key = id, -- fidget.nvim
       replace = records[id], -- nvim-notify
-      ft = 'text', -- not Markdown: an agent wrote it
+      ft = 'text', -- not Markdown: the text is from an agent
     }
     local ok, record = pcall(vim.notify, line_of(notice), LEVELS[notice.status], opts)
-    if not ok and opts.replace then -- it is gone from there
+    if not ok and opts.replace then -- that notification no longer exists
       opts.replace = nil
       record = vim.notify(line_of(notice), LEVELS[notice.status], opts)
     end
@@ -100,10 +101,10 @@ local speak = {
   end,
 }
 
---- Give the terminal of this Neovim something that it acts on.
+--- Send an escape sequence to the terminal of this Neovim.
 ---@param sequence string
 M.send = function(sequence)
-  if vim.env.TMUX and sequence:sub(1, 1) == '\27' then -- tmux passes on only what is wrapped
+  if vim.env.TMUX and sequence:sub(1, 1) == '\27' then -- tmux only passes on wrapped sequences
     sequence = '\27Ptmux;' .. sequence:gsub('\27', '\27\27') .. '\27\\'
   end
   if api.nvim_ui_send then
@@ -113,7 +114,7 @@ M.send = function(sequence)
   end
 end
 
---- Say what the host decided is to be said here.
+--- Show a notice.
 ---@param notice bellboard.Notice
 M.show = function(notice)
   local loud = speak[notice.channel]
@@ -124,7 +125,7 @@ M.show = function(notice)
   end
 end
 
---- What has rung, newest last, in a buffer of its own.
+--- Show past notices in a new window, newest last.
 ---@param rung bellboard.Rung[]
 M.history = function(rung)
   local lines = {}
@@ -138,7 +139,7 @@ M.history = function(rung)
   vim.cmd('botright new')
   local buf = api.nvim_get_current_buf()
   vim.bo[buf].buftype, vim.bo[buf].bufhidden, vim.bo[buf].swapfile = 'nofile', 'wipe', false
-  api.nvim_buf_set_lines(buf, 0, -1, false, #lines > 0 and lines or { 'Nothing has rung yet.' })
+  api.nvim_buf_set_lines(buf, 0, -1, false, #lines > 0 and lines or { 'No notices yet.' })
   vim.bo[buf].modifiable = false
   vim.wo.wrap = false
   api.nvim_win_set_height(0, math.max(3, math.min(#lines, 12)))

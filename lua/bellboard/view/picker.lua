@@ -1,3 +1,4 @@
+-- The picker of `:ClaudeSessions`.
 local age = require('bellboard.view.age')
 local cells = require('bellboard.view.cells')
 local place = require('bellboard.view.place')
@@ -10,17 +11,17 @@ local M = {}
 
 local api = vim.api
 
----@class bellboard.PickLayout how wide the columns are
+---@class bellboard.PickLayout widths of the columns
 ---@field name integer
 ---@field title integer
 ---@field asks integer
 
 ---@class bellboard.PickTexts
----@field name string repository and branch, by which a session is known
+---@field name string project and branch
 ---@field title string
 ---@field asks string what it asks or does
 
----@type table<bellboard.Session, bellboard.PickTexts> a changed session is another table
+---@type table<bellboard.Session, bellboard.PickTexts> a changed session is a new table
 local kept = setmetatable({}, { __mode = 'k' })
 
 ---@param session bellboard.Session
@@ -37,7 +38,7 @@ local function texts_of(session)
   return kept[session]
 end
 
---- Columns no wider than what is in them; what it asks gets what the others leave.
+--- Columns no wider than their contents. The question gets the remaining width.
 ---@param all bellboard.Session[]
 ---@param width integer
 ---@return bellboard.PickLayout
@@ -55,7 +56,7 @@ M.layout = function(all, width)
   return { name = name, title = title, asks = math.min(asks, math.max(16, width - others)) }
 end
 
---- What a picker's line says, in coloured pieces.
+--- A line of the picker, in highlighted chunks.
 ---@param session bellboard.Session
 ---@param layout bellboard.PickLayout
 ---@return bellboard.Chunk[]
@@ -72,7 +73,7 @@ M.columns = function(session, layout)
   }
 end
 
---- Everything by which a session may be looked for, nothing of it cut.
+--- The text that a search matches, uncut.
 ---@param session bellboard.Session
 ---@return string
 M.words = function(session)
@@ -89,33 +90,32 @@ local function preview_item(session)
   return { buf = buf, pos = { api.nvim_buf_line_count(buf), 0 } }
 end
 
---- The sessions to choose from, most urgent first, then oldest first; where they are is looked up
---- anew for the next time.
----@return bellboard.Session[]|nil none: what to do about it is shown instead
+--- The sessions to choose from. Also updates the names of their panes for the next time.
+---@return bellboard.Session[]|nil nil if there are none: then the board shows what to do
 M.sessions = function()
   local all = sessions.list()
   if #all == 0 then
-    require('bellboard.view.board').open() -- it says what to do next
+    require('bellboard.view.board').open() -- it shows what to do next
     return nil
   end
   tmux.learn(all, require('bellboard.view.redraw').all, true)
   return vim.list_extend({}, all)
 end
 
---- Choose a session and go there. Any `vim.ui.select` will do; better ones show the preview.
+--- Choose a session and go there, with any `vim.ui.select`; some show the preview.
 M.open = function()
   local all = M.sessions()
   if not all then
     return
   end
-  -- Numbers and a border stand around it; wider than this, no eye follows a line.
+  -- Leave room for numbers and a border; longer lines are hard to follow.
   local layout = M.layout(all, math.min(vim.o.columns, 140) - 8)
   vim.ui.select(all, {
     prompt = 'Agent sessions',
     kind = 'bellboard',
     format_item = function(session, in_chunks)
       local chunks, text = M.columns(session, layout), ''
-      if in_chunks == true then -- this picker draws coloured pieces
+      if in_chunks == true then -- this picker supports chunks
         return chunks
       end
       for _, chunk in ipairs(chunks) do
@@ -131,7 +131,7 @@ M.open = function()
     },
   }, function(session)
     if session then
-      vim.schedule(function() -- some pickers call this within nvim_win_call(), which comes back
+      vim.schedule(function() -- some pickers call this in nvim_win_call(), which goes back
         require('bellboard.action.jump').to(session.session_id)
       end)
     end

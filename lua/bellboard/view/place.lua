@@ -1,4 +1,4 @@
--- Where a session runs, as a word.
+-- Where a session runs, in a word.
 local cells = require('bellboard.view.cells')
 local sessions = require('bellboard.state.sessions')
 local terminals = require('bellboard.state.terminals')
@@ -6,7 +6,7 @@ local tmux = require('bellboard.system.tmux')
 
 local M = {}
 
---- Here, else as its tmux or the background process calls it.
+--- `terminal` if it runs in this Neovim, else the name of its tmux pane, if known.
 ---@param session bellboard.Session
 ---@return string
 M.of = function(session)
@@ -17,7 +17,7 @@ M.of = function(session)
   return target and cells.safe(target) or session.words.place
 end
 
---- Ask the tmux servers of new panes what those are called.
+--- Look up the names of new panes.
 M.attach = function()
   vim.api.nvim_create_autocmd('User', {
     group = vim.api.nvim_create_augroup('bellboard.place', {}),

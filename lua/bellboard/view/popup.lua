@@ -1,3 +1,4 @@
+-- A float to read, over the board.
 local cells = require('bellboard.view.cells')
 local config = require('bellboard.config')
 
@@ -5,10 +6,10 @@ local M = {}
 
 local api = vim.api
 
---- Lines in a float of its own, to be read and left.
+--- Show lines in a float that closes when it is left.
 ---@param lines string[]
 ---@param title string
----@param at_end? boolean what matters is below
+---@param at_end? boolean start at the last line
 M.open = function(lines, title, at_end)
   local width = 20
   for _, text in ipairs(lines) do

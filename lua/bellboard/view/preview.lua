@@ -1,6 +1,6 @@
--- What a session shows, as a copy: to show a hidden terminal itself would resize the agent's
--- screen. From its terminal here, its tmux pane, its terminal in another Neovim, or the tail of its
--- transcript; and nobody waits for any of them.
+-- A copy of what a session shows: from its terminal here, its tmux pane, its terminal in another
+-- Neovim, or the end of its transcript. Showing a hidden terminal itself would resize the agent's
+-- screen. Nothing here blocks.
 local cells = require('bellboard.view.cells')
 local neighbour = require('bellboard.system.neighbour')
 local terminals = require('bellboard.state.terminals')
@@ -10,16 +10,16 @@ local M = {}
 
 local api = vim.api
 
-local LINES = 200 -- at most: enough for a screen, cheap for a thousand sessions
-local TAIL = 64 * 1024 -- bytes of a transcript that are read
-local HEAD = 200 -- bytes in which an entry's type stands
+local LINES = 200 -- at most, enough for a screen
+local TAIL = 64 * 1024 -- bytes to read of a transcript
+local HEAD = 200 -- bytes that contain an entry's type
 
 --- Run in another Neovim, which may have another version of this plugin.
 local SHOWN = "return require('bellboard')._shown(...)"
 
 ---@alias bellboard.Lines fun(lines: string[]|nil)
 
---- The last lines, without the empty ones at the end, made safe to show.
+--- The last lines, made safe to show, without empty ones at the end.
 ---@param lines string[]
 ---@return string[]|nil
 local function tidy(lines)
@@ -33,7 +33,7 @@ local function tidy(lines)
   return vim.tbl_map(cells.safe_line, vim.list_slice(lines, math.max(1, last - LINES + 1), last))
 end
 
---- What a terminal of this Neovim shows; also asked for by others.
+--- What a terminal of this Neovim shows; other Neovims ask for it too.
 ---@param tty string
 ---@return string[]|nil
 M.of_terminal = function(tty)
@@ -41,7 +41,7 @@ M.of_terminal = function(tty)
   if not buf then
     return nil
   end
-  -- Its last lines may be the empty rest of a tall screen.
+  -- A tall screen may end in many empty lines.
   return tidy(api.nvim_buf_get_lines(buf, -2 * LINES, -1, false))
 end
 
@@ -76,7 +76,7 @@ local function of_neighbour(session, done)
   end)
 end
 
---- What is said in an entry, as lines; a tool only by its name and what it is for.
+--- Add an entry's text; of a tool, only its name and purpose.
 ---@param entry table
 ---@param lines string[]
 local function spoken(entry, lines)
@@ -101,8 +101,8 @@ local function spoken(entry, lines)
   end
 end
 
----@param tail string from some byte of a transcript to its end
----@param whole boolean it begins with a whole line
+---@param tail string the end of a transcript
+---@param whole boolean whether it starts at the beginning of a line
 ---@return string[]|nil
 local function conversation(tail, whole)
   local lines = {}
@@ -121,7 +121,7 @@ local function conversation(tail, whole)
   return tidy(lines)
 end
 
---- A regular file and ours, opened without waiting: a path may lead to anything.
+--- Opened without blocking, and only a regular file of the user: the path may be anything.
 ---@param session bellboard.Session
 ---@param done bellboard.Lines
 local function of_transcript(session, done)
@@ -156,7 +156,7 @@ local function of_transcript(session, done)
   end)
 end
 
---- What is known without looking anywhere.
+--- What is known of a session.
 ---@param session bellboard.Session
 ---@return string[]
 local function facts(session)
@@ -169,7 +169,7 @@ local function facts(session)
   return lines
 end
 
---- What a session shows, from the first place that has it; `done` may be called at once.
+--- What a session shows, from the first source that has it. `done` may be called at once.
 ---@param session bellboard.Session
 ---@param done fun(lines: string[])
 M.lines = function(session, done)
@@ -192,7 +192,7 @@ M.lines = function(session, done)
   look_on(nil)
 end
 
---- Put what a session shows into a buffer, the end in view; until it comes, what is known.
+--- Fill a buffer with what a session shows; until that arrives, with what is known of it.
 ---@param session bellboard.Session
 ---@param buf integer
 M.into = function(session, buf)

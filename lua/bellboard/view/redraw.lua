@@ -1,9 +1,9 @@
--- Everything that shows sessions, brought up to date.
+-- Updates everything that shows sessions.
 local statusline = require('bellboard.view.statusline')
 
 local M = {}
 
---- The statusline's text first: whoever listens may ask for it.
+--- The statusline first: listeners may ask for its text.
 M.all = function()
   statusline.update()
   vim.api.nvim_exec_autocmds('User', { pattern = 'BellboardUpdate', modeline = false })

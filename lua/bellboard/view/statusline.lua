@@ -1,4 +1,4 @@
--- The statusline's text: worked out when something changes, looked up when something is drawn.
+-- The text of the statusline: computed on changes, looked up on redraws.
 local config = require('bellboard.config')
 local format = require('bellboard.view.format')
 local sessions = require('bellboard.state.sessions')
@@ -11,7 +11,7 @@ local api = vim.api
 
 ---@class bellboard.StatuslineOpts
 ---@field plain? boolean without colours and mouse
----@field sessions? boolean an item for each session instead of counts
+---@field sessions? boolean an item per session instead of counts
 
 ---@class bellboard.Texts
 ---@field items bellboard.Item[]
@@ -20,11 +20,11 @@ local api = vim.api
 
 ---@alias bellboard.Layout 'counts'|'sessions'
 
----@type table<bellboard.Layout, bellboard.Texts|nil> those that somebody asked for
+---@type table<bellboard.Layout, bellboard.Texts|nil> the layouts in use
 local texts = { counts = { items = {}, styled = '', plain = '' } }
 
---- What a click goes to, by the number that the item carries. Numbers are never used again: the
---- item may have been drawn before the change that the click comes after.
+--- Targets of clicks, by the number in the item. Numbers are never reused: the click may be on an
+--- item that was drawn before the last change.
 ---@type table<integer, { id?: string, status?: bellboard.Status }>
 local targets = {}
 ---@type table<string, integer>
@@ -42,7 +42,7 @@ local function number(key, target)
   return number_of[key]
 end
 
---- Those who are blocked, most urgent of all: how many, for how long, and if it is one, on what.
+--- The number of blocked sessions and how long they have waited; for a single one, what it asks.
 ---@param room integer
 ---@return bellboard.Item[]
 local function blocked_items(room)
@@ -77,7 +77,7 @@ local function blocked_items(room)
   end, room, group, on)
 end
 
---- The same few counts come again and again; their items are made once.
+--- Items of counts, as the same few recur.
 ---@type table<string, bellboard.Item[]>
 local counted = {}
 
@@ -106,7 +106,7 @@ layouts.counts = function()
   local blocked = (counts.blocked or 0) > 0
   for _, status in ipairs(sessions.statuses) do
     local count = counts[status] or 0
-    -- Idle sessions are nothing for you: they show only while there is nothing else.
+    -- Idle sessions only show while there is nothing else.
     local shown = status ~= 'idle' or (#rest == 0 and not blocked)
     if count > 0 and status ~= 'blocked' and shown then
       if #rest > 0 then
@@ -133,16 +133,16 @@ layouts.sessions = function()
   local all, left = sessions.list(), #sessions.list()
   local counts = sessions.counts()
   if (counts.idle or 0) < left then
-    left = left - (counts.idle or 0) -- they are the last ones
+    left = left - (counts.idle or 0) -- they come last
   end
   for place = 1, left do
     local session = all[place]
     local on = number('session ' .. session.session_id, { id = session.session_id })
     local gap = place > 1 and { { '  ' } } or {}
-    local more = place < left and #tostring(left) + 3 or 0 -- the word on those left out
+    local more = place < left and #tostring(left) + 3 or 0 -- room for the number of those left out
     local space = room - format.width(gap) - more
     local wanted, group = options.format.session, style.group(session)
-    local most = place == 1 and space or options.width -- a name cut to nothing is none
+    local most = place == 1 and space or options.width -- the first may be cut
     local item = format.fill(wanted, format.of_session(session), most, group, on)
     if place > 1 and format.width(item) > space then
       items[#items + 1] = { ('  …%d'):format(left - place + 1) }
@@ -154,7 +154,7 @@ layouts.sessions = function()
   return items
 end
 
---- Items as a statusline wants them: `%` doubled, colours from `paint`, and what reacts to clicks.
+--- Items as 'statusline' text: `%` doubled, colours from `paint`, clickable.
 ---@param items bellboard.Item[]
 ---@param paint fun(group: string|nil): string
 ---@return string
@@ -177,7 +177,7 @@ M.render = function(items, paint)
   return table.concat(parts)
 end
 
---- Plain text that stays text even if it is put into a statusline as it is.
+--- Plain text that is safe in 'statusline' even unescaped.
 ---@param text string
 ---@return string
 local function defused(text)
@@ -209,7 +209,7 @@ local function work_out(layout)
   return true
 end
 
---- Every terminal buffer of a session says so in b:bellboard_status.
+--- Set b:bellboard_status in the terminal buffer of each session.
 ---@return boolean changed
 local function label_terminals()
   local changed, wanted = false, config.get().statusline.format.terminal
@@ -231,7 +231,7 @@ local function label_terminals()
   return changed
 end
 
---- What a statusline that formats by itself wants to know.
+--- The value of g:bellboard_status_dict.
 ---@return table<string, any>
 local function dict()
   local first = sessions.list()[1]
@@ -248,7 +248,7 @@ local function dict()
   return known
 end
 
---- Work out anew everything that may be asked for, and draw it if something in it has changed.
+--- Compute all texts again, and redraw if one has changed.
 M.update = function()
   local changed = label_terminals()
   for layout in pairs(texts) do
@@ -264,11 +264,11 @@ M.update = function()
     vim.cmd.redrawtabline()
   end
   if vim.o.title and vim.o.titlestring:find('bellboard', 1, true) then
-    vim.o.titlestring = vim.o.titlestring -- nothing else makes Neovim look at it again
+    vim.o.titlestring = vim.o.titlestring -- makes Neovim evaluate it again
   end
 end
 
---- What a layout says, for those who paint it themselves. Another table only after a change.
+--- The items of a layout, for components with their own colours. A new table only after a change.
 ---@param layout? bellboard.Layout
 ---@return bellboard.Item[]
 M.items = function(layout)
@@ -293,8 +293,8 @@ M.text = function(opts)
   return opts.plain and texts[layout].plain or texts[layout].styled
 end
 
---- A click on an item: left goes to that session, or to the next one of that status; right opens
---- the picker, middle the board.
+--- Handle a click. Left goes to the session, or to the next one with that status; right opens the
+--- picker, middle the board.
 ---@param on integer
 ---@param button string
 M.click = function(on, _, button)

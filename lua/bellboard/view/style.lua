@@ -8,8 +8,8 @@ local api = vim.api
 
 ---@alias bellboard.Chunk { [1]: string, [2]?: string } text and highlight group
 
---- Every highlight group of ours; a colorscheme may set them, and we never overwrite.
----@type table<string, string|false> what each links to; false: nothing, it shows as what is below
+--- The highlight groups, defined with `default = true` so that colorschemes can set them.
+---@type table<string, string|false> the group that each links to; false: none
 M.highlights = {
   BellboardBlocked = 'DiagnosticError',
   BellboardError = 'DiagnosticWarn',
@@ -81,7 +81,7 @@ M.group = function(session)
   return M.group_of(session.status)
 end
 
---- The highlight of a session's label, which may have one of its own.
+--- The highlight group of a session's label.
 ---@param session bellboard.Session
 ---@return string
 M.label_group = function(session)
@@ -95,7 +95,7 @@ local function define_highlights()
   end
 end
 
---- Have the highlights, now and after every change of the colorscheme.
+--- Define the highlight groups, now and after each ':colorscheme'.
 M.attach = function()
   define_highlights()
   api.nvim_create_autocmd('ColorScheme', {

@@ -1,6 +1,5 @@
--- { 'bellboard' } in a lualine section: urgency in its colours, on the section's own background.
--- Options: sessions = true for an item each, colored = false. lualine redraws on events of its own;
--- ours becomes one of them.
+-- The lualine component 'bellboard', with the colours of the statuses on the section's background.
+-- Options: sessions = true for an item per session, colored = false. Updates refresh lualine.
 local statusline = require('bellboard.view.statusline')
 
 local M = require('lualine.component'):extend()
@@ -17,7 +16,7 @@ function M:init(options)
     pattern = 'BellboardUpdate',
     callback = function()
       local items = statusline.items(self.layout)
-      if items ~= drawn then -- this event also tells of what is not shown here
+      if items ~= drawn then -- not every update changes the text
         drawn = items
         require('lualine').refresh()
       end

@@ -11,7 +11,7 @@ local finders = require('telescope.finders')
 local pickers = require('telescope.pickers')
 local previewers = require('telescope.previewers')
 
---- Keys of the board that make sense here, and whether the picker stays open for them.
+--- Keys of the board to map here, and whether the picker stays open.
 local ALSO = { a = false, d = true, p = true, s = false }
 
 ---@param picker table
@@ -49,7 +49,7 @@ local function finder()
   })
 end
 
---- Show what changes while the picker is open; the selected row stays where it is.
+--- Refresh the picker on changes, keeping the selected row.
 ---@param prompt integer
 local function follow(prompt)
   local group = vim.api.nvim_create_augroup('bellboard.telescope', {})
@@ -74,7 +74,7 @@ end
 
 ---@param prompt integer
 ---@param map fun(modes: string[], key: string, action: function, opts: table)
----@return true the other keys of Telescope stay
+---@return true keep Telescope's default keys
 local function attach(prompt, map)
   actions.select_default:replace(function()
     local entry = action_state.get_selected_entry()
