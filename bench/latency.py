@@ -1,5 +1,7 @@
 """From an event in the spool to a statusline that is drawn: `.venv/bin/python bench/latency.py`.
 
+With `--hosts 8` seven more hosts share the spool: each of them folds what it gets the lock for.
+
 Two real Neovims draw in terminals of their own: one runs bellboard, the other one the floor (see
 `floor.py`).  Files arrive in turn, one here and one there, 50 ms apart; the time from before the
 rename to the evaluation of the statusline that shows the change is the latency.
@@ -12,12 +14,13 @@ import json
 import os
 import shutil
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
-from editors import ROOT, Editor
+from editors import ROOT, Editor, environment
 
 APART = 0.05  # between two files; the same Neovim has twice that: it is quiet when one comes
 
@@ -86,11 +89,33 @@ def drop(directory: Path, name: str, body: bytes) -> float:
     return begin
 
 
-def measure(runs: int, home: Path) -> tuple[list[float], list[float]]:
+def others(home: Path, count: int) -> list[subprocess.Popen[bytes]]:
+    """So many more hosts, each without an editor."""
+    serve = [sys.executable, str(ROOT / "bench" / "serve.py"), "inotify"]
+    quiet = subprocess.DEVNULL
+    return [subprocess.Popen(serve, env=environment(home), stderr=quiet) for _ in range(count)]
+
+
+def measure(runs: int, hosts: int, home: Path) -> tuple[list[float], list[float]]:
     a, b = full(home / "full"), floor(home / "floor")
+    beside = others(home / "full", hosts - 1)
+    try:
+        return drawn_by(a, b, runs, hosts, home)
+    finally:
+        for process in beside:
+            process.terminate()
+            process.wait(5)
+        for editor in (a, b):
+            editor.quit()
+
+
+def drawn_by(
+    a: Editor, b: Editor, runs: int, hosts: int, home: Path
+) -> tuple[list[float], list[float]]:
     spool, bare = home / "full" / "bellboard" / "spool" / "new", home / "floor" / "spool"
-    deadline = time.monotonic() + 10
-    while not (spool.exists() and any((home / "full" / "bellboard" / "hosts").glob("*"))):
+    deadline = time.monotonic() + 10 * hosts
+    announced = home / "full" / "bellboard" / "hosts"
+    while not (spool.exists() and len(list(announced.glob("[0-9]*"))) >= hosts):
         if time.monotonic() > deadline:
             sys.exit("no host came up")
         time.sleep(0.05)
@@ -103,8 +128,6 @@ def measure(runs: int, home: Path) -> tuple[list[float], list[float]]:
         time.sleep(APART)
     time.sleep(0.5)
     drawn = [e.lua("return _G.probe_times()") for e in (a, b)]
-    for editor in (a, b):
-        editor.quit()
     return latencies(sent[0], drawn[0]), latencies(sent[1], drawn[1])
 
 
@@ -123,10 +146,11 @@ def latencies(sent: list[float], drawn: list[float]) -> list[float]:
 def main() -> int:
     parser = argparse.ArgumentParser(description="event to statusline, against the floor")
     parser.add_argument("--runs", type=int, default=400)
-    runs = parser.parse_args().runs
+    parser.add_argument("--hosts", type=int, default=1)
+    given = parser.parse_args()
     home = Path(tempfile.mkdtemp(prefix="bellboard-bench-"))
     try:
-        ours, least = measure(runs, home)
+        ours, least = measure(given.runs, given.hosts, home)
     finally:
         shutil.rmtree(home, ignore_errors=True)
     print(f"{'':10} {'p50 ms':>8} {'p90 ms':>8} {'p99 ms':>8}")

@@ -56,4 +56,4 @@ def _numbered(found: re.Match[str]) -> str:
 
 def plain(text: object) -> str:
     """Text as one tidy piece of a line, with nothing in it that a terminal acts on."""
-    return " ".join(visible(str(text or "")).split())
+    return " ".join(visible(str(text)).split()) if text else ""

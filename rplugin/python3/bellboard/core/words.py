@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
-from pathlib import PurePosixPath
 from typing import Final
 from unicodedata import category, east_asian_width
 
@@ -116,7 +115,7 @@ def repository(p: Published) -> str:
 
 
 def branch(p: Published) -> str:
-    return plain(p.get("branch") or PurePosixPath(p.get("worktree") or "").name)
+    return plain(p.get("branch") or (p.get("worktree") or "").rstrip("/").rpartition("/")[2])
 
 
 def title(p: Published) -> str:
@@ -148,10 +147,10 @@ def doing(p: Published) -> tuple[str, str]:
 def members(p: Published) -> str:
     """Who works for it: its subagents, its team, and what runs in its background."""
     nouns = (("agents", "agent"), ("team", "teammate"), ("background", "background task"))
-    counts = {noun: len(p.get(key) or ()) for key, noun in nouns}
-    if p["status"] == "background" and counts["background task"] == 1:
+    counts = {noun: len(p[key]) for key, noun in nouns if p.get(key)}
+    if p["status"] == "background" and counts.get("background task") == 1:
         del counts["background task"]  # what it does says that already
-    return ", ".join(amount(count, noun) for noun, count in counts.items() if count)
+    return ", ".join(amount(count, noun) for noun, count in counts.items())
 
 
 def progress(p: Published) -> str:
