@@ -140,7 +140,7 @@ def is_due_sooner(s: Session, old: Session, o: Options) -> bool:
         and old.hooked
         and s.unchecked == old.unchecked
         and s.mode == old.mode
-        and (s.tools is old.tools or not (o.approval or asks_unheard(s, s)))
+        and (s.tools is old.tools or not (o.approval or (s.unchecked and asks_unheard(s, s))))
     )
 
 

@@ -236,7 +236,7 @@ def is_listed(run: Run) -> bool:
 
 def published_status(s: Session) -> str | None:
     """What others see; None while it is not listed."""
-    return status_of(s) if is_listed(s) else None
+    return status_of(s) if s.turn != ABSENT and not (s.headless and is_nested(s)) else None
 
 
 def is_hidden(s: Session) -> bool:
