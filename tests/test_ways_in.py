@@ -120,7 +120,7 @@ def test_the_repository_is_a_plugin_and_its_own_marketplace(home: Home, watch: W
     settings = json.loads((home.claude / "settings.json").read_text())
     assert settings["enabledPlugins"] == {"bellboard@bellboard": True}
     assert "plugin enabled" in bellboard(home, "hooks", "check")
-    assert "enables the plugin as well" in bellboard(home, "hooks", "install", "--yes")
+    assert "also enables the plugin" in bellboard(home, "hooks", "install", "--yes")
     bellboard(home, "hooks", "uninstall", "--yes")
     claude("uninstall", "bellboard@bellboard")
     assert "bellboard@bellboard" not in claude("list")
