@@ -64,12 +64,17 @@ def exit_with_a_dialog(scenario: str, *args: str) -> Callable[[Stage], None]:
     return play
 
 
-def leave_with_a_dialog(scenario: str, key: str) -> Callable[[Stage], None]:
+def refuses_to_leave(scenario: str, key: str) -> Callable[[Stage], None]:
+    """These keys leave the CLI, but not one whose dialog stands: only Esc ends that."""
+
     def play(stage: Stage) -> None:
         stage.start()
         stage.prompt(scenario)
         stage.stands("waiting")
-        stage.ends(stage.agent, key)
+        stage.press(key)
+        stage.stands("waiting")
+        stage.agent.answer("Escape", dialog="Esc to cancel")
+        stage.stands("idle")
 
     return play
 
@@ -85,8 +90,8 @@ def m6(name: str, play: Callable[[Stage], None], final: str = "completed") -> Sc
     return Scene(f"/clear {name}", play, final, NEWEST, "M6")
 
 
-def m7(name: str, play: Callable[[Stage], None]) -> Scene:
-    return Scene(f"leaving: {name}", play, None, NEWEST, "M7")
+def m7(name: str, play: Callable[[Stage], None], final: str | None = None) -> Scene:
+    return Scene(f"leaving: {name}", play, final, NEWEST, "M7")
 
 
 SCENES: Final = (
@@ -98,7 +103,7 @@ SCENES: Final = (
     m6("three times", cleared_at_rest(3), "idle"),
     m7("/exit before a permission", exit_with_a_dialog("perm")),
     m7("/exit before a question", exit_with_a_dialog("ask")),
-    m7("Ctrl-D in a permission", leave_with_a_dialog("perm", "C-d")),
-    m7("Ctrl-C in a question", leave_with_a_dialog("ask", "C-c")),
+    m7("Ctrl-D in a permission", refuses_to_leave("perm", "C-d"), "idle"),
+    m7("Ctrl-C in a question", refuses_to_leave("ask", "C-c"), "idle"),
     m7("pane closed in a question", closed_with_a_dialog),
 )

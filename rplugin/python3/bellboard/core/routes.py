@@ -120,9 +120,9 @@ def registry(records: Records, e: Event) -> Iterator[Step]:
 
 
 def is_end(s: Session, value: Process) -> bool:
-    """Return whether a session file confirms at once that the last Stop ended the turn."""
+    """Return whether a session file confirms at once that the end just reported was the end."""
     rests = value.says in ("idle", "shell")
-    return rests and s.held == "stop" and not s.queued and value.at >= s.stopped
+    return rests and s.held in ("stop", "fail") and not s.queued and value.at >= s.stopped
 
 
 def said(e: Event, known: Process | None, began: float) -> Process:

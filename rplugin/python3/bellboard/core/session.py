@@ -131,7 +131,7 @@ class Run(Struct, kw_only=True, omit_defaults=True, gc=False):
     unchecked: bool = False  # auto mode said that it cannot check: what it would, it asks
     rested: str = ""  # where it rested before a busy time that no prompt began
     rested_since: float = 0.0
-    held: str = ""  # an end is held back: stop | report | count | esc | moved
+    held: str = ""  # an end is held back: stop | fail | report | count | esc | moved
     held_until: float = 0.0
     trusted_until: float = 0.0  # after a time without a host
     hooked: bool = False  # hooks have spoken

@@ -30,6 +30,7 @@ RULES: Final[dict[str, Rule]] = {
         turn.finish,
         turn.sent_on,
         turn.amend,
+        turn.catch_up,
         turn.recount,
         turn.fail,
         turn.break_off,

@@ -9,7 +9,16 @@ from __future__ import annotations
 from ..events import Event
 from ..options import Options
 from ..session import Session
-from .steps import begin_tool, complete, give_back, is_alone, newest_question, rest, turn_to_work
+from .steps import (
+    begin_tool,
+    complete,
+    die,
+    give_back,
+    is_alone,
+    newest_question,
+    rest,
+    turn_to_work,
+)
 
 #: Reasons to hold an end back for which being at rest does not mean that the turn completed.
 NO_END = frozenset({"", "esc", "moved"})
@@ -35,7 +44,9 @@ def settle(s: Session, e: Event, o: Options) -> str | None:
     if not has_shell:
         s.shells = ()
     if s.turn in ("working", "unknown"):
-        if s.held not in NO_END:
+        if s.held == "fail":
+            die(s, e.t, s.error)
+        elif s.held not in NO_END:
             complete(s, max(e.t, s.stopped))
         elif s.held == "moved":
             rest(s, e.t)

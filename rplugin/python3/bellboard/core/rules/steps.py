@@ -63,6 +63,12 @@ def complete(s: Session, t: float) -> None:
     s.turn, s.unseen = ("background", True) if s.shells else ("completed", False)
 
 
+def die(s: Session, t: float, error: str) -> None:
+    """At rest after an error."""
+    rest(s, t)
+    s.turn, s.error = "error", error
+
+
 def give_back(s: Session, t: float) -> None:
     """Restore the status from before a busy time that no prompt started."""
     turn, since = s.rested, s.rested_since

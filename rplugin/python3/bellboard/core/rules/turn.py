@@ -14,6 +14,7 @@ from .steps import (
     begin_tool,
     break_crew,
     complete,
+    die,
     end,
     end_tool,
     end_tools,
@@ -170,7 +171,7 @@ def go_on(s: Session, e: Event, o: Options) -> str | None:
     if e.from_hook:
         s.active = max(s.active, e.t)
         s.prompt_id = e.prompt_id or s.prompt_id
-        if s.held in ("stop", "esc") and e.t > s.stopped:
+        if s.held in ("stop", "esc", "fail") and e.t > s.stopped:
             s.held, s.held_until = "", 0.0  # that was not the end
     else:
         s.said_id = e.prompt_id if e.kind == "said prompt" else s.said_id
@@ -246,8 +247,17 @@ def amend(s: Session, e: Event, o: Options) -> str | None:
     return fail(s, e, o)
 
 
+def catch_up(s: Session, e: Event, o: Options) -> str | None:
+    """Another turn ended: its prompt was queued, and nothing else reported it."""
+    if not (e.prompt_id and s.prompt_id and e.prompt_id != s.prompt_id and e.t > s.over):
+        return "no turn ran"
+    return finish(s, e, o)
+
+
 def recount(s: Session, e: Event, o: Options) -> str | None:
     """No turn was running, but it lists the shells that are."""
+    if catch_up(s, e, o) is None:
+        return None
     if e.tasks is None:
         return "no turn was running"
     before = s.turn
@@ -263,12 +273,16 @@ def recount(s: Session, e: Event, o: Options) -> str | None:
 
 
 def fail(s: Session, e: Event, o: Options) -> str | None:
-    """The turn failed."""
+    """The turn failed, once the CLI is at rest: it may go on with a queued prompt."""
     if e.t < max(s.began, s.active if e.kind == "said error" else 0.0):
         return "older than the prompt"
     ask_no_more(s)
-    rest(s, e.t)
-    s.turn, s.error = "error", e.error
+    p = own(s)
+    if p is not None and p.says == "busy":
+        turn_to_work(s, s.active, held="fail")  # its hooks run beside the CLI: no sign of work
+        s.error = e.error
+    else:
+        die(s, e.t, e.error)
     return None
 
 
@@ -302,6 +316,8 @@ def missed(s: Session, e: Event, o: Options) -> str | None:
         return "a tool or an agent is running"
     if s.held == "stop":
         complete(s, s.stopped)
+    elif s.held == "fail":
+        die(s, e.t, s.error)
     else:
         rest(s, e.t)
     return None
