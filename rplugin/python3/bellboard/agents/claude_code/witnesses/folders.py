@@ -68,7 +68,8 @@ class Folders:
 
     def is_read(self, pid: int) -> bool:
         """Return whether the session file of a process was read, valid or not."""
-        noted = any(path.endswith(f"/{pid}.json") for path in self.registry.notes)
+        notes, directories = self.registry.notes, self.registry.paths()
+        noted = any(f"{directory}/{pid}.json" in notes for directory in directories)
         return noted or pid in self.registry.records
 
     def need(self, config_dir: str, by: str) -> None:
