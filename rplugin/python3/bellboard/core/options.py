@@ -1,4 +1,4 @@
-"""What shapes the rules: every number in them, with its reason.
+"""The options of the rules: every number in them, with its reason.
 
 Hosts share these, because the fold must come out the same in all of them.
 """
@@ -13,23 +13,25 @@ from msgspec.structs import replace
 
 
 class Options(Struct, frozen=True):
-    """What shapes the rules, in seconds; shared by all hosts."""
+    """Options of the rules, in seconds; shared by all hosts."""
 
     hold: float = 0.25  # a question is held back: auto-allowed ones resolve within milliseconds
     settle: float = 0.25  # a registry value must stand; the CLI's own blips last up to 120 ms
     swap: float = 0.05  # hooks of one moment may be stamped in either order
     dwell: float = 1.0  # a look shorter than this is a passing glance
     grace: float = 15.0  # what ends while you look stays that long, so that it is seen at all
-    late: float = 45.0  # a permission notice may come that long after the answer (seen: 4 to 41 s)
+    late: float = (
+        45.0  # a permission notice may arrive this long after the answer (seen: 4 to 41 s)
+    )
     report: float = 2.0  # an agent's report follows its end by 80 to 250 ms, or never
     hooks: float = 60.0  # of a Stop, where the transcript alone tells when they have run
-    compaction: float = 60.0  # without news a compaction is thought over
-    fresh: float = 30.0  # a record so young is trusted when a host comes back
-    silence: float = 15.0  # a transcript alone that grows no more tells the end of the turn
-    stale: float = 600.0  # silent for so long at work: a tool may run ten minutes, no longer
-    team: float = 15.0  # a team whose last member ended is kept that long
-    forget: float = 86400.0  # a session whose process nobody knows is given up
-    prompts: int = 0  # so many prompts of the live session are kept; none, as they are private
+    compaction: float = 60.0  # without news for this long, a compaction counts as over
+    fresh: float = 30.0  # a younger record is trusted when a host starts again
+    silence: float = 15.0  # with only a transcript, the turn ends when it stops growing this long
+    stale: float = 600.0  # silence of a working session; a tool may run for ten minutes
+    team: float = 15.0  # how long to keep a team after its last member ended
+    forget: float = 86400.0  # when to drop a session whose process is unknown
+    prompts: int = 0  # prompts of a live session to keep; none by default: they are private
     approval: dict[str, float] = {}  # seconds by class of tool; empty: no approval timers
 
 

@@ -29,7 +29,7 @@ Published = dict[str, Any]
 
 
 def publish(s: Session) -> Published:
-    """One session as others see it; what is not known is left out."""
+    """Return a session in the form for readers; what is not known is left out."""
     status, question, hidden = status_of(s), question_of(s), is_hidden(s)
     mine = [t for t in s.tools.values() if not t.agent]
     tool = max(mine, key=lambda t: t.since) if mine else None
@@ -92,7 +92,7 @@ def publish(s: Session) -> Published:
 
 
 def waiting_for_hook(s: Session) -> Block | None:
-    """What would be asked, if somebody's hook did not decide first."""
+    """Return the question that a user's hook may answer first."""
     waiting = (b for b in s.blocks.values() if b.waits)
     return min(waiting, key=lambda b: b.since, default=None)
 
@@ -107,7 +107,7 @@ def _task(x: Agent | Shell) -> dict[str, object]:
 
 
 def ended(sessions: Iterable[Session], path: str = "") -> list[Published]:
-    """Those that are over, in that directory if one is named, the last one first."""
+    """Return the ended sessions, of one directory if given, latest first."""
     over = [s for s in sessions if s.turn == ABSENT and s.ended and s.session_id]
     here = [s for s in over if not path or path in (s.cwd, s.project_dir)]
     here.sort(key=lambda s: (-s.ended, s.session_id))
@@ -138,13 +138,13 @@ def ended(sessions: Iterable[Session], path: str = "") -> list[Published]:
 
 
 def needs_you(p: Published) -> bool:
-    """Whether it asks something, failed, or is done and not seen."""
+    """Return whether a session asks something, failed, or is done and unseen."""
     urgent = p["status"] in ("blocked", "error", "completed") or "unseen" in p["markers"]
     return urgent and not p["hidden"] and "parked" not in p["markers"]
 
 
 def project_of(s: Session) -> str:
-    """A short name for where it works: the repository's, else the folder's."""
+    """Return a short name for where it works: the repository's or the folder's."""
     repository = s.facts.get("repository")
     named = repository if isinstance(repository, str) else ""
     where = named or s.project_dir or s.cwd
@@ -152,7 +152,7 @@ def project_of(s: Session) -> str:
 
 
 def snapshot(sessions: Iterable[Session]) -> list[Published]:
-    """All that are listed, most urgent first, then those that have waited longest."""
+    """Return all listed sessions, most urgent first, then longest waiting first."""
     listed = [s for s in sessions if is_listed(s)]
     listed.sort(key=lambda s: (URGENCY[status_of(s)], s.since, s.session_id))
     return [publish(s) for s in listed]

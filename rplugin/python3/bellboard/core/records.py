@@ -33,7 +33,7 @@ _ledger = msgspec.msgpack.Decoder(Ledger).decode
 
 
 class Records:
-    """Every session known, and what is known beyond them."""
+    """All known sessions, and the ledger."""
 
     def __init__(self, options: Options | None = None) -> None:
         self.options = options or Options()
@@ -96,18 +96,18 @@ class Records:
         self.note(counts=with_one_more(self.ledger.counts, what[:80]))
 
     def bury(self, pid: int, started: str) -> None:
-        """This process is dead."""
+        """Note that a process is dead."""
         self.note(dead=with_one_dead(self.ledger.dead, pid, started))
 
     def unbury(self, pid: int) -> None:
-        """This process lives: its number was used again."""
+        """Note that a process is alive: its pid was reused."""
         if pid in self.ledger.dead:
             self.note(dead={p: x for p, x in self.ledger.dead.items() if p != pid})
 
     # ------------------------------------------------------------ one record
 
     def keep(self, s: Session) -> bool:
-        """Put a session back, with its deadlines; tell whether it has come, gone or moved."""
+        """Store a session with its deadlines; return whether it came, went or moved."""
         sid = s.session_id
         if sid not in self._before:
             self._before[sid] = self.sessions.get(sid)
@@ -189,7 +189,7 @@ class Records:
         return found[0] if found else None
 
     def _wake(self, sid: str, when: float) -> None:
-        """Look at a session then, and no later."""
+        """Schedule a session for that time at the latest."""
         self._due[sid] = when
         heappush(self._queue, (when, sid))
         if len(self._queue) > 2 * len(self._due) + 64:  # most of it outdated
@@ -212,7 +212,7 @@ class Records:
         return None
 
     def configure(self, options: Options) -> None:
-        """Other options: every deadline is reckoned anew."""
+        """Set the options, and compute every deadline again."""
         self.options = options
         self._due, self._queue = {}, []
         for sid, s in self.sessions.items():
@@ -234,7 +234,7 @@ class Records:
 
 
 def has_moved(old: Session, s: Session) -> bool:
-    """Whether it is listed, runs or is shown elsewhere than before."""
+    """Return whether a session is listed, runs or is shown elsewhere than before."""
     return (
         s.processes is not old.processes
         or s.aside is not old.aside

@@ -158,7 +158,7 @@ class Run(Struct, kw_only=True, omit_defaults=True, gc=False):
 
 
 class Crew(Struct, frozen=True, omit_defaults=True, gc=False):
-    """What goes on in a process whose session moves on under another id, as after /clear."""
+    """What keeps running in a process whose session continues under another id, as after /clear."""
 
     agents: dict[str, Agent] = {}
     shells: tuple[Shell, ...] = ()
@@ -207,17 +207,17 @@ class Session(Run, omit_defaults=True, gc=False):
 
 
 def nameless(pid: int, started: str) -> str:
-    """What a session is called of which only its process is known."""
+    """Return the provisional id of a session of which only the process is known."""
     return f"{NAMELESS}{pid}-{started}"
 
 
 def is_nameless(session_id: str) -> bool:
-    """Whether nothing has told which session its process runs."""
+    """Return whether the session id is unknown, and only its process is known."""
     return session_id.startswith(NAMELESS)
 
 
 def status_of(run: Run) -> str:
-    """What is shown: a question that stands, else the turn."""
+    """Return the shown status: `blocked` while a question is open, else that of the turn."""
     if run.blocks:
         for block in run.blocks.values():
             if block.shown:
@@ -235,7 +235,7 @@ def is_listed(run: Run) -> bool:
 
 
 def published_status(s: Session) -> str | None:
-    """What others see; None while it is not listed."""
+    """Return the published status, or None while it is not listed."""
     return status_of(s) if s.turn != ABSENT and not (s.headless and is_nested(s)) else None
 
 
@@ -248,7 +248,7 @@ def is_hidden(s: Session) -> bool:
 
 
 def question_of(run: Run) -> Block | None:
-    """The question that has waited longest."""
+    """Return the question that has waited longest."""
     if not run.blocks:
         return None
     shown = [b for b in run.blocks.values() if b.shown]

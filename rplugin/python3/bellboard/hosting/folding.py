@@ -1,7 +1,7 @@
 """One step of a host: lock, read, fold, commit, unlink (the contract is in `store.py`).
 
-What cannot be written, though it could be folded, is looked for: the next transactions hold half
-as many files each, until one alone fails; it goes to `spool/bad`, and the rest goes on.
+If a transaction cannot be written although it was folded, the next ones hold half as many files
+each, until a single file fails; that file goes to `spool/bad`, and the rest continues.
 """
 
 from __future__ import annotations
@@ -33,50 +33,52 @@ from ..storage.store import Busy, Draining, Newer, Store
 from ..storage.upkeep import GONE
 from ..system.processes import Ttys, stat_of
 
-BATCH: Final = 1000  # files in one transaction, so that other hosts need not wait long:
-LONGEST: Final = 0.1  # nor longer than this, for they may be big
-ORIGINS: Final = 256  # remembered; the spool remembers as many headers
-STALLED: Final = 0.4  # so long without a commit, a suspended host that drains is waited for no more
-GLANCE: Final = 2.0  # between two looks at how far it has come
-LOST: Final = 10.0  # nor longer than this, if it is not suspended: others take what it needs to run
-BACK: Final = 1.0  # the board's clock is never that far ahead, unless the machine's was set back
-UNNOTICED: Final = 60.0  # so long the clock may be back before a host looks: twice its rescan
-SMALL: Final = 4096  # bytes of a payload that holds nothing too large to be stored
+BATCH: Final = 1000  # files in one transaction, so that other hosts need not wait long
+SLICE: Final = 0.1  # seconds to read and fold in one transaction, because files may be large
+ORIGINS: Final = 256  # origins to cache; the spool caches as many headers
+STALLED: Final = 0.4  # seconds without a commit after which a suspended draining host is ignored
+GLANCE: Final = 2.0  # seconds between two reads of its progress
+LOST: Final = 10.0  # seconds without a commit after which any draining host is ignored
+BACK: Final = 1.0  # the board's clock is this far ahead only if the machine's was set back
+UNNOTICED: Final = 60.0  # seconds in which a host may miss that: twice its rescan
+SMALL: Final = 4096  # bytes of a payload that cannot contain anything too large to store
 MOST_NOTED: Final = 5
-NOTED: Final = 86400.0  # so long health tells of rows that were set aside
-#: What may heal, or is no event's fault; whatever else is raised may be the fault of one.
+NOTED: Final = 86400.0  # seconds in which health reports rows that were set aside
+#: Errors that may be temporary, and are not the fault of an event; any other may be.
 NO_EVENTS: Final = (Busy, Newer, OSError, MemoryError)
-LINE: Final = "line."  # evidence of hosts: several may see the same and tell it under one name
+LINE: Final = "line."  # evidence of hosts: several may report the same under one name
 
 
 class Step(NamedTuple):
-    """What one step came to."""
+    """The result of a step."""
 
-    more: bool  # files still wait
-    changed: set[str]  # sessions that may have to be published anew
-    left: int = 0  # files that are folded but cannot be removed
+    more: bool  # more files are waiting
+    changed: set[str]  # sessions that may have to be published again
+    left: int = 0  # folded files that cannot be removed
 
 
 class Clerk:
-    """Keeps one host's board true to what all hosts committed."""
+    """Keeps a host's board up to date with what all hosts committed."""
 
     def __init__(self, spool: Spool, store: Store, watching: bool = False) -> None:
         self.spool = spool
         self.store = store
         self.board = Board()
         self.refused = 0  # files set aside
-        self.watching = watching  # this is a host; a command that folds in passing is none
+        self.watching = watching  # True for a host, False for a command that only folds once
         self._options: object = None  # as the table has them
         self._watched_since: float | None = None
         self._backlog: list[str] = []  # what was listed, newest first
         self._unlinked: list[str] = []
-        self._ahead = False  # the board in memory is ahead of what was committed
+        self._ahead = False  # whether the board in memory has uncommitted changes
         self._most = BATCH  # files in the next transaction
         self._suspect = ""  # a file that failed alone
-        self._known = time.monotonic()  # when the board was last brought up to date
-        self._read = 0.0  # when what others committed was last to be shown
-        self._drained: tuple[float, int] | None = None  # when another host last got on, and how far
-        self._batch: list[str] = []  # the files of the transaction that runs
+        self._known = time.monotonic()  # when the board was last updated
+        self._read = 0.0  # when the commits of others were last shown
+        self._drained: tuple[float, int] | None = (
+            None  # another host's last progress: when, commits
+        )
+        self._batch: list[str] = []  # the files of the current transaction
         self._set_aside: list[Unsound] = []  # rows of the database
         self._ttys = Ttys()
         self._origins: dict[int, tuple[object, Origin]] = {}
@@ -101,9 +103,9 @@ class Clerk:
                         self.board.suppose(event, show)
 
     def step(self, now: float, arrived: Collection[str] = ()) -> Step:
-        """Fold what waits and what is due; raises Busy while another host holds the lock.
+        """Fold pending events and deadlines; raise Busy while another host holds the lock.
 
-        `arrived`: these paths came into new/, and nothing else is known to wait anywhere.
+        `arrived`: if not empty, only these paths in new/ are pending.
         """
         if arrived:
             return self._fold(now, arrived)
@@ -115,14 +117,14 @@ class Clerk:
         return self._fold(now) if self.store.unsound else Step(False, changed)
 
     def catch_up(self) -> set[str]:
-        """Only read what others committed; the sessions that may have changed."""
+        """Read what others committed; return the sessions that may have changed."""
         self.store.look()
         return self._refresh()
 
     def is_to_read(self) -> bool:
-        """Whether to show what others committed: of a backlog that one of them works through, some.
+        """Return whether to read what others committed; during a backlog, only now and then.
 
-        Each step of it, read and shown by every host, took them more than the backlog itself.
+        Reading and showing every step of it took the hosts longer than the backlog itself.
         """
         now = time.monotonic()
         if self._drained is not None and now < self._read + GLANCE:
@@ -140,11 +142,11 @@ class Clerk:
         known, self._known = self._known, time.monotonic()
         if not (self.store.is_changed or self._ahead):
             return changed
-        if self._known > known + GONE / 2:  # suspended: what went meanwhile may have left no row
+        if self._known > known + GONE / 2:  # suspended: deleted sessions may have left no row
             self._ahead = True
         self.store.check_version()
         board, options = self.board, self._options
-        if self._ahead:  # what is known is not true: begin again with what is
+        if self._ahead:  # the board was not committed: read everything again
             changed = set(board.sessions)
             board, options, self.store.revision, self._backlog = Board(), None, 0, []
         changed |= self.store.refresh(board)
@@ -157,7 +159,7 @@ class Clerk:
         return changed
 
     def _set_rows_aside(self, now: float) -> None:
-        """Have the database without what it cannot be, within the lock."""
+        """Set damaged rows aside, within the lock."""
         store = self.store
         if store.inspect():
             self._set_aside = store.set_aside_since(now - NOTED)
@@ -167,7 +169,7 @@ class Clerk:
         store.mend.clear()
 
     def notes(self, now: float) -> dict[str, str]:
-        """For health: what had to be left out lately."""
+        """Return the rows set aside recently, for health."""
         lately = [row for row in self._set_aside if row.t > now - NOTED]
         if not lately:
             return {}
@@ -176,7 +178,7 @@ class Clerk:
         return {"rows": f"of the database {told}{more}; they are in its table `damaged`"}
 
     def _fold(self, now: float, arrived: Collection[str] = ()) -> Step:
-        """One transaction; if it cannot be written, the next is half as large."""
+        """Run a transaction; if it cannot be written, make the next one half as large."""
         self._let_drain()
         try:
             step = self._transact(now, arrived)
@@ -184,7 +186,7 @@ class Clerk:
             raise
         except Exception as e:
             if isinstance(e, sqlite3.Error) and not isinstance(e, OF_VALUES):
-                self.store.inspected = False  # a number at its end says that the disk is full
+                self.store.inspected = False  # an exhausted row number looks like a full disk
                 raise
             return self._halve(e)
         if self._most < BATCH:
@@ -193,7 +195,7 @@ class Clerk:
         return step
 
     def _let_drain(self) -> None:
-        """Raise Draining while another host works through a backlog, and gets on with it."""
+        """Raise Draining while another host works through a backlog and makes progress."""
         store, now = self.store, time.monotonic()
         if not store.drain.is_taken():
             self._drained = None
@@ -211,14 +213,14 @@ class Clerk:
         return stat is None or stat[0] in ("T", "t")
 
     def _halve(self, error: Exception) -> Step:
-        """Look for the file that could not be written; raise if it is none."""
+        """Narrow down the file that cannot be written; raise if there is none."""
         failed = self._batch
         if not failed:
             raise error
         if len(failed) > 1:
             self._most = len(failed) // 2
         elif failed[0] != self._suspect:
-            self._suspect, self._most = failed[0], 0  # time alone may have brought it
+            self._suspect, self._most = failed[0], 0  # a deadline may be the cause
         else:
             with self.store.lock():
                 self._refresh()
@@ -247,7 +249,7 @@ class Clerk:
             folded += [("", f) for f in self.board.advance(now)]
             self._share_options(folded, now)
             changed |= self.board.dirty
-            # a hook's name does not come back; that of evidence may, and is kept for a while
+            # names of hooks are never reused; those of evidence may be, and are kept for a while
             store.forget_applied(n for n in self._unlinked if not n.startswith(LINE))
             store.write(self.board, fresh, folded, self._live_since(), now, len(self._backlog))
         self._ahead = False
@@ -264,8 +266,8 @@ class Clerk:
     def _fold_files(
         self, folded: list[tuple[str, Folded]], now: float
     ) -> tuple[Sequence[str], Sequence[str]]:
-        """Fold the oldest ones: the names of all that are done with, and of those done just now."""
-        until = time.monotonic() + LONGEST
+        """Fold the oldest files; return the names of all done, and of those just folded."""
+        until = time.monotonic() + SLICE
         batch = self._batch = self._backlog[: -self._most - 1 : -1]
         applied = self.store.applied(batch)
         names: list[str] = []
@@ -283,7 +285,7 @@ class Clerk:
         return names, fresh
 
     def _fold_file(self, name: str, now: float) -> list[tuple[str, Folded]] | None:
-        """One file, None if it is gone; whatever is wrong with it, the rest goes on."""
+        """Fold a file, or refuse it; return None if it is gone."""
         try:
             item = self.spool.read(name)
             if item is None:
@@ -318,7 +320,7 @@ class Clerk:
         return [bounded(event) for event in events]
 
     def _told(self, item: Item, now: float) -> list[Event]:
-        # A backlog is folded with the clock of its events: what time brought between them counts.
+        # A backlog is folded with the clock of its events, so that deadlines between them count.
         clock = max(self.board.ledger.clock, min(now, item.t))
         if item.kind == "line":
             event = evidence.read(item.payload, clock)
@@ -347,9 +349,9 @@ class Clerk:
         return self.board.ledger.clock > now + BACK
 
     def _set_back(self, now: float) -> Iterator[tuple[str, Folded]]:
-        """The machine's clock was set back, so the board's follows; logged, to be replayed."""
+        """Set the board's clock back with the machine's; this is logged, so that it replays."""
         t = now
-        for name in self._backlog[-1:]:  # what waits may have happened since, and counts
+        for name in self._backlog[-1:]:  # waiting events may have happened since, and count
             with contextlib.suppress(FileNotFoundError):
                 t = min(t, max(now - UNNOTICED, os.lstat(self.spool.new / name).st_mtime))
         if self._watched_since is not None and self._watched_since > t:
@@ -359,13 +361,13 @@ class Clerk:
             yield f"clock {now:.6f}", f
 
     def _live_since(self) -> float:
-        """What happened before was watched by nobody, so it is not announced."""
+        """Return since when events count as live; earlier ones are not announced."""
         if not (self.watching or self.spool.alive_hosts()):
             return math.inf
         return math.inf if self._watched_since is None else float(self._watched_since)
 
     def _share_options(self, folded: Sequence[tuple[str, Folded]], now: float) -> None:
-        """Every host folds with what was configured last."""
+        """Share the options that were configured last."""
         told = [f.event for _, f in folded if f.event.kind == "config"]
         if told:
             self._options = settings_of(self.board.options)
@@ -382,11 +384,11 @@ class Clerk:
 
 
 def _holds(directory: Path) -> bool:
-    """Whether anything lies there; costs a few microseconds."""
+    """Return whether a folder has any entries; takes a few microseconds."""
     with os.scandir(directory) as entries:
         return next(entries, None) is not None
 
 
 def settings_of(options: Options) -> dict[str, Any]:
-    """All of them as settings, so that what a user leaves out goes back to its default."""
+    """Return all options as settings, so that omitted ones go back to their defaults."""
     return {**msgspec.to_builtins(options), "approval": options.approval or False}

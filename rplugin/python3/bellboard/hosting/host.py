@@ -40,15 +40,15 @@ from .turns import Job, Turns
 from .upkeep import Upkeep
 
 RESCAN: Final = 30.0  # no system promises to report every change
-PATIENCE: Final = 0.1  # for the making of a new database, with the event loop standing still
+PATIENCE: Final = 0.1  # seconds to create a database: the event loop is blocked meanwhile
 JUMP: Final = 5.0  # the machine slept, or its clock was set: look at everything
-MOST: Final = 1000  # paths that are remembered while they cannot be folded
+MOST: Final = 1000  # paths to remember while they cannot be folded
 
 Made = TypeVar("Made")
 
 
 class Host:
-    """Runs until it is stopped; tells `push` what changes."""
+    """Runs until it is stopped; calls `push` with what changes."""
 
     def __init__(
         self,
@@ -112,46 +112,46 @@ class Host:
     # ------------------------------------------------------------ what it is told
 
     def stop(self) -> None:
-        """End at the next occasion; from any thread."""
+        """Stop soon; may be called from any thread."""
         self.turns.stop()
 
     def tell(self, line: Mapping[str, Any], key: str | None = None) -> str:
-        """Put evidence into the spool, as every change of a session comes; why it is not there yet.
+        """Write evidence to the spool; return why that is delayed, or "".
 
-        Raises ValueError for what can never be written.
+        Raise ValueError if it can never be written.
         """
         if self.connection.is_outdated:
             raise ValueError(self.connection.notes["database"])
         return self.outbox.put({"t": time.time(), **line}, key)
 
     def session(self, sid: str) -> Session | None:
-        """What is known of a session once all that waits is folded; None if it is not listed."""
+        """Fold pending events, and return a session, or None if it is not listed."""
         self.turns.take()
         clerk = self.connection.clerk
         s = clerk.board.sessions.get(sid) if clerk is not None else None
         return s if s is not None and is_listed(s) and not self.connection.is_outdated else None
 
     def tell_all(self) -> None:
-        """The reader missed something: tell it everything."""
+        """Push everything: the reader missed a message."""
         self.reader.ask_full()
         self.turns.wake()
 
     def focus(self, t: float) -> None:
-        """The user is at our editor since then."""
+        """Note that our editor has had the focus since `t`."""
         self.bell.focus(t)
         self.turns.wake()
 
     def hand_in(self, sid: str, pid: int, rows: Sequence[str]) -> None:
-        """The editor has read the terminal of a session of which nothing better tells."""
+        """Take the terminal contents of a session that has no better witness."""
         self.senses.hand_in(sid, pid, rows)
 
     def set_mode(self, mode: str) -> None:
-        """What rings at all from now on: quiet, normal or all."""
+        """Set the notification mode: quiet, normal or all."""
         self.bell.set_mode(mode)
         self.turns.wake()
 
     def tell_notices(self) -> None:
-        """The reader wants to know what has rung."""
+        """Push the notification history."""
         self.reader.ask_notices()
         self.turns.wake()
 
@@ -187,7 +187,7 @@ class Host:
         return Bell(config, environ, self.pid, self.commands, self.attempt, self._tell_others)
 
     def _set(self, name: str, make: Callable[[Mapping[str, Any]], Made]) -> Made:
-        """What a setting makes; without that setting if nothing can be made of it."""
+        """Apply a setting; if it is invalid, note that and use the default."""
         try:
             return make(self.config)
         except Exception as e:
@@ -207,7 +207,7 @@ class Host:
         self.senses.expect()
 
     def _judged(self) -> None:
-        """In a thread: a place may be jumped to now, or no more."""
+        """Note, in a thread, that the gate's verdict on a place changed."""
         self.turns.call(self._rejudge)
 
     def _rejudge(self) -> None:
@@ -222,13 +222,13 @@ class Host:
             self.tell(line, key)
 
     def _spilled(self) -> None:
-        """Findings were dropped while nothing could be written: find them again."""
+        """Report all findings again: some were dropped while nothing could be written."""
         self.connection.use(
             lambda clerk: self.senses.renew(str(clerk.store.option("watched_since"))), None
         )
 
     def _woken(self, paths: set[str]) -> None:
-        """Something changed: events in the spool, or what the lookout watches."""
+        """Handle changed paths: events in the spool, or files that the lookout watches."""
         others: set[str] = set()
         for path in paths:
             (self._came if path.startswith(self._new) else others).add(path)
@@ -256,7 +256,7 @@ class Host:
         return wait
 
     def _rescan(self) -> float:
-        """Every now and then, and after a sleep of the machine: what no system reports."""
+        """Check what no system reports, at intervals and after the machine slept."""
         now = time.monotonic()
         skew = time.time() - now
         if now >= self._rescanned + RESCAN or abs(skew - self._skew) >= JUMP:
@@ -277,17 +277,17 @@ class Host:
         return self.reader.publish()
 
     def _run_callbacks(self) -> float:
-        """Do what must happen once in the world."""
+        """Run the effects that happen once per machine."""
         otherwise = PAUSE if self.connection.is_open else RESCAN
         return self.connection.use(lambda clerk: self.effects.run(clerk.store, self.pid), otherwise)
 
     def _look(self) -> float:
-        """See to what changed sessions need, after they are shown."""
+        """Attend to changed sessions, after they are published."""
         clerk = self.connection.clerk
         return self.senses.attend(clerk.board) if clerk is not None else RESCAN
 
     def _show(self) -> float:
-        """Keep the status of the tmux servers that asked for it true."""
+        """Update the status in the tmux servers that asked for it."""
         if (early := self.bars.early()) > 0:
             return early
         asked = self.connection.use(lambda clerk: clerk.store.option(ASKED), None)

@@ -1,4 +1,4 @@
-"""What changed since a reader was last told: numbered changes, a full snapshot when asked."""
+"""Build the messages for a reader: numbered changes, or a full snapshot on request."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ NOTHING: Final[Mapping[str, Any]] = {}
 
 
 class Publisher:
-    """Remembers what one reader knows."""
+    """Tracks what a reader knows."""
 
     def __init__(self, places: Places, attempt: Attempts) -> None:
-        self._places = places  # of which the reader is told only where it may go
+        self._places = places  # so that only admitted places are published
         self._attempt = attempt
         self._failing: set[str] = set()  # sessions that cannot be published
-        self.stale = False  # what is known is the last state of a board that is not ours to read
+        self.stale = False  # whether the board belongs to a newer program
         self._told: dict[str, Published] = {}
         self._health: dict[str, Any] = {}
         self._ranking = Ranking()
@@ -37,16 +37,16 @@ class Publisher:
 
     @property
     def sessions(self) -> Collection[Published]:
-        """What the reader knows, in no order."""
+        """Return the sessions that the reader knows, in no order."""
         return self._told.values()
 
     @property
     def listed(self) -> int:
-        """How many sessions the reader knows."""
+        """Return how many sessions the reader knows."""
         return len(self._told)
 
     def ask_full(self) -> None:
-        """The next push is to tell everything."""
+        """Make the next push a full snapshot."""
         self._full = True
 
     def push(
@@ -106,7 +106,7 @@ class Publisher:
         }
 
     def _snapshot(self, board: Board) -> list[Published]:
-        """All that are listed, most urgent first."""
+        """Return all listed sessions, most urgent first."""
         made = (self._made(sid, s) for sid, s in board.sessions.items() if is_listed(s))
         return sorted((p for p in made if p is not None), key=_urgency)
 
@@ -127,7 +127,7 @@ class Publisher:
         return sessions, removed
 
     def _made(self, sid: str, s: Session) -> Published | None:
-        """What the reader is to know of it; None if it cannot be told, which holds up no other."""
+        """Publish a session; return None if that fails, which affects no other."""
         try:
             published = worded(self._places.shown(publish(s)))
         except Exception as e:
@@ -143,7 +143,7 @@ class Publisher:
             self._attempt.forget("publish", f"session {sid}")
 
     def _rank(self, now: float) -> bool:
-        """Whether the repositories are in another order now."""
+        """Return whether the order of the repositories changed."""
         unranked, self._unranked = self._unranked, {}
         try:
             return bool(unranked) and self._ranking.change(unranked, now)
@@ -157,7 +157,7 @@ def _urgency(p: Published) -> tuple[int, float, str]:
 
 
 def line_of(c: Change) -> dict[str, Any]:
-    """A transition as every reader sees it."""
+    """Return a transition in the form for readers."""
     return {
         "t": c.transition.t,
         "session_id": c.transition.session_id,

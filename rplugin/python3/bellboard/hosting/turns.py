@@ -82,7 +82,7 @@ class Turns:
         self._timer = self._loop.call_later(max(wait, 0.0), self.take)
 
     def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Something failed that the loop called by itself: a watch, a timer, a task."""
+        """Note the failure of a callback of the event loop: a watch, a timer, a task."""
         error = context.get("exception")
         if not isinstance(error, Exception):
             error = RuntimeError(context.get("message"))

@@ -1,33 +1,33 @@
-"""board.db: what every host shares; one writer at a time, any number of readers, any may die.
+"""board.db, shared by all hosts: one writer at a time, any number of readers, and any may die.
 
-The contract of the hosts (`folding.py` keeps it, this file provides for it):
+The contract of the hosts (`folding.py` keeps it, this file supports it):
 
 1. A host takes the write lock (`lock`: BEGIN IMMEDIATE) and only then lists and reads the spool.
-   So what it finds there has been folded by nobody, or its name is in `applied`.
-2. Names in `applied` are skipped: their host has not yet unlinked them, or died before it could.
-3. Events are folded one by one; one that raises goes to `spool/bad` with its traceback, and the
-   board is as it was before it.
-4. Sessions, transitions, events and the names are written in one transaction; COMMIT makes them
-   true together (WAL, synchronous=NORMAL: no death of a process loses or doubles anything; the
-   death of the machine may lose the last moments).
+   So no host has folded what it finds there, unless its name is in `applied`.
+2. Names in `applied` are skipped: their host has not unlinked them yet, or died before it could.
+3. Events are folded one by one.  One that raises goes to `spool/bad` with its traceback, and the
+   board is unchanged.
+4. Sessions, transitions, events and names are written in one transaction (WAL, synchronous=NORMAL:
+   the death of a process loses or duplicates nothing; a crash of the machine may lose the last
+   moments).
 5. Only then are the files unlinked.  A name leaves `applied` in a later transaction, once its file
-   was seen to be gone: soon by the host that unlinked it, else by whoever sweeps (`sweep`).
+   is gone: soon, by the host that unlinked it, or later, by whichever host sweeps (`sweep`).
 6. Every host publishes from its own cursors (`revision`, `transition`), whoever committed.
 
-Sessions carry the revision of the transaction that wrote them: a host's memory is brought up to
-date, under the lock, with the rows newer than its own revision.  A row without a record is gone.
-So what is folded, and with which clock, depends on what was committed alone, not on who folds.
+Sessions carry the revision of the transaction that wrote them.  Under the lock, a host updates its
+memory with the rows newer than its own revision; a row without a record is a deleted session.  So
+the result of a fold, and its clock, depend only on what was committed, not on the host.
 
-What one event will change may be shown before the lock is had (`preview`): it is folded, shown, and
-taken back.  Nothing is counted, announced or kept of that; whoever folds it comes to the same.
+The effect of a single event may be shown before the lock is held (`preview`): it is folded, shown,
+and rolled back.  Nothing of that is counted, announced or kept.
 
-What must happen once in the world is claimed first (`claim`): at most once, whoever dies.
+Effects that happen once per machine are claimed first (`claim`), so they run at most once.
 
-Versions: `user_version` is the schema.  A newer program migrates forward under the lock; an older
-one that meets a newer database writes no more (`Newer`).  A damaged database (`Damaged`) is set
-aside, dated, and only when nobody else has it open; the spool has lost nothing.  A row that cannot
-be what it is goes into a table of its own (`rows.py`), and the rest goes on.  What is committed
-into a file that is not the one there now (`Replaced`) is unlinked by nobody, and folded again.
+Versions: `user_version` is the schema.  A newer program migrates under the lock; an older one stops
+writing to a newer database (`Newer`).  A damaged database (`Damaged`) is renamed with a date, once
+nobody else has it open; the spool loses nothing.  A damaged row moves to a table of its own
+(`rows.py`).  Events committed to a file that was removed or replaced (`Replaced`) are not unlinked,
+and are folded again.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ from .rows import UNSOUND, Cells, blob, number, text, text_or_none, time
 from .schema import SCHEMA
 from .upkeep import KEEP, Upkeep
 
-TWICE: Final = 60.0  # so long hosts that see the same thing may tell it under the same name
+TWICE: Final = 60.0  # seconds in which several hosts may report the same finding under one name
 
-#: What the shared options are, as far as others build on it.
+#: The types of the shared options.
 OPTIONS: Final[dict[str, Any]] = {
     "config": dict[str, Any],
     "watched_since": float,
@@ -76,18 +76,18 @@ __all__ = [
 
 
 class Change(NamedTuple):
-    """A transition as it stands in the table."""
+    """A row of the transitions table."""
 
     id: int
     transition: Transition
-    live: bool  # somebody watched when it happened, so it may be announced
+    live: bool  # a host was running when it happened, so it may be announced
 
 
 class Logged(NamedTuple):
-    """An event of the log, with the verdict on it."""
+    """An event in the log, with its verdict."""
 
     id: int
-    file: str  # that it came in; empty for what time alone brought
+    file: str  # the file that it came in; empty for a deadline
     event: Event
     session_id: str
     rule: str
@@ -98,7 +98,7 @@ class Logged(NamedTuple):
 
 
 class Editor(NamedTuple):
-    """A Neovim that is open, by the process of its host."""
+    """An open Neovim, by the process of its host."""
 
     pid: int
     server: str  # its address
@@ -108,39 +108,39 @@ class Editor(NamedTuple):
 
 
 class Rung(NamedTuple):
-    """A notice that was given."""
+    """A notification that was sent."""
 
     t: float
     channel: str
-    pid: int  # of the host that gave it
+    pid: int  # of the host that sent it
     session_id: str
     status: str | None
     why: str
 
 
-Claim = tuple[int, str]  # a transition, and what it is to cause
+Claim = tuple[int, str]  # a transition and an effect
 
 _encode = msgspec.msgpack.Encoder().encode
 _event = msgspec.msgpack.Decoder(Event).decode
 
 
 class Store(Upkeep):
-    """What is in board.db."""
+    """The contents of board.db."""
 
-    revision = 0  # the newest that the board in memory has seen
-    transition = 0  # the newest that was published
-    _applied: set[str] | None = None  # the names in that table, as long as nobody else commits
+    revision = 0  # the newest one that the board in memory has
+    transition = 0  # the newest one that was published
+    _applied: set[str] | None = None  # cached names, valid until another host commits
 
     def __init__(self, *given: Any, **how: Any) -> None:
-        self.mend: set[str] = set()  # records that are to be written again as they are known
+        self.mend: set[str] = set()  # damaged records to write again from memory
         super().__init__(*given, **how)
 
     # ------------------------------------------------------------ sessions
 
     def refresh(self, board: Board) -> set[str]:
-        """Bring the board in memory up to date with what was committed; name what changed."""
+        """Update the board in memory with what was committed; return the changed sessions."""
         query = "SELECT session_id, revision, record FROM sessions"
-        if self.revision:  # else all, for a damaged revision is found by no comparison
+        if self.revision:  # otherwise read all: a comparison does not find a damaged revision
             query += f" WHERE revision > {self.revision} AND revision < {LARGEST}"
         rows = self.all(query)
         found = self.sound("sessions", rows, lambda row: self._known(board, row))
@@ -156,14 +156,14 @@ class Store(Upkeep):
         return {r[0] for r in found} - {LEDGER}
 
     def _known(self, board: Board, row: Cells) -> tuple[str, int, bytes | None]:
-        """A row of that table, if it is one; of a damaged one what is known is written again."""
+        """Validate a row of sessions; a damaged one is written again from memory."""
         sid = text(row[0])
         try:
             return sid, number(row[1]), None if row[2] is None else blob(row[2])
         except ValueError:
             self.mend.add(sid)
             if sid not in board.sessions and isinstance(row[2], bytes):
-                return sid, 0, row[2]  # only when it was written is not known
+                return sid, 0, row[2]  # only its time of writing is unknown
             raise
 
     def _load_singly(self, board: Board, found: Sequence[tuple[str, int, bytes | None]]) -> None:
@@ -199,7 +199,7 @@ class Store(Upkeep):
             self.limit("events", self.keep_events)
             self.limit_bytes(sum(len(row[-1]) for row in log))
         if folded:
-            board.dirty.add(LEDGER)  # the next host is to fold with the clock that this one met
+            board.dirty.add(LEDGER)  # the next host must fold with the same clock
         changes = [
             (*astuple(c), _is_live(f.event, c, live_since)) for _, f in folded for c in f.changes
         ]
@@ -218,7 +218,7 @@ class Store(Upkeep):
     # ------------------------------------------------------------ names
 
     def applied(self, names: Sequence[str]) -> set[str]:
-        """Which of these were folded already."""
+        """Return which of these names have been folded."""
         if self._applied is not None:
             return self._applied.intersection(names)
         found: set[str] = set()
@@ -230,23 +230,23 @@ class Store(Upkeep):
         return found
 
     def caught_up(self) -> None:
-        """What others committed has been read; what was remembered of the names may be old."""
+        """Note that the commits of others were read, and drop the cached names."""
         self.is_changed, self._applied = False, None
 
     def remember_applied(self) -> None:
-        """Spare the next look-ups the table, unless another host commits meanwhile."""
+        """Cache that no names are applied, until another host commits."""
         if self._applied is None:
             self._applied = {r[0] for r in self.all("SELECT name FROM applied")}
 
     def forget_applied(self, names: Iterable[str]) -> None:
-        """Forget names whose files were seen to be gone, within the lock."""
+        """Forget names whose files are gone; call this within the lock."""
         names = list(names)
         self.db.executemany("DELETE FROM applied WHERE name = ?", [(n,) for n in names])
         if self._applied is not None:
             self._applied.difference_update(names)
 
     def sweep(self, now: float, is_there: Callable[[str], bool]) -> None:
-        """Forget the names that dead hosts left, and those kept against telling a thing twice."""
+        """Forget the names that dead hosts left, and those kept against duplicates."""
         old = now - TWICE
         if self.all("SELECT 1 FROM applied WHERE t NOT BETWEEN ? AND ? LIMIT 1", old, now + TWICE):
             with self.lock():
@@ -258,7 +258,7 @@ class Store(Upkeep):
     # ------------------------------------------------------------ history
 
     def changes(self) -> list[Change]:
-        """The transitions since the last call, whoever wrote them."""
+        """Return the transitions since the last call, whichever host wrote them."""
         rows = self.all(
             "SELECT id, t, session_id, before, after, rule, why, live FROM transitions"
             f" WHERE id > ? AND id < {LARGEST} ORDER BY id",
@@ -269,12 +269,12 @@ class Store(Upkeep):
         return self.sound("transitions", rows, _change)
 
     def skip_changes(self) -> None:
-        """What happened before is history: begin with what comes."""
+        """Skip all transitions up to now."""
         rows = self.all(f"SELECT max(id) FROM transitions WHERE id < {LARGEST}")
         self.transition = rows[0][0] or 0
 
     def standing(self, since: float) -> list[Change]:
-        """The last transition of each session, if it is not older than that."""
+        """Return the last transition of each session, if it is not older than that."""
         rows = self.all(
             "SELECT max(id), t, session_id, before, after, rule, why, live FROM transitions"
             " WHERE t >= ? GROUP BY session_id",
@@ -291,7 +291,7 @@ class Store(Upkeep):
         return [change.transition for change in self.sound("transitions", rows, _change)]
 
     def log(self, session_id: str = "", since: float = 0.0) -> list[Logged]:
-        """The log of events with the machine's verdicts, oldest first."""
+        """Return the log of events with their verdicts, oldest first."""
         rows = self.all(
             "SELECT id, file, event, session_id, rule, taken, why, before, after FROM events"
             " WHERE ? = '' OR session_id = ? ORDER BY id",
@@ -302,7 +302,7 @@ class Store(Upkeep):
     # ------------------------------------------------------------ claims
 
     def claim(self, wanted: Sequence[Claim], pid: int, now: float) -> list[Claim]:
-        """Those of them that this host is the one to do; each once in the world."""
+        """Claim effects; return those that this host got.  Each is granted once per machine."""
         with self.lock():
             return [
                 (transition, effect)
@@ -315,7 +315,7 @@ class Store(Upkeep):
             ]
 
     def notices(self, most: int) -> list[Rung]:
-        """The newest notices that were given, by whichever host, oldest first."""
+        """Return the newest notifications of all hosts, oldest first."""
         rows = self.all(
             "SELECT transition_id, effect, claims.t, pid, session_id, after, why FROM claims"
             " JOIN transitions ON transitions.id = transition_id"
@@ -327,29 +327,29 @@ class Store(Upkeep):
     # ------------------------------------------------------------ editors
 
     def editors(self) -> list[Editor]:
-        """Those that are open, or were when their host died."""
+        """Return the editors that are open, or were when their host died."""
         rows = self.all("SELECT pid, server, tmux, pane, focused FROM editors ORDER BY pid")
         return self.sound("editors", rows, _editor)
 
     def set_editor(self, editor: Editor) -> None:
-        """Note one, within the lock."""
+        """Record an editor; call this within the lock."""
         self.db.execute("INSERT OR REPLACE INTO editors VALUES (?, ?, ?, ?, ?)", editor)
 
     def drop_editor(self, pid: int) -> None:
-        """Forget one, within the lock."""
+        """Remove an editor; call this within the lock."""
         self.db.execute("DELETE FROM editors WHERE pid = ?", (pid,))
 
     # ------------------------------------------------------------ options
 
     def option(self, key: str) -> Any:
-        """A value that all hosts share, or None."""
+        """Return a shared option, or None."""
         rows = self.all("SELECT key, value FROM options WHERE key = ?", key)
         found = self.sound("options", rows, _option)
         return found[0] if found else None
 
     def set_option(self, key: str, value: object, pid: int, now: float) -> None:
-        """Set it, within the lock; `pid` says who did."""
-        self.is_changed = True  # for whoever remembers options
+        """Set a shared option, within the lock; `pid` is the process that sets it."""
+        self.is_changed = True  # for those who cache options
         self.db.execute(
             "INSERT OR REPLACE INTO options VALUES (?, ?, ?, ?)", (key, _encode(value), pid, now)
         )
