@@ -170,7 +170,7 @@ def test_a_missing_cli_is_reported(nvim: Editors, home: Home) -> None:
     """The message names the option to set."""
     editor = nvim(config={**OPTIONS, "claude": "no-such-claude"}, ui=False)
     editor.command("ClaudeSessions new")
-    assert "vim.g.bellboard = { claude = " in says(editor, '"no-such-claude" is not on PATH')
+    assert ":help g:bellboard.claude" in says(editor, '"no-such-claude" is not on PATH')
 
 
 def test_the_command_may_be_a_list(nvim: Editors, home: Home, claude: Path) -> None:

@@ -67,10 +67,7 @@ M.new = function(args)
   local command = config.claude()
   local claude = vim.fn.exepath(command[1])
   if claude == '' then
-    return message.error(
-      ('"%s" is not on PATH. Install Claude Code, or set its path: '):format(command[1])
-        .. 'vim.g.bellboard = { claude = "/path/to/claude" }'
-    )
+    return message.error(('"%s" is not on PATH. See :help g:bellboard.claude'):format(command[1]))
   end
   if vim.list_contains(args, '--settings') then
     return start(vim.list_extend(command, args))

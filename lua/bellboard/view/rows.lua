@@ -203,9 +203,9 @@ local function first_run()
   local lines = {
     ' No sessions yet.',
     '',
-    ' 1  Install the hooks:          ' .. command .. ' install  (shows what it changes)',
-    ' 2  Start claude anywhere:      a terminal, a tmux pane, ' .. command .. ' new',
-    ' 3  It appears here by itself.  Nothing? ' .. command .. ' health',
+    ' 1  Install the hooks:          ' .. command .. ' install',
+    ' 2  Start claude anywhere, or:  ' .. command .. ' new',
+    ' 3  It appears here. If not:    ' .. command .. ' health',
   }
   return vim.tbl_map(function(text)
     return line({ { text, 'BellboardDetail' } })
