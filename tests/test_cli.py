@@ -370,7 +370,7 @@ def test_a_newer_database_is_shown_and_not_written(shell: Shell) -> None:
     assert shell.spool.pending() == 1
     with sqlite3.connect(shell.home.bellboard / "board.db") as db:
         db.execute("ALTER TABLE sessions RENAME TO somethings")
-    assert "newer bellboard, and cannot be read by this one; update it" in shell.fails("list")
+    assert "newer bellboard and cannot be read; update this bellboard" in shell.fails("list")
 
 
 @pytest.mark.parametrize("damage", [b"no database" * 999, b"SQLite format 3\0" + b"\xff" * 9000])

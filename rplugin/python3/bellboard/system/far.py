@@ -74,7 +74,7 @@ class Far:
 
 
 def serve(*modules: str) -> None:
-    """The other end: do what comes, until nothing can come any more."""
+    """Run jobs in the other process until the pipe is closed."""
     for module in modules:
         importlib.import_module(module)
     tasks, results = sys.stdin.buffer, sys.stdout.buffer
