@@ -114,6 +114,6 @@ class TestTheChecks:
 
     def test_unbounded_growth_is_noticed(self, target: Target) -> None:
         for n in range(3000):
-            (target.board / "hosts" / str(n)).touch()
+            (target.board / "spool" / "tmp" / str(n)).touch()
         with pytest.raises(Fallen, match=r"30\d\d files"):
             target.check()
