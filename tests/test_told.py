@@ -15,7 +15,7 @@ from bellboard.storage.spool import Spool
 from hosting import Mounts, Telling, made, put
 from rig.fixtures import Editors
 from rig.home import Home
-from rig.waiting import eventually
+from rig.waiting import GLANCE, eventually
 from session_files import write_session_file
 
 pytestmark = pytest.mark.files
@@ -36,19 +36,33 @@ class Trouble:
         self.fillers: list[Path] = []
 
     def begins(self) -> None:
+        """From now on nothing can be written: what was under way has come to its end."""
+        eventually(lambda: not any(self.spool.new.iterdir()), "an empty spool")
         if self.kind == "read-only":
             self.mount("-o", "remount,ro", at=self.place, again=True)
-        elif self.kind == "no inodes":
+            return
+        fill = self.take_inodes if self.kind == "no inodes" else self.take_blocks
+        eventually(lambda: not fill(), "a disk that stays full", pause=GLANCE)
+
+    def take_inodes(self) -> int:
+        """Take all that are free; how many were."""
+        before = len(self.fillers)
+        with contextlib.suppress(OSError):
+            while True:
+                path = self.place / f"filler{len(self.fillers)}"
+                path.touch()
+                self.fillers.append(path)
+        return len(self.fillers) - before
+
+    def take_blocks(self) -> int:
+        """Take all that are free; how many bytes were."""
+        self.fillers[:] = [self.place / "filler"]
+        with self.fillers[0].open("ab", buffering=0) as file:
+            before = file.tell()
             with contextlib.suppress(OSError):
-                for n in range(100):
-                    path = self.place / f"filler{n}"
-                    path.touch()
-                    self.fillers.append(path)
-        else:
-            self.fillers.append(self.place / "filler")
-            with self.fillers[0].open("wb", buffering=0) as file, contextlib.suppress(OSError):
                 while file.write(b"x" * 4096):
                     pass
+            return file.tell() - before
 
     def ends(self) -> None:
         if self.kind == "read-only":
