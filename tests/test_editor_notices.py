@@ -87,7 +87,7 @@ def test_of_three_neovims_one_shows_the_float_and_one_notifies(
     editors = [open_(version) for _ in range(3)]
     asks(spool, "api")
     for editor in editors:
-        editor.shows("!1 api: marked by hand")
+        editor.shows("!1 api: set by hand")
     editors[2].shows("1 needs you")
     desktop.shows("api needs you")
     for editor in editors[:2]:
@@ -226,7 +226,7 @@ def test_only_the_neovim_in_front_shows_a_notification(
     asks(spool, "api")
     eventually(lambda: two.lua("return #notified") == 1, "the notice")
     text, level, key, _ = two.lua("return notified[1]")
-    assert (text, level, key) == ("api needs you: permission: marked by hand", 3, "bellboard.api")
+    assert (text, level, key) == ("api needs you: permission: set by hand", 3, "bellboard.api")
     one.command("doautocmd FocusGained")
     one.shows("1 needs you")
     asks(spool, "web")

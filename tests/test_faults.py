@@ -109,7 +109,7 @@ def test_a_spool_that_is_read_only_counts_nothing_twice(
         mount("-o", "remount,bind,ro", at=place, again=True)
     for host in hosts:
         eventually(lambda host=host: len(host.shown) == 5)
-    eventually(lambda: "cannot be removed" in hosts[0].note + hosts[1].note, "a word in health")
+    eventually(lambda: "cannot be deleted" in hosts[0].note + hosts[1].note, "a word in health")
     assert counted(home.bellboard) == dict.fromkeys(names, 1)
     mount("-o", "remount,bind,rw", at=place, again=True)
     names.append(put(spool, "Stop", "s0"))
