@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from msgspec import Raw
 
@@ -25,6 +26,7 @@ from bellboard.system.processes import program_of, started_of
 from bellboard.witnesses.proof import is_agent
 from rig.home import Home
 from rig.hung_mount import HungMount
+from rig.waiting import eventually
 
 pytestmark = pytest.mark.files
 
@@ -48,8 +50,10 @@ def run(home: Home) -> Iterator[Run]:
 
     def one(name: str = "sleep", *args: str, **how: Any) -> subprocess.Popen[bytes]:
         how = {"executable": SLEEP, "env": home.env, **how}
-        started.append(subprocess.Popen([name, *(args or ("600",))], **how))
-        return started[-1]
+        process = subprocess.Popen([name, *(args or ("600",))], **how)
+        started.append(process)
+        eventually(lambda: psutil.Process(process.pid).cmdline(), "the program's own arguments")
+        return process
 
     yield one
     for process in started:
