@@ -117,7 +117,7 @@ def test_a_failing_job_is_named_and_retried_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Whatever it raises, and wherever; the others continue."""
-    monkeypatch.setattr(reach, "PAUSE", 0.01)
+    monkeypatch.setattr(reach, "PAUSE", 0.5)
     fails = [MemoryError("too much"), OSError(5, "Input/output error"), RecursionError("deep")]
 
     def work() -> str:

@@ -209,7 +209,7 @@ def test_a_file_that_changes_meanwhile_is_not_overwritten(settings: Settings, fi
     assert [p for p in file.parent.iterdir() if p.name.startswith(atomic.PREFIX)] == []
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(600)
 def test_wherever_it_dies_the_file_is_the_old_or_the_new_one(tmp_path: Path) -> None:
     """The next install works, and uninstall restores it to the byte."""
     memory = Path("/dev/shm")

@@ -53,10 +53,11 @@ def host(home: Home) -> Iterator[None]:
             running.terminate()
 
 
-def turn(agent: Agent) -> None:
-    """A prompt, a permission, an end."""
+def turn(agent: Agent, home: Home) -> None:
+    """A prompt, a permission that is on the board before it is given, an end."""
     agent.submit("play:perm please")
     agent.happens("PermissionRequest")
+    eventually(lambda: statuses(home, agent)[-1:] == ["blocked"], "the question on the board")
     agent.answer("Enter")
     agent.happens("Stop")
     agent.exit()
@@ -99,7 +100,7 @@ def test_installed_hooks_work_on_every_version(
     )
     agent = claude(version=version)
     assert not COMPLAINT.search(agent.text()), agent.text()
-    turn(agent)
+    turn(agent, home)
     assert set(registered) >= {"SessionStart", "Stop", "PermissionRequest"}
     eventually(lambda: counted(home) == expected(agent, home) != {}, "each event once")
     eventually(lambda: statuses(home, agent)[-1] is None, "the end")
