@@ -81,7 +81,7 @@ return {
   changes = vim.fn.getchangelist()[1],
   search = { vim.fn.getreg('/'), vim.v.searchforward, vim.v.hlsearch },
   errors = vim.v.errmsg,
-  messages = vim.fn.execute('messages'),
+  messages = vim.fn.execute('messages'):gsub('%d+ seconds? ago', 'ago'),
   global = { vim.g.typed or 0 },
 }
 """
