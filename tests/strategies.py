@@ -163,7 +163,7 @@ KEYS = (
     *("goto", "set", "label", "config", "raw", "restart", "facts", "name", "park", "snooze"),
     *("pid", "record", "session_id", "sessionId", "entry", "status", "type", "message", "content"),
     *("hook_event_name", "tool_name", "tool_input", "agent_id", "background_tasks", "timestamp"),
-    *("event", "kind"),
+    *("decoded", "kind"),
 )
 #: Objects whose keys mean something, with values that do not.
 wrong_shapes = st.recursive(

@@ -220,7 +220,7 @@ def test_whatever_events_a_trace_holds_nothing_raises(events: list[dict[str, Any
     """In any order, and whatever facts they lack."""
     board = at_work()
     for n, told in enumerate(events):
-        board.fold(evidence.from_line({"t": T0 + 3 * n, "event": told}))
+        board.fold(evidence.from_line({"t": T0 + 3 * n, "decoded": told}))
     board.advance(T0 + 1e6)
 
 

@@ -247,13 +247,13 @@ def test_a_recording_of_one_session_contains_no_other(shell: Shell) -> None:
     fill(shell)
     recorded = shell.bellboard("record", "--session", "b1").stdout
     lines = [json.loads(x) for x in recorded.splitlines()]
-    assert {line["event"]["session_id"] for line in lines if "event" in line} == {"b1"}
+    assert {line["decoded"]["session_id"] for line in lines if "decoded" in line} == {"b1"}
 
 
 def test_a_recording_of_minutes_holds_its_sessions_from_their_start(shell: Shell) -> None:
     fill(shell)
     recorded = shell.bellboard("record", "--minutes", "4").stdout
-    told = [x["event"] for x in map(json.loads, recorded.splitlines()) if "event" in x]
+    told = [x["decoded"] for x in map(json.loads, recorded.splitlines()) if "decoded" in x]
     assert [(x["session_id"], x["name"]) for x in told] == [
         ("a1", "SessionStart"),
         ("a1", "UserPromptSubmit"),

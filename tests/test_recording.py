@@ -130,7 +130,7 @@ def texts(value: Any) -> Iterable[str]:
 
 def events(lines: Iterable[Line]) -> list[Line]:
     """Those of a recording, without the time of its end."""
-    return [line["event"] for line in lines if "event" in line]
+    return [line["decoded"] for line in lines if "decoded" in line]
 
 
 SECRET = "heron"
@@ -250,7 +250,7 @@ def test_text_quoted_from_junk_is_removed() -> None:
     (line, _) = record([Logged(0, "x", junk, "", "", False, "", None, None)])
     assert line == {
         "t": 1.8e9,
-        "event": {"kind": "junk", "name": "registry", "t": 1.8e9, "why": "reason 1"},
+        "decoded": {"kind": "junk", "name": "registry", "t": 1.8e9, "why": "reason 1"},
     }
 
 
@@ -369,7 +369,7 @@ def test_a_span_begins_with_the_options_in_force(tmp_path: Path) -> None:
         [{"t": 1.8e9, "hook": {"session_id": "s", "hook_event_name": "SessionStart"}}], tmp_path
     )
     first = next(iter(record(span(log, {"s"}, {"grace": 3.0}))))
-    assert first["event"]["settings"] == {"grace": 3.0}
+    assert first["decoded"]["settings"] == {"grace": 3.0}
 
 
 def test_every_kind_can_be_recorded_or_comes_from_a_deadline() -> None:
@@ -384,8 +384,8 @@ def test_every_kind_can_be_recorded_or_comes_from_a_deadline() -> None:
 def test_what_only_time_brings_cannot_be_told() -> None:
     """It would lack what its rule needs."""
     for kind in BY_TIME:
-        event = evidence.from_line({"t": 1.8e9, "event": {"kind": kind, "session_id": "s"}})
-        assert (event.kind, event.name) == ("junk", "event")
+        event = evidence.from_line({"t": 1.8e9, "decoded": {"kind": kind, "session_id": "s"}})
+        assert (event.kind, event.name) == ("junk", "decoded")
 
 
 def test_a_decoded_event_is_read_no_less_strictly_than_a_hook() -> None:
@@ -398,18 +398,27 @@ def test_a_decoded_event_is_read_no_less_strictly_than_a_hook() -> None:
         "children": -9,
         "origin": {"pid": True, "env": {"PATH": "/bin", "TERM_PROGRAM": "ghostty"}},
     }
-    e = evidence.from_line({"t": 1.8e9, "event": told})
+    e = evidence.from_line({"t": 1.8e9, "decoded": told})
     assert (e.kind, e.name, e.t, e.clock) == ("prompt", "prompt", 1.8e9, 1.8e9)
     assert e.prompt == "ab"
     assert (e.pid, e.children) == (None, evidence.UNCOUNTED)
     assert (e.origin.pid, e.origin.env) == (None, {"terminal": "ghostty"})
     for wrong in ({"kind": 5}, {}, [], None, {"kind": "prompt", "session_id": 7}, {"t": -1}):
-        assert evidence.from_line({"t": 1.8e9, "event": wrong}).kind == "junk"
+        assert evidence.from_line({"t": 1.8e9, "decoded": wrong}).kind == "junk"
+
+
+def test_what_others_write_beside_a_hook_leaves_it_a_hook() -> None:
+    """Recordings of several agents name the event as configured, and what they saw on a screen."""
+    payload = {"session_id": "s", "hook_event_name": "Stop"}
+    beside = {"agent": "codex", "event": "Stop", "seen": "⏎", "version": 3}
+    e = evidence.from_line({"t": 1.8e9, **beside, "hook": payload})
+    assert e == evidence.from_line({"t": 1.8e9, "hook": payload})
+    assert e.kind == "stop"
 
 
 def test_an_event_of_a_version_to_come_changes_nothing() -> None:
     later = {"kind": "applause", "name": "Applause", "session_id": "s"}
-    changes, final = play([{"t": 1.8e9, "event": later}])
+    changes, final = play([{"t": 1.8e9, "decoded": later}])
     assert (changes, final) == ([], [])
 
 

@@ -93,7 +93,7 @@ def header(random: Random) -> Case:
 #: A good line of each kind of evidence.
 LINES: dict[str, Any] = {
     "hook": {"session_id": "f1", "hook_event_name": "UserPromptSubmit", "prompt": "x"},
-    "event": {
+    "decoded": {
         "kind": "request",
         "name": "PermissionRequest",
         "t": 1.79e9,

@@ -2,8 +2,8 @@
 
 A trace line is a JSON object with `t` and one more key (`hook`, `registry`, `transcript`,
 `process`, `pane`, `view`, `goto`, `set`, …).  The spool and `bellboard replay` both read it, so
-what was seen live can be replayed to the letter.  `event` carries an event that is already decoded:
-its fields are those of `events.Event`, and the line's `t` is when it became known.
+what was seen live can be replayed to the letter.  `decoded` carries an event as `events.Event` has
+it, and the line's `t` is when it became known.
 
 Rules of this file: no I/O, no clock, no exception on input.
 """
@@ -140,8 +140,8 @@ def _raw(told: Facts, t: float, now: float) -> Event:
 # ---------------------------------------------------------------- what is already decoded
 
 
-def _event(told: Facts, t: float, now: float) -> Event:
-    given = {"t": t, "name": told["event"]["kind"], **told["event"]}
+def _decoded(told: Facts, t: float, now: float) -> Event:
+    given = {"t": t, "name": told["decoded"]["kind"], **told["decoded"]}
     origin = origin_of(given.pop("origin", None))
     e = msgspec.convert({**given, "clock": now}, Event)
     if e.kind in BY_TIME:
@@ -305,7 +305,6 @@ def _config(told: Facts, t: float, now: float) -> Event:
 
 #: Key of a trace line → what reads it.
 READERS: Final[dict[str, Callable[[Facts, float, float], Event]]] = {
-    "event": _event,
     "hook": _hook,
     "registry": _registry,
     "transcript": _transcript,
@@ -322,6 +321,7 @@ READERS: Final[dict[str, Callable[[Facts, float, float], Event]]] = {
     "forget": _person("forget", "forget"),
     "facts": _facts,
     "raw": _raw,
+    "decoded": _decoded,
     "config": _config,
     "restart": lambda told, t, now: Event("restart", "restart", t, now),
     "clock": lambda told, t, now: Event("clock", "clock", t, now),

@@ -102,4 +102,4 @@ def junk(why: str, t: float, clock: float, name: str = "junk") -> Event:
 def line_of(e: Event) -> dict[str, Any]:
     """The trace line that carries it, known to `evidence.py`; what has its default is left out."""
     facts: dict[str, Any] = msgspec.to_builtins(e)
-    return {"t": facts.pop("clock"), "event": {k: v for k, v in facts.items() if v != {}}}
+    return {"t": facts.pop("clock"), "decoded": {k: v for k, v in facts.items() if v != {}}}
