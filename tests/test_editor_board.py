@@ -175,20 +175,51 @@ def test_a_name_shows_on_every_board(nvim: Editors, columns: int) -> None:
     editor.shows("the build")
 
 
+#: A user's own keys, and a mapping that a FileType autocommand makes.
+OWN_KEYS = """
+vim.g.bellboard = { auto_start = false, board = { keys = {
+  x = false, ['<c-k>'] = 'stop', gy = function(session) _G.got = session.session_id end,
+} } }
+vim.api.nvim_create_autocmd('FileType', { pattern = 'bellboard', callback = function(event)
+  vim.keymap.set('n', 'e', '<Cmd>let g:mine = 1<CR>', { buffer = event.buf })
+end })
+"""
+
+
 def test_every_key_is_in_its_help_and_in_the_manual(nvim: Editors) -> None:
-    """g? lists them all, and every listed key is mapped."""
-    editor = nvim(config=QUIET, columns=80, lines=40)
+    """g? lists what is mapped: the defaults as changed by the user."""
+    editor = nvim(config=QUIET, lua=OWN_KEYS, columns=80, lines=40)
     Host(editor).push(*house())
     editor.command("ClaudeSessions board")
     keys = editor.lua(
-        "return vim.tbl_map(function(key) return key[1] end, require('bellboard.action.keys').list)"
+        "return vim.tbl_map(function(deed) return type(deed) == 'string' and deed or false end, "
+        "require('bellboard.config').get().board.keys)"
     )
+    deeds = editor.lua(
+        "return vim.tbl_map(function(deed) return deed[1] end, "
+        "require('bellboard.action.keys').list)"
+    )
+    assert {name for name in keys.values() if name} == {*deeds}
     mapped = {m["lhs"] for m in editor.nvim.api.buf_get_keymap(0, "n")} - {"<2-LeftMouse>"}
-    assert set(keys) == mapped
+    assert {"x": False}.items() <= keys.items()
+    assert mapped == {*keys} - {"x"}
     section = MANUAL[MANUAL.index("*bellboard-board*") : MANUAL.index("*bellboard-options*")]
-    assert [key for key in keys if f" {key} " not in section] == []
+    assert [key for key in mapped - {"<C-K>", "gy"} if f" {key} " not in section] == []
+    editor.press("egy")
+    eventually(lambda: editor.lua("return { vim.g.mine, _G.got }") == [1, "api"], "both mappings")
     editor.press("g?")
-    for text in ("yank the session id", "this help", "answer: yes, no"):
+    for text in ("yank the session id", "this help", "answer: yes, no", "<C-K>     stop its"):
         editor.shows(text)
     editor.press("q")
     editor.hides("this help")
+
+
+def test_q_closes_the_board_in_the_last_window_too(nvim: Editors) -> None:
+    """It shows the buffer from before, or an empty one; no error."""
+    editor = nvim(config=QUIET, ui=False)
+    Host(editor).push(*house())
+    editor.command("edit before | ClaudeSessions board | only")
+    editor.press("q")
+    eventually(lambda: editor.lua("return vim.bo.filetype") == "", "no board")
+    assert editor.lua("return vim.fn.winnr('$')") == 1
+    assert editor.messages() == ""

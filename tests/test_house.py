@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import pytest
 
+from bellboard.core.options import Options
 from rig.fixtures import Editors
 from sample import QUIET
 
@@ -306,6 +307,10 @@ def test_every_option_command_event_and_function_is_in_the_manual(nvim: Editors)
     wanted |= set(re.findall(r"pattern = '(Bellboard\w+)'", lua))
     wanted |= set(re.findall(r"\b([gb]:bellboard_\w+)", MANUAL))
     assert wanted - TAGS == set()
+    written = {tag for tag in TAGS if re.fullmatch(r"bellboard\.\w+\(\)|g:bellboard\.\S+", tag)}
+    assert written - wanted == set()
+    host = {key.removeprefix("host.") for key in keys if key.startswith("host.")}
+    assert host == {*Options.__struct_fields__}
 
 
 def test_every_tag_and_link_of_the_manual_is_good(nvim: Editors) -> None:

@@ -56,6 +56,7 @@ local M = {}
 ---@class (exact) bellboard.Config.Board
 ---@field layout 'split'|'vsplit'|'tab'|'float'
 ---@field size number rows (split), columns (vsplit), or the part of the screen if not above 1
+---@field keys table<string, string|false|fun(session: bellboard.Session)>
 
 ---@class (exact) bellboard.Config.Launch
 ---@field layout 'split'|'vsplit'|'tab'|'window' where the terminal of a new session goes
@@ -117,7 +118,18 @@ local defaults = {
     },
   },
   float = { enabled = true, width = 60, sessions = 4, zindex = 60 },
-  board = { layout = 'split', size = 0.35 },
+  board = {
+    layout = 'split',
+    size = 0.35,
+    -- stylua: ignore
+    keys = {
+      ['<CR>'] = 'go', a = 'answer', K = 'preview', ['<Tab>'] = 'fold',
+      zR = 'unfold_all', zM = 'fold_all', [']]'] = 'next', ['[['] = 'prev',
+      d = 'seen', p = 'park', s = 'snooze', l = 'label', r = 'rename', c = 'correct',
+      x = 'stop', o = 'resume', e = 'explain', y = 'yank', R = 'refresh', q = 'close',
+      ['g?'] = 'help',
+    },
+  },
   jump = { insert = true },
   -- stylua: ignore
   notices = {
@@ -163,37 +175,6 @@ local resolved
 ---@type string[]
 local problems = {}
 
---- Copy the valid options of `user` into `base`, and note the others.
----@param base table
----@param user table
----@param prefix string
-local function merge(base, user, prefix)
-  for key, value in pairs(user) do
-    local path = prefix .. tostring(key)
-    local rule = rules.of(path)
-    if base[key] == nil and not rule then
-      problems[#problems + 1] = path .. ': no such option'
-    else
-      local problem = rules.problem(path, value, base[key])
-      if problem then
-        problems[#problems + 1] = problem
-      elseif
-        rule
-        and not rule.each
-        and path:find('^notices%.labels%.')
-        and type(value) == 'table'
-      then
-        base[key] = base[key] or {}
-        merge(base[key], value, path .. '.')
-      elseif type(value) == 'table' and type(base[key]) == 'table' and not (rule and rule.open) then
-        merge(base[key], value, path .. '.')
-      else
-        base[key] = value
-      end
-    end
-  end
-end
-
 ---@return bellboard.Config
 local function resolve()
   problems = {}
@@ -208,7 +189,7 @@ local function resolve()
   end
   for _, source in ipairs({ global or vim.empty_dict(), given or vim.empty_dict() }) do
     if type(source) == 'table' then
-      merge(config, source, '')
+      rules.merge(config, source, defaults, problems)
     else
       problems[#problems + 1] = 'expected a table or a function, got ' .. type(source)
     end
@@ -243,11 +224,11 @@ end
 --- What is wrong, in one line: a longer message would prompt for ENTER at startup.
 ---@return string
 M.complaint = function()
-  local text = ('bellboard: vim.g.bellboard.%s (default used)'):format(problems[1])
+  local text = 'bellboard: ' .. problems[1]
   if #problems > 1 or #text > vim.v.echospace then
     local paths = {}
     for place, problem in ipairs(problems) do
-      paths[place] = problem:match('^([%w_.]+):') or 'vim.g.bellboard'
+      paths[place] = problem:match('^(%S+):') or 'vim.g.bellboard'
     end
     text = ('bellboard: wrong %s; :checkhealth bellboard'):format(table.concat(paths, ', '))
   end
@@ -267,21 +248,7 @@ end
 --- Every option by its dotted path, to check that all are documented.
 ---@return string[]
 M.keys = function()
-  local keys = { 'python', 'on_transition' } -- nil by default
-  for _, key in ipairs({ 'quiet_hours', 'player', 'command' }) do
-    keys[#keys + 1] = 'notices.' .. key
-  end
-  local function walk(table_, prefix)
-    for key, value in pairs(table_) do
-      keys[#keys + 1] = prefix .. key
-      if type(value) == 'table' and not (rules.of(prefix .. key) or {}).inside then
-        walk(value, prefix .. key .. '.')
-      end
-    end
-  end
-  walk(defaults, '')
-  table.sort(keys)
-  return keys
+  return rules.paths(defaults)
 end
 
 --- The command that starts Claude Code.

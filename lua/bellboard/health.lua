@@ -35,7 +35,7 @@ local function editor()
   health.start('bellboard: editor')
   local problems = config.problems()
   for _, problem in ipairs(problems) do
-    health.error('vim.g.bellboard.' .. problem)
+    health.error(problem)
   end
   if #problems == 0 then
     health.ok('configuration')

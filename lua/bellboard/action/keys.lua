@@ -1,5 +1,6 @@
 -- The keys of the board.
 local cells = require('bellboard.view.cells')
+local config = require('bellboard.config')
 local host = require('bellboard.host')
 local jump = require('bellboard.action.jump')
 local mark = require('bellboard.action.mark')
@@ -11,8 +12,8 @@ local M = {}
 
 local api = vim.api
 
----@class bellboard.Key
----@field [1] string
+---@class bellboard.Deed what a key does
+---@field [1] string its name in |g:bellboard.board.keys|
 ---@field [2] string what it does
 ---@field session? fun(session: bellboard.Session) acts on the session under the cursor
 ---@field anywhere? fun()
@@ -110,18 +111,45 @@ local function explain(session)
   end)
 end
 
+--- The keys as configured, each with what it does.
+---@return table<string, bellboard.Deed>
+local function mapped()
+  local deeds, keys = {}, {}
+  for _, deed in ipairs(M.list) do
+    deeds[deed[1]] = deed
+  end
+  for lhs, choice in pairs(config.get().board.keys) do
+    local own = type(choice) == 'function' and { lhs, 'your function', session = choice }
+    keys[lhs] = own or deeds[choice]
+  end
+  return keys
+end
+
+--- The keys of each deed in the order of the list, then those with a function of the user.
 local function help()
-  local lines = {}
-  for _, key in ipairs(M.list) do
-    lines[#lines + 1] = (' %-9s %s'):format(key[1], key[2])
+  local lines, keys = {}, mapped()
+  local order = vim.list_extend({}, M.list)
+  for lhs, deed in vim.spairs(keys) do
+    if deed[1] == lhs then
+      order[#order + 1] = deed
+    end
+  end
+  for _, deed in ipairs(order) do
+    local of_it = vim.tbl_filter(function(lhs)
+      return keys[lhs] == deed
+    end, vim.tbl_keys(keys))
+    table.sort(of_it)
+    if #of_it > 0 then
+      lines[#lines + 1] = (' %-9s %s'):format(table.concat(of_it, ' '), deed[2])
+    end
   end
   popup.open(lines, 'board')
 end
 
----@type bellboard.Key[]
+---@type bellboard.Deed[]
 M.list = {
   {
-    '<CR>',
+    'go',
     'go to the session',
     session = function(session)
       board().leave()
@@ -129,14 +157,14 @@ M.list = {
     end,
   },
   {
-    'a',
+    'answer',
     'answer: yes, no, or go there',
     session = function(session)
       require('bellboard.action.answer').to(session.session_id)
     end,
   },
   {
-    'K',
+    'preview',
     'preview',
     session = function(session)
       require('bellboard.view.preview').lines(session, function(lines)
@@ -145,75 +173,75 @@ M.list = {
     end,
   },
   {
-    '<Tab>',
+    'fold',
     'unfold or fold a session or repository',
     anywhere = function()
       board().fold()
     end,
   },
   {
-    'zR',
+    'unfold_all',
     'unfold all',
     anywhere = function()
       board().fold_all(true)
     end,
   },
   {
-    'zM',
+    'fold_all',
     'fold all',
     anywhere = function()
       board().fold_all(false)
     end,
   },
   {
-    ']]',
+    'next',
     'next session that needs you',
     anywhere = function()
       board().seek(1)
     end,
   },
   {
-    '[[',
+    'prev',
     'previous session that needs you',
     anywhere = function()
       board().seek(-1)
     end,
   },
   {
-    'd',
+    'seen',
     'mark as seen',
     session = function(session)
       host.tell({ ['goto'] = { session_id = session.session_id } })
     end,
   },
   {
-    'p',
+    'park',
     'park (keep it out of the float) or unpark',
     session = function(session)
       mark.park(session.session_id)
     end,
   },
-  { 's', 'snooze: no notices for a while', session = snooze },
+  { 'snooze', 'snooze: no notices for a while', session = snooze },
   {
-    'l',
+    'label',
     'label',
     session = ask('Label: ', 'label', function(session, word)
       mark.label(session.session_id, word)
     end),
   },
   {
-    'r',
+    'rename',
     'rename',
     session = ask('Name: ', 'title', function(session, word)
       host.tell({ name = { session_id = session.session_id, name = word } })
     end),
   },
-  { 'c', 'correct the status', session = correct },
-  { 'x', 'stop its process (asks first)', session = stop },
-  { 'o', 'resume a session that ended here', anywhere = resume },
-  { 'e', 'explain its status', session = explain },
+  { 'correct', 'correct the status', session = correct },
+  { 'stop', 'stop its process (asks first)', session = stop },
+  { 'resume', 'resume a session that ended here', anywhere = resume },
+  { 'explain', 'explain its status', session = explain },
   {
-    'y',
+    'yank',
     'yank the session id',
     session = function(session)
       vim.fn.setreg(vim.v.register, session.session_id)
@@ -221,46 +249,46 @@ M.list = {
     end,
   },
   {
-    'R',
+    'refresh',
     'refresh everything',
     anywhere = function()
       host.notify('snapshot')
     end,
   },
   {
-    'q',
+    'close',
     'close',
     anywhere = function()
-      vim.cmd.close()
+      board().close()
     end,
   },
-  { 'g?', 'this help', anywhere = help },
+  { 'help', 'this help', anywhere = help },
 }
 
----@param key bellboard.Key
-local function press(key)
-  if key.anywhere then
-    return key.anywhere()
+---@param deed bellboard.Deed
+local function run(deed)
+  if deed.anywhere then
+    return deed.anywhere()
   end
   local session, repository = board().under_cursor()
   if session then
-    key.session(session)
-  elseif repository and key[1] == '<CR>' then
+    deed.session(session)
+  elseif repository and deed[1] == 'go' then
     board().fold()
   end
 end
 
---- Map the keys in a board's buffer; a double click is <CR>.
+--- Map the keys in a board's buffer; a double click goes to the session.
 ---@param buf integer
 M.attach = function(buf)
-  for _, key in ipairs(M.list) do
+  for lhs, deed in pairs(mapped()) do
     local function act()
-      press(key)
+      run(deed)
     end
-    local nowait = #key[1] == 1
-    vim.keymap.set('n', key[1], act, { buffer = buf, desc = key[2], nowait = nowait })
-    if key[1] == '<CR>' then
-      vim.keymap.set('n', '<2-LeftMouse>', act, { buffer = buf, desc = key[2] })
+    local nowait = #lhs == 1
+    vim.keymap.set('n', lhs, act, { buffer = buf, desc = deed[2], nowait = nowait })
+    if deed[1] == 'go' then
+      vim.keymap.set('n', '<2-LeftMouse>', act, { buffer = buf, desc = deed[2] })
     end
   end
 end

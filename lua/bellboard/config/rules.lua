@@ -1,16 +1,52 @@
--- The values that an option accepts.
+-- The values that an option accepts, and taking over those that a user set.
 local M = {}
 
---- Where the type of the default is not enough: other types, fixed choices, or free keys.
+-- stylua: ignore
+local STATUSES = {
+  'blocked', 'error', 'completed', 'unknown', 'working', 'background', 'idle',
+}
+local NOTIFIED = { 'blocked', 'error', 'completed', 'background' }
+local CHANNELS = { 'float', 'notify', 'bell', 'desktop', 'sound', 'command' }
+--- Words that are taken for a status.
+local MEANT = { done = 'completed', failed = 'error', waiting = 'blocked', busy = 'working' }
+--- Seconds in the rules of the background process; its core/options.py says what each is for.
+-- stylua: ignore
+local SECONDS = {
+  'hold', 'settle', 'swap', 'dwell', 'grace', 'late', 'report', 'hooks', 'compaction', 'fresh',
+  'silence', 'stale', 'team', 'forget', 'prompts',
+}
+
+--- A key in the notation of Neovim: `<c-k>` is `<C-K>`.
+---@param key any
+---@return any
+local function notation(key)
+  return type(key) == 'string' and vim.fn.keytrans(vim.keycode(key)) or key
+end
+
+---@class bellboard.Rule
+---@field types? string[] default: the type of the default
+---@field among? string[] what a string can be
+---@field defaults? boolean a string can be what one of the defaults is
+---@field like? string pattern of a string
+---@field example? string
+---@field least? number
+---@field list? boolean a list of strings, or a function: taken over whole
+---@field inside? boolean the manual describes its members with it
+---@field notation? boolean the members are named by keys
+
+--- Where the type of the default is not enough. A star stands for any name.
+---@type table<string, bellboard.Rule>
 local rules = {
-  python = { types = { 'string', 'table' } },
-  icons = { types = { 'string', 'table' }, among = { 'ascii', 'unicode', 'nerd' }, open = true },
-  host = { open = true },
-  on_transition = { types = { 'function', 'table' } },
-  on = { open = true, each = { 'function', 'table' } },
-  claude = { types = { 'string', 'table' }, open = true, each = { 'string' } },
+  python = { types = { 'string', 'table' }, list = true },
+  icons = { types = { 'string', 'table' }, among = { 'ascii', 'unicode', 'nerd' }, inside = true },
+  ['icons.question'] = { types = { 'string' } },
+  on_transition = { types = { 'function', 'table' }, list = true },
+  on = { inside = true },
+  claude = { types = { 'string', 'table' }, list = true },
   ['launch.layout'] = { among = { 'split', 'vsplit', 'tab', 'window' } },
   ['board.layout'] = { among = { 'split', 'vsplit', 'tab', 'float' } },
+  ['board.keys'] = { inside = true, notation = true },
+  ['board.keys.*'] = { types = { 'string', 'function', 'false' }, defaults = true },
   ['notices.mode'] = { among = { 'quiet', 'normal', 'all' } },
   ['notices.via'] = { among = { 'auto', 'notify-send', 'osascript', 'osc9', 'osc777' } },
   ['notices.quiet_hours'] = {
@@ -18,19 +54,33 @@ local rules = {
     like = '^%d%d?:%d%d%-%d%d?:%d%d$',
     example = '22:00-07:30',
   },
-  ['notices.sounds'] = { open = true, each = { 'string' } },
-  ['notices.player'] = { types = { 'table' }, each = { 'string' } },
-  ['notices.command'] = { types = { 'table' }, each = { 'string' } },
+  ['notices.sounds'] = { inside = true },
+  ['notices.player'] = { types = { 'table' }, list = true },
+  ['notices.command'] = { types = { 'table' }, list = true },
   ['notices.labels'] = { inside = true },
   ['notices.labels.*'] = { types = { 'table' } },
   ['notices.labels.*.pin'] = { types = { 'boolean' } },
   ['notices.labels.*.highlight'] = { types = { 'string' } },
-  ['notices.labels.*.sounds'] = { types = { 'table' }, each = { 'string' } },
+  ['notices.labels.*.sounds'] = { types = { 'table' } },
+  ['host.approval'] = { types = { 'boolean', 'table' }, inside = true },
+  ['host.approval.enabled'] = { types = { 'boolean' } },
 }
-for _, status in ipairs({ 'blocked', 'error', 'completed', 'background' }) do
+for _, status in ipairs(STATUSES) do
+  rules['icons.' .. status] = { types = { 'string' } }
+  rules['on.' .. status] = { types = { 'function', 'table' }, list = true }
+end
+for _, option in ipairs(SECONDS) do
+  rules['host.' .. option] = { types = { 'number' }, least = 0 }
+end
+for _, class in ipairs({ 'fast', 'question', 'web', 'slow' }) do
+  rules['host.approval.' .. class] = { types = { 'number' }, least = 0 }
+end
+for _, status in ipairs(NOTIFIED) do
   rules['notices.' .. status] = { inside = true }
   rules['notices.labels.*.' .. status] = { types = { 'table' } }
-  for _, channel in ipairs({ 'float', 'notify', 'bell', 'desktop', 'sound', 'command' }) do
+  rules['notices.sounds.' .. status] = { types = { 'string' } }
+  rules['notices.labels.*.sounds.' .. status] = { types = { 'string' } }
+  for _, channel in ipairs(CHANNELS) do
     local delay = (channel ~= 'float' or status == 'blocked')
         and { types = { 'number', 'boolean' }, least = 0 }
       or nil
@@ -39,38 +89,168 @@ for _, status in ipairs({ 'blocked', 'error', 'completed', 'background' }) do
   end
 end
 
---- The rule of an option; all labels share theirs.
----@param path string
----@return table|nil
-M.of = function(path)
-  return rules[path] or rules[(path:gsub('^(notices%.labels%.)[^.]+', '%1*'))]
+---@class bellboard.Node an option: a table of options, or a value
+---@field shown string its path
+---@field pattern string its path in the rules
+---@field default any
+
+---@param parent bellboard.Node
+---@param key any
+---@return bellboard.Node
+---@return bellboard.Rule|nil
+local function child(parent, key)
+  local default
+  if type(parent.default) == 'table' then
+    default = parent.default[key]
+  end
+  local pattern = parent.pattern .. tostring(key)
+  local any = parent.pattern .. '*'
+  pattern = not rules[pattern] and rules[any] and any or pattern
+  local shown = parent.shown .. tostring(key)
+  return { shown = shown, pattern = pattern, default = default }, rules[pattern]
 end
 
----@param path string
----@param value any
----@param default any
----@return string|nil problem
-M.problem = function(path, value, default)
-  local rule = M.of(path) or {}
-  local types = rule.types or { type(default) }
-  if not vim.tbl_contains(types, type(value)) then
-    return ('%s: expected %s, got %s'):format(path, table.concat(types, ' or '), type(value))
-  end
-  if rule.among and type(value) == 'string' and not vim.tbl_contains(rule.among, value) then
-    return ('%s: expected one of %s, got "%s"'):format(path, table.concat(rule.among, ', '), value)
-  end
-  if rule.like and not value:match(rule.like) then
-    return ('%s: expected e.g. "%s", got "%s"'):format(path, rule.example, value)
-  end
-  if rule.least and type(value) == 'number' and value < rule.least then
-    return ('%s: expected at least %s, got %s'):format(path, rule.least, value)
-  end
-  for key, member in pairs(rule.each and type(value) == 'table' and value or {}) do
-    if not vim.tbl_contains(rule.each, type(member)) then
-      local expected = table.concat(rule.each, ' or ')
-      return ('%s.%s: expected %s, got %s'):format(path, key, expected, type(member))
+---@param node bellboard.Node
+---@return string[]
+local function members(node)
+  local names = type(node.default) == 'table' and vim.tbl_keys(node.default) or {}
+  for path in pairs(rules) do
+    local name = vim.startswith(path, node.pattern) and path:sub(#node.pattern + 1)
+    if name and name:match('^[%w_]+$') and not vim.list_contains(names, name) then
+      names[#names + 1] = name
     end
   end
+  table.sort(names)
+  return names
+end
+
+--- How many letters to change to get from one word to the other.
+---@param a string
+---@param b string
+---@return integer
+local function distance(a, b)
+  local row = {}
+  for j = 0, #b do
+    row[j] = j
+  end
+  for i = 1, #a do
+    local diagonal = row[0]
+    row[0] = i
+    for j = 1, #b do
+      local changed = diagonal + (a:byte(i) == b:byte(j) and 0 or 1)
+      diagonal = row[j]
+      row[j] = math.min(changed, row[j] + 1, row[j - 1] + 1)
+    end
+  end
+  return row[#b]
+end
+
+--- What may have been meant by a word, or what there is.
+---@param word string
+---@param known string[]
+---@return string
+local function advice(word, known)
+  local meant, least = nil, #word / 2 + 0.5
+  for _, name in ipairs(known) do
+    local far = MEANT[word] == name and 0 or distance(word, name)
+    if far < least then
+      meant, least = name, far
+    end
+  end
+  if meant then
+    return ('; did you mean "%s"?'):format(meant)
+  end
+  return #known > 0 and #known <= 8 and '; there is ' .. table.concat(known, ', ') or ''
+end
+
+---@param node bellboard.Node
+---@param rule bellboard.Rule
+---@param value any
+---@param parent bellboard.Node
+---@return string|nil
+local function problem(node, rule, value, parent)
+  local function expected(what, got)
+    return ('%s: expected %s, got %s'):format(node.shown, what, got)
+  end
+  local types = rule.types or { type(node.default) }
+  local kind = value == false and vim.list_contains(types, 'false') and 'false' or type(value)
+  if not vim.list_contains(types, kind) then
+    return expected(table.concat(types, ' or '), type(value))
+  elseif type(value) == 'string' then
+    local among = rule.defaults and vim.tbl_values(parent.default) or rule.among
+    if among and not vim.list_contains(among, value) then
+      if rule.defaults then
+        return ('%s: nothing is called "%s"%s'):format(node.shown, value, advice(value, among))
+      end
+      return expected('one of ' .. table.concat(among, ', '), ('"%s"'):format(value))
+    elseif rule.like and not value:match(rule.like) then
+      return expected(('e.g. "%s"'):format(rule.example), ('"%s"'):format(value))
+    end
+  elseif rule.least and type(value) == 'number' and value < rule.least then
+    return expected('at least ' .. rule.least, tostring(value))
+  elseif rule.list and type(value) == 'table' then
+    for key, member in pairs(value) do
+      if type(key) ~= 'number' or type(member) ~= 'string' then
+        return expected('a list of strings', ('%s under %s'):format(type(member), key))
+      end
+    end
+  end
+end
+
+---@param base table
+---@param user table
+---@param parent bellboard.Node
+---@param problems string[]
+local function merge(base, user, parent, problems)
+  local spelled = (rules[parent.pattern:sub(1, -2)] or {}).notation and notation
+  for key, value in pairs(user) do
+    key = spelled and spelled(key) or key
+    local node, rule = child(parent, key)
+    if not rule and node.default == nil then
+      local hint = advice(tostring(key), members(parent))
+      problems[#problems + 1] = ('%s: no such option%s'):format(node.shown, hint)
+    else
+      local wrong = problem(node, rule or {}, value, parent)
+      if wrong then
+        problems[#problems + 1] = wrong
+      elseif type(value) == 'table' and not (rule and rule.list) then
+        base[key] = type(base[key]) == 'table' and base[key] or {}
+        node.shown, node.pattern = node.shown .. '.', node.pattern .. '.'
+        merge(base[key], value, node, problems)
+      else
+        base[key] = value
+      end
+    end
+  end
+end
+
+--- Take over the valid options of a user, and note what is wrong with the others.
+---@param config bellboard.Config changed
+---@param user table
+---@param defaults bellboard.Config
+---@param problems string[] changed
+M.merge = function(config, user, defaults, problems)
+  merge(config, user, { shown = '', pattern = '', default = defaults }, problems)
+end
+
+--- Every option by its path, to check that all are documented.
+---@param defaults bellboard.Config
+---@return string[]
+M.paths = function(defaults)
+  local paths = {}
+  ---@param node bellboard.Node
+  local function walk(node)
+    for _, name in ipairs(members(node)) do
+      local under, rule = child(node, name)
+      paths[#paths + 1] = under.shown
+      if not (rule and (rule.inside or rule.list)) then
+        walk({ shown = under.shown .. '.', pattern = under.pattern .. '.', default = under.default })
+      end
+    end
+  end
+  walk({ shown = '', pattern = '', default = defaults })
+  table.sort(paths)
+  return paths
 end
 
 return M

@@ -191,15 +191,27 @@ M.leave = function()
   end
 end
 
+--- Close the board's window; the last window shows another buffer instead.
+M.close = function()
+  local win = api.nvim_get_current_win()
+  if pcall(api.nvim_win_close, win, false) then
+    return
+  end
+  vim.wo[win].winfixbuf = false
+  if not pcall(vim.cmd.buffer, '#') then
+    vim.cmd.enew()
+  end
+end
+
 ---@return integer
 local function create()
   buf = api.nvim_create_buf(false, true)
   drawn = {}
   api.nvim_buf_set_name(buf, 'bellboard://board')
-  vim.bo[buf].filetype = 'bellboard'
   vim.bo[buf].modifiable = false
   vim.bo[buf].undolevels = -1
   require('bellboard.action.keys').attach(buf)
+  vim.bo[buf].filetype = 'bellboard' -- last: a user's FileType autocommand may map keys of its own
   return buf
 end
 

@@ -11,8 +11,13 @@ local finders = require('telescope.finders')
 local pickers = require('telescope.pickers')
 local previewers = require('telescope.previewers')
 
---- Keys of the board to map here, and whether the picker stays open.
-local ALSO = { a = false, d = true, p = true, s = false }
+--- Keys for what the board can do, and whether the picker stays open.
+local ALSO = {
+  answer = { '<M-a>', stays = false },
+  seen = { '<M-d>', stays = true },
+  park = { '<M-p>', stays = true },
+  snooze = { '<M-s>', stays = false },
+}
 
 ---@param picker table
 ---@return integer cells of a line of results
@@ -83,18 +88,18 @@ local function attach(prompt, map)
       bellboard.jump(entry.value.session_id)
     end
   end)
-  for _, key in ipairs(keys.list) do
-    local stays = ALSO[key[1]]
-    if stays ~= nil then
-      map({ 'i', 'n' }, ('<M-%s>'):format(key[1]), function()
+  for _, deed in ipairs(keys.list) do
+    local key = ALSO[deed[1]]
+    if key then
+      map({ 'i', 'n' }, key[1], function()
         local entry = action_state.get_selected_entry()
-        if not stays then
+        if not key.stays then
           actions.close(prompt)
         end
         if entry then
-          key.session(entry.value)
+          deed.session(entry.value)
         end
-      end, { desc = key[2] })
+      end, { desc = deed[2] })
     end
   end
   follow(prompt)
