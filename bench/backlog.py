@@ -1,8 +1,8 @@
-"""A backlog of 100,000 events: `.venv/bin/python bench/backlog.py [--events N] [--hosts N]`.
+"""Measure a backlog of 100,000 events: `bench/backlog.py [--events N] [--hosts N]`.
 
-Folding it is compared with the least that reading it takes: list, read, decode the JSON and unlink
-the same files, in the same run.  Each of the two is a process of its own, and its memory is told.
-With hosts, so many that start together are compared with one.
+Folding is compared with the least that must be done: list, read, decode and unlink the same files.
+Each runs in a process of its own, whose memory is printed too.  With `--hosts`, that many hosts
+that start together are compared with one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NAMES = ("PreToolUse", "PostToolUse", "PreToolUse", "PostToolUse", "UserPromptSu
 
 
 def fill(new: Path, events: int) -> None:
-    """Files as the hook writes them: 200 sessions, 1 kB payloads, a millisecond apart."""
+    """Write files as the hook does: 200 sessions, 1 kB payloads, a millisecond apart."""
     begin = time.time() - events / 1000
     rng = random.Random(1)
     for n in range(events):
@@ -58,7 +58,7 @@ def least(new: Path) -> None:
 
 
 def fold(home: Path) -> None:
-    """What a host does when it comes up, without its loop."""
+    """Do what a host does when it starts, without its event loop."""
     from bellboard.hosting.folding import Clerk
     from bellboard.storage.spool import Spool
     from bellboard.storage.store import Store
@@ -71,14 +71,14 @@ def fold(home: Path) -> None:
 
 
 def host(home: Path) -> None:
-    """A host, until it is ended."""
+    """Run a host until it is stopped."""
     from bellboard.hosting.host import Host
 
     asyncio.run(Host(home, lambda message: None).run())
 
 
 def together(home: Path, hosts: int) -> float:
-    """Seconds until so many hosts, started at once, have folded all that waits."""
+    """Return the seconds in which this many hosts, started at once, fold the backlog."""
     new = home / "spool" / "new"
     run = [sys.executable, __file__, "--child", "host", "--home", str(home)]
     begin = time.monotonic()
@@ -94,7 +94,7 @@ def together(home: Path, hosts: int) -> float:
 
 
 def compare(events: int, hosts: int) -> int:
-    """Many hosts against one."""
+    """Compare many hosts with one."""
     from bellboard.storage.spool import Spool
 
     took = []
@@ -111,7 +111,7 @@ def compare(events: int, hosts: int) -> int:
 
 
 def child(what: str, home: Path) -> tuple[float, float]:
-    """Seconds of processor and megabytes that one of the two took."""
+    """Run one of the two; return its seconds of wall time and its megabytes."""
     run = [sys.executable, __file__, "--child", what, "--home", str(home)]
     out = subprocess.run(run, check=True, capture_output=True, text=True)
     cpu, wall, memory = map(float, out.stdout.split())
@@ -120,7 +120,7 @@ def child(what: str, home: Path) -> tuple[float, float]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="a backlog against reading it")
+    parser = argparse.ArgumentParser(description="folding a backlog, compared with reading it")
     parser.add_argument("--events", type=int, default=100_000)
     parser.add_argument("--hosts", type=int, default=0)
     parser.add_argument("--child")

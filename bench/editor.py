@@ -1,8 +1,8 @@
-"""What the editor's side costs with 1,000 sessions: `.venv/bin/python bench/editor.py`.
+"""Measure the Lua side with 1,000 sessions: `.venv/bin/python bench/editor.py`.
 
-In real Neovims with a screen of 120 × 40.  A push is a host's: a JSON string, decoded there; an
-opening is measured with nothing cached, after a full snapshot; all times include the redraw, and
-are the processor's: nothing here waits for anything.
+Runs in real Neovims with a screen of 120 × 40.  A push is a JSON string, as from a host; opening is
+measured after a full snapshot, with nothing cached.  All times are processor time, and include the
+redraw.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ STATUSES = ("blocked", "error", "completed", "working", "working", "background",
 #: Each of these returns milliseconds.
 LUA = """
 local bellboard = require('bellboard')
-local function clock() -- of this process: nothing in here waits, and others may run
+local function clock() -- processor time of this process: others may run meanwhile
   local used = vim.uv.getrusage()
   return (used.utime.sec + used.stime.sec) * 1e3 + (used.utime.usec + used.stime.usec) / 1e3
 end
@@ -100,12 +100,12 @@ BARS = (
     Bar(f"board of {SESSIONS:,} opens", 50, "ms"),
     Bar("board updates, one session changed", 5, "ms"),
     Bar(f"picker of {SESSIONS:,} opens", 50, "ms"),
-    Bar("all of a push of one session, board open", 10, "ms"),
+    Bar("whole push of one session, board open", 10, "ms"),
 )
 
 
 def session(n: int, now: float, **more: Any) -> dict[str, Any]:
-    """One of the thousand: in one of 100 repositories, with all that a line shows."""
+    """Return one of the thousand sessions, in one of 100 repositories, with all that is shown."""
     status = STATUSES[n % len(STATUSES)]
     asks = {"kind": "permission", "asked_at": now - n} if status == "blocked" else {}
     made = {
@@ -136,7 +136,7 @@ def session(n: int, now: float, **more: Any) -> dict[str, Any]:
 
 
 class Host:
-    """The messages of a host."""
+    """Makes the messages of a host."""
 
     def __init__(self, editor: Editor) -> None:
         self.editor = editor
@@ -152,7 +152,7 @@ class Host:
 
 
 def measure(editor: Editor, runs: int) -> list[float]:
-    """The figures, in the order of the bars."""
+    """Return the results, in the order of the bars."""
     editor.lua("vim.g.bellboard = { auto_start = false }")
     editor.lua(LUA)
     host, calls = Host(editor), 100_000
@@ -187,7 +187,7 @@ def measure(editor: Editor, runs: int) -> list[float]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="the editor's side, with 1,000 sessions")
+    parser = argparse.ArgumentParser(description="the Lua side with 1,000 sessions")
     parser.add_argument("--runs", type=int, default=7)
     parser.add_argument("--nvim", nargs="*", default=["0.10", "0.12"], metavar="VERSION")
     wanted = parser.parse_args()

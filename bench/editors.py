@@ -1,4 +1,4 @@
-"""Real Neovims for the benchmarks: each in a terminal of its own, drained so that it can draw."""
+"""Start real Neovims for benchmarks, each in a terminal whose output is read."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ ROOT = Path(__file__).resolve().parents[1]
 
 @functools.cache
 def nvim_path(version: str = "0.12") -> str:
-    """The Neovim that the tests use."""
+    """Return the Neovim that the tests use."""
     rig = [str(ROOT / "tests" / "rig" / "nvim"), version]
     return subprocess.run(rig, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def environment(home: Path) -> dict[str, str]:
-    """Nothing of the user's: every folder is below `home`."""
+    """Return an environment in which every folder is below `home`."""
     return {
         "PATH": os.environ["PATH"],
         "HOME": str(home),
@@ -46,7 +46,7 @@ def environment(home: Path) -> dict[str, str]:
 
 
 class Editor:
-    """One Neovim with a screen of 120 × 40, and a client to ask it."""
+    """A Neovim with a screen of 120 × 40, and an RPC client for it."""
 
     def __init__(self, home: Path, name: str, *args: str, version: str = "0.12") -> None:
         home.mkdir(parents=True, exist_ok=True)
@@ -78,7 +78,7 @@ class Editor:
         return self.nvim.exec_lua(code, *args)
 
     def quit(self) -> float:
-        """Seconds until the process is gone."""
+        """Quit, and return the seconds until the process has ended."""
         begin = time.perf_counter()
         with contextlib.suppress(Exception):
             self.nvim.command("qa!", async_=True)

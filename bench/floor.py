@@ -1,7 +1,7 @@
-"""The least that any way from a file to a statusline must do; `latency.py` compares with it.
+"""Do the least that updates a statusline when a file arrives; `latency.py` compares with it.
 
-The same process model (a pynvim host that Neovim started), bare inotify on one directory, one
-asynchronous exec_lua for each file that arrives: no reading, no folding, no database.
+It is a pynvim host that Neovim started, like ours, with bare inotify on one directory and one
+asynchronous exec_lua per file: no reading, no folding, no database.
 """
 
 import ctypes

@@ -1,10 +1,9 @@
-"""How many hook events a second one core decodes and folds.
+"""Measure how many hook events per second one core decodes and folds.
 
     python bench/fold.py [EVENTS] [RUNS]
 
-The payloads are those that the recordings hold, in their order, told by many sessions at once; the
-short ones are padded by a tool's output to about 1 kB, as real ones are.  Time is what the process
-itself used, so that neighbours on the machine do not count.
+The payloads come from the recordings, in order, for many sessions at once; short ones are padded to
+about 1 kB, a usual size.  Times are processor time of this process, so that others do not count.
 """
 
 from __future__ import annotations
@@ -25,23 +24,23 @@ RECORDINGS = Path(__file__).parent.parent / "tests" / "traces" / "recordings"
 SESSIONS = 200
 SIZE = 1000  # bytes
 AIM = 100_000  # events a core-second
-Told = tuple[bytes, float, Origin]
+Emitted = tuple[bytes, float, Origin]
 
 
 def recorded() -> list[dict[str, object]]:
-    """The hooks of all recordings, the ends of sessions left out."""
+    """Return the hook events of all recordings, except ends of sessions."""
     lines = [json.loads(x) for f in sorted(RECORDINGS.glob("*.jsonl")) for x in f.open()]
     return [x["hook"] for x in lines if "hook" in x and "SessionEnd" not in str(x["hook"])]
 
 
-def told(count: int) -> list[Told]:
-    """So many events of 200 sessions, a few milliseconds apart."""
+def emitted(count: int) -> list[Emitted]:
+    """Return this many events of 200 sessions, a few milliseconds apart."""
     payloads = list(islice(cycle(recorded()), -(-count // SESSIONS)))
     origins = [
         Origin(pid=1000 + n, tty=f"/dev/pts/{n}", tmux="/tmp/tmux-1000/default", pane=f"%{n}")
         for n in range(SESSIONS)
     ]
-    out: list[Told] = []
+    out: list[Emitted] = []
     for turn, payload in enumerate(payloads):
         for n, origin in enumerate(origins):
             raw = json.dumps({**payload, "session_id": f"session-{n}"})
@@ -51,8 +50,8 @@ def told(count: int) -> list[Told]:
     return out[:count]
 
 
-def run(events: list[Told]) -> tuple[float, float]:
-    """Seconds to decode, and to decode and fold."""
+def run(events: list[Emitted]) -> tuple[float, float]:
+    """Return the seconds to decode, and to decode and fold."""
     begin = time.process_time()
     for raw, t, origin in events:
         hook(raw, t, t, origin)
@@ -65,10 +64,10 @@ def run(events: list[Told]) -> tuple[float, float]:
 
 def main() -> int:
     count, runs = (int(x) for x in (*sys.argv[1:], 100_000, 5)[:2])
-    events = told(count)
+    events = emitted(count)
     size = sum(len(raw) for raw, _, _ in events) / count
     gc.collect()
-    gc.freeze()  # the input is no work of the board's: it would come from files
+    gc.freeze()  # the input is not part of what is measured
     times = [run(events) for _ in range(runs)]
     decode, both = (statistics.median(x) for x in zip(*times, strict=True))
     print(f"{count:,} events of {size:.0f} bytes, {SESSIONS} sessions, median of {runs} runs")

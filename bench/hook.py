@@ -1,9 +1,9 @@
-"""What the hook costs, as a multiple of /bin/true: `.venv/bin/python bench/hook.py [--runs N]`.
+"""Measure the hook as a multiple of /bin/true: `.venv/bin/python bench/hook.py [--runs N]`.
 
-A and B run in turn within one run, and the figure of a pair is the ratio of their medians, so that
-a noisy machine slows both. Both are started by `posix_spawn` (in glibc a vfork: the price does not
-depend on the size of this process) and timed from before the spawn to after the wait. Standard
-input is a socket, as under Claude Code: 2 kB lie ready in it, 1 MB is written by a thread.
+The two alternate, and the result is the ratio of their medians, so that a noisy machine slows both.
+Both are started by `posix_spawn` (a vfork in glibc: the size of this process does not matter), and
+timed from before the spawn to after the wait.  Standard input is a socket, as in Claude Code: 2 kB
+are in it from the start, 1 MB is written by a thread.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ EMIT = str(Path(__file__).resolve().parents[1] / "hooks" / "emit")
 TRUE = ["/bin/true"] if Path("/bin/true").exists() else ["/usr/bin/true"]  # macOS
 SMALL = b'{"session_id":"bench","hook_event_name":"Stop","x":"' + b"x" * 1946 + b'"}\n'
 LARGE = b'{"session_id":"bench","hook_event_name":"PostToolUse","x":"' + b"x" * (1 << 20) + b'"}\n'
-AT_ONCE = 64 * 1024  # fits into the buffer of a socket everywhere
+AT_ONCE = 64 * 1024  # fits into the buffer of a socket on every system
 
 
 def seconds(argv: Sequence[str], payload: bytes, env: dict[str, str]) -> float:
-    """Wall time of one run."""
+    """Return the wall time of one run."""
     ours, theirs = socket.socketpair()
     writer = None
     if len(payload) <= AT_ONCE:
@@ -66,7 +66,7 @@ def _feed(end: socket.socket, payload: bytes) -> None:
 def ratio(
     argv: list[str], payload: bytes, env: dict[str, str], new: Path, runs: int
 ) -> tuple[float, float, float]:
-    """Medians of the hook and of true, and their ratio; every run must leave its event."""
+    """Return the medians of hook and true, and their ratio; check that each run left its event."""
     hook, true = [], []
     for _ in range(runs + 5):  # the first five warm the caches
         true.append(seconds(TRUE, SMALL, env))
@@ -88,7 +88,7 @@ def main() -> int:
     for name in ("spool/tmp", "spool/new", "spool/slot", "hosts"):
         (home / name).mkdir(parents=True)
     (home / "hosts" / str(os.getpid())).touch()
-    # As large as a user's environment, for it is copied by every exec.
+    # As large as a real environment, because every exec copies it.
     env = {f"BENCH_{i}": "x" * 60 for i in range(40)}
     env |= {"PATH": os.environ["PATH"], "HOME": str(home), "BELLBOARD_HOME": str(home)}
     env |= {"TMUX": "/tmp/tmux-1000/default,1,0", "TMUX_PANE": "%1", "LANG": "en_US.UTF-8"}
@@ -102,8 +102,8 @@ def main() -> int:
     for name, path in shells:
         if path is None:
             continue
-        # As /bin/sh. Under its own name, with -c and a socket for input, bash takes itself for
-        # the server's end of rsh and reads ~/.bashrc: 80 ms on this machine.
+        # As /bin/sh: under its own name, with -c and a socket as input, bash assumes that rshd
+        # started it, and reads ~/.bashrc (80 ms on this machine).
         shell = [path, "sh"] if name == "busybox" else [str(home / name / "sh")]
         (home / name).mkdir()
         (home / name / "sh").symlink_to(path)

@@ -1,10 +1,10 @@
-"""From an event in the spool to a statusline that is drawn: `.venv/bin/python bench/latency.py`.
+"""Measure the time from an event to the redrawn statusline: `.venv/bin/python bench/latency.py`.
 
-With `--hosts 8` seven more hosts share the spool: each of them folds what it gets the lock for.
+With `--hosts 8`, seven more hosts share the spool, and any of them may fold an event.
 
-Two real Neovims draw in terminals of their own: one runs bellboard, the other one the floor (see
-`floor.py`).  Files arrive in turn, one here and one there, 50 ms apart; the time from before the
-rename to the evaluation of the statusline that shows the change is the latency.
+Two real Neovims draw in terminals of their own: one runs bellboard, the other the floor (see
+`floor.py`).  They get files by turns, 50 ms apart.  The latency is the time from the rename until
+the statusline is evaluated with the change.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 
 from editors import ROOT, Editor, environment
 
-APART = 0.05  # between two files; the same Neovim has twice that: it is quiet when one comes
+APART = 0.05  # seconds between two files; each Neovim gets every other one, and is idle by then
 
 PROBE = """
 local seen, times = nil, {}
@@ -73,7 +73,7 @@ def floor(home: Path) -> Editor:
 
 
 def event(n: int) -> bytes:
-    """A prompt and a Stop in turn: each changes the status at once."""
+    """Return a prompt or a Stop by turns, each of which changes the status at once."""
     name = "Stop" if n % 2 else "UserPromptSubmit"
     header = ["bellboard 1", "agent=claude", f"event={name}", "pid=0", "", ""]
     payload = {"session_id": "bench", "hook_event_name": name, "cwd": "/tmp/api", "n": n}
@@ -90,7 +90,7 @@ def drop(directory: Path, name: str, body: bytes) -> float:
 
 
 def others(home: Path, count: int) -> list[subprocess.Popen[bytes]]:
-    """So many more hosts, each without an editor."""
+    """Start more hosts, each without an editor."""
     serve = [sys.executable, str(ROOT / "bench" / "serve.py"), "inotify"]
     quiet = subprocess.DEVNULL
     return [subprocess.Popen(serve, env=environment(home), stderr=quiet) for _ in range(count)]
@@ -132,7 +132,7 @@ def drawn_by(
 
 
 def latencies(sent: list[float], drawn: list[float]) -> list[float]:
-    """Of each file: until the first drawing after it, and before the next file."""
+    """Return for each file how long it took until the first redraw before the next file."""
     found = []
     for begin, end in zip(sent, [*sent[1:], float("inf")], strict=True):
         after = [t for t in drawn if begin <= t < end]
@@ -140,7 +140,7 @@ def latencies(sent: list[float], drawn: list[float]) -> list[float]:
             found.append(after[0] - begin)
     if len(found) < 0.98 * len(sent):
         sys.exit(f"only {len(found)} of {len(sent)} changes were drawn in time")
-    return found[10:]  # the first warm the caches
+    return found[10:]  # the first ones warm the caches
 
 
 def main() -> int:

@@ -1,13 +1,13 @@
-"""What 200 transcripts of 20 MB cost a host that does not need them: nothing.
+"""Check that 200 transcripts of 20 MB cost a host nothing while it does not need them.
 
     python bench/lying_around.py [--transcripts N] [--seconds N]
 
-A whole host, in a process of its own, starts among 50 idle sessions that hooks have told of: once
-with no transcript at all, and once with the transcripts lying around, 50 of them those of the
-sessions.  The files are sparse but for their ends: reading one whole would still take time and
-memory.  Then one session goes to work, and only its transcript is opened.
+A host starts with 50 idle sessions known from hooks, without any transcript, and again with all of
+them, 50 of which belong to the sessions.  The files are sparse except for their ends, but reading
+one would still take time and memory.  Then one session goes to work, and only its transcript is
+opened.
 
-Both are measured in turn, and compared in one run: the ratio is what counts.
+The two cases alternate, each in a process of its own, and their ratio is compared with a limit.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any
 SIZE = 20 << 20
 SESSIONS = 50
 RUNS = 5
-#: What may be more with the transcripts: so many times as much, and so much beside.
+#: How much more is allowed with the transcripts: a factor, and a constant on top.
 ALLOWED = {
     "start, ms": (1.25, 10.0),
     "PSS, MB": (1.02, 0.5),
@@ -37,7 +37,7 @@ ALLOWED = {
 
 
 def build(home: Path, transcripts: int) -> None:
-    """Config directory, project and transcripts; what the hooks said a minute ago."""
+    """Make a config directory, a project and transcripts, and hook events one minute old."""
     from bellboard.storage.spool import Spool
 
     folder = home / "claude" / "projects" / "-project"
@@ -54,11 +54,11 @@ def build(home: Path, transcripts: int) -> None:
     spool = Spool(home / "board")
     spool.prepare()
     for n in range(SESSIONS):
-        spool.write(said(home, n, "SessionStart", time.time() - 60))
+        spool.write(emitted(home, n, "SessionStart", time.time() - 60))
 
 
-def said(home: Path, n: int, event: str, t: float) -> dict[str, Any]:
-    """What a hook tells of one of the sessions."""
+def emitted(home: Path, n: int, event: str, t: float) -> dict[str, Any]:
+    """Return the hook event of a session, as a trace line."""
     path = f"{home}/claude/projects/-project/session-{n}.jsonl"
     payload = {"session_id": f"session-{n}", "hook_event_name": event, "cwd": f"{home}/project"}
     hook = {**payload, "transcript_path": path, "source": "startup"}
@@ -66,7 +66,7 @@ def said(home: Path, n: int, event: str, t: float) -> dict[str, Any]:
 
 
 def pss() -> float:
-    """MB of this process, shared pages in parts."""
+    """Return the memory of this process in MB, with its share of shared pages."""
     for line in Path("/proc/self/smaps_rollup").read_text().splitlines():
         if line.startswith("Pss:"):
             return int(line.split()[1]) / 1024
@@ -74,7 +74,7 @@ def pss() -> float:
 
 
 async def live(home: Path, seconds: float) -> dict[str, float]:
-    """As a host does; what it used."""
+    """Run a host, and return what it used."""
     began = time.perf_counter()
     from bellboard.hosting.host import Host
 
@@ -105,7 +105,7 @@ async def live(home: Path, seconds: float) -> dict[str, float]:
     used["core at rest, %"] = cpu / seconds * 100
     assert host.senses.lookout.transcripts.followed == {}
     began = time.perf_counter()
-    host.tell(said(home, 0, "UserPromptSubmit", time.time()))
+    host.report(emitted(home, 0, "UserPromptSubmit", time.time()))
     used["one goes to work, ms"] = await until(lambda: host.senses.lookout.transcripts.followed)
     assert len(host.senses.lookout.transcripts.followed) == 1
     host.stop()
@@ -114,7 +114,7 @@ async def live(home: Path, seconds: float) -> dict[str, float]:
 
 
 def run(transcripts: int, seconds: float) -> dict[str, float]:
-    """One host, in a process and a home of its own."""
+    """Run one host in a process and a home of its own."""
     with tempfile.TemporaryDirectory() as home:
         build(Path(home), transcripts)
         argv = [sys.executable, __file__, "--child", home, "--seconds", str(seconds)]
@@ -122,7 +122,7 @@ def run(transcripts: int, seconds: float) -> dict[str, float]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="transcripts that lie around")
+    parser = argparse.ArgumentParser(description="the cost of transcripts that are not needed")
     parser.add_argument("--transcripts", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=3.0)
     parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
@@ -131,7 +131,7 @@ def main() -> int:
         print(json.dumps(asyncio.run(live(args.child, args.seconds))))
         return 0
     pairs = [(run(0, args.seconds), run(args.transcripts, args.seconds)) for _ in range(RUNS)]
-    print(f"{SESSIONS} idle sessions, the least of {RUNS} hosts, {args.seconds:g} s at rest each")
+    print(f"{SESSIONS} idle sessions, best of {RUNS} hosts, {args.seconds:g} s at rest each")
     print(f"{'':22}{'no transcripts':>16}{f'{args.transcripts} of 20 MB':>16}{'ratio':>8}")
     failed = False
     for key in pairs[0][0]:

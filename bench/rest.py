@@ -1,7 +1,7 @@
-"""What it costs when nothing happens: `.venv/bin/python bench/rest.py [--seconds N]`.
+"""Measure what it costs when nothing happens: `.venv/bin/python bench/rest.py [--seconds N]`.
 
-A host with 50 sessions at rest: processor and memory (PSS: shared pages are shared).  A Neovim
-with and without the plugin: time to start.  `:qa` with a host running; kill -9 leaves no process.
+Processor and memory (PSS) of a host with 50 sessions at rest; start of Neovim with and without the
+plugin; `:qa` while a host runs; processes left after kill -9.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SESSIONS = 50
 
 
 def spool_events(home: Path) -> None:
-    """Fifty sessions, all of them at rest."""
+    """Emit the events of fifty sessions at rest."""
     for n in range(SESSIONS):
         for name in ("SessionStart", "UserPromptSubmit", "Stop"):
             payload = {"session_id": f"s{n}", "hook_event_name": name, "cwd": f"/tmp/p{n}"}
@@ -53,7 +53,7 @@ def pss(process: psutil.Process) -> float:
 
 
 def at_rest(home: Path, seconds: float, how: str) -> tuple[float, float]:
-    """Percent of a core, and MB, of `bellboard serve`."""
+    """Return how much `bellboard serve` uses: percent of a core, and MB."""
     serve = [sys.executable, str(ROOT / "bench" / "serve.py"), how]
     process = subprocess.Popen(serve, env=environment(home), stderr=subprocess.DEVNULL)
     try:
@@ -74,7 +74,7 @@ def at_rest(home: Path, seconds: float, how: str) -> tuple[float, float]:
 
 
 def start(home: Path, plugin: bool) -> float:
-    """Milliseconds that Neovim says it took to start."""
+    """Return the milliseconds that Neovim took to start, from its own log."""
     log = home / "startup.log"
     with contextlib.suppress(FileNotFoundError):
         log.unlink()
@@ -94,10 +94,10 @@ def start(home: Path, plugin: bool) -> float:
 
 
 def quitting(home: Path) -> tuple[float, bool]:
-    """Seconds that :qa takes, and whether kill -9 leaves a process."""
+    """Return the seconds that :qa takes, and whether no process is left after kill -9."""
 
     def editor(name: str) -> tuple[Editor, int]:
-        # headless: at its end the TUI waits a second for a terminal that answers no questions
+        # headless: the TUI would wait a second on exit for replies of the terminal
         made = Editor(home, name, "--headless", "--cmd", f"set rtp^={ROOT}")
         made.lua("vim.g.bellboard = { python = ... }", sys.executable)
         made.lua("require('bellboard').start()")
@@ -116,7 +116,9 @@ def quitting(home: Path) -> tuple[float, bool]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="the cost of rest")
+    parser = argparse.ArgumentParser(
+        description="processor, memory and start time when nothing happens"
+    )
     parser.add_argument("--seconds", type=float, default=60)
     seconds = parser.parse_args().seconds
     home = Path(tempfile.mkdtemp(prefix="bb-", dir="/tmp"))

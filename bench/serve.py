@@ -1,4 +1,4 @@
-"""`bellboard serve` with the backend of the watch as its argument."""
+"""Run `bellboard serve` with a given watch backend: inotify or watchfiles."""
 
 import asyncio
 import os

@@ -1,7 +1,7 @@
-"""Eight hosts, 1,000 sessions, 500 events a second: `.venv/bin/python bench/soak.py [--seconds N]`.
+"""Run 8 hosts, 1,000 sessions and 500 events/s: `.venv/bin/python bench/soak.py [--seconds N]`.
 
-Every host is a process of its own and tells at its end what it published: how often, and how long
-after each event.  Nothing may be lost or folded twice; the log of events knows.
+Each host is a process, and prints at its end how often it published, and how long after each event.
+The event log shows whether an event was lost or folded twice.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LAG, PUBLISHES = 0.1, 30
 
 
 def host(home: Path) -> None:
-    """One of the eight; SIGTERM ends it."""
+    """Run one host until SIGTERM."""
     from bellboard.hosting.host import Host
 
     lags: list[float] = []
@@ -47,7 +47,7 @@ def host(home: Path) -> None:
 
 
 def emit(spool: Path, seconds: float) -> int:
-    """Files as the hook writes them, evenly spread over time."""
+    """Write files as the hook does, evenly spread over time; return how many."""
     begin, n = time.monotonic(), 0
     while (now := time.monotonic()) < begin + seconds:
         while n < (now - begin) * RATE:
@@ -82,7 +82,7 @@ def main() -> int:
     time.sleep(1)
     for process in hosts:
         process.terminate()
-    told = [json.loads(process.communicate(timeout=20)[0]) for process in hosts]
+    reports = [json.loads(process.communicate(timeout=20)[0]) for process in hosts]
     db = sqlite3.connect(home / "board.db")
     rows = db.execute("SELECT file FROM events WHERE file LIKE 'e%'").fetchall()
     db.close()
@@ -91,7 +91,7 @@ def main() -> int:
     folded, twice = len({r[0] for r in rows}), len(rows) - len({r[0] for r in rows})
     failed = folded < kept or twice > 0
     print(f"{sent} events sent, {folded} in the log, {twice} twice {'FAIL' if failed else 'pass'}")
-    for n, t in enumerate(told):
+    for n, t in enumerate(reports):
         p99 = statistics.quantiles(t["lags"], n=100)[98]
         ok = p99 <= LAG and t["most"] <= PUBLISHES + 1 and len(t["lags"]) >= sent
         failed |= not ok

@@ -1,10 +1,10 @@
-"""What the hooks cost a turn of 20 tool calls: `.venv/bin/python bench/turn.py [--pairs N]`.
+"""Measure how much hooks slow down a turn of 20 tool calls: `bench/turn.py [--pairs N]`.
 
-The real Claude Code CLI (`-p`) plays the same turn against the fake API, with the hooks and without
-them in turn, each first every other time, in a home where a host runs.  A turn lasts from its first
-request to the API to its last.  The calls are the cheapest that the CLI has (it reads a small file
-by itself), the answers come after `--before` seconds: a model takes longer, and so does each tool
-that starts a process, so a real turn notices less.
+The real Claude Code CLI (`-p`) plays the same turn against the fake API, with hooks and without, in
+a home where a host runs.  Either goes first every other time.  A turn lasts from its first request
+to its last.  The tool calls are the cheapest there are (the CLI itself reads a small file), and the
+API answers after `--before` seconds.  Real models and most tools take longer, so the share of the
+hooks in a real turn is smaller.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BAR = 1.05  # of the median pair
 
 
 def seconds(made: home.Home, api: Api, watch: Watch, settings: str) -> float:
-    """How long one turn takes."""
+    """Play one turn, and return how long it took."""
     played = len(api.played("twenty"))
     words = ("-p", "--settings", settings, "play:twenty please")
     launch = agent.prepare(made, api, watch, args=words)
@@ -41,7 +41,7 @@ def seconds(made: home.Home, api: Api, watch: Watch, settings: str) -> float:
 
 
 def measure(pairs: int, before: float) -> tuple[list[float], list[float]]:
-    """The turns with the hooks, and those without."""
+    """Return the durations of turns with hooks, and without."""
     with_, without = [], []
     made = home.build()
     made.file("x.txt", "x\n")
@@ -68,7 +68,7 @@ def measure(pairs: int, before: float) -> tuple[list[float], list[float]]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="a turn of 20 tool calls, with hooks and without")
+    parser = argparse.ArgumentParser(description="how much hooks slow down a turn of 20 tool calls")
     parser.add_argument("--pairs", type=int, default=12)
     parser.add_argument("--before", type=float, default=0.5, metavar="SECONDS")
     args = parser.parse_args()

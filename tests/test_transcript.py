@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bellboard.agents.claude_code.dialect.entries import is_noise, told_by
+from bellboard.agents.claude_code.dialect.entries import event_of, is_noise
 from bellboard.agents.claude_code.witnesses import transcript
 from bellboard.agents.claude_code.witnesses.transcript import (
     Transcripts,
@@ -113,7 +113,7 @@ def test_what_is_told_of_an_entry_is_the_same_evidence() -> None:
     seen = set()
     for sid, entry in recorded():
         whole = from_line({"t": 1.0, "transcript": {"session_id": sid, "entry": entry}})
-        event = told_by(sid, entry, 1.0)
+        event = event_of(sid, entry, 1.0)
         if event is None:
             assert ("note", "") == (whole.kind, whole.title)
             continue
@@ -416,7 +416,7 @@ def test_no_entry_raises(kind: str, content: Any, use: Any, more: Any, when: Any
     message = {"content": [content, block], "usage": more, "model": when}
     for body in (message, {"content": content}, content):
         entry = {"type": kind, "message": body, "timestamp": when, "aiTitle": more}
-        event = told_by(SID, entry, 1.0)
+        event = event_of(SID, entry, 1.0)
         if event is not None:
             msgspec.json.encode(line_of(event))
 

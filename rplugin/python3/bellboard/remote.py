@@ -79,7 +79,7 @@ class Bellboard:
         try:
             if self.host is None:
                 raise ValueError("the background process is not running")
-            why = self.host.tell(line)
+            why = self.host.report(line)
             text = f"{what} is delayed: {why}" if why and what not in AUTOMATIC else ""
         except (TypeError, ValueError) as e:
             text = f"{what} failed: {e}"
@@ -90,7 +90,7 @@ class Bellboard:
     def snapshot(self) -> None:
         """Push everything: Lua missed a message."""
         if self.host is not None:
-            self.host.tell_all()
+            self.host.push_all()
 
     @exported("ask")
     def ask(self, number: int, what: str = "", told: Any = None) -> None:
@@ -121,7 +121,7 @@ class Bellboard:
     def notices(self) -> None:
         """Send the notification history to Lua."""
         if self.host is not None:
-            self.host.tell_notices()
+            self.host.push_notices()
 
     @exported("stop")
     def stop(self) -> None:

@@ -1,11 +1,11 @@
-"""What is not a hook, made into the same events: a line of a trace is one piece of evidence.
+"""Decode a trace line, which is one piece of evidence, into an event.
 
 A trace line is a JSON object with `t` and one more key (`hook`, `registry`, `transcript`,
 `process`, `pane`, `view`, `goto`, `set`, …).  The spool and `bellboard replay` both read it, so
-what was seen live can be replayed to the letter.  `decoded` carries an event as `events.Event` has
-it, and the line's `t` is when it became known.
+a replay decodes exactly what the host decoded.  `decoded` carries an `events.Event` as it is; the
+line's `t` is then when it became known.
 
-Rules of this file: no I/O, no clock, no exception on input.
+This file does no I/O, knows no clock, and raises on no input.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .claude_code.dialect import names
 from .claude_code.dialect.hooks import hook
 from .claude_code.dialect.said import Facts, entry_of, number_of, text_of, time_of
 
-#: What reading a value of the wrong shape raises.
+#: The errors of reading a value of the wrong type.
 WRONG_SHAPE: Final = (
     TypeError,
     ValueError,
@@ -36,13 +36,13 @@ WRONG_SHAPE: Final = (
     RecursionError,
 )
 
-#: What a trace line may call a variable: as the CLI does, or as an event does.
+#: Names of variables in a trace line: the CLI's own, or those of an event.
 VARIABLES: Final = {**names.VARIABLES, **{name: name for name in names.VARIABLES.values()}}
-#: How a tmux client looks.
+#: What a tmux client can do.
 CLIENT_DOES: Final = frozenset({"looks", "focus", "away", "gone"})
 _PANE: Final = re.compile(r"%[0-9]{1,9}", re.ASCII)
 SCREENS: Final = frozenset({"idle", "busy", "waiting"})
-#: What the registry's `waitingFor` asks; "dialog open" asks nothing for the agent.
+#: What kind of question the registry's `waitingFor` is; "dialog open" is not the agent's.
 WAITING: Final = {
     "permission prompt": "permission",
     "sandbox request": "permission",
@@ -54,7 +54,7 @@ WAITING: Final = {
 
 
 def read(raw: bytes, clock: float | None = None) -> Event:
-    """The event that one trace line tells; junk, with the reason, if it tells none."""
+    """Decode a trace line; return junk, with the reason, if it cannot be decoded."""
     try:
         told = msgspec.json.decode(raw)
     except ODD:
@@ -66,12 +66,12 @@ def read(raw: bytes, clock: float | None = None) -> Event:
 
 
 def from_line(told: object, clock: float | None = None) -> Event:
-    """The same for a line that is already decoded."""
+    """Do the same for a line whose JSON is already decoded."""
     if not isinstance(told, dict):
         return junk("not a JSON object", clock or 0.0, clock or 0.0)
     t = number_of(told.get("t"))
     if t is None or t <= 0:
-        return junk("its time is no time", clock or 0.0, clock or 0.0)
+        return junk("invalid time", clock or 0.0, clock or 0.0)
     now = number_of(told.get("arrived")) or clock or t
     for key, reader in READERS.items():
         if key in told:
@@ -83,14 +83,14 @@ def from_line(told: object, clock: float | None = None) -> Event:
 
 
 def of_tmux(said: bytes, t: float, now: float, origin: Origin) -> list[Event]:
-    """What tmux tells of its clients, one event for each: `looks %3 /dev/pts/5,/dev/pts/6`.
+    """Decode a report of tmux, one event per client: `looks %3 /dev/pts/5,/dev/pts/6`.
 
-    `wiring.py` has its hooks.  A client `looks` at a pane, comes back to it (`focus`), has lost the
-    focus (`away`) or is `gone`.
+    `wiring.py` sets up its hooks.  A client `looks` at a pane, regains the focus there (`focus`),
+    has lost it (`away`) or is `gone`.
     """
     how, pane, clients = [*said[:4096].decode("utf-8", "replace").split(), "", "", ""][:3]
     if how not in CLIENT_DOES or not _PANE.fullmatch(pane):
-        return [junk("no view of tmux", t, now, "view")]
+        return [junk("invalid report from tmux", t, now, "view")]
     seen = pane if how in ("looks", "focus") else None
     where = Origin(tmux=origin.tmux, pane=seen)
     source = how if how != "looks" else ""
@@ -102,7 +102,7 @@ def of_tmux(said: bytes, t: float, now: float, origin: Origin) -> list[Event]:
 
 
 def origin_of(given: object) -> Origin:
-    """Where a line says that it comes from; what has the wrong type is left out."""
+    """Decode an origin, without values of the wrong type."""
     if not isinstance(given, dict):
         return Origin()
     env = given.get("env")
@@ -118,7 +118,7 @@ def origin_of(given: object) -> Origin:
 
 
 def _environment(given: Facts) -> dict[str, str]:
-    """The variables that are read; the rest of an environment is nobody's business."""
+    """Keep only the known variables: the rest of an environment is private."""
     return {VARIABLES[k]: whole(v) for k, v in given.items() if k in VARIABLES and type(v) is str}
 
 
@@ -137,7 +137,7 @@ def _raw(told: Facts, t: float, now: float) -> Event:
     )
 
 
-# ---------------------------------------------------------------- what is already decoded
+# ---------------------------------------------------------------- decoded events
 
 
 def _decoded(told: Facts, t: float, now: float) -> Event:
@@ -145,9 +145,9 @@ def _decoded(told: Facts, t: float, now: float) -> Event:
     origin = origin_of(given.pop("origin", None))
     e = msgspec.convert({**given, "clock": now}, Event)
     if e.kind in BY_TIME:
-        raise ValueError("only time brings that")
+        raise ValueError("only a deadline can cause this")
     if not (e.t > 0 and math.isfinite(e.t)):
-        raise ValueError("its time is no time")
+        raise ValueError("invalid time")
     return msgspec.structs.replace(
         e,
         session_id=_session_id(e.session_id) if e.session_id else "",
@@ -225,7 +225,7 @@ def _screen(told: Facts, t: float, now: float) -> Event:
     given = told["screen"]
     says, pid = text_of(given, "says"), _pid(given.get("pid"))
     if says not in SCREENS or pid is None:
-        raise ValueError("neither idle, busy nor waiting")
+        raise ValueError("not idle, busy or waiting")
     return Event(
         f"screen {says}",
         "screen",
@@ -278,7 +278,7 @@ def _view(told: Facts, t: float, now: float) -> Event:
 
 
 def _person(key: str, kind: str, field: str = "") -> Callable[[Facts, float, float], Event]:
-    """What a person does to one session: a jump, a correction, a label."""
+    """Return a reader for what a user does to a session: a jump, a correction, a label."""
 
     def reader(told: Facts, t: float, now: float) -> Event:
         given = told[key]
@@ -303,7 +303,7 @@ def _config(told: Facts, t: float, now: float) -> Event:
     return Event("config", "config", t, now, settings=plain(told["config"]))
 
 
-#: Key of a trace line → what reads it.
+#: Key of a trace line → the function that decodes it.
 READERS: Final[dict[str, Callable[[Facts, float, float], Event]]] = {
     "hook": _hook,
     "registry": _registry,
@@ -345,7 +345,7 @@ def _is_fact(value: object) -> bool:
 
 
 def _where(given: Facts) -> Origin:
-    """A terminal, as far as a line tells it."""
+    """Decode the terminal that a line names."""
     return Origin(
         tty=text_of(given, "tty") or None,
         tmux=text_of(given, "tmux") or None,

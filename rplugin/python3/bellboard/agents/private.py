@@ -1,9 +1,8 @@
-"""Private text of events, replaced: prompts, messages, titles, commands, paths, addresses, names.
+"""Replace private text in events: prompts, messages, titles, commands, paths, addresses, names.
 
-Each text gets a placeholder of its kind, the same one wherever it comes again, so that what was
-equal stays equal and a path stays below the path that it was below.  Nothing is left of a text but
-that.  Session ids, process ids, terminals and what the CLIs themselves name (events, tools, models,
-modes) are kept: without them nothing could be looked into.
+Each text gets a placeholder that names its kind.  The same text always gets the same placeholder,
+and a path stays below its folder.  Session ids, process ids, terminals, and names that the CLIs
+chose (events, tools, models, modes) are kept, because a trace is useless without them.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from msgspec.structs import replace
 from ..core.events import Event, Origin, Task
 from .claude_code.dialect.names import KINDS
 
-#: Parts of paths that say nothing about anybody; a worktree is told by the first two.
+#: Parts of paths that reveal nothing; the first two mark a worktree.
 COMMON: Final = frozenset(
     (
         *(".claude", "worktrees", "projects", "sessions", "home", "Users", "private", "tmp", "var"),
@@ -41,7 +40,7 @@ class Names:
         self._counts: dict[str, int] = {}
 
     def event(self, e: Event) -> Event:
-        """The same event without its private texts."""
+        """Return the event without private text."""
         return replace(
             e,
             origin=self.origin(e.origin),
@@ -60,14 +59,14 @@ class Names:
             tasks=None if e.tasks is None else tuple(map(self.task, e.tasks)),
             status=self.status(e),
             viewer=self("viewer", e.viewer),
-            why=self("reason", e.why),  # of junk: it may quote what could not be read
+            why=self("reason", e.why),  # of junk: it may quote the input
             settings=self.settings(e.settings),
             key=self.number("key", e.key),
             tool_key=self.number("tool key", e.tool_key),
         )
 
     def __call__(self, kind: str, text: str) -> str:
-        """The placeholder of a text."""
+        """Return the placeholder for a text."""
         if not text:
             return text
         known = self._known.get((kind, text))
@@ -77,13 +76,13 @@ class Names:
         return known
 
     def number(self, kind: str, checksum: int) -> int:
-        """A small number for a checksum: a guess at the text could be proven by that."""
+        """Return a small number for a checksum, which could confirm a guess at the text."""
         return int(self(kind, str(checksum)).rpartition(" ")[2]) if checksum else 0
 
     # ------------------------------------------------------------ by kind
 
     def path(self, text: str) -> str:
-        """A path of the same shape, below the same folders."""
+        """Replace a path by one of the same depth, below the same folders."""
         return "/".join(map(self._part, text.split("/")))
 
     def _part(self, part: str) -> str:
@@ -93,11 +92,11 @@ class Names:
         return self("d", part).replace(" ", "") + (suffix.group() if suffix else "")
 
     def id(self, text: str) -> str:
-        """An id made by a machine is kept; one that is a name is not."""
+        """Keep a generated id; replace one that is a name."""
         return text if _ID.fullmatch(text) else self("agent", text).replace(" ", "-")
 
     def tool(self, e: Event) -> str:
-        """A tool's own name; servers of tools are the user's affair."""
+        """Keep the name of a built-in tool; replace those of MCP servers and their tools."""
         if KINDS.get(e.name) in ("form", "form answer"):
             return self("server", e.tool).replace(" ", "")
         mcp = _MCP.fullmatch(e.tool)
@@ -114,7 +113,7 @@ class Names:
         return self("command" if e.tool == "Bash" else e.asks or "detail", e.detail)
 
     def error(self, text: str) -> str:
-        """The CLI's own name of an error is kept, not its words."""
+        """Keep the CLI's name of an error; replace its text."""
         name, _, rest = text.partition(":")
         if re.fullmatch(r"[a-z_]{3,40}", name):
             return f"{name}: {self('error', rest)}" if rest else name
@@ -143,7 +142,7 @@ class Names:
         return self.path(path) if path else path
 
     def settings(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Options are numbers; of facts, numbers are kept and texts replaced."""
+        """Keep numbers and replace text in options and facts."""
         return {k: v if k == "session_id" else self._value(k, v) for k, v in given.items()}
 
     def _value(self, key: str, value: Any) -> Any:

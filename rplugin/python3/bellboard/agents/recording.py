@@ -1,9 +1,9 @@
-"""The event log as a trace: what can be replayed, and sent to others, without private text.
+"""Turn the event log into a trace that can be replayed, and shared without private text.
 
-* Events that time alone brings are no lines: they come by themselves when the trace is replayed.
-* One event may be about many sessions (a view, a restart): it is one line.
+* Deadlines are left out: they fall due again when the trace is replayed.
+* An event about several sessions (a view, a restart) is one line.
 
-Rules of this file: no I/O and no clock, as in `trace.py`.
+This file does no I/O and knows no clock.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Line = dict[str, Any]
 
 
 def record(log: Iterable[Logged], private: bool = True) -> Iterator[Line]:
-    """The lines of a trace that replays to the changes that this log tells of."""
+    """Yield the lines of a trace; its replay makes the same changes as this log."""
     names = Names() if private else None
     clock, last = 0.0, None
     for row in log:
@@ -39,9 +39,9 @@ def record(log: Iterable[Logged], private: bool = True) -> Iterator[Line]:
 def span(
     log: Iterable[Logged], sessions: set[str], options: Mapping[str, Any] | None = None
 ) -> list[Logged]:
-    """The part of a log that is about these sessions, from where each of them last began.
+    """Return the part of a log about these sessions, each from its last start.
 
-    The options then in force come first: those last set before it, else the ones that are given.
+    The options in force at that time come first: the last ones set before it, or the given ones.
     """
     rows = list(log)
     begins: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""Replay a trace through the very code that runs live, with the trace's own clock."""
+"""Replay a trace with the code that a host runs, on the trace's own clock."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .evidence import read
 
 
 def replay(lines: Iterable[bytes], board: Board | None = None) -> Iterator[Folded]:
-    """Fold a trace's lines in the order in which they could have been known."""
+    """Fold the lines of a trace in their order."""
     board = board or Board()
     for raw in lines:
         if raw.strip():
@@ -21,7 +21,7 @@ def replay(lines: Iterable[bytes], board: Board | None = None) -> Iterator[Folde
 
 
 def transition_line(c: Transition) -> dict[str, Any]:
-    """A change of status as `replay --json` and `watch --json` print it."""
+    """Return a change of status as `replay --json` and `watch --json` print it."""
     return {
         "t": c.t,
         "session_id": c.session_id,
@@ -33,7 +33,7 @@ def transition_line(c: Transition) -> dict[str, Any]:
 
 
 def final_line(board: Board) -> dict[str, Any]:
-    """The last line of a replay: what is listed in the end."""
+    """Return the last line of a replay: the sessions listed at the end."""
     listed = [s for s in board.sessions.values() if is_listed(s)]
     return {
         "t": board.ledger.clock,

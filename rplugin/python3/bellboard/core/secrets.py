@@ -1,11 +1,10 @@
-"""Secrets in commands and messages, replaced by ***: passwords, tokens, keys, wherever they stand.
+"""Replace passwords, tokens and keys in commands and messages by ***.
 
-`SHAPES` says what is a secret wherever it stands; `shellwords.py` has the names that make one of
-the value that follows, and the options of commands that take one.  In doubt a text is taken for a
-secret: a command that shows less than it could does no harm.
+`SHAPES` describes what is a secret in any context; `shellwords.py` knows the names and the command
+options whose value is one.  If in doubt, hide: showing too little of a command does no harm.
 
-The time is linear in the length of the text, whatever it holds.  What was hidden once stays as it
-is.  Rules of this file: it does no I/O.
+Takes time linear in the length of the text.  Hiding a second time changes nothing.  This file does
+no I/O.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ __all__ = ["HIDDEN", "SHAPES", "hide"]
 
 
 class Shape(NamedTuple):
-    """What is a secret wherever it stands; what the first group of the pattern matched is kept."""
+    """What a secret looks like; the first group of the pattern is kept."""
 
     name: str
-    needs: str  # in lower case: where this does not stand, it does not either
-    hints: tuple[str, ...]  # nor where none of these does
+    needs: str  # in lower case; a text without it has no such secret
+    hints: tuple[str, ...]  # nor has a text with none of these
     pattern: re.Pattern[str]
 
 
@@ -98,7 +97,7 @@ SHAPES: Final = (
     ),
 )
 
-#: Where the name of a member of an object ends: `"token": `, `['token'] = `, `\"token\":`.
+#: The end of a member's name in an object: `"token": `, `['token'] = `, `\"token\":`.
 _MEMBER: Final = re.compile(r"""\\{0,7}["'`]\]?\s{0,9}(?::|=>?)(?!=)\s{0,9}""")
 _VALUE: Final = re.compile(
     r"""(?P<quote> \\{0,7} ["'`] )
@@ -110,7 +109,7 @@ _VALUE: Final = re.compile(
 _LONGEST_NAME: Final = 80
 
 
-#: In lower case: where none of these stands, there is no secret; most texts are done with them.
+#: In lower case; a text with none of these has no secret, and most texts have none.
 _SIGNS: Final = tuple(
     dict.fromkeys(
         sign
@@ -121,7 +120,7 @@ _SIGNS: Final = tuple(
 
 
 def hide(text: str) -> str:
-    """The text with each secret in it replaced."""
+    """Return the text with each secret replaced."""
     lowered = text.lower()
     if not _holds(lowered, _SIGNS):
         return text
@@ -136,14 +135,14 @@ def hide(text: str) -> str:
 
 
 def _holds(text: str, parts: tuple[str, ...]) -> bool:
-    for part in parts:  # noqa: SIM110 - half the time of `any`, and asked of every line shown
+    for part in parts:  # noqa: SIM110 - twice as fast as `any`, and called for every line shown
         if part in text:
             return True
     return False
 
 
 def _members(text: str) -> str:
-    """Members of objects, of JSON and of languages, by their names."""
+    """Hide members of objects, in JSON and in code, whose names stand for secrets."""
     shown: list[str] = []
     at = 0
     for found in _MEMBER.finditer(text):

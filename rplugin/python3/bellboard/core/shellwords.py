@@ -1,7 +1,7 @@
-"""Secrets that are known by the words before them: names, options of commands, what is piped on.
+"""Find secrets by the words before them: names, command options, input from a pipe.
 
-A text is read word by word as a shell would, in all of its quotes, for most commands are; prose
-survives that.  Rules of this file: it does no I/O, and takes time in proportion to the text.
+Texts are read word by word as a shell reads them, including what is quoted; prose comes through
+unchanged.  This file does no I/O, and takes time in proportion to the text.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 HIDDEN: Final = "***"
 
-#: The last part of the name of what is secret: `GITHUB_TOKEN`, `db-password`, `accessKey`.
+#: How the name of a secret ends: `GITHUB_TOKEN`, `db-password`, `accessKey`.
 NAMES: Final = r"""
     (?: password | passwd | passphrase | passcode | secret | token | api[_.-]?key | authorization
       | (?: access | secret | private | account | auth | encryption | signing | master | shared )
@@ -23,20 +23,20 @@ NAMES: Final = r"""
       | (?<= [_.-] ) (?: pass | pwd | pw | auth )
       | (?-i: (?<= [a-z] ) (?: Pass | Pwd | Auth ) )
     ) (?! [\w-] )"""
-#: The same where an equals sign leaves no doubt.
+#: Names that count only before an equals sign.
 WEAK: Final = r"(?: (?<! [a-z] ) (?: pass | pw | auth | sig | signature ) (?! [\w-] ) )"
 
 
 class Flag(NamedTuple):
-    """Options of one letter that take a secret."""
+    """The one-letter options of a command that take a secret."""
 
     letters: str
-    apart: bool = True  # the next word may be it; else only what is joined to the letter
-    sign: str = ""  # that has to stand in it: `name:password`
+    apart: bool = True  # the secret may be the next word, not only joined to the letter
+    sign: str = ""  # what the value must contain, as in `name:password`
 
 
 _LOGIN: Final = "login"
-#: Command → its options that take a secret; the long ones are known by their names.
+#: Command → its options that take a secret; long options are recognized by their names.
 FLAGS: Final = {
     **dict.fromkeys(("sshpass", _LOGIN, "cqlsh", "rabbitmqadmin", "influx"), Flag("p")),
     **dict.fromkeys(("mongo", "mongosh", "mongodump", "mongorestore", "mongoexport"), Flag("p")),
@@ -76,7 +76,7 @@ REGISTRIES: Final = frozenset(
         *("ibmcloud", "argocd"),
     )
 )
-#: Commands that follow those of FLAGS, and have options of the same letters for something else.
+#: Commands that may follow one of FLAGS and use the same letters for something else.
 OTHERS: Final = frozenset(
     (
         *(
@@ -96,13 +96,13 @@ OTHERS: Final = frozenset(
         ),
     )
 )
-#: Long options that take `name:password` where the short one does.
+#: Long options that take `name:password` if the short one does.
 PAIRS: Final = frozenset(("--user", "--proxy-user", "--auth", "--cert"))
-#: Long options that take a secret, and say so in words of their own.
+#: Long options that take a secret and do not match NAMES.
 LONG: Final = frozenset(("--pass", "--pw", "--oauth2-bearer", "-storepass", "-keypass"))
 #: Options that take `pass:secret`.
 TAGGED: Final = frozenset(("-pass", "-passin", "-passout"))
-#: What takes a secret from a pipe, and what says it into one.
+#: What reads a secret from a pipe, and the commands that write one there.
 FED: Final = frozenset(("--password-stdin", "--with-token", "--passphrase-fd", "chpasswd"))
 SAYS: Final = frozenset(("echo", "printf"))
 SCHEMES: Final = frozenset(
@@ -111,15 +111,15 @@ SCHEMES: Final = frozenset(
         *("ssws", "key", "aws4-hmac-sha256"),
     )
 )
-#: In lower case: where none of these stands, nothing is named a secret;
+#: In lower case; a text with none of these names no secret.
 NAMED: Final = ("pass", "secret", "token", "key", "auth", "cookie", "pwd", "pw", "sig", "sudo")
-#: and where none of these does, no option is one.
+#: A text with none of these has no command that takes a secret as an option.
 COMMANDS: Final = (*(command for command in FLAGS if command != _LOGIN), *REGISTRIES)
 
 _QUOTED: Final = r"""
     (?: "(?: [^"\\] | \\ [\s\S] )*" | '[^']*'
       | (?P<quote> \\{1,7} ["'] ) (?: (?! (?<! \\ ) (?P=quote) ) [\s\S] )* (?P=quote) )"""
-#: A word as a shell takes it, quotes and all; each member of a list in JSON is one.
+#: A word as a shell splits it, with its quotes; also each member of a JSON list.
 _WORD: Final = re.compile(
     rf"""(?: [^\s\\"',]+
       | (?<= [A-Za-z] ) ' (?= (?: s | t | re | ve | ll | d | m ) \b )  # don't
@@ -140,13 +140,13 @@ _ASSIGNS: Final = re.compile(
         (?! [=:] )""",
     re.IGNORECASE | re.VERBOSE,
 )
-#: Types and values that are none, as code and schemas say them.
+#: Types and values in code and schemas, which are not secrets.
 _HARMLESS: Final = re.compile(
     r"(?:str|string|int|bool|boolean|bytes|number|any|undefined|none|null|true|false|optional|"
     r"required)(?:\W.*)?|[A-Za-z_][\w.]*\(.*",
     re.IGNORECASE | re.DOTALL,
 )
-#: What nobody writes in prose after the word password, but for what is ordinary.
+#: What follows the word password only if it is one, except for ordinary words.
 _ODD: Final = re.compile(r"(?=[^\d\s]*\d)(?=[^A-Za-z\s]*[A-Za-z])[^\s/]{6,}")
 _ORDINARY: Final = re.compile(
     r"(?:sha|md|base|utf|oauth|python|node|es|web|http|x|v)-?\d+\W*|.*\.[a-z]{1,4}", re.IGNORECASE
@@ -159,7 +159,7 @@ _VERBS: Final = frozenset(("is", "was", "to", "as"))
 
 
 class Reader:
-    """Reads words one after the other, and knows from them what the next one is."""
+    """Reads word by word, and decides from each what the next one is."""
 
     def __init__(self) -> None:
         self._out: list[str] = []
@@ -167,7 +167,7 @@ class Reader:
         self._end()
 
     def read(self, text: str) -> str:
-        """The text without the secrets."""
+        """Return the text without its secrets."""
         at = 0
         for found in _WORD.finditer(text):
             gap = text[at : found.start()]
@@ -181,12 +181,12 @@ class Reader:
         return "".join((*self._out, text[at:]))
 
     def _end(self) -> None:
-        """A command ends."""
+        """Start a new command."""
         self._command = ""
         self._flag: Flag | None = None
         self._is_fed = False
-        self._said: list[int] = []  # the places in the output of what an echo may say into a pipe
-        self._expects = ""  # how the next word has to be: any, odd, value, scheme, or have a sign
+        self._said: list[int] = []  # where the output has what an echo may write into a pipe
+        self._expects = ""  # the next word is a secret if it is: any, odd, value, scheme, or a sign
 
     def _word(self, word: str) -> str:
         bare = word.strip(_WRAPPING)
@@ -205,10 +205,10 @@ class Reader:
         self._follow(word)
         return self._inside(word)
 
-    # ------------------------------------------------------------ what a word is
+    # ------------------------------------------------------------ the meaning of a word
 
     def _expected(self, word: str, bare: str) -> str:
-        """What is shown of the word that others announced; nothing if it is not a secret."""
+        """Return what to show of a word that may be a secret; "" to read it as any other."""
         expects, self._expects = self._expects, ""
         if expects in ("odd", "value") and (word in _LINKS or bare in _VERBS):
             self._expects = "value" if word in _LINKS else expects
@@ -229,7 +229,7 @@ class Reader:
         return self._hidden(word) if is_secret else ""
 
     def _assigned(self, word: str) -> str | None:
-        """`NAME=value`, `name:value`, `'X-Api-Key: value'`; None if the word is no such thing."""
+        """Hide the value of `NAME=value` or `'X-Api-Key: value'`; None for any other word."""
         found = _ASSIGNS.search(word)
         if found is None or any(map(str.isspace, word[: found.start()])):
             return None
@@ -273,7 +273,7 @@ class Reader:
         return self._inside(word)
 
     def _follow(self, word: str) -> None:
-        """Know which command is being read from here on."""
+        """Note which command is being read from here on."""
         parts = [word] if word.isalnum() else _ENDS.split(_QUOTES.sub(_calmed, word))
         if len(parts) > 1:
             said = self._said if word in ("|", "|&") else []
@@ -289,21 +289,21 @@ class Reader:
         elif command in REGISTRIES or command in OTHERS or command in SAYS:
             self._command, self._flag = command, None
 
-    # ------------------------------------------------------------ what is shown of it
+    # ------------------------------------------------------------ what to show
 
     def _feed(self) -> None:
-        """The command takes its secret from its input: what was said into the pipe is it."""
+        """Hide what was written into the pipe, from which this command reads its secret."""
         self._is_fed = True
         for n in self._said:
             self._out[n] = HIDDEN
         self._said = []
 
     def _inside(self, word: str) -> str:
-        """A word whose quoted parts are commands or messages themselves."""
+        """Read the quoted parts of a word, which may be commands or messages themselves."""
         return "".join(_parts(word)) if any(map(str.isspace, word)) else word
 
     def _hidden(self, word: str) -> str:
-        """What stands for a secret; one whose quotes do not end is all that follows."""
+        """Return what to show for a secret; if its quotes are not closed, hide all that follows."""
         if word[:1] in ("'", '"') and not _INSIDE.match(word):
             self._is_over = True
             return HIDDEN
@@ -316,7 +316,7 @@ def _calmed(quoted: re.Match[str]) -> str:
 
 
 def names(text: str) -> bool:
-    """Whether it ends in the name of a secret."""
+    """Return whether a text ends in the name of a secret."""
     return text.lower().endswith(_LAST) and _NAMES_LAST.search(text) is not None
 
 

@@ -1,6 +1,6 @@
-"""Whether a record that could be decoded is one that some fold can have left.
+"""Check that a decoded record can be the result of a fold.
 
-A damaged byte may still decode: to a status that no rule knows, or a time that never comes.
+Damaged bytes may still decode, to a status that no rule knows or to an impossible time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .ledger import Ledger
 from .session import ABSENT, STATUSES, Run, Session
 
 TURNS: Final = frozenset((*STATUSES, ABSENT))
-HIGHEST: Final = 1 << 31  # no process has such a number
+HIGHEST: Final = 1 << 31  # above any process id
 
 _times = {
     kind: attrgetter(*(f.name for f in fields(kind) if f.type is float)) for kind in (Run, Session)
@@ -24,9 +24,9 @@ _times = {
 
 
 def check_session(s: Session, key: str) -> None:
-    """Raise ValueError, with the reason, if no rule can do anything with it."""
+    """Raise ValueError, with the reason, if no fold can have left this record."""
     if s.session_id != key:
-        raise ValueError("it is the record of another session")
+        raise ValueError("the record belongs to another session")
     times = [*s.viewers.values(), *s.left.values(), *_of_run(s)]
     for pid, run in s.aside.items():
         _check_number(pid, run.pid)
@@ -38,9 +38,9 @@ def check_session(s: Session, key: str) -> None:
 
 
 def _of_run(run: Run) -> list[float]:
-    """Its times; ValueError if it does what no rule knows."""
+    """Return all times of a run; raise ValueError if its status is unknown."""
     if run.turn not in TURNS:
-        raise ValueError(f"no session is {run.turn[:40]!r}")
+        raise ValueError(f"unknown status {run.turn[:40]!r}")
     times = [*_times[type(run)](run), *run.recent.values()]
     if run.blocks or run.tools or run.agents or run.shells or run.finished:
         for begun in (run.blocks.values(), run.tools.values(), run.agents.values(), run.shells):
@@ -51,14 +51,14 @@ def _of_run(run: Run) -> list[float]:
 
 def _check_number(pid: int, its: int) -> None:
     if pid != its or not 0 <= pid < HIGHEST:
-        raise ValueError("a process of it has no number")
+        raise ValueError("invalid process id")
 
 
 def check_ledger(ledger: Ledger) -> None:
-    """The same for what is known beyond the sessions."""
+    """Do the same for what is known beyond the sessions."""
     _check_times((ledger.clock, *(view.since for view in ledger.views.values())))
 
 
 def _check_times(times: Sequence[float]) -> None:
-    if not sum(map(abs, times)) <= LATEST * len(times):  # which no sum with a NaN is
-        raise ValueError("a time in it is none")
+    if not sum(map(abs, times)) <= LATEST * len(times):  # false for NaN, too
+        raise ValueError("impossible time")

@@ -1,39 +1,38 @@
-"""What a person sees of a text that somebody else wrote, and nothing besides.
+"""Reduce untrusted text to what a person can see.
 
-A terminal acts on control characters and escape sequences; marks that turn the direction of
-writing, and those of no width, let a text look like another one.
+Terminals act on control characters and escape sequences.  Marks that change the writing direction,
+and characters without width, make one text look like another.
 
-Rules of this file: it does no I/O and imports nothing heavy.
+This file does no I/O and imports nothing heavy.
 """
 
 from __future__ import annotations
 
 import re
 
-#: Whole escape sequences: CSI, terminated strings (OSC, DCS, …), and the short ones.
+#: Escape sequences: CSI, terminated strings (OSC, DCS, …), and short ones.
 _ESCAPES = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)"
     r"|\x1b[ -/]*[0-~]?"
 )
-#: Control characters but for the end of a line, and marks that turn the direction of writing.
+#: Control characters except newline, and marks that change the writing direction.
 _ACTIVE = re.compile(
     "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]"
 )
-#: Characters that take no room; but for U+FE0E and U+FE0F, which tell how a sign is drawn, one of
-#: which may follow it.
+#: Characters without width.  One U+FE0E or U+FE0F may follow a symbol, and selects how it is drawn.
 _UNSEEN = re.compile(
     "[\u00ad\u034f\u070f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200d"
     "\u2060-\u2065\u206a-\u206f\u3164\ufe00-\ufe0d\uffa0\ufff0-\ufffb\U00013430-\U0001345f"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]|(?<=[\ufe0e\ufe0f])[\ufe0e\ufe0f]"
 )
-#: More marks upon one letter than any language has: they cover the lines around it.
+#: More combining marks than any language puts on one letter: they cover the lines around it.
 _MARK = "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
 _PILES = re.compile(f"({_MARK}{{4}}){_MARK}+")
 
 
 def visible(text: str) -> str:
-    """The text in its lines, with nothing in it that is not seen."""
+    """Return the text with its line breaks, and without anything invisible."""
     if text.isascii() and text.isprintable():
         return text
     text = text.encode("utf-8", "replace").decode()
@@ -42,7 +41,7 @@ def visible(text: str) -> str:
 
 
 def as_json(encoded: bytes) -> str:
-    """JSON in which whatever is not seen is written by its number; it tells the same."""
+    """Return JSON with invisible characters as \\u escapes; it decodes to the same value."""
     text = encoded.decode()
     if text.isascii() and "\x7f" not in text:
         return text
@@ -55,5 +54,5 @@ def _numbered(found: re.Match[str]) -> str:
 
 
 def plain(text: object) -> str:
-    """Text as one tidy piece of a line, with nothing in it that a terminal acts on."""
+    """Return text as part of a line: single spaces, and nothing that a terminal acts on."""
     return " ".join(visible(str(text)).split()) if text else ""

@@ -1,10 +1,10 @@
-"""The words by which every screen shows a session: icon, what it does, since when, and where.
+"""The words that every screen uses for a session: its icon, what it does, how long, and where.
 
-Neovim gets them with each session (`worded`); it only cuts, pads and colours them.  Titles, details
-and paths come from agents and are hostile: what is shown has gone through `plain`.
+Neovim receives them with each session (`worded`) and only cuts, pads and colours them.  Titles,
+details and paths come from agents and may be hostile: they go through `plain` first.
 
-Rules of this file: it does no I/O and imports nothing heavy, for `bellboard status` is run by
-status bars every few seconds.
+This file does no I/O and imports nothing heavy, because status bars run `bellboard status` every
+few seconds.
 """
 
 from __future__ import annotations
@@ -36,25 +36,25 @@ FIRST_RUN: Final = """\
 
  1  Install the hooks:          :ClaudeSessions install, or bellboard hooks install
  2  Start claude anywhere:      a terminal, a tmux pane, :ClaudeSessions new
- 3  It appears here by itself.  Here too: bellboard watch
+ 3  It appears here, and in bellboard watch
 """
 
-# ---------------------------------------------------------------- text of others
+# ---------------------------------------------------------------- text
 
 
 def tilde(path: str, home: str) -> str:
-    """A path as people write it, below their home with a tilde."""
+    """Return a path with ~ for the home directory."""
     base = home.rstrip("/") + "/"
     return f"~/{path[len(base) :]}" if base != "/" and path.startswith(base) else path
 
 
 def width(text: str) -> int:
-    """How many cells a terminal gives to it."""
+    """Return how many terminal cells a text takes."""
     return len(text) if text.isascii() else sum(map(_cells, text))
 
 
 def cut(text: str, cells: int) -> str:
-    """At most so many cells of it."""
+    """Cut a text to this many cells."""
     if width(text) <= cells:
         return text
     kept, room = "", cells - 1
@@ -78,7 +78,7 @@ def _cells(c: str) -> int:
 
 
 def worded(p: Published) -> Published:
-    """The session with its words, for a reader that has none of its own."""
+    """Return the session with its words, for a screen that derives none."""
     word, text = doing(p)
     words = {
         "icon": icon_name(p),
@@ -97,7 +97,7 @@ def worded(p: Published) -> Published:
 
 
 def icon_name(p: Published) -> str:
-    """The key of its icon: users may choose another one for each."""
+    """Return the name of its icon, under which users can configure another one."""
     return "question" if p.get("kind") in ("question", "plan") else str(p["status"])
 
 
@@ -106,7 +106,7 @@ def icon(p: Published) -> str:
 
 
 def project(p: Published) -> str:
-    """The short name of what it works on."""
+    """Return a short name for what it works on."""
     return plain(p.get("project") or p.get("title")) or plain(p["session_id"][:8])
 
 
@@ -119,12 +119,12 @@ def branch(p: Published) -> str:
 
 
 def title(p: Published) -> str:
-    """What it is about: how a person calls it, its title, or what it was told last."""
+    """Return what it is about: the name a user gave it, its title, or its last prompt."""
     return plain(p.get("name") or p.get("title") or p.get("last_prompt"))
 
 
 def doing(p: Published) -> tuple[str, str]:
-    """What it does or asks: one word, and the rest."""
+    """Return what it does or asks, as one word and the details."""
     detail, status, markers = plain(p.get("detail")), p["status"], p.get("markers") or ()
     if status == "blocked":
         tool, kind = plain(p.get("tool")), plain(p.get("kind"))
@@ -145,11 +145,11 @@ def doing(p: Published) -> tuple[str, str]:
 
 
 def members(p: Published) -> str:
-    """Who works for it: its subagents, its team, and what runs in its background."""
+    """Return how many subagents, teammates and background tasks it has."""
     nouns = (("agents", "agent"), ("team", "teammate"), ("background", "background task"))
     counts = {noun: len(p[key]) for key, noun in nouns if p.get(key)}
     if p["status"] == "background" and counts.get("background task") == 1:
-        del counts["background task"]  # what it does says that already
+        del counts["background task"]  # `doing` names it
     return ", ".join(amount(count, noun) for noun, count in counts.items())
 
 
@@ -159,7 +159,7 @@ def progress(p: Published) -> str:
 
 
 def place(p: Published) -> str:
-    """Where it runs, as a word or two."""
+    """Return where it runs, in a word or two."""
     if nvim := p.get("nvim"):
         pid = re.search(r"nvim\.(\d+)\.", nvim)
         return f"nvim {pid.group(1)}" if pid else "nvim"
@@ -183,7 +183,7 @@ _UNITS: Final = ((86400, "d"), (3600, "h"), (60, "m"))
 
 
 def age(since: float, now: float) -> str:
-    """How long ago, in one short word; in coarse steps, so that little on a screen moves."""
+    """Return an age as one short word, in coarse steps so that screens change rarely."""
     seconds = max(0.0, now - since)
     for unit, name in _UNITS:
         if seconds >= unit:
@@ -192,7 +192,7 @@ def age(since: float, now: float) -> str:
 
 
 def age_changes(since: float, now: float) -> float:
-    """When the word for it will be another one."""
+    """Return when `age` will change."""
     seconds = max(0.0, now - since)
     step = next((unit for unit, _ in _UNITS if seconds >= unit), 10)
     return since + (seconds // step + 1) * step
@@ -202,7 +202,7 @@ def age_changes(since: float, now: float) -> float:
 
 
 def tally(sessions: Iterable[Published]) -> list[tuple[str, str, int]]:
-    """How many sessions have each icon, with their status; most urgent first, none hidden."""
+    """Return icon, status and count of the sessions that are not hidden, most urgent first."""
     found = Counter((p["status"], icon(p)) for p in sessions if not p["hidden"])
     order = list(ICONS.values())
     ranked = sorted(found.items(), key=lambda x: order.index(x[0][1]))
@@ -210,7 +210,7 @@ def tally(sessions: Iterable[Published]) -> list[tuple[str, str, int]]:
 
 
 def status_text(sessions: Iterable[Published], now: float, room: int = ROOM) -> str:
-    """Who is blocked, and if it is one on what; then how many do what; nothing without sessions.
+    """Return one line: what is blocked, on what if it is only one, and counts of the rest.
 
     !1 api: rm -rf build 2m  +2 *3 &1      !2 4m  +1 *3      *3
     """
@@ -218,11 +218,11 @@ def status_text(sessions: Iterable[Published], now: float, room: int = ROOM) -> 
     tallied = tally(sessions)
     heads = " ".join(f"{sign}{n}" for sign, status, n in tallied if status == "blocked")
     rest = [f"{sign}{n}" for sign, status, n in tallied if status not in ("blocked", "idle")]
-    if not heads:  # idle ones are nothing for you: they show while there is nothing else
+    if not heads:  # idle sessions only show if there are no others
         return " ".join(rest or [f"{sign}{n}" for sign, _, n in tallied])
     blocked = [p for p in sessions if p["status"] == "blocked" and not p["hidden"]]
     since = age(min(p["since"] for p in blocked), now)
-    since = "" if since[-1] in "sw" else f" {since}"  # the first minute need not be counted
+    since = "" if since[-1] in "sw" else f" {since}"  # omitted in the first minute
     tail = since + (f"  {' '.join(rest)}" if rest else "")
     return heads + (_who(blocked[0], room - len(heads + tail)) if len(blocked) == 1 else "") + tail
 

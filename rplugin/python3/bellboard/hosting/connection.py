@@ -33,7 +33,7 @@ class Owner(Protocol):
 
     def renewed(self) -> None: ...
 
-    def tell(self, line: Mapping[str, Any], key: str | None = None) -> str: ...
+    def report(self, line: Mapping[str, Any], key: str | None = None) -> str: ...
 
 
 class Connection:
@@ -156,7 +156,7 @@ class Connection:
             options = options_of(wanted, Options())
             if options != clerk.board.options:
                 settings = {**settings_of(options), "pid": self.pid}
-                self._owner.tell({"t": self._arriving, "config": settings}, f"config {key}")
+                self._owner.report({"t": self._arriving, "config": settings}, f"config {key}")
         generation = str(store.option("watched_since"))
         self._arriving, self.has_arrived = 0.0, True
         self._owner.arrived(generation)

@@ -56,7 +56,7 @@ class Health:
         """Write the notes for doctor."""
         now = time.monotonic()
         if not self._connection.has_arrived:
-            self._shared = {}  # an arrival announces none
+            self._shared = {}  # a host is announced without notes
             return RARELY
         if self._notes == self._shared:
             return RARELY

@@ -2,9 +2,9 @@
 
 There is one for each Neovim, or `bellboard serve` without one.  All are equal and independent.
 
-A host is complete once it is constructed: what it is told before `run` waits.  Nothing that comes
-from outside ends it.  Each job of a turn is guarded by itself, and so are the sessions and sources
-within a job: what fails is named in its health, left alone for a while, and tried again.
+A host is complete once it is constructed, and keeps what it receives before `run`.  Nothing from
+outside ends it: jobs, and the sessions and sources within a job, fail one by one; health names what
+failed, and it is tried again after a pause.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from .commands import Commands
 from .connection import Connection
 from .effects import PAUSE, Effects
 from .health import Health
+from .loop import Job, Loop
 from .outbox import Outbox
 from .publishing import Publisher
 from .reader import Push, Reader
 from .senses import MODULES, Senses
-from .turns import Job, Turns
 from .upkeep import Upkeep
 
 RESCAN: Final = 30.0  # no system promises to report every change
@@ -61,13 +61,13 @@ class Host:
         self.config = dict(config or {})
         self.pid = os.getpid()
         self.attempt = Attempts()
-        self.turns = Turns(self.attempt)
+        self.loop = Loop(self.attempt)
         self.connection = Connection(home, self, self._store)
         self.spool = self.connection.spool
         self.outbox = Outbox(self.spool, self._spilled)
-        self.reach = Reach(self.turns.wake, modules=MODULES)
+        self.reach = Reach(self.loop.wake, modules=MODULES)
         self.senses = Senses(
-            self.spool, self.config, environ, self.reach, self.attempt, self._find, self.turns.wake
+            self.spool, self.config, environ, self.reach, self.attempt, self._find, self.loop.wake
         )
         self.bars = Bars(self.reach)
         self.notes: dict[str, str] = {}  # for health: settings that cannot be used
@@ -109,13 +109,13 @@ class Host:
             ("health", self.health.share),
         )
 
-    # ------------------------------------------------------------ what it is told
+    # ------------------------------------------------------------ calls from outside
 
     def stop(self) -> None:
         """Stop soon; may be called from any thread."""
-        self.turns.stop()
+        self.loop.stop()
 
-    def tell(self, line: Mapping[str, Any], key: str | None = None) -> str:
+    def report(self, line: Mapping[str, Any], key: str | None = None) -> str:
         """Write evidence to the spool; return why that is delayed, or "".
 
         Raise ValueError if it can never be written.
@@ -126,20 +126,20 @@ class Host:
 
     def session(self, sid: str) -> Session | None:
         """Fold pending events, and return a session, or None if it is not listed."""
-        self.turns.take()
+        self.loop.round()
         clerk = self.connection.clerk
         s = clerk.board.sessions.get(sid) if clerk is not None else None
         return s if s is not None and is_listed(s) and not self.connection.is_outdated else None
 
-    def tell_all(self) -> None:
+    def push_all(self) -> None:
         """Push everything: the reader missed a message."""
         self.reader.ask_full()
-        self.turns.wake()
+        self.loop.wake()
 
     def focus(self, t: float) -> None:
         """Note that our editor has had the focus since `t`."""
         self.bell.focus(t)
-        self.turns.wake()
+        self.loop.wake()
 
     def hand_in(self, sid: str, pid: int, rows: Sequence[str]) -> None:
         """Take the terminal contents of a session that has no better witness."""
@@ -148,22 +148,22 @@ class Host:
     def set_mode(self, mode: str) -> None:
         """Set the notification mode: quiet, normal or all."""
         self.bell.set_mode(mode)
-        self.turns.wake()
+        self.loop.wake()
 
-    def tell_notices(self) -> None:
+    def push_notices(self) -> None:
         """Push the notification history."""
         self.reader.ask_notices()
-        self.turns.wake()
+        self.loop.wake()
 
-    # ------------------------------------------------------------ living
+    # ------------------------------------------------------------ running
 
     async def run(self) -> None:
-        """Live."""
-        gc.freeze()  # what is loaded stays: to walk through it took longer than most events
+        """Run until stopped."""
+        gc.freeze()  # collecting what is loaded once took longer than most events
         gc.set_threshold(20_000)
         self.spool.prepare()
         try:
-            await self.turns.live(self._jobs, lambda: self.senses.open(self._watch()))
+            await self.loop.run(self._jobs, lambda: self.senses.open(self._watch()))
         finally:
             leave = partial(self.connection.use, lambda clerk: self.bell.leave(clerk.store), None)
             withdraw = partial(self.spool.withdraw, self.pid)
@@ -172,7 +172,7 @@ class Host:
                 with contextlib.suppress(Exception):
                     end()
 
-    # ------------------------------------------------------------ of what it is made
+    # ------------------------------------------------------------ construction
 
     def _store(self) -> Store:
         return Store(self.home, patience=PATIENCE)
@@ -194,32 +194,32 @@ class Host:
             self.notes[f"setting {name}"] = f"not used: {words.plain(e)}"
             return make({k: v for k, v in self.config.items() if k != name})
 
-    # ------------------------------------------------------------ what its parts tell
+    # ------------------------------------------------------------ calls from its parts
 
     def arrived(self, generation: str) -> None:
-        """The host is announced; `generation` names the time since which there are hosts."""
+        """Handle that this host was announced; `generation` changes when no host was left."""
         self.senses.renew(generation)
 
     def renewed(self) -> None:
-        """The database is another one, or out of reach."""
+        """Handle that the database was replaced, or cannot be reached."""
         self.bell.renew()
         self.reader.ask_full()
         self.senses.expect()
 
     def _judged(self) -> None:
         """Note, in a thread, that the gate's verdict on a place changed."""
-        self.turns.call(self._rejudge)
+        self.loop.call(self._rejudge)
 
     def _rejudge(self) -> None:
         self.connection.changed |= self.places.outdated()
-        self.turns.take()
+        self.loop.round()
 
     def _find(self, finding: Finding) -> None:
         self._tell_others(finding.line, finding.key)
 
     def _tell_others(self, line: Mapping[str, Any], key: str | None) -> None:
         with contextlib.suppress(ValueError):
-            self.tell(line, key)
+            self.report(line, key)
 
     def _spilled(self) -> None:
         """Report all findings again: some were dropped while nothing could be written."""
@@ -237,17 +237,17 @@ class Host:
         if others:
             self._elsewhere = True
             self.senses.changed({p for p in others if not p.startswith(self._slot)})
-        if self.turns.is_turning:
-            self.turns.wake()
+        if self.loop.is_running:
+            self.loop.wake()
         else:
             if not self._elsewhere:
                 self.attempt("publish", "early", partial(self.reader.tell_early, self._came))
-            self.turns.take()  # at once: a task that waits for it would come 0.05 ms later
+            self.loop.round()  # at once, which saves 0.05 ms over waking the loop
 
-    # ------------------------------------------------------------ its jobs
+    # ------------------------------------------------------------ jobs
 
     def _fold(self) -> float:
-        """Fold what waits."""
+        """Fold pending events."""
         wait = self.connection.fold(() if self._elsewhere else self._came)
         if self.connection.is_well:
             self._came, self._elsewhere = set(), False
@@ -265,11 +265,11 @@ class Host:
             self.senses.expect()
             self.attempt.once("rescan", "places", self.places.renew)
             if self.upkeep.run() == 0.0:
-                self.turns.wake()
+                self.loop.wake()
         return min(self.senses.rescan(), self._rescanned + RESCAN - now)
 
     def _publish(self) -> float:
-        """Tell the reader what changed."""
+        """Publish what changed."""
         clerk = self.connection.clerk
         if clerk is not None:
             self.upkeep.count(clerk)

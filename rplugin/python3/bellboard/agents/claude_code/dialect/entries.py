@@ -1,7 +1,7 @@
-"""An entry of a session's transcript: whether to decode it, what it tells, which ones to tell.
+"""Decode entries of a transcript, and choose which ones to report.
 
-A transcript holds whole prompts, files and answers.  Nothing of that goes further than a short
-line, and the fields that tell the state of the turn.  This file does no I/O and knows no clock.
+A transcript holds whole prompts, files and answers.  Only a short line of each is kept, and what
+shows the state of the turn.  This file does no I/O and knows no clock.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from ....core.bounds import bounded
 from ....core.events import Event
 from ...evidence import from_line
 
-LATEST: Final = 6  # entries that tell how a turn stands: a tool, its result, an end
-HEAD: Final = 200  # bytes in which an entry's type stands, where the CLI writes it first
+LATEST: Final = 6  # entries that show the state of a turn: a tool, its result, an end
+HEAD: Final = 200  # bytes that include an entry's type, which the CLI writes first
 
 
 def is_noise(raw: bytes) -> bool:
-    """Whole requests to the API, large and private, and subagents' lines: not even decoded."""
+    """Return whether to skip a line undecoded: a request to the API, or a subagent's entry."""
     head = raw[:HEAD]
     return b'"type":"api-request' in head or b'"isSidechain":true' in head
 
 
-def told_by(session_id: str, entry: Mapping[str, Any], now: float) -> Event | None:
-    """The event that an entry tells; None if it tells nothing."""
+def event_of(session_id: str, entry: Mapping[str, Any], now: float) -> Event | None:
+    """Decode an entry; return None if it shows nothing."""
     event = from_line({"t": now, "transcript": {"session_id": session_id, "entry": entry}}, now)
     if event.kind == "junk" or (event.kind == "note" and not event.title):
         return None
@@ -32,9 +32,9 @@ def told_by(session_id: str, entry: Mapping[str, Any], now: float) -> Event | No
 
 
 def gist(events: Sequence[Event], since: float) -> Iterator[int]:
-    """Which of many entries to tell, where nobody listened: facts, and how the turn stands now.
+    """Yield which of the entries read at once to report: facts, and the state of the turn.
 
-    What is older than `since` was overtaken by other evidence: only its facts still count.
+    Of entries older than `since` only the facts count, because newer evidence exists.
     """
     last: dict[str, int] = {}
     for n, event in enumerate(events):

@@ -1,7 +1,7 @@
-"""What Claude Code's hooks say, and those of CLIs that learnt it from it, made into events.
+"""Decode the hook events of Claude Code, and of CLIs with hooks of the same form.
 
-Rules of this file: it does no I/O and knows no clock; it never raises on input; only the fields
-that some rule or display needs are read; of prompts and tool inputs only a short line is kept.
+Only fields that a rule or a screen needs are read; of prompts and tool inputs, only a short line
+is kept.  This file does no I/O, knows no clock, and raises on no input.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .names import BY_AGENT, FINISHED, KINDS, NOTIFICATIONS, QUESTIONS, STARTS
 
 
 class Payload(Struct, gc=False):
-    """The fields of a hook's payload that are read at all."""
+    """The fields of a hook's payload that are read."""
 
     session_id: str
     hook_event_name: str
@@ -68,9 +68,9 @@ def hook(
     origin: Origin = Origin(),  # noqa: B008 - frozen
     truncated: bool = False,
 ) -> Event:
-    """The event that a hook's payload tells; junk, with the reason, if it tells none."""
+    """Decode a hook's payload; return junk, with the reason, if it cannot be decoded."""
     if not (math.isfinite(t) and t > 0):
-        return junk("its time is no time", clock, clock)
+        return junk("invalid time", clock, clock)
     try:
         odd = raw.count(b'"session_id"') > 1  # nested, or a key given twice
         p = _lenient(raw, truncated) if odd else _decode(raw)
@@ -97,13 +97,13 @@ def hook(
     return Event(kind, name, t, clock, sid, origin, key or 1, **facts)
 
 
-# ---------------------------------------------------------------- what each kind tells
+# ---------------------------------------------------------------- facts by kind
 
 Facts = dict[str, Any]
 
 
 def _common(p: Payload) -> Facts:
-    """What any event may tell besides its kind."""
+    """Return the facts that events of any kind may have."""
     facts: Facts = {}
     if p.cwd:
         facts["cwd"] = p.cwd
@@ -172,7 +172,7 @@ def _notification(p: Payload, facts: Facts) -> str:
     kind = p.notification_type or ""
     facts["source"] = kind
     facts["detail"] = facts["message"] = line(p.message or "")
-    if not kind:  # CLIs before 2.0.37 told the type in words only
+    if not kind:  # before 2.0.37, only the message shows the type
         kind = "permission_prompt" if "permission" in (p.message or "") else "none"
     facts["asks"] = "form" if kind.startswith("elicitation") else "permission"
     if kind == "agent_needs_input":
@@ -197,7 +197,7 @@ def _task(p: Payload, facts: Facts) -> None:
     facts["detail"] = line(p.task_subject or "")
 
 
-#: Kind → what reads its own fields; it may name a more exact kind.
+#: Kind → the function that reads its own fields, and may return a more exact kind.
 READ: Final[dict[str, Callable[[Payload, Facts], str | None]]] = {
     "tool": _tool,
     "request": _request,
@@ -218,7 +218,7 @@ READ: Final[dict[str, Callable[[Payload, Facts], str | None]]] = {
 
 
 def _spawned(raw: bytes, truncated: bool) -> str:
-    """The subagent that a tool left running; read of these few tools only, as results are large."""
+    """Return the subagent that a tool left running; only for a few tools, as results are large."""
     try:
         left = members(raw, truncated).get("tool_response")
     except ODD:
@@ -227,11 +227,11 @@ def _spawned(raw: bytes, truncated: bool) -> str:
     return whole(agent) if isinstance(agent, str) else ""
 
 
-# ---------------------------------------------------------------- JSON that is not as expected
+# ---------------------------------------------------------------- unexpected JSON
 
 
 def _lenient(raw: bytes, truncated: bool) -> Payload:
-    """A payload that is JSON, but not as expected: what has the right type counts."""
+    """Decode unexpected JSON: use the values that have the right type."""
     top = members(raw, truncated)
     p = Payload("", "")
     for field in _TEXTS:
@@ -255,7 +255,7 @@ def _lenient(raw: bytes, truncated: bool) -> Payload:
 
 
 def _tasks(raw: Raw) -> tuple[Task, ...] | None:
-    """The tasks that a Stop lists as running; None where the CLI lists none at all."""
+    """Return the tasks that a Stop lists as running; None if this CLI does not list any."""
     listed = value_of(raw) if raw else None
     if not isinstance(listed, list):
         return None

@@ -1,13 +1,13 @@
-"""How the CLIs name their events, and the neutral kinds that these become.
+"""Map the event names of CLIs to the neutral kinds of events.
 
-The kinds are the rows of the table in `machine.py`; a new CLI is a few more names here.
+The kinds are the rows of the table in `machine.py`.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-#: Hook name → kind.  Names of other CLIs that mean the same stand beside Claude Code's own.
+#: Hook name → kind.  Includes names of other CLIs that mean the same.
 KINDS: Final[dict[str, str]] = {
     "SessionStart": "start",  # or resume, compacted: by its source
     "SessionEnd": "end",
@@ -69,7 +69,7 @@ NOTIFICATIONS: Final = {
     "elicitation_response": "form answer",
 }
 QUESTIONS: Final = {"AskUserQuestion": "question", "ExitPlanMode": "plan"}
-#: What a subagent's events become: they are news of the subagent, never of its parent.
+#: What an event of a subagent becomes, because it says nothing about the parent.
 BY_AGENT: Final = {
     "tool": "agent tool",
     "question": "agent question",
@@ -82,7 +82,7 @@ BY_AGENT: Final = {
     "form answer": "agent tool end",
 }
 FINISHED: Final = frozenset({"completed", "failed", "killed", "stopped", "done", "cancelled"})
-#: The variables of its environment that are read at all, and what each is called from here on.
+#: The environment variables to read → their neutral names.
 VARIABLES: Final = {
     "CLAUDE_CODE_ENTRYPOINT": "entrypoint",
     "CLAUDE_CODE_PARENT_SESSION_ID": "parent",

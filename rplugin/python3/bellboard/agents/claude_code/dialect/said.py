@@ -1,6 +1,6 @@
-"""What an entry of a session's transcript says, made into a kind and the facts in it.
+"""Map an entry of a transcript to a kind of event and its facts.
 
-Unknown types are noise.  Entries of sidechains are not the session's.
+Unknown types are ignored, and so are sidechains, which belong to subagents.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ Facts = dict[str, Any]
 
 INTERRUPTED: Final = "[Request interrupted by user"
 SENT_ON: Final = "Stop hook feedback:"
-TAKEN: Final = frozenset({"remove", "dequeue", "popAll"})  # what was typed ahead is so no more
+TAKEN: Final = frozenset({"remove", "dequeue", "popAll"})  # ways to leave the prompt queue
 REJECTED: Final = "The user doesn't want to proceed with this tool use"
-#: User entries that no user wrote.
+#: How user entries begin that the CLI wrote.
 NOT_TYPED: Final = ("<command-", "<local-command-", "<bash-", "<system-reminder>", "Caveat:")
 
 
 def entry_of(entry: Facts) -> tuple[str, Facts]:
-    """The kind of a transcript's entry, and the facts in it."""
+    """Return the kind of an entry, and its facts."""
     if entry.get("isSidechain"):
         return "note", {}
     kind, subtype = entry.get("type"), entry.get("subtype")
@@ -69,7 +69,10 @@ def _user(entry: Facts) -> tuple[str, Facts]:
     for block in blocks:
         if block.get("type") == "tool_result":
             if entry.get("toolDenialKind") == "interrupted":
-                return "note", {}  # written by whoever opens the session next: it may still run
+                return (
+                    "note",
+                    {},
+                )  # written when the session is opened again; the tool may still run
             tool = {"tool_id": text_of(block, "tool_use_id"), **_turn(entry)}
             return ("said denial" if _denied(entry, block) else "said result"), tool
     text = next((text_of(b, "text") for b in blocks if b.get("type") == "text"), "")
@@ -81,12 +84,12 @@ def _user(entry: Facts) -> tuple[str, Facts]:
 
 
 def _turn(entry: Facts) -> Facts:
-    """The turn that an entry is of."""
+    """Return the turn of an entry."""
     return {"prompt_id": found} if (found := text_of(entry, "promptId")) else {}
 
 
 def _sent_on(entry: Facts) -> bool:
-    """Whether one of the Stop hooks did not just fail: it had the session go on."""
+    """Return whether a Stop hook made the session go on, and did not just fail."""
     errors, failed = entry.get("hookErrors"), entry.get("failedHookErrorIndexes")
     return isinstance(errors, list) and isinstance(failed, list) and len(errors) > len(failed)
 
@@ -124,8 +127,8 @@ def _assistant(entry: Facts) -> tuple[str, Facts]:
 def _as_json(given: object) -> bytes:
     """Return it as the CLI passes it to hooks, so that the keys of both are the same."""
     try:
-        return msgspec.json.encode(given)  # of 400 kB in 0.2 ms, `json` takes 2
-    except UnicodeEncodeError:  # half a character
+        return msgspec.json.encode(given)  # 400 kB in 0.2 ms, ten times faster than `json`
+    except UnicodeEncodeError:  # a lone surrogate
         return json.dumps(given).encode()
 
 
@@ -155,7 +158,7 @@ def number_of(value: object) -> float | None:
         return None
     try:
         number = float(value)
-    except OverflowError:  # an integer of any length is JSON
+    except OverflowError:  # JSON allows integers of any length
         return None
     return number if math.isfinite(number) else None
 

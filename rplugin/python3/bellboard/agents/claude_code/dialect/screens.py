@@ -1,11 +1,11 @@
-"""What the screen of an agent's terminal says: at work, at rest, or asking, and what.
+"""Read from the screen of an agent's terminal whether it works, rests or asks, and what it asks.
 
-The last resort, for a session whose status neither its hooks nor its own file tell.  A screen ends
-in an input box or in a dialog.  A dialog counts as the agent's question only if it has one of the
-SHAPES; a menu that the user opened, or a dialog of a version to come, says nothing, and what was
-known stands.  What the agent has printed comes before both, and is never read: it may say anything.
+This is the last resort, for a session whose status neither hooks nor its session file show.  A
+screen ends in an input box or a dialog.  A dialog counts as the agent's question only if it has
+one of the SHAPES: a menu that the user opened, or a dialog of a newer version, changes nothing.
+The agent's output above them is never read, because it may contain anything.
 
-Rules of this file: it does no I/O.
+This file does no I/O.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Final, NamedTuple
 
 from ....core.detail import line
 
-DEPTH: Final = 48  # rows from the last one up: the largest dialog that is read
+DEPTH: Final = 48  # rows from the bottom up: the height of the largest dialog to read
 HINTS: Final = 8  # rows that may follow an input box
-SPINNER: Final = 8  # rows before the box in which the spinner turns, above its tip or its tasks
+SPINNER: Final = 8  # rows above the box that may have the spinner, its tip and its tasks
 
 
 class Seen(NamedTuple):
-    """What a screen says, in the words of the CLI's own file."""
+    """What a screen shows, in the words of the CLI's session file."""
 
     says: str  # idle, busy or waiting
     asks: str = ""
@@ -31,17 +31,17 @@ class Seen(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """A dialog of the agent: the row by which it is known, what it asks, and where it says it."""
+    """A dialog of the agent: the row that identifies it, what it asks, and where its text is."""
 
     asks: str
     mark: re.Pattern[str]
-    text: str = ""  # the text follows the mark (after), is the mark itself (mark), or before it
+    text: str = ""  # where the text is: after the mark, before it, or the mark itself
     tool: str = ""
-    intro: str = ""  # words before the text
-    rules: int = 0  # so many rules may stand between the mark and the chosen answer
+    intro: str = ""  # what to put before the text
+    rules: int = 0  # how many rules may be between the mark and the selected answer
 
 
-#: Each as seen on 2.1.76, 2.1.119, 2.1.328 and 2.1.330 (tests/captures); the first that fits.
+#: As seen in 2.1.76, 2.1.119, 2.1.328 and 2.1.330 (tests/captures); the first that matches.
 SHAPES: Final = (
     Shape("choice", re.compile(r"Accessing workspace:"), "after", intro="trust this folder? "),
     Shape("choice", re.compile(r"Auto mode can.t check actions.*"), "mark"),
@@ -50,7 +50,7 @@ SHAPES: Final = (
     Shape("question", re.compile(r"(?:[←→]\s+)?[☐☒✔]\s.*"), "after", "AskUserQuestion", rules=1),
     Shape("permission", re.compile(r"Do you want to .*"), "before"),
 )
-#: The title of a permission dialog → the tool that asks; what it does is the next row.
+#: Title of a permission dialog → the tool that asks; the next row says what it does.
 TOOLS: Final = {
     "Bash command": "Bash",
     "Edit file": "Edit",
@@ -72,7 +72,7 @@ _ASIDE: Final = re.compile(r"Tip: .*|This command requires approval")
 
 
 def read(screen: Sequence[str]) -> Seen | None:
-    """What a screen says; None if it shows nothing that is known to say it."""
+    """Return what a screen shows; None if it has no known input box or dialog."""
     rows = [row.replace("\xa0", " ").strip(" │|\t") for row in screen]
     while rows and not rows[-1]:
         rows.pop()
@@ -82,7 +82,7 @@ def read(screen: Sequence[str]) -> Seen | None:
 
 
 def _at_input(rows: list[str], rules: list[int]) -> Seen | None:
-    """An input box stands at the end, between two rules."""
+    """Read a screen that ends in an input box, between two rules."""
     if len(rules) < 2:
         return None
     top, bottom = rules[-2:]
@@ -115,7 +115,7 @@ def _asked(shape: Shape, before: list[str], after: list[str]) -> Seen:
 
 
 def _permission(rows: list[str]) -> tuple[str, str]:
-    """The tool, and what it is to do: between dotted rules if there are any, else the first row."""
+    """Return the tool and what it would do: the text between dotted rules, or the first row."""
     tool = TOOLS.get(rows[0], "") if rows else ""
     dots = [n for n, row in enumerate(rows) if _DOTS.fullmatch(row)]
     if tool == "Bash" and len(dots) > 1:
@@ -125,7 +125,7 @@ def _permission(rows: list[str]) -> tuple[str, str]:
 
 
 def _paragraph(rows: list[str]) -> list[str]:
-    """The rows up to the first blank one or the first answer, without the blank ones before."""
+    """Return the first rows with text, up to a blank row or an answer."""
     said: list[str] = []
     for row in rows:
         if _CHOSEN.fullmatch(row) or (said and not row):

@@ -18,7 +18,7 @@ from ....core.events import Event, line_of
 from ....core.finding import Finding
 from ....core.words import amount
 from ....system.files import decoded, opened, touch
-from ..dialect.entries import gist, is_noise, told_by
+from ..dialect.entries import event_of, gist, is_noise
 
 TAIL: Final = 128 << 10  # bytes to read first; titles are repeated from time to time
 WIDER: Final = 2 << 20  # bytes to read if those contain only the large result of a tool
@@ -172,7 +172,7 @@ class Tail:
         for offset, raw in self._lines(fd):
             given = None if (noise := is_noise(raw)) else decoded(raw)
             self._odd += given is None and not noise
-            event = told_by(self._session_id, given, now) if given is not None else None
+            event = event_of(self._session_id, given, now) if given is not None else None
             if event is not None and given is not None:
                 uuid = given.get("uuid")
                 # A file that was truncated and rewritten has other lines at the same offsets.
