@@ -154,3 +154,31 @@ def test_a_record_of_an_older_version_has_one_run() -> None:
     other.load([("s", without)])
     other.fold(from_line(hook(5, 11, "PostToolUse", tool_use_id="t1", **BASH)))
     assert (publish(other.sessions["s"])["status"], other.sessions["s"].aside) == ("working", {})
+
+
+def test_a_label_follows_a_resume_under_another_id() -> None:
+    """In the same terminal and directory, however long ago the old one ended; not elsewhere."""
+    label = {"t": T0 + 1, "label": {"session_id": "s", "label": "HEAVY"}}
+    ended = [hook(0, 11, "SessionStart", cwd="/w"), label, hook(2, 11, "SessionEnd", cwd="/w")]
+
+    def resumed(source: str, **more: Any) -> Line:
+        origin = {**PLACES[11], "pid": 13, **more.pop("origin", {})}
+        told = {"session_id": "new", "hook_event_name": "SessionStart", "cwd": "/w", **more}
+        board = Board()
+        for line in [
+            *ended,
+            {"t": T0 + 999, "hook": {**told, "source": source}, "origin": origin},
+        ]:
+            board.fold(from_line(line))
+        return publish(board.sessions["new"])
+
+    for source in ("resume", "fork"):
+        assert (resumed(source)["label"], resumed(source)["previous"]) == ("HEAVY", ["s"])
+    others = [resumed("startup"), resumed("resume", cwd="/x")]
+    others.append(resumed("resume", origin={"tty": "/dev/pts/9", "pane": "%9"}))
+    assert [p.get("label") for p in others] == [None] * 3
+
+
+def test_the_last_hook_event_is_published() -> None:
+    told = shown(*ASKS, says(9, 11, "busy"))["last_event"]
+    assert told == {"event": "PermissionRequest", "t": T0 + 2.1}

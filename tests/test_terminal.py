@@ -172,6 +172,21 @@ def test_subagents_are_on_the_line_below() -> None:
     assert below == "    ▸ 2 agents, 1 teammate, 1 background task"
 
 
+@pytest.mark.pure
+def test_a_session_without_an_address_names_its_program() -> None:
+    """A jump cannot go there, so its row says where to look."""
+    tty = {"tty": "/dev/pts/7"}
+    places = {
+        "pts/7": tty,
+        "WezTerm pts/7": {**tty, "terminal_program": "WezTerm"},
+        "iTerm pid 9": {"pid": 9, "terminal_program": "iTerm.app"},
+        "ssh pts/7": {**tty, "ssh": "10.0.0.2 1 10.0.0.1 22"},
+        "job": {"pid": 9, "job": True, "terminal_program": "WezTerm"},
+        "": {},
+    }
+    assert list(places) == [words.place(published(**known)) for known in places.values()]
+
+
 # ---------------------------------------------------------------- the status line
 
 

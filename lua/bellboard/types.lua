@@ -61,6 +61,10 @@
 ---@field last_message? string
 ---@field transcript? string
 ---@field updated? number
+---@field last_event? { event: string, t: number } its newest hook event
+---@field previous? string[] ids that it had before, oldest first
+---@field terminal_program? string
+---@field ssh? string
 ---@field urgency? integer
 
 ---@class bellboard.Transition

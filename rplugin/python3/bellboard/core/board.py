@@ -19,7 +19,7 @@ from . import machine
 from .deadlines import expire
 from .events import AHEAD, Event
 from .front import bring_forward, displace, take_up, whose
-from .identity import absorb, inherit, look_again, place, runs_in, settle
+from .identity import absorb, inherit, look_again, place, resume, runs_in, settle
 from .ledger import Folded, Transition, refused, why_of
 from .machine import TABLE, Verdict
 from .records import Records
@@ -140,6 +140,8 @@ class Board(Records):
             if begins:
                 inherit(self, s)
                 displace(s)
+                if old is None:
+                    resume(self, s, e)
         if e.kind not in NO_NEWS:
             absorb(s, e)
         verdict = machine.apply(s, e, self.options)

@@ -30,6 +30,7 @@ from .session import (
 
 REKEYED: Final = 10.0  # seconds after its end in which a session can continue under a new id
 MOST_PREVIOUS: Final = 20
+RESUMED: Final = frozenset({"resume", "fork"})  # how a start says that it continues another
 
 
 def sees(view: View, s: Session) -> bool:
@@ -87,6 +88,8 @@ def absorb(s: Session, e: Event) -> None:
     if e.t > s.last:
         s.last = e.t
     s.stale = False
+    if e.from_hook and e.t >= s.hook_at:
+        s.hook, s.hook_at = e.name, e.t
     if e.agent:
         return
     if e.cwd:
@@ -132,6 +135,20 @@ def inherit(records: Records, s: Session) -> None:
 # ---------------------------------------------------------------- which session it replaces
 
 
+def resume(records: Records, s: Session, e: Event) -> None:
+    """Continue the last session of its terminal and directory, if it is resumed under a new id."""
+    terminal = terminal_of(s)
+    if e.source not in RESUMED or terminal is None:
+        return
+    before = [
+        x
+        for x in records.in_terminal(terminal)
+        if (x.agent, x.cwd) == (s.agent, e.cwd) and x.session_id != s.session_id
+    ]
+    if before:
+        _go_on(s, max(before, key=lambda x: (x.turn != ABSENT, x.ended, x.session_id)))
+
+
 def settle(records: Records, s: Session, old: Session | None) -> tuple[Transition, ...]:
     """After a session came, went or moved, make others give up its terminal and processes."""
     was_listed = old is not None and is_listed(old)
@@ -165,10 +182,7 @@ def _yield(
     ended_lately = other.turn == ABSENT and other.ended and now <= other.ended + REKEYED
     moved_on = other.turn != ABSENT if shared else ended_lately and other.end_reason in MOVES_ON
     if moved_on and other.session_id not in s.previous:
-        s.previous = (*other.previous, other.session_id)[-MOST_PREVIOUS:]
-        s.label, s.name = s.label or other.label, s.name or other.name
-        s.parked = s.parked or other.parked
-        s.snoozed_until = max(s.snoozed_until, other.snoozed_until)
+        _go_on(s, other)
         if shared and not (s.tty or s.pane):
             _take_place(s, other)
         records.keep(s)
@@ -191,6 +205,14 @@ def _yield(
     why = f"{s.session_id} has its {'terminal' if terminal else 'process'} now"
     rule = "taken over" if terminal else "moved on"
     return [Transition(now, gone.session_id, was, published_status(gone), rule, why)]
+
+
+def _go_on(s: Session, other: Session) -> None:
+    """Make a session the continuation of another one."""
+    s.previous = (*other.previous, other.session_id)[-MOST_PREVIOUS:]
+    s.label, s.name = s.label or other.label, s.name or other.name
+    s.parked = s.parked or other.parked
+    s.snoozed_until = max(s.snoozed_until, other.snoozed_until)
 
 
 def _take_place(s: Session, other: Session) -> None:

@@ -175,7 +175,7 @@ class Records:
         return sorted(self._found(pid), key=lambda s: (s.ended, s.session_id))
 
     def in_terminal(self, terminal: tuple[str, ...]) -> list[Session]:
-        """The listed sessions whose own terminal this is."""
+        """The sessions whose own terminal this is, or was when they ended."""
         return sorted(self._found(terminal), key=lambda s: s.session_id)
 
     def _found(self, place: object) -> list[Session]:
@@ -249,9 +249,9 @@ def has_moved(old: Session, s: Session) -> bool:
 
 
 def _places(s: Session | None) -> frozenset[object]:
-    """Where to look for a session: its processes, the one it ended in, and its own terminal."""
+    """Where to look for a session: its processes and terminals, also those it ended in."""
     if s is None:
         return frozenset()
     pids = {pid for pid in (*s.processes, s.ended_pid) if pid}
-    terminals = {terminal_of(run) for run in runs_of(s) if is_listed(run)}
+    terminals = {terminal_of(run) for run in runs_of(s) if is_listed(run) or s.ended}
     return frozenset({*pids, *terminals} - {None})

@@ -175,6 +175,8 @@ class Session(Run, omit_defaults=True, gc=False):
     aside: dict[int, Run] = {}  # by process; what they show is less urgent
     left: dict[int, float] = {}  # processes that left it to others, and when
     last: float = 0.0  # the newest evidence of any kind
+    hook: str = ""  # the newest hook event
+    hook_at: float = 0.0
     cwd: str = ""
     project_dir: str = ""
     config_dir: str = ""

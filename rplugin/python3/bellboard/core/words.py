@@ -161,15 +161,19 @@ def progress(p: Published) -> str:
 def place(p: Published) -> str:
     """Return where it runs, in a word or two."""
     if nvim := p.get("nvim"):
-        pid = re.search(r"nvim\.(\d+)\.", nvim)
-        return f"nvim {pid.group(1)}" if pid else "nvim"
+        named = re.search(r"nvim\.(\d+)\.", nvim)
+        return f"nvim {named.group(1)}" if named else "nvim"
     if p.get("pane"):
         return f"tmux {plain(p['pane'])}"
-    if p.get("tty"):
-        return plain(p["tty"]).removeprefix("/dev/")
-    if p.get("job"):
+    if p.get("job") and not p.get("tty"):
         return "job"
-    return f"pid {p['pid']}" if p.get("pid") else ""
+    pid = f"pid {p['pid']}" if p.get("pid") else ""
+    return f"{program(p)} {plain(p.get('tty')).removeprefix('/dev/') or pid}".strip()
+
+
+def program(p: Published) -> str:
+    """The program that its terminal belongs to, as far as the session told."""
+    return plain(p.get("terminal_program")).removesuffix(".app") or ("ssh" if p.get("ssh") else "")
 
 
 def amount(count: int, noun: str) -> str:
