@@ -35,13 +35,13 @@ UNANSWERED = 5.0  # seconds; the CLI sends its notification 6 s after an unanswe
 def ask(s: Session, e: Event, o: Options) -> str | None:
     """It is asking you something."""
     by_file = e.kind in BY_FILE
+    if by_file and s.blocks:
+        return confirm(s, e, o)
     over = max(s.over, s.began, s.answered if by_file else 0.0) if not e.agent else 0.0
     if s.turn != ABSENT and e.t < over - o.swap:
         return "older than its answer"
     if has_finished(s, e):
         return "its tool has finished since"
-    if by_file and s.blocks:
-        return confirm(s, e, o)
     block = named(s, e)
     slot = f"{block.agent}:{block.tool_id or block.tool}"
     known = s.blocks.get(slot) or s.blocks.get(f"{block.agent}:{block.tool}")
