@@ -14,21 +14,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-import threading
 import time
-from collections import deque
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Final
 
 from ..core.detail import line
-from .doer import Doer
-from .far import Ended, Far
-from .files import Elsewhere, stay_near, touch
+from .doer import DEADLINE, Doer, Job
+from .lanes import Around, Lane, Worker
 from .mounts import Mounts
 
-DEADLINE: Final = 1.0  # seconds; reading a file takes 0.2 ms
-STARTS: Final = 10.0  # more seconds if a process has to be started, under load
 MOST_STUCK: Final = 12  # hanging threads; beyond that, everything waits for one of them
 MOST_HELD: Final = 2000  # jobs to keep for paths that do not answer; a rescan asks again
 SLICE: Final = 0.02  # seconds to process results in a row: the event loop is blocked meanwhile
@@ -39,62 +33,22 @@ FORGOTTEN: Final = 300.0  # seconds after which a failure is no longer reported
 NEWS: Final = 0.3  # seconds after a result until notes are compared: there may be many results
 NAMED: Final = 5  # paths to name in health
 
-T = TypeVar("T")
 
-
-@dataclass(slots=True)
-class _Job:
-    path: str
-    work: Callable[[], Any]
-    then: Callable[[Any], None]
-    key: str
-    where: Callable[[], str] | None
-    lane: str
-    patience: float
-
-
-class _Slow(NamedTuple):
+class _Slow(Doer):
     """A lane other than the default one."""
 
-    ask: Callable[[_Job], None]
-    name: str
-    patience: float
+    def __init__(self, reach: Reach, name: str, patience: float) -> None:
+        self._reach, self._name, self._patience = reach, name, patience
 
-    def do(
-        self,
-        path: str,
-        work: Callable[[], T],
-        then: Callable[[T], None],
-        *,
-        key: str = "",
-        where: Callable[[], str] | None = None,
-    ) -> None:
-        self.ask(_Job(path, work, then, key or path, where, self.name, self.patience))
+    def take(self, job: Job) -> None:
+        job.lane, job.patience = self._name, self._patience
+        self._reach.take(job)
 
     def lane(self, name: str, patience: float) -> Doer:
-        return _Slow(self.ask, name, patience)
+        return self._reach.lane(name, patience)
 
 
-class _Worker:
-    """A thread of a lane, and its current job."""
-
-    def __init__(self, lane: _Lane) -> None:
-        self.lane = lane
-        self.job: _Job | None = None
-        self.begun = 0.0
-        self.far: Far | None = None
-
-
-class _Lane:
-    """A queue and its thread; an abandoned thread no longer belongs to it."""
-
-    def __init__(self) -> None:
-        self.ready = threading.Condition()
-        self.waiting: dict[str, _Job] = {}
-        self.worker: _Worker | None = None
-
-
-class Reach:
+class Reach(Doer):
     """Runs jobs by lane: those of one lane in order, one at a time.
 
     `changed` is called when something starts to hang, or answers again.
@@ -108,14 +62,13 @@ class Reach:
     ) -> None:
         self._changed = changed
         self._mounts = mounts or Mounts()
-        self._shared: set[int] = set()
-        self._modules = modules  # that a process of its own imports
-        self._lanes: dict[str, _Lane] = {}
-        self._stuck: dict[_Worker, tuple[_Job, float]] = {}  # and since what time
+        self._around = Around(self._mounts, modules, self._tell)
+        self._lanes: dict[str, Lane] = {}
+        self._stuck: dict[Worker, tuple[Job, float]] = {}  # and since what time
         self._dead: set[str] = set()  # mounts
-        self._held: dict[str, _Job] = {}
+        self._held: dict[str, Job] = {}
         self._failed: dict[str, tuple[int, float, str]] = {}  # key → count, retry time, message
-        self._done: deque[tuple[_Worker, _Job, Any, Exception | None]] = deque()
+        self._done = self._around.done
         self._called = self._closed = False
         self._timer: asyncio.TimerHandle | None = None
         self._heeded: Callable[[], Mapping[str, str]] | None = None
@@ -123,23 +76,12 @@ class Reach:
         self._news: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def do(
-        self,
-        path: str,
-        work: Callable[[], T],
-        then: Callable[[T], None],
-        *,
-        key: str = "",
-        where: Callable[[], str] | None = None,
-    ) -> None:
-        """See `Doer`.  A job that fails is reported in health, and not run again for a while."""
-        self._ask(_Job(path, work, then, key or path, where, "", DEADLINE))
-
     def lane(self, name: str, patience: float) -> Doer:
         """See `Doer`."""
-        return _Slow(self._ask, name, patience)
+        return _Slow(self, name, patience)
 
-    def _ask(self, job: _Job) -> None:
+    def take(self, job: Job) -> None:
+        """Queue a job.  One that fails is reported in health, and not run again for a while."""
         if self._closed:
             return
         if self._failed and self._is_let_be(job.key):
@@ -150,10 +92,10 @@ class Reach:
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
             sys.setswitchinterval(SWITCH)
-        lane = self._lanes.setdefault(job.lane, _Lane())
-        with lane.ready:
-            lane.waiting[job.key] = job
-            lane.ready.notify()
+        lane = self._lanes.get(job.lane)
+        if lane is None:
+            lane = self._lanes[job.lane] = Lane(self._around)
+        lane.put(job)
         if lane.worker is None:
             self._start(lane)
         if self._timer is None:
@@ -162,9 +104,7 @@ class Reach:
     @property
     def is_at_rest(self) -> bool:
         """Return whether there is no work left except what hangs."""
-        lanes = self._lanes.values()
-        busy = any(lane.waiting or (lane.worker and lane.worker.job) for lane in lanes)
-        return not (busy or self._done)
+        return not (self._done or any(lane.is_busy for lane in self._lanes.values()))
 
     @property
     def notes(self) -> dict[str, str]:
@@ -189,7 +129,7 @@ class Reach:
 
     def share(self, descriptor: int) -> None:
         """Keep a descriptor open in every process that runs jobs."""
-        self._shared.add(descriptor)
+        self._around.shared.add(descriptor)
 
     def heed(self, notes: Callable[[], Mapping[str, str]]) -> None:
         """Also call `changed` soon after results have changed these notes."""
@@ -202,64 +142,20 @@ class Reach:
             if timer is not None:
                 timer.cancel()
         for lane in self._lanes.values():
-            with lane.ready:
-                lane.waiting.clear()
-                lane.worker = None
-                lane.ready.notify_all()
+            lane.close()
 
-    # ------------------------------------------------------------ on the threads
-
-    def _start(self, lane: _Lane) -> None:
-        if len(self._stuck) < MOST_STUCK:
-            lane.worker = _Worker(lane)
-            name = "bellboard reach"
-            threading.Thread(target=self._run, args=(lane.worker,), name=name, daemon=True).start()
-
-    def _run(self, worker: _Worker) -> None:
-        stay_near(self._mounts)
-        while (job := self._next(worker)) is not None:
-            result, error = None, None
-            try:
-                result = self._work(worker, job)
-            except Exception as e:  # any kind: it concerns this job only
-                error = e
-            self._done.append((worker, job, result, error))
-            if not self._called and self._loop is not None:
-                self._called = True
-                with contextlib.suppress(RuntimeError):  # the loop is closed
-                    self._loop.call_soon_threadsafe(self._deliver)
-        if worker.far is not None:
-            worker.far.close()
-
-    def _next(self, worker: _Worker) -> _Job | None:
-        """Wait for the next job; return None if another worker has taken over the lane."""
-        lane = worker.lane
-        with lane.ready:
-            worker.job = None
-            while lane.worker is worker and not lane.waiting:
-                lane.ready.wait()
-            if lane.worker is not worker:
-                return None
-            worker.begun = time.monotonic()
-            worker.job = job = lane.waiting.pop(next(iter(lane.waiting)))
-            return job
-
-    def _work(self, worker: _Worker, job: _Job) -> Any:
-        try:
-            touch(job.path)
-            return job.work()
-        except Elsewhere:
-            if worker.far is None:
-                worker.begun += STARTS
-                worker.far = Far(self._shared, self._modules)
-                worker.begun = time.monotonic()
-            try:
-                return worker.far.call(job.work)
-            except Ended:
-                worker.far = None
-                raise
+    def _tell(self) -> None:
+        """Note, in a thread, that there are results."""
+        if not self._called and self._loop is not None:
+            self._called = True
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(self._deliver)
 
     # ------------------------------------------------------------ in the event loop
+
+    def _start(self, lane: Lane) -> None:
+        if len(self._stuck) < MOST_STUCK:
+            lane.start()
 
     def _deliver(self) -> None:
         self._called = False
@@ -296,38 +192,30 @@ class Reach:
         now = time.monotonic()
         self._timer = None
         for lane in self._lanes.values():
-            worker = lane.worker
-            with lane.ready:
-                job = worker.job if worker is not None else None
-                is_late = job is not None and worker and now > worker.begun + job.patience
-                if is_late:
-                    lane.worker = None
-            if is_late and worker is not None and job is not None:
-                self._give_up(worker, job)
+            if (late := lane.abandon(now)) is not None:
+                self._give_up(*late)
             if lane.waiting and lane.worker is None:
                 self._start(lane)
+        if self._done and not self._called:  # what hangs now may have kept them back
+            self._deliver()
         if self._loop is not None and not self.is_at_rest:
             self._timer = self._loop.call_later(DEADLINE / 4, self._inspect)
 
-    def _give_up(self, worker: _Worker, job: _Job) -> None:
+    def _give_up(self, worker: Worker, job: Job) -> None:
         job.path = job.where() if job.where is not None else job.path
         self._stuck[worker] = job, time.time()
         self._count_dead()
         for lane in self._lanes.values():
-            with lane.ready:
-                hang = [j for j in lane.waiting.values() if self._hangs(j.path)]
-                for one in hang:
-                    del lane.waiting[one.key]
-            for one in hang:
+            for one in lane.remove(self._hangs):
                 self._hold(one)
         self._changed()
 
-    def _returned(self, worker: _Worker) -> None:
+    def _returned(self, worker: Worker) -> None:
         del self._stuck[worker]
         self._count_dead()
         held, self._held = self._held, {}
         for one in held.values():
-            self._ask(one)
+            self.take(one)
         for lane in self._lanes.values():
             if lane.waiting and lane.worker is None:
                 self._start(lane)
@@ -346,13 +234,13 @@ class Reach:
         places = (job.path for job, _ in self._stuck.values())
         return any(path == place or path.startswith(f"{place.rstrip('/')}/") for place in places)
 
-    def _hold(self, job: _Job) -> None:
+    def _hold(self, job: Job) -> None:
         self._held.pop(job.key, None)
         self._held[job.key] = job
         if len(self._held) > MOST_HELD:
             del self._held[next(iter(self._held))]
 
-    def _fail(self, job: _Job, error: Exception) -> None:
+    def _fail(self, job: Job, error: Exception) -> None:
         count = self._failed.pop(job.key, (0, 0.0, ""))[0] + 1
         pause = min(PAUSE * 2.0 ** min(count, 10), LONGEST_PAUSE)
         what = line(f"{job.path}: {type(error).__name__}: {error}", 300)

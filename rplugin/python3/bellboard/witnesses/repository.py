@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -111,27 +112,31 @@ def _place_of(directory: str) -> _Place | None:
     """Return the nearest working tree above, as git finds it."""
     if not directory.startswith("/"):
         return None
-    here = Path(os.path.normpath(directory))
-    for root in (here, *here.parents)[:DEEPEST]:
+    root = os.path.normpath(directory)
+    for _ in range(DEEPEST):
         git = _git_of(root)
         if git is not None:
             told = _text(git / "commondir").strip()
-            return _Place(root, git, Path(os.path.normpath(git / told)) if told else git)
+            return _Place(Path(root), git, Path(os.path.normpath(git / told)) if told else git)
+        below, root = root, os.path.dirname(root)  # noqa: PTH120 - a Path costs more than the look
+        if root == below:
+            break
     return None
 
 
-def _git_of(root: Path) -> Path | None:
+def _git_of(root: str) -> Path | None:
     """Return the git directory if this is the root of a working tree."""
-    dot = root / ".git"
+    dot = f"{root}/.git"
     try:
         touch(dot)
-        if dot.is_dir():
-            return dot if (dot / "HEAD").is_file() else None
-        told = _text(dot)
-        if not told.startswith("gitdir:"):
-            return None
-        git = Path(os.path.normpath(root / told.removeprefix("gitdir:").strip()))
-        touch(git)
+        if stat.S_ISDIR(os.stat(dot).st_mode):  # noqa: PTH116
+            git = Path(dot)
+        else:
+            told = _text(Path(dot))
+            if not told.startswith("gitdir:"):
+                return None
+            git = Path(os.path.normpath(Path(root) / told.removeprefix("gitdir:").strip()))
+            touch(git)
         return git if (git / "HEAD").is_file() else None
     except (OSError, ValueError):
         return None
