@@ -18,14 +18,31 @@ else
 end
 
 local given = type(vim.g.bellboard) == 'table' and vim.g.bellboard.command
-local name = type(given) == 'string' and given or 'ClaudeSessions'
-if vim.fn.exists(':' .. name) ~= 2 then -- another plugin may have defined it first
-  local opts = { nargs = '*', bar = true, count = 1, desc = 'Agent sessions' }
-  opts.complete = late('bellboard.command', 'complete')
-  vim.api.nvim_create_user_command(name, late('bellboard.command', 'command'), opts)
+local command, complete =
+  late('bellboard.command', 'command'), late('bellboard.command', 'complete')
+for _, name in ipairs({ 'Bellboard', type(given) == 'string' and given or 'ClaudeSessions' }) do
+  if vim.fn.exists(':' .. name) ~= 2 then -- another plugin may have defined it first
+    local opts = { nargs = '*', count = 1, desc = 'Agent sessions', complete = complete }
+    pcall(vim.api.nvim_create_user_command, name, command, opts) -- it may be no valid name
+  end
 end
-for _, verb in ipairs({ 'pick', 'board', 'next', 'prev', 'back', 'new', 'resume' }) do
-  vim.keymap.set('n', ('<Plug>(bellboard-%s)'):format(verb), function()
-    require('bellboard').run(verb, vim.v.count1)
-  end) -- stylua: ignore
+
+-- stylua: ignore
+local verbs = {
+  pick = 'pick an agent session', board = 'open the board of agent sessions',
+  next = 'go to the next session that needs you', prev = 'go to the previous one',
+  back = 'go back to where you were', answer = 'answer the session that asks',
+  snooze = 'snooze this session or those in the float', park = 'park it',
+  label = 'remove its label', notices = 'list past notices',
+  quiet = 'show the float only', normal = 'announce what needs you', all = 'announce all',
+  new = 'start a session', resume = 'resume a session that ended here',
+  install = 'install the hooks', uninstall = 'remove the hooks', health = 'check the health',
+  start = 'start the background process', restart = 'restart it', stop = 'stop it',
+}
+for verb, desc in pairs(verbs) do
+  local opts = { desc = 'bellboard: ' .. desc }
+  vim.keymap.set({ 'n', 'x', 'i', 't' }, ('<Plug>(bellboard-%s)'):format(verb), function()
+    local counts = vim.api.nvim_get_mode().mode:find('^[nvV\22]')
+    require('bellboard').run(verb, counts and vim.v.count1 or 1)
+  end, opts)
 end

@@ -121,6 +121,52 @@ def test_setup_and_the_global_are_equal(nvim: Editors, version: str) -> None:
     assert (found["restarts"], found["icons"]) == (7, "nerd")
 
 
+COMMANDS = """
+return vim.tbl_filter(function(name)
+  return require('bellboard.config').is_ours(vim.api.nvim_get_commands({})[name])
+end, vim.tbl_keys(vim.api.nvim_get_commands({})))
+"""
+RESTART = "require('bellboard').restart()"
+CHANNEL = "return require('bellboard.host').status().channel or 0"
+
+
+def test_the_command_has_the_name_of_each_kind_of_option(nvim: Editors, version: str) -> None:
+    """`:Bellboard` always; the second at once with setup(), after a restart with the global."""
+    editor = nvim(version, {**QUIET, "command": "One"}, ui=False)
+    assert set(editor.lua(COMMANDS)) == {"Bellboard", "One"}
+    editor.lua("require('bellboard').setup({ command = 'Two' })")
+    assert set(editor.lua(COMMANDS)) == {"Bellboard", "Two"}
+    editor.lua("require('bellboard').setup({})")
+    editor.lua("vim.g.bellboard = function() return { command = 'Three', auto_start = false } end")
+    editor.lua("require('bellboard').autostart()")
+    assert set(editor.lua(COMMANDS)) == {"Bellboard", "Three"}
+    editor.command("command Four echo")
+    editor.lua("vim.g.bellboard = ...", {**QUIET, "command": "Four"})
+    editor.lua(RESTART)
+    assert set(editor.lua(COMMANDS)) == {"Bellboard"}
+    assert editor.lua("return require('bellboard.config').command()") == "Bellboard"
+    assert editor.lua("return vim.api.nvim_get_commands({}).Four.definition") == "echo"
+
+
+def test_options_that_change_later_count_at_once(nvim: Editors) -> None:
+    """setup() restarts the background process if its options are others; else it goes on."""
+    editor = nvim(config=QUIET, ui=False)
+    editor.lua("require('bellboard').start()")
+    first = editor.lua(CHANNEL)
+    editor.lua("require('bellboard').setup({ icons = 'unicode' })")
+    assert editor.lua("return require('bellboard.view.style').icon_named('blocked')") == "▲"
+    assert editor.lua(CHANNEL) == first > 0
+    editor.lua("require('bellboard').setup({ notices = { mode = 'all' } })")
+    eventually(lambda: editor.lua(CHANNEL) not in (0, first), "another process")
+
+
+def test_a_tilde_is_the_home_directory_in_every_word(nvim: Editors) -> None:
+    editor = nvim(config={**QUIET, "python": ["~/uv", "--project", "~", "a~/b"]}, ui=False)
+    home = editor.lua("return vim.uv.os_homedir()")
+    found = editor.lua("return require('bellboard.system.program').interpreter().command")
+    assert found == [f"{home}/uv", "--project", home, "a~/b"]
+
+
 def test_checkhealth_reports_editor_and_host(nvim: Editors, version: str) -> None:
     """Without an error if the only thing missing is a running host."""
     editor = nvim(version, SOUND, columns=100, lines=50)
@@ -163,12 +209,3 @@ def test_lua_and_python_clean_text_alike(nvim: Editors) -> None:
     for text in (HOSTILE, "über 日本語 ✓ \U0001f600 naïve", "héron\u2028\u0085egret"):
         shown = editor.lua(safe, text)
         assert shown == visible.plain(text.replace("\x1b", " ").replace("\u009b", " "))
-
-
-def test_subcommands_are_completed(nvim: Editors) -> None:
-    """Words, and the ids of sessions after goto."""
-    editor = nvim(config=QUIET, ui=False)
-    Host(editor).push(*house())
-    complete = "return vim.fn.getcompletion(..., 'cmdline')"
-    assert editor.lua(complete, "ClaudeSessions p") == ["park", "pick", "prev"]
-    assert editor.lua(complete, "ClaudeSessions goto w") == ["web", "working"]

@@ -86,7 +86,7 @@ def test_having_nowhere_to_go_is_reported(nvim: Editors) -> None:
     editor.lua("require('bellboard').jump('api')")
     editor.shows("no known way to get there: pid 4711, tty /dev/pts/99, cwd /somewhere")
     editor.lua("require('bellboard').jump('nobody')")
-    editor.shows('no session "nobody"')
+    editor.shows('no session matches "nobody"')
 
 
 @pytest.mark.parametrize(
@@ -148,6 +148,35 @@ def test_a_window_with_winfixbuf_is_left_alone(nvim: Editors) -> None:
     editor.lua("require('bellboard').jump('api')")
     assert editor.lua(BUFFER) == buf
     assert editor.lua("return vim.fn.winnr('$')") == 2
+
+
+def test_a_jump_from_a_float_lands_in_a_normal_window(nvim: Editors, version: str) -> None:
+    """The one that was left for the float; the float keeps its buffer."""
+    editor = nvim(version, CALM, ui=False)
+    buf, tty = editor.lua(TERMINAL)
+    Host(editor).push(blocked("api", tty=tty))
+    editor.command("split | wincmd w")
+    window = editor.lua("return vim.api.nvim_get_current_win()")
+    editor.lua(
+        "vim.api.nvim_open_win(vim.api.nvim_create_buf(false, true), true,"
+        "{ relative = 'editor', row = 1, col = 1, width = 9, height = 3 })"
+    )
+    editor.lua("require('bellboard').jump('api')")
+    assert editor.lua("return vim.api.nvim_get_current_win()") == window
+    assert editor.lua(BUFFER) == buf
+
+
+def test_back_returns_to_where_the_last_jumps_started(nvim: Editors) -> None:
+    """Not to where one started that is over: the user has gone on from there."""
+    editor = nvim(config=CALM, ui=False)
+    (_, tty), (_, other) = editor.lua(TERMINAL), editor.lua(TERMINAL)
+    Host(editor).push(blocked("api", tty=tty), blocked("web", tty=other))
+    editor.lua("require('bellboard').jump('api')")
+    editor.command("edit later")
+    later = editor.lua(BUFFER)
+    editor.lua("require('bellboard').jump('web') require('bellboard').jump('api')")
+    editor.lua("require('bellboard').back()")
+    assert editor.lua(BUFFER) == later
 
 
 def test_a_jump_is_reported_only_after_it_has_landed(nvim: Editors) -> None:

@@ -1,11 +1,26 @@
--- The subcommands of `:ClaudeSessions`, and their completion.
+-- The commands `:Bellboard` and `:ClaudeSessions`: their subcommands and completion.
 local bellboard = require('bellboard')
 local config = require('bellboard.config')
 local host = require('bellboard.host')
+local mark = require('bellboard.action.mark')
 local message = require('bellboard.message')
-local sessions = require('bellboard.state.sessions')
+local which = require('bellboard.action.which')
 
 local M = {}
+
+local api = vim.api
+
+--- Act on the session that the arguments name.
+---@param act fun(session: bellboard.Session)
+---@return fun(count: integer, rest: string[])
+local function on_one(act)
+  return function(_, rest)
+    local session = which.one(table.concat(rest, ' '))
+    if session then
+      act(session)
+    end
+  end
+end
 
 ---@type table<string, fun(count: integer, rest: string[])>
 local verbs = {
@@ -25,19 +40,26 @@ local verbs = {
     bellboard.back()
   end,
   answer = function(_, rest)
-    bellboard.answer(rest[1])
+    bellboard.answer(#rest > 0 and table.concat(rest, ' ') or nil)
   end,
-  ['goto'] = function(_, rest)
-    bellboard.jump(rest[1] or '')
-  end,
+  ['goto'] = on_one(function(session)
+    require('bellboard.action.jump').to(session.session_id)
+  end),
   snooze = function(_, rest)
-    require('bellboard.action.mark').verbs.snooze(rest)
+    local minutes = tonumber(rest[1]) and tonumber(table.remove(rest, 1))
+    for _, session in ipairs(which.some(table.concat(rest, ' '), mark.is_snoozed)) do
+      mark.snooze(session.session_id, minutes)
+    end
   end,
   park = function(_, rest)
-    require('bellboard.action.mark').verbs.park(rest)
+    for _, session in ipairs(which.some(table.concat(rest, ' '), mark.is_parked)) do
+      mark.park(session.session_id)
+    end
   end,
   label = function(_, rest)
-    require('bellboard.action.mark').verbs.label(rest)
+    for _, session in ipairs(which.some(table.concat(rest, ' ', 2))) do
+      mark.label(session.session_id, rest[1])
+    end
   end,
   notices = function()
     host.notify('notices')
@@ -66,6 +88,7 @@ local verbs = {
   health = function()
     vim.cmd.checkhealth('bellboard')
   end,
+  start = function() end, -- any of them starts it
   restart = function()
     bellboard.restart()
   end,
@@ -90,34 +113,91 @@ M.run = function(verb, count, rest)
   action(count or 1, rest or {})
 end
 
+--- The words of a command line. Quotes keep words together; a backslash takes a quote, a space or
+--- another backslash as it is.
+---@param text string
+---@return string[]
+local function words_of(text)
+  local words, word, quote, at = {}, nil, nil, 1
+  while at <= #text do
+    local char = text:sub(at, at)
+    if char == '\\' and quote ~= "'" and text:find('^["\'%s\\]', at + 1) then
+      at = at + 1
+      word = (word or '') .. text:sub(at, at)
+    elseif char == quote then
+      quote = nil
+    elseif not quote and (char == '"' or char == "'") then
+      quote, word = char, word or ''
+    elseif not quote and char:match('%s') then
+      words[#words + 1], word = word, nil
+    else
+      word = (word or '') .. char
+    end
+    at = at + 1
+  end
+  words[#words + 1] = word
+  return words
+end
+
 ---@param args vim.api.keyset.create_user_command.command_args
 M.command = function(args)
-  local words = vim.deepcopy(args.fargs)
+  local words = words_of(args.args)
   M.run(table.remove(words, 1) or 'pick', args.count, words)
+end
+
+---@type table<string, fun(before: string): string[]> verb → what may follow
+local arguments = {
+  label = function(before)
+    local labels = vim.tbl_keys(config.get().notices.labels)
+    table.sort(labels)
+    return before == '' and labels or which.names()
+  end,
+  install = function()
+    return require('bellboard.action.install').files
+  end,
+}
+arguments.uninstall = arguments.install
+for _, verb in ipairs({ 'goto', 'snooze', 'park', 'answer' }) do
+  arguments[verb] = which.names
 end
 
 ---@param lead string
 ---@param line string
+---@param at integer
 ---@return string[]
-M.complete = function(lead, line)
+M.complete = function(lead, line, at)
   local candidates = {}
-  local verb, rest = line:match('%s(%a+)%s+(.-)%S*$')
-  if verb == 'label' and rest == '' then
-    candidates = vim.tbl_keys(config.get().notices.labels)
-    table.sort(candidates)
-  elseif vim.tbl_contains({ 'goto', 'snooze', 'park', 'label', 'answer' }, verb) then
-    for _, session in ipairs(sessions.list()) do
-      candidates[#candidates + 1] = session.session_id
+  local verb, before = line:sub(1, at):match('^%s*[%d%s]*%S+%s+(%a+)%s+(.-)%S*$')
+  if verb and arguments[verb] then
+    local said = verb == 'label' and '^%S+%s+(.*)$' or '^%d+%s*(.*)$' -- the label, or the minutes
+    local wanted = (before:match(said) or before) .. lead
+    for _, name in ipairs(arguments[verb](before)) do
+      if vim.startswith(name, wanted) then -- a name may have several words
+        candidates[#candidates + 1] = name:sub(#wanted - #lead + 1)
+      end
     end
-  elseif line:match('%s+u?n?install%s') then
-    candidates = require('bellboard.action.install').files
-  elseif line:match('^%s*[%d%s]*%S+%s+%S*$') then
+    return candidates
+  elseif not verb then
     candidates = vim.tbl_keys(verbs)
     table.sort(candidates)
   end
   return vim.tbl_filter(function(word)
     return vim.startswith(word, lead)
   end, candidates)
+end
+
+--- Define the second command under the name in the options, unless another plugin has that.
+M.define = function()
+  local wanted = config.get().command
+  for name, command in pairs(api.nvim_get_commands({})) do
+    if config.is_ours(command) and name ~= 'Bellboard' and name ~= wanted then
+      api.nvim_del_user_command(name)
+    end
+  end
+  if wanted and vim.fn.exists(':' .. wanted) ~= 2 then
+    local opts = { nargs = '*', count = 1, desc = config.DESC, complete = M.complete }
+    api.nvim_create_user_command(wanted, M.command, opts)
+  end
 end
 
 return M

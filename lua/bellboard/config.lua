@@ -14,7 +14,7 @@ local M = {}
 ---@alias bellboard.IconName bellboard.Status|'question'
 
 ---@class (exact) bellboard.Config
----@field command string name of the command
+---@field command string name of a second command, beside :Bellboard
 ---@field auto_start boolean start the background process with Neovim
 ---@field python? string|string[] interpreter of the background process, or a command
 ---@field restarts integer give up after this many crashes in a row
@@ -251,14 +251,37 @@ M.keys = function()
   return rules.paths(defaults)
 end
 
+--- The description of our commands.
+M.DESC = 'Agent sessions'
+
+---@param command { definition: string }|nil
+---@return boolean
+M.is_ours = function(command)
+  return command ~= nil and command.definition == M.DESC
+end
+
+--- The command to name in a message: another plugin may have the one in the options.
+---@return string
+M.command = function()
+  local wanted = M.get().command
+  return M.is_ours(vim.api.nvim_get_commands({})[wanted]) and wanted or 'Bellboard'
+end
+
+--- An option that is a command, as a list; `~` is the home directory in any of its words.
+---@param wanted string|string[]
+---@return string[]
+M.words = function(wanted)
+  local home = vim.uv.os_homedir()
+  return vim.tbl_map(function(word)
+    return home and (word == '~' or vim.startswith(word, '~/')) and home .. word:sub(2) or word
+  end, type(wanted) == 'string' and { wanted } or wanted)
+end
+
 --- The command that starts Claude Code.
 ---@return string[]
 M.claude = function()
-  local wanted = M.get().claude
-  if type(wanted) == 'string' then
-    return { vim.fn.expand(wanted) }
-  end
-  return #wanted > 0 and vim.list_slice(wanted) or { defaults.claude }
+  local words = M.words(M.get().claude)
+  return #words > 0 and words or { defaults.claude }
 end
 
 return M

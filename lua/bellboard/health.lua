@@ -40,15 +40,11 @@ local function editor()
   if #problems == 0 then
     health.ok('configuration')
   end
-  local command = config.get().command
-  local defined = vim.api.nvim_get_commands({})[command]
-  if defined and (defined.definition or ''):find('Agent sessions', 1, true) then
-    health.ok(':' .. command)
+  local wanted = config.get().command
+  if config.command() == wanted then
+    health.ok((':%s, :Bellboard'):format(wanted))
   else
-    health.warn(
-      (':%s belongs to another plugin'):format(command),
-      "choose another name: vim.g.bellboard = { command = 'Bellboard' }"
-    )
+    health.ok((':Bellboard (:%s belongs to another plugin)'):format(wanted))
   end
 end
 
@@ -73,10 +69,10 @@ local function coprocess()
   elseif status.gave_up then
     health.error('stopped after repeated crashes', {
       ('run once: cd %s && uv sync --no-dev'):format(program.root()),
-      ('then :%s restart'):format(config.get().command),
+      ('then :%s restart'):format(config.command()),
     })
   else
-    health.warn('not running', (':%s starts it'):format(config.get().command))
+    health.warn('not running', (':%s starts it'):format(config.command()))
   end
   if status.restarts > 0 then
     health.info(('restarted %d times, last exit code %s'):format(status.restarts, status.exit))

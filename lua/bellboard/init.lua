@@ -61,30 +61,37 @@ end
 ---@return boolean sent
 M.tell = host.tell
 
---- Set options. Optional: `vim.g.bellboard` does the same.
----@param opts? bellboard.UserConfig
-M.setup = config.set
-
---- The first message to the background process: the current configuration.
+--- The options that the background process needs.
 ---@return table
-local function hello()
+local function shared()
   local options, callbacks = config.get(), vim.empty_dict()
   for status, callback in pairs(options.on) do
     callbacks[status] = type(callback) == 'table' and callback or nil
   end
   callbacks.transition = type(options.on_transition) == 'table' and options.on_transition or nil
-  local seconds, micros = vim.uv.gettimeofday()
   return {
-    v = 1,
-    version = M.version,
-    server = vim.v.servername,
-    pid = vim.fn.getpid(),
-    focused = seconds + micros / 1e6,
     options = next(options.host) and options.host or vim.empty_dict(),
     notices = options.notices,
     pull_requests = options.pull_requests,
     callbacks = callbacks,
   }
+end
+
+---@type table|nil the options that it has
+local sent
+
+--- The first message to the background process.
+---@return table
+local function hello()
+  sent = shared()
+  local seconds, micros = vim.uv.gettimeofday()
+  return vim.tbl_extend('error', sent, {
+    v = 1,
+    version = M.version,
+    server = vim.v.servername,
+    pid = vim.fn.getpid(),
+    focused = seconds + micros / 1e6,
+  })
 end
 
 --- Define highlights and autocommands, once.
@@ -114,11 +121,13 @@ end
 --- Restart the background process with the current configuration.
 M.restart = function()
   config.read()
+  require('bellboard.command').define()
   M._attach()
   host.restart(hello, push.stopped)
 end
 
 M.autostart = function()
+  require('bellboard.command').define()
   if config.get().auto_start then
     M.start()
   end
@@ -126,10 +135,35 @@ end
 
 M.stop = host.stop
 
+--- Set options. Optional: `vim.g.bellboard` does the same.
+---@param opts? bellboard.UserConfig
+M.setup = function(opts)
+  config.set(opts)
+  if opts and opts.command then
+    require('bellboard.command').define()
+  end
+  if host.status().running then
+    require('bellboard.view.redraw').all()
+    if not vim.deep_equal(shared(), sent) then
+      M.restart()
+    end
+  end
+end
+
+--- Act on the session that is called so, if there is exactly one.
+---@param called string
+---@param act fun(id: string)
+local function with(called, act)
+  local session = require('bellboard.action.which').one(called)
+  if session then
+    act(session.session_id)
+  end
+end
+
 --- Go to a session, wherever it runs.
----@param id string
-M.jump = function(id)
-  require('bellboard.action.jump').to(id)
+---@param called string its id, the start of its id, its name or project
+M.jump = function(called)
+  with(called, require('bellboard.action.jump').to)
 end
 
 --- Go to the next session that needs you.
@@ -149,30 +183,41 @@ M.back = function()
 end
 
 --- Answer a session's permission request; by default the most urgent one.
----@param id? string
-M.answer = function(id)
-  require('bellboard.action.answer').to(id)
+---@param called? string
+M.answer = function(called)
+  local answer = require('bellboard.action.answer')
+  if called then
+    with(called, answer.to)
+  else
+    answer.to()
+  end
 end
 
 --- Mute a session for some minutes; 0 unmutes it.
----@param id string
----@param minutes? number
-M.snooze = function(id, minutes)
-  require('bellboard.action.mark').snooze(id, minutes)
+---@param called string
+---@param minutes? number default: end its snooze, or the usual time
+M.snooze = function(called, minutes)
+  with(called, function(id)
+    require('bellboard.action.mark').snooze(id, minutes)
+  end)
 end
 
 --- Park a session: no float and no notices until it is unparked.
----@param id string
+---@param called string
 ---@param on? boolean default: toggle
-M.park = function(id, on)
-  require('bellboard.action.mark').park(id, on)
+M.park = function(called, on)
+  with(called, function(id)
+    require('bellboard.action.mark').park(id, on)
+  end)
 end
 
 --- Set or remove a session's label.
----@param id string
+---@param called string
 ---@param text? string
-M.label = function(id, text)
-  require('bellboard.action.mark').label(id, text)
+M.label = function(called, text)
+  with(called, function(id)
+    require('bellboard.action.mark').label(id, text)
+  end)
 end
 
 --- Get or set which notices are on, in every Neovim.

@@ -80,9 +80,9 @@ end
 --- The hooks have vanished from a settings file.
 ---@param where string
 local function report_vanished(where)
-  local text = ('%s; :%s install'):format(where, config.get().command)
+  local text = ('%s; :%s install'):format(where, config.command())
   if #text + #'bellboard: ' >= vim.v.echospace then -- or it would prompt for ENTER
-    text = ('hooks gone; :%s install'):format(config.get().command)
+    text = ('hooks gone; :%s install'):format(config.command())
   end
   message.warn(text)
 end

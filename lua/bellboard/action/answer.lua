@@ -122,12 +122,11 @@ end
 --- Let the user choose an answer, and send it if the session still asks the same.
 ---@param id? string default: the most urgent permission
 M.to = function(id)
-  local session = first()
-  if id then
-    session = sessions.get(id)
-  end
-  if not session or session.status ~= 'blocked' then
-    return say(session and 'it asks nothing' or 'no session is asking anything', session)
+  local session = id and sessions.get(id) or not id and first() or nil
+  if not session then
+    return say(id and 'that session has ended' or 'no session is asking anything')
+  elseif session.status ~= 'blocked' then
+    return say('it asks nothing', session)
   end
   local why = obstacle(session)
   if why then

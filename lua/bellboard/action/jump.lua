@@ -1,10 +1,10 @@
-local config = require('bellboard.config')
 local host = require('bellboard.host')
 local message = require('bellboard.message')
 local neighbour = require('bellboard.system.neighbour')
 local sessions = require('bellboard.state.sessions')
 local terminals = require('bellboard.state.terminals')
 local tmux = require('bellboard.system.tmux')
+local window = require('bellboard.action.window')
 
 local M = {}
 
@@ -20,67 +20,23 @@ local api = vim.api
 ---@field mode string
 ---@field from? bellboard.From if it started in another Neovim
 
----@type bellboard.Origin|nil where the first jump started
+---@type bellboard.Origin|nil where the first of several jumps started
 local origin
+---@type integer|nil the terminal that the last jump showed here
+local landing
 ---@type string|nil the session of the last jump
 local last
 
---- A window that already shows the buffer: the current one, one in this tab, or any.
----@param buf integer
----@return integer|nil
-local function window_of(buf)
-  local found, rank = nil, 0
-  for _, win in ipairs(vim.fn.win_findbuf(buf)) do
-    local here = win == api.nvim_get_current_win() and 3
-    local merit = here or api.nvim_win_get_tabpage(win) == api.nvim_get_current_tabpage() and 2 or 1
-    if merit > rank and api.nvim_win_get_config(win).focusable then
-      found, rank = win, merit
-    end
-  end
-  return found
-end
-
---- Show a hidden buffer where 'switchbuf' says; by default in the current window.
----@param buf integer
-local function open(buf)
-  for _, how in ipairs(vim.split(vim.o.switchbuf, ',')) do
-    local command = ({ newtab = 'tab ', vsplit = 'vertical ', split = '' })[how]
-    if command then
-      vim.cmd(('%ssbuffer %d'):format(command, buf))
-      return
-    end
-  end
-  if vim.wo.winfixbuf or not pcall(api.nvim_win_set_buf, 0, buf) then
-    vim.cmd.sbuffer(buf)
-  end
-end
-
 ---@param buf integer
 local function show(buf)
-  if vim.fn.getcmdwintype() ~= '' then -- no window can be entered until it has closed
-    api.nvim_create_autocmd('CmdwinLeave', {
-      once = true,
-      callback = vim.schedule_wrap(function()
-        show(buf)
-      end),
-    })
-    vim.cmd.quit()
-    return
-  end
-  local win = window_of(buf)
-  if win then
-    api.nvim_set_current_win(win)
-  else
-    open(buf)
-  end
-  if config.get().jump.insert then
-    vim.cmd.startinsert()
-  end
+  landing = buf
+  window.show(buf)
 end
 
+--- Remember where a jump starts, unless it continues the one that ended here.
 ---@param from? bellboard.From
 local function remember(from)
-  if not origin then
+  if from or not origin or api.nvim_get_current_buf() ~= landing then
     local win, buf = api.nvim_get_current_win(), api.nvim_get_current_buf()
     origin = { win = win, buf = buf, mode = api.nvim_get_mode().mode, from = from }
   end
@@ -266,14 +222,14 @@ M.step = function(count, status)
   M.to(needing[(at + count - 1) % #needing + 1].session_id)
 end
 
---- Go back to where the first jump started, even in another Neovim.
+--- Go back to where the first of the last jumps started, even in another Neovim.
 M.back = function()
-  if not origin then
-    message.info('nowhere to go back to')
-    return
-  end
   local to = origin
   origin, last = nil, nil
+  if not (to and (api.nvim_buf_is_valid(to.buf) or to.from)) then
+    message.info(to and 'the buffer to go back to is gone' or 'nowhere to go back to')
+    return
+  end
   vim.cmd.stopinsert()
   if api.nvim_win_is_valid(to.win) then
     api.nvim_set_current_win(to.win)

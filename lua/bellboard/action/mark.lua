@@ -3,61 +3,71 @@ local config = require('bellboard.config')
 local host = require('bellboard.host')
 local message = require('bellboard.message')
 local sessions = require('bellboard.state.sessions')
-local terminals = require('bellboard.state.terminals')
 
 local M = {}
 
---- The session with this id, id prefix or project, if there is exactly one.
----@param word string
----@return bellboard.Session|nil
-M.find = function(word)
-  local exact = sessions.get(word)
-  local found = exact and { exact } or {}
-  for _, session in ipairs(exact and {} or sessions.list()) do
-    local is_meant = vim.startswith(session.session_id, word) or session.words.project == word
-    found[#found + 1] = is_meant and session or nil
-  end
-  if #found ~= 1 then
-    local many = #found > 1 and ('%d sessions match'):format(#found) or 'no session matches'
-    message.info(('%s "%s"'):format(many, word))
-  end
-  return #found == 1 and found[1] or nil
+---@return number seconds since the epoch
+local function now()
+  local seconds, micros = vim.uv.gettimeofday()
+  return seconds + micros / 1e6
 end
 
---- The sessions to act on: the one named, the one in this window, or all in the float.
----@param word? string
----@return bellboard.Session[]
-M.meant = function(word)
-  if word then
-    return { M.find(word) }
+---@type table<string, string[]> text → what has just been done so
+local done = {}
+
+--- Report what was done to a session; one message for all sessions of one command.
+---@param text string with a place for the name
+---@param id string
+local function say(text, id)
+  if not done[text] then
+    done[text] = {}
+    vim.schedule(function()
+      local names = done[text]
+      done[text] = nil
+      message.info(text:format(#names == 1 and names[1] or ('%d sessions'):format(#names)))
+    end)
   end
-  local here = terminals.current()
-  local meant = here and { here } or sessions.calling()
-  if #meant == 0 then
-    message.info('no session needs you: name one')
-  end
-  return meant
+  local session = sessions.get(id)
+  table.insert(done[text], session and session.words.project or id)
+end
+
+---@param session bellboard.Session|nil
+---@return boolean
+M.is_snoozed = function(session)
+  return session ~= nil and (session.snoozed_until or 0) > now()
+end
+
+---@param session bellboard.Session|nil
+---@return boolean
+M.is_parked = function(session)
+  return session ~= nil and vim.list_contains(session.markers or {}, 'parked')
 end
 
 --- Mute a session for some minutes; 0 unmutes it.
 ---@param id string
----@param minutes? number
+---@param minutes? number default: end its snooze, else the usual time
 M.snooze = function(id, minutes)
-  local seconds, micros = vim.uv.gettimeofday()
-  minutes = minutes or config.get().notices.snooze
-  local till = minutes > 0 and seconds + micros / 1e6 + 60 * minutes or 0
-  host.tell({ snooze = { session_id = id, ['until'] = till } })
+  minutes = minutes or M.is_snoozed(sessions.get(id)) and 0 or config.get().notices.snooze
+  local till = minutes > 0 and now() + 60 * minutes or 0
+  if host.tell({ snooze = { session_id = id, ['until'] = till } }) then
+    local at = os.date(minutes < 720 and '%H:%M' or '%a %H:%M', math.floor(till))
+    say(
+      till == 0 and '%s: snooze ended' or ('%%s: snoozed until %s; again to end it'):format(at),
+      id
+    )
+  end
 end
 
 --- Park a session: no float and no notices until it is unparked.
 ---@param id string
 ---@param on? boolean default: toggle
 M.park = function(id, on)
-  local session = sessions.get(id)
   if on == nil then
-    on = not (session and vim.tbl_contains(session.markers or {}, 'parked'))
+    on = not M.is_parked(sessions.get(id))
   end
-  host.tell({ park = { session_id = id, parked = on } })
+  if host.tell({ park = { session_id = id, parked = on } }) then
+    say(on and '%s: parked; again to unpark it' or '%s: unparked', id)
+  end
 end
 
 --- Set or remove a session's label.
@@ -76,26 +86,5 @@ M.mode = function(name)
     message.warn('the notices stay as they are: the background process is not running')
   end
 end
-
---- The arguments of `:ClaudeSessions snooze`, `park` and `label`.
----@type table<string, fun(rest: string[])>
-M.verbs = {
-  snooze = function(rest)
-    local minutes = tonumber(rest[1]) and tonumber(table.remove(rest, 1))
-    for _, session in ipairs(M.meant(rest[1])) do
-      M.snooze(session.session_id, minutes)
-    end
-  end,
-  park = function(rest)
-    for _, session in ipairs(M.meant(rest[1])) do
-      M.park(session.session_id)
-    end
-  end,
-  label = function(rest)
-    for _, session in ipairs(M.meant(rest[2])) do
-      M.label(session.session_id, rest[1])
-    end
-  end,
-}
 
 return M

@@ -37,6 +37,7 @@ end
 --- Where the type of the default is not enough. A star stands for any name.
 ---@type table<string, bellboard.Rule>
 local rules = {
+  command = { like = '^%u%w*$', example = 'Agents' },
   python = { types = { 'string', 'table' }, list = true },
   icons = { types = { 'string', 'table' }, among = { 'ascii', 'unicode', 'nerd' }, inside = true },
   ['icons.question'] = { types = { 'string' } },

@@ -18,10 +18,8 @@ end
 ---@return bellboard.Interpreter
 M.interpreter = function()
   local wanted = config.get().python
-  if type(wanted) == 'string' then
-    return { command = { vim.fn.expand(wanted) }, why = 'the option python' }
-  elseif wanted then
-    return { command = wanted, why = 'the option python' }
+  if wanted then
+    return { command = config.words(wanted), why = 'the option python' }
   end
   local own = M.root() .. '/.venv/bin/python'
   if vim.fn.executable(own) == 1 then

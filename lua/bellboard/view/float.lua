@@ -189,8 +189,8 @@ M.update = function()
   if here == api.nvim_get_current_tabpage() and vim.deep_equal(wanted, shape) then
     return settle()
   end
-  local keys = (' :%s next · snooze '):format(config.get().command)
-  keys = cells.width(keys) <= width and keys or (' :%s next '):format(config.get().command)
+  local keys = (' :%s next · snooze '):format(config.command())
+  keys = cells.width(keys) <= width and keys or (' :%s next '):format(config.command())
   local edge = border()
   local framed = edge or vim.o.winborder ~= 'none'
   local layout = vim.tbl_extend('error', spot, {

@@ -199,7 +199,7 @@ end
 
 ---@return bellboard.Line[]
 local function first_run()
-  local command = ':' .. config.get().command
+  local command = ':' .. config.command()
   local lines = {
     ' No sessions yet.',
     '',

@@ -1,0 +1,81 @@
+-- Which sessions a command is about.
+local message = require('bellboard.message')
+local sessions = require('bellboard.state.sessions')
+local terminals = require('bellboard.state.terminals')
+
+local M = {}
+
+--- What a session can be called, beside its id. `bellboard goto` in a shell takes the same.
+---@param session bellboard.Session
+---@return string[]
+local function names_of(session)
+  local words = session.words
+  local names = { session.name or words.title, session.title or '', words.project }
+  return vim.list_extend(names, { words.repository })
+end
+
+--- The one session with that id, start of an id, name, title, project or repository.
+---@param called string
+---@return bellboard.Session|nil nil after a message
+M.one = function(called)
+  local exact = sessions.get(called)
+  if exact then
+    return exact
+  end
+  local found = {}
+  for _, session in ipairs(called ~= '' and sessions.list() or {}) do
+    if
+      vim.startswith(session.session_id, called)
+      or vim.list_contains(names_of(session), called)
+    then
+      found[#found + 1] = session
+    end
+  end
+  if #found ~= 1 then
+    local many = '%d sessions match "%s": name one by its id'
+    local none = 'no session matches "%s"'
+    message.info(#found > 1 and many:format(#found, called) or none:format(called))
+  end
+  return #found == 1 and found[1] or nil
+end
+
+--- The sessions to act on: the one called so, else the one in this window, else those in the
+--- float, else those that are already `done`, to undo it.
+---@param called string empty: not said
+---@param done? fun(session: bellboard.Session): boolean
+---@return bellboard.Session[] empty after a message
+M.some = function(called, done)
+  if called ~= '' then
+    return { M.one(called) }
+  end
+  local here = terminals.current()
+  local meant = here and { here } or sessions.calling()
+  if #meant == 0 and done then
+    meant = vim.tbl_filter(done, sessions.list())
+  end
+  if #meant == 0 then
+    message.info('no session needs you: name one')
+  end
+  return meant
+end
+
+--- What to call sessions: their ids, and the names that only one has.
+---@return string[]
+M.names = function()
+  local ids, count, names = {}, {}, {}
+  for _, session in ipairs(sessions.list()) do
+    ids[#ids + 1], count[session.session_id] = session.session_id, math.huge
+    local seen = { [''] = true }
+    for _, name in ipairs(names_of(session)) do
+      count[name] = (count[name] or 0) + (seen[name] and 0 or 1)
+      seen[name] = true
+    end
+  end
+  for name, of in pairs(count) do
+    names[#names + 1] = of == 1 and name or nil
+  end
+  table.sort(names)
+  return vim.list_extend(names, ids)
+end
+
+return M

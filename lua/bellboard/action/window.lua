@@ -1,0 +1,75 @@
+-- The window that shows a terminal after a jump.
+local config = require('bellboard.config')
+
+local M = {}
+
+local api = vim.api
+
+--- A window that already shows the buffer: the current one, one in this tab, or any.
+---@param buf integer
+---@return integer|nil
+local function window_of(buf)
+  local found, rank = nil, 0
+  for _, win in ipairs(vim.fn.win_findbuf(buf)) do
+    local here = win == api.nvim_get_current_win() and 3
+    local merit = here or api.nvim_win_get_tabpage(win) == api.nvim_get_current_tabpage() and 2 or 1
+    if merit > rank and api.nvim_win_get_config(win).focusable then
+      found, rank = win, merit
+    end
+  end
+  return found
+end
+
+--- Leave a floating window for a normal one: the last one, else the first.
+local function leave_float()
+  local function is_normal(win)
+    return win ~= 0 and api.nvim_win_get_config(win).relative == ''
+  end
+  if not is_normal(api.nvim_get_current_win()) then
+    local last_win = vim.fn.win_getid(vim.fn.winnr('#'))
+    local normal = vim.tbl_filter(is_normal, { last_win, unpack(api.nvim_tabpage_list_wins(0)) })
+    api.nvim_set_current_win(normal[1])
+  end
+end
+
+--- Show a hidden buffer where 'switchbuf' says; by default in the current window.
+---@param buf integer
+local function open(buf)
+  leave_float()
+  for _, how in ipairs(vim.split(vim.o.switchbuf, ',')) do
+    local command = ({ newtab = 'tab ', vsplit = 'vertical ', split = '' })[how]
+    if command then
+      vim.cmd(('%ssbuffer %d'):format(command, buf))
+      return
+    end
+  end
+  if vim.wo.winfixbuf or not pcall(api.nvim_win_set_buf, 0, buf) then
+    vim.cmd.sbuffer(buf)
+  end
+end
+
+--- Show a terminal's buffer, and enter it.
+---@param buf integer
+M.show = function(buf)
+  if vim.fn.getcmdwintype() ~= '' then -- no window can be entered until it has closed
+    api.nvim_create_autocmd('CmdwinLeave', {
+      once = true,
+      callback = vim.schedule_wrap(function()
+        M.show(buf)
+      end),
+    })
+    vim.cmd.quit()
+    return
+  end
+  local win = window_of(buf)
+  if win then
+    api.nvim_set_current_win(win)
+  else
+    open(buf)
+  end
+  if config.get().jump.insert then
+    vim.cmd.startinsert()
+  end
+end
+
+return M

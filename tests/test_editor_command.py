@@ -1,0 +1,132 @@
+"""`:Bellboard`: its subcommands, their arguments and completion, and a mapping for each."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rig.editor import Editor
+from rig.fixtures import Editors
+from rig.waiting import eventually
+from sample import QUIET, Host, blocked, house, session
+
+pytestmark = pytest.mark.editor
+
+MANUAL = (Path(__file__).resolve().parents[1] / "doc/bellboard.txt").read_text()
+#: What was told to the host, and what was said to the user.
+NOTED = """
+_G.told, _G.said = {}, {}
+require('bellboard.host').tell = function(evidence) table.insert(told, evidence) return true end
+vim.notify = function(text) table.insert(said, text) end
+"""
+
+
+def noted(editor: Editor) -> list[Any]:
+    """What was told since the last time."""
+    found: list[Any] = editor.lua("local told = _G.told _G.told = {} return told")
+    return found
+
+
+def last_said(editor: Editor, text: str) -> None:
+    eventually(lambda: text in (editor.lua("return _G.said[#_G.said]") or ""), text)
+
+
+def test_a_session_is_named_by_its_id_name_or_project(nvim: Editors, version: str) -> None:
+    """Everywhere the same; a name may have spaces, and one that is not clear is refused."""
+    editor = nvim(version, QUIET, ui=False)
+    Host(editor).push(
+        session("working", "a1b2", project="api", name="the build"),
+        session("working", "c3d4", project="web", title="fix login"),
+        session("idle", "e5f6", project="web"),
+    )
+    editor.lua(NOTED)
+    for called, expected in {
+        "a1": "a1b2",
+        "api": "a1b2",
+        "the build": "a1b2",
+        '"the build"': "a1b2",
+        "fix login": "c3d4",
+        "e5f6": "e5f6",
+    }.items():
+        for verb, key in {"park": "park", "snooze": "snooze", "label HEAVY": "label"}.items():
+            editor.command(f"Bellboard {verb} {called}")
+            assert [line[key]["session_id"] for line in noted(editor)] == [expected]
+    for verb in ("goto", "answer", "park", "snooze", "label HEAVY"):
+        editor.command(f"Bellboard {verb} web")
+        last_said(editor, '2 sessions match "web": name one by its id')
+        editor.command(f"Bellboard {verb} nobody")
+        last_said(editor, 'no session matches "nobody"')
+    editor.command("Bellboard answer api")
+    last_said(editor, "api: it asks nothing")
+
+
+def test_subcommands_and_sessions_are_completed(nvim: Editors) -> None:
+    """Words; then names that only one session has, and ids."""
+    editor = nvim(config=QUIET, ui=False)
+    Host(editor).push(*house())
+    complete = "return vim.fn.getcompletion(..., 'cmdline')"
+    assert editor.lua(complete, "ClaudeSessions p") == ["park", "pick", "prev"]
+    assert editor.lua(complete, "Bellboard goto w") == ["web", "working"]
+    assert editor.lua(complete, "Bellboard snooze 30 login r") == ["redirect"]
+    assert editor.lua(complete, "Bellboard label HEAVY inf") == ["infra"]
+    assert editor.lua(complete, "Bellboard label H") == ["HEAVY"]
+
+
+def test_snooze_and_park_say_what_they_did_and_undo_it(nvim: Editors) -> None:
+    """The same command again ends it, also where nothing calls any more."""
+    editor = nvim(config=QUIET, ui=False)
+    host = Host(editor)
+    host.push(blocked("api"), blocked("web"))
+    editor.lua(NOTED)
+    editor.command("Bellboard snooze")
+    assert {line["snooze"]["session_id"] for line in noted(editor)} == {"api", "web"}
+    last_said(editor, "bellboard: 2 sessions: snoozed until ")
+    later = 4e9
+    host.push(blocked("api", snoozed_until=later), blocked("web", snoozed_until=later), float=[])
+    editor.command("Bellboard snooze")
+    assert [line["snooze"]["until"] for line in noted(editor)] == [0, 0]
+    last_said(editor, "2 sessions: snooze ended")
+    editor.command("Bellboard snooze 5 web")
+    assert noted(editor)[0]["snooze"]["until"] > 0
+    last_said(editor, "web: snoozed until")
+    host.push(blocked("api", markers=["parked"]), float=[])
+    editor.command("Bellboard park")
+    assert noted(editor) == [{"park": {"session_id": "api", "parked": False}}]
+    last_said(editor, "api: unparked")
+
+
+def test_what_is_quoted_arrives_whole(nvim: Editors, version: str) -> None:
+    """A bar, quotes and backslashes: as a prompt for the CLI."""
+    editor = nvim(version, QUIET, ui=False)
+    editor.lua("require('bellboard.action.launch').new = function(rest) _G.got = rest end")
+    for typed, words in {
+        'new "fix the | tests"': ["fix the | tests"],
+        "new --model opus 'say \"hi\" | x'": ["--model", "opus", 'say "hi" | x'],
+        r"new a\ b C:\dir \"q": ["a b", r"C:\dir", '"q'],
+        'new ""': [""],
+        "new": [],
+    }.items():
+        editor.command(f"Bellboard {typed}")
+        assert editor.lua("return _G.got") == words
+
+
+def test_every_subcommand_has_a_mapping_in_every_mode(nvim: Editors, version: str) -> None:
+    """Except goto, which needs a session; each with a description, and in the manual."""
+    editor = nvim(version, QUIET, ui=False)
+    verbs = set(editor.lua("return vim.fn.getcompletion('Bellboard ', 'cmdline')")) - {"goto"}
+    for mode in "nxit":
+        maps = {
+            match[1]: m.get("desc")
+            for m in editor.nvim.api.get_keymap(mode)
+            if (match := re.fullmatch(r"<Plug>\(bellboard-(\w+)\)", m["lhs"]))
+        }
+        assert (mode, set(maps)) == (mode, verbs)
+        assert all(maps.values())
+    assert {verb for verb in verbs if f"*<Plug>(bellboard-{verb})*" not in MANUAL} == set()
+    editor.lua("require('bellboard').run = function(...) _G.ran = { ... } end")
+    editor.lua("vim.keymap.set('i', '<C-g>', '<Plug>(bellboard-board)')")
+    editor.press("3ix<C-g>")
+    eventually(lambda: editor.lua("return _G.ran") == ["board", 1], "from insert mode")
