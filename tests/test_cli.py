@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import sqlite3
@@ -450,24 +451,51 @@ def test_serve_rejects_what_is_not_a_command(shell: Shell) -> None:
 @pytest.mark.tmux
 @pytest.mark.parametrize("columns", [60, 200])
 def test_watch_shows_sessions_live(shell: Shell, tmux: tmuxes.Server, columns: int) -> None:
+    """It fits, follows the size of the terminal, scrolls below its header, and ends with q."""
     fill(shell)
-    argv = (
-        "sh",
-        "-c",
-        f"trap : INT; '{sys.executable}' -m bellboard watch; echo left with $?; sleep 99",
-    )
+    argv = ("sh", "-c", f"'{sys.executable}' -m bellboard watch; echo left with $?; stty; sleep 99")
     pane = tmux.open(argv, env=shell.env, columns=columns, lines=12)
     # nobody had watched the one that works, and nothing proves that it still does
-    head = r"\A 3 repositories · 4 sessions   !1 \+1 ~1 &1 *\n"
+    head = r"\A 3 repositories · 4 sessions   !1 \+1 ~1 &1 +q quit *\n"
     pane.shows(head + r".*\n !.*rm -rf build.*\n \+.*\n ~.*\n &")
-    tmux.run("resize-window", "-t", pane.id, "-x", "60", "-y", "5")
-    pane.shows(r" … 2 lines more", within=15)  # and not only when an age changes
+    tmux.run("resize-window", "-t", pane.id, "-x", "60", "-y", "4")
+    pane.shows(head + r" !.*\n \+.*\n 1-2 of 4 lines  j k scroll", within=15)
+    pane.type("G")
+    pane.shows(head + r" [~&].*\n")
+    pane.type("gj")
+    pane.shows(head + r" \+.*\n ~")
     tmux.run("resize-window", "-t", pane.id, "-x", "80", "-y", "12")
     shell.told(0, "a1", "PostToolUse", tool_name="Bash")
-    pane.shows(r" 3 repositories · 4 sessions   \+1 ~1 \*1 &1 *\n")
+    pane.shows(r" 3 repositories · 4 sessions   \+1 ~1 \*1 &1 +q quit *\n")
+    pane.type("q")
+    # the screen of before is there again, and typed keys are shown
+    shown = pane.shows(r"left with \d\n(.*\n)+")
+    assert shown.startswith("left with 0")
+    assert "-echo " not in shown
+
+
+@pytest.mark.tmux
+def test_watch_gives_the_terminal_back_however_it_ends(shell: Shell, tmux: tmuxes.Server) -> None:
+    """Ctrl-Z stops it until fg; Ctrl-C and signals end it."""
+    fill(shell)
+    pane = tmux.open(("sh",), env=shell.env | {"PS1": "$ "}, columns=80, lines=12)
+    watching = r"\A 3 repositories"
+    file = shell.home.project / "pid"
+    watch = f"sh -c 'echo $$ >{file}; exec {sys.executable} -m bellboard watch'"
+    pane.type(f"clear; {watch}\n")
+    pane.shows(watching)
+    pane.type("hidden")
+    pane.press("C-z")
+    assert "hidden" not in pane.shows(r"(?i)stopped")
+    pane.type("stty -a | grep -o '.\\?icanon'; fg\n")
+    pane.shows(watching)
     pane.press("C-c")
-    # the screen of before is there again
-    assert pane.shows(r"left with \d").split() == ["left", "with", "0"]
+    assert "-icanon" not in pane.shows(r"icanon")
+    for name in ("TERM", "HUP", "QUIT"):
+        pane.type(f"clear; {watch}; stty -a | grep -o '.\\?icanon'\n")
+        pane.shows(watching)
+        os.kill(int(file.read_text()), signal.Signals[f"SIG{name}"])
+        assert "-icanon" not in pane.shows(r"(?m)^ ?icanon")
 
 
 @pytest.mark.tmux

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import stat
 import sys
 import threading
@@ -25,7 +24,7 @@ from .home import (
 Message = dict[str, Any]
 Push = Callable[[Message], None]
 GLANCE = 0.2  # seconds to restore the screen
-Resized = Callable[[], None] | None
+Begin = Callable[[Callable[[], None]], None] | None
 
 
 def add_to(commands: Commands) -> None:
@@ -90,11 +89,12 @@ def watch_sessions(args: Args) -> None:
             notes.push(message)
 
         leave(run_host(push, {}))
-    elif sys.stdout.isatty():
+    elif sys.stdout.isatty() and os.environ.get("TERM") not in ("", "dumb", "unknown", None):
         from ..screen.live import Live
 
-        with Live() as live:
-            leave(run_host(live.push, {}, resized=live.resized), live.close)
+        live = Live()
+        with live.screen as screen:
+            leave(run_host(live.push, {}, begin=live.begin), screen.close)
     else:
         from ..screen.live import Stream
 
@@ -117,10 +117,11 @@ class Notes:
         self._seen = dict(notes)
 
 
-def run_host(
-    push: Push, config: dict[str, Any], read: bool = True, resized: Resized = None
-) -> bool:
-    """Run a host until a signal or a closed output ends it; return whether it shut down."""
+def run_host(push: Push, config: dict[str, Any], read: bool = True, begin: Begin = None) -> bool:
+    """Run a host until a signal or a closed output ends it; return whether it shut down.
+
+    `begin` is called in its event loop, with what stops it.
+    """
     import asyncio
 
     from ..hosting.host import Host
@@ -144,10 +145,10 @@ def run_host(
             # Notice that `head` in `watch | head -1` is gone before there is more to write.
             with contextlib.suppress(OSError):
                 asyncio.get_running_loop().add_reader(sys.stdout.fileno(), host.stop)
+        if begin is not None:
+            begin(host.stop)
         await host.run()
 
-    if resized is not None:
-        signal.signal(signal.SIGWINCH, lambda *_: resized())
     try:
         ended = attended(lambda: asyncio.run(live()), host.stop)
     except Refused as e:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import shutil
 import sys
 import time
-from types import TracebackType
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
-from rich.live import Live as Screen
 from rich.text import Text
 
 from ..core import words
@@ -19,7 +17,21 @@ from ..core.ledger import Transition
 from ..core.published import Published
 from ..core.session import URGENCY
 from ..core.words import cut, plain
+from .full import Full
 from .terminal import COLOURS, ENDLESS, changes, console, table, write
+
+HINT: Final = "q quit"
+MORE: Final = "j k scroll"
+MOST_NOTES: Final = 2  # of what is wrong: the sessions need the room
+#: How many lines a key scrolls; of pages where it is a fraction.
+STEPS: Final[dict[str, float]] = {
+    **dict.fromkeys(("j", "down", "take"), 1),
+    **dict.fromkeys(("k", "up"), -1),
+    **dict.fromkeys((" ", "page down"), 0.9),
+    **dict.fromkeys(("b", "page up"), -0.9),
+    **dict.fromkeys(("G", "last"), 9e9),
+    **dict.fromkeys(("g", "first"), -9e9),
+}
 
 
 class Live:
@@ -31,90 +43,103 @@ class Live:
         self._drawn: object = None
         self._timer: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._out = console()
-        self._screen = Screen(
-            console=self._out,
-            screen=True,
-            auto_refresh=False,
-            redirect_stdout=False,
-            redirect_stderr=False,
-        )
+        self._quit: Callable[[], None] = lambda: None
+        self._top = 0  # the first line that is shown
+        self._page = 1
+        self.screen = Full(self._renew)
 
-    def __enter__(self) -> Live:
-        self._screen.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._timer:
-            self._timer.cancel()
-        self.close()
-
-    def close(self) -> None:
-        """Restore the screen."""
-        with contextlib.suppress(OSError):  # the terminal is gone
-            self._screen.stop()
+    def begin(self, quit: Callable[[], None]) -> None:
+        """Begin to read keys; called in the event loop of the host, which `quit` ends."""
+        self._loop, self._quit = asyncio.get_running_loop(), quit
+        if self.screen.keys >= 0:
+            self._loop.add_reader(self.screen.keys, self._read)
 
     def push(self, message: dict[str, Any]) -> None:
         """Take a message of the host; called in its event loop."""
         if message["full"]:
             self._sessions = {}
-            self._loop = asyncio.get_running_loop()
         for p in message["sessions"]:
             self._sessions[p["session_id"]] = p
         for sid in message["removed"]:
             self._sessions.pop(sid, None)
         if "health" in message:  # absent while it is unchanged
             self._notes = [f"{k}: {v}" for k, v in message["health"].get("notes", {}).items()]
-        self.draw()
+        self._draw()
 
-    def resized(self) -> None:
-        """Redraw for a new terminal size; may be called from any thread."""
+    def _renew(self) -> None:
+        """Draw everything again; called in the main thread."""
+        self._drawn = None
         if self._loop is not None:
             with contextlib.suppress(RuntimeError):  # the loop has ended
-                self._loop.call_soon_threadsafe(self.draw)
+                self._loop.call_soon_threadsafe(self._draw)
 
-    def draw(self) -> None:
+    def _read(self) -> None:
+        try:
+            data = os.read(self.screen.keys, 4096)
+        except OSError:
+            data = b""
+        keys = self.screen.named(data)
+        if not data or "q" in keys or "Q" in keys:  # no data: the terminal is gone
+            self._quit()
+            return
+        for key in keys:
+            step = STEPS.get(key, 0)
+            lines = int(step * self._page) if isinstance(step, float) else step
+            self._top = max(0, self._top + lines)
+            self._draw()
+
+    def _draw(self) -> None:
         """Draw the current state, and again when an age changes."""
-        now, size = time.time(), shutil.get_terminal_size()
-        fixed = os.environ.get("COLUMNS")
-        self._out.width = self._out.width if fixed else size.columns
-        lines = self._lines(now, self._out.width)
-        rest = len(lines) - size.lines
-        if rest > 0:
-            lines[size.lines - 1 :] = [Text(f" … {words.amount(rest + 1, 'line')} more", "dim")]
-        drawn = (size, [line.markup for line in lines])
+        now = time.time()
+        lines = self._picture(now, *self.screen.size())
+        drawn = [line.markup for line in lines]
         if drawn != self._drawn:
             self._drawn = drawn
-            text = Text("\n", no_wrap=True, overflow="crop").join(lines)
-            self._screen.update(text, refresh=True)
+            self.screen.paint(lines)
         if self._timer:
             self._timer.cancel()
         moments = [words.age_changes(p["since"], now) for p in self._sessions.values()]
-        if moments:
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(max(0.05, min(moments) - now), self.draw)
+        if moments and self._loop is not None:
+            wait = max(0.05, min(moments) - now)
+            self._timer = self._loop.call_later(wait, self._draw)
 
-    def _lines(self, now: float, columns: int) -> list[Text]:
-        notes = [Text(cut(f" {plain(note)}", columns), "yellow") for note in self._notes]
-        if not self._sessions:
-            return [*(Text(line) for line in words.FIRST_RUN.splitlines()), *notes]
+    def _picture(self, now: float, columns: int, height: int) -> list[Text]:
+        """Return the header, as many of the sessions as there is room for, and what is wrong."""
         ordered = sorted(
             (p for p in self._sessions.values() if not p["hidden"]),
             key=lambda p: (URGENCY[p["status"]], p["since"], p["session_id"]),
         )
+        body = table(ordered, now, columns)
+        if not self._sessions:
+            body = [Text(line) for line in words.FIRST_RUN.splitlines()]
+        notes = [Text(cut(f" {plain(note)}", columns), "yellow") for note in self._notes]
+        foot = notes[:MOST_NOTES] if height > 2 * MOST_NOTES + 2 else []
+        gap = [Text()] if height > 6 else []
+        room = self._page = max(1, height - 1 - len(gap) - len(foot))
+        over = len(body) - room
+        if over > 0:
+            room = self._page = max(1, room - 1)
+            over = len(body) - room
+        self._top = max(0, min(self._top, over))
+        shown = body[self._top : self._top + room]
+        if over > 0:
+            place = (
+                f" {self._top + 1}-{self._top + len(shown)} of {words.amount(len(body), 'line')}"
+            )
+            shown.append(Text(cut(f"{place}  {MORE}", columns), "dim"))
+        blank = [Text()] * (height - 1 - len(gap) - len(shown) - len(foot)) if foot else []
+        return [self._header(ordered, columns), *gap, *shown, *blank, *foot][:height]
+
+    def _header(self, ordered: list[Published], columns: int) -> Text:
         where = {words.repository(p) for p in ordered}
-        left = (
-            f" {words.amount(len(where), 'repository')} · {words.amount(len(ordered), 'session')}"
-        )
-        head = Text().append(f"{left}   ", "dim")
+        what = f"{words.amount(len(where), 'repository')} · {words.amount(len(ordered), 'session')}"
+        head = Text(f" {what}   " if ordered else " ", "dim")
         for sign, status, count in words.tally(ordered):
             head.append(f"{sign}{count} ", COLOURS[status])
-        return [head, Text(), *table(ordered, now, columns), *notes]
+        if self.screen.keys >= 0 and (room := columns - head.cell_len - 1) > len(HINT):
+            head.append(f"{HINT:>{room}}", "dim")
+        head.truncate(columns)
+        return head
 
 
 class Stream:

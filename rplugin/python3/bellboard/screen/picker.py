@@ -6,18 +6,12 @@ and applies keys; `choose` handles the terminal.
 
 from __future__ import annotations
 
-import codecs
+import contextlib
 import os
-import re
 import select
-import shutil
 import signal
-import sys
-import termios
 import time
-import tty
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Final
 
 from rich.text import Text
@@ -25,18 +19,10 @@ from rich.text import Text
 from ..core import words
 from ..core.published import Published
 from . import terminal
+from .full import Full
 
-KEYS: Final = {
-    "\x1b[A": "up", "\x1bOA": "up", "\x10": "up", "\x0b": "up", "\x1b[Z": "up",
-    "\x1b[B": "down", "\x1bOB": "down", "\x0e": "down", "\t": "down",
-    "\x1b[H": "first", "\x1b[1~": "first", "\x1b[F": "last", "\x1b[4~": "last",
-    "\r": "take", "\n": "take",
-    "\x1b": "leave", "\x03": "leave", "\x04": "leave", "\x07": "leave",
-    "\x7f": "rub", "\x08": "rub", "\x15": "clear", "\x17": "clear",
-}  # fmt: skip
 ESCAPE: Final = 0.05  # seconds to wait for the rest of a key that starts with Esc
 HINT: Final = "type to filter, Enter to jump, Esc to cancel"
-_KEY: Final = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1bO.|\x1b|.", re.S)
 
 
 class Choice:
@@ -56,7 +42,7 @@ class Choice:
         return [p for p in self._all if all(w in _text(p) for w in wanted)]
 
     def press(self, key: str) -> None:
-        """Apply a key: a name in KEYS, or a character."""
+        """Apply a key: a name in `full.KEYS`, or a character."""
         found = self.matching
         if key == "leave":
             self.over = True
@@ -66,8 +52,8 @@ class Choice:
         elif key in ("up", "down"):
             step = 1 if key == "down" else -1
             self._at = (self._at + step) % len(found) if found else 0
-        elif key in ("first", "last"):
-            self._at = len(found) - 1 if key == "last" and found else 0
+        elif key in ("first", "last", "page up", "page down"):
+            self._at = len(found) - 1 if key in ("last", "page down") and found else 0
         elif key in ("rub", "clear"):
             self.typed = self.typed[:-1] if key == "rub" else ""
             self._at = 0
@@ -87,6 +73,7 @@ class Choice:
         for n, row in enumerate(rows):
             row.truncate(columns, pad=True)
             if begin + n == self._at:
+                row.plain = f">{row.plain[1:]}"  # seen without colours, too
                 row.stylize("reverse")
         if not found:
             rows = [Text(" No session matches." if self._all else " No sessions yet.", "dim")]
@@ -96,52 +83,44 @@ class Choice:
 def choose(sessions: Sequence[Published]) -> Published | None:
     """Let the user choose a session; return None if they cancel."""
     choice = Choice(sessions)
-    out = terminal.console()
-    keys = sys.stdin.fileno()
-    decode = codecs.getincrementaldecoder("utf-8")("replace").decode
-    with _raw() as resized:
-        while not choice.over:
-            columns, height = shutil.get_terminal_size()
-            out.width = columns
-            with out.capture() as drawn:
-                for line in choice.lines(time.time(), columns, height):
-                    out.print(line, end="\n", soft_wrap=True)
-            body = drawn.get().rstrip("\n").replace("\n", "\x1b[K\r\n")
-            os.write(1, f"\x1b[H{body}\x1b[J".encode("utf-8", "replace"))
-            if resized in select.select([keys, resized], [], [])[0]:
-                os.read(resized, 512)
-                continue
-            data = os.read(keys, 4096)
-            if data.endswith(b"\x1b") and select.select([keys], [], [], ESCAPE)[0]:
-                data += os.read(keys, 4096)
-            if not data:  # the terminal is gone
-                return None
-            for key in _KEY.findall(decode(data)):
-                choice.press(KEYS.get(key, key if len(key) == 1 else ""))
-                if choice.over:
-                    break
+    resized, wake = os.pipe()
+    os.set_blocking(wake, False)
+
+    def renew() -> None:
+        with contextlib.suppress(BlockingIOError):
+            os.write(wake, b".")
+
+    def end(number: int, frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    before = {n: signal.signal(n, end) for n in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        with Full(renew, raw=True) as screen:
+            _run(choice, screen, resized)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        os.close(resized)
+        os.close(wake)
     return choice.taken
 
 
-@contextmanager
-def _raw() -> Iterator[int]:
-    """Use the alternate screen in raw mode; yield a descriptor that is readable on a resize."""
-    before = termios.tcgetattr(sys.stdin)
-    read, write = os.pipe()
-    os.set_blocking(write, False)
-    old_wakeup = signal.set_wakeup_fd(write, warn_on_full_buffer=False)
-    old = signal.signal(signal.SIGWINCH, lambda *_: None)
-    os.write(1, b"\x1b[?1049h\x1b[?25l\x1b[?7l")
-    tty.setraw(sys.stdin)
-    try:
-        yield read
-    finally:
-        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
-        os.write(1, b"\x1b[?7h\x1b[?25h\x1b[?1049l")
-        signal.signal(signal.SIGWINCH, old)
-        signal.set_wakeup_fd(old_wakeup)
-        os.close(read)
-        os.close(write)
+def _run(choice: Choice, screen: Full, resized: int) -> None:
+    keys = screen.keys
+    while not choice.over:
+        screen.paint(choice.lines(time.time(), *screen.size()))
+        if resized in select.select([keys, resized], [], [])[0]:
+            os.read(resized, 512)
+            continue
+        data = os.read(keys, 4096)
+        if data.endswith(b"\x1b") and select.select([keys], [], [], ESCAPE)[0]:
+            data += os.read(keys, 4096)
+        if not data:  # the terminal is gone
+            return
+        for key in screen.named(data):
+            choice.press(key)
+            if choice.over:
+                break
 
 
 def _text(p: Published) -> str:

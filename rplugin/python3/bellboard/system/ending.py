@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Final
 
 GRACE: Final = 0.5  # seconds for the work to finish by itself
-SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 
 
 def attended(work: Callable[[], None], end: Callable[[], None], held: int = -1) -> bool:

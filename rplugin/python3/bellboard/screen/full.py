@@ -1,0 +1,162 @@
+"""The whole terminal: an alternate screen without echo, restored however the program ends.
+
+Only SIGKILL leaves it as it was; a stopped program gives the terminal back until it continues.
+"""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import os
+import re
+import signal
+import sys
+import termios
+import threading
+import tty
+from collections.abc import Callable, Sequence
+from types import FrameType, TracebackType
+from typing import Any, Final
+
+from rich.text import Text
+
+from .terminal import console
+
+#: Escape sequences of keys, and the control characters that mean the same.
+KEYS: Final = {
+    "\x1b[A": "up", "\x1bOA": "up", "\x10": "up", "\x1b[Z": "up",
+    "\x1b[B": "down", "\x1bOB": "down", "\x0e": "down", "\t": "down",
+    "\x1b[5~": "page up", "\x02": "page up", "\x1b[6~": "page down", "\x06": "page down",
+    "\x1b[H": "first", "\x1b[1~": "first", "\x1bOH": "first",
+    "\x1b[F": "last", "\x1b[4~": "last", "\x1bOF": "last",
+    "\r": "take", "\n": "take",
+    "\x1b": "leave", "\x03": "leave", "\x04": "leave", "\x07": "leave",
+    "\x7f": "rub", "\x08": "rub", "\x15": "clear", "\x17": "clear", "\x0b": "up",
+}  # fmt: skip
+_KEY: Final = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1bO.|\x1b|.", re.S)
+_ENTER: Final = b"\x1b[?1049h\x1b[?25l\x1b[?7l"
+_LEAVE: Final = b"\x1b[?7h\x1b[?25h\x1b[?1049l"
+_PATIENCE: Final = 0.2  # seconds for a picture to be written, before the terminal is given back
+
+Handler = Callable[[int, "FrameType | None"], Any] | int | None
+
+
+class Full:
+    """Paints pictures, one line of text for each row; `resized` is called when it must paint again.
+
+    Use it in the main thread; `paint` may be called in another one.
+    """
+
+    def __init__(self, resized: Callable[[], None], raw: bool = False) -> None:
+        self._resized = resized
+        self._raw = raw  # Ctrl-C and Ctrl-Z are keys like others
+        self._out = console()
+        self._lock = threading.RLock()  # signals come while the same thread paints
+        self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        self._keys = sys.stdin.fileno() if sys.stdin.isatty() else -1
+        self._before: list[Any] = []
+        self._is_open = False
+        self._handlers: dict[int, Handler] = {}
+
+    def __enter__(self) -> Full:
+        for number, handler in (
+            (signal.SIGWINCH, lambda *_: self._resized()),
+            (signal.SIGTSTP, self._stop),
+            (signal.SIGCONT, self._continue),
+        ):
+            self._handlers[number] = signal.signal(number, handler)
+        self._open()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+
+    @property
+    def keys(self) -> int:
+        """Return the descriptor to read keys from, or -1 if there is none."""
+        return self._keys
+
+    def size(self) -> tuple[int, int]:
+        """Return its columns and lines; the environment may still have those of before."""
+        try:
+            columns, lines = os.get_terminal_size(sys.stdout.fileno())
+        except OSError:
+            columns = lines = 0
+        return columns or 80, lines or 24
+
+    def paint(self, lines: Sequence[Text]) -> None:
+        """Replace the picture, unless the terminal is not ours now."""
+        self._out.width, height = self.size()
+        with self._out.capture() as drawn:
+            for line in lines:
+                self._out.print(line, end="\n", soft_wrap=True)
+        # Each row is cleared before it is written: afterwards, that would take its last cell.
+        rows = [f"\x1b[K{row}" for row in drawn.get().split("\n")[:-1]][:height]
+        rest = "\r\n\x1b[J" if len(rows) < height else ""
+        with self._lock:
+            if self._is_open:
+                self._write(("\x1b[H" + "\r\n".join(rows) + rest).encode("utf-8", "replace"))
+
+    def named(self, data: bytes) -> list[str]:
+        """Return the keys in what was read: their names in KEYS, or characters."""
+        found = _KEY.findall(self._decode(data))
+        return [KEYS.get(key, key if len(key) == 1 else "") for key in found]
+
+    def close(self) -> None:
+        """Give the terminal back as it was."""
+        owned = self._lock.acquire(timeout=_PATIENCE)  # what is written now may never end
+        try:
+            if self._is_open:
+                self._is_open = False
+                with contextlib.suppress(OSError):  # the terminal is gone
+                    self._write(_LEAVE)
+                self._set(self._before)
+        finally:
+            if owned:
+                self._lock.release()
+
+    def _open(self) -> None:
+        with self._lock:
+            if not self._is_open:
+                if self._keys >= 0:
+                    with contextlib.suppress(termios.error):
+                        self._before = termios.tcgetattr(self._keys)
+                        (tty.setraw if self._raw else _set_quiet)(self._keys)
+                self._is_open = True
+                self._write(_ENTER)
+
+    def _set(self, mode: list[Any]) -> None:
+        if mode:
+            with contextlib.suppress(termios.error):
+                termios.tcsetattr(self._keys, termios.TCSADRAIN, mode)
+
+    def _stop(self, number: int, frame: FrameType | None) -> None:
+        """Give the terminal back and stop, as if this had not been caught."""
+        self.close()
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+    def _continue(self, number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGTSTP, self._stop)
+        self._open()
+        self._resized()
+
+    def _write(self, data: bytes) -> None:
+        while data:
+            data = data[os.write(sys.stdout.fileno(), data) :]
+
+
+def _set_quiet(keys: int) -> None:
+    """Read each key at once, without echo; Ctrl-C, Ctrl-Z and the like still send their signals."""
+    mode = termios.tcgetattr(keys)
+    mode[0] &= ~termios.IXON  # Ctrl-S would stop the picture, and with it the program
+    mode[3] &= ~(termios.ECHO | termios.ICANON)
+    mode[6][termios.VMIN], mode[6][termios.VTIME] = 1, 0
+    termios.tcsetattr(keys, termios.TCSADRAIN, mode)
