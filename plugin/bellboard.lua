@@ -1,8 +1,20 @@
 -- Requires nothing: modules are loaded after startup, or by the first command or key.
-if vim.g.loaded_bellboard or vim.fn.has('nvim-0.10') == 0 then
+if vim.g.loaded_bellboard then
   return
 end
 vim.g.loaded_bellboard = true
+
+local lacks = vim.fn.has('nvim-0.10') == 0 and 'needs Neovim 0.10 or newer'
+  or vim.fn.has('win32') == 1 and 'does not run on Windows; in WSL it does'
+if lacks then
+  vim.api.nvim_create_autocmd('VimEnter', {
+    once = true,
+    callback = vim.schedule_wrap(function()
+      vim.notify('bellboard.nvim ' .. lacks, vim.log.levels.WARN)
+    end),
+  })
+  return
+end
 
 -- stylua: ignore
 local function late(module, name)
@@ -15,6 +27,18 @@ if vim.v.vim_did_enter == 1 then
 else
   local opts = { once = true, callback = vim.schedule_wrap(autostart) }
   vim.api.nvim_create_autocmd('VimEnter', opts)
+end
+
+if vim.fn.exists('##PackChanged') == 1 then -- vim.pack has updated this plugin
+  vim.api.nvim_create_autocmd('PackChanged', {
+    callback = function(event)
+      local root =
+        vim.fs.dirname(vim.fs.dirname(vim.fs.abspath(debug.getinfo(1, 'S').source:sub(2))))
+      if event.data.kind == 'update' and event.data.path == root then
+        require('bellboard.action.build').run()
+      end
+    end,
+  })
 end
 
 local given = type(vim.g.bellboard) == 'table' and vim.g.bellboard.command
@@ -38,6 +62,7 @@ local verbs = {
   new = 'start a session', resume = 'resume a session that ended here',
   install = 'install the hooks', uninstall = 'remove the hooks', health = 'check the health',
   start = 'start the background process', restart = 'restart it', stop = 'stop it',
+  build = 'build it',
 }
 for verb, desc in pairs(verbs) do
   local opts = { desc = 'bellboard: ' .. desc }

@@ -97,10 +97,10 @@ def test_it_gives_up_with_one_message(nvim: Editors, notes: Path) -> None:
     assert "the host's last words" in report
 
 
-def test_a_missing_package_is_reported_with_the_command_to_run(nvim: Editors, notes: Path) -> None:
-    """No retry: it would not heal by itself."""
+def test_a_missing_package_of_a_chosen_python_is_reported(nvim: Editors, notes: Path) -> None:
+    """No retry: it would not heal by itself; nor would a build, as the option comes first."""
     editor = nvim(config=config("lacks", notes), ui=False)
-    said = says(editor, "uv sync --no-dev")
+    said = says(editor, "remove the option python")
     assert f"{sys.executable} {Path(__file__).with_name('small_host.py')}" in said
     assert 'has no module "msgspec"' in said
     assert len(told(notes, "born")) == 1
@@ -200,4 +200,4 @@ def test_the_command_can_have_another_name(nvim: Editors) -> None:
     editor = nvim(config={"auto_start": False, "command": "Bells"}, ui=False)
     assert editor.lua("return vim.fn.exists(':ClaudeSessions')") == 0
     found = editor.lua("return vim.fn.getcompletion('Bells b', 'cmdline')")
-    assert found == ["back", "board"]
+    assert found == ["back", "board", "build"]

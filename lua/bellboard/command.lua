@@ -85,6 +85,9 @@ local verbs = {
   uninstall = function(_, rest)
     require('bellboard.action.install').open('uninstall', rest)
   end,
+  build = function()
+    require('bellboard.action.build').run()
+  end,
   health = function()
     vim.cmd.checkhealth('bellboard')
   end,
@@ -97,6 +100,9 @@ local verbs = {
   end,
 }
 
+--- Subcommands that do not start the background process.
+local without_host = { stop = true, health = true, restart = true, build = true }
+
 --- Run a subcommand of `:ClaudeSessions`.
 ---@param verb string
 ---@param count? integer
@@ -107,7 +113,7 @@ M.run = function(verb, count, rest)
     message.error('no such subcommand: ' .. verb)
     return
   end
-  if verb ~= 'stop' and verb ~= 'health' and verb ~= 'restart' then
+  if not without_host[verb] then
     bellboard.start()
   end
   action(count or 1, rest or {})

@@ -15,7 +15,7 @@ local M = {}
 
 ---@class (exact) bellboard.Config
 ---@field command string name of a second command, beside :Bellboard
----@field auto_start boolean start the background process with Neovim
+---@field auto_start boolean|fun(): boolean start the background process with Neovim
 ---@field python? string|string[] interpreter of the background process, or a command
 ---@field restarts integer give up after this many crashes in a row
 ---@field icons 'ascii'|'unicode'|'nerd'|table<bellboard.IconName, string>

@@ -66,11 +66,14 @@ local function coprocess()
     else
       health.warn('nothing received from it yet')
     end
+  elseif status.lacks then
+    health.error(
+      ('not built: its Python has no module "%s"'):format(status.lacks),
+      config.get().python and 'install it there, or remove the option python'
+        or (':%s build'):format(config.command())
+    )
   elseif status.gave_up then
-    health.error('stopped after repeated crashes', {
-      ('run once: cd %s && uv sync --no-dev'):format(program.root()),
-      ('then :%s restart'):format(config.command()),
-    })
+    health.error('stopped after repeated crashes', (':%s restart'):format(config.command()))
   else
     health.warn('not running', (':%s starts it'):format(config.command()))
   end

@@ -13,6 +13,7 @@ local M = {}
 ---@field why string where the interpreter was found
 ---@field restarts integer
 ---@field gave_up boolean
+---@field lacks? string a Python module that its interpreter does not have
 ---@field stderr string[] its last lines
 ---@field exit? integer last exit code
 
@@ -40,6 +41,8 @@ local crashes = 0
 local started = 0
 local pushed = false
 local on_exit = function() end
+---@type fun(module: string)
+local on_unbuilt = function() end
 ---@type (fun(): table)|nil makes the first message; nil: it should not run
 local greeting
 ---@type number|nil when the user was last at this Neovim
@@ -177,13 +180,10 @@ M._on_exit = function(channel, code)
   if ending then
     return launch() -- asked to stop, then to start
   end
-  local module = missing_module()
-  if module then
+  state.lacks = missing_module()
+  if state.lacks then
     state.gave_up = true
-    local text =
-      '%s has no module "%s". Run once: cd %s && uv sync --no-dev   (see :checkhealth bellboard)'
-    message.warn(text:format(table.concat(state.command, ' '), module, program.root()))
-    return
+    return on_unbuilt(state.lacks)
   end
   crashes = (pushed and clock() - started >= QUICK) and 0 or crashes + 1
   if crashes >= config.get().restarts then
@@ -213,8 +213,9 @@ end
 --- Start the background process, unless it is running or about to be restarted.
 ---@param hello fun(): table makes the first message, also after a restart
 ---@param when_gone fun() called when it has ended
-M.start = function(hello, when_gone)
-  greeting, on_exit = hello, when_gone
+---@param unbuilt fun(module: string) called if its Python lacks a module
+M.start = function(hello, when_gone, unbuilt)
+  greeting, on_exit, on_unbuilt = hello, when_gone, unbuilt
   if state.running or pause then
     return -- if it was asked to stop, it starts again
   end
@@ -280,8 +281,9 @@ end
 --- Restart it with the current configuration, even after too many crashes.
 ---@param hello fun(): table
 ---@param when_gone fun()
-M.restart = function(hello, when_gone)
-  greeting, on_exit = hello, when_gone
+---@param unbuilt fun(module: string)
+M.restart = function(hello, when_gone, unbuilt)
+  greeting, on_exit, on_unbuilt = hello, when_gone, unbuilt
   state.gave_up, crashes = false, 0
   if state.channel then
     finish()

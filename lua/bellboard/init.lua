@@ -112,10 +112,19 @@ M._attach = function()
   end
 end
 
+--- The background process cannot start: its Python lacks a module.
+---@param by_itself boolean Neovim has started it, not the user
+---@return fun(module: string)
+local function unbuilt(by_itself)
+  return function(module)
+    require('bellboard.action.build').offer(module, by_itself)
+  end
+end
+
 --- Start the background process.
 M.start = function()
   M._attach()
-  host.start(hello, push.stopped)
+  host.start(hello, push.stopped, unbuilt(false))
 end
 
 --- Restart the background process with the current configuration.
@@ -123,14 +132,16 @@ M.restart = function()
   config.read()
   require('bellboard.command').define()
   M._attach()
-  host.restart(hello, push.stopped)
+  host.restart(hello, push.stopped, unbuilt(false))
 end
 
+--- Start the background process with Neovim, if the options and the occasion allow it.
 M.autostart = function()
   require('bellboard.command').define()
-  if config.get().auto_start then
-    M.start()
-  end
+  require('bellboard.system.occasion').await(config.get().auto_start, function()
+    M._attach()
+    host.start(hello, push.stopped, unbuilt(true))
+  end)
 end
 
 M.stop = host.stop

@@ -122,6 +122,7 @@ M.receive = function(push, version)
   if push.full then
     require('bellboard.evidence.focus').renew()
     require('bellboard.evidence.screens').renew()
+    require('bellboard.action.welcome').greet()
   end
   for _, notice in ipairs(push.notices or {}) do
     require('bellboard.view.notices').show(notice)

@@ -18,6 +18,12 @@ from rig.home import Home
 from rig.screen import Display, Picture
 from rig.waiting import eventually
 
+# Without a user interface the plugin does not start by itself.
+UNSEEN = """
+vim.api.nvim_create_autocmd('VimEnter', { callback = vim.schedule_wrap(function()
+  require('bellboard').start()
+end) })
+"""
 PROMPT = 10.0  # how long a prompt may wait for keys that are on their way
 
 
@@ -30,7 +36,11 @@ class Editor:
         self.nvim: Any = None
         self.socket = home.root / f"{name}.sock"
         self.errors = home.root / f"{name}.stderr"
-        argv = command(version, home, name, **{k: options[k] for k in ("config", "lua", "peers")})
+        setup = {k: options[k] for k in ("config", "lua", "peers")}
+        config = setup["config"]
+        if not options["ui"] and config is not None and config.get("auto_start", True):
+            setup["lua"] += UNSEEN
+        argv = command(version, home, name, **setup)
         columns, lines = options["columns"], options["lines"]
         with self.errors.open("wb") as errors:
             self.process = subprocess.Popen(

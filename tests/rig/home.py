@@ -70,6 +70,9 @@ def build() -> Home:
     named |= {"CACHE_HOME": "cache", "RUNTIME_DIR": "run"}
     for folder in named.values():
         (home.root / folder).mkdir(mode=0o700)
+    asked = home.root / "state" / "nvim" / "bellboard" / "hooks-asked"
+    asked.parent.mkdir(parents=True)
+    asked.touch()  # nobody here is a new user; tests/test_editor_first.py forgets it
     searched = os.pathsep.join(SYSTEM_PATH)
     for tool in BORROWED:
         own = node.fetched() if tool == "node" else None

@@ -38,6 +38,7 @@ end
 ---@type table<string, bellboard.Rule>
 local rules = {
   command = { like = '^%u%w*$', example = 'Agents' },
+  auto_start = { types = { 'boolean', 'function' } },
   python = { types = { 'string', 'table' }, list = true },
   icons = { types = { 'string', 'table' }, among = { 'ascii', 'unicode', 'nerd' }, inside = true },
   ['icons.question'] = { types = { 'string' } },

@@ -15,6 +15,7 @@ from .home import (
     Problem,
     add,
     here,
+    print_json,
     reason,
     warn,
 )
@@ -38,6 +39,7 @@ def add_to(commands: Commands) -> None:
     install = add(verbs, "install", install_hooks, "add the hooks, leaving all else as it is")
     uninstall = add(verbs, "uninstall", uninstall_hooks, "remove the hooks and nothing else")
     check = add(verbs, "check", check_hooks, "show where the hooks are; fails if any is missing")
+    check.add_argument("--json", action="store_true", help="print JSON, and succeed")
     printed = add(verbs, "print", print_hooks, "print the hooks for claude --settings")
     for verb in (install, uninstall, check):
         which = verb.add_mutually_exclusive_group()
@@ -88,12 +90,18 @@ def uninstall_hooks(args: Args) -> None:
 
 def check_hooks(args: Args) -> int:
     from ..agents.claude_code.installer import installed
+    from ..agents.claude_code.witnesses.registry import config_of
 
     settings, version = _settings(), _version(args)
     named = args.user or args.project or args.local or args.settings
     paths = [_file(args)] if named else settings.files(Path.cwd())
     with _problems(settings.home):
         states = [settings.check(path, version) for path in paths]
+    if args.json:
+        has_some = any(state.events or state.plugin for state in states)
+        is_there = version is not None or config_of(os.environ).is_dir()
+        print_json({"v": 1, "installed": has_some, "claude": is_there})
+        return 0
     for state in states:
         print(f"{_short(state.path)}: {state.summary()}")
     active = [state for state in states if state.is_complete or state.plugin]

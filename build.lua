@@ -1,0 +1,26 @@
+-- lazy.nvim runs this by itself after it has installed or updated the plugin, before loading it.
+-- It may also be run by hand: nvim -l build.lua
+local file = debug.getinfo(1, 'S').source:sub(2)
+local root = vim.fs.dirname(vim.fs.normalize(vim.fn.fnamemodify(file, ':p')))
+local builder = dofile(root .. '/lua/bellboard/system/builder.lua')
+
+---@type bellboard.Built|nil
+local built
+local said, shown
+builder.run(root, function(text)
+  said = text
+end, function(result)
+  built = result
+end)
+while not built do
+  vim.wait(50, function()
+    return built ~= nil
+  end, 10)
+  if coroutine.running() and said ~= shown then
+    shown = said
+    coroutine.yield(said) -- lazy.nvim shows it
+  end
+end
+if not built.ok then
+  error('bellboard: ' .. built.text .. '\n' .. built.log, 0)
+end

@@ -1,0 +1,87 @@
+-- Build the background process: its Python packages go into .venv in the plugin's folder.
+local builder = require('bellboard.system.builder')
+local config = require('bellboard.config')
+local message = require('bellboard.message')
+local program = require('bellboard.system.program')
+local question = require('bellboard.view.question')
+local remembered = require('bellboard.state.remembered')
+
+local M = {}
+
+local api = vim.api
+
+--- Remembered: the user does not want to be asked at each start.
+local DECLINED = 'build-declined'
+
+local building = false
+
+---@param built bellboard.Built
+local function show_log(built)
+  vim.cmd('botright new')
+  api.nvim_buf_set_lines(0, 0, -1, false, vim.split(built.log, '\n'))
+  vim.bo.buftype, vim.bo.bufhidden, vim.bo.modifiable = 'nofile', 'wipe', false
+  vim.keymap.set('n', 'q', '<Cmd>close<CR>', { buffer = 0, desc = 'close' })
+end
+
+--- Build in the background, then start.
+M.run = function()
+  if building then
+    return message.info('is being built')
+  end
+  building = true
+  remembered.forget(DECLINED)
+  local began = vim.uv.hrtime()
+  builder.run(program.root(), function(text)
+    message.info(text .. ' …')
+  end, function(built)
+    building = false
+    if built.ok then
+      message.info(('%s in %.0f s'):format(built.text, (vim.uv.hrtime() - began) / 1e9))
+      return require('bellboard').restart()
+    end
+    question.ask('bellboard could not be built', { built.text }, {
+      { 'r', 'try again', M.run },
+      {
+        'l',
+        'show the log',
+        function()
+          show_log(built)
+        end,
+      },
+      { 'q', 'close' },
+    })
+  end)
+end
+
+--- Its Python lacks a module: offer to build.
+---@param module string
+---@param by_itself boolean Neovim has started it, not the user
+M.offer = function(module, by_itself)
+  local interpreter = program.interpreter()
+  if config.get().python then
+    local text = '%s has no module "%s"; install it, or remove the option python'
+    return message.warn(text:format(table.concat(interpreter.command, ' '), module))
+  elseif building or by_itself and remembered.is(DECLINED) then
+    return
+  end
+  local how = vim.fn.executable('uv') == 1 and 'uv' or 'pip'
+  question.ask('bellboard', {
+    'Build bellboard now?',
+    ('%s installs its Python packages into %s, in the background.'):format(
+      how,
+      vim.fn.fnamemodify(program.root(), ':~') .. '/.venv'
+    ),
+  }, {
+    { 'y', 'build', M.run },
+    {
+      'n',
+      'not now',
+      function()
+        remembered.note(DECLINED)
+        message.info((':%s build does it later'):format(config.command()))
+      end,
+    },
+  })
+end
+
+return M

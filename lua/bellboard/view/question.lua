@@ -1,0 +1,152 @@
+-- A question in a float that does not block: its keys answer, any other key closes it and does
+-- what it would have done.
+local cells = require('bellboard.view.cells')
+local config = require('bellboard.config')
+
+local M = {}
+
+local api = vim.api
+
+---@class bellboard.Choice
+---@field [1] string its key
+---@field [2] string what it does, in words
+---@field [3]? fun()
+
+--- Whether the user is in a normal window, with no prompt, operator or command line open.
+---@return boolean
+local function is_free()
+  local mode = api.nvim_get_mode()
+  local is_normal = mode.mode == 'n' and not mode.blocking and vim.fn.getcmdwintype() == ''
+  return is_normal and api.nvim_win_get_config(0).relative == '' and #api.nvim_list_uis() > 0
+end
+
+--- Call once the user is free.
+---@param ask fun()
+local function when_free(ask)
+  if is_free() then
+    return ask()
+  end
+  local group = api.nvim_create_augroup('bellboard.question', { clear = false })
+  local events = { 'WinEnter', 'WinClosed', 'ModeChanged', 'CmdlineLeave', 'UIEnter' }
+  local id
+  id = api.nvim_create_autocmd(events, {
+    group = group,
+    callback = vim.schedule_wrap(function()
+      if id and is_free() then
+        api.nvim_del_autocmd(id)
+        id = nil
+        ask()
+      end
+    end),
+  })
+end
+
+---@param choices bellboard.Choice[]
+---@return bellboard.Chunk[]
+local function footer(choices)
+  local chunks = {}
+  for _, choice in ipairs(choices) do
+    chunks[#chunks + 1] = { ' ' .. choice[1], 'BellboardProject' }
+    chunks[#chunks + 1] = { (' %s '):format(choice[2]), 'BellboardDim' }
+  end
+  return chunks
+end
+
+---@param lines string[]
+---@param width integer
+---@return string[]
+local function wrapped(lines, width)
+  local rows = {}
+  for _, text in ipairs(lines) do
+    local row = ''
+    for word in text:gmatch('%S+') do
+      if row ~= '' and cells.width(row) + 1 + cells.width(word) > width then
+        rows[#rows + 1], row = row, ''
+      end
+      row = row == '' and word or row .. ' ' .. word
+    end
+    rows[#rows + 1] = row
+  end
+  return rows
+end
+
+---@param title string
+---@param lines string[]
+---@param choices bellboard.Choice[]
+local function open(title, lines, choices)
+  local width = math.min(62, vim.o.columns - 6)
+  local rows = wrapped(lines, width)
+  local buf = api.nvim_create_buf(false, true)
+  api.nvim_buf_set_lines(
+    buf,
+    0,
+    -1,
+    false,
+    vim.tbl_map(function(row)
+      return ' ' .. row
+    end, rows)
+  )
+  vim.bo[buf].bufhidden, vim.bo[buf].modifiable = 'wipe', false
+  local height = math.min(#rows, math.max(1, vim.o.lines - 6))
+  local win = api.nvim_open_win(buf, true, {
+    relative = 'editor',
+    width = width + 2,
+    height = height,
+    row = math.max(0, math.floor((vim.o.lines - height) / 2) - 2),
+    col = math.floor((vim.o.columns - width - 4) / 2),
+    style = 'minimal',
+    border = 'rounded',
+    title = (' %s '):format(title),
+    footer = footer(choices),
+    footer_pos = 'right',
+    zindex = config.get().float.zindex + 1,
+    noautocmd = true,
+  })
+  vim.wo[win].winhighlight =
+    'NormalFloat:BellboardFloat,FloatBorder:BellboardFloatBorder,FloatTitle:BellboardFloatTitle'
+  local function close()
+    if api.nvim_win_is_valid(win) then
+      api.nvim_win_close(win, true)
+    end
+  end
+  ---@param lhs string
+  ---@param act fun()
+  local function map(lhs, act)
+    vim.keymap.set('n', lhs, function()
+      close()
+      act()
+    end, { buffer = buf, nowait = true })
+  end
+  for code = 1, 126 do
+    local key = code < 32 and ('<C-%s>'):format(string.char(code + 96))
+      or code == 60 and '<lt>'
+      or code == 124 and '<Bar>'
+      or string.char(code)
+    if code ~= 27 and (code > 31 or code < 27) then
+      map(key, function()
+        api.nvim_feedkeys(vim.keycode(key), 'mit', false)
+      end)
+    end
+  end
+  map('<Esc>', function() end)
+  for _, choice in ipairs(choices) do
+    map(choice[1], choice[3] or function() end)
+  end
+  api.nvim_create_autocmd('WinLeave', {
+    buffer = buf,
+    once = true,
+    callback = vim.schedule_wrap(close),
+  })
+end
+
+--- Ask, once the user is in a normal window with nothing else going on.
+---@param title string
+---@param lines string[] wrapped to fit
+---@param choices bellboard.Choice[]
+M.ask = function(title, lines, choices)
+  when_free(function()
+    open(title, lines, choices)
+  end)
+end
+
+return M

@@ -1,0 +1,153 @@
+"""The first start of somebody who has just installed the plugin, and where it does not start."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rig import neovim
+from rig.cache import CHECKOUT
+from rig.editor import Editor
+from rig.fixtures import Editors
+from rig.home import Home
+from rig.waiting import eventually
+
+pytestmark = pytest.mark.editor
+
+SHIPPED = (
+    "lua",
+    "plugin",
+    "rplugin",
+    "hooks",
+    "build.lua",
+    "pyproject.toml",
+    "uv.lock",
+    "README.md",
+)
+#: A uv whose packages are at hand: what it makes is an environment that has them.
+UV = f"""#!/bin/sh
+echo "$*" >>"$HOME/uv.log"
+[ -e "$HOME/offline" ] && {{ echo "error: no network" >&2; exit 2; }}
+mkdir -p .venv/bin
+printf '#!/bin/sh\\nexec {sys.executable} "$@"\\n' >.venv/bin/python
+chmod +x .venv/bin/python
+"""
+RUNS = "return require('bellboard.host').status().running"
+
+
+def program(path: Path, text: str) -> Path:
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def plugin(home: Home) -> Path:
+    """The plugin as a package manager leaves it: not built, with a Python that has no packages."""
+    root = home.root / "bellboard.nvim"
+    root.mkdir()
+    for name in SHIPPED:
+        source = CHECKOUT / name
+        copy = shutil.copytree if source.is_dir() else shutil.copy
+        copy(source, root / name)
+    program(home.bin / "uv", UV)
+    for name in ("python3", "python"):
+        program(home.bin / name, f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n')
+    shutil.rmtree(home.root / "state/nvim/bellboard")
+    return root
+
+
+def started(nvim: Editors, root: Path, version: str = neovim.NEWEST, lua: str = "") -> Editor:
+    """Neovim with the plugin as it is."""
+    return nvim(version, lua=f"vim.opt.rtp:prepend('{root}')\n{lua}")
+
+
+def test_the_first_start_asks_to_build_and_then_for_hooks(
+    nvim: Editors, home: Home, plugin: Path, version: str
+) -> None:
+    """Two keys from nothing to a running board, with hooks on show; nothing asks again."""
+    editor = started(nvim, plugin, version)
+    editor.shows("Build bellboard now?")
+    assert "uv installs its Python packages" in editor.screen.text
+    editor.press("y")
+    editor.shows("built with uv")
+    editor.shows("Install Claude Code hooks?")
+    assert (home.root / "uv.log").read_text() == "sync --no-dev --frozen\n"
+    assert editor.lua(RUNS)
+    editor.press("y")
+    editor.shows("press y to write this")
+    assert not (home.claude / "settings.json").exists()
+    editor.press("y")
+    eventually((home.claude / "settings.json").exists, "the hooks")
+    assert "Press ENTER" not in editor.screen.text
+    again = started(nvim, plugin, version)
+    eventually(lambda: again.lua(RUNS), "the host")
+    eventually(lambda: again.lua("return require('bellboard').health().version"), "a push")
+    assert "?" not in again.screen.text
+
+
+def test_a_build_that_fails_says_why_and_any_other_key_is_yours(
+    nvim: Editors, home: Home, plugin: Path
+) -> None:
+    """The question never holds back what is typed, and is not asked again after a no."""
+    (home.root / "offline").touch()
+    editor = started(nvim, plugin)
+    editor.shows("Build bellboard now?")
+    editor.press("ihello<Esc>")
+    editor.hides("Build bellboard now?")
+    eventually(lambda: editor.lua("return vim.fn.getline(1)") == "hello", "what was typed")
+    for name in ("python3", *(f"python3.{minor}" for minor in range(10, 15))):
+        program(home.bin / name, "#!/bin/sh\nexit 1\n")
+    editor.command("ClaudeSessions build")
+    editor.shows("could not be built")
+    shown = " ".join(editor.screen.text.split())
+    assert "uv failed: error: no network" in shown and "Python 3.10 or newer is missing" in shown
+    editor.press("l")
+    editor.shows("$ uv sync --no-dev --frozen")
+    assert not editor.lua(RUNS)
+
+
+OCCASIONS = """
+local file, auto_start = ...
+vim.cmd.args(vim.fn.fnameescape(file))
+return require('bellboard.system.occasion').wanted(auto_start)
+"""
+
+
+def test_it_does_not_start_where_nobody_works(nvim: Editors, home: Home, plugin: Path) -> None:
+    """For one message of git, without a user interface, on an old Neovim, on Windows."""
+    editor = nvim(config={"auto_start": False}, ui=False)
+    files = {
+        **dict.fromkeys((".git/COMMIT_EDITMSG", ".git/rebase-merge/git-rebase-todo"), False),
+        **dict.fromkeys((".git/TAG_EDITMSG", ".git/addp-hunk-edit.diff"), False),
+        **dict.fromkeys(("main.py", "fix.diff"), True),
+    }
+    assert files == {name: editor.lua(OCCASIONS, name, True) for name in files}
+    assert not editor.lua(OCCASIONS, "main.py", False)
+    assert editor.lua(
+        "return require('bellboard.system.occasion').wanted(function() return true end)"
+    )
+    for how in ("-es", "-l"):
+        loads = f"set rtp^={CHECKOUT} | runtime plugin/bellboard.lua"
+        code = "vim.wait(300) io.stdout:write(tostring(require('bellboard.host').status().running))"
+        script = home.file("script.lua", f"vim.cmd('{loads}') {code}")
+        words = [how, str(script)] if how == "-l" else [how, f"+luafile {script}", "+qa!"]
+        argv = [str(neovim.executable(neovim.NEWEST)), "--clean", *words]
+        done = subprocess.run(argv, env=home.env, capture_output=True, text=True, check=True)
+        assert done.stdout == "false"
+    for lacks, said in (("nvim-0.10", "needs Neovim 0.10"), ("win32", "does not run on Windows")):
+        fakes = f"""
+            local has = vim.fn.has
+            vim.fn.has = function(what)
+              if what == '{lacks}' then return has(what) == 1 and 0 or 1 end
+              return has(what)
+            end
+        """
+        old = started(nvim, plugin, lua=fakes)
+        eventually(lambda old=old, said=said: said in old.messages(), said)
+        assert old.lua("return vim.fn.exists(':ClaudeSessions')") == 0
+        assert old.messages().count("bellboard") == 1
