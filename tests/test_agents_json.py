@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bellboard.agents.claude_code.witnesses.agents_json import program_of, told_by
+from bellboard.agents.claude_code.witnesses.agents_json import listed_by, program_of
 from hosting import Telling
 from rig.fixtures import Agents
 from rig.home import Home
@@ -74,12 +74,12 @@ def test_the_real_cli_lists_what_its_file_says(claude: Agents, home: Home) -> No
     cli = claude()
     cli.submit("play:perm please")
     said = cli.becomes("waiting")
-    told = told_by(cli.pid, str(home.claude), cli.launch.env)
+    listed = listed_by(cli.pid, str(home.claude), cli.launch.env)
     expected = {key: said[key] for key in ("pid", "sessionId", "status", "waitingFor")}
-    assert expected.items() <= told[cli.pid].items(), json.dumps(told)
+    assert expected.items() <= listed[cli.pid].items(), json.dumps(listed)
 
 
 def test_only_the_cli_is_ever_run(tmp_path: Path) -> None:
     """Never another program, even if a file claims to be its session file."""
     assert [] == program_of(1)
-    assert {} == told_by(1, str(tmp_path), {})
+    assert {} == listed_by(1, str(tmp_path), {})

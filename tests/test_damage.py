@@ -349,7 +349,7 @@ def test_every_event_can_be_written(make: Make, clock: Clock) -> None:
     assert [] == list(clerk.spool.new.iterdir())
     refused = clerk.spool.counts()["refused"]
     assert isinstance(refused, dict)
-    assert {"no event"} >= refused.keys()
+    assert {"not an event"} >= refused.keys()
     log = clerk.store.all("SELECT length(event) FROM events")
     assert len(log) > len(lines) // 2
     assert max(size for (size,) in log) < 20_000

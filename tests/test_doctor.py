@@ -95,7 +95,7 @@ def test_problems_with_the_state_are_reported(home: Home) -> None:
     home.bellboard.chmod(0o755)
     assert "warn" == level(home, "can be read by others")
     home.bellboard.chmod(0o700)
-    spool.set_aside(put_raw(spool, b"junk"), "no event")
+    spool.set_aside(put_raw(spool, b"junk"), "not an event")
     assert "warn" == level(home, "1 file in the spool could not be read")
     database = home.bellboard / "board.db"
     assert 0 == bellboard(home, "list").returncode

@@ -85,7 +85,7 @@ class House:
 
     def ring(self) -> None:
         while (notice := self.notices.next(self.now, ALL)) is not None:
-            self.notices.rang(notice, self.now)
+            self.notices.sent(notice, self.now)
             self.rung.append((self.now, notice))
 
     @property
@@ -262,8 +262,8 @@ def test_two_hosts_agree_on_who_notified() -> None:
     notice = one.notices.next(one.now, ALL)
     assert notice is not None
     assert notice == two.notices.next(two.now, ALL)
-    one.notices.rang(notice, one.now)
-    two.notices.rang(notice, two.now)
+    one.notices.sent(notice, one.now)
+    two.notices.sent(notice, two.now)
     assert one.wait(1000) == two.wait(1000) == []
 
 
@@ -347,7 +347,7 @@ class Checked(House):
             ]
             assert all(self.now - t >= policy.gap for t in of_session)
             assert (notice.id, notice.channel) not in {(n.id, n.channel) for _, n in self.rung}
-            self.notices.rang(notice, self.now)
+            self.notices.sent(notice, self.now)
             self.rung.append((self.now, notice))
 
 

@@ -23,7 +23,7 @@ from bellboard.agents.claude_code.witnesses.transcript import (
     begun_in,
     folder_of,
     is_needed,
-    place_of,
+    path_of,
 )
 from bellboard.agents.evidence import from_line
 from bellboard.core.events import Event, line_of
@@ -376,14 +376,14 @@ def test_a_transcript_is_found_without_a_hook(tmp_path: Path) -> None:
     usual = tmp_path / "projects" / "-home-me-my-proj" / f"{SID}.jsonl"
     odd = tmp_path / "projects" / "named" / "other.jsonl"
     cwd = "/home/me/my.proj"
-    assert str(usual) == place_of(tmp_path, SID, cwd)
+    assert str(usual) == path_of(tmp_path, SID, cwd)
     for each in (usual, odd):
         each.parent.mkdir(parents=True)
         each.write_text("")
-    assert str(usual) == place_of(tmp_path, SID, cwd) == place_of(tmp_path, SID, "")
-    assert str(odd) == place_of(tmp_path, "other", cwd)
-    assert "" == place_of(tmp_path, "../named/other", cwd)
-    assert "" == place_of(tmp_path / "nowhere", SID, "")
+    assert str(usual) == path_of(tmp_path, SID, cwd) == path_of(tmp_path, SID, "")
+    assert str(odd) == path_of(tmp_path, "other", cwd)
+    assert "" == path_of(tmp_path, "../named/other", cwd)
+    assert "" == path_of(tmp_path / "nowhere", SID, "")
 
 
 def test_noise_is_recognized_by_its_start() -> None:

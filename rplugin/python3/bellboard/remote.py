@@ -93,9 +93,9 @@ class Bellboard:
             self.host.push_all()
 
     @exported("ask")
-    def ask(self, number: int, what: str = "", told: Any = None) -> None:
+    def ask(self, number: int, what: str = "", request: Any = None) -> None:
         """Run a request of the user; the reply carries its number."""
-        task = self.nvim.loop.create_task(self._run(number, what, told))
+        task = self.nvim.loop.create_task(self._run(number, what, request))
         self.errands.add(task)
         task.add_done_callback(self.errands.discard)
 
@@ -130,13 +130,13 @@ class Bellboard:
             os._exit(0)
         self.host.stop()
 
-    async def _run(self, number: int, what: str, told: Any) -> None:
+    async def _run(self, number: int, what: str, request: Any) -> None:
         from .hosting.errands import Errands
 
         try:
-            if self.host is None or not isinstance(told, Mapping):
+            if self.host is None or not isinstance(request, Mapping):
                 raise ValueError("the background process is not running, or the request is invalid")
-            reply = await Errands(self.host.session).do(what, told)
+            reply = await Errands(self.host.session).do(what, request)
         except Exception as e:
             traceback.print_exc()
             reply = {"ok": False, "why": f"internal error: {type(e).__name__}: {e}"}

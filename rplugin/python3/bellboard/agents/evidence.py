@@ -56,30 +56,30 @@ WAITING: Final = {
 def read(raw: bytes, clock: float | None = None) -> Event:
     """Decode a trace line; return junk, with the reason, if it cannot be decoded."""
     try:
-        told = msgspec.json.decode(raw)
+        fields = msgspec.json.decode(raw)
     except ODD:
         try:
-            told = json.loads(raw)
+            fields = json.loads(raw)
         except ODD as e:
             return junk(f"not JSON: {e}"[:120], clock or 0.0, clock or 0.0)
-    return from_line(told, clock)
+    return from_line(fields, clock)
 
 
-def from_line(told: object, clock: float | None = None) -> Event:
+def from_line(fields: object, clock: float | None = None) -> Event:
     """Do the same for a line whose JSON is already decoded."""
-    if not isinstance(told, dict):
+    if not isinstance(fields, dict):
         return junk("not a JSON object", clock or 0.0, clock or 0.0)
-    t = number_of(told.get("t"))
+    t = number_of(fields.get("t"))
     if t is None or t <= 0:
         return junk("invalid time", clock or 0.0, clock or 0.0)
-    now = number_of(told.get("arrived")) or clock or t
+    now = number_of(fields.get("arrived")) or clock or t
     for key, reader in READERS.items():
-        if key in told:
+        if key in fields:
             try:
-                return reader(told, t, now)
+                return reader(fields, t, now)
             except WRONG_SHAPE as e:
                 return junk(f"{key}: {e!r}"[:120], t, now, key)
-    return Event("note", whole(next((str(k) for k in told if k != "t"), "nothing")[:60]), t, now)
+    return Event("note", whole(next((str(k) for k in fields if k != "t"), "nothing")[:60]), t, now)
 
 
 def of_tmux(said: bytes, t: float, now: float, origin: Origin) -> list[Event]:
@@ -122,26 +122,26 @@ def _environment(given: Facts) -> dict[str, str]:
     return {VARIABLES[k]: whole(v) for k, v in given.items() if k in VARIABLES and type(v) is str}
 
 
-def _hook(told: Facts, t: float, now: float) -> Event:
-    raw = json.dumps(told["hook"], separators=(",", ":"), ensure_ascii=True).encode()
-    return hook(raw, t, now, origin_of(told.get("origin")))
+def _hook(fields: Facts, t: float, now: float) -> Event:
+    raw = json.dumps(fields["hook"], separators=(",", ":"), ensure_ascii=True).encode()
+    return hook(raw, t, now, origin_of(fields.get("origin")))
 
 
-def _raw(told: Facts, t: float, now: float) -> Event:
-    text = told["raw"]
+def _raw(fields: Facts, t: float, now: float) -> Event:
+    text = fields["raw"]
     return hook(
         text.encode("utf-8", "replace") if isinstance(text, str) else b"",
         t,
         now,
-        origin_of(told.get("origin")),
+        origin_of(fields.get("origin")),
     )
 
 
 # ---------------------------------------------------------------- decoded events
 
 
-def _decoded(told: Facts, t: float, now: float) -> Event:
-    given = {"t": t, "name": told["decoded"]["kind"], **told["decoded"]}
+def _decoded(fields: Facts, t: float, now: float) -> Event:
+    given = {"t": t, "name": fields["decoded"]["kind"], **fields["decoded"]}
     origin = origin_of(given.pop("origin", None))
     e = msgspec.convert({**given, "clock": now}, Event)
     if e.kind in BY_TIME:
@@ -162,8 +162,8 @@ def _decoded(told: Facts, t: float, now: float) -> Event:
 # ---------------------------------------------------------------- the CLI's session files
 
 
-def _registry(told: Facts, t: float, now: float) -> Event:
-    given = told["registry"]
+def _registry(fields: Facts, t: float, now: float) -> Event:
+    given = fields["registry"]
     pid, record = _pid(given["pid"]), given.get("record")
     if pid is None:
         raise ValueError("no process id")
@@ -204,8 +204,8 @@ def _registry(told: Facts, t: float, now: float) -> Event:
 # ---------------------------------------------------------------- transcripts
 
 
-def _transcript(told: Facts, t: float, now: float) -> Event:
-    given = told["transcript"]
+def _transcript(fields: Facts, t: float, now: float) -> Event:
+    given = fields["transcript"]
     sid, entry = _session_id(given["session_id"]), given["entry"]
     kind, facts = entry_of(entry)
     return Event(
@@ -221,8 +221,8 @@ def _transcript(told: Facts, t: float, now: float) -> Event:
 # ---------------------------------------------------------------- screens
 
 
-def _screen(told: Facts, t: float, now: float) -> Event:
-    given = told["screen"]
+def _screen(fields: Facts, t: float, now: float) -> Event:
+    given = fields["screen"]
     says, pid = text_of(given, "says"), _pid(given.get("pid"))
     if says not in SCREENS or pid is None:
         raise ValueError("not idle, busy or waiting")
@@ -243,8 +243,8 @@ def _screen(told: Facts, t: float, now: float) -> Event:
 # ---------------------------------------------------------------- processes, panes, people, hosts
 
 
-def _process(told: Facts, t: float, now: float) -> Event:
-    given = told["process"]
+def _process(fields: Facts, t: float, now: float) -> Event:
+    given = fields["process"]
     pid, alive = _pid(given["pid"]), bool(given.get("alive"))
     if pid is None:
         raise ValueError("no process id")
@@ -262,17 +262,17 @@ def _process(told: Facts, t: float, now: float) -> Event:
     )
 
 
-def _pane(told: Facts, t: float, now: float) -> Event:
-    given = told["pane"]
+def _pane(fields: Facts, t: float, now: float) -> Event:
+    given = fields["pane"]
     alive = bool(given.get("alive"))
     kind = "pane" if alive else "pane gone"
     return Event(kind, kind, t, now, origin=_where(given), alive=alive)
 
 
-def _view(told: Facts, t: float, now: float) -> Event:
-    given = told["view"] or {}
+def _view(fields: Facts, t: float, now: float) -> Event:
+    given = fields["view"] or {}
     where = _where(given)
-    viewer = text_of(told, "viewer") or text_of(given, "viewer")
+    viewer = text_of(fields, "viewer") or text_of(given, "viewer")
     how, sid = text_of(given, "how"), text_of(given, "session_id")
     return Event("view", "view", t, now, sid, where, viewer=viewer, source=how)
 
@@ -280,8 +280,8 @@ def _view(told: Facts, t: float, now: float) -> Event:
 def _person(key: str, kind: str, field: str = "") -> Callable[[Facts, float, float], Event]:
     """Return a reader for what a user does to a session: a jump, a correction, a label."""
 
-    def reader(told: Facts, t: float, now: float) -> Event:
-        given = told[key]
+    def reader(fields: Facts, t: float, now: float) -> Event:
+        given = fields[key]
         sid = _session_id(given["session_id"])
         value = given.get(field) if field else ""
         text = value if isinstance(value, str) else ""
@@ -291,16 +291,16 @@ def _person(key: str, kind: str, field: str = "") -> Callable[[Facts, float, flo
     return reader
 
 
-def _facts(told: Facts, t: float, now: float) -> Event:
-    given = told["facts"]
+def _facts(fields: Facts, t: float, now: float) -> Event:
+    given = fields["facts"]
     known = {k: v for k, v in plain(given).items() if _is_fact(v)}
     return Event("facts", "facts", t, now, _session_id(given["session_id"]), settings=known)
 
 
-def _config(told: Facts, t: float, now: float) -> Event:
-    if not isinstance(told["config"], dict):
+def _config(fields: Facts, t: float, now: float) -> Event:
+    if not isinstance(fields["config"], dict):
         raise ValueError("not an object")
-    return Event("config", "config", t, now, settings=plain(told["config"]))
+    return Event("config", "config", t, now, settings=plain(fields["config"]))
 
 
 #: Key of a trace line → the function that decodes it.
@@ -323,9 +323,9 @@ READERS: Final[dict[str, Callable[[Facts, float, float], Event]]] = {
     "raw": _raw,
     "decoded": _decoded,
     "config": _config,
-    "restart": lambda told, t, now: Event("restart", "restart", t, now),
-    "clock": lambda told, t, now: Event("clock", "clock", t, now),
-    "tick": lambda told, t, now: Event("tick", "tick", t, now),
+    "restart": lambda fields, t, now: Event("restart", "restart", t, now),
+    "clock": lambda fields, t, now: Event("clock", "clock", t, now),
+    "tick": lambda fields, t, now: Event("tick", "tick", t, now),
 }
 
 

@@ -28,9 +28,9 @@ def record(log: Iterable[Logged], private: bool = True) -> Iterator[Line]:
     for row in log:
         e = row.event
         clock = e.clock if e.kind == "clock" else max(clock, e.clock)
-        told = (row.file, replace(e, alive=True))
-        if e.kind not in BY_TIME and told != last:
-            last = told
+        seen = (row.file, replace(e, alive=True))
+        if e.kind not in BY_TIME and seen != last:
+            last = seen
             yield line_of(names.event(e) if names else e)
     if clock:
         yield {"t": clock, "tick": {}}

@@ -21,7 +21,7 @@ from .home import (
 
 if TYPE_CHECKING:
     from ..core.board import Board
-    from ..storage.store import Rung
+    from ..storage.store import Sent
 
 MOST = 1000  # notices to list
 
@@ -59,10 +59,10 @@ def show_history(args: Args) -> None:
         since = time.time() - args.since * 60 if args.since is not None else 0.0
         sid = find(clerk, args.session) if args.session else ""
         found = clerk.store.history(since, sid)
-        rung = clerk.store.notices(MOST) if args.notices else []
+        sent = clerk.store.notices(MOST) if args.notices else []
         names = _names(clerk.board)
     if args.notices:
-        show_notices([r for r in rung if r.t >= since and sid in ("", r.session_id)], names, args)
+        show_notices([r for r in sent if r.t >= since and sid in ("", r.session_id)], names, args)
         return
     if args.json:
         for change in found:
@@ -73,10 +73,10 @@ def show_history(args: Args) -> None:
     terminal.show_history(found, names)
 
 
-def show_notices(rung: list[Rung], names: dict[str, str], args: Args) -> None:
+def show_notices(sent: list[Sent], names: dict[str, str], args: Args) -> None:
     from ..core import words
 
-    for r in rung:
+    for r in sent:
         if args.json:
             print_json(r._asdict())
             continue

@@ -184,10 +184,10 @@ def warn(text: str) -> None:
 def listed(clerk: Clerk) -> list[Published]:
     """Return the published sessions, most urgent first, without places that are unsafe to open."""
     from ..core.published import snapshot
-    from ..hosting.addresses import Places
+    from ..hosting.addresses import Addresses
 
-    places = Places(lambda: None, GLANCE)
-    return [places.shown(p) for p in snapshot(clerk.board.sessions.values())]
+    addresses = Addresses(lambda: None, GLANCE)
+    return [addresses.shown(p) for p in snapshot(clerk.board.sessions.values())]
 
 
 def print_json(value: object) -> None:

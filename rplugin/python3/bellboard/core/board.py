@@ -19,7 +19,7 @@ from . import machine
 from .deadlines import expire
 from .events import AHEAD, Event
 from .front import bring_forward, displace, take_up, whose
-from .identity import absorb, inherit, look_again, place, resume, runs_in, settle
+from .identity import absorb, inherit, look_again, resume, runs_in, set_origin, settle
 from .ledger import Folded, Transition, refused, why_of
 from .machine import TABLE, Verdict
 from .records import Records
@@ -52,7 +52,7 @@ class Board(Records):
             raise
 
     def suppose(self, e: Event, show: Callable[[set[str]], None]) -> None:
-        """Show the sessions that an event would change, as it would; then all is as before."""
+        """Call `show` with the sessions that an event would change, then undo the changes."""
         before, dirty, self.dirty = self.savepoint(), self.dirty, set()
         try:
             self.fold(e)
@@ -136,7 +136,7 @@ class Board(Records):
         absent = s.turn == ABSENT
         if from_hook and (absent or e.origin != s.origin):
             begins = absent and e.kind != "end"
-            place(self, s, e, begins)
+            set_origin(self, s, e, begins)
             if begins:
                 inherit(self, s)
                 displace(s)
@@ -158,7 +158,7 @@ class Board(Records):
     def _changed(
         self, e: Event, s: Session, old: Session | None, was: str | None, verdict: Verdict
     ) -> Folded:
-        """Put a session back that an event changed; what is published of that, and of others."""
+        """Store a session that an event changed, and return the changes of published statuses."""
         if s.ended and s.turn != ABSENT:
             s.ended, s.end_reason, s.ended_pid = 0.0, "", 0
         if s.aside:
@@ -193,8 +193,8 @@ def _unfit(s: Session, e: Event, from_hook: bool) -> Verdict | None:
         s.left = {pid: t for pid, t in s.left.items() if pid != s.pid}
     if from_hook:
         recent = s.recent
-        told = recent.get(e.key)
-        if told is not None and abs(e.t - told) < TWICE:
+        before = recent.get(e.key)
+        if before is not None and abs(e.t - before) < TWICE:
             return _TWICE
         if len(recent) > MOST_RECENT:
             recent = {k: t for k, t in recent.items() if t > e.t - TWICE}

@@ -17,6 +17,8 @@ from .machine import TABLE
 from .options import APPROVAL_CLASS, Options
 from .session import ABSENT, Block, Process, Run, Session, status_of
 
+NEVER: Final = float("inf")  # when what has no deadline falls due
+
 
 class Deadline(NamedTuple):
     """A moment at which time alone becomes evidence."""
@@ -28,7 +30,7 @@ class Deadline(NamedTuple):
 
 
 CHECKED: Final = frozenset({"Bash", "WebFetch", "WebSearch"})  # the tools that auto mode checks
-UNSEEN: Final = frozenset({"completed", "error"})  # always unseen: a look clears them
+UNSEEN: Final = frozenset({"completed", "error"})  # always unseen; looking clears them
 STOOD: Final = "registry stood"  # becomes the kind for the value
 #: Kinds that only deadlines produce; no evidence has them.
 BY_TIME: Final = frozenset(
@@ -85,7 +87,7 @@ def _of_run(s: Session, run: Run, o: Options, found: list[Deadline]) -> None:
 
 
 def asks_unheard(s: Session, run: Run) -> bool:
-    """Return whether it may ask unnoticed: auto mode cannot check, and there is no session file."""
+    """Return whether it may ask unnoticed: auto mode cannot check, and no session file shows it."""
     p = s.processes.get(run.pid)
     return run.unchecked and s.mode == "auto" and not (p is not None and p.says)
 

@@ -1,6 +1,6 @@
-"""What happened, in neutral words: frozen events, whose *kinds* are the rows of the table.
+"""Events: evidence in neutral words.  Their kinds are the rows of the table in `machine.py`.
 
-Rules of this file: it does no I/O and knows no clock.
+This file does no I/O and knows no clock.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from msgspec import Struct
 
 from .detail import whole
 
-LONGEST_ID: Final = 200  # a longer session id is no id
-UNCOUNTED: Final = -1  # nobody looked how many children there are
-AGENT: Final = "claude"  # of what names none
+LONGEST_ID: Final = 200  # characters; a longer session id is invalid
+UNCOUNTED: Final = -1  # the number of child processes is unknown
+AGENT: Final = "claude"  # the agent of events that name none
 SPAWNS: Final = frozenset({"Agent", "Task"})  # tools that run a subagent
 AHEAD: Final = 5.0  # a stamp further in the future counts as now
 
 
 class Origin(Struct, frozen=True, omit_defaults=True, gc=False):
-    """Where an event came from, as far as it could say."""
+    """Where an event came from, as far as it is known."""
 
     agent: str = AGENT
     pid: int | None = None
@@ -28,7 +28,7 @@ class Origin(Struct, frozen=True, omit_defaults=True, gc=False):
     tmux: str | None = None  # the server's socket
     pane: str | None = None
     nvim: str | None = None
-    env: dict[str, str] = {}  # by neutral names: `VARIABLES` of a dialect has them
+    env: dict[str, str] = {}  # by neutral names: see `VARIABLES` of a dialect
 
 
 class Task(Struct, frozen=True, omit_defaults=True, gc=False):
@@ -40,7 +40,7 @@ class Task(Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class Event(Struct, frozen=True, omit_defaults=True, gc=False):
-    """One piece of evidence: its kind, its time, and the few facts that rules or displays use."""
+    """A piece of evidence: its kind, its time, and the facts that rules and screens use."""
 
     kind: str
     name: str
@@ -48,7 +48,7 @@ class Event(Struct, frozen=True, omit_defaults=True, gc=False):
     clock: float  # when it became known
     session_id: str = ""
     origin: Origin = Origin()
-    key: int = 0  # equal for the same event told twice
+    key: int = 0  # equal for duplicates of a hook event; 0 for other evidence
     why: str = ""  # for junk: what is wrong with it
     # the thread and the tool
     agent: str = ""  # a subagent's id
@@ -61,8 +61,8 @@ class Event(Struct, frozen=True, omit_defaults=True, gc=False):
     detail: str = ""
     digest: str = ""  # of all that is asked
     # the session
-    prompt_id: str = ""  # the turn that it belongs to, as the CLI calls it
-    source: str = ""  # of a start; the reason of an end; the type of a notification
+    prompt_id: str = ""  # the CLI's id of the turn
+    source: str = ""  # why it started or ended; the type of a notification
     prompt: str = ""
     message: str = ""
     error: str = ""
@@ -73,12 +73,12 @@ class Event(Struct, frozen=True, omit_defaults=True, gc=False):
     cwd: str = ""
     transcript: str = ""
     context: int = 0
-    tasks: tuple[Task, ...] | None = None  # None: this CLI lists none
+    tasks: tuple[Task, ...] | None = None  # None: this CLI does not list them
     wakeups: int = 0
     # other evidence
     pid: int | None = None
-    started: str = ""  # the process's own start, against reuse of its pid
-    status: str = ""  # what the registry says, or a person
+    started: str = ""  # when the process started, to recognize reuse of its pid
+    status: str = ""  # from the registry or the user
     at: float = 0.0  # since when it says so
     viewer: str = ""
     alive: bool = True
@@ -90,16 +90,16 @@ class Event(Struct, frozen=True, omit_defaults=True, gc=False):
         return self.key != 0
 
 
-#: Fields that hold words for people: one short line each, without secrets.
+#: Fields with text to show: one short line each, without secrets.
 LINES: Final = ("detail", "prompt", "message", "error", "title")
 
 
 def junk(why: str, t: float, clock: float, name: str = "junk") -> Event:
-    """What could not be read: it changes nothing, and is counted."""
+    """Return an event for input that cannot be decoded: it is counted, and changes nothing."""
     return Event("junk", whole(name), t, clock, why=whole(why))
 
 
 def line_of(e: Event) -> dict[str, Any]:
-    """The trace line that carries it, known to `evidence.py`; what has its default is left out."""
+    """Return an event as a trace line, without default values; `evidence.py` decodes it."""
     facts: dict[str, Any] = msgspec.to_builtins(e)
     return {"t": facts.pop("clock"), "decoded": {k: v for k, v in facts.items() if v != {}}}

@@ -79,7 +79,7 @@ def bring_forward(s: Session) -> None:
 
 
 def _rank(run: Run) -> tuple[bool, int, float, int]:
-    """Sort the oldest question first, or else the latest change."""
+    """Return a sort key: the oldest question first, or else the latest change."""
     status = status_of(run)
     question = question_of(run) if status == "blocked" else None
     when = question.since if question else -run.since

@@ -43,16 +43,16 @@ def sees(view: View, s: Session) -> bool:
 # ---------------------------------------------------------------- facts from an event
 
 
-def place(records: Records, s: Session, e: Event, begins: bool) -> None:
+def set_origin(records: Records, s: Session, e: Event, begins: bool) -> None:
     """Set the terminal and the lead of a session from an event."""
     s.origin = e.origin
-    locate(s, e.origin, begins)
+    set_place(s, e.origin, begins)
     s.pane_tty = pane_tty(records, s)
     lead = records.sessions.get(s.parent) if s.parent else None
     s.teammate = s.teammate or (lead is not None and is_listed(lead))
 
 
-def locate(s: Session, o: Origin, begins: bool) -> None:
+def set_place(s: Session, o: Origin, begins: bool) -> None:
     """Set where a session is from its origin; ignore what a job or a nested run inherited."""
     env = o.env
     s.agent = o.agent
@@ -60,7 +60,7 @@ def locate(s: Session, o: Origin, begins: bool) -> None:
         s.tty = s.tmux = s.pane = s.pane_tty = s.nvim = ""
         s.headless = env.get("entrypoint", "").startswith("sdk-") and env.get("attended") != "1"
     s.job = s.job or bool(env.get("job"))
-    address(s, o)
+    set_terminal(s, o)
     s.parent = env.get("parent", s.parent)
     s.project_dir = env.get("project_dir", s.project_dir)
     s.config_dir = env.get("config_dir", s.config_dir)
@@ -68,7 +68,7 @@ def locate(s: Session, o: Origin, begins: bool) -> None:
     s.ssh = env.get("ssh", s.ssh)
 
 
-def address(s: Session, o: Origin, tty_alone: bool = False) -> None:
+def set_terminal(s: Session, o: Origin, tty_alone: bool = False) -> None:
     """Set the terminal; a job has none, but inherits that of its starter."""
     if s.job:
         return
@@ -184,7 +184,7 @@ def _yield(
     if moved_on and other.session_id not in s.previous:
         _go_on(s, other)
         if shared and not (s.tty or s.pane):
-            _take_place(s, other)
+            _take_terminal(s, other)
         records.keep(s)
     if other.turn == ABSENT:
         if shared:
@@ -215,7 +215,7 @@ def _go_on(s: Session, other: Session) -> None:
     s.snoozed_until = max(s.snoozed_until, other.snoozed_until)
 
 
-def _take_place(s: Session, other: Session) -> None:
+def _take_terminal(s: Session, other: Session) -> None:
     """Keep the terminal of a process that now runs another session."""
     run = next((run for run in runs_of(other) if run.pid == s.pid), None)
     if run is not None:

@@ -50,11 +50,11 @@ _KEY: Final = re.compile(r'[\s,{]*"([A-Za-z_]{1,60})"\s*:\s*')
 
 
 def _leading(text: str) -> dict[str, Any]:
-    """The whole members with which a cut-off object begins."""
+    """Return the complete members at the start of a truncated object."""
     found: dict[str, Any] = {}
     read = json.JSONDecoder().raw_decode
     at = 0
-    with suppress(ValueError):  # the member that is cut off
+    with suppress(ValueError):  # the truncated member
         while (key := _KEY.match(text, at)) is not None:
             found[key.group(1)], at = read(text, key.end())
     if not found:

@@ -23,6 +23,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 
+from .deadlines import NEVER
 from .events import AHEAD
 from .ledger import Transition
 from .machine import read_table
@@ -55,7 +56,7 @@ HEAVY     | completed | 0      | 0       | 0
 IMPORTANT | completed | 0      | 0       | 0
 IMPORTANT | blocked   | 0      | 0       | 0
 """
-NEVER: Final = float("inf")
+
 MINUTE: Final = 60.0
 DAY: Final = 86400.0
 
@@ -68,8 +69,8 @@ def _rows(text: str) -> Iterator[dict[str, str]]:
 
 
 def _delays(row: Mapping[str, str]) -> Delays:
-    told = {k: v for k, v in row.items() if k not in ("status", "label")}
-    return {k: NEVER if v == "." else float(v) for k, v in told.items()}
+    cells = {k: v for k, v in row.items() if k not in ("status", "label")}
+    return {k: NEVER if v == "." else float(v) for k, v in cells.items()}
 
 
 MODES: Final = read_table(MODES_TEXT)
@@ -116,12 +117,12 @@ class Policy(NamedTuple):
 def policy_of(settings: Mapping[str, Any], base: Policy | None = None) -> Policy:
     """Return a policy from the user's settings; ignore values of the wrong type."""
     base = base or Policy()
-    ladders = {s: {**base.ladders[s], **_told(settings.get(s))} for s in LADDERS}
+    ladders = {s: {**base.ladders[s], **_wished(settings.get(s))} for s in LADDERS}
     labels = dict(base.labels)
     for name, wish in _items(settings.get("labels")):
-        told = {s: _told(wish.get(s)) for s in LADDERS if isinstance(wish, Mapping)}
+        wished = {s: _wished(wish.get(s)) for s in LADDERS if isinstance(wish, Mapping)}
         known = labels.get(name, {})
-        both = {s: {**known.get(s, {}), **told.get(s, {})} for s in LADDERS}
+        both = {s: {**known.get(s, {}), **wished.get(s, {})} for s in LADDERS}
         labels[name] = {s: delays for s, delays in both.items() if delays}
     numbers: dict[str, Any] = {
         k: type(getattr(base, k))(v)
@@ -142,8 +143,8 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _told(wish: object) -> Delays:
-    """Parse the user's delays: seconds, false for never, true for at once."""
+def _wished(wish: object) -> Delays:
+    """Parse configured delays: seconds, false for never, true for at once."""
     found = {}
     for channel, value in _items(wish):
         if channel in CHANNELS and (isinstance(value, bool) or (_is_number(value) and value >= 0)):
@@ -196,7 +197,7 @@ class Notices:
         self.zone = zone  # offset of the local time, in seconds
         self._standing: dict[str, Standing] = {}
         self._last: dict[tuple[str, str], float] = {}  # session, channel → when it last notified
-        self._rang: dict[str, deque[float]] = {c: deque() for c in CHANNELS}
+        self._sent: dict[str, deque[float]] = {c: deque() for c in CHANNELS}
 
     def see(self, sessions: Mapping[str, Session], changed: Iterable[str], now: float) -> None:
         """Update the sessions that may have changed."""
@@ -265,14 +266,14 @@ class Notices:
                     return Notice(s.id, sid, channel, s.status)
         return None
 
-    def rang(self, notice: Notice, now: float) -> None:
+    def sent(self, notice: Notice, now: float) -> None:
         """Note that a notice was sent, here or by another host."""
         sid, channel = notice.session_id, notice.channel
         standing = self._standing.get(sid)
         if standing is not None and standing.id == notice.id:
             standing.heard.add(channel)
         self._spoke(sid, channel, now)
-        times = self._rang[channel]
+        times = self._sent[channel]
         times.append(now)
         while len(times) > max(1, self.policy.cap):
             times.popleft()
@@ -304,7 +305,7 @@ class Notices:
         if not s.id or s.in_view or s.parked or channel in s.heard or not self.policy.cap:
             return NEVER
         t = self._ready(sid, s, channel)
-        times = self._rang[channel]
+        times = self._sent[channel]
         if len(times) >= self.policy.cap:
             t = max(t, times[-self.policy.cap] + MINUTE)
         return t if t == NEVER else self.policy.after_quiet(max(t, now), self.zone)

@@ -1,4 +1,4 @@
-"""The options of the rules: every number in them, with its reason.
+"""The options of the rules, each with its reason.
 
 Hosts share these, because the fold must come out the same in all of them.
 """
@@ -24,7 +24,7 @@ class Options(Struct, frozen=True):
         45.0  # a permission notice may arrive this long after the answer (seen: 4 to 41 s)
     )
     report: float = 2.0  # an agent's report follows its end by 80 to 250 ms, or never
-    hooks: float = 60.0  # of a Stop, where the transcript alone tells when they have run
+    hooks: float = 60.0  # for Stop hooks to run, if only the transcript shows their end
     compaction: float = 60.0  # without news for this long, a compaction counts as over
     fresh: float = 30.0  # a younger record is trusted when a host starts again
     silence: float = 15.0  # with only a transcript, the turn ends when it stops growing this long
@@ -35,7 +35,7 @@ class Options(Struct, frozen=True):
     approval: dict[str, float] = {}  # seconds by class of tool; empty: no approval timers
 
 
-LONGEST: Final = 1e9  # no option is longer: thirty years
+LARGEST_OPTION: Final = 1e9  # seconds: thirty years
 _NUMBERS: Final = frozenset(Options.__struct_fields__) - {"approval"}
 
 #: Approval timers for CLIs without PermissionRequest: off by default, these are their usual times.
@@ -49,7 +49,7 @@ APPROVAL_CLASS: Final = {
 
 
 def options_of(settings: Mapping[str, Any], base: Options) -> Options:
-    """Options from a user's settings; what is unknown or of the wrong type stays as it was."""
+    """Return options with a user's settings; ignore unknown ones and values of the wrong type."""
     flat: dict[str, Any] = {}
     for key, value in settings.items():
         flat.update(value if key == "clear" and isinstance(value, dict) else {key: value})
@@ -59,7 +59,7 @@ def options_of(settings: Mapping[str, Any], base: Options) -> Options:
         if k in _NUMBERS
         and isinstance(v, int | float)
         and not isinstance(v, bool)
-        and 0 <= v <= LONGEST
+        and 0 <= v <= LARGEST_OPTION
     }
     approval = flat.get("approval")
     if approval is True:
@@ -68,7 +68,7 @@ def options_of(settings: Mapping[str, Any], base: Options) -> Options:
         times = {
             k: float(v)
             for k, v in approval.items()
-            if k in APPROVAL_TIMES and isinstance(v, int | float) and 0 < v <= LONGEST
+            if k in APPROVAL_TIMES and isinstance(v, int | float) and 0 < v <= LARGEST_OPTION
         }
         on = approval.get("enabled", True)
         changed["approval"] = (APPROVAL_TIMES | times) if on else {}

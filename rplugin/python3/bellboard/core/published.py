@@ -1,7 +1,6 @@
-"""What is published of the sessions: one plain record each, their order and counts.
+"""The published form of sessions: a plain record each, and their order.
 
-This is the shape that Lua, `bellboard list --json` and every other reader sees.  Nothing here
-decides a status; it only says what is known in words that need no explanation.
+Lua, `bellboard list --json` and every other reader gets this form.  No status is decided here.
 """
 
 from __future__ import annotations
@@ -160,19 +159,19 @@ def snapshot(sessions: Iterable[Session]) -> list[Published]:
 
 
 def of_directory(published: Iterable[Published], path: str) -> Published | None:
-    """The session that a directory is about: in it, else below it, else above it.
+    """Return the session for a directory: one in it, below it or above it, in this order.
 
-    A session above counts only while its process is known to live: one that was once started at
-    the root would else speak for every directory.
+    A session above counts only while its process is known to run; otherwise, one that was once
+    started in the root directory would match every directory.
     """
     here = PurePosixPath(path)
     best: tuple[int, int, float] | None = None
     found = None
     for p in published:
-        place = _relation(here, p)
-        if place is None or p["hidden"]:
+        near = _relation(here, p)
+        if near is None or p["hidden"]:
             continue
-        rank = (place, p["urgency"], -p["since"])
+        rank = (near, p["urgency"], -p["since"])
         if best is None or rank < best:
             best, found = rank, p
     return found

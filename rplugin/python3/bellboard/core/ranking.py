@@ -1,9 +1,9 @@
-"""The order of the repositories on a board: the busiest first.
+"""The order of the repositories on the board: the busiest first.
 
-How busy one is fades with time, but for all of them alike: their order changes with their
-sessions only, so it is worked out where those change, and nothing has to be told meanwhile.
+Activity fades with time, but at the same rate for all.  So the order changes only when a session
+does, and need not be computed or published in between.
 
-Rules of this file: it does no I/O.
+This file does no I/O.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from typing import Final
 
 from .published import Published
 
-WEIGHT: Final = {"working": 100.0, "idle": 1.0}  # the rest wait for somebody
+WEIGHT: Final = {"working": 100.0, "idle": 1.0}  # others have WAITING_WEIGHT
 WAITING_WEIGHT: Final = 50.0
 QUESTION_BONUS: Final = 30.0
 HALF_LIFE: Final = 1800.0  # seconds in which activity loses half of its weight
-LEAST: Final = 1e-300  # of one that was last heard of weeks ago; its logarithm is still a number
+LEAST: Final = 1e-300  # activity after weeks of silence; its logarithm is finite
 
 
 def group_of(p: Published) -> str:
-    """Where a session stands on a board: its repository, else its project."""
+    """Return the group of a session on the board: its repository, or its project."""
     return str(p.get("repository") or p.get("project") or "")
 
 
 def activity(members: Iterable[Published], now: float) -> float:
-    """How busy a group is: what its sessions do, fading with the time since they last did."""
+    """Return how busy a group is: what its sessions do, weighted by how recent it is."""
     return float(
         sum(
             (
@@ -41,7 +41,7 @@ def activity(members: Iterable[Published], now: float) -> float:
 
 
 class Ranking:
-    """The groups in order, kept up with the sessions that change."""
+    """Keeps the groups in order as sessions change."""
 
     def __init__(self) -> None:
         self.order: list[str] = []
@@ -50,7 +50,7 @@ class Ranking:
         self._rank: dict[str, tuple[float, str]] = {}
 
     def change(self, sessions: Mapping[str, Published | None], now: float) -> bool:
-        """Take in what changed, None for what is gone; whether the order is another one now."""
+        """Update sessions (None: gone); return whether the order changed."""
         touched = set()
         for sid, p in sessions.items():
             touched.add(self._leave(sid))

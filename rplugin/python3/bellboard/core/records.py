@@ -1,8 +1,8 @@
-"""The records of all sessions: found by process and by terminal, due in time, taken back whole.
+"""The records of all sessions, with an index by process and terminal, and a queue of deadlines.
 
-A record is kept by replacing it (`keep`), so the one before it is the savepoint: `take_back` makes
-the board what it was before the fold that failed.  What is looked up here follows from the records
-alone, so it is the same whether they came one by one or out of the database.
+`keep` replaces a record and leaves the old one unchanged, so `take_back` can restore the state
+before a failed fold.  Index and queue follow from the records alone: they are the same whether the
+records came one by one or from the database.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from msgspec.structs import replace
 
 from . import deadlines
 from .bounds import trimmed
+from .deadlines import NEVER
 from .front import runs_of
 from .ledger import LEDGER, Ledger, with_one_dead, with_one_more
 from .options import Options
 from .session import ABSENT, Session, is_listed, terminal_of
 from .sound import check_ledger, check_session
 
-MOST_SESSIONS: Final = 4096  # kept in memory, ended ones among them; beyond, the least recent go
-LARGEST_RECORD: Final = 64 << 10  # bytes of a session; usual ones have 1 kB
-NEVER: Final = float("inf")
+MOST_SESSIONS: Final = 4096  # sessions in memory, with ended ones; then the oldest are dropped
+LARGEST_RECORD: Final = 64 << 10  # bytes of a session; 1 kB is usual
+
 Savepoint = tuple[Ledger, float, Options]
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -42,16 +43,16 @@ class Records:
         self.dirty: set[str] = set()
         self._before: dict[str, Session | None] = {}  # as it was at the savepoint
         self._at: dict[object, frozenset[str]] = {}  # process or terminal → its sessions
-        self._places: dict[str, frozenset[object]] = {}  # session → where `_at` has it
-        self._due: dict[str, float] = {}  # when to look at each session; NEVER: nothing will be due
+        self._keys_of: dict[str, frozenset[object]] = {}  # session → its keys in `_at`
+        self._due: dict[str, float] = {}  # session → its next deadline, or earlier; may be NEVER
         self._queue: list[tuple[float, str]] = []
 
-    # ------------------------------------------------------------ in and out
+    # ------------------------------------------------------------ loading and storing
 
     def load(self, records: Iterable[tuple[str, bytes]]) -> None:
-        """Take records as another host, or an earlier life, left them.
+        """Load records that a host has written.
 
-        Raise ValueError at the first that is none; those before it are taken.
+        Raise ValueError at the first invalid one; the ones before it are loaded.
         """
         for key, body in records:
             if key == LEDGER:
@@ -65,7 +66,7 @@ class Records:
         self.dirty.clear()
 
     def take_dirty(self) -> list[tuple[str, bytes | None]]:
-        """The records changed since the last call; None for one that is gone."""
+        """Return the records changed since the last call; None for a dropped one."""
         keys, self.dirty = self.dirty, set()
         if not keys:
             return []
@@ -78,7 +79,7 @@ class Records:
         ]
 
     def _encoded(self, sid: str) -> bytes:
-        """Its record, of a size at which it can be written with every event."""
+        """Encode a record; trim one that is too large to be written with every event."""
         body = _encode(self.sessions[sid])
         if len(body) <= LARGEST_RECORD:
             return body
@@ -88,7 +89,7 @@ class Records:
     # ------------------------------------------------------------ the ledger
 
     def note(self, **changed: Any) -> None:
-        """Write something into the ledger."""
+        """Change the ledger."""
         self.ledger = replace(self.ledger, **changed)
         self.dirty.add(LEDGER)
 
@@ -118,7 +119,7 @@ class Records:
         return moved
 
     def drop(self, sid: str) -> None:
-        """Forget a session altogether."""
+        """Drop a session."""
         if sid in self.sessions:
             self._before.setdefault(sid, self.sessions[sid])
             self._put(sid, None)
@@ -135,27 +136,27 @@ class Records:
                 when = deadlines.due(s, self.options)
                 if when is None:
                     self._due[sid] = NEVER
-                elif when < self._due.get(sid, NEVER):  # else it is looked at again then
+                elif when < self._due.get(sid, NEVER):  # otherwise `_next` checks it again then
                     self._wake(sid, when)
         if old is not None and s is not None and old is not s and not has_moved(old, s):
             return False
-        return self._index(sid, _places(s)) or old is not s
+        return self._index(sid, _keys(s)) or old is not s
 
-    def _index(self, sid: str, places: frozenset[object]) -> bool:
-        """Index a session at these places alone; return whether they changed."""
-        before = self._places.pop(sid, frozenset())
-        if places:
-            self._places[sid] = places
-        for place in before - places:
-            self._at[place] -= {sid}
-            if not self._at[place]:
-                del self._at[place]
-        for place in places - before:
-            self._at[place] = self._at.get(place, frozenset()) | {sid}
-        return places != before
+    def _index(self, sid: str, keys: frozenset[object]) -> bool:
+        """Index a session under these keys only; return whether they changed."""
+        before = self._keys_of.pop(sid, frozenset())
+        if keys:
+            self._keys_of[sid] = keys
+        for key in before - keys:
+            self._at[key] -= {sid}
+            if not self._at[key]:
+                del self._at[key]
+        for key in keys - before:
+            self._at[key] = self._at.get(key, frozenset()) | {sid}
+        return keys != before
 
     def _forget_some(self, but: str) -> None:
-        """Ended sessions go first, the least recent ones; then those least heard of."""
+        """Drop an eighth of the sessions: ended ones first, the oldest first."""
         ranked = sorted(
             (s for s in self.sessions.values() if s.session_id != but),
             key=lambda s: (s.turn != ABSENT, max(s.last, s.ended)),
@@ -166,37 +167,37 @@ class Records:
     # ------------------------------------------------------------ look-ups
 
     def running_in(self, pid: int) -> list[Session]:
-        """The sessions that a process runs, listed ones first."""
+        """Return the sessions that a process runs, listed ones first."""
         found = (s for s in self._found(pid) if pid in s.processes)
         return sorted(found, key=lambda s: (s.turn == ABSENT, s.session_id))
 
     def ran_in(self, pid: int) -> list[Session]:
-        """The sessions that a process runs, or that ended in it; the least recent first."""
+        """Return the sessions that a process runs, or that ended in it, oldest end first."""
         return sorted(self._found(pid), key=lambda s: (s.ended, s.session_id))
 
     def in_terminal(self, terminal: tuple[str, ...]) -> list[Session]:
-        """The sessions whose own terminal this is, or was when they ended."""
+        """Return the sessions in a terminal, or that ended in it."""
         return sorted(self._found(terminal), key=lambda s: s.session_id)
 
-    def _found(self, place: object) -> list[Session]:
-        return [self.sessions[sid] for sid in self._at.get(place, ())]
+    def _found(self, key: object) -> list[Session]:
+        return [self.sessions[sid] for sid in self._at.get(key, ())]
 
     # ------------------------------------------------------------ time
 
     def due(self) -> float | None:
-        """When time alone changes something next."""
+        """Return when the next deadline falls due."""
         found = self._next()
         return found[0] if found else None
 
     def _wake(self, sid: str, when: float) -> None:
-        """Schedule a session for that time at the latest."""
+        """Schedule a session for this time."""
         self._due[sid] = when
         heappush(self._queue, (when, sid))
         if len(self._queue) > 2 * len(self._due) + 64:  # most of it outdated
             self._queue = sorted((t, key) for key, t in self._due.items() if t < NEVER)
 
     def _next(self) -> tuple[float, str] | None:
-        """What is due next, and when."""
+        """Return the next deadline and its session."""
         queue = self._queue
         while queue:
             set_for, sid = queue[0]
@@ -225,7 +226,7 @@ class Records:
         return self.ledger, self.ledger.clock, self.options
 
     def take_back(self, savepoint: Savepoint) -> None:
-        """Make everything what it was at the savepoint."""
+        """Restore the state at the savepoint."""
         self.ledger, self.ledger.clock, options = savepoint
         for sid, old in self._before.items():
             self._put(sid, old)
@@ -248,8 +249,8 @@ def has_moved(old: Session, s: Session) -> bool:
     )
 
 
-def _places(s: Session | None) -> frozenset[object]:
-    """Where to look for a session: its processes and terminals, also those it ended in."""
+def _keys(s: Session | None) -> frozenset[object]:
+    """Return the index keys of a session: its processes and terminals, also those it ended in."""
     if s is None:
         return frozenset()
     pids = {pid for pid in (*s.processes, s.ended_pid) if pid}

@@ -1,6 +1,6 @@
-"""Evidence that names no session, or more than one: which sessions is it about?
+"""Find the sessions that evidence is about if it names none, or more than one.
 
-A route yields steps, and the board takes each before it asks for the next.
+A route yields steps; the board applies each before the route continues.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .clock import set_back
 from .deadlines import registry_event
 from .events import AHEAD, UNCOUNTED, Event
 from .front import bring_forward, runs_of, take_up
-from .identity import absorb, address, inherit, locate, pane_tty, sees
+from .identity import absorb, inherit, pane_tty, sees, set_place, set_terminal
 from .ledger import Folded, View, noted, refused, with_pane, with_view
 from .machine import Verdict
 from .options import options_of
@@ -28,15 +28,15 @@ UNKNOWN: Final = refused("it belongs to no known session")
 
 
 class Changed(NamedTuple):
-    """A session that the evidence has changed as it stands here, to be put back."""
+    """A session that a route has changed, for the board to store."""
 
     s: Session
     old: Session | None
-    was: str | None  # what was published of it
+    was: str | None  # its published status before
     verdict: Verdict
 
 
-#: An event to be folded into that session, a session that has changed, or a verdict.
+#: An event to fold into a session, a changed session, or a verdict.
 Step = tuple[str, Event] | Changed | Folded
 
 # ---------------------------------------------------------------- the host and its clock
@@ -108,7 +108,7 @@ def registry(records: Records, e: Event) -> Iterator[Step]:
     was = published_status(s)
     take_up(s, pid)
     if s.turn == ABSENT:
-        locate(s, e.origin, begins=True)
+        set_place(s, e.origin, begins=True)
         inherit(records, s)
     if is_end(s, value):
         value = msgspec.structs.replace(value, stood=True)
@@ -195,9 +195,9 @@ def process(records: Records, e: Event) -> Iterator[Step]:
         children = known.children if e.children == UNCOUNTED else e.children
         seen = msgspec.structs.replace(known, started=e.started or known.started, children=children)
         s.processes = {**s.processes, pid: seen}
-        address(s, e.origin, tty_alone=s.hooked)  # its hooks inherit the rest
+        set_terminal(s, e.origin, tty_alone=s.hooked)  # its hooks inherit the rest
         s.pane_tty = pane_tty(records, s)
-        verdict = noted("The place and the children of its process.")
+        verdict = noted("Its terminal and child processes were noted.")
         yield Changed(s, old, was, verdict)
     if not there:
         yield Folded(e, "", UNKNOWN)
@@ -205,11 +205,11 @@ def process(records: Records, e: Event) -> Iterator[Step]:
 
 def process_gone(records: Records, e: Event) -> Iterator[Step]:
     pid = e.pid or 0
-    told, started = False, ""
+    found, started = False, ""
     for s in records.running_in(pid):
         started = started or s.processes[pid].started
         if any(run.turn != ABSENT for run in runs_of(s) if run.pid == pid):
-            told = True
+            found = True
             yield s.session_id, e
         else:
             s = copy(s)
@@ -217,7 +217,7 @@ def process_gone(records: Records, e: Event) -> Iterator[Step]:
             records.keep(s)
     if not (e.started and started and e.started != started):
         records.bury(pid, e.started or started)
-    if not told:
+    if not found:
         yield Folded(e, "", UNKNOWN)
 
 
@@ -228,7 +228,7 @@ def pane(records: Records, e: Event) -> Iterator[Step]:
     needed = {f"{run.tmux}\n{run.pane}" for run in runs if run.pane}
     its = (e.origin.tty or "") if e.alive else None
     records.note(panes=with_pane(records.ledger.panes, where, its, needed))
-    told = False
+    found = False
     there = [
         (s.session_id, run.pid)
         for s in records.sessions.values()
@@ -244,9 +244,9 @@ def pane(records: Records, e: Event) -> Iterator[Step]:
             records.keep(s)
         elif not e.alive and terminal_of(s) is not None and owns_pane(s):
             about = msgspec.structs.replace(e, pid=pid or None)
-            told = True
+            found = True
             yield sid, about
-    if not told:
+    if not found:
         yield Folded(e, "", UNKNOWN)
 
 

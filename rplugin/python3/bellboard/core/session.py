@@ -1,8 +1,8 @@
-"""One session's record: what is known of it, what can be derived from that, and nothing else.
+"""The record of a session: what is known about it, and what follows from that.
 
-The record is what the database stores.  Whatever changes one works on a shallow copy and replaces
-the collections in it, never alters them, so the record before is a savepoint.  Records hold no
-cycles, so the garbage collector need not look at them (`gc=False`).
+The database stores these records.  To change one, work on a shallow copy and replace its
+collections, never alter them: the old record then serves as a savepoint.  Records have no reference
+cycles, so the garbage collector can ignore them (`gc=False`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ STATUSES: Final = ("blocked", "error", "completed", "unknown", "working", "backg
 URGENCY: Final = {status: n for n, status in enumerate(STATUSES)}
 ABSENT: Final = "absent"  # not listed: never seen, or ended
 
-#: Task types whose running keeps a session at work; shells and the like leave it in background.
+#: Types of tasks during which a session is working; during others it is in `background`.
 AT_WORK: Final = frozenset({"subagent", "workflow", "monitor"})
 NAMELESS: Final = "process-"
 NO_WORK: Final = frozenset({"teammate"})  # listed as running even when idle
@@ -34,46 +34,46 @@ class Block(Struct, frozen=True, omit_defaults=True, gc=False):
     tool_id: str = ""
     detail: str = ""
     digest: str = ""  # of all that it asks; see asked.py
-    shown: bool = False  # False while it is held back: it may resolve at once
-    early: bool = False  # told before its hooks have run: another event tells that it asks
-    waits: bool = False  # for somebody's hook: the CLI lets nothing be asked yet
+    shown: bool = False  # False during the hold time, as it may resolve at once
+    early: bool = False  # reported before its hooks have run; another event follows once it asks
+    waits: bool = False  # for a user's hook, which may answer first
     inferred: bool = False
     key: int = 0
 
 
 class Tool(Struct, frozen=True, omit_defaults=True, gc=False):
-    """A tool that runs: from its PreToolUse to its Post."""
+    """A running tool, from PreToolUse to PostToolUse."""
 
     name: str
     since: float
     key: int = 0
     detail: str = ""
     agent: str = ""
-    proven: bool = False  # its process has children: it runs, and waits for nobody
+    proven: bool = False  # it has a child process, so it runs and does not wait for approval
 
 
 class Finished(Struct, frozen=True, omit_defaults=True, gc=False):
-    """A tool, or all that a thread did, that has come to its end; against what is told late."""
+    """A finished tool or thread, to recognize late events about it."""
 
     t: float
     agent: str = ""
-    tool: str = ""  # empty: all of the thread
+    tool: str = ""  # empty: the whole thread
     tool_id: str = ""
     key: int = 0
 
 
 class Agent(Struct, frozen=True, omit_defaults=True, gc=False):
-    """A subagent, workflow or monitor that runs."""
+    """A running subagent, workflow or monitor."""
 
     id: str
     type: str
     since: float
     description: str = ""
-    apart: bool = False  # known to run in the background: it outlives the turn that began it
+    apart: bool = False  # runs in the background, so it outlives the turn that started it
 
 
 class Shell(Struct, frozen=True, omit_defaults=True, gc=False):
-    """A background task that leaves its session free."""
+    """A background task, such as a shell, during which a session takes prompts."""
 
     id: str
     type: str
@@ -82,7 +82,7 @@ class Shell(Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class Process(Struct, frozen=True, omit_defaults=True, gc=False):
-    """A process that runs the session, and what its registry file says."""
+    """A process that runs the session, and what its session file says."""
 
     pid: int
     started: str = ""
@@ -91,52 +91,52 @@ class Process(Struct, frozen=True, omit_defaults=True, gc=False):
     tool: str = ""
     was: str = ""  # what it said before
     at: float = 0.0  # since when it says so
-    stood: bool = True  # False until it has said so for the settle time
+    stood: bool = True  # whether it has said so for the settle time
     file_session: str = ""  # the session id in the file, which older CLIs leave stale
-    children: int = 0  # its own child processes, where somebody looked
-    hooked: bool = False  # its hooks have spoken for the session
+    children: int = 0  # its child processes, if they were counted
+    hooked: bool = False  # its hooks have reported
 
 
 class Run(Struct, kw_only=True, omit_defaults=True, gc=False):
     """What one process of a session does and asks, and the terminal that it runs in.
 
-    A session may be open in several processes at once (`--continue`, `--resume`): what happens in
-    one of them happens in its run, and leaves the runs of the others as they were.
+    A session may be open in several processes (`--continue`, `--resume`).  What happens in one of
+    them changes only its run.
     """
 
-    pid: int = 0  # 0: nothing told which process it is
+    pid: int = 0  # 0: unknown
     # the turn of its main thread, and what it asks
     turn: str = ABSENT
     since: float = 0.0  # when it entered the status that is shown
     blocks: dict[str, Block] = {}
-    unseen: bool = False  # background only: completed and error are unseen by nature
+    unseen: bool = False  # for background; completed and error are always unseen
     interrupted: bool = False
     retrying: str = ""
-    compacting: float = 0.0  # when news of it last came
+    compacting: float = 0.0  # the newest event during the compaction
     inferred: bool = False
-    screen: str = ""  # what its screen said last, where nothing better tells: idle | busy | waiting
-    watched: float = 0.0  # and when
-    stale: bool = False  # at work, but silent for long
+    screen: str = ""  # what its screen last showed, if needed: idle | busy | waiting
+    watched: float = 0.0  # when it showed that
+    stale: bool = False  # working, but silent for a long time
     error: str = ""
-    # what the guards compare with
+    # times and ids that rules compare events with
     began: float = 0.0  # the newest prompt
-    prompt_id: str = ""  # what the CLI calls the turn, as hooks told it
-    said_id: str = ""  # and as the transcript did
+    prompt_id: str = ""  # the CLI's id of the turn, from hooks
+    said_id: str = ""  # the same from the transcript
     active: float = 0.0  # the newest sign of work from the main thread
     over: float = 0.0  # the newest end
-    stopped: float = 0.0  # the newest Stop, also one that ended nothing
+    stopped: float = 0.0  # the newest Stop, even if it ended nothing
     answered: float = 0.0  # the newest answer to a question
-    prompted: bool = False  # a prompt began this busy time
+    prompted: bool = False  # a prompt started this busy time
     queued: int = 0  # prompts entered while busy
-    unchecked: bool = False  # auto mode said that it cannot check: what it would, it asks
-    rested: str = ""  # where it rested before a busy time that no prompt began
+    unchecked: bool = False  # auto mode cannot check commands, so it asks
+    rested: str = ""  # the status before a busy time that no prompt started
     rested_since: float = 0.0
-    held: str = ""  # an end is held back: stop | fail | report | count | esc | moved
+    held: str = ""  # why the end is held back: stop | fail | report | count | esc | moved
     held_until: float = 0.0
     trusted_until: float = 0.0  # after a time without a host
-    hooked: bool = False  # hooks have spoken
-    recent: dict[int, float] = {}  # events of the last moments, against their copies
-    # what runs
+    hooked: bool = False  # hooks have reported
+    recent: dict[int, float] = {}  # recent events, to recognize duplicates
+    # what is running
     tools: dict[str, Tool] = {}
     finished: tuple[Finished, ...] = ()  # the newest few
     agents: dict[str, Agent] = {}
@@ -144,8 +144,8 @@ class Run(Struct, kw_only=True, omit_defaults=True, gc=False):
     wakeups: int = 0
     tasks: int = 0
     tasks_done: int = 0
-    # where it is
-    origin: Origin = Origin()  # as its newest hook told it
+    # where it runs
+    origin: Origin = Origin()  # from its newest hook
     tty: str = ""
     tmux: str = ""
     pane: str = ""
@@ -167,13 +167,13 @@ class Crew(Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class Session(Run, omit_defaults=True, gc=False):
-    """Everything known of one session: the run that is shown, those aside, and what they share."""
+    """Everything known about a session: the shown run, the others, and what they share."""
 
     session_id: str
     agent: str = AGENT
     processes: dict[int, Process] = {}
-    aside: dict[int, Run] = {}  # by process; what they show is less urgent
-    left: dict[int, float] = {}  # processes that left it to others, and when
+    aside: dict[int, Run] = {}  # process → a run that is less urgent than the shown one
+    left: dict[int, float] = {}  # process that ended while another had the session → when
     last: float = 0.0  # the newest evidence of any kind
     hook: str = ""  # the newest hook event
     hook_at: float = 0.0
@@ -189,8 +189,8 @@ class Session(Run, omit_defaults=True, gc=False):
     ended: float = 0.0
     end_reason: str = ""
     ended_pid: int = 0
-    crew: Crew = Crew()  # what it left running, for the session that has its process next
-    # how it is called and what it last said
+    crew: Crew = Crew()  # what it left running, for the next session of its process
+    # its names, and what was said last
     label: str = ""
     name: str = ""
     title: str = ""
@@ -201,11 +201,11 @@ class Session(Run, omit_defaults=True, gc=False):
     model: str = ""
     context: int = 0
     prompt: str = ""
-    prompts: tuple[str, ...] = ()  # the newest few, if somebody asked for them
+    prompts: tuple[str, ...] = ()  # the newest ones, if configured
     message: str = ""
     started: float = 0.0
     facts: dict[str, str | int | float | bool | list[str | int]] = {}
-    viewers: dict[str, float] = {}  # who looks at it, since when
+    viewers: dict[str, float] = {}  # viewer → since when it looks at the session
 
 
 def nameless(pid: int, started: str) -> str:
@@ -228,7 +228,7 @@ def status_of(run: Run) -> str:
 
 
 def is_nested(run: Run) -> bool:
-    """A headless run that has no terminal and is no job: somebody else's tool, not a session."""
+    """Return whether a run is the tool of another program: headless, without terminal or job."""
     return run.headless and not run.tty and not run.job
 
 
@@ -242,7 +242,7 @@ def published_status(s: Session) -> str | None:
 
 
 def is_hidden(s: Session) -> bool:
-    """Listed but not shown, as long as it asks nothing: a teammate, an agent's own worktree."""
+    """Return whether to hide a listed session: a teammate, an agent's worktree, unless it asks."""
     if status_of(s) == "blocked":
         return False
     in_worktree = "/.claude/worktrees/" in s.cwd + "/" and terminal_of(s) is None
@@ -258,10 +258,9 @@ def question_of(run: Run) -> Block | None:
 
 
 def terminal_of(run: Run) -> tuple[str, ...] | None:
-    """The terminal that is the session's own.
+    """Return the terminal of a run.
 
-    TMUX_PANE is inherited: the pane is the session's own if its tty is the process's, or, with no
-    tty known, if there is no Neovim in between.
+    TMUX_PANE is inherited, so the pane counts only if no tty is known, and no Neovim is in between.
     """
     if run.tty:
         return ("tty", run.tty)
@@ -271,14 +270,14 @@ def terminal_of(run: Run) -> tuple[str, ...] | None:
 
 
 def owns_pane(run: Run) -> bool:
-    """Whether looking at its tmux pane is looking at the session."""
+    """Return whether its tmux pane shows the session, and not a program around it."""
     if not run.pane:
         return False
     return run.pane_tty == run.tty if run.tty and run.pane_tty else not run.nvim
 
 
 def markers_of(s: Session, status: str, question: Block | None, hidden: bool) -> list[str]:
-    """What is shown on top of the status; the rest is what the functions above say of it."""
+    """Return the markers of a session; the arguments are what the functions above return."""
     marks = {
         "unseen": s.unseen or status in ("completed", "error"),
         "interrupted": s.interrupted and status == "idle",

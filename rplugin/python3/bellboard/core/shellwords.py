@@ -247,10 +247,10 @@ class Reader:
             return None
         space = value[: len(value) - len(value.lstrip())]
         scheme, _, rest = value.lstrip().partition(" ")
-        told = f"{scheme} " if rest and scheme.lower() in SCHEMES else ""
+        shown = f"{scheme} " if rest and scheme.lower() in SCHEMES else ""
         opened = re.search(r"[\"'][\w.-]*[:=]\Z", head)
         closing = opened.group()[0] if opened and value.endswith(opened.group()[0]) else ""
-        return head + space + told + self._hidden(value) + closing
+        return head + space + shown + self._hidden(value) + closing
 
     def _option(self, word: str, bare: str) -> str:
         option, sign, value = bare.partition("=")

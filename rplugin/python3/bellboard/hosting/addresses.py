@@ -1,7 +1,7 @@
-"""Check the places that sessions name: only those that the gate admits are published.
+"""Check the addresses that sessions name: only those that the gate admits are published.
 
-The caller never touches a file, because that may hang: threads do, and soon have the answer.  A
-place that is not checked yet is not published either.
+The caller never touches a file, because that may hang: threads do, and soon have the answer.  An
+address that is not checked yet is not published either.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from ..core.published import Published
 from ..system import gate
 
 GLANCE: Final = 0.005  # seconds for a host to wait for a check, which takes 0.1 ms
-PATIENCE: Final = 1.0  # seconds until a place counts as not answering
+PATIENCE: Final = 1.0  # seconds until an address counts as not answering
 MOST_LOOKS: Final = 4  # hanging checks at a time
-RETRY: Final = 1.0  # seconds until a missing place is checked again
+RETRY: Final = 1.0  # seconds until a missing address is checked again
 MOST_NOTES: Final = 5
 
 
@@ -31,13 +31,13 @@ class Verdict(NamedTuple):
     at: float
 
 
-class Places:
-    """Checks places; `moved` is called in a thread when a verdict changes."""
+class Addresses:
+    """Checks addresses; `moved` is called in a thread when a verdict changes."""
 
     def __init__(self, moved: Callable[[], None], glance: float = GLANCE) -> None:
         self._moved, self._glance = moved, glance
         self._named: dict[str, tuple[str, ...]] = {}  # session → its addresses
-        self._told: dict[str, str | None] = {}  # address → the last answer given
+        self._given: dict[str, str | None] = {}  # address → the last answer given
         # shared with the threads, under the lock
         self._lock = threading.Condition()
         self._verdicts: dict[str, Verdict] = {}
@@ -45,7 +45,7 @@ class Places:
         self._looks: dict[threading.Thread, tuple[str, float]] = {}  # at what, since when
 
     def shown(self, p: Published) -> Published:
-        """Return a session without the places that the gate denies."""
+        """Return a session without the addresses that the gate denies."""
         named = tuple({p[key]: None for key in ("nvim", "tmux") if p.get(key)})
         if not named:
             self.leave(p["session_id"])
@@ -61,17 +61,17 @@ class Places:
         self._named.pop(sid, None)
 
     def renew(self) -> None:
-        """Check all places in use again, and forget the rest."""
+        """Check all addresses in use again, and forget the rest."""
         used = {address for named in self._named.values() for address in named}
         with self._lock:
-            self._told = {a: why for a, why in self._told.items() if a in used}
+            self._given = {a: why for a, why in self._given.items() if a in used}
             self._verdicts = {a: verdict for a, verdict in self._verdicts.items() if a in used}
         self._look_at(used)
 
     def outdated(self) -> set[str]:
         """Return the sessions with a changed verdict."""
         with self._lock:
-            other = {a for a, why in self._told.items() if why != self._known(a)}
+            other = {a for a, why in self._given.items() if why != self._known(a)}
         return {sid for sid, named in self._named.items() if other.intersection(named)}
 
     @property
@@ -85,7 +85,7 @@ class Places:
         few = sorted(bad)[:MOST_NOTES]
         notes = {line(a, 80): f"not connecting: {line(bad[a])}" for a in few}
         if len(bad) > len(few):
-            notes["places"] = f"not connecting to {len(bad) - len(few)} more"
+            notes["addresses"] = f"not connecting to {len(bad) - len(few)} more"
         return notes
 
     def _why_not(self, address: str) -> str | None:
@@ -97,7 +97,7 @@ class Places:
         with self._lock:
             if known is None and not self._hang():
                 self._lock.wait_for(lambda: address in self._verdicts, self._glance)
-            why = self._told[address] = self._known(address)
+            why = self._given[address] = self._known(address)
         if why is None:
             self._look_at(())
         return why
@@ -118,7 +118,7 @@ class Places:
             self._waiting.extend(a for a in addresses if a not in out)
             if not self._waiting or not self._hang() or len(self._looks) >= MOST_LOOKS:
                 return
-            look = threading.Thread(target=self._look, name="bellboard places", daemon=True)
+            look = threading.Thread(target=self._look, name="bellboard addresses", daemon=True)
             self._looks[look] = "", time.monotonic()
         look.start()
 
@@ -134,7 +134,7 @@ class Places:
             verdict = _judged(address)
             with self._lock:
                 self._verdicts[address] = verdict
-                moved = self._told.get(address, verdict.why) != verdict.why
+                moved = self._given.get(address, verdict.why) != verdict.why
                 self._lock.notify_all()
             if moved:
                 self._moved()

@@ -12,8 +12,9 @@ from functools import partial
 from typing import Any, Final
 
 from ..core.board import Board
+from ..core.deadlines import NEVER
 from ..core.detail import whole
-from ..core.notices import MODES, NEVER, Notice, Notices, policy_of
+from ..core.notices import MODES, Notice, Notices, policy_of
 from ..core.published import publish
 from ..core.session import Session
 from ..storage.store import Change, Editor, Store
@@ -27,11 +28,11 @@ from .effects import PAUSE, claimed
 MODE: Final = "mode"  # the shared option
 LADDER: Final = 86400.0  # seconds; anything announced earlier is not escalated further
 
-Tell = Callable[[Mapping[str, Any], "str | None"], None]
+Report = Callable[[Mapping[str, Any], "str | None"], None]
 
 
 class Bell:
-    """Sends notifications for one host; `tell` writes to the spool, which wakes all hosts."""
+    """Sends notifications for one host; `report` writes to the spool, which wakes all hosts."""
 
     def __init__(
         self,
@@ -40,16 +41,16 @@ class Bell:
         pid: int,
         commands: Commands,
         attempt: Attempts,
-        tell: Tell,
+        report: Report,
     ) -> None:
         settings = config.get("notices")
         self.pid = pid
-        self.rings = isinstance(settings, Mapping)  # without settings this host sends nothing
+        self.sends = isinstance(settings, Mapping)  # only the float without settings
         settings = settings if isinstance(settings, Mapping) else {}
         self.notices = Notices(policy_of(settings))
         self.channels = Channels(settings, environ)
         self._own_mode = self.notices.policy.mode
-        self._commands, self._attempt, self._tell = commands, attempt, tell
+        self._commands, self._attempt, self._report = commands, attempt, report
         self._editor = _editor_of(config, environ, pid)
         self._front = self._editor is not None  # until the other editors are known
         self._is_noted = False  # whether our row is in the table
@@ -93,7 +94,7 @@ class Bell:
 
     def health(self) -> dict[str, str]:
         """Return what :checkhealth shows about notifications."""
-        if not self.rings:
+        if not self.sends:
             return {}
         player = self.channels.player
         return {
@@ -116,7 +117,7 @@ class Bell:
             ours = claimed(store, (notice.id, f"notice {notice.channel}"), self.pid)
             if ours is None:
                 return PAUSE
-            self.notices.rang(notice, now)
+            self.notices.sent(notice, now)
             session = board.sessions.get(notice.session_id)
             if ours and session is not None:
                 self._attempt.once(
@@ -145,7 +146,7 @@ class Bell:
 
     def _able(self) -> tuple[frozenset[str], float]:
         """Return the channels that can send now, and when to check those that are busy."""
-        able = self.channels.able(self._front) if self.rings else frozenset({"float"})
+        able = self.channels.able(self._front) if self.sends else frozenset({"float"})
         programs = {c: p for c in able if (p := self.channels.program_of(c))}
         full = {c for c, program in programs.items() if not self._commands.has_room(program)}
         return able - full, self._commands.patience() if full else NEVER
@@ -179,7 +180,7 @@ class Bell:
                 store.set_option(MODE, self._wish, self.pid, time.time())
             self._wish, news = "", True
         if news:
-            self._tell({"tick": {}}, None)
+            self._report({"tick": {}}, None)
 
     def _look(self, store: Store) -> None:
         """Read what the other hosts wrote, and drop editors that are gone."""
@@ -204,10 +205,10 @@ class Bell:
     def _look_away(self, editor: Editor) -> None:
         """End the view of an editor that is gone; this also wakes the other hosts."""
         line = {"view": False, "viewer": f"nvim {editor.server}"}
-        self._tell(line, f"gone {editor.pid} {editor.focused}")
+        self._report(line, f"gone {editor.pid} {editor.focused}")
 
     def _died(self, pid: int, started: str) -> None:
-        self._tell({"tick": {}}, None)  # wakes us to drop that editor
+        self._report({"tick": {}}, None)  # wakes us to drop that editor
 
 
 def _recent(editor: Editor) -> tuple[float, int]:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Final
 
-from ..core.notices import NEVER
+from ..core.deadlines import NEVER
 from ..core.published import project_of
 from ..core.session import Session
 from ..storage.store import Busy, Change, Claim, Store

@@ -56,27 +56,27 @@ class Errands:
         self._session = session
         self._environ = environ
 
-    async def do(self, what: str, told: Request) -> Reply:
+    async def do(self, what: str, request: Request) -> Reply:
         """Carry out a request; return `ok`, and `why` if it failed."""
         errands = {"stop": self.stop, "answer": self.answer}
         try:
             if what not in errands:
                 raise Declined(f"unknown request: {what}")
-            return {"ok": True, **await errands[what](told)}
+            return {"ok": True, **await errands[what](request)}
         except Declined as reason:
             return {"ok": False, "why": str(reason)}
 
-    def _known(self, told: Request) -> Session:
-        s = self._session(str(told.get("session_id")))
+    def _known(self, request: Request) -> Session:
+        s = self._session(str(request.get("session_id")))
         if s is None:
             raise Declined("the session no longer exists")
         return s
 
     # ------------------------------------------------------------ stop
 
-    async def stop(self, told: Request) -> Reply:
+    async def stop(self, request: Request) -> Reply:
         """Stop the process that the user was shown, if it is proven to be the session's."""
-        s, pid = self._known(told), told.get("pid")
+        s, pid = self._known(request), request.get("pid")
         process = s.processes.get(pid) if type(pid) is int else None
         if process is None:
             raise Declined(f"it no longer runs as process {pid}")
@@ -99,30 +99,30 @@ class Errands:
 
     # ------------------------------------------------------------ answer
 
-    async def answer(self, told: Request) -> Reply:
+    async def answer(self, request: Request) -> Reply:
         """Type yes or no into a tmux pane, or let the editor that sent the screen type it.
 
         The editor gets the key, and the rows that its terminal must still show.
         """
-        s, block = await self._asked(told)
-        screen, yes = told.get("screen"), bool(told.get("yes"))
+        s, block = await self._asked(request)
+        screen, yes = request.get("screen"), bool(request.get("yes"))
         if isinstance(screen, list):
             dialog = _dialog([str(row) for row in screen], s, block)
             return {"key": dialog.key(yes), "rows": dialog.whole}
         tmux = await self._pane(s)
-        s, block = await self._asked(told)
+        s, block = await self._asked(request)
         dialog = _dialog(await asyncio.to_thread(tmux.capture, s.pane), s, block)
         if not await asyncio.to_thread(tmux.type, s.pane, dialog.key(yes)):
             raise Declined(f"tmux did not take the key: {tmux.why}")
         return {}
 
-    async def _asked(self, told: Request) -> tuple[Session, Block]:
+    async def _asked(self, request: Request) -> tuple[Session, Block]:
         """Return the question that the user saw, if it is the only one still open."""
-        s = self._known(told)
+        s = self._known(request)
         block = question_of(s)
         if block is None:
             raise Declined("it has already been answered")
-        if (block.since, block.detail) != (told.get("asked_at"), told.get("detail") or ""):
+        if (block.since, block.detail) != (request.get("asked_at"), request.get("detail") or ""):
             raise Declined("it now asks something else")
         if sum(1 for b in s.blocks.values() if b.shown) > 1:
             raise Declined("it asks several things at once; jump there to answer")

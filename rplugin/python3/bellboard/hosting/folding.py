@@ -86,17 +86,17 @@ class Clerk:
     def preview(
         self, now: float, arrived: Collection[str], show: Callable[[set[str]], None]
     ) -> None:
-        """Show what an event that came alone will change, without waiting for the lock.
+        """Show what a single new event will change, without waiting for the lock.
 
-        What it really comes to, `step` tells; here it changes nothing.  Showing it within the lock
-        instead, between fold and COMMIT, spares this second fold, but every other host then waits
-        for the one that has the lock: `bench/latency.py --hosts 8` went from 1.7 ms to 7.3 ms (p25
-        on a busy machine; floor 0.33), and one host alone from 0.9 to 1.7.
+        Nothing is kept: `step` folds it again.  Showing it within the lock, between fold and
+        COMMIT, would save that second fold, but all other hosts wait for the one with the lock:
+        `bench/latency.py --hosts 8` went from 1.7 ms to 7.3 ms (p25 on a busy machine; floor 0.33),
+        and one host alone from 0.9 to 1.7.
         """
         if self._ahead or self._backlog or self.store.is_changed:
             return
         for name in self.spool.only(arrived):
-            with contextlib.suppress(Exception):  # whatever is wrong with it, `step` says it
+            with contextlib.suppress(Exception):  # `step` reports what is wrong with it
                 item = self.spool.read(name)
                 if item is not None:
                     for event in self._events(item, now):
@@ -173,9 +173,9 @@ class Clerk:
         lately = [row for row in self._set_aside if row.t > now - NOTED]
         if not lately:
             return {}
-        told = "; ".join(str(row) for row in lately[-MOST_NOTED:])
+        named = "; ".join(str(row) for row in lately[-MOST_NOTED:])
         more = f" and {len(lately) - MOST_NOTED} before" if len(lately) > MOST_NOTED else ""
-        return {"rows": f"of the database {told}{more}; they are in its table `damaged`"}
+        return {"rows": f"of the database {named}{more}; they are in its table `damaged`"}
 
     def _fold(self, now: float, arrived: Collection[str] = ()) -> Step:
         """Run a transaction; if it cannot be written, make the next one half as large."""
@@ -293,7 +293,7 @@ class Clerk:
             found: list[tuple[str, Folded]] = []
             for event in self._events(item, now):
                 if event.kind == "junk":
-                    self._refuse(name, "no event", event.why)
+                    self._refuse(name, "not an event", event.why)
                 folded = self.board.fold(event)
                 found += [(name if f.event.kind == event.kind else "", f) for f in folded]
             return found
@@ -305,7 +305,7 @@ class Clerk:
             self._refuse(name, "it cannot be read", traceback.format_exc())
         except Exception:
             # one poisoned event must not crash-loop every Neovim
-            self._refuse(name, "it raised", traceback.format_exc())
+            self._refuse(name, "it cannot be folded", traceback.format_exc())
         return []
 
     def _refuse(self, name: str, reason: str, detail: str = "") -> None:
@@ -313,13 +313,13 @@ class Clerk:
         self.spool.set_aside(name, reason, detail)
 
     def _events(self, item: Item, now: float) -> list[Event]:
-        """What a file tells, such that it can be stored."""
-        events = self._told(item, now)
+        """Decode a file, with every value limited so that it can be stored."""
+        events = self._decoded(item, now)
         if item.kind == "hook" and len(item.payload) <= SMALL:
-            return events  # its numbers are looked at as it is read
+            return events  # the decoder has checked its numbers
         return [bounded(event) for event in events]
 
-    def _told(self, item: Item, now: float) -> list[Event]:
+    def _decoded(self, item: Item, now: float) -> list[Event]:
         # A backlog is folded with the clock of its events, so that deadlines between them count.
         clock = max(self.board.ledger.clock, min(now, item.t))
         if item.kind == "line":
@@ -329,18 +329,18 @@ class Clerk:
             return evidence.of_tmux(item.payload, item.t, clock, evidence.origin_of(item.origin))
         return [hook(item.payload, item.t, clock, self._origin(item.origin), item.truncated)]
 
-    def _origin(self, told: dict[str, object] | None) -> Origin:
-        """Where it came from, with its terminal; the spool gives the same object for the same."""
-        known = self._origins.get(id(told))
-        if known is not None and known[0] is told:
+    def _origin(self, given: dict[str, object] | None) -> Origin:
+        """Decode an origin and add its terminal; cached, as the spool shares equal origins."""
+        known = self._origins.get(id(given))
+        if known is not None and known[0] is given:
             return known[1]
-        origin = evidence.origin_of(told)
+        origin = evidence.origin_of(given)
         if origin.tty is None and origin.pid is not None:
             tty = self._ttys.of(origin.pid)
             origin = replace(origin, tty=tty) if tty else origin
         if len(self._origins) >= ORIGINS:
             self._origins.clear()
-        self._origins[id(told)] = (told, origin)
+        self._origins[id(given)] = (given, origin)
         return origin
 
     # ------------------------------------------------------------ the clock, who watches, options
@@ -368,10 +368,10 @@ class Clerk:
 
     def _share_options(self, folded: Sequence[tuple[str, Folded]], now: float) -> None:
         """Share the options that were configured last."""
-        told = [f.event for _, f in folded if f.event.kind == "config"]
-        if told:
+        configs = [f.event for _, f in folded if f.event.kind == "config"]
+        if configs:
             self._options = settings_of(self.board.options)
-            pid = told[-1].settings.get("pid")
+            pid = configs[-1].settings.get("pid")
             self.store.set_option("config", self._options, pid if type(pid) is int else 0, now)
 
     # ------------------------------------------------------------ files

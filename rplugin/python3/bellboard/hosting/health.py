@@ -31,7 +31,7 @@ class Health:
         self._shared: dict[str, str] = {}  # the notes as last written
         self._early = 0.0  # do not write before this
 
-    def told(self, spool: Mapping[str, Any], sessions: int) -> dict[str, Any]:
+    def report(self, spool: Mapping[str, Any], sessions: int) -> dict[str, Any]:
         """Return the health; `spool`: its counts, `sessions`: how many are listed."""
         self._notes = {}
         for source in self._sources:

@@ -24,7 +24,7 @@ from ..core.session import Session, is_listed
 from ..storage.store import Store
 from ..system.reach import Reach
 from ..system.watch import Watch
-from .addresses import Places
+from .addresses import Addresses
 from .attempts import Attempts
 from .bars import ASKED, Bars
 from .bell import Bell
@@ -74,14 +74,14 @@ class Host:
         self.commands = Commands()
         self.effects = self._set("callbacks", self._effects)
         self.bell = self._set("notices", partial(self._bell, environ))
-        self.places = Places(self._judged)
-        publisher = Publisher(self.places, self.attempt)
+        self.addresses = Addresses(self._judged)
+        publisher = Publisher(self.addresses, self.attempt)
         self.reader = Reader(
             push, publisher, self.connection, self.bell, self.effects, self.attempt, self._examine
         )
         self.upkeep = Upkeep(self.connection, self.attempt)
         sources = (
-            lambda: self.places.notes,
+            lambda: self.addresses.notes,
             lambda: self.senses.notes,
             lambda: self.reach.notes,
             lambda: self.commands.notes,
@@ -103,7 +103,7 @@ class Host:
             ("read", self.reader.read),
             ("publish", self._publish),
             ("callbacks", self._run_callbacks),
-            ("notices", self.reader.ring),
+            ("notices", self.reader.notify),
             ("look", self._look),
             ("tmux", self._show),
             ("health", self.health.share),
@@ -207,11 +207,11 @@ class Host:
         self.senses.expect()
 
     def _judged(self) -> None:
-        """Note, in a thread, that the gate's verdict on a place changed."""
+        """Note, in a thread, that the gate's verdict on an address changed."""
         self.loop.call(self._rejudge)
 
     def _rejudge(self) -> None:
-        self.connection.changed |= self.places.outdated()
+        self.connection.changed |= self.addresses.outdated()
         self.loop.round()
 
     def _find(self, finding: Finding) -> None:
@@ -241,7 +241,7 @@ class Host:
             self.loop.wake()
         else:
             if not self._elsewhere:
-                self.attempt("publish", "early", partial(self.reader.tell_early, self._came))
+                self.attempt("publish", "early", partial(self.reader.publish_early, self._came))
             self.loop.round()  # at once, which saves 0.05 ms over waking the loop
 
     # ------------------------------------------------------------ jobs
@@ -263,7 +263,7 @@ class Host:
             self._rescanned, self._skew = now, skew
             self.attempt.forget("watch", "")
             self.senses.expect()
-            self.attempt.once("rescan", "places", self.places.renew)
+            self.attempt.once("rescan", "addresses", self.addresses.renew)
             if self.upkeep.run() == 0.0:
                 self.loop.wake()
         return min(self.senses.rescan(), self._rescanned + RESCAN - now)
@@ -294,4 +294,4 @@ class Host:
         return self.bars.update(asked, self.reader.sessions, time.time())
 
     def _examine(self) -> dict[str, Any]:
-        return self.health.told(self.upkeep.counts, len(self.reader.sessions))
+        return self.health.report(self.upkeep.counts, len(self.reader.sessions))

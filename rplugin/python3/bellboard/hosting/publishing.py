@@ -12,7 +12,7 @@ from ..core.session import Session, is_listed
 from ..core.version import VERSION
 from ..core.words import worded
 from ..storage.store import Change
-from .addresses import Places
+from .addresses import Addresses
 from .attempts import Attempts
 
 FORMAT: Final = 1
@@ -22,12 +22,12 @@ NOTHING: Final[Mapping[str, Any]] = {}
 class Publisher:
     """Tracks what a reader knows."""
 
-    def __init__(self, places: Places, attempt: Attempts) -> None:
-        self._places = places  # so that only admitted places are published
+    def __init__(self, addresses: Addresses, attempt: Attempts) -> None:
+        self._addresses = addresses  # so that only admitted ones are published
         self._attempt = attempt
         self._failing: set[str] = set()  # sessions that cannot be published
         self.stale = False  # whether the board belongs to a newer program
-        self._told: dict[str, Published] = {}
+        self._known: dict[str, Published] = {}
         self._health: dict[str, Any] = {}
         self._ranking = Ranking()
         self._unranked: dict[str, Published | None] = {}
@@ -38,12 +38,12 @@ class Publisher:
     @property
     def sessions(self) -> Collection[Published]:
         """Return the sessions that the reader knows, in no order."""
-        return self._told.values()
+        return self._known.values()
 
     @property
     def listed(self) -> int:
         """Return how many sessions the reader knows."""
-        return len(self._told)
+        return len(self._known)
 
     def ask_full(self) -> None:
         """Make the next push a full snapshot."""
@@ -59,12 +59,11 @@ class Publisher:
         beside: Mapping[str, Any] = NOTHING,
         once: Mapping[str, Any] = NOTHING,
     ) -> dict[str, Any] | None:
-        """The message that brings the reader up to date; None if it is.
+        """Return the message that brings the reader up to date, or None if it is.
 
-        `beside` is what else the reader is to know, told when it changes; `once` is told now.
-
-        Without a board, as its database cannot be read, the reader keeps what it knows.  Without
-        health this is a word in advance: what nobody waits for comes with the next one.
+        `beside` is sent whenever it changes, `once` only with this message.  Without a board (the
+        database cannot be read), the reader keeps what it has.  Without health, this is an early
+        message: what is not urgent follows with the next one.
         """
         full = self._full and board is not None
         sessions: list[Published] = []
@@ -72,7 +71,7 @@ class Publisher:
         if board is not None and full:
             self._full = False
             sessions = self._snapshot(board)
-            self._told = {p["session_id"]: p for p in sessions}
+            self._known = {p["session_id"]: p for p in sessions}
             self._ranking, self._unranked = Ranking(), {}
         elif board is not None:
             sessions, removed = self._delta(board, changed)
@@ -116,20 +115,20 @@ class Publisher:
             s = board.sessions.get(sid)
             if s is None or not is_listed(s):
                 self._succeeded(sid)
-                self._places.leave(sid)
-                if self._told.pop(sid, None) is not None:
+                self._addresses.leave(sid)
+                if self._known.pop(sid, None) is not None:
                     removed.append(sid)
                 continue
             now = self._made(sid, s)
-            if now is not None and self._told.get(sid) != now:
-                self._told[sid] = now
+            if now is not None and self._known.get(sid) != now:
+                self._known[sid] = now
                 sessions.append(now)
         return sessions, removed
 
     def _made(self, sid: str, s: Session) -> Published | None:
         """Publish a session; return None if that fails, which affects no other."""
         try:
-            published = worded(self._places.shown(publish(s)))
+            published = worded(self._addresses.shown(publish(s)))
         except Exception as e:
             self._failing.add(sid)
             self._attempt.failed("publish", f"session {sid}", e)

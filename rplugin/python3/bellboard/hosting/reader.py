@@ -42,7 +42,7 @@ class Reader:
         self._publisher = publisher
         self._known: dict[str, Any] = {}  # the health in the last message
         self._changes: list[Change] = []  # committed, not sent yet
-        self._told_early = False  # what changed is told already, what happened not yet
+        self._is_early = False  # the changes were sent before the commit; transitions were not
         self._wants_notices = False
         self._last_push = -PUBLISH
 
@@ -71,24 +71,24 @@ class Reader:
         self._connection.use(read, None)
         return RARELY
 
-    def tell_early(self, came: Collection[str]) -> float:
-        """Show what an event will change before it is committed, which takes twice as long.
+    def publish_early(self, came: Collection[str]) -> float:
+        """Send what an event will change before it is committed, which takes half the time.
 
-        Whoever folds it, should this host die now, comes to the same.  What happened, and may be
-        announced, is told only once it is committed.
+        If this host dies now, another one folds the event with the same result.  Transitions, which
+        may be announced, are sent only after the commit.
         """
         clerk = self._connection.clerk
         if clerk is None or not self._connection.is_well:
             return RARELY
         if time.monotonic() < self._last_push + 2 * PUBLISH:
-            return RARELY  # it makes two pushes of one
+            return RARELY  # under load, two pushes per event are too many
         board, now = clerk.board, time.time()
 
         def show(changed: set[str]) -> None:
             for sid in changed:
                 self._bell.see(board, sid)
             message = self._publisher.push(board, changed, (), None, now, self._bell.shown())
-            self._told_early = message is not None
+            self._is_early = message is not None
             self._send(message)
 
         clerk.preview(now, came, show)
@@ -97,11 +97,11 @@ class Reader:
     def publish(self) -> float:
         """Send what changed, unless it is too early; return the seconds until the next call."""
         early = self._last_push + PUBLISH - time.monotonic()
-        if early > 0 and not self._told_early:
+        if early > 0 and not self._is_early:
             return early
         clerk, connection = self._connection.clerk, self._connection
         changed, changes = connection.changed, self._changes[-MOST:]
-        self._told_early = False
+        self._is_early = False
         board = clerk.board if clerk is not None else None
         if board is not None:
             for sid in changed:
@@ -121,7 +121,7 @@ class Reader:
             self._attempt.once("callbacks", sid, partial(self._effects.ask, change, session))
         return RARELY
 
-    def ring(self) -> float:
+    def notify(self) -> float:
         """Send notifications; return the seconds until the next call."""
         otherwise = PAUSE if self._connection.is_open else RARELY
         wait = self._connection.use(
@@ -131,9 +131,9 @@ class Reader:
         if notices := self._bell.said():
             once["notices"] = notices
         if self._wants_notices:
-            rung = self._connection.use(lambda clerk: clerk.store.notices(NOTICES), None)
-            if rung is not None:
-                once["rung"] = [r._asdict() for r in rung]
+            sent = self._connection.use(lambda clerk: clerk.store.notices(NOTICES), None)
+            if sent is not None:
+                once["rung"] = [r._asdict() for r in sent]
                 self._wants_notices = False
         shown = self._bell.shown()
         self._send(self._publisher.push(None, (), (), None, time.time(), shown, once))

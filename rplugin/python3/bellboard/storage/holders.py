@@ -15,7 +15,7 @@ from typing import Final
 
 PAUSE: Final = 0.005  # seconds between two tries
 #: What SQLite locks for writing: a byte of the shared memory, or RESERVED in the file itself.
-PLACES: Final = (("board.db-shm", 120), ("board.db", 1 << 30 | 1))
+LOCKED: Final = (("board.db-shm", 120), ("board.db", 1 << 30 | 1))
 
 
 class Drain:
@@ -109,7 +109,7 @@ def alone(home: Path) -> int | None:
 def holder(home: Path) -> int | None:
     """Return the process that blocks writing or opening, if the system lists it."""
     held = _held()
-    for name, byte in PLACES:
+    for name, byte in LOCKED:
         for row in _of(home / name, held):
             if row[1] == "POSIX" and int(row[6]) <= byte and _end(row[7]) >= byte:
                 return int(row[4])

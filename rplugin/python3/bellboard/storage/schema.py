@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 SCHEMA: Final = 2
-UNLIKELY: Final = 1000  # no program will ever get that far
+UNLIKELY: Final = 1000  # no released schema gets that high
 
 #: Schema → the statements that migrate to it.  A released migration is never changed.
 MIGRATIONS: Final[Mapping[int, str]] = {

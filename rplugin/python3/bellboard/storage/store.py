@@ -107,7 +107,7 @@ class Editor(NamedTuple):
     focused: float  # when it last got the focus
 
 
-class Rung(NamedTuple):
+class Sent(NamedTuple):
     """A notification that was sent."""
 
     t: float
@@ -184,9 +184,9 @@ class Store(Upkeep):
         now: float,
         behind: int = 0,
     ) -> None:
-        """Write what files (by their names) came to, within the lock.
+        """Write the results of folding these files; call this within the lock.
 
-        What would leave the bounded log at once, as `behind` more files wait, is not put there.
+        Skip the event log if the `behind` files still pending would push these events out of it.
         """
         db = self.db
         rows = [(n, now) for n in names]
@@ -234,7 +234,7 @@ class Store(Upkeep):
         self.is_changed, self._applied = False, None
 
     def remember_applied(self) -> None:
-        """Cache that no names are applied, until another host commits."""
+        """Cache the applied names, until another host commits."""
         if self._applied is None:
             self._applied = {r[0] for r in self.all("SELECT name FROM applied")}
 
@@ -314,7 +314,7 @@ class Store(Upkeep):
                 == 1
             ]
 
-    def notices(self, most: int) -> list[Rung]:
+    def notices(self, most: int) -> list[Sent]:
         """Return the newest notifications of all hosts, oldest first."""
         rows = self.all(
             "SELECT transition_id, effect, claims.t, pid, session_id, after, why FROM claims"
@@ -322,7 +322,7 @@ class Store(Upkeep):
             " WHERE effect LIKE 'notice %' ORDER BY claims.t DESC LIMIT ?",
             most,
         )
-        return self.sound("claims", rows[::-1], _rung, columns=2)
+        return self.sound("claims", rows[::-1], _sent, columns=2)
 
     # ------------------------------------------------------------ editors
 
@@ -364,8 +364,8 @@ def _row(file: str, f: Folded) -> tuple[Any, ...]:
 
 def _change(r: Cells) -> Change:
     before, after, rule, why = text_or_none(r[3]), text_or_none(r[4]), text(r[5]), text(r[6])
-    told = Transition(time(r[1]), text(r[2]), before, after, rule, why)
-    return Change(number(r[0]), told, bool(r[7]))
+    transition = Transition(time(r[1]), text(r[2]), before, after, rule, why)
+    return Change(number(r[0]), transition, bool(r[7]))
 
 
 def _logged(r: Cells) -> Logged:
@@ -373,14 +373,14 @@ def _logged(r: Cells) -> Logged:
     return Logged(r[0], text(r[1]), _event(blob(r[2])), *said)
 
 
-def _rung(r: Cells) -> Rung:
+def _sent(r: Cells) -> Sent:
     channel = text(r[1]).removeprefix("notice ")
-    return Rung(time(r[2]), channel, number(r[3]), text(r[4]), text_or_none(r[5]), text(r[6]))
+    return Sent(time(r[2]), channel, number(r[3]), text(r[4]), text_or_none(r[5]), text(r[6]))
 
 
 def _editor(r: Cells) -> Editor:
     if not 0 < number(r[0]) < HIGHEST:
-        raise ValueError("no process has such a number")
+        raise ValueError("invalid process id")
     return Editor(r[0], text(r[1]), text(r[2]), text(r[3]), time(r[4]))
 
 
@@ -390,13 +390,13 @@ def _option(r: Cells) -> Any:
 
 
 def _is_live(e: Event, c: Transition, since: float) -> bool:
-    """Whether it happened while somebody watched: told then is not enough, e.g. by a registry."""
+    """Return whether it happened, and was not only noticed, while a host was running."""
     happened = min(e.t, e.at) if e.kind in ("registry", "process gone") else e.t
     return min(c.t, happened) >= since and c.after != "unknown"
 
 
 def _index(board: Board, sid: str) -> tuple[bool, float]:
-    """What the table tells of a record without decoding it: listed or not, and its last news."""
+    """Return the columns beside a record: whether it is listed, and its newest evidence."""
     s = board.sessions.get(sid)
     if s is None:
         return False, board.ledger.clock

@@ -48,9 +48,9 @@ class Deaths:
         self._backend: Backend | None = None
         try:
             if self.how == "pidfd":
-                self._backend = _Pidfds(self._tell)
+                self._backend = _Pidfds(self._report)
             elif self.how == "kqueue":
-                self._backend = _Kqueue(self._tell)
+                self._backend = _Kqueue(self._report)
         except (OSError, NotImplementedError):
             self.how = "polling"
 
@@ -101,7 +101,7 @@ class Deaths:
         if self._backend:
             self._backend.close()
 
-    def _tell(self, pid: int) -> None:
+    def _report(self, pid: int) -> None:
         started = self._started.get(pid)
         if started is not None:
             self.leave(pid)
@@ -110,7 +110,7 @@ class Deaths:
     def _check(self, pid: int) -> None:
         started = self._started.get(pid)
         if started is not None and not runs(pid, started):
-            self._tell(pid)
+            self._report(pid)
 
     def _poll(self) -> None:
         for pid in list(self._polled):

@@ -29,7 +29,7 @@ class Ended(Exception):
 
 
 class Far:
-    """One such process; what it does and returns has to be picklable.
+    """A process for such work; the work and its result must be picklable.
 
     `modules`: what it imports as it starts, so that its first work takes no longer than the next.
     """
@@ -45,7 +45,7 @@ class Far:
             start_new_session=True,  # no signals from the terminal
             cwd="/",
         )
-        self.call(os.getpid)  # it is up, and has loaded what it needs
+        self.call(os.getpid)  # wait until it has started
 
     def call(self, work: Callable[[], T]) -> T:
         """Run work there; raise here what it raises there."""
@@ -59,7 +59,7 @@ class Far:
         except (OSError, EOFError, pickle.PickleError) as why:
             self._process.kill()
             self.close()
-            raise Ended(f"the process that looked there exited: {why}") from None
+            raise Ended(f"the process for this path exited: {why}") from None
         if error:
             raise OSError(error)
         return result  # type: ignore[no-any-return]
@@ -84,8 +84,8 @@ def serve(*modules: str) -> None:
         except EOFError:
             return
         try:
-            told = pickle.dumps(("", work()))
+            answer = pickle.dumps(("", work()))
         except Exception as error:  # any kind: it concerns this job only
-            told = pickle.dumps((f"{type(error).__name__}: {error}", None))
-        results.write(told)
+            answer = pickle.dumps((f"{type(error).__name__}: {error}", None))
+        results.write(answer)
         results.flush()

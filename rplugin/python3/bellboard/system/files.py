@@ -77,12 +77,12 @@ def read(path: str | Path, limit: int, ours: bool = True) -> tuple[bytes, os.sta
 def decoded(raw: bytes) -> dict[str, object] | None:
     """Decode a JSON object; return None for anything else."""
     try:
-        told = msgspec.json.decode(raw)
+        value = msgspec.json.decode(raw)
     except ODD:
         try:
-            told = json.loads(
+            value = json.loads(
                 raw
             )  # accepts a lone surrogate too, which the CLI leaves when it cuts text
         except ODD:
             return None
-    return told if isinstance(told, dict) else None
+    return value if isinstance(value, dict) else None

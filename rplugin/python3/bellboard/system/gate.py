@@ -135,7 +135,7 @@ def _judge_owner(path: str, status: os.stat_result) -> None:
 
 
 def _parts(path: str) -> list[str]:
-    """The names in a path, the last one first."""
+    """Return the names in a path, last one first."""
     return [name for name in reversed(path.split("/")) if name not in ("", ".")]
 
 

@@ -156,8 +156,8 @@ def children_of(pid: int) -> list[int]:
         threads = os.listdir(f"{PROC}/{pid}/task")  # noqa: PTH208
     except OSError:
         return []
-    told = [_lines(f"{PROC}/{pid}/task/{thread}/children") for thread in threads]
-    return [int(child) for lines in told for line in lines for child in line.split()]
+    listed = [_lines(f"{PROC}/{pid}/task/{thread}/children") for thread in threads]
+    return [int(child) for lines in listed for line in lines for child in line.split()]
 
 
 def descendants(pid: int) -> list[int]:

@@ -192,16 +192,16 @@ def sockets(environ: Mapping[str, str]) -> list[str]:
     return sorted(found)
 
 
-def _panes(told: str) -> Iterator[Pane]:
-    for row in told.splitlines():
+def _panes(output: str) -> Iterator[Pane]:
+    for row in output.splitlines():
         fields = row.split(" ")
         pid = decimal(fields[1]) if len(fields) == 6 else None
         if pid is not None and PANE.fullmatch(fields[0]):
             yield Pane(fields[0], pid, fields[2] == "1", *fields[3:])
 
 
-def _clients(told: str) -> Iterator[Client]:
-    for row in told.splitlines():
+def _clients(output: str) -> Iterator[Client]:
+    for row in output.splitlines():
         fixed, _, name = row.partition("|")
         fields = fixed.split(" ")
         seen = decimal(fields[0])

@@ -105,7 +105,7 @@ class Watch:
         path = os.path.abspath(path)
         if path not in self._arrivals:
             self._arrivals[path] = arrivals
-            self._arm(path, tell=False)
+            self._arm(path, report=False)
 
     def remove(self, path: str | Path) -> None:
         """Stop watching a path."""
@@ -142,19 +142,19 @@ class Watch:
         else:
             self.how, self._missing = self._native, ""
 
-    def _arm(self, path: str, tell: bool = True) -> None:
-        """Arm a path as what it is now; with `tell`, report it if it was not watched before."""
+    def _arm(self, path: str, report: bool = True) -> None:
+        """Arm a path as what it is now; with `report`, report it if it was not watched before."""
         arrivals = self._arrivals[path]
         alone = arrivals and self._only_arrivals(path)
         armer = self._backend.armer if self._backend is not None else None
-        then = partial(self._settle, path, tell)
+        then = partial(self._settle, path, report)
         self._doer(path).do(path, partial(look_at, path, armer, alone), then, key=f"watch {path}")
 
     def _doer(self, path: str) -> Doer:
         """Arm our own folder at once, and everything if there is no `reach`."""
         return self._here if self._reach is None or self._arrivals[path] else self._reach
 
-    def _settle(self, path: str, tell: bool, look: Look) -> None:
+    def _settle(self, path: str, report: bool, look: Look) -> None:
         directory, backend, error = look.directory, self._backend, look.error
         if path not in self._arrivals:
             if backend is not None and error is None and directory not in self._served:
@@ -189,7 +189,7 @@ class Watch:
             self._polling.add(path, self._doer(path))
         elif self._polled.pop(path, None) is not None:
             self._polling.remove(path)
-        if tell and fresh:
+        if report and fresh:
             self._changed(fresh)
 
     def _release(self, path: str) -> None:
@@ -202,7 +202,7 @@ class Watch:
             del self._served[directory]
             self._backend.remove(directory)
         elif directory in paths and self._only_arrivals(directory):
-            self._arm(directory, tell=False)  # so that other changes there no longer wake us
+            self._arm(directory, report=False)  # so that other changes there no longer wake us
 
     def _only_arrivals(self, directory: str) -> bool:
         paths = self._served.get(directory, ())

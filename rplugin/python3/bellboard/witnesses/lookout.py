@@ -21,7 +21,7 @@ from ..agents.claude_code.witnesses.folders import STARTS, Folders
 from ..agents.claude_code.witnesses.following import Following
 from ..agents.claude_code.witnesses.registry import config_of
 from ..agents.claude_code.witnesses.transcript import Transcripts, folder_of
-from ..core.deadlines import slow_tools
+from ..core.deadlines import NEVER, slow_tools
 from ..core.detail import line
 from ..core.finding import Finding
 from ..core.options import Options
@@ -34,14 +34,13 @@ from ..system.tmux import Pane
 from ..system.watch import Watch
 from ..system.watched import Watched
 from . import running
+from .directories import REPEAT, Directories
 from .panes import Panes, panes_of
-from .places import REPEAT, Places
 from .pull_requests import Branch, PullRequests
 from .screens import Screens, rows_of
 from .screens import finding as screen_finding
 
 LEAD: Final = 1.0  # seconds before a tool is overdue: findings must be folded by then
-NEVER: Final = float("inf")
 SOON: Final = (0.5, 1.5, GRACE + 1.0)  # seconds after an agent may have started
 PATIENCE: Final = 5.0  # seconds for programs, and for work that takes milliseconds
 FEW: Final = 5  # sessions to name in health
@@ -50,30 +49,30 @@ T = TypeVar("T")
 
 
 class Lookout:
-    """Observes beside the event loop, and calls `tell` in it with each finding."""
+    """Observes beside the event loop, and calls `report` in it with each finding."""
 
     def __init__(
         self,
         watch: Watch,
         reach: Doer,
-        tell: Callable[[Finding], None],
+        report: Callable[[Finding], None],
         clock: Callable[[], float],
         environ: Mapping[str, str],
         generation: str = "",
         pull_requests: bool = False,
     ) -> None:
         self.watched = Watched(watch)
-        shared = reach, self.watched, tell, clock
+        shared = reach, self.watched, report, clock
         asks = PullRequests(self._answered, environ, reach) if pull_requests else None
         self.folders = Folders(*shared, environ, generation)
         self.following = Following(*shared)
-        self.places = Places(*shared, asks)
+        self.directories = Directories(*shared, asks)
         self.panes = Panes(generation)
         self.deaths = Deaths(self._died)
         self._discovery = Discovery(environ)
-        self._reach, self._tell, self._clock = reach, tell, clock
+        self._reach, self._report, self._clock = reach, report, clock
         self._slow, self._deaf = reach.lane("slow", PATIENCE), reach.lane("deaf", PATIENCE)
-        self.screens = Screens(reach.lane("screens", PATIENCE), tell, clock)
+        self.screens = Screens(reach.lane("screens", PATIENCE), report, clock)
         self._generation = generation
         self._sessions: dict[str, Session] = {}  # listed
         self._runs: dict[str, set[int]] = {}  # session → its processes
@@ -107,7 +106,7 @@ class Lookout:
         self._generation = generation
         self.folders.registry.renew(generation)
         self.panes.renew(generation)
-        self.places.renew()
+        self.directories.renew()
         self.screens.renew()
         self._seen.clear()
         self.rescan()
@@ -118,7 +117,7 @@ class Lookout:
             self._expect_agents()
         self.folders.changed(paths)
         self.following.changed(paths)
-        self.places.changed(paths)
+        self.directories.changed(paths)
 
     def attend(self, sessions: Mapping[str, Session], changed: Iterable[str]) -> None:
         """Adapt what is observed to the sessions that changed."""
@@ -135,7 +134,7 @@ class Lookout:
 
     @property
     def notes(self) -> dict[str, str]:
-        """For health: what is not as it should be."""
+        """Return what is wrong, for health."""
         deaths = {"deaths": note} if (note := self.deaths.note) else {}
         odd = {f"session {line(sid, 40)}": why for sid, why in list(self._odd.items())[:FEW]}
         found = {**self.folders.notes, **self.transcripts.notes, **self.panes.notes}
@@ -147,7 +146,7 @@ class Lookout:
         self.following.rescan()
         for sid, s in list(self._sessions.items()):
             self._guarded(sid, partial(self._attend, s))
-        self.places.rescan()
+        self.directories.rescan()
         at_work = (sid for sid, s in self._sessions.items() if _is_at_work(s) or "ports" in s.facts)
         self._stirred |= dict.fromkeys(at_work)
         self._look_at_panes()
@@ -193,7 +192,7 @@ class Lookout:
             proven.add(slot)
             for pid in s.processes:
                 work, key = partial(running.at_work, now, pid, since), f"tools of {pid}"
-                self._reach.do(f"{processes.PROC}/{pid}/task", work, self._tell, key=key)
+                self._reach.do(f"{processes.PROC}/{pid}/task", work, self._report, key=key)
         return again
 
     def _attend(self, s: Session) -> None:
@@ -212,7 +211,7 @@ class Lookout:
                 seen |= {process.started, processes.started_of(pid)}
                 work = partial(running.seen, self._clock(), pid, self._generation)
                 path, key = f"{processes.PROC}/{pid}/environ", f"process {pid} {process.started}"
-                self._reach.do(path, work, self._tell, key=key)
+                self._reach.do(path, work, self._report, key=key)
         self._hold(sid, runs)
         if s.config_dir:
             self.folders.need(s.config_dir, sid)
@@ -221,14 +220,14 @@ class Lookout:
         if is_nameless(sid) and is_path(s.cwd) and (config := self.folders.of(s)):
             self._expect_in(folder_of(config, s.cwd), sid)
         if s.cwd:
-            self.places.move(sid, s.cwd)
+            self.directories.move(sid, s.cwd)
 
     def _leave(self, sid: str) -> None:
         """Drop a session that has ended."""
         self._hold(sid, set())
         self.folders.leave(sid)
         self.following.forget(sid)
-        self.places.leave(sid)
+        self.directories.leave(sid)
         self.screens.leave(sid)
         self._expect_in("", sid)
         self._proven.pop(sid, None)
@@ -263,10 +262,10 @@ class Lookout:
                 lane = self._deaf if self.panes.is_deaf(socket) else self._slow
                 lane.do(socket, work, then, key=f"panes of {socket}")
 
-    def _looked(self, socket: str, told: tuple[list[Pane] | None, str]) -> None:
+    def _looked(self, socket: str, answer: tuple[list[Pane] | None, str]) -> None:
         panes = {s.pane for s in self._sessions.values() if s.tmux == socket and s.pane}
-        for finding in self.panes.take(self._clock(), socket, panes, *told):
-            self._tell(finding)
+        for finding in self.panes.take(self._clock(), socket, panes, *answer):
+            self._report(finding)
 
     def _expect_in(self, folder: str, sid: str) -> None:
         """Watch the folder where a session without an id will write; "" to stop."""
@@ -311,7 +310,7 @@ class Lookout:
                 self._expect_agents()
                 continue
             if not found.is_new:
-                self._tell(found.finding(self._clock(), self._generation))
+                self._report(found.finding(self._clock(), self._generation))
             elif found.tmux and found.pane:
                 work, then = (
                     partial(rows_of, found.tmux, found.pane),
@@ -323,23 +322,23 @@ class Lookout:
         """Report an agent that asks something at its start, such as whether to trust a folder."""
         seen = read(rows)
         if seen is not None and seen.says == "waiting":
-            self._tell(found.finding(self._clock(), self._generation))
+            self._report(found.finding(self._clock(), self._generation))
             sid = found.session_id or nameless(found.pid, found.started)
-            self._tell(screen_finding(self._clock(), sid, found.pid, seen))
+            self._report(screen_finding(self._clock(), sid, found.pid, seen))
 
     def _listen(self, sid: str, ports: list[int]) -> None:
         s = self._sessions.get(sid)
         if s is not None and ports != s.facts.get("ports", []):
             now, facts = self._clock(), {"session_id": sid, "ports": ports}
-            self._tell(Finding({"t": now, "facts": facts}, f"facts {facts} {now // REPEAT}"))
+            self._report(Finding({"t": now, "facts": facts}, f"facts {facts} {now // REPEAT}"))
 
     def _answered(self, branch: Branch) -> None:
-        self.places.answered(branch)
+        self.directories.answered(branch)
 
     def _died(self, pid: int, started: str) -> None:
         found = pid in self._dead
         self._dead.discard(pid)
-        self._tell(running.gone(self._clock(), pid, started, found))
+        self._report(running.gone(self._clock(), pid, started, found))
         self.folders.died(pid)
 
 

@@ -1,4 +1,4 @@
-"""Which of the panes that sessions are in live, as their tmux servers tell."""
+"""Report whether the tmux panes of sessions still exist."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 from ..core.finding import Finding
 from ..system.tmux import DEAF, PANE, Pane, Tmux
 
-EVERY: Final = 10.0  # seconds between two looks at a server's panes
+EVERY: Final = 10.0  # seconds between two queries of a server
 
 
 class Panes:
@@ -17,14 +17,14 @@ class Panes:
     def __init__(self, generation: str = "") -> None:
         self._generation = generation
         self._due: dict[str, float] = {}
-        self._told: dict[tuple[str, str], str] = {}  # socket, pane → tty; empty: gone
+        self._reported: dict[tuple[str, str], str] = {}  # socket, pane → tty; empty: gone
         self.notes: dict[str, str] = {}  # for health: which servers do not answer
 
     def renew(self, generation: str) -> None:
         """Report everything again at the next check, and check at once."""
         if generation != self._generation:
             self._generation = generation
-            self._told.clear()
+            self._reported.clear()
             self._due.clear()
 
     def is_due(self, now: float, socket: str) -> bool:
@@ -59,21 +59,21 @@ class Panes:
         found = []
         for pane in sorted(panes):
             tty = live[pane].tty if pane in live else ""
-            if self._told.get((socket, pane)) == tty or not PANE.fullmatch(pane):
+            if self._reported.get((socket, pane)) == tty or not PANE.fullmatch(pane):
                 continue
-            before, self._told[socket, pane] = self._told.get((socket, pane), ""), tty
-            told = {"tmux": socket, "pane": pane, "alive": pane in live, "tty": tty}
+            before, self._reported[socket, pane] = self._reported.get((socket, pane), ""), tty
+            facts = {"tmux": socket, "pane": pane, "alive": pane in live, "tty": tty}
             # A restarted server numbers its panes from 0 again.
             once = f"{live[pane].pid if pane in live else before} {self._generation}"
             key = f"pane {socket} {pane} {tty or 'gone'} {once}"
-            found.append(Finding({"t": now, "pane": told}, key))
+            found.append(Finding({"t": now, "pane": facts}, key))
         return found
 
     def keep(self, used: Mapping[str, Collection[str]]) -> None:
         """Forget panes that no session uses."""
-        self._told = {
+        self._reported = {
             (socket, pane): tty
-            for (socket, pane), tty in self._told.items()
+            for (socket, pane), tty in self._reported.items()
             if pane in used.get(socket, ())
         }
         for socket in self._due.keys() - used.keys():

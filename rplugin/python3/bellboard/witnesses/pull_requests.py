@@ -47,12 +47,12 @@ class PullRequest(NamedTuple):
 
 
 class PullRequests:
-    """Runs `gh` in the background, and calls `told(branch)` when an answer has changed."""
+    """Runs `gh` in the background, and calls `changed(branch)` when an answer has changed."""
 
     def __init__(
-        self, told: Callable[[Branch], None], environ: Mapping[str, str], reach: Doer
+        self, changed: Callable[[Branch], None], environ: Mapping[str, str], reach: Doer
     ) -> None:
-        self._told, self._reach = told, reach.lane("gh", PATIENCE + 1)
+        self._changed, self._reach = changed, reach.lane("gh", PATIENCE + 1)
         self._environ = {name: environ[name] for name in PASSED if name in environ}
         self._answers: dict[Branch, tuple[float, PullRequest]] = {}
 
@@ -72,7 +72,7 @@ class PullRequests:
         when, known = self._answers.get(branch, (0.0, PullRequest()))
         if found is not None and found != known:
             self._answers[branch] = when, found
-            self._told(branch)
+            self._changed(branch)
 
 
 def ask(branch: Branch, environ: Mapping[str, str]) -> PullRequest | None:
@@ -98,10 +98,10 @@ def ask(branch: Branch, environ: Mapping[str, str]) -> PullRequest | None:
             end.cancel()
     except (OSError, ValueError):  # gone meanwhile; a NUL in a name
         return None
-    told = decoded(raw) if code == 0 else None
-    if told is None:
+    answer = decoded(raw) if code == 0 else None
+    if answer is None:
         return None
-    number, state, url = (told.get(key) for key in ("number", "state", "url"))
+    number, state, url = (answer.get(key) for key in ("number", "state", "url"))
     if type(number) is not int or not isinstance(state, str) or not isinstance(url, str):
         return PullRequest()
     return PullRequest(f"#{number}", line(state.lower(), 20), line(url))

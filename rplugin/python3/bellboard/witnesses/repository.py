@@ -39,7 +39,7 @@ class Repository(NamedTuple):
     head: str  # the file that changes with the branch
 
 
-class _Place(NamedTuple):
+class _Tree(NamedTuple):
     root: Path
     git: Path  # with HEAD of this working tree
     common: Path  # with the config of the repository
@@ -49,7 +49,7 @@ class Known(NamedTuple):
     """A repository, and the stamps of its files when they were read."""
 
     stamps: tuple[_Stamp | None, ...]
-    place: _Place
+    tree: _Tree
     repository: Repository
 
 
@@ -85,12 +85,12 @@ class Repositories:
 
 def look_up(directory: str, known: Known | None = None) -> Known | None:
     """Return the repository of a directory: the known one if nothing changed; never raises."""
-    if known is not None and known.stamps == _stamps(known.place):
+    if known is not None and known.stamps == _stamps(known.tree):
         return known
-    place = _place_of(directory)
-    if place is None:
+    tree = _tree_of(directory)
+    if tree is None:
         return None
-    return Known(_stamps(place), place, _read(place, directory))
+    return Known(_stamps(tree), tree, _read(tree, directory))
 
 
 def facts_of(now: float, session_id: str, known: Known | None) -> Finding:
@@ -108,7 +108,7 @@ def facts_of(now: float, session_id: str, known: Known | None) -> Finding:
     return Finding({"t": now, "facts": facts}, f"facts {facts} {known.stamps if known else ()}")
 
 
-def _place_of(directory: str) -> _Place | None:
+def _tree_of(directory: str) -> _Tree | None:
     """Return the nearest working tree above, as git finds it."""
     if not directory.startswith("/"):
         return None
@@ -116,8 +116,8 @@ def _place_of(directory: str) -> _Place | None:
     for _ in range(DEEPEST):
         git = _git_of(root)
         if git is not None:
-            told = _text(git / "commondir").strip()
-            return _Place(Path(root), git, Path(os.path.normpath(git / told)) if told else git)
+            text = _text(git / "commondir").strip()
+            return _Tree(Path(root), git, Path(os.path.normpath(git / text)) if text else git)
         below, root = root, os.path.dirname(root)  # noqa: PTH120 - a Path costs more than the look
         if root == below:
             break
@@ -132,24 +132,24 @@ def _git_of(root: str) -> Path | None:
         if stat.S_ISDIR(os.stat(dot).st_mode):  # noqa: PTH116
             git = Path(dot)
         else:
-            told = _text(Path(dot))
-            if not told.startswith("gitdir:"):
+            text = _text(Path(dot))
+            if not text.startswith("gitdir:"):
                 return None
-            git = Path(os.path.normpath(Path(root) / told.removeprefix("gitdir:").strip()))
+            git = Path(os.path.normpath(Path(root) / text.removeprefix("gitdir:").strip()))
             touch(git)
         return git if (git / "HEAD").is_file() else None
     except (OSError, ValueError):
         return None
 
 
-def _read(place: _Place, directory: str) -> Repository:
-    config = config_in(_text(place.common / "config"))
-    branch, is_branch = _branch_of(place.git)
+def _read(tree: _Tree, directory: str) -> Repository:
+    config = config_in(_text(tree.common / "config"))
+    branch, is_branch = _branch_of(tree.git)
     chosen = _remote_of(config, branch if is_branch else "")
-    worktree = "" if place.git == place.common else place.git.name
+    worktree = "" if tree.git == tree.common else tree.git.name
     inside = _AGENTS.search(f"{directory}/")
     name = f"{chosen.owner}/{chosen.name}" if chosen and chosen.owner else ""
-    name = name or (chosen.name if chosen else "") or _folder_of(place)
+    name = name or (chosen.name if chosen else "") or _folder_of(tree)
     known = {n: found.address for n, url in config.remotes.items() if (found := remote_in(url))}
     return Repository(
         name=line(name),
@@ -157,7 +157,7 @@ def _read(place: _Place, directory: str) -> Repository:
         worktree=line(worktree or (inside[1] if inside else "")),
         remote=line(chosen.address if chosen else ""),
         remotes={line(n): line(address) for n, address in known.items()},
-        head=str(place.git / "HEAD"),
+        head=str(tree.git / "HEAD"),
     )
 
 
@@ -177,17 +177,17 @@ def _remote_of(config: Config, branch: str) -> Remote | None:
     return next((found for url in urls if (found := remote_in(url))), None)
 
 
-def _folder_of(place: _Place) -> str:
+def _folder_of(tree: _Tree) -> str:
     """Return the folder name of the main working tree, or of a bare repository."""
-    if place.common.name == ".git":
-        return place.common.parent.name
-    if "modules" in place.common.parts and place.git == place.common:  # a submodule
-        return place.root.name
-    return place.common.name.removesuffix(".git")
+    if tree.common.name == ".git":
+        return tree.common.parent.name
+    if "modules" in tree.common.parts and tree.git == tree.common:  # a submodule
+        return tree.root.name
+    return tree.common.name.removesuffix(".git")
 
 
-def _stamps(place: _Place) -> tuple[_Stamp | None, ...]:
-    files = place.root / ".git", place.git / "HEAD", place.common / "config"
+def _stamps(tree: _Tree) -> tuple[_Stamp | None, ...]:
+    files = tree.root / ".git", tree.git / "HEAD", tree.common / "config"
     return tuple(_stamp(path, entries=n > 0) for n, path in enumerate(files))
 
 

@@ -1,4 +1,4 @@
-"""Report what a process shows about its session: its place, its children, its end."""
+"""Report what a process shows about its session: its terminal, its children, its end."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Final
 from ..core.finding import Finding
 from ..system import processes
 
-PLACE: Final = ("TMUX", "TMUX_PANE", "NVIM")
+TERMINAL: Final = ("TMUX", "TMUX_PANE", "NVIM")
 CLOCK: Final = 1.0  # seconds; the system reports its boot time to the second
 
 
 def gone(now: float, pid: int, started: str = "", found: bool = False) -> Finding:
     """Report that a process is gone; `found`: nobody saw it exit, so the time is unknown."""
-    told = {"pid": pid, "alive": False, "started": started} | ({"found": True} if found else {})
-    return Finding({"t": now, "process": told}, f"process gone {pid} {started}")
+    facts = {"pid": pid, "alive": False, "started": started} | ({"found": True} if found else {})
+    return Finding({"t": now, "process": facts}, f"process gone {pid} {started}")
 
 
 def seen(now: float, pid: int, generation: str = "") -> Finding:
@@ -25,17 +25,17 @@ def seen(now: float, pid: int, generation: str = "") -> Finding:
     started, tty = processes.started_of(pid), processes.tty_of(pid)
     if not processes.is_alive(pid):
         return gone(now, pid, started, found=True)
-    place = processes.environment_of(pid, PLACE)
-    told = {
+    env = processes.environment_of(pid, TERMINAL)
+    facts = {
         "pid": pid,
         "alive": True,
         "started": started,
         "tty": tty,
-        "tmux": place.get("TMUX", "").rsplit(",", 2)[0],  # socket,pid,session
-        "pane": place.get("TMUX_PANE", ""),
-        "nvim": place.get("NVIM", ""),
+        "tmux": env.get("TMUX", "").rsplit(",", 2)[0],  # socket,pid,session
+        "pane": env.get("TMUX_PANE", ""),
+        "nvim": env.get("NVIM", ""),
     }
-    known = {k: v for k, v in told.items() if v}
+    known = {k: v for k, v in facts.items() if v}
     return Finding({"t": now, "process": known}, f"process {known} {generation}")
 
 
@@ -45,5 +45,5 @@ def at_work(now: float, pid: int, since: float) -> Finding:
     Older ones prove nothing: an MCP server is a child for as long as the agent runs.
     """
     began = [processes.began_at(child) or 0.0 for child in processes.children_of(pid)]
-    told = {"pid": pid, "alive": True, "children": sum(t > since - CLOCK for t in began)}
-    return Finding({"t": now, "process": told}, f"process {told} {since}")
+    facts = {"pid": pid, "alive": True, "children": sum(t > since - CLOCK for t in began)}
+    return Finding({"t": now, "process": facts}, f"process {facts} {since}")

@@ -30,18 +30,18 @@ class _Screen:
     tty: str
     socket: str
     pane: str
-    told: Seen | None = None
+    reported: Seen | None = None
     pause: float = SETTLE
     timer: asyncio.TimerHandle | None = None
 
 
 class Screens:
-    """Calls `tell` with what a screen means, when that has changed."""
+    """Calls `report` with what a screen means, when that has changed."""
 
     def __init__(
-        self, reach: Doer, tell: Callable[[Finding], None], clock: Callable[[], float]
+        self, reach: Doer, report: Callable[[Finding], None], clock: Callable[[], float]
     ) -> None:
-        self._reach, self._tell, self._clock = reach, tell, clock
+        self._reach, self._report, self._clock = reach, report, clock
         self._loop = asyncio.get_running_loop()
         self._written: Written | None = None  # most users never need it
         self._screens: dict[str, _Screen] = {}  # by session
@@ -72,7 +72,7 @@ class Screens:
         """Report everything again, after a time without hosts."""
         self._handed_in.clear()
         for sid, screen in self._screens.items():
-            screen.told = None
+            screen.reported = None
             self._look(sid)
 
     def hand_in(self, sid: str, pid: int, rows: Sequence[str]) -> None:
@@ -80,7 +80,7 @@ class Screens:
         seen = read([row[:WIDEST] for row in rows[-DEPTH:]])
         if seen is not None and self._handed_in.get(sid) != seen:
             self._handed_in[sid] = seen
-            self._tell(finding(self._clock(), sid, pid, seen))
+            self._report(finding(self._clock(), sid, pid, seen))
 
     def close(self) -> None:
         """Stop reading screens."""
@@ -104,11 +104,11 @@ class Screens:
         if screen is None:
             return
         seen = read(rows)
-        if seen is None or seen == screen.told:
+        if seen is None or seen == screen.reported:
             screen.pause = min(2 * screen.pause, LONGEST_PAUSE)
             return
-        screen.told, screen.pause = seen, SETTLE
-        self._tell(finding(self._clock(), sid, screen.pid, seen))
+        screen.reported, screen.pause = seen, SETTLE
+        self._report(finding(self._clock(), sid, screen.pid, seen))
 
     def _changed(self, tty: str) -> None:
         for sid, screen in self._screens.items():

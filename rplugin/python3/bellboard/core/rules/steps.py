@@ -64,7 +64,7 @@ def complete(s: Session, t: float) -> None:
 
 
 def die(s: Session, t: float, error: str) -> None:
-    """At rest after an error."""
+    """Put a session at rest after an error."""
     rest(s, t)
     s.turn, s.error = "error", error
 
@@ -121,19 +121,19 @@ def end_questions(s: Session, ended: set[str], t: float) -> None:
 
 
 def ask_no_more(s: Session) -> None:
-    """What the main thread asked is over; subagents in the background ask on."""
+    """End the questions of the main thread; those of subagents stay open."""
     if s.blocks:
         s.blocks = of_agents(s.blocks)
 
 
 def newest_question(s: Session, agents: bool = True) -> float:
-    """When it last asked something that a person was shown; the main thread alone, or any."""
+    """Return when it last asked somebody; with `agents=False`, only in the main thread."""
     asked = (b.since for b in s.blocks.values() if not b.waits and (agents or not b.agent))
     return max(asked, default=0.0)
 
 
 def is_alone(s: Session) -> bool:
-    """Nothing but the transcript tells of it."""
+    """Return whether only the transcript or the screen shows what it does."""
     p = s.processes.get(s.pid)
     return not s.hooked and not (p is not None and p.says)
 

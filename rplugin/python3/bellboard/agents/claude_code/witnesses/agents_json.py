@@ -23,7 +23,7 @@ MOST: Final = 1 << 20  # characters
 KEPT: Final = ("PATH", "HOME", "LANG", "TMPDIR")
 
 
-def told_by(pid: int, config_dir: str, environ: Mapping[str, str]) -> dict[int, dict[str, Any]]:
+def listed_by(pid: int, config_dir: str, environ: Mapping[str, str]) -> dict[int, dict[str, Any]]:
     """Return what the CLI of a process lists, by process; empty if that fails."""
     program = program_of(pid)
     if not program:

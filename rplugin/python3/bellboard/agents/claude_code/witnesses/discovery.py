@@ -34,7 +34,7 @@ COMMANDS: Final = frozenset(
     )
 )
 CONFIG: Final = "CLAUDE_CONFIG_DIR"
-PLACE: Final = ("TMUX", "TMUX_PANE")
+TERMINAL: Final = ("TMUX", "TMUX_PANE")
 BOARD: Final = ("BELLBOARD_HOME", "XDG_STATE_HOME", "HOME")
 
 _ID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -129,7 +129,7 @@ class Search:
         began = processes.began_at(pid)
         if not tty or began is None or not processes.is_alive(pid):
             return None
-        env = processes.environment_of(pid, (*BOARD, *PLACE, CONFIG))
+        env = processes.environment_of(pid, (*BOARD, *TERMINAL, CONFIG))
         if (board := _board_of(env)) and board != self._board:
             return None
         cwd, config = processes.cwd_of(pid), env.get(CONFIG, "")
@@ -143,7 +143,7 @@ class Search:
 
 
 def _board_of(environ: Mapping[str, str]) -> Path | None:
-    """The board that a process with this environment tells of itself; None if it hides that."""
+    """Return the state folder that an environment selects; None if it is unknown."""
     try:
         return default_home(environ) if any(map(environ.get, BOARD)) else None
     except Refused:
@@ -151,7 +151,7 @@ def _board_of(environ: Mapping[str, str]) -> Path | None:
 
 
 def is_agent(argv: list[str]) -> bool:
-    """Whether a command line is that of an interactive session of Claude Code."""
+    """Return whether a command line starts an interactive session of Claude Code."""
     if not argv:
         return False
     name = PurePosixPath(argv[0]).name

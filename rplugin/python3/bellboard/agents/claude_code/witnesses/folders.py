@@ -14,7 +14,7 @@ from ....system.doer import Doer
 from ....system.files import is_path
 from ....system.processes import PROC
 from ....system.watched import Watched
-from .agents_json import PATIENCE, told_by
+from .agents_json import PATIENCE, listed_by
 from .registry import ODD, Listing, Registry, Seen, list_files, look_at, of_listing
 
 WRITTEN: Final = 1.0  # seconds; a file that is written in place is invalid for a moment
@@ -30,13 +30,13 @@ def settings_of(config_dir: str) -> tuple[str, ...]:
 
 
 class Folders:
-    """Calls `tell` with what is new in the session files."""
+    """Calls `report` with what is new in the session files."""
 
     def __init__(
         self,
         reach: Doer,
         watched: Watched,
-        tell: Callable[[Finding], None],
+        report: Callable[[Finding], None],
         clock: Callable[[], float],
         environ: Mapping[str, str],
         generation: str,
@@ -47,14 +47,14 @@ class Folders:
         self._loop = asyncio.get_running_loop()
         self._asked: dict[Path, float] = {}  # directory → when the CLI was run
         self._asking: dict[Path, asyncio.TimerHandle] = {}
-        self._reach, self._watched, self._tell, self._clock = reach, watched, tell, clock
+        self._reach, self._watched, self._report, self._clock = reach, watched, report, clock
         self._needed: dict[str, set[str]] = {}  # config directory → who needs it
         self._of: dict[str, str] = {}  # who needs it → config directory
         self._refused = ""
 
     @property
     def notes(self) -> dict[str, str]:
-        """For health: what is not as it should be."""
+        """Return what is wrong, for health."""
         more = {"config directories": self._refused} if self._refused else {}
         return {**self.registry.notes, **more}
 
@@ -146,7 +146,7 @@ class Folders:
             self._ask_cli(directory, pid)
             seen = seen._replace(why=self.registry.notes.get(f"{directory}/{pid}.json", ODD))
         for finding in self.registry.take(self._clock(), directory, pid, seen):
-            self._tell(finding)
+            self._report(finding)
 
     def _ask_cli(self, directory: Path, pid: int) -> None:
         """Ask the CLI, at intervals, about files that cannot be parsed."""
@@ -162,17 +162,17 @@ class Folders:
         self._asked[directory] = self._clock()
         config_dir = str(directory.parent)
         work, then = (
-            partial(told_by, pid, config_dir, self._environ),
-            partial(self._told, directory),
+            partial(listed_by, pid, config_dir, self._environ),
+            partial(self._answered, directory),
         )
         self._slow.do(f"{PROC}/{pid}/exe", work, then, key=f"claude agents in {config_dir}")
 
     def _is_odd(self, directory: Path, pid: int) -> bool:
         return self.registry.notes.get(f"{directory}/{pid}.json", "").startswith(ODD)
 
-    def _told(self, directory: Path, told: dict[int, dict[str, Any]]) -> None:
+    def _answered(self, directory: Path, rows: dict[int, dict[str, Any]]) -> None:
         now = self._clock()
-        for pid, row in told.items():
+        for pid, row in rows.items():
             if self._is_odd(directory, pid):
                 for finding in self.registry.take(now, directory, pid, of_listing(row, now)):
-                    self._tell(finding)
+                    self._report(finding)

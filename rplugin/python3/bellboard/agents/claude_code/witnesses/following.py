@@ -13,24 +13,24 @@ from ....core.session import Session, status_of
 from ....system.doer import Doer
 from ....system.files import is_path
 from ....system.watched import Watched
-from .transcript import Tail, Transcripts, is_needed, place_of, read_on
+from .transcript import Tail, Transcripts, is_needed, path_of, read_on
 
 WATCHES = "transcript"
 AWAITS = "its folder"
 
 
 class Following:
-    """Calls `tell` with what is new in the transcripts that are needed."""
+    """Calls `report` with what is new in the transcripts that are needed."""
 
     def __init__(
         self,
         reach: Doer,
         watched: Watched,
-        tell: Callable[[Finding], None],
+        report: Callable[[Finding], None],
         clock: Callable[[], float],
     ) -> None:
         self.transcripts = Transcripts()
-        self._reach, self._watched, self._tell, self._clock = reach, watched, tell, clock
+        self._reach, self._watched, self._report, self._clock = reach, watched, report, clock
         self._since: dict[str, float] = {}  # session → its newest evidence
         self._awaited: dict[str, str] = {}  # session → its transcript, while its folder is missing
 
@@ -45,7 +45,7 @@ class Following:
         if s.transcript:
             self._follow(sid, s.transcript)
         elif is_path(config_dir):  # no hook reported its path
-            where = partial(place_of, config_dir, sid, s.cwd)
+            where = partial(path_of, config_dir, sid, s.cwd)
             path, then = f"{config_dir}/projects", partial(self._found, sid)
             self._reach.do(path, where, then, key=f"transcript of {sid}")
 
@@ -101,7 +101,7 @@ class Following:
         if not self.transcripts.has(sid, tail):
             return  # the session has ended
         for finding in found:
-            self._tell(finding)
+            self._report(finding)
         if self.transcripts.tail(sid) is not tail:
             return
         if not tail.has_folder and sid not in self._awaited:

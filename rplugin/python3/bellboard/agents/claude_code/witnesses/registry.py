@@ -36,7 +36,7 @@ CLOCKS: Final = 2.0  # seconds by which the times of file and process may differ
 _NAME: Final = re.compile(r"([1-9][0-9]{0,9})\.json", re.ASCII)
 
 
-class _Told(NamedTuple):
+class _Reported(NamedTuple):
     directory: Path
     record: Record
 
@@ -69,7 +69,7 @@ class Registry:
         self.notes: dict[str, str] = {}  # path → why it is not valid, for health
         self._generation = generation
         self._directories: list[Path] = []
-        self._told: dict[int, _Told] = {}
+        self._reported: dict[int, _Reported] = {}
         for config_dir in config_dirs:
             self.add(config_dir)
 
@@ -88,18 +88,18 @@ class Registry:
     @property
     def records(self) -> dict[int, Record]:
         """Return the last valid record of each process."""
-        return {pid: told.record for pid, told in self._told.items()}
+        return {pid: known.record for pid, known in self._reported.items()}
 
     def directory_of(self, pid: int) -> str:
         """Return the config directory with the file of a process, or ""."""
-        told = self._told.get(pid)
-        return str(told.directory.parent) if told else ""
+        known = self._reported.get(pid)
+        return str(known.directory.parent) if known else ""
 
     def renew(self, generation: str) -> None:
         """Report everything again at the next check."""
         if generation != self._generation:
             self._generation = generation
-            self._told.clear()
+            self._reported.clear()
 
     def look(self, now: float, path: str | Path | None = None) -> list[Finding]:
         """Return what changed, everywhere or at one path; never raises."""
@@ -127,7 +127,7 @@ class Registry:
         pids, why = listing
         self._note(str(directory), why)
         there = set(pids)
-        pids += [p for p, told in self._told.items() if told.directory == directory]
+        pids += [p for p, known in self._reported.items() if known.directory == directory]
         for path in [p for p in self.notes if p.startswith(f"{directory}/")]:
             if path not in {f"{directory}/{pid}.json" for pid in there}:
                 del self.notes[path]
@@ -141,10 +141,10 @@ class Registry:
         if seen.is_gone:
             return self._gone(now, directory, pid)
         record = seen.record
-        told = self._told.get(pid)
-        if record is None or (told is not None and _value(told.record) == _value(record)):
+        known = self._reported.get(pid)
+        if record is None or (known is not None and _value(known.record) == _value(record)):
             return []
-        self._told[pid] = _Told(directory, record)
+        self._reported[pid] = _Reported(directory, record)
         line = {"t": now, "registry": {"pid": pid, "record": record}}
         # 2.1.119 gives no status time: a status that returns differs by its time of writing.
         since = "" if "statusUpdatedAt" in record else record.get("updatedAt", "")
@@ -155,7 +155,9 @@ class Registry:
         directory = Path(config_dir) / "sessions"
         if directory in self._directories:
             self._directories.remove(directory)
-            self._told = {p: told for p, told in self._told.items() if told.directory != directory}
+            self._reported = {
+                p: known for p, known in self._reported.items() if known.directory != directory
+            }
             for path in [
                 p for p in self.notes if Path(p) == directory or Path(p).parent == directory
             ]:
@@ -175,12 +177,12 @@ class Registry:
             self.notes.pop(path, None)
 
     def _gone(self, now: float, directory: Path, pid: int) -> list[Finding]:
-        told = self._told.get(pid)
-        if told is None or told.directory != directory:
+        known = self._reported.get(pid)
+        if known is None or known.directory != directory:
             return []
-        del self._told[pid]
+        del self._reported[pid]
         line = {"t": now, "registry": {"pid": pid, "record": None}}
-        return [Finding(line, f"registry gone {_value(told.record)} {self._generation}")]
+        return [Finding(line, f"registry gone {_value(known.record)} {self._generation}")]
 
 
 def list_files(directory: Path) -> Listing:
@@ -197,9 +199,9 @@ def list_files(directory: Path) -> Listing:
     return Listing(pids[:MOST], too_many)
 
 
-def of_listing(told: Mapping[str, object], now: float) -> Seen:
+def of_listing(known: Mapping[str, object], now: float) -> Seen:
     """Return the state of a process from `claude agents --json`, if its file cannot be parsed."""
-    record = _kept(told)
+    record = _kept(known)
     if record is None:
         return Seen(None, ODD, False)
     record["updatedAt"] = int(now * 1000)  # the list gives no time

@@ -132,7 +132,7 @@ class Tail:
                 behind = size - self._offset
                 goes_on = identity == self._identity and 0 <= behind <= BEHIND
                 if goes_on and self._is_as_read(fd):
-                    found = list(self._told(fd, now)) if behind else []
+                    found = list(self._read(fd, now)) if behind else []
                 else:
                     self._identity = identity
                     found = self._from_tail(fd, size, now)
@@ -163,12 +163,12 @@ class Tail:
             # One byte earlier, so that a line that starts exactly there counts as whole.
             self._offset, self._before = max(0, size - span - 1), b""
             self._skips = self._offset > 0
-            found = list(self._told(fd, now))
+            found = list(self._read(fd, now))
             if found or size <= span:
                 break
         return [found[n] for n in gist([event for _, event in found], self._since)]
 
-    def _told(self, fd: int, now: float) -> Iterator[tuple[Finding, Event]]:
+    def _read(self, fd: int, now: float) -> Iterator[tuple[Finding, Event]]:
         for offset, raw in self._lines(fd):
             given = None if (noise := is_noise(raw)) else decoded(raw)
             self._odd += given is None and not noise
@@ -176,8 +176,8 @@ class Tail:
             if event is not None and given is not None:
                 uuid = given.get("uuid")
                 # A file that was truncated and rewritten has other lines at the same offsets.
-                place = f"{self._identity[1]}:{offset}:{crc32(raw):x}"
-                name = uuid if isinstance(uuid, str) else place
+                where = f"{self._identity[1]}:{offset}:{crc32(raw):x}"
+                name = uuid if isinstance(uuid, str) else where
                 key = f"transcript {self._session_id} {name[:200]}"
                 yield Finding(line_of(event), key), event
 
@@ -211,7 +211,7 @@ def read_on(tail: Tail, now: float) -> tuple[Tail, list[Finding]]:
     return tail, found
 
 
-def place_of(config_dir: str | Path, session_id: str, cwd: str) -> str:
+def path_of(config_dir: str | Path, session_id: str, cwd: str) -> str:
     """Return where the CLI writes a session's transcript, for sessions without hooks."""
     if not _SESSION.fullmatch(session_id):
         return ""

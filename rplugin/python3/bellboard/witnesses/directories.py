@@ -17,24 +17,24 @@ REPEAT: Final = 60.0  # seconds after which the same finding may be reported aga
 WATCHES: Final = "branch"
 
 
-class Places:
-    """Calls `tell` with what changed about the directories of sessions."""
+class Directories:
+    """Calls `report` with what changed about the directories of sessions."""
 
     def __init__(
         self,
         reach: Doer,
         watched: Watched,
-        tell: Callable[[Finding], None],
+        report: Callable[[Finding], None],
         clock: Callable[[], float],
         requests: PullRequests | None = None,
     ) -> None:
-        self._reach, self._watched, self._tell, self._clock = reach, watched, tell, clock
+        self._reach, self._watched, self._report, self._clock = reach, watched, report, clock
         self._requests = requests
         self._repositories = Repositories()
         self._of: dict[str, str] = {}  # session → its directory
         self._at: dict[str, set[str]] = {}  # directory → its sessions
         self._heads: dict[str, str] = {}  # directory → the file that changes with its branch
-        self._told: dict[str, str] = {}  # session → the key of the last finding
+        self._reported: dict[str, str] = {}  # session → the key of the last finding
 
     def move(self, sid: str, directory: str) -> None:
         """Note that a session works in a directory now."""
@@ -46,7 +46,7 @@ class Places:
 
     def leave(self, sid: str) -> None:
         """Note that a session no longer works in its directory."""
-        self._told.pop(sid, None)
+        self._reported.pop(sid, None)
         directory = self._of.pop(sid, "")
         there = self._at.get(directory, set())
         there.discard(sid)
@@ -57,7 +57,7 @@ class Places:
 
     def renew(self) -> None:
         """Report everything again at the next check."""
-        self._told.clear()
+        self._reported.clear()
 
     def changed(self, paths: Collection[str]) -> None:
         """Check the directories whose HEAD is among these paths."""
@@ -74,7 +74,7 @@ class Places:
         """Report the new pull request of a branch."""
         for directory in list(self._at):
             if self._branch_of(directory) == branch:
-                self._tell_all(directory)
+                self._report_all(directory)
 
     def _look(self, directory: str) -> None:
         work = partial(look_up, directory, self._repositories.known(directory))
@@ -92,21 +92,21 @@ class Places:
             self._watched.leave(before, WATCHES, directory)
             if head:
                 self._watched.need(head, WATCHES, directory)
-        self._tell_all(directory)
+        self._report_all(directory)
 
-    def _tell_all(self, directory: str) -> None:
+    def _report_all(self, directory: str) -> None:
         now, known = self._clock(), self._repositories.known(directory)
         request = self._request_of(directory)
         for sid in sorted(self._at[directory]):
             finding = facts_of(now, sid, known)
             key = f"{finding.key} {request}"
-            if self._told.get(sid) == key:
+            if self._reported.get(sid) == key:
                 continue
-            self._told[sid] = key
-            self._tell(finding)
+            self._reported[sid] = key
+            self._report(finding)
             if request is not None:
                 facts = {"session_id": sid, **request.facts()}
-                self._tell(Finding({"t": now, "facts": facts}, f"facts {facts} {now // REPEAT}"))
+                self._report(Finding({"t": now, "facts": facts}, f"facts {facts} {now // REPEAT}"))
 
     def _branch_of(self, directory: str) -> Branch | None:
         known = self._repositories.known(directory)
