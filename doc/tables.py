@@ -41,11 +41,11 @@ def section() -> list[str]:
 def decided(cells: dict[str, str]) -> str:
     """Return a row of the table in words: each rule once, with its statuses."""
     rules = [rule for rule in dict.fromkeys(cells.values()) if rule != "."]
-    told = []
+    words = []
     for rule in rules:
         statuses = [status for status, cell in cells.items() if cell == rule]
-        told.append(f"{rule}: {named(statuses)}")
-    return "; ".join(told) or "nothing"
+        words.append(f"{rule}: {named(statuses)}")
+    return "; ".join(words) or "nothing"
 
 
 def named(statuses: list[str]) -> str:

@@ -67,7 +67,7 @@ def attempt(home: Path, verb: str, step: int) -> dict[str, Any]:
         "put in": put_in,
         "taken out": path.read_text() == TEXT,
         "left": [each.name for each in home.glob(f"{atomic.PREFIX}*")],
-        "recorded": list(installed.places(home / "board")),
+        "recorded": list(installed.hooked_files(home / "board")),
     }
 
 

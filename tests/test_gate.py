@@ -332,10 +332,10 @@ def test_the_status_is_not_given_to_a_stranger(
 def test_another_users_neovim_is_not_contacted(stranger: Stranger, tcp: sockets.socket) -> None:
     """Neither by path nor by host and port; the message says why."""
     trap = stranger.trap(stranger.folder / "sock")
-    with pytest.raises(jump.NoWay, match="belongs to another user"):
-        jump.tell_neovim(str(trap.path), "s")
-    with pytest.raises(jump.NoWay, match="not a local path"):
-        jump.tell_neovim(f"127.0.0.1:{tcp.getsockname()[1]}", "s")
+    with pytest.raises(jump.JumpFailed, match="belongs to another user"):
+        jump.show_in_neovim(str(trap.path), "s")
+    with pytest.raises(jump.JumpFailed, match="not a local path"):
+        jump.show_in_neovim(f"127.0.0.1:{tcp.getsockname()[1]}", "s")
     with pytest.raises(BlockingIOError):
         tcp.accept()
     assert stranger.caught == ""

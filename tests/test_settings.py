@@ -114,7 +114,7 @@ def test_install_and_uninstall_restore_the_bytes(
     take_out(settings, path)
     assert atomic.content(path) == raw
     assert path.parent.exists() == (raw is not None)
-    assert installed.places(home.bellboard) == {}
+    assert installed.hooked_files(home.bellboard) == {}
 
 
 def test_mode_owner_and_link_are_kept(home: Home, settings: Settings) -> None:

@@ -215,9 +215,9 @@ def test_what_a_stranger_recorded_is_not_believed(
     """A record of installed hooks names files that an uninstall would write to."""
     home, precious = made(open_place / "home").home, tmp_path / "precious"
     (home / "hooks.json").write_text(json.dumps({str(precious): {"events": ["Stop"]}}))
-    assert [str(precious)] == [*installed.places(home)]
+    assert [str(precious)] == [*installed.hooked_files(home)]
     owned(home, stranger)
-    assert {} == installed.places(home)
+    assert {} == installed.hooked_files(home)
     assert precious not in Settings(home, {}).files(open_place)
 
 

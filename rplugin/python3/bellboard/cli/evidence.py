@@ -37,7 +37,7 @@ def add_to(commands: Commands) -> None:
 def set_status(args: Args) -> None:
     from ..core.session import STATUSES
 
-    known = [s for s in STATUSES if s != "unknown"]  # nobody can know that it is unknown
+    known = [s for s in STATUSES if s != "unknown"]  # unknown is the absence of evidence
     if args.status not in known:
         raise Problem(f"cannot set the status {args.status}; use one of {', '.join(known)}")
     submit(args.session, "set", status=args.status)

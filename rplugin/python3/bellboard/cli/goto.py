@@ -86,7 +86,7 @@ def show(p: Published, client: str) -> None:
 
     try:
         advice = jump.lead(p, os.environ, client)
-    except jump.NoWay as e:
+    except jump.JumpFailed as e:
         raise Problem(str(e)) from None
     with opened() as clerk:
         clerk.spool.write({"t": time.time(), "goto": {"session_id": p["session_id"]}})

@@ -20,7 +20,7 @@ Commands = Any  # argparse keeps the type of its subparsers to itself
 Run = Callable[[Args], "int | None"]
 
 PATIENCE = 4.0  # seconds for another process to fold: it needs milliseconds unless suspended
-GLANCE = 0.25  # seconds to check a place to jump to: it needs a moment unless its folder hangs
+GLANCE = 0.25  # seconds to check an address, which takes 0.1 ms unless its folder hangs
 
 
 class Problem(Exception):
@@ -48,7 +48,7 @@ def here() -> Path:
 
 @contextlib.contextmanager
 def opened() -> Iterator[Clerk]:
-    """Open the board and bring it up to date, folding what waits if nobody else does."""
+    """Open the board and bring it up to date, folding pending events if no host does."""
     import sqlite3
 
     import msgspec
@@ -182,7 +182,7 @@ def warn(text: str) -> None:
 
 
 def listed(clerk: Clerk) -> list[Published]:
-    """Return the published sessions, most urgent first, without places that are unsafe to open."""
+    """Return the published sessions, most urgent first, without addresses that the gate denies."""
     from ..core.published import snapshot
     from ..hosting.addresses import Addresses
 

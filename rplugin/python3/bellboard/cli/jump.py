@@ -16,7 +16,7 @@ PATIENCE: Final = 2.0  # seconds for a local socket
 _JUMP: Final = "require('bellboard').jump(...)"
 
 
-class NoWay(Exception):
+class JumpFailed(Exception):
     """The jump failed; the text tells the user why."""
 
 
@@ -27,16 +27,16 @@ def lead(p: Published, environ: Mapping[str, str], client: str = "") -> str:
     """
     nvim, pane, socket = p.get("nvim"), p.get("pane"), p.get("tmux") or ""
     if nvim:
-        tell_neovim(nvim, p["session_id"])
+        show_in_neovim(nvim, p["session_id"])
     if pane and socket.startswith("/"):
         tmux = Tmux(socket)
         if not tmux.jump(pane, client or asking(tmux, environ)):
-            raise NoWay(tmux.why)
+            raise JumpFailed(tmux.why)
         return ""
     if nvim:
         return f"shown in the Neovim at {nvim}"
     known = ", ".join(f"{key} {p[key]}" for key in ("pid", "tty", "cwd") if p.get(key))
-    raise NoWay(f"its terminal cannot be reached from here: {known or p['session_id']}")
+    raise JumpFailed(f"its terminal cannot be reached from here: {known or p['session_id']}")
 
 
 def asking(tmux: Tmux, environ: Mapping[str, str]) -> str:
@@ -49,12 +49,12 @@ def after(needing: Sequence[Published], tmux: Tmux | None, client: str) -> Publi
     """Return the session that needs you after the one that the client shows, cyclically."""
     shown = {c.name: c.pane for c in (tmux.clients() or ())} if tmux else {}
     here = tmux and (tmux.socket, shown.get(client))
-    places = [(p.get("tmux"), p.get("pane")) for p in needing]
-    at = places.index(here) + 1 if here in places else 0
+    panes = [(p.get("tmux"), p.get("pane")) for p in needing]
+    at = panes.index(here) + 1 if here in panes else 0
     return needing[at % len(needing)] if needing else None
 
 
-def tell_neovim(address: str, session: str) -> None:
+def show_in_neovim(address: str, session: str) -> None:
     """Ask the Neovim that listens there to show a session."""
     import msgpack  # type: ignore[import-untyped] # it carries no types
 
@@ -65,8 +65,8 @@ def tell_neovim(address: str, session: str) -> None:
             connection.sendall(msgpack.packb(jump) + msgpack.packb(read))
             answer = connection.recv(1)
     except gate.Denied as denial:
-        raise NoWay(f"not connecting to the Neovim at {address}: {denial}") from None
+        raise JumpFailed(f"not connecting to the Neovim at {address}: {denial}") from None
     except OSError:
         answer = b""
     if not answer:
-        raise NoWay(f"its Neovim does not answer: {address}")
+        raise JumpFailed(f"its Neovim does not answer: {address}")

@@ -96,10 +96,10 @@ def apply(tmux: Tmux, wiring: Wiring) -> list[str]:
     problems = []
     for name in HOOKS:
         taken = _hooks(tmux, name)
-        ours = [place for place, command in taken.items() if _OURS.search(command)]
+        ours = [n for n, command in taken.items() if _OURS.search(command)]
         free = next(n for n in range(FIRST, FIRST + len(taken) + 1) if n not in taken)
-        place = f"{name}[{min(ours, default=free)}]"
-        if tmux.ask("set-option", "-gq", place, wiring.hook(name)) is None:
+        entry = f"{name}[{min(ours, default=free)}]"
+        if tmux.ask("set-option", "-gq", entry, wiring.hook(name)) is None:
             problems.append(f"{name}: {tmux.why}")
     bound = _keys(tmux)
     for key, (text, command) in wiring.keys.items():
@@ -113,9 +113,9 @@ def apply(tmux: Tmux, wiring: Wiring) -> list[str]:
 def remove(tmux: Tmux) -> None:
     """Remove everything of ours, whichever installation set it."""
     for name in HOOKS:
-        for place, command in _hooks(tmux, name).items():
+        for n, command in _hooks(tmux, name).items():
             if _OURS.search(command):
-                tmux.ask("set-option", "-gqu", f"{name}[{place}]")
+                tmux.ask("set-option", "-gqu", f"{name}[{n}]")
     for key, command in _keys(tmux).items():
         if _OURS.search(command):
             tmux.ask("unbind-key", key)
@@ -138,11 +138,11 @@ def _words(*words: str) -> str:
 
 def _hooks(tmux: Tmux, name: str) -> dict[int, str]:
     """Return the commands of a hook by index; none if this tmux does not know it."""
-    told = tmux.ask("show-hooks", "-g", name) or ""
-    return {int(n): command for n, command in re.findall(r"^[\w-]+\[(\d+)\] (.*)$", told, re.M)}
+    output = tmux.ask("show-hooks", "-g", name) or ""
+    return {int(n): command for n, command in re.findall(r"^[\w-]+\[(\d+)\] (.*)$", output, re.M)}
 
 
 def _keys(tmux: Tmux) -> dict[str, str]:
     """Return the key bindings after the prefix."""
-    told = tmux.ask("list-keys", "-T", "prefix") or ""
-    return dict(re.findall(r"^bind-key +(?:-r +)?-T +prefix +(\S+) +(.*)$", told, re.M))
+    output = tmux.ask("list-keys", "-T", "prefix") or ""
+    return dict(re.findall(r"^bind-key +(?:-r +)?-T +prefix +(\S+) +(.*)$", output, re.M))

@@ -45,7 +45,7 @@ class Guard:
         self._reach = reach.lane("hooks", PATIENCE)
         self._changed, self._tells = changed, tells
         self._loop = asyncio.get_running_loop()
-        self._places: installed.Places = {}
+        self._places: installed.HookedFiles = {}
         self._missing: dict[str, str] = {}  # settings file → what is wrong with it
         self._looks: dict[str, Look] = {}  # settings file → what was seen of it
         self._watched: set[str] = set()
@@ -72,7 +72,7 @@ class Guard:
             if SCRIPT in self._notes:
                 self._keep_script()
             path = str(installed.record(self._home))
-            self._reach.do(path, partial(installed.places, self._home), self._listed)
+            self._reach.do(path, partial(installed.hooked_files, self._home), self._listed)
 
     def close(self) -> None:
         """Cancel the next check."""
@@ -91,14 +91,14 @@ class Guard:
         self._timer = None
         self.look()
 
-    def _listed(self, places: installed.Places) -> None:
-        self._places = places
+    def _listed(self, hooked_files: installed.HookedFiles) -> None:
+        self._places = hooked_files
         for known in (self._missing, self._looks):
-            for path in known.keys() - places.keys():
+            for path in known.keys() - hooked_files.keys():
                 del known[path]
         self._attend()
-        for path, place in places.items():
-            work = partial(look_at, self._home, self._environ, path, place, self._looks.get(path))
+        for path, hooked in hooked_files.items():
+            work = partial(look_at, self._home, self._environ, path, hooked, self._looks.get(path))
             self._reach.do(path, work, partial(self._looked, path))
         self._update(self.notes, self.vanished if self._missing else "")
 
@@ -112,22 +112,22 @@ class Guard:
         self._watched = paths
 
     def _looked(self, path: str, look: Look) -> None:
-        place = self._places.get(path)
-        if place is None:
+        hooked = self._places.get(path)
+        if hooked is None:
             return
         before, self._looks[path] = self.notes, look
         self._attend()
         if look.gone is None:
             return  # half written or broken: says nothing about the hooks
         if look.gone:
-            every = len(look.gone) == len(place.events)
+            every = len(look.gone) == len(hooked.events)
             what = "hooks" if every else f"{len(look.gone)} hooks"
             where = words.tilde(path, self._environ.get("HOME", ""))
             self._missing[path] = words.plain(f"{what} gone from {where}")
         else:
             self._missing.pop(path, None)
         self._update(before, self.vanished if self._missing else "")
-        if place.told != bool(look.gone) and (self._tells or place.told):
+        if hooked.told != bool(look.gone) and (self._tells or hooked.told):
             record, gone = str(installed.record(self._home)), bool(look.gone)
             work = partial(note_reported, self._home, path, gone)
             then = partial(self._reported, path, gone)
@@ -166,7 +166,11 @@ class Look(NamedTuple):
 
 
 def look_at(
-    home: Path, environ: Mapping[str, str], path: str, place: installed.Place, before: Look | None
+    home: Path,
+    environ: Mapping[str, str],
+    path: str,
+    hooked: installed.HookedFile,
+    before: Look | None,
 ) -> Look:
     """Check whether our hooks are in a settings file, unless it is unchanged."""
     from .settings import Settings
@@ -176,11 +180,11 @@ def look_at(
         real = os.path.realpath(path)
         status = os.stat(path)  # noqa: PTH116 - a string, from a record
         stamp = status.st_ino, status.st_mtime_ns, status.st_size
-    if before is not None and before[:3] == (stamp, place.events, real):
+    if before is not None and before[:3] == (stamp, hooked.events, real):
         return before
     state = Settings(home, environ).check(Path(path))
-    gone = [event for event in place.events if event not in state.events]
-    return Look(stamp, place.events, real, None if state.problem else gone)
+    gone = [event for event in hooked.events if event not in state.events]
+    return Look(stamp, hooked.events, real, None if state.problem else gone)
 
 
 def keep_script(home: Path) -> str:
@@ -195,10 +199,10 @@ def keep_script(home: Path) -> str:
 def note_reported(home: Path, path: str, reported: bool) -> bool | str:
     """Record whether missing hooks were reported; return False if it already was, or the error."""
     try:
-        with installed.changing(home) as places:
-            if path not in places or places[path].told == reported:
+        with installed.changing(home) as hooked_files:
+            if path not in hooked_files or hooked_files[path].told == reported:
                 return False
-            places[path].told = reported
+            hooked_files[path].told = reported
             return True
     except OSError as e:
         return f"cannot write {installed.record(home)}: {e.strerror}"

@@ -25,7 +25,7 @@ MARK: Final = b"into bellboard's spool"  # at the top of every version of the sc
 HEAD: Final = 400  # bytes
 
 
-class Place(msgspec.Struct):
+class HookedFile(msgspec.Struct):
     """A settings file with our hooks."""
 
     events: list[str] = []  # that should be there; empty while the file is being written
@@ -34,7 +34,7 @@ class Place(msgspec.Struct):
     told: bool = False  # it was reported that they are gone
 
 
-Places = dict[str, Place]
+HookedFiles = dict[str, HookedFile]
 
 
 def shipped() -> Path:
@@ -74,25 +74,25 @@ def record(home: Path) -> Path:
     return home / "hooks.json"
 
 
-def places(home: Path) -> Places:
+def hooked_files(home: Path) -> HookedFiles:
     """Return where hooks are installed; empty if the record cannot be read or is not ours."""
     touch(record(home))
     if not is_ours(home):
         return {}
     try:
-        return msgspec.json.decode(content(record(home)) or b"{}", type=Places)
+        return msgspec.json.decode(content(record(home)) or b"{}", type=HookedFiles)
     except (OSError, msgspec.MsgspecError, ValueError):
         return {}
 
 
 @contextlib.contextmanager
-def changing(home: Path) -> Iterator[Places]:
+def changing(home: Path) -> Iterator[HookedFiles]:
     """Change the record under its lock; without a state folder, changes are dropped."""
     if not is_ours(home):
         yield {}
         return
     with _locked(home):
-        known = places(home)
+        known = hooked_files(home)
         yield known
         data = msgspec.json.format(msgspec.json.encode(known)) + b"\n"
         if (old := content(record(home))) != data:

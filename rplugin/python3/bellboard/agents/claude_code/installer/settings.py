@@ -133,7 +133,10 @@ class Settings:
         """Plan how to add our hooks."""
         self._recordable(path)
         self._may_write(path)
-        old, known = self._read(path), installed.places(self.home).get(str(path), installed.Place())
+        old, known = (
+            self._read(path),
+            installed.hooked_files(self.home).get(str(path), installed.HookedFile()),
+        )
         text = None if old is None else self._text(path, old)
         commands = self.commands(version, known.events)
         new, before = self._refusing(
@@ -147,7 +150,7 @@ class Settings:
         old = self._read(path)
         if old is None:
             return Change(path, None, None, (), {})
-        text, known = self._text(path, old), installed.places(self.home)
+        text, known = self._text(path, old), installed.hooked_files(self.home)
         before = known[str(path)].before if str(path) in known else None
         new = self._refusing(path, lambda: settings_text.take_out(text, self.is_ours, before))
         self._prove(path, text, new)
@@ -159,16 +162,20 @@ class Settings:
         """Write a change; return the backup, if one was made."""
         path = change.path
         backup = None
-        if change.is_none and not change.events and str(path) not in installed.places(self.home):
+        if (
+            change.is_none
+            and not change.events
+            and str(path) not in installed.hooked_files(self.home)
+        ):
             return None
         if change.events:
             self._prepare()
-        with installed.changing(self.home) as places:
+        with installed.changing(self.home) as hooked_files:
             made = not path.parent.exists()
-            place = places.setdefault(str(path), installed.Place(made_folder=made))
-            place.events = []  # not to be reported missing meanwhile
+            hooked = hooked_files.setdefault(str(path), installed.HookedFile(made_folder=made))
+            hooked.events = []  # not to be reported missing meanwhile
             if change.events:
-                place.before = change.before
+                hooked.before = change.before
         if not change.is_none:
             atomic.target_of(path).parent.mkdir(parents=True, exist_ok=True)
             if change.old is not None and change.new is not None:  # otherwise it was all ours
@@ -179,13 +186,13 @@ class Settings:
             for old in backups(path)[:-BACKUPS]:
                 with contextlib.suppress(OSError):
                     old.unlink()
-        with installed.changing(self.home) as places:
+        with installed.changing(self.home) as hooked_files:
             if change.events:
-                places[str(path)].events = list(change.events)
-                places[str(path)].told = False
+                hooked_files[str(path)].events = list(change.events)
+                hooked_files[str(path)].told = False
             else:
-                place = places.pop(str(path), place)
-                if change.new is None and place.made_folder:
+                hooked = hooked_files.pop(str(path), hooked)
+                if change.new is None and hooked.made_folder:
                     with contextlib.suppress(OSError):  # no longer empty
                         path.parent.rmdir()
         return backup
@@ -216,7 +223,7 @@ class Settings:
     def files(self, folder: Path) -> list[Path]:
         """Return the files that apply in a folder, and all others with hooks of ours."""
         near = (project_file(folder), project_file(folder, local=True))
-        known = (Path(path) for path in installed.places(self.home))
+        known = (Path(path) for path in installed.hooked_files(self.home))
         return list(dict.fromkeys((user_file(self._environ), *near, *known)))
 
     # ------------------------------------------------------------ checks
