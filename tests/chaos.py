@@ -1,8 +1,8 @@
 """Four hosts, fifty emitters, and something that kills a host every second.
 
-Two Neovims and two `bellboard serve` share a home.  Real hooks emit; each emitter is a shell that
-speaks for one agent, one turn after the other, each in a session of its own.  What must hold in
-the end is asked of the database alone, and of the file that the effect appends to.
+Two Neovims and two `bellboard serve` share a home.  Each emitter is a shell that runs the real hook
+for one agent, turn after turn, each in a session of its own.  The checks at the end only read the
+database, and the file that the effect appends to.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections import Counter
 from pathlib import Path
 
 from bellboard.storage.spool import Spool
-from hosting import agrees_with_its_log, opened, statuses, told_in
+from hosting import agrees_with_its_log, from_files, opened, statuses
 from rig.cache import CHECKOUT
 from rig.editor import Editor
 from rig.home import Home
@@ -26,7 +26,7 @@ from rig.waiting import eventually
 
 EVENTS = ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop")
 EMITTERS = 50
-SLACK = 10.0  # two cores run fifty shells: a host that is there may be so far behind
+SLACK = 10.0  # a host may be this far behind while two cores run fifty shells
 
 EMITTER = r"""
 # emitter EMIT NUMBER SESSIONS DONE
@@ -48,7 +48,7 @@ mkdir "$0.told/$1.$2.$3.$$" # not a line: not every file system appends as a who
 
 
 class Serve:
-    """`bellboard serve` with the effect; one process after the other."""
+    """`bellboard serve` with the effect, started again after each death."""
 
     def __init__(self, home: Home, effect: Path) -> None:
         self.home, self.effect = home, effect
@@ -62,7 +62,7 @@ class Serve:
         self.lives.add(self.process.pid)
 
     def note_death(self) -> None:
-        """If it was killed, start another."""
+        """Start another process if this one was killed."""
         if self.process.poll() is not None:
             self.restart()
 
@@ -72,7 +72,7 @@ class Serve:
 
 
 class Chaos:
-    """What happens to one home."""
+    """Runs the hosts, the emitters and the kills in one home."""
 
     def __init__(self, home: Home, editors: list[Editor], sessions: int, period: float) -> None:
         self.home, self.editors, self.sessions = home, editors, sessions
@@ -90,14 +90,14 @@ class Chaos:
         self.chance = random.Random(4)
 
     def up(self) -> list[int]:
-        """The hosts that live, as they announce themselves."""
+        """Return the running hosts, as announced."""
         with contextlib.suppress(OSError):
             names = [path.name for path in (self.home.bellboard / "hosts").iterdir()]
             return [int(name) for name in names if self._is_host(name)]
         return []
 
     def _is_host(self, pid: str) -> bool:
-        """And not whoever has the number of a dead one: numbers come round within minutes."""
+        """Return whether a process is a host: the pids of dead ones are reused within minutes."""
         with contextlib.suppress(OSError):
             called = Path(f"/proc/{pid}/cmdline").read_bytes()
             where = f"BELLBOARD_HOME={self.home.bellboard}\0".encode()
@@ -105,7 +105,7 @@ class Chaos:
         return False
 
     def run(self) -> None:
-        """Until everything was emitted, and folded by whoever is left."""
+        """Run until everything is emit and folded."""
         eventually(lambda: len(self.up()) == 4, "four hosts")
         self._emit()
         due = time.monotonic() + self.period
@@ -115,7 +115,7 @@ class Chaos:
             up = self.up()
             for pid in up:
                 self.came.setdefault(pid, time.time())
-            if time.monotonic() >= due and len(up) > 1:  # one sees each event come
+            if time.monotonic() >= due and len(up) > 1:  # so that one host sees each event
                 due = time.monotonic() + self.period
                 pid = self.chance.choice(up)
                 self.killed[pid] = time.time()
@@ -143,11 +143,11 @@ class Chaos:
     # What must hold
 
     def told(self) -> Counter[str]:
-        """The sessions that the effect was run for."""
+        """Return the sessions for which the effect ran."""
         return Counter(path.name.split(".")[2] for path in Path(f"{self.effect}.told").iterdir())
 
     def claims(self) -> list[tuple[str, int, float]]:
-        """Session, who claimed its end, and when."""
+        """Return the claims: session, host, time."""
         with opened(self.home.bellboard) as clerk:
             return clerk.store.all(
                 "SELECT session_id, pid, claims.t FROM claims JOIN transitions"
@@ -155,9 +155,9 @@ class Chaos:
             )
 
     def every_event_was_folded_once(self) -> None:
-        """Each file once in the log, and each event that was emitted once among them."""
+        """The log has each file once, and each emit event once."""
         with opened(self.home.bellboard) as clerk:
-            rows = [r for r in told_in(clerk.store.log()) if r.event.from_hook]
+            rows = [r for r in from_files(clerk.store.log()) if r.event.from_hook]
             assert [f for f, times in Counter(r.file for r in rows).items() if times > 1] == []
             found = Counter((r.event.session_id, r.event.name) for r in rows)
             counts = [self.sessions // EMITTERS + (n < self.sessions % EMITTERS) for n in range(50)]
@@ -168,7 +168,7 @@ class Chaos:
             assert not lost and not doubled
 
     def the_log_replays(self) -> None:
-        """To the same changes and the same end, which every Neovim shows."""
+        """The replay has the same changes and the same end, which every Neovim shows."""
         with opened(self.home.bellboard) as clerk:
             agrees_with_its_log(clerk)
             expected = statuses(clerk.board)
@@ -182,14 +182,14 @@ class Chaos:
             eventually(shows)
 
     def every_effect_ran_at_most_once(self) -> tuple[int, int]:
-        """And once, where its host lived; how many ran, and how many died with theirs."""
+        """Return how many ran, and how many were lost because their host was killed."""
         eventually(lambda: not (self._left_out() or self._undone()), "effects that run")
         told, claims = self.told(), self.claims()
         assert [sid for sid, times in told.items() if times > 1] == []
         return len(told), len(claims) - len(told)
 
     def _undone(self) -> list[tuple[str, int, float]]:
-        """What was claimed and not done by a host that lived on."""
+        """Return claims that a surviving host did not carry out."""
         claims = self.claims()
         told = self.told()
         left = [(sid, pid, t) for sid, pid, t in claims if sid not in told]
@@ -198,7 +198,7 @@ class Chaos:
         return undone
 
     def _left_out(self) -> list[tuple[str, list[int]]]:
-        """An end that nobody claimed, though hosts with that effect were there, and stayed."""
+        """Return ends that nobody claimed although a host with that effect kept running."""
         query = "SELECT t, session_id FROM transitions WHERE after = 'completed' AND live"
         with opened(self.home.bellboard) as clerk:
             rows = clerk.store.all(query)

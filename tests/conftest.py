@@ -14,12 +14,12 @@ MANY = int(os.environ.get("BELLBOARD_EXAMPLES", "1"))
 settings.register_profile(
     "bellboard",
     deadline=None,
-    derandomize=MANY == 1,  # the usual run finds the same each time, a long one looks elsewhere
+    derandomize=MANY == 1,  # the usual run is repeatable, a long one tries new examples
     max_examples=100 * MANY,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile("bellboard")
 
-os.environ["TZ"] = "UTC"  # what is shown or kept quiet goes by the clock on the wall
+os.environ["TZ"] = "UTC"  # times on screens and quiet hours are local
 time.tzset()

@@ -1,8 +1,8 @@
 """kill -9 between any two steps of a fold, one after the other: faulty.py HOME.
 
-A clerk whose every call and every statement is a step is forked; at its Nth step it kills itself.
-Then a well one comes, as after a restart.  What the two came to is printed for every N, as a line
-of JSON; the last N is the first at which nothing is left to kill.
+A forked clerk counts every call and every statement as a step, and kills itself at its Nth step.
+Then a healthy one continues, as after a restart.  For every N, the result is printed as a line of
+JSON; the last N is the first one that the clerk did not reach.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 from bellboard.hosting.folding import Clerk
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Store
-from hosting import agrees_with_its_log, made, put, put_raw, statuses, told_in
+from hosting import agrees_with_its_log, from_files, made, put, put_raw, statuses
 
 START = 1_800_000_000.0
 LATER = START + 100
@@ -29,7 +29,7 @@ Step = Callable[[str], None]
 
 
 class Counted:
-    """Counts steps, and dies at one of them."""
+    """Counts steps, and kills the process at one of them."""
 
     def __init__(self, dies_at: int, told: int) -> None:
         self.dies_at, self.told, self.count = dies_at, told, 0
@@ -42,7 +42,7 @@ class Counted:
 
 
 class Connection:
-    """SQLite's, with a step before and after each statement."""
+    """A connection to SQLite with a step before and after each statement."""
 
     def __init__(self, db: Any, step: Step) -> None:
         self._db, self._step = db, step
@@ -66,7 +66,7 @@ class Connection:
 
 
 def stepping(spool: Spool, step: Step) -> Spool:
-    """The same spool, with a step around everything that it does."""
+    """Add a step before and after every method of the spool."""
 
     class Stepping(Spool):
         def claim_slots(self) -> int:
@@ -100,7 +100,7 @@ def stepping(spool: Spool, step: Step) -> Spool:
 
 
 def fill(spool: Spool) -> set[str]:
-    """Three sessions, junk, evidence, and something in a slot; the names that are to be counted."""
+    """Write three sessions, junk, evidence and a slot; return the names that must be folded."""
     names = set()
     for n in range(3):
         names.add(put(spool, "UserPromptSubmit", f"s{n}", START + n))
@@ -116,7 +116,7 @@ def fill(spool: Spool) -> set[str]:
 
 
 def run(clerk: Clerk, start: float) -> None:
-    """Fold all of it; then again, so that names are forgotten."""
+    """Fold everything; then again, so that names are forgotten."""
     for now in (start, start + 1, start + 2):
         while clerk.step(now).more:
             pass
@@ -125,7 +125,7 @@ def run(clerk: Clerk, start: float) -> None:
 
 
 def attempt(home: Path, dies_at: int) -> dict[str, Any]:
-    """Die at that step, start again, and tell what came of it."""
+    """Die at that step, start again, and return the result."""
     shutil.rmtree(home, ignore_errors=True)
     spool = made(home)
     names = fill(spool)
@@ -144,7 +144,7 @@ def attempt(home: Path, dies_at: int) -> dict[str, Any]:
     os.waitpid(child, 0)
     clerk = Clerk(spool, Store(home), watching=True)
     run(clerk, LATER + 10)
-    log = told_in(clerk.store.log())
+    log = from_files(clerk.store.log())
     counted = Counter(row.file for row in log)
     slot = [name for name in counted if name.startswith("7.PostToolUse.")]
     agrees_with_its_log(clerk)

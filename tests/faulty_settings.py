@@ -1,7 +1,7 @@
 """kill -9 at every call of the code that writes a settings file: faulty_settings.py HOME.
 
-A child installs or takes out, and kills itself before it makes its Nth call, of whatever function.
-What the file then holds, and what a well one makes of it, is printed for every N.
+A child installs or removes the hooks, and kills itself before its Nth function call.  For every N,
+what is in the file then, and after another attempt, is printed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ COUNTED = tuple(module.__file__ for module in (atomic, installed, settings))
 
 
 def die_at(step: int) -> None:
-    """From now on, count the calls that these files make; before that one, die."""
+    """Count the calls in these files from now on, and die before the Nth."""
     count = 0
 
     def tell(frame: FrameType, event: str, _: Any) -> None:
@@ -38,7 +38,7 @@ def die_at(step: int) -> None:
 
 
 def attempt(home: Path, verb: str, step: int) -> dict[str, Any]:
-    """Die at that step; then come again, and tell what was found each time."""
+    """Die at that step, then try again; return what was found each time."""
     path = home / "settings.json"
     for left in home.glob("*settings.json*"):
         left.unlink()

@@ -1,4 +1,4 @@
-"""What tests of hosts share: events as the hook writes them, hosts that report, replays."""
+"""Helpers for tests of hosts: events as the hook writes them, hosts that record, replays."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ Change = tuple[float, str, str | None, str | None, str]
 
 
 def put(spool: Spool, event: str, session: str = "s", t: float | None = None, **fields: Any) -> str:
-    """An event as `hooks/emit` leaves it, of that time; its name."""
+    """Write an event as `hooks/emit` does, with that time; return its name."""
     head = f"agent=claude\0event={event}\0pid=0\0\0"
     payload = {"session_id": session, "hook_event_name": event, "cwd": "/srv/project", **fields}
     return put_raw(spool, MAGIC + head.encode() + json.dumps(payload).encode(), t)
 
 
 def put_raw(spool: Spool, data: bytes, t: float | None = None) -> str:
-    """A file of the spool, of that time."""
+    """Write a file to the spool, with that time."""
     name = f"{time.time_ns()}.event"
     tmp = spool.home / "spool" / "tmp" / name
     tmp.write_bytes(data)
@@ -49,20 +49,20 @@ def put_raw(spool: Spool, data: bytes, t: float | None = None) -> str:
 
 
 def made(home: Path) -> Spool:
-    """A spool that is prepared."""
+    """Return a spool with its folders."""
     spool = Spool(home)
     spool.prepare()
     return spool
 
 
 def statuses(board: Board) -> dict[str, str]:
-    """Of all that are listed."""
+    """Return the status of each listed session."""
     return {sid: status_of(s) for sid, s in board.sessions.items() if is_listed(s)}
 
 
 @contextlib.contextmanager
 def opened(home: Path) -> Iterator[Clerk]:
-    """A clerk that reads only, up to date."""
+    """Return a read-only clerk that is up to date."""
     clerk = Clerk(Spool(home), Store(home))
     try:
         clerk.catch_up()
@@ -71,13 +71,13 @@ def opened(home: Path) -> Iterator[Clerk]:
         clerk.store.close()
 
 
-def told_in(log: list[Logged]) -> list[Logged]:
-    """The events that came in files, without what time brought."""
+def from_files(log: list[Logged]) -> list[Logged]:
+    """Return the logged events that came in files, without deadlines."""
     return [row for row in log if row.file]
 
 
 def agrees_with_its_log(clerk: Clerk) -> None:
-    """What was recorded replays to the same changes and the same end."""
+    """Check that the log replays to the same changes and the same end."""
     lived = [(c.t, c.session_id, c.before, c.after, c.rule) for c in clerk.store.history()]
     board = Board()
     replayed: list[Change] = [
@@ -89,13 +89,13 @@ def agrees_with_its_log(clerk: Clerk) -> None:
     assert statuses(clerk.board) == statuses(board)
 
 
-class Telling:
-    """A host in a process of its own (`told_host.py`), and what it has told."""
+class RecordedHost:
+    """A host in a process of its own (`recording_host.py`), and what it has published."""
 
     def __init__(self, home: Home, name: str = "host", **how: Any) -> None:
         self.home = home
         self.out = home.root / f"{name}.told"
-        script = Path(__file__).with_name("told_host.py")
+        script = Path(__file__).with_name("recording_host.py")
         with (home.root / f"{name}.stderr").open("w") as errors:
             self.process = subprocess.Popen(
                 [sys.executable, str(script), str(home.bellboard), str(self.out), json.dumps(how)],
@@ -110,29 +110,29 @@ class Telling:
 
     @property
     def messages(self) -> list[dict[str, Any]]:
-        """Everything it has pushed."""
+        """Return everything that it has pushed."""
         text = self.out.read_text() if self.out.exists() else ""
         return [json.loads(line) for line in text.splitlines(keepends=True) if line[-1] == "\n"]
 
     @property
     def health(self) -> dict[str, Any]:
-        """As it last said."""
+        """Return the health in the newest message that has it."""
         found: list[dict[str, Any]] = [m["health"] for m in self.messages if "health" in m]
         return found[-1] if found else {}
 
     @property
     def notes(self) -> dict[str, str]:
-        """What it says is wrong, by what."""
+        """Return its health notes, by topic."""
         return dict(self.health.get("notes", {}))
 
     @property
     def note(self) -> str:
-        """All of that."""
+        """Return its health notes as one text."""
         return "; ".join(self.notes.values())
 
     @property
     def sessions(self) -> dict[str, dict[str, Any]]:
-        """What a reader of all messages knows, by session."""
+        """Return the sessions that a reader of all messages knows."""
         known: dict[str, dict[str, Any]] = {}
         for message in self.messages:
             known = {} if message["full"] else known
@@ -143,16 +143,16 @@ class Telling:
 
     @property
     def shown(self) -> dict[str, str]:
-        """Of that: session → status."""
+        """Return the published status of each session."""
         return {sid: p["status"] for sid, p in self.sessions.items()}
 
     def last(self, key: str) -> Any:
-        """What it said last of that."""
+        """Return the newest value of a field of its messages."""
         return next((m[key] for m in reversed(self.messages) if key in m), None)
 
     @property
     def live(self) -> list[tuple[str, str | None]]:
-        """The changes that it announced: session, status."""
+        """Return the live transitions: session, status."""
         told = [t for m in self.messages for t in m["transitions"] if t["live"]]
         return [(t["session_id"], t["to"]) for t in told]
 
@@ -166,8 +166,8 @@ class Telling:
 
         eventually(found)
 
-    def is_up(self) -> Telling:
-        """Wait until it has told something."""
+    def is_up(self) -> RecordedHost:
+        """Wait for its first message."""
         eventually(lambda: self.messages, "the first message")
         return self
 
@@ -181,7 +181,7 @@ Make = Callable[..., Clerk]
 
 @pytest.fixture
 def make(tmp_path: Path, clock: Clock) -> Iterator[Make]:
-    """make(**how) → a clerk of a host on the same home; `how` goes to its store."""
+    """make(**how) → a clerk on the same home; `how` goes to its store."""
     spool = made(tmp_path / "home")
     clerks: list[Clerk] = []
 
@@ -201,23 +201,23 @@ def watched_since(clerk: Clerk, t: float) -> None:
         clerk.store.set_option("watched_since", t, 1, t)
 
 
-def tell(clerk: Clerk, clock: Clock, event: str, session: str = "s", **fields: Any) -> str:
-    """An event of now."""
+def emit(clerk: Clerk, clock: Clock, event: str, session: str = "s", **fields: Any) -> str:
+    """Write an event with the current time."""
     return put(clerk.spool, event, session, clock(), **fields)
 
 
 def work(clerk: Clerk, clock: Clock) -> None:
-    tell(clerk, clock, "UserPromptSubmit")
+    emit(clerk, clock, "UserPromptSubmit")
     clerk.step(clock())
 
 
 @pytest.fixture
-def start(home: Home) -> Iterator[Callable[..., Telling]]:
-    """start(name, **how) → a host that tells, and is up."""
-    started: list[Telling] = []
+def start(home: Home) -> Iterator[Callable[..., RecordedHost]]:
+    """start(name, **how) → a running host that records what it publishes."""
+    started: list[RecordedHost] = []
 
-    def one(name: str = "host", **how: Any) -> Telling:
-        started.append(Telling(home, name, **how))
+    def one(name: str = "host", **how: Any) -> RecordedHost:
+        started.append(RecordedHost(home, name, **how))
         return started[-1].is_up()
 
     yield one
@@ -226,7 +226,7 @@ def start(home: Home) -> Iterator[Callable[..., Telling]]:
 
 
 class Mounts:
-    """Mounts of a test; taken away with it."""
+    """The mounts of a test, unmounted at its end."""
 
     def __init__(self) -> None:
         self.made: list[Path] = []
@@ -245,7 +245,7 @@ class Mounts:
 
 @pytest.fixture
 def mount(home: Home) -> Iterator[Mounts]:
-    """mount(*arguments, at=…): a mount of this test's own; needs root."""
+    """mount(*arguments, at=…): mount something for this test; needs root."""
     made = Mounts()
     yield made
     made.close()

@@ -1,4 +1,4 @@
-"""Traces played through the core: what would be published, and when."""
+"""Play traces through the core: what would be published, and when."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def encoded(lines: Iterable[Line]) -> list[bytes]:
 
 
 def play(lines: Iterable[Line], board: Board | None = None) -> tuple[list[Line], list[Line]]:
-    """The changes of status that were published, and what is listed in the end."""
+    """Return the published changes of status, and the sessions listed at the end."""
     board = board or Board()
     changes = [
         trace.transition_line(change)
@@ -35,6 +35,6 @@ def play(lines: Iterable[Line], board: Board | None = None) -> tuple[list[Line],
 
 
 def late(lines: Iterable[Line], kind: str, seconds: float) -> list[Line]:
-    """The same lines where a busy host reads those of one kind so much later."""
+    """Return the lines as a busy host would read them: those of one kind later by that much."""
     moved = [{**x, "t": x["t"] + seconds} if kind in x else x for x in lines]
     return sorted(moved, key=lambda x: x["t"])

@@ -1,4 +1,4 @@
-"""A desktop that records its notifications: a `notify-send` on the PATH of a home."""
+"""A desktop that records notifications: a `notify-send` on the PATH of a home."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ mv "$told/words" "$told/done"
 
 
 class Desktop:
-    """What `notify-send` was run with: a list of words each time."""
+    """Records the arguments of each `notify-send`."""
 
     def __init__(self, home: Home) -> None:
         self.program = home.bin / "notify-send"
@@ -26,7 +26,7 @@ class Desktop:
 
     @property
     def notices(self) -> list[list[str]]:
-        """In no particular order."""
+        """Return the notifications, in no particular order."""
         return [path.read_text().split("\0")[:-1] for path in self.folder.glob("*/done")]
 
     @property
@@ -34,7 +34,7 @@ class Desktop:
         return sorted(words[-2] for words in self.notices)
 
     def shows(self, *titles: str) -> None:
-        """Wait until just these were told."""
+        """Wait until exactly these were shown."""
 
         def look() -> bool:
             assert self.titles == sorted(titles)

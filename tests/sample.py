@@ -1,4 +1,4 @@
-"""Sessions as a host publishes them, for the editor tests, and how to push them."""
+"""Sessions as a host publishes them, and a host that pushes them, for the editor tests."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ require('bellboard')._attach()
 vim.o.laststatus, vim.o.ruler = 3, false
 vim.o.statusline = "%=%{%v:lua.require'bellboard'.statusline()%} "
 """
-#: A plugin whose host says nothing: the tests push by themselves.
+#: Options with a host that sends nothing: the tests push instead.
 QUIET = {"auto_start": False, "python": ["sh", "-c", "exec sleep 1000"]}
 
 
 def session(status: str, id: str = "", ago: float = 130, **more: Any) -> dict[str, Any]:
-    """A session that is in its status for so many seconds when it is pushed, not when it is made.
+    """Return a session whose age counts from the push, not from this call.
 
-    A list of parameters is made long before its test runs, and ages are shown.
+    Parameters are made long before their test runs, and ages are shown.
     """
     return {"session_id": id or status, "status": status, "ago": ago, **more}
 
 
 def blocked(project: str = "api", detail: str = "rm -rf build", **more: Any) -> dict[str, Any]:
-    """One that asks for permission to run a command."""
+    """Return a session that asks for permission to run a command."""
     asked = {"kind": "permission", "tool": "Bash", "project": project, "detail": detail}
     return session("blocked", more.pop("id", project), **{**asked, **more})
 
 
 def house() -> list[dict[str, Any]]:
-    """One of everything, in four repositories."""
+    """Return one session of each kind, in four repositories."""
     return [
         blocked(
             repository="acme/api",
@@ -97,13 +97,13 @@ def house() -> list[dict[str, Any]]:
 
 
 def dated(session: dict[str, Any], now: float) -> dict[str, Any]:
-    """The same as a host publishes it at that time."""
+    """Return a session with times relative to that time."""
     rest = {"hidden": False, "markers": [], **session}
     return worded({"since": now - rest.pop("ago"), **rest})
 
 
 class Host:
-    """Pushes as a host does, numbered."""
+    """Pushes numbered messages, as a host does."""
 
     def __init__(self, editor: Editor) -> None:
         self.editor = editor

@@ -1,4 +1,4 @@
-"""A session file as the CLI writes it, for the process that runs the tests."""
+"""Write a session file as the CLI does, for the process that runs the tests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rig.home import Home
 
 
 def write_session_file(home: Home, status: str, sid: str = "one") -> None:
-    """Replaced at once, as of this moment."""
+    """Replace the session file atomically, with the current time."""
     folder = home.claude / "sessions"
     folder.mkdir(exist_ok=True)
     now = int(time.time() * 1000)

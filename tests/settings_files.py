@@ -1,4 +1,4 @@
-"""Settings files as people and programs leave them, for tests that edit them."""
+"""Settings files as people and programs write them, for tests that edit them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ OTHERS = st.dictionaries(
 
 @st.composite
 def values(draw: st.DrawFn) -> dict[str, Any]:
-    """The settings, hooks anywhere among the rest."""
+    """Settings with hooks anywhere in them."""
     members = list(draw(OTHERS).items())
     if draw(st.booleans()):
         members.insert(draw(st.integers(0, len(members))), ("hooks", draw(HOOKS)))
@@ -59,7 +59,7 @@ def values(draw: st.DrawFn) -> dict[str, Any]:
 
 @st.composite
 def texts(draw: st.DrawFn, told: st.SearchStrategy[Any] | None = None) -> str:
-    """A value in whatever layout."""
+    """A value as JSON in any layout."""
     value = draw(values() if told is None else told)
     line = draw(st.sampled_from(["\n", "\r\n", "\r"]))
     ascii_ = draw(st.booleans())
@@ -78,7 +78,7 @@ def texts(draw: st.DrawFn, told: st.SearchStrategy[Any] | None = None) -> str:
 
 
 def _wild(draw: st.DrawFn, value: Any, ascii_: bool) -> str:
-    """Space of every kind in every place where JSON allows it."""
+    """Return JSON with any whitespace where it is allowed."""
     gaps = draw(st.lists(st.sampled_from(["", " ", "\n", "\r\n\t", "  "]), min_size=1, max_size=7))
     count = 0
 

@@ -1,4 +1,4 @@
-"""A host of a few lines for the tests of host.lua: it records messages and pushes one session.
+"""A minimal host for the tests of host.lua: it records messages and pushes one session.
 
 It is started as the interpreter of the host: python = [sys.executable, small_host.py, HOW, NOTES].
 HOW is `well`, `once` (each after the first waits for NOTES.go), `dies` or `lacks` (a module).

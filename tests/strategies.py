@@ -18,7 +18,7 @@ TOOLS = ("Bash", "Edit", "AskUserQuestion", "ExitPlanMode", "Agent", "mcp__db__a
 PANES = ("%1", "%2")
 SOCKET = "/tmp/tmux-1000/default"
 
-#: From one event to the next: the moment in which hooks swap, a hold, a turn, a night.
+#: Seconds between events: less than the swap time, the hold time, a turn, a night.
 GAPS = st.sampled_from([0.0, 0.001, 0.02, 0.06, 0.3, 1.0, 2.5, 20.0, 70.0, 900.0, 90000.0])
 
 sessions = st.sampled_from(SESSIONS)
@@ -26,7 +26,7 @@ pids = st.sampled_from([None, 11, 12, 13])
 
 
 def some(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
-    """An object with these fields, each of which may be missing."""
+    """An object with these fields, any of which may be missing."""
     return st.fixed_dictionaries({}, optional=fields)
 
 
@@ -140,7 +140,7 @@ others = st.one_of(
 
 @st.composite
 def histories(draw: st.DrawFn, most: int = 40) -> list[Line]:
-    """A history as the spool could hold it: mostly hooks, mostly in order."""
+    """A plausible content of the spool: mostly hook events, mostly in order."""
     t, lines = T0, []
     for told in draw(st.lists(st.one_of(hooks, hooks, hooks, others), min_size=1, max_size=most)):
         t += draw(GAPS)
@@ -165,7 +165,7 @@ KEYS = (
     *("hook_event_name", "tool_name", "tool_input", "agent_id", "background_tasks", "timestamp"),
     *("decoded", "kind"),
 )
-#: Objects whose keys mean something, with values that do not.
+#: Objects with known keys and arbitrary values.
 wrong_shapes = st.recursive(
     json_values | st.sampled_from([*SESSIONS, "Stop", "PreToolUse", "working", 11, T0]),
     lambda inner: st.dictionaries(st.sampled_from(KEYS), inner, max_size=6),

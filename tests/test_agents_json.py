@@ -1,4 +1,4 @@
-"""If a session file cannot be understood, the CLI itself is asked."""
+"""`claude agents --json` replaces a session file that cannot be parsed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bellboard.agents.claude_code.witnesses.agents_json import listed_by, program_of
-from hosting import Telling
+from hosting import RecordedHost
 from rig.fixtures import Agents
 from rig.home import Home
 from rig.tmux import Server
@@ -17,7 +17,7 @@ from rig.waiting import eventually
 
 pytestmark = pytest.mark.claude
 
-#: A CLI of a version to come: its session file is of a new format, its listing as documented.
+#: A future CLI: its session file has a new format, its listing is as documented.
 FUTURE = """
 const fs = require('fs')
 const config = process.env.CLAUDE_CONFIG_DIR
@@ -52,15 +52,13 @@ def test_a_session_file_in_an_unknown_format_is_replaced_by_the_listing(
     status.write_text("busy")
     env = {"CLAUDE_CONFIG_DIR": str(home.claude)}
     pane = tmux.open([node, script], env={**home.env, **env})
-    host = Telling(home)
+    host = RecordedHost(home)
     try:
-        eventually(
-            lambda: "working" == host.shown.get("s"), "work, as the listing tells it", within=60
-        )
+        eventually(lambda: "working" == host.shown.get("s"), "work, from the listing", within=60)
         status.write_text("waiting")
         eventually(
             lambda: "blocked" == host.shown.get("s"),
-            "a question, as the listing tells it",
+            "a question, from the listing",
             within=60,
         )
         note = host.notes[str(home.claude / "sessions" / f"{pane.pid}.json")]

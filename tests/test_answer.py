@@ -46,12 +46,12 @@ vim.ui.select = function(items, opts, on_choice)
 end
 """
 SESSION = "return require('bellboard').sessions()[1]"
-#: What the editor was told, without the user having to press Enter for it.
+#: Collects messages, so that none needs Enter.
 NOTED = "_G.noted = {} vim.notify = function(text) table.insert(_G.noted, text) end"
 
 
 def settings() -> dict[str, Any]:
-    """Our hooks, as an installation has them."""
+    """Return settings with our hooks, as installed."""
 
     def hook(event: str) -> dict[str, Any]:
         command = f'"{ROOT}/hooks/emit" {event} "$PPID"'
@@ -80,11 +80,11 @@ def shows(editor: Editor, text: str) -> None:
 
 
 def asks(editor: Editor) -> dict[str, Any]:
-    """Wait until the editor knows of the question, and in which terminal it stands."""
+    """Wait until the editor knows the question and its terminal."""
 
     def look() -> Any:
         found = editor.lua(SESSION) or {}
-        known = [found.get(key) for key in ("tty", "detail")]  # the detail is of a hook, and later
+        known = [found.get(key) for key in ("tty", "detail")]  # the detail comes later, from a hook
         assert found.get("status") == "blocked" and all(known), found
         return found
 
@@ -92,20 +92,20 @@ def asks(editor: Editor) -> dict[str, Any]:
 
 
 def typed(editor: Editor, text: str) -> None:
-    """A prompt typed into the terminal of the editor, and entered."""
+    """Type a prompt into the terminal of the editor, and press Enter."""
     editor.lua("vim.fn.chansend(_G.agent, ...)", text)
     shows(editor, text)
     editor.lua("vim.fn.chansend(_G.agent, '\\r')")
 
 
 def in_terminal(editor: Editor, launch: Launch, watch: Watch) -> None:
-    """The CLI in a terminal of the editor, ready for a prompt."""
+    """Start the CLI in a terminal of the editor, and wait until it takes a prompt."""
     watch.follow(editor.lua(TERMINAL, launch.command, str(launch.cwd)))
     shows(editor, "? for shortcuts")
 
 
 def is_answered(editor: Editor) -> None:
-    """Wait until the editor knows of it; a word of ours would say why not."""
+    """Wait until the editor knows that it is answered; show our messages if it does not."""
 
     def look() -> bool:
         assert editor.lua(SESSION)["status"] != "blocked", editor.lua("return _G.noted")
@@ -178,7 +178,7 @@ def test_a_question_answered_meanwhile_gets_no_key(
     eventually(lambda: (editor.lua(SESSION) or {}).get("detail") == "touch a2.txt", "the next")
     editor.lua("_G.choose('Yes')")
     told(editor, "project: not answered: it no longer asks that")
-    # Nor does the host take the word of an editor that knows less than it does.
+    # The host refuses an answer to a question that is no longer open, too.
     old = {key: first[key] for key in ("session_id", "asked_at", "detail")} | {"yes": True}
     ask = "require('bellboard.host').ask('answer', ..., function(r) _G.reply = r end)"
     editor.lua(ask, old)

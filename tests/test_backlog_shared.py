@@ -15,7 +15,7 @@ import pytest
 from bellboard.hosting.folding import BATCH, Clerk
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Draining
-from hosting import Make, Telling, agrees_with_its_log, made, opened, put, tell, told_in
+from hosting import Make, RecordedHost, agrees_with_its_log, emit, from_files, made, opened, put
 from rig.clock import Clock
 from rig.home import Home
 from rig.waiting import eventually
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.files
 
 
 class Listing(Spool):
-    """Counts how often all that waits is listed."""
+    """Counts how often the pending files are listed."""
 
     times = 0
 
@@ -34,11 +34,11 @@ class Listing(Spool):
 
 
 def backlog(clerk: Clerk, clock: Clock, count: int) -> list[str]:
-    return [tell(clerk, clock, "UserPromptSubmit", f"s{n % 50}", n=n) for n in range(count)]
+    return [emit(clerk, clock, "UserPromptSubmit", f"s{n % 50}", n=n) for n in range(count)]
 
 
 def folded_once(clerk: Clerk, names: list[str]) -> None:
-    counts = Counter(row.file for row in told_in(clerk.store.log()))
+    counts = Counter(row.file for row in from_files(clerk.store.log()))
     assert dict.fromkeys(names, 1) == counts
 
 
@@ -57,7 +57,7 @@ def test_one_host_works_through_a_backlog_and_the_others_list_nothing(
     assert 0 == spool.times
     assert not one.store.drain.is_ours
     folded_once(one, names)
-    names.append(tell(two, clock, "Stop", "s1"))
+    names.append(emit(two, clock, "Stop", "s1"))
     two.step(clock.advance(1))
     folded_once(two, names)
 
@@ -113,14 +113,14 @@ def test_a_host_that_ends_is_replaced_at_once(make: Make, clock: Clock) -> None:
 
 
 def test_hosts_that_start_together_fold_each_event_once(
-    home: Home, start: Callable[..., Telling]
+    home: Home, start: Callable[..., RecordedHost]
 ) -> None:
     """Even if the one working through the backlog is killed."""
     spool = made(home.bellboard)
     names = [put(spool, "UserPromptSubmit", f"s{n % 50}", n=n) for n in range(6 * BATCH)]
-    hosts = [Telling(home, f"host{n}") for n in range(4)]
+    hosts = [RecordedHost(home, f"host{n}") for n in range(4)]
     try:
-        eventually(lambda: len(list(spool.new.iterdir())) < 5 * BATCH, "somebody who begins")
+        eventually(lambda: len(list(spool.new.iterdir())) < 5 * BATCH, "a host that has begun")
         hosts[0].kill()
         eventually(lambda: not list(spool.new.iterdir()), "an empty spool")
         assert all(host.process.poll() is None for host in hosts[1:])
@@ -129,5 +129,5 @@ def test_hosts_that_start_together_fold_each_event_once(
         for host in hosts:
             host.kill()
     with opened(home.bellboard) as clerk:
-        rows = [row.file for row in told_in(clerk.store.log()) if row.event.from_hook]
+        rows = [row.file for row in from_files(clerk.store.log()) if row.event.from_hook]
         assert sorted(names) == sorted(rows)

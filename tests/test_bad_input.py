@@ -74,7 +74,7 @@ def test_junk_changes_nothing_and_is_counted(kind: str) -> None:
     board.fold(event)
     after = state(board)
     counted = sum(after[""]["counts"].values())
-    if event.kind != "junk":  # what can be read may count; it may not raise
+    if event.kind != "junk":  # valid input may change something, but must not raise
         assert kind in ("not UTF-8", "a hundred thousand levels")
         assert counted == 0
         return

@@ -1,4 +1,4 @@
-"""Facts about many tools' rules, with this project's rulings: each case a trace and what it shows.
+"""Cases from many tools, with this project's rulings: each has a trace and what it must show.
 
 `traces/cases.jsonl` came with the specification; `traces/more.jsonl` was found while building, and
 `traces/owners.jsonl` by random walks on real CLIs: what belongs to which process, agent and tool.
@@ -19,7 +19,7 @@ BY_ID = {case["id"]: case for case in CASES}
 
 
 def verify(case: Line, changes: list[Line], final: list[Line]) -> None:
-    """Every want and every check of a case holds; a check is about the first session wanted."""
+    """Check everything that a case demands; a `check` is about its first session."""
     listed = {s["session_id"]: s for s in final}
     shown = {sid: listed[sid]["status"] if sid in listed else "absent" for sid in case["want"]}
     assert shown == case["want"]

@@ -32,7 +32,7 @@ Answer = subprocess.CompletedProcess[str]
 
 
 class Shell:
-    """A user's shell in a home of its own: bellboard(…), and agents that say something."""
+    """A shell in a home of its own: runs `bellboard`, and emits events of agents."""
 
     def __init__(self, home: Home) -> None:
         self.home = home
@@ -43,7 +43,7 @@ class Shell:
         self.running: list[subprocess.Popen[str]] = []
 
     def bellboard(self, *args: str, input: str = "", code: int = 0, **env: str) -> Answer:
-        """One command; it must end with that code, and say nothing on standard error if with 0."""
+        """Run a command; check its exit code, and that a success prints no error."""
         done = subprocess.run(
             [*self.argv, *args],
             env=self.env | env,
@@ -57,13 +57,13 @@ class Shell:
         return done
 
     def fails(self, *args: str, **env: str) -> str:
-        """What a command that cannot be done says."""
+        """Run a command that must fail; return its message."""
         done = self.bellboard(*args, code=1, **env)
         assert done.stdout == ""
         return done.stderr
 
     def start(self, *args: str, **streams: Any) -> subprocess.Popen[str]:
-        """A command that lives on."""
+        """Start a command that keeps running."""
         started = subprocess.Popen(
             [*self.argv, *args], env=self.env, text=True, stdout=subprocess.PIPE, **streams
         )
@@ -73,7 +73,7 @@ class Shell:
         return started
 
     def emit(self, event: str, pid: int = 0, **payload: Any) -> None:
-        """The hook itself."""
+        """Run the hook."""
         told = {"session_id": "s", "hook_event_name": event, **payload}
         subprocess.run(
             ["sh", str(EMIT), event, str(pid)],
@@ -83,8 +83,8 @@ class Shell:
             check=True,
         )
 
-    def told(self, ago: float, session: str, event: str, /, **payload: Any) -> None:
-        """What a hook said some time ago."""
+    def emitted(self, ago: float, session: str, event: str, /, **payload: Any) -> None:
+        """Write a hook event from some time ago."""
         hook = {"session_id": session, "hook_event_name": event, **payload}
         self.spool.write({"t": self.now - ago, "hook": hook, "origin": payload.pop("origin", {})})
 
@@ -106,17 +106,17 @@ def shell(home: Home) -> Iterator[Shell]:
 
 
 def fill(shell: Shell) -> None:
-    """Sessions in every status that hooks can tell."""
+    """Make a session in every status that hooks can report."""
     for n, (sid, folder) in enumerate(
         {"a1": "api", "a2": "api", "b1": "web", "c1": "docs"}.items()
     ):
-        shell.told(400 + n, sid, "SessionStart", cwd=f"/w/{folder}", session_title=f"title {n}")
-        shell.told(390 + n, sid, "UserPromptSubmit", prompt="do it")
+        shell.emitted(400 + n, sid, "SessionStart", cwd=f"/w/{folder}", session_title=f"title {n}")
+        shell.emitted(390 + n, sid, "UserPromptSubmit", prompt="do it")
     ask = {"tool_name": "Bash", "tool_input": {"command": "rm -rf build"}}
-    shell.told(131, "a1", "PermissionRequest", **ask)
-    shell.told(320, "b1", "Stop", last_assistant_message="All done.")
+    shell.emitted(131, "a1", "PermissionRequest", **ask)
+    shell.emitted(320, "b1", "Stop", last_assistant_message="All done.")
     listed = [{"id": "x", "type": "shell", "command": "mkdocs serve", "status": "running"}]
-    shell.told(370, "c1", "Stop", background_tasks=listed)
+    shell.emitted(370, "c1", "Stop", background_tasks=listed)
 
 
 # ---------------------------------------------------------------- help
@@ -183,8 +183,8 @@ def test_list_and_status_fit_narrow_and_wide_terminals(
 
 
 def test_piped_output_is_plain_and_complete(shell: Shell) -> None:
-    shell.told(60, "s", "UserPromptSubmit", prompt="x", cwd="/w/api")
-    shell.told(50, "s", "Stop", last_assistant_message="word " * 40)
+    shell.emitted(60, "s", "UserPromptSubmit", prompt="x", cwd="/w/api")
+    shell.emitted(50, "s", "Stop", last_assistant_message="word " * 40)
     shown = shell.bellboard("list").stdout
     assert "word " * 39 in shown
     assert "\x1b" not in shown
@@ -194,7 +194,7 @@ def test_a_status_can_be_asked_for_a_folder(shell: Shell) -> None:
     work = shell.home.project
     (work / "api/src").mkdir(parents=True)
     (work / "other").mkdir()
-    shell.told(9, "s", "UserPromptSubmit", prompt="x", cwd=str(work / "api"))
+    shell.emitted(9, "s", "UserPromptSubmit", prompt="x", cwd=str(work / "api"))
     ask = ("status", "--dir")
     assert shell.bellboard(*ask, str(work / "api")).stdout == "working\n"
     assert shell.bellboard(*ask, str(work)).stdout == "working\n"
@@ -455,7 +455,7 @@ def test_watch_shows_sessions_live(shell: Shell, tmux: tmuxes.Server, columns: i
     fill(shell)
     argv = ("sh", "-c", f"'{sys.executable}' -m bellboard watch; echo left with $?; stty; sleep 99")
     pane = tmux.open(argv, env=shell.env, columns=columns, lines=12)
-    # nobody had watched the one that works, and nothing proves that it still does
+    # the one that was working is unknown: no host was running, and nothing proves more
     head = r"\A 3 repositories · 4 sessions   !1 \+1 ~1 &1 +q quit *\n"
     pane.shows(head + r".*\n !.*rm -rf build.*\n \+.*\n ~.*\n &")
     tmux.run("resize-window", "-t", pane.id, "-x", "60", "-y", "4")
@@ -465,10 +465,10 @@ def test_watch_shows_sessions_live(shell: Shell, tmux: tmuxes.Server, columns: i
     pane.type("gj")
     pane.shows(head + r" \+.*\n ~")
     tmux.run("resize-window", "-t", pane.id, "-x", "80", "-y", "12")
-    shell.told(0, "a1", "PostToolUse", tool_name="Bash")
+    shell.emitted(0, "a1", "PostToolUse", tool_name="Bash")
     pane.shows(r" 3 repositories · 4 sessions   \+1 ~1 \*1 &1 +q quit *\n")
     pane.type("q")
-    # the screen of before is there again, and typed keys are shown
+    # the previous screen is restored, and typed keys are shown
     shown = pane.shows(r"left with \d\n(.*\n)+")
     assert shown.startswith("left with 0")
     assert "-echo " not in shown

@@ -22,7 +22,7 @@ from bellboard.core.session import Session
 from bellboard.hosting.folding import Clerk
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Editor, Store
-from hosting import Make, Telling, made, opened, put, put_raw, statuses, tell, told_in
+from hosting import Make, RecordedHost, emit, from_files, made, opened, put, put_raw, statuses
 from rig.clock import Clock
 from rig.home import Home
 from rig.waiting import eventually
@@ -30,7 +30,7 @@ from rig.waiting import eventually
 pytestmark = pytest.mark.files
 
 HUGE = 10**30
-#: What a cell may hold that is none of what belongs there.
+#: Values that do not belong in a cell.
 CELLS: dict[str, object] = {
     "text": "no number",
     "bytes": b"\xc1\xff no record",
@@ -53,7 +53,7 @@ CASES = [(table, column) for table, columns in COLUMNS.items() for column in col
 
 
 def filled(home: Path, now: float) -> None:
-    """A database with something in each table: four sessions, their history, an editor, a claim."""
+    """Make a database with rows in each table: four sessions, their history, an editor, a claim."""
     clerk = Clerk(Spool(home), Store(home), watching=True)
     for n in range(4):
         put(clerk.spool, "UserPromptSubmit", f"s{n}", now + n)
@@ -69,7 +69,7 @@ def filled(home: Path, now: float) -> None:
 
 
 def damage(home: Path, table: str, column: str, value: object) -> bool:
-    """Put it into one cell, past whatever the schema says; False where SQLite takes it for none."""
+    """Put a value into a cell despite the schema; return False if SQLite refuses."""
     db = sqlite3.connect(home / "board.db")
     try:
         row = f"SELECT {column} FROM {table} ORDER BY 1 LIMIT 1"
@@ -109,20 +109,20 @@ def test_a_damaged_cell_stops_nothing(
 
 
 def goes_on(home: Path, clock: Clock) -> None:
-    """A host comes up on it, folds, reads and prunes, and the next one finds all is well."""
+    """Check that a host starts, folds, reads and prunes, and that the next one finds no damage."""
     clerk = Clerk(Spool(home), Store(home), watching=True)
-    name = tell(clerk, clock, "UserPromptSubmit", "canary")
+    name = emit(clerk, clock, "UserPromptSubmit", "canary")
     for _ in range(3):
         clerk.step(clock.advance(1))
     assert "working" == statuses(clerk.board)["canary"]
     assert {"s0", "s2", "s3"} <= statuses(clerk.board).keys()
     store = clerk.store
-    assert name in [row.file for row in told_in(store.log())]
+    assert name in [row.file for row in from_files(store.log())]
     assert "canary" in [change.session_id for change in store.history()]
     store.notices(10), store.editors(), store.standing(0.0), store.changes()
     store.sweep(clock.advance(200), lambda name: False)
     store.prune(clock())
-    tell(clerk, clock, "Stop", "canary")
+    emit(clerk, clock, "Stop", "canary")
     clerk.step(clock.advance(1))
     with opened(home) as late:
         assert statuses(late.board) == statuses(clerk.board)
@@ -143,7 +143,7 @@ def set_record(home: Path, sid: str, record: bytes, revision: int = 0) -> None:
 
 
 def aside(home: Path) -> list[tuple[str, str]]:
-    """The rows that were set aside: table, name."""
+    """Return the rows that were set aside: table, name."""
     db = sqlite3.connect(home / "board.db")
     try:
         return db.execute("SELECT source, name FROM damaged ORDER BY id").fetchall()
@@ -175,7 +175,7 @@ def test_an_invalid_record_is_set_aside_and_reported(
     set_record(home, "s1", record)
     clerk = make()
     clock.advance(10)
-    tell(clerk, clock, "Stop", "s2")
+    emit(clerk, clock, "Stop", "s2")
     clerk.step(clock())
     assert {"s0": "working", "s2": "completed", "s3": "working"} == statuses(clerk.board)
     note = clerk.notes(clock())["rows"]
@@ -184,11 +184,11 @@ def test_an_invalid_record_is_set_aside_and_reported(
     assert [("sessions", "s1")] == aside(home)
     (row,) = clerk.store.all("SELECT row FROM damaged")
     assert record in msgspec.msgpack.decode(row[0])
-    tell(clerk, clock, "UserPromptSubmit", "s1", prompt="again")
+    emit(clerk, clock, "UserPromptSubmit", "s1", prompt="again")
     clerk.step(clock.advance(1))
     assert "working" == statuses(clerk.board)["s1"]
     later = make()
-    tell(later, clock, "Stop", "s1")
+    emit(later, clock, "Stop", "s1")
     later.step(clock.advance(1))
     assert "session s1" in later.notes(clock())["rows"]
     assert {} == later.notes(clock() + 2 * 86400)
@@ -197,10 +197,10 @@ def test_an_invalid_record_is_set_aside_and_reported(
 def test_a_running_host_rewrites_a_damaged_record(make: Make, clock: Clock) -> None:
     """The copy in its memory is good."""
     one = make()
-    tell(one, clock, "UserPromptSubmit", "s")
+    emit(one, clock, "UserPromptSubmit", "s")
     one.step(clock())
     set_record(one.spool.home, "s", b"\xc1", revision=5)
-    tell(one, clock, "UserPromptSubmit", "other")
+    emit(one, clock, "UserPromptSubmit", "other")
     one.step(clock.advance(1))
     with opened(one.spool.home) as late:
         assert {"s": "working", "other": "working"} == statuses(late.board)
@@ -214,7 +214,7 @@ def test_an_invalid_ledger_is_replaced(make: Make, clock: Clock) -> None:
     set_record(home, LEDGER, b"\xff" * 9)
     clerk = make()
     clock.advance(10)
-    tell(clerk, clock, "Stop", "s0")
+    emit(clerk, clock, "Stop", "s0")
     clerk.step(clock())
     assert "completed" == statuses(clerk.board)["s0"]
     assert "the ledger" in clerk.notes(clock())["rows"]
@@ -225,7 +225,7 @@ def test_an_invalid_ledger_is_replaced(make: Make, clock: Clock) -> None:
 def test_an_exhausted_row_id_is_not_a_full_disk(make: Make, clock: Clock) -> None:
     """SQLite has no id after the highest: that row is set aside, and counting continues."""
     running = make()
-    tell(running, clock, "UserPromptSubmit", "s")
+    emit(running, clock, "UserPromptSubmit", "s")
     running.step(clock())
     home = running.spool.home
     db = sqlite3.connect(home / "board.db")
@@ -234,14 +234,14 @@ def test_an_exhausted_row_id_is_not_a_full_disk(make: Make, clock: Clock) -> Non
     db.execute("UPDATE sqlite_sequence SET seq = ?", (2**63 - 1,))
     db.commit()
     db.close()
-    tell(running, clock, "Stop", "s")
+    emit(running, clock, "Stop", "s")
     with pytest.raises(sqlite3.OperationalError, match="full"):
         running.step(clock.advance(1))
     running.step(clock.advance(1))
     assert {"s": "completed"} == statuses(running.board)
     assert ["completed"] == [c.transition.after for c in running.store.changes()]
     late = make()
-    tell(late, clock, "UserPromptSubmit", "s", prompt="more")
+    emit(late, clock, "UserPromptSubmit", "s", prompt="more")
     late.step(clock.advance(1))
     assert ["working"] == [c.transition.after for c in running.store.changes()]
 
@@ -250,7 +250,7 @@ def test_an_exhausted_row_id_is_not_a_full_disk(make: Make, clock: Clock) -> Non
 
 
 class Picky(Store):
-    """A database that cannot take one session, for a reason that nobody thought of."""
+    """A database that cannot store one session, for an unexpected reason."""
 
     def write(self, board: Board, names: Any, folded: Any, *given: Any) -> None:
         super().write(board, names, folded, *given)
@@ -266,13 +266,13 @@ def test_an_unwritable_event_is_found_and_the_rest_is_stored(
     clerk = make()
     clerk.store.close()
     clerk.store = Picky(clerk.spool.home)
-    names = [tell(clerk, clock, "UserPromptSubmit", f"s{n}") for n in range(count)]
-    tell(clerk, clock, "UserPromptSubmit", "poison")
-    names += [tell(clerk, clock, "Stop", f"s{n}") for n in range(3)]
+    names = [emit(clerk, clock, "UserPromptSubmit", f"s{n}") for n in range(count)]
+    emit(clerk, clock, "UserPromptSubmit", "poison")
+    names += [emit(clerk, clock, "Stop", f"s{n}") for n in range(3)]
     for _ in range(60):
         if not clerk.step(clock.advance(0.001)).more:
             break
-    assert sorted(names) == sorted(row.file for row in told_in(clerk.store.log()))
+    assert sorted(names) == sorted(row.file for row in from_files(clerk.store.log()))
     assert [] == list(clerk.spool.new.iterdir())
     (why,) = (clerk.spool.home / "spool" / "bad").glob("*.why")
     assert "OverflowError: out of range" in why.read_text()
@@ -289,7 +289,7 @@ def test_a_read_only_database_blames_no_event(make: Make, clock: Clock) -> None:
     clerk = make()
     clerk.store.close()
     clerk.store = Refusing(clerk.spool.home)
-    names = {tell(clerk, clock, "UserPromptSubmit", f"s{n}") for n in range(5)}
+    names = {emit(clerk, clock, "UserPromptSubmit", f"s{n}") for n in range(5)}
     failed = 0
     for _ in range(20):
         try:
@@ -302,7 +302,7 @@ def test_a_read_only_database_blames_no_event(make: Make, clock: Clock) -> None:
     clerk.store = Store(clerk.spool.home)
     while clerk.step(clock.advance(1)).more:
         pass
-    assert names == {row.file for row in told_in(clerk.store.log())}
+    assert names == {row.file for row in from_files(clerk.store.log())}
 
 
 ODD = (HUGE, -HUGE, 1e308, float("nan"), "\ud800", "a\0b", "x" * 70_000, [[[[[[1]]]]]], {"a": {}})
@@ -322,7 +322,7 @@ RECORD = ("sessionId", "status", "waitingFor", "cwd", "name", "statusUpdatedAt",
 
 
 def odd_lines() -> list[dict[str, object]]:
-    """Lines of evidence with one odd value each, in every field of every kind."""
+    """Yield lines of evidence with one odd value each, for every field of every kind."""
     lines: list[dict[str, object]] = []
     for kind, names in LINES.items():
         for name in names:
@@ -340,7 +340,7 @@ def odd_lines() -> list[dict[str, object]]:
 def test_every_event_can_be_written(make: Make, clock: Clock) -> None:
     """Numbers out of range, lone surrogates, endless, deep and long values, in any field."""
     clerk = make()
-    tell(clerk, clock, "UserPromptSubmit", "s")
+    emit(clerk, clock, "UserPromptSubmit", "s")
     lines = odd_lines()
     for line in lines:
         put_raw(clerk.spool, json.dumps(line).encode(), clock())
@@ -371,7 +371,7 @@ def test_a_small_event_is_not_copied() -> None:
 # The whole file
 
 
-VERSION = range(60, 64)  # of the schema: a newer one is believed
+VERSION = range(60, 64)  # of the schema version: a newer one is accepted
 FLIPS = int(os.environ.get("BELLBOARD_FLIPS", "12"))
 
 
@@ -391,7 +391,7 @@ def test_no_changed_byte_ends_a_host(home: Home) -> None:
         flipped[place] ^= 1 << chance.randrange(8)
         (home.bellboard / "board.db").write_bytes(flipped)
         what = f"byte {place} of {len(good)}: {good[place]} is {flipped[place]}"
-        host = Telling(home, f"host{n}")
+        host = RecordedHost(home, f"host{n}")
         try:
             folds_a_canary(host, spool, what)
         finally:
@@ -400,8 +400,8 @@ def test_no_changed_byte_ends_a_host(home: Home) -> None:
                 path.unlink()
 
 
-def folds_a_canary(host: Telling, spool: Spool, what: str) -> None:
-    """At once, or, where damage is met only later, into the database that comes next."""
+def folds_a_canary(host: RecordedHost, spool: Spool, what: str) -> None:
+    """Check that an event is folded, at once or into the next database if damage shows later."""
 
     def shows_it() -> bool:
         assert host.process.poll() is None, what

@@ -18,7 +18,7 @@ from bellboard.storage import schema
 from bellboard.storage.database import WAL_LIMIT, set_aside
 from bellboard.storage.store import KEEP, Busy, Damaged, Newer, Store
 from bellboard.system.mounts import network_of
-from hosting import Make, made, statuses, tell, work
+from hosting import Make, emit, made, statuses, work
 from rig.clock import Clock
 
 pytestmark = [pytest.mark.files, pytest.mark.quick]
@@ -37,7 +37,7 @@ def test_a_newer_program_migrates_it_and_an_older_one_stops(make: Make, clock: C
     assert schema.version_of(new.store.db) == schema.SCHEMA + 1
     new.catch_up()
     assert statuses(new.board) == {"s": "working"}
-    tell(old, clock, "Stop")
+    emit(old, clock, "Stop")
     with pytest.raises(Newer):
         old.step(clock())
     with pytest.raises(Newer):
@@ -54,7 +54,7 @@ def test_a_migration_that_fails_changes_nothing(make: Make, clock: Clock) -> Non
     broken = {**schema.MIGRATIONS, schema.SCHEMA + 1: "CREATE TABLE a (b); DROP TABLE nothing"}
     with pytest.raises(sqlite3.OperationalError, match="nothing"):
         make(schema=schema.SCHEMA + 1, migrations=broken)
-    tell(old, clock, "Stop")
+    emit(old, clock, "Stop")
     old.step(clock.advance(1))
     assert statuses(old.board) == {"s": "completed"}
 
@@ -63,7 +63,7 @@ def test_a_damaged_file_is_set_aside_only_if_nobody_else_has_it_open(tmp_path: P
     """Nothing in it is lost, and a file that has replaced it is left alone."""
     made(tmp_path)
     other = Store(tmp_path)
-    other.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # what is in there would heal it
+    other.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # the log would repair it
     path = tmp_path / "board.db"
     path.write_bytes(b"no database\n" * 1000)
     with pytest.raises(Damaged) as caught:
@@ -84,7 +84,7 @@ def test_a_damaged_page_is_reported_as_damage(make: Make, clock: Clock) -> None:
     """In whatever statement it is found, not only on opening."""
     clerk = make()
     for n in range(300):
-        tell(clerk, clock, "UserPromptSubmit", f"s{n}")
+        emit(clerk, clock, "UserPromptSubmit", f"s{n}")
     clerk.step(clock())
     clerk.store.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     size = clerk.store.path.stat().st_size
@@ -105,7 +105,7 @@ def test_many_may_open_a_new_home_at_once(tmp_path: Path) -> None:
     run = [sys.executable, "-c", code, str(home)]
     pipe = subprocess.PIPE
     all_of_them = [subprocess.Popen(run, stdin=pipe, stdout=pipe, text=True) for _ in range(6)]
-    for process in all_of_them:  # whoever has imported everything waits for this
+    for process in all_of_them:  # each waits for this after its imports
         assert process.stdin
         process.stdin.close()
         process.stdin = None
@@ -137,7 +137,7 @@ def test_on_a_network_file_system_there_is_no_wal(make: Make, clock: Clock) -> N
     one, two = make(network="nfs"), make(network="nfs")
     assert one.store.all("PRAGMA journal_mode") == [("delete",)]
     work(one, clock)
-    tell(two, clock, "Stop")
+    emit(two, clock, "Stop")
     two.step(clock.advance(1))
     one.step(clock())
     assert statuses(one.board) == {"s": "completed"}
@@ -186,12 +186,12 @@ def test_history_is_kept_for_thirty_days(make: Make, clock: Clock) -> None:
     """So are ended sessions; the newest revision stays, because hosts compare with it."""
     one, two = make(), make()
     work(one, clock)
-    tell(one, clock, "SessionEnd")
+    emit(one, clock, "SessionEnd")
     one.step(clock.advance(1))
     one.store.prune(clock() + KEEP - 10)
     assert len(one.store.history()) == 2
     clock.advance(20)
-    tell(one, clock, "UserPromptSubmit", "later")
+    emit(one, clock, "UserPromptSubmit", "later")
     one.step(clock())
     one.store.prune(clock() + KEEP - 10)
     assert [c.session_id for c in one.store.history()] == ["later"]
@@ -201,7 +201,7 @@ def test_history_is_kept_for_thirty_days(make: Make, clock: Clock) -> None:
     ]
     one.store.prune(clock() + 2 * KEEP)
     two.step(clock())
-    tell(two, clock, "Stop", "later")
+    emit(two, clock, "Stop", "later")
     two.step(clock.advance(1))
     one.step(clock())
     assert statuses(one.board) == {"later": "completed"}

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def test_the_demo_shows_every_status_and_leaves_nothing() -> None:
-    """Within its patience: counts of each status, the float, the board; and exit 0."""
+    """It shows a count of each status, the float and the board in time, and exits with 0."""
     neovim.executable("stable")
     done = subprocess.run(
         ["make", "try", "HEADLESS=1"],
@@ -52,4 +52,4 @@ def test_the_demo_fails_when_it_shows_nothing(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 1
-    assert "the statusline lacks" in done.stderr  # its session files alone tell the most
+    assert "the statusline lacks" in done.stderr  # its session files alone show most of it

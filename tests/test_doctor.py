@@ -19,7 +19,7 @@ from bellboard.diagnosis import diagnose
 from bellboard.storage.schema import SCHEMA
 from bellboard.storage.spool import Spool
 from bellboard.system import inotify
-from hosting import Telling, made, put, put_raw, start
+from hosting import RecordedHost, made, put, put_raw, start
 from rig.fixtures import Agents, Editors
 from rig.home import Home
 from rig.waiting import eventually
@@ -39,7 +39,7 @@ def bellboard(home: Home, *args: str) -> subprocess.CompletedProcess[str]:
 
 
 def doctor(home: Home) -> dict[str, str]:
-    """Text of each fact → its level."""
+    """Return the level of each fact, by text."""
     done = bellboard(home, "doctor", "--json")
     told = json.loads(done.stdout)
     levels = {fact["text"]: fact["level"] for fact in told["facts"]}
@@ -49,7 +49,7 @@ def doctor(home: Home) -> dict[str, str]:
 
 
 def level(home: Home, part: str) -> str:
-    """Of the only fact that says so."""
+    """Return the level of the only fact with that text."""
     facts = doctor(home)
     [found] = [level for text, level in facts.items() if part in text] or [f"none of {facts}"]
     return found
@@ -67,7 +67,7 @@ def test_before_anything_is_set_up(home: Home) -> None:
 
 
 @pytest.mark.files
-def test_all_is_well(home: Home, start: Callable[..., Telling]) -> None:
+def test_all_is_well(home: Home, start: Callable[..., RecordedHost]) -> None:
     """With hooks installed and a host running, it says what there is."""
     assert 0 == bellboard(home, "hooks", "install", "--yes", "--cli", "2.1.328").returncode
     host = start(options={"grace": 7})
@@ -178,7 +178,7 @@ def test_watches_in_use_are_counted(tmp_path: Path) -> None:
     async def look() -> tuple[inotify.Usage | None, inotify.Usage | None]:
         before = inotify.usage()
         watch = inotify.Inotify(lambda entries: None)
-        for n in range(2000):  # others come and go meanwhile
+        for n in range(2000):  # other processes start and end meanwhile
             (tmp_path / str(n)).mkdir()
             path = str(tmp_path / str(n))
             watch.add(path, watch.armer(path, False), arrivals=False)
@@ -195,7 +195,7 @@ def test_watches_in_use_are_counted(tmp_path: Path) -> None:
 @pytest.mark.claude
 def test_running_versions_are_listed_with_their_abilities(claude: Agents, home: Home) -> None:
     """The newest in full, older ones by what they lack."""
-    claude(version="2.1.76"), claude()  # its settings are good for both
+    claude(version="2.1.76"), claude()  # its settings suit both
     files = home.claude / "sessions"
     eventually(lambda: len([*files.glob("*.json")]) == 2, "the file of the older one")
     facts = doctor(home)
@@ -214,7 +214,7 @@ def test_checkhealth_says_what_doctor_says(nvim: Editors, home: Home, version: s
     eventually(lambda: editor.lua("return require('bellboard').health().watch"), "a host")
 
     def reported() -> str:
-        """The report, once it and the doctor have looked at the same moment."""
+        """Return the report and the doctor's, taken at the same moment."""
         editor.command("checkhealth bellboard")
         lines = "return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n')"
         report = str(editor.lua(lines))

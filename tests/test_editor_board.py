@@ -39,7 +39,7 @@ vim.ui.input = function(_, on_input) on_input(_G.word) end
 
 
 def becomes(editor: Editor, **wanted: Any) -> None:
-    """Wait until the session is published so."""
+    """Wait until the session has these values."""
 
     def look() -> bool:
         found = editor.lua(SESSION) or {}
@@ -51,7 +51,7 @@ def becomes(editor: Editor, **wanted: Any) -> None:
 
 @pytest.fixture
 def board(nvim: Editors, agent: Agent) -> Editor:
-    """A board with one session at work, and the cursor on it."""
+    """Open the board with one working session, and put the cursor on it."""
     editor = hosted(nvim(config={}, lua=NOTED, columns=100, lines=30))
     agent.emit("UserPromptSubmit", prompt="build it", prompt_id="1")
     eventually(lambda: (editor.lua(SESSION) or {}).get("pid"), "the session")
@@ -105,7 +105,7 @@ def test_stop_ends_the_process_that_was_shown_and_no_other(board: Editor, agent:
     board.lua("_G.choice = 'Stop it'")
 
     def stopped() -> bool:
-        board.press("x")  # anew until it is known since when it runs
+        board.press("x")  # again until its start time is known
         return eventually(lambda: agent.process.poll() is not None, "its end", within=2)
 
     eventually(stopped)
@@ -131,7 +131,7 @@ def test_repositories_and_sessions_fold_by_key_and_by_mouse(nvim: Editors, versi
     editor.press("k<Tab>")
     picture = editor.shows("acme/api  ▸ 2 sessions  !1 *1")
     row = picture.lines.index(" acme/api  ▸ 2 sessions  !1 *1")
-    editor.command("set mousetime=60000")  # on a busy machine a double click takes its time
+    editor.command("set mousetime=60000")  # a double click may be slow on a busy machine
     editor.nvim.api.input_mouse("left", "press", "", 0, row, 2)
     editor.nvim.api.input_mouse("left", "release", "", 0, row, 2)
     editor.nvim.api.input_mouse("left", "press", "", 0, row, 2)

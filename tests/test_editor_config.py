@@ -14,7 +14,7 @@ from sample import QUIET, Host, house
 
 pytestmark = pytest.mark.editor
 
-SOUND = {**QUIET, "python": sys.executable}  # :checkhealth asks it
+SOUND = {**QUIET, "python": sys.executable}  # :checkhealth runs it
 REPORT = "return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n')"
 PROBLEMS = "return require('bellboard.config').problems()"
 

@@ -1,4 +1,4 @@
-"""The host process: started once, restarted if it dies, given up on in the end."""
+"""The host process: started once, restarted if it dies, abandoned after repeated crashes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def config(how: str, notes: Path, **more: Any) -> dict[str, Any]:
 
 
 def told(notes: Path, name: str) -> list[Any]:
-    """What the hosts so far were told under that name."""
+    """Return the messages of that name that the hosts have received."""
     lines = notes.read_text().split("\n")[:-1] if notes.exists() else []
     return [
         line[1] if len(line) > 1 else None for line in map(json.loads, lines) if line[0] == name
@@ -41,7 +41,7 @@ def told(notes: Path, name: str) -> list[Any]:
 
 
 def says(editor: Editor, text: str) -> str:
-    """Wait for a message; all of them."""
+    """Wait for a message; return all."""
     return eventually(lambda: editor.messages() if text in editor.messages() else "", text)
 
 
@@ -118,7 +118,7 @@ def test_a_gap_asks_for_one_full_snapshot(nvim: Editors, notes: Path) -> None:
     push = {"v": 1, "version": "0.1.0", "full": False, "sessions": [], "seq": 7}
     editor.lua("for n = 7, 9 do require('bellboard')._push(...) end", push)
     editor.lua("require('bellboard').tell({ note = 1 })")
-    eventually(lambda: told(notes, "evidence"), "what was told after it")
+    eventually(lambda: told(notes, "evidence"), "what was sent after it")
     assert len(told(notes, "snapshot")) == 1
 
 

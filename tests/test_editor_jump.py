@@ -24,7 +24,7 @@ return { buf, vim.api.nvim_get_chan_info(vim.bo[buf].channel).pty }
 BUFFER = "return vim.api.nvim_get_current_buf()"
 
 
-CALM = {**QUIET, "float": {"enabled": False}}  # it would be counted among the windows
+CALM = {**QUIET, "float": {"enabled": False}}  # it would count as a window
 
 
 def mode(editor: Editor) -> Any:

@@ -28,7 +28,7 @@ OPTIONS: dict[str, Any] = {"auto_start": False, "python": sys.executable}
 
 @pytest.fixture
 def claude(home: Home) -> Path:
-    """A CLI that tells its version, else writes its words into a file, as JSON, and waits."""
+    """Make a CLI that prints its version, or writes its arguments to a file as JSON and waits."""
     path = home.bin / "claude"
     path.write_text(
         f"""#!{sys.executable}
@@ -48,7 +48,7 @@ time.sleep(1000)
 
 
 def told(home: Home) -> dict[str, Any]:
-    """What the CLI was started with."""
+    """Return the arguments that the CLI was started with."""
     found: dict[str, Any] = json.loads(eventually((home.root / "told").exists) and read(home))
     return found
 

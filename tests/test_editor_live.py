@@ -27,7 +27,7 @@ JOB = "return vim.fn.jobpid(require('bellboard.host').status().channel)"
 
 
 class Agent:
-    """A process that calls the hook, as the CLI does; its terminal is nobody's."""
+    """A process that runs the hook as the CLI does, without a terminal."""
 
     def __init__(self, home: Home) -> None:
         self.home = home
@@ -56,7 +56,7 @@ def agent(home: Home) -> Any:
 
 
 def hosted(editor: Editor) -> Editor:
-    """Wait until the host has made its spool and said something."""
+    """Wait until the host has made its spool and sent a message."""
     new = editor.home.bellboard / "spool" / "new"
     eventually(lambda: new.is_dir() and editor.lua("return require('bellboard').health().version"))
     return editor

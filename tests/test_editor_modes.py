@@ -1,8 +1,8 @@
 """Typing continues as if no host had sent anything: every mode, both Neovims.
 
-Each way of typing is lived through twice, in the same editor with the board open.  In the middle of
-the second time a session is blocked (the float opens, the board and the statusline change), then
-another one, then none (the float goes).
+Each case is typed twice, in the same editor with the board open.  In the middle of the second time,
+a session is blocked (the float opens, the board and the statusline change), then another one, then
+none (the float closes).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ vim.api.nvim_win_set_cursor(0, { 1, 0 })
 vim.cmd.clearjumps()
 vim.g.tick = vim.b.changedtick
 """
-#: Into the typeahead: whatever is asked next is answered when all of it has been taken in.
+#: Goes into the typeahead: the next request is answered after all of it was processed.
 TYPE = "vim.api.nvim_feedkeys(vim.keycode(...), 't', false)"
 STATE = """
 local function here(value) return vim.fn.getpos(value) end
@@ -88,13 +88,15 @@ return {
 
 
 class Way(NamedTuple):
-    """Keys up to the middle, the mode there, and the keys from there on."""
+    """The keys up to the middle, the mode there, and the remaining keys."""
 
     before: str
     mode: str
     after: str
-    waits: str = ""  # for a key, doing nothing else: the end of the last row then
-    draws: bool = True  # windows too; a Neovim with a command half typed draws its statusline only
+    waits: str = ""  # if it blocks on a key there: how the last row ends
+    draws: bool = (
+        True  # whether windows are redrawn; with a half-typed command, only the statusline is
+    )
 
 
 WAYS = {
@@ -131,7 +133,7 @@ WAYS = {
 
 
 def message(host: Host, *sessions: dict[str, Any]) -> str:
-    """As a host tells it: one string."""
+    """Return a message as a host sends it: one string."""
     host.seq += 1
     calling = [s["session_id"] for s in sessions if s["status"] == "blocked"]
     head = {"v": 1, "version": VERSION, "seq": host.seq, "full": True, "now": time.time()}
@@ -143,7 +145,7 @@ ONE = dated(blocked("api", "rm -rf build", ago=1), 2.0)
 TWO = dated(blocked("web", "npm publish", ago=1), 3.0)
 NONE = dated(session("working", "api", ago=1, project="api", tool="Edit"), 2.0)
 OTHER = dated(session("working", "web", ago=1, project="web", tool="Read"), 3.0)
-#: What is pushed, one after the other, and what statusline and float then show.
+#: The pushes in order, and what the statusline and the float then show.
 STORIES = ((ONE,), (ONE, TWO), (NONE,))
 SHOWN = (("!1 api", "1 needs you"), ("!2 ", "2 need you"), (" *1", ""))
 
@@ -160,7 +162,7 @@ def opened(nvim: Editors, version: str) -> tuple[Editor, Host]:
 
 
 def is_in(editor: Editor, way: Way) -> None:
-    """Wait for the middle: that mode, and waiting for a key or not."""
+    """Wait for the middle: that mode, and whether it waits for a key."""
 
     def look() -> bool:
         now = editor.nvim.request("nvim_get_mode")
@@ -172,7 +174,7 @@ def is_in(editor: Editor, way: Way) -> None:
 
 
 def lived(editor: Editor, way: Way) -> Any:
-    """The end of it, once all keys have had their effect."""
+    """Return the final state, once all keys have had their effect."""
     editor.press(way.after)
     editor.press("<C-\\><C-n>:let g:done = 1<CR>")
     eventually(lambda: editor.nvim.request("nvim_get_mode")["mode"] == "n", "the end")
@@ -182,7 +184,7 @@ def lived(editor: Editor, way: Way) -> Any:
 
 
 def still(editor: Editor) -> str:
-    """The last row of the screen: what is typed, and messages."""
+    """Return the last row of the screen: typed text, and messages."""
     return editor.screen.lines[-1]
 
 
@@ -196,9 +198,9 @@ def test_typing_is_not_disturbed(nvim: Editors, version: str, waits: bool) -> No
 
 
 def live_through(editor: Editor, host: Host, name: str, way: Way) -> None:
-    """Once in peace, once with a host that speaks in the middle."""
+    """Type the keys once undisturbed, and once with pushes in the middle."""
     ends = []
-    for meanwhile in (None, told_waiting if way.waits else told_typing):
+    for meanwhile in (None, pushed_while_waiting if way.waits else pushed_while_typing):
         editor.lua(BEGIN)
         editor.lua(TYPE, way.before)
         is_in(editor, way)
@@ -210,7 +212,7 @@ def live_through(editor: Editor, host: Host, name: str, way: Way) -> None:
     eventually(lambda: "need" not in editor.screen.text, "no float")
 
 
-def told_typing(editor: Editor, host: Host, name: str) -> None:
+def pushed_while_typing(editor: Editor, host: Host, name: str) -> None:
     """Each change is on the screen at once, and nothing else has changed."""
     way, before = WAYS[name], editor.lua(STATE)
     editor.nvim.exec_lua(PUSH, message(host, NONE, OTHER), async_=True)
@@ -227,13 +229,13 @@ def told_typing(editor: Editor, host: Host, name: str) -> None:
         assert still(editor) == row, name
 
 
-def told_waiting(editor: Editor, host: Host, name: str) -> None:
-    """It comes, and has to wait as all the rest does: the screen stays as it is."""
+def pushed_while_waiting(editor: Editor, host: Host, name: str) -> None:
+    """A push is queued as everything else is: the screen does not change."""
     eventually(lambda: still(editor).endswith(WAYS[name].waits), f"the keys of {name}")
     lines = editor.screen.lines
     for story in STORIES:
         editor.nvim.exec_lua(PUSH, message(host, *story), async_=True)
-    editor.nvim.request("nvim_get_mode")  # by then they have arrived
+    editor.nvim.request("nvim_get_mode")  # they have arrived once this returns
     assert editor.screen.lines == lines, name
 
 

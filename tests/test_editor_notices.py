@@ -28,7 +28,7 @@ pytestmark = pytest.mark.editor
 Open = Callable[..., Editor]
 LADDER = {"notify": False, "desktop": 0, "command": False}
 NOTICES: dict[str, Any] = {"via": "notify-send", "blocked": LADDER}
-#: A vim.notify that keeps what it was given, and gives a record back as nvim-notify does.
+#: A vim.notify that records its arguments and returns a record, as nvim-notify does.
 KEEP = """
 _G.notified = {}
 vim.notify = function(text, level, opts)
@@ -47,7 +47,7 @@ def spool(home: Home) -> Spool:
 
 @pytest.fixture
 def open_(nvim: Editors) -> Open:
-    """A Neovim with its host and a statusline, with these notices."""
+    """Start a Neovim with its host, a statusline and these notice settings."""
 
     def one(version: str = "0.12", lua: str = "", **config: Any) -> Editor:
         return hosted(nvim(version, {"notices": NOTICES, **config}, lua=STATUSLINE + lua))
@@ -70,7 +70,7 @@ def asks(spool: Spool, *sids: str) -> None:
 
 
 def viewers(spool: Spool, sid: str) -> list[str]:
-    """Who looks at it, as the board has it."""
+    """Return the viewers of a session."""
     with opened(spool.home) as clerk:
         session = clerk.board.sessions.get(sid)
         return sorted(session.viewers) if session else []
@@ -116,14 +116,14 @@ def test_a_session_in_view_is_not_in_the_float(open_: Open, spool: Spool, versio
     editor.lua("require('bellboard').jump('api')")
     editor.hides("needs you")
     viewer = f"nvim {editor.lua('return vim.v.servername')}"
-    eventually(lambda: viewers(spool, "api") == [viewer], "who looks")
+    eventually(lambda: viewers(spool, "api") == [viewer], "a viewer")
     editor.command("doautocmd FocusLost")
-    eventually(lambda: viewers(spool, "api") == [], "nobody looks")
+    eventually(lambda: viewers(spool, "api") == [], "no viewer")
     editor.command("doautocmd FocusGained")
-    eventually(lambda: len(viewers(spool, "api")) == 1, "somebody looks")
+    eventually(lambda: len(viewers(spool, "api")) == 1, "a viewer again")
     editor.lua("require('bellboard').back()")
     editor.shows("1 needs you")
-    eventually(lambda: viewers(spool, "api") == [], "nobody looks")
+    eventually(lambda: viewers(spool, "api") == [], "no viewer")
 
 
 def test_each_neovim_reports_its_own_view(open_: Open, spool: Spool) -> None:
@@ -212,7 +212,7 @@ def test_past_notifications_can_be_listed(home: Home, open_: Open, spool: Spool)
 
 
 def line(channel: str = "notify", sid: str = "api", **more: Any) -> dict[str, Any]:
-    """A notice as the host gives it to Lua."""
+    """Return a notice as the host sends it to Lua."""
     told = {"channel": channel, "session_id": sid, "status": "blocked"}
     return {**told, "title": f"{sid} needs you", "text": "Bash: rm -rf build", **more}
 
@@ -303,7 +303,7 @@ def test_missing_focus_events_in_tmux_are_reported(home: Home, tmux: Server, eve
     said("luaeval('require(\"bellboard.evidence.focus\").attach()')")
     if events == "off":
         eventually(lambda: said("luaeval('unsure()')") == "1", "the doubt")
-    else:  # asked of tmux, and answered
+    else:  # wait until tmux has answered
         waits = "vim.wait(1000, function() return unsure() == 1 end) and 1 or 0"
         assert said(f"luaeval('{waits}')") == "0"
 

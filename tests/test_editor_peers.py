@@ -34,7 +34,7 @@ def test_lualine_shows_the_component(nvim: Editors) -> None:
 
 
 def colour(editor: Editor, group: str, part: str) -> Any:
-    """A group's colour, links followed."""
+    """Return the colour of a highlight group, with links resolved."""
     return editor.lua("return vim.api.nvim_get_hl(0, { name = ..., link = false })", group).get(
         part
     )
@@ -51,7 +51,7 @@ return vim.api.nvim_get_chan_info(vim.bo[terminal].channel).pty
 
 
 def opened(nvim: Editors, *sessions: dict[str, Any]) -> tuple[Editor, Host, str]:
-    """A Neovim with the real Telescope, its picker of these sessions open; and a terminal."""
+    """Start a Neovim with a terminal, and the real Telescope showing these sessions."""
     quiet = {**QUIET, "float": {"enabled": False}}
     editor = nvim(config=quiet, peers=TELESCOPE, columns=160, lines=40)
     host = Host(editor)

@@ -41,7 +41,7 @@ SHOWN = "return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n')
 
 
 def asked(editor: Editor) -> dict[str, Any]:
-    """What `:ClaudeSessions` asks."""
+    """Return what `:ClaudeSessions` passes to vim.ui.select."""
     editor.lua(SELECT)
     editor.command("ClaudeSessions")
     found: dict[str, Any] = editor.lua("return asked")
@@ -99,9 +99,9 @@ def test_the_built_in_select_works(nvim: Editors, version: str, screen: Screens)
 
 
 def terminal(editor: Editor, command: str) -> str:
-    """A hidden terminal that shows what its command echoes last; its device.
+    """Open a hidden terminal, wait until it shows what its command echoes, and return its device.
 
-    A preview copies what is there: one that is taken before the shell has started has nothing.
+    A preview copies the current contents, which are empty before the shell has started.
     """
     tty: str = editor.lua(
         "vim.cmd.file('here') vim.cmd.terminal(...) _G.terminal = vim.fn.bufnr() "
@@ -115,7 +115,7 @@ def terminal(editor: Editor, command: str) -> str:
 
 
 def previews(editor: Editor, text: str, place: int = 1) -> str:
-    """Wait until the preview shows that; everything it then shows."""
+    """Wait until the preview shows that; return all that it shows."""
 
     def look() -> str:
         shown = str(editor.lua(SHOWN))
@@ -173,7 +173,7 @@ def test_a_terminal_of_another_neovim_is_copied_from_there(nvim: Editors, versio
 
 
 def transcript(home: Home, *entries: dict[str, Any] | str) -> Path:
-    """A transcript of these entries; a string is a line as it is."""
+    """Write a transcript of these entries; a string is written as it is."""
     lines = [e if isinstance(e, str) else json.dumps(e, separators=(",", ":")) for e in entries]
     path = home.claude / "session.jsonl"
     path.write_text("".join(line + "\n" for line in lines))

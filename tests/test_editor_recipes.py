@@ -1,7 +1,7 @@
 """The recipes of the help, exactly as printed, in a real Neovim.
 
-lualine is the real one, from Debian. heirline and mini.statusline are packaged nowhere: they are
-stood in for by the part of their documented interface that the recipe touches.
+lualine is the real one, from Debian. heirline and mini.statusline have no package: small stand-ins
+implement the part of their documented interface that the recipe uses.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.editor
 
 MANUAL = (Path(__file__).resolve().parents[1] / "doc/bellboard.txt").read_text()
 
-#: heirline: components in order; a provider with `update` is asked again only after that event.
+#: heirline: components in order; one with `update` is evaluated again only after that event.
 HEIRLINE = """
 package.preload.heirline = function()
   return { setup = function(given)
@@ -66,7 +66,7 @@ end
 
 
 def recipe(name: str) -> tuple[str, str]:
-    """Language and code of the block that follows its tag."""
+    """Return the language and code of the block after that tag."""
     found = re.search(
         rf"\*bellboard-recipe-{re.escape(name)}\*.*?>(lua|vim)\n(.*?)\n<", MANUAL, re.S
     )
@@ -75,7 +75,7 @@ def recipe(name: str) -> tuple[str, str]:
 
 
 def follow(editor: Editor, name: str) -> Host:
-    """Do what the manual says; then a host."""
+    """Do what the manual says, and return a host."""
     host = Host(editor)
     editor.command("set statusline= laststatus=2")
     language, code = recipe(name)
@@ -184,7 +184,7 @@ def test_clicking_a_sessions_item_goes_to_it(nvim: Editors, version: str) -> Non
 
 
 def heard(editor: Editor) -> None:
-    """Where a click leads is noted instead of gone to."""
+    """Record jumps instead of making them."""
     editor.lua("""
       require('bellboard.action.jump').to = function(id)
         _G.went = require('bellboard').session(id).session_id:gsub('^api$', 'blocked')

@@ -27,7 +27,7 @@ STATUS = "return require('bellboard.host').status()"
 SHOWN = "return vim.tbl_map(function(s) return s.session_id end, require('bellboard').sessions())"
 BAD = ("Traceback", "Press ENTER", "Error", "E5108", "error caught", "Async request")
 STEPS = int(os.environ.get("BELLBOARD_STEPS", "40"))  # of the random walk
-#: What may be told to a host, and whether one is wanted afterwards.
+#: Calls that affect the host, and whether one should run afterwards.
 ACTS = {
     "require('bellboard').start()": True,
     "require('bellboard').stop()": False,
@@ -54,7 +54,7 @@ end
 
 
 def hosts_of(home: Home) -> list[int]:
-    """Processes that serve a Neovim of this home."""
+    """Return the host processes of this home's Neovims."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -69,7 +69,7 @@ def hosts_of(home: Home) -> list[int]:
 
 
 def is_quiet(editor: Editor) -> None:
-    """No prompt, and nothing that looks like a mistake."""
+    """Return whether there is no prompt and no error on the screen."""
     said = editor.messages()
     assert not [word for word in BAD if word in said], said
     assert not editor.nvim.request("nvim_get_mode")["blocking"]

@@ -31,7 +31,7 @@ ROOT = os.geteuid() == 0
 
 @pytest.fixture(params=SHELLS)
 def shell(request: pytest.FixtureRequest, tmp_path: Path) -> list[str]:
-    """A shell the way it is when it is /bin/sh: bash and zsh go by that name."""
+    """Return a shell as /bin/sh: bash and zsh behave differently under that name."""
     path = str(tools.executable(request.param))
     if request.param in ("bash", "zsh"):
         (tmp_path / "as").mkdir()
@@ -56,7 +56,7 @@ def environment(home: Path | None, **more: str) -> dict[str, str]:
 def run(
     shell: list[str], *args: str, env: dict[str, str], payload: bytes = PAYLOAD
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run it, and see that it was silent, content, and read all that it was given."""
+    """Run the hook; check that it printed nothing, exited with 0, and read its whole input."""
     ours, theirs = socket.socketpair()
     process = subprocess.Popen(
         [*shell, str(EMIT), *args],
@@ -67,10 +67,10 @@ def run(
     )
     theirs.close()
     with ours:
-        ours.sendall(payload)  # EPIPE here if it ends without having read
+        ours.sendall(payload)  # EPIPE if it ended without reading
         ours.shutdown(socket.SHUT_WR)
         out, err = process.communicate(timeout=PATIENCE)
-        assert ours.recv(1) == b""  # ECONNRESET here if a rest was left unread
+        assert ours.recv(1) == b""  # ECONNRESET if something was left unread
     assert (process.returncode, out, err) == (0, b"", b"")
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
@@ -297,7 +297,7 @@ def test_the_home_is_found_as_the_host_finds_it(
 
 @pytest.fixture
 def tiny(spool: Spool) -> Iterator[Spool]:
-    """The spool on a file system of 256 kB."""
+    """Return a spool on a file system of 256 kB."""
     if not ROOT or sys.platform != "linux":
         pytest.skip("mounting needs root on Linux; RLIMIT_FSIZE stands in below")
     place = str(spool.home / "spool")
@@ -311,7 +311,7 @@ def tiny(spool: Spool) -> Iterator[Spool]:
 
 def test_a_full_disk_costs_the_event_and_nothing_else(shell: list[str], tiny: Spool) -> None:
     """Silent, read to the end, no half event, no litter; it works again afterwards."""
-    env = environment(tiny.home, written="1")  # a name of the hook's own
+    env = environment(tiny.home, written="1")  # also a variable of the hook
     run(shell, "Stop", env=env, payload=PAYLOAD * 20_000)
     run(shell, "Stop", env=env)
     assert [item.payload for item in events(tiny)] == [PAYLOAD]
@@ -421,7 +421,7 @@ def test_fifty_at_once_lose_nothing(shell: list[str], spool: Spool) -> None:
     with ThreadPoolExecutor(50) as pool:
         list(pool.map(emit, range(1000)))
     assert list(range(1000)) == sorted(json.loads(item.payload)["number"] for item in events(spool))
-    assert len(files(spool.home)) - 1 == 1000  # and the host's
+    assert len(files(spool.home)) - 1 == 1000  # without that of the host
 
 
 def test_a_name_is_never_taken_twice(shell: list[str], spool: Spool) -> None:
@@ -464,7 +464,7 @@ def test_an_event_that_waits_is_not_overwritten(shell: list[str], spool: Spool) 
 def test_without_a_host_tool_events_overwrite_each_other(shell: list[str], spool: Spool) -> None:
     """The last of each kind and CLI is kept, and every other event."""
     env = environment(spool.home)
-    (spool.home / "hosts" / "4194305").touch()  # dead: more than any pid
+    (spool.home / "hosts" / "4194305").touch()  # above any pid, so dead
     for name in ("junk", "0", "-1", "12x"):
         (spool.home / "hosts" / name).touch()
     for number in range(5):

@@ -45,7 +45,7 @@ SCREEN = """\
 
 @pytest.fixture
 def run(home: Home) -> Iterator[Run]:
-    """run(name, env=…): a process that calls itself so, and only waits."""
+    """run(name, env=…): start a process under that name, which only waits."""
     started: list[subprocess.Popen[bytes]] = []
 
     def one(name: str = "sleep", *args: str, **how: Any) -> subprocess.Popen[bytes]:
@@ -63,19 +63,19 @@ def run(home: Home) -> Iterator[Run]:
 
 
 def errand(home: Home, s: Session, what: str, **told: Any) -> dict[str, Any]:
-    """What became of it."""
+    """Run an errand, and return its reply."""
     errands = Errands(lambda sid: s if sid == s.session_id else None, home.env)
     return asyncio.run(errands.do(what, {"session_id": s.session_id, **told}))
 
 
 def session(pid: int, started: str | None = None, **more: Any) -> Session:
-    """One that runs in that process, as far as an event has told."""
+    """Return a session that an event places in that process."""
     known = Process(pid, started_of(pid) if started is None else started, hooked=True)
     return Session("s", turn="working", processes={pid: known}, **more)
 
 
 def file_of(folder: Path, pid: int, **more: Any) -> Path:
-    """The session file of a process."""
+    """Write the session file of a process."""
     path = folder / "sessions" / f"{pid}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     record = {"pid": pid, "sessionId": "s", "procStart": started_of(pid), **more}
@@ -236,7 +236,7 @@ def test_the_program_of_a_process_is_its_file(run: Run) -> None:
 
 
 def asks(home: Home, detail: str, screen: str, **more: Any) -> dict[str, Any]:
-    """What becomes of a yes to that, while the terminal shows this."""
+    """Answer yes while the terminal shows this; return the reply."""
     block = Block("permission", 1.0, tool="Bash", detail=detail, shown=True, **more)
     s = Session("s", turn="working", blocks={":": block}, tty="/dev/pts/9", cwd="/srv")
     told = {"asked_at": 1.0, "detail": detail, "yes": True}

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from bellboard.storage.spool import Spool
-from hosting import Mounts, Telling, agrees_with_its_log, made, opened, put, told_in
+from hosting import Mounts, RecordedHost, agrees_with_its_log, from_files, made, opened, put
 from rig.home import Home
 from rig.waiting import eventually
 
@@ -47,14 +47,14 @@ def test_wherever_a_host_dies_every_event_is_folded_once(tmp_path: Path) -> None
 
 
 def counted(home: Path) -> dict[str, int]:
-    """Each file in the log, and how often."""
+    """Return how often each file is in the log."""
     with opened(home) as clerk:
         agrees_with_its_log(clerk)
-        return Counter(row.file for row in told_in(clerk.store.log()) if row.event.from_hook)
+        return Counter(row.file for row in from_files(clerk.store.log()) if row.event.from_hook)
 
 
 def test_a_full_disk_loses_nothing(
-    home: Home, mount: Mounts, start: Callable[..., Telling]
+    home: Home, mount: Mounts, start: Callable[..., RecordedHost]
 ) -> None:
     """The known state stays on display, health reports it, all continues once there is room."""
     home.bellboard.mkdir()
@@ -79,7 +79,7 @@ def test_a_full_disk_loses_nothing(
 
 
 def test_a_disk_that_is_full_at_the_start_is_waited_for(
-    home: Home, mount: Mounts, start: Callable[..., Telling]
+    home: Home, mount: Mounts, start: Callable[..., RecordedHost]
 ) -> None:
     """The host does not die, so Neovim does not give up on it."""
     home.bellboard.mkdir()
@@ -97,7 +97,7 @@ def test_a_disk_that_is_full_at_the_start_is_waited_for(
 
 
 def test_a_spool_that_is_read_only_counts_nothing_twice(
-    home: Home, mount: Mounts, start: Callable[..., Telling]
+    home: Home, mount: Mounts, start: Callable[..., RecordedHost]
 ) -> None:
     """Files that cannot be removed are folded once, by any number of hosts; health says so."""
     hosts = [start("one"), start("two")]
@@ -109,7 +109,7 @@ def test_a_spool_that_is_read_only_counts_nothing_twice(
         mount("-o", "remount,bind,ro", at=place, again=True)
     for host in hosts:
         eventually(lambda host=host: len(host.shown) == 5)
-    eventually(lambda: "cannot be deleted" in hosts[0].note + hosts[1].note, "a word in health")
+    eventually(lambda: "cannot be deleted" in hosts[0].note + hosts[1].note, "a note in health")
     assert counted(home.bellboard) == dict.fromkeys(names, 1)
     mount("-o", "remount,bind,rw", at=place, again=True)
     names.append(put(spool, "Stop", "s0"))
@@ -130,7 +130,7 @@ with store.lock():
 
 @pytest.mark.parametrize("end", [signal.SIGCONT, signal.SIGKILL])
 def test_a_suspended_process_that_holds_the_lock_stops_nobody(
-    home: Home, start: Callable[..., Telling], end: signal.Signals
+    home: Home, start: Callable[..., RecordedHost], end: signal.Signals
 ) -> None:
     """Others start, show what they know and who holds it, and continue when it is gone."""
     host = start("one", stuck=0.3)
@@ -144,7 +144,7 @@ def test_a_suspended_process_that_holds_the_lock_stops_nobody(
         names.append(put(spool, "Stop"))
         host.says(f"locked by process {holder.pid}, which is suspended: kill -CONT {holder.pid}")
         late = start("two", stuck=0.3)
-        eventually(lambda: late.shown == {"s": "working"}, "what is known")
+        eventually(lambda: late.shown == {"s": "working"}, "the known session")
         late.says("suspended")
         holder.send_signal(end)
         eventually(lambda: host.shown == late.shown == {"s": "completed"}, "the end of the turn")
@@ -155,7 +155,7 @@ def test_a_suspended_process_that_holds_the_lock_stops_nobody(
 
 
 def test_a_damaged_database_is_replaced_by_the_last_user(
-    home: Home, start: Callable[..., Telling]
+    home: Home, start: Callable[..., RecordedHost]
 ) -> None:
     """All close it, one sets it aside; the spool has lost nothing, and all continue."""
     hosts = [start("one"), start("two")]
@@ -168,13 +168,15 @@ def test_a_damaged_database_is_replaced_by_the_last_user(
     (home.bellboard / "board.db").write_bytes(b"\xa5" * 50_000)
     after = put(spool, "UserPromptSubmit", "after")
     for host in hosts:
-        eventually(lambda host=host: host.shown == {"after": "working"}, "a new beginning")
+        eventually(lambda host=host: host.shown == {"after": "working"}, "a new database")
     assert counted(home.bellboard) == {after: 1}
     assert len(list(home.bellboard.glob("board.db.damaged-*"))) == 1
     assert any("moved to" in host.note for host in hosts)
 
 
-def test_a_home_that_is_removed_is_recreated(home: Home, start: Callable[..., Telling]) -> None:
+def test_a_home_that_is_removed_is_recreated(
+    home: Home, start: Callable[..., RecordedHost]
+) -> None:
     """`rm -r` is how people start over."""
     host = start()
     put(Spool(home.bellboard), "UserPromptSubmit", "before")

@@ -1,6 +1,6 @@
-"""A slice of `make fuzz`: the same cases each time, of every category.
+"""A part of `make fuzz`: the same cases of every category each time.
 
-What fell once is kept here by its numbers, so that it stands for good.
+Cases that once failed are kept by their numbers.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ pytestmark = [
 ]
 
 SEED = 10
-BESIDE = 4.0  # times as long as on a machine of its own
-#: Cases of the slice, where a whole batch would take long.
+BESIDE = 4.0  # times as long as on an idle machine
+#: How many cases to run of categories that are slow.
 FEW = {"payload": 100, "header": 100, "evidence": 100}
 
 

@@ -17,7 +17,7 @@ from bellboard.hosting.bars import ASKED, OPTION
 from bellboard.storage.spool import MAGIC, Spool
 from bellboard.storage.store import Store
 from bellboard.system import gate, tmux
-from hosting import Telling, put_raw
+from hosting import RecordedHost, put_raw
 from rig.fixtures import Editors
 from rig.home import Home
 from rig.hung_mount import HungMount
@@ -41,7 +41,7 @@ def stranger() -> Iterator[Stranger]:
 
 @pytest.fixture
 def listen() -> Iterator[Listen]:
-    """listen(path): a socket of ours there, with the folders on its way."""
+    """listen(path): listen on a socket there, creating its folders."""
     made: list[sockets.socket] = []
 
     def one(path: Path) -> Path:
@@ -58,14 +58,14 @@ def listen() -> Iterator[Listen]:
 
 @pytest.fixture
 def tcp() -> Iterator[sockets.socket]:
-    """Somebody listens at a port; to accept nobody raises BlockingIOError."""
+    """Listen on a TCP port; `accept` raises BlockingIOError if nobody connected."""
     with sockets.create_server(("127.0.0.1", 0)) as listening:
         listening.setblocking(False)
         yield listening
 
 
 def refusal(address: object) -> str:
-    """Why the gate refuses it."""
+    """Return why the gate denies an address."""
     with pytest.raises(gate.Denied) as refused:
         gate.admitted(address)
     return str(refused.value)
@@ -209,7 +209,7 @@ def test_a_mount_that_hangs_is_not_waited_for(home: Home, nvim: Editors) -> None
     mount = HungMount(home.project, home.root / "hung")
     try:
         (home.root / "link").symlink_to("hung/s")
-        assert list(mount.place.iterdir()) == []  # the kernel has made its acquaintance
+        assert list(mount.place.iterdir()) == []  # the kernel has accessed it
         mount.hang()
         why = f"{mount.place} is a FUSE mount"
         assert refusal(str(mount.place / "s")) == why
@@ -227,7 +227,7 @@ def test_a_mount_that_hangs_is_not_waited_for(home: Home, nvim: Editors) -> None
 
 
 def named(spool: Spool, session: str, pid: int = 0, **named: str) -> None:
-    """The hook of an agent that asks something, as its environment names its place."""
+    """Emit a question of an agent whose environment names that address."""
     head = "".join(f"{key}={value}\0" for key, value in named.items())
     asks = {"tool_name": "Bash", "tool_input": {"command": "make"}}
     told = {"session_id": session, "hook_event_name": "PermissionRequest", "cwd": "/srv", **asks}
@@ -236,7 +236,7 @@ def named(spool: Spool, session: str, pid: int = 0, **named: str) -> None:
 
 
 def test_no_event_makes_a_host_connect_to_a_stranger(
-    home: Home, start: Callable[..., Telling], stranger: Stranger, tmux: Server
+    home: Home, start: Callable[..., RecordedHost], stranger: Stranger, tmux: Server
 ) -> None:
     """With pid 0 and nobody asking: nothing runs, nothing is published, health names it."""
     spool = Spool(home.bellboard)
@@ -251,7 +251,7 @@ def test_no_event_makes_a_host_connect_to_a_stranger(
     eventually(lambda: len(host.sessions) == 4, "the sessions")
     host.says("belongs to another user")
     place = {"tmux": str(tmux.socket), "pane": own.id}
-    eventually(lambda: place.items() <= host.sessions["good"].items(), "its own place")
+    eventually(lambda: place.items() <= host.sessions["good"].items(), "its own address")
     for sid in ("bad", "worse", "worst"):
         assert not {"tmux", "pane", "nvim"} & host.sessions[sid].keys()
     assert (
@@ -264,7 +264,7 @@ def test_no_event_makes_a_host_connect_to_a_stranger(
 
 
 def bellboard(home: Home, *args: str, code: int = 0, **env: str) -> str:
-    """A command in a shell; what it says."""
+    """Run a command in a shell; return its output."""
     done = subprocess.run(
         [sys.executable, "-m", "bellboard", *args],
         env=home.env | env,
@@ -312,7 +312,7 @@ def test_no_command_connects_to_a_stranger(
 
 
 def test_the_status_is_not_given_to_a_stranger(
-    home: Home, start: Callable[..., Telling], stranger: Stranger, tmux: Server
+    home: Home, start: Callable[..., RecordedHost], stranger: Stranger, tmux: Server
 ) -> None:
     """A socket that asked for it may be another user's by now; the others still get it."""
     spool = Spool(home.bellboard)

@@ -20,7 +20,7 @@ from sample import QUIET, Host, blocked
 pytestmark = pytest.mark.editor
 
 SAID = "_G.said = {} vim.notify = function(text) table.insert(_G.said, text) end"
-#: What the gate says of an address, as somebody asks it: `connect` for a Neovim, else for a tmux.
+#: Asks the gate about an address: `connect` for a Neovim, or for a tmux server.
 ASK = """
 local how, address = ...
 _G.verdict = nil
@@ -58,14 +58,14 @@ def editor(nvim: Editors, version: str) -> Editor:
 
 
 def verdict(editor: Editor, how: str, address: object) -> list[Any]:
-    """What it gives, and why not."""
+    """Return the result, and the reason if it is denied."""
     editor.lua(ASK, how, address)
     told = eventually(lambda: editor.lua("return _G.verdict"), "a verdict")
     return list(told)
 
 
 def refusal(editor: Editor, address: object) -> str:
-    """Why the gate refuses it; the same for both."""
+    """Return why the gate denies it, which is the same for both."""
     by_tmux, by_neovim = (verdict(editor, how, address) for how in ("tmux", "connect"))
     assert by_tmux == by_neovim
     assert by_tmux[0] is False
@@ -73,7 +73,7 @@ def refusal(editor: Editor, address: object) -> str:
 
 
 def said(editor: Editor) -> str:
-    """The next word of ours."""
+    """Return our next message."""
     [text] = eventually(lambda: editor.lua("return _G.said"), "a message")
     editor.lua(SAID)
     return str(text)

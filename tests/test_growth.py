@@ -17,7 +17,7 @@ from bellboard.core.records import LARGEST_RECORD
 from bellboard.storage import schema
 from bellboard.storage.store import KEEP, Busy, Store
 from bellboard.storage.upkeep import GONE
-from hosting import Make, made, statuses, tell, told_in
+from hosting import Make, emit, from_files, made, statuses
 from rig.clock import Clock
 from rig.waiting import eventually
 
@@ -43,10 +43,10 @@ def test_panes_of_no_session_are_forgotten_and_those_of_sessions_are_not() -> No
 def test_a_record_stays_small(make: Make, clock: Clock) -> None:
     """Of endless tools and subagents the newest are kept, by every host."""
     one, two = make(), make()
-    tell(one, clock, "UserPromptSubmit")
+    emit(one, clock, "UserPromptSubmit")
     for n in range(2000):
-        tell(one, clock, "PreToolUse", tool_name="Bash", tool_use_id=f"t{n}")
-        tell(one, clock, "SubagentStart", agent_id=f"a{n}", agent_type="general")
+        emit(one, clock, "PreToolUse", tool_name="Bash", tool_use_id=f"t{n}")
+        emit(one, clock, "SubagentStart", agent_id=f"a{n}", agent_type="general")
     while one.step(clock()).more:
         pass
     (size,) = one.store.all("SELECT length(record) FROM sessions WHERE session_id = 's'")[0]
@@ -62,13 +62,13 @@ def test_the_log_is_limited_in_bytes_too(make: Make, clock: Clock) -> None:
     store = clerk.store
     store.keep_bytes = 1 << 20
     for n in range(600):
-        tell(clerk, clock, "UserPromptSubmit", cwd=f"/{n}" * 1000, transcript_path="/x" * 2000)
+        emit(clerk, clock, "UserPromptSubmit", cwd=f"/{n}" * 1000, transcript_path="/x" * 2000)
         if n % 20 == 0:
             clerk.step(clock())
     clerk.step(clock())
     (size,) = store.all("SELECT sum(length(event)) FROM events")[0]
     assert store.keep_bytes / 2 < size < 1.5 * store.keep_bytes
-    newest = told_in(store.log())[-1].event.cwd
+    newest = from_files(store.log())[-1].event.cwd
     assert newest.startswith("/599")
 
 
@@ -76,15 +76,15 @@ def test_a_session_that_is_gone_leaves_no_row_for_long(make: Make, clock: Clock)
     """Every host knows by then; one that does not reads everything again."""
     one, two, asleep = make(), make(), make()
     for name in ("a", "b"):
-        tell(one, clock, "UserPromptSubmit", name)
+        emit(one, clock, "UserPromptSubmit", name)
     for clerk in (one, two, asleep):
         clerk.step(clock())
     one.board.drop("a")
-    tell(one, clock, "Stop", "b")
+    emit(one, clock, "Stop", "b")
     one.step(clock.advance(1))
     two.step(clock())
     assert {"b": "completed"} == statuses(two.board)
-    tell(one, clock, "UserPromptSubmit", "b")
+    emit(one, clock, "UserPromptSubmit", "b")
     one.step(clock.advance(GONE + 1))
     one.store.prune(clock())
     assert [("",), ("b",)] == one.store.all("SELECT session_id FROM sessions ORDER BY 1")
@@ -116,7 +116,7 @@ def test_pruned_pages_are_returned_gradually(make: Make, clock: Clock) -> None:
         return left == [(0,)] and store.path.stat().st_size < before / 4
 
     eventually(is_small, "no old rows, and a file that has shrunk")
-    tell(clerk, clock, "UserPromptSubmit")
+    emit(clerk, clock, "UserPromptSubmit")
     clerk.step(clock())
     assert [("ok",)] == store.all("PRAGMA quick_check")
 
@@ -134,7 +134,7 @@ def test_an_older_database_shrinks_as_well(tmp_path: Path, clock: Clock) -> None
         before = store.path.stat().st_size
 
         def is_small() -> bool:
-            with contextlib.suppress(Busy):  # while it is written anew
+            with contextlib.suppress(Busy):  # while it is rewritten
                 store.prune(clock() + 2 * KEEP)
                 store.shrink()
             return store.path.stat().st_size < before / 4
@@ -148,7 +148,7 @@ def test_the_wal_is_checkpointed_outside_the_event_loop(make: Make, clock: Clock
     clerk = make()
     wal = Path(f"{clerk.store.path}-wal")
     for n in range(1500):
-        tell(clerk, clock, "UserPromptSubmit" if n % 2 else "Stop", n=n)
+        emit(clerk, clock, "UserPromptSubmit" if n % 2 else "Stop", n=n)
         clerk.step(clock.advance(1))
     frames = clerk.store.all("PRAGMA wal_checkpoint")[0][1]
     assert frames < 4000

@@ -26,20 +26,20 @@ from bellboard.hosting.attempts import Attempts
 from bellboard.hosting.commands import ALIKE, Commands
 from bellboard.storage import schema
 from bellboard.storage.spool import Spool
-from hosting import Mounts, Telling, made, opened, put
+from hosting import Mounts, RecordedHost, made, opened, put
 from rig.home import Home
 from rig.waiting import PATIENCE, eventually, leniency
 from session_files import write_session_file
 
 pytestmark = pytest.mark.files
 
-Start = Callable[..., Telling]
-SECOND = 1.0  # in which a process ends that is told to
+Start = Callable[..., RecordedHost]
+SECOND = 1.0  # for a process to end on request
 RINGS = {"server": "/nowhere/nvim", "notices": {"least": 0}}
 
 
-def goes_on(host: Telling, sid: str = "canary") -> None:
-    """It folds what comes, and shows it."""
+def goes_on(host: RecordedHost, sid: str = "canary") -> None:
+    """Check that it folds and shows an event."""
     put(Spool(host.home.bellboard), "UserPromptSubmit", sid)
 
     def shows() -> bool:
@@ -49,8 +49,8 @@ def goes_on(host: Telling, sid: str = "canary") -> None:
     eventually(shows, f"{sid} at work")
 
 
-def heals(host: Telling) -> None:
-    """Nothing is named any more."""
+def heals(host: RecordedHost) -> None:
+    """Wait until health has no notes."""
 
     def is_well() -> bool:
         assert {} == host.notes
@@ -201,7 +201,7 @@ def test_an_unwritable_database_causes_no_storm(home: Home, mount: Mounts) -> No
     home.bellboard.mkdir()
     mount("-t", "tmpfs", "-o", "size=1500k,mode=700", "tmpfs", at=home.bellboard)
     spool = made(home.bellboard)
-    schema_is_there = Telling(home, "first").is_up()
+    schema_is_there = RecordedHost(home, "first").is_up()
     schema_is_there.kill()
     for left in (home.bellboard / "hosts").iterdir():
         left.unlink()
@@ -211,7 +211,7 @@ def test_an_unwritable_database_causes_no_storm(home: Home, mount: Mounts) -> No
     with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
         while file.write(b"x" * 4096):
             pass
-    host = Telling(home)
+    host = RecordedHost(home)
     try:
         host.says("cannot be written")
         until = time.monotonic() + 2.0
@@ -243,7 +243,9 @@ def test_a_host_of_an_outdated_version_writes_nothing(home: Home, start: Start) 
     newer.process.send_signal(signal.SIGSTOP)
     try:
         write_session_file(home, "busy")
-        eventually(lambda: not (home.bellboard / "hosts" / str(old.pid)).exists(), "its farewell")
+        eventually(
+            lambda: not (home.bellboard / "hosts" / str(old.pid)).exists(), "its last message"
+        )
         until = time.monotonic() + 2.0
         eventually(lambda: time.monotonic() > until, "a while")
         assert files_in(Spool(home.bellboard)) == 0
@@ -265,7 +267,7 @@ def test_commands_that_hang_do_not_pile_up(home: Home, start: Start) -> None:
     host, spool = start(on={"working": [str(script)]}), Spool(home.bellboard)
     for n in range(40):
         put(spool, "UserPromptSubmit", f"s{n:02}")
-    eventually(lambda: len(host.shown) == 40, "all at work")
+    eventually(lambda: len(host.shown) == 40, "all commands running")
     eventually(lambda: len(list(told.iterdir())) == ALIKE, "some of their commands")
     goes_on(host)
     assert len(list(told.iterdir())) == ALIKE
@@ -345,14 +347,14 @@ def test_a_host_blocked_on_a_full_pipe_can_be_stopped(home: Home, number: signal
 
 
 def waiting_in(pipe: int) -> int:
-    """The bytes that nobody has read."""
+    """Return how many bytes are unread."""
     count = array.array("i", [0])
     fcntl.ioctl(pipe, termios.FIONREAD, count)
     return count[0]
 
 
 class Standing:
-    """Whether something is there, and has been the same for a second."""
+    """Detects a value that has not changed for a second."""
 
     def __init__(self, look: Callable[[], int]) -> None:
         self.look, self.last, self.since = look, 0, 0.0

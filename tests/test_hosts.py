@@ -16,7 +16,16 @@ from bellboard.storage.aside import FILES
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Store
 from chaos import EVENTS, Chaos
-from hosting import Telling, agrees_with_its_log, made, opened, put, put_raw, statuses, told_in
+from hosting import (
+    RecordedHost,
+    agrees_with_its_log,
+    from_files,
+    made,
+    opened,
+    put,
+    put_raw,
+    statuses,
+)
 from rig.editor import Editor
 from rig.fixtures import VERSIONS, Editors
 from rig.home import Home
@@ -36,8 +45,8 @@ def shown(editor: Editor) -> dict[str, str]:
 
 
 def hosted(editor: Editor) -> int:
-    """Wait for the host of an editor; its process."""
-    eventually(lambda: editor.lua(PID), "a host that speaks")
+    """Wait for the host of an editor; return its process."""
+    eventually(lambda: editor.lua(PID), "a host")
     return int(editor.lua(JOB))
 
 
@@ -124,7 +133,7 @@ def test_without_home_in_the_environment_it_says_so(nvim: Editors, home: Home) -
 
 
 def test_an_older_neovim_shows_its_last_state_as_stale(
-    home: Home, nvim: Editors, version: str, start: Callable[..., Telling]
+    home: Home, nvim: Editors, version: str, start: Callable[..., RecordedHost]
 ) -> None:
     """It says to restart Neovim and writes nothing; the newer host continues."""
     editor = nvim(version, {"python": sys.executable}, ui=False)
@@ -148,7 +157,7 @@ def test_an_older_neovim_shows_its_last_state_as_stale(
 
 
 def test_unwatched_events_are_caught_up_with_silently(
-    home: Home, start: Callable[..., Telling]
+    home: Home, start: Callable[..., RecordedHost]
 ) -> None:
     """A second host announces what the first does; after a gap nobody does."""
     one, two = start("one"), start("two")
@@ -169,7 +178,7 @@ def test_unwatched_events_are_caught_up_with_silently(
 def test_of_two_hosts_starting_at_once_one_is_first(home: Home) -> None:
     """One of them records the gap, under the lock."""
     made(home.bellboard)
-    hosts = [Telling(home, f"host{n}") for n in range(4)]
+    hosts = [RecordedHost(home, f"host{n}") for n in range(4)]
     try:
         for host in hosts:
             host.is_up()
@@ -181,7 +190,7 @@ def test_of_two_hosts_starting_at_once_one_is_first(home: Home) -> None:
 
 
 def test_a_command_is_run_once_by_a_host_that_has_it(
-    home: Home, start: Callable[..., Telling]
+    home: Home, start: Callable[..., RecordedHost]
 ) -> None:
     """Two hosts with the same command share it; another host's other command runs as well."""
     told = home.root / "told"
@@ -201,7 +210,7 @@ def test_a_command_is_run_once_by_a_host_that_has_it(
     assert [line.split()[0] for line in lines] == ["a", "a", "b", "b"]
 
 
-def test_options_of_one_host_apply_to_all(home: Home, start: Callable[..., Telling]) -> None:
+def test_options_of_one_host_apply_to_all(home: Home, start: Callable[..., RecordedHost]) -> None:
     """Setting the same options again changes nothing."""
     start("one", options={"hold": 0.1})
     start("two", options={"hold": 0.1})
@@ -215,7 +224,7 @@ def test_options_of_one_host_apply_to_all(home: Home, start: Callable[..., Telli
 
 
 def test_an_event_is_shown_while_another_host_holds_the_lock(
-    home: Home, start: Callable[..., Telling]
+    home: Home, start: Callable[..., RecordedHost]
 ) -> None:
     """Shown at once; announced, once, when it is committed."""
     host, spool = start(), Spool(home.bellboard)
@@ -234,7 +243,9 @@ def test_an_event_is_shown_while_another_host_holds_the_lock(
 # The clock
 
 
-def test_a_running_host_survives_clock_changes(home: Home, start: Callable[..., Telling]) -> None:
+def test_a_running_host_survives_clock_changes(
+    home: Home, start: Callable[..., RecordedHost]
+) -> None:
     """Back by an hour, then forward by two."""
     ahead = home.root / "ahead"
     ahead.write_text("3600")
@@ -256,7 +267,7 @@ def test_a_running_host_survives_clock_changes(home: Home, start: Callable[..., 
 # Junk
 
 
-def test_junk_among_events_is_set_aside(home: Home, start: Callable[..., Telling]) -> None:
+def test_junk_among_events_is_set_aside(home: Home, start: Callable[..., RecordedHost]) -> None:
     """Every good event counts; the junk is set aside, bounded, and reported in health."""
     spool = made(home.bellboard)
     names = []
@@ -267,7 +278,7 @@ def test_junk_among_events_is_set_aside(home: Home, start: Callable[..., Telling
     host = start()
     eventually(lambda: not list(spool.new.iterdir()), "an empty spool")
     with opened(home.bellboard) as clerk:
-        rows = [r.file for r in told_in(clerk.store.log()) if r.event.from_hook]
+        rows = [r.file for r in from_files(clerk.store.log()) if r.event.from_hook]
         assert sorted(rows) == sorted(names)
         assert len(statuses(clerk.board)) == 500
     bad = list((home.bellboard / "spool" / "bad").iterdir())
@@ -280,7 +291,7 @@ def test_junk_among_events_is_set_aside(home: Home, start: Callable[..., Telling
 
 
 def test_a_single_change_is_published_at_once_and_many_at_most_30_times_a_second(
-    home: Home, start: Callable[..., Telling]
+    home: Home, start: Callable[..., RecordedHost]
 ) -> None:
     """Only what changed; health only if it did."""
     host = start()

@@ -1,4 +1,4 @@
-"""The rules of this repository that no other test would notice."""
+"""Rules of this repository that no other test checks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TAGS = set(re.findall(r"(?<!\S)\*(\S+)\*(?!\S)", MANUAL))
 
 
 def tracked(*suffixes: str) -> list[Path]:
-    """Files of the repository, and new ones that are not ignored."""
+    """Return the files of the repository, and new ones that are not ignored."""
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
@@ -63,7 +63,7 @@ NO_IO = {
     *("unicodedata", "zlib"),
 }
 CLOCKS = re.compile(r"\b(datetime\.(now|utcnow|today)|date\.today|time\.time)\b")
-PURE_PARTS = re.compile(r"pathlib\.Pure|urllib\.parse\b")  # of modules that do I/O otherwise
+PURE_PARTS = re.compile(r"pathlib\.Pure|urllib\.parse\b")  # pure parts of modules that do I/O
 Node = TypeVar("Node", str, Path)
 
 
@@ -77,7 +77,7 @@ MODULES = {name_of(path): path for path in PACKAGE.rglob("*.py")}
 
 
 def imported(path: Path) -> Iterator[str]:
-    """The absolute names that a file imports, wherever in it it does."""
+    """Return the absolute names that a file imports, also within functions."""
     package = ["bellboard", *path.relative_to(PACKAGE).parent.parts]
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
@@ -89,7 +89,7 @@ def imported(path: Path) -> Iterator[str]:
 
 
 def own(name: str) -> str | None:
-    """The module of the package that an import leads to."""
+    """Return the module of the package that an import names."""
     if name.split(".")[0] != "bellboard":
         return None
     inner = name.partition(".")[2]
@@ -103,7 +103,7 @@ GRAPH: dict[str, set[str]] = {
 
 
 def outside_of(path: Path) -> set[str]:
-    """What a file imports that may do I/O."""
+    """Return the imports of a file that may do I/O."""
     names = {n.split(".")[0] for n in imported(path) if not PURE_PARTS.match(n)}
     return names - NO_IO - {"bellboard"}
 
@@ -113,7 +113,7 @@ def floor_of(name: str) -> str:
 
 
 def circle(graph: dict[Node, set[Node]]) -> list[Node]:
-    """Nodes that lead back to themselves; what imports nothing that is left is taken away."""
+    """Return the nodes of a cycle, by removing nodes without imports until none is left."""
     left = {name: set(targets) for name, targets in graph.items()}
     while free := [name for name, targets in left.items() if not targets & left.keys()]:
         for name in free:
@@ -153,7 +153,7 @@ def test_the_system_knows_no_session() -> None:
     assert {t for t in known if floor_of(t) == "core"} == SYSTEM_MAY_KNOW
 
 
-#: Where code outside agents/claude_code/ still names that CLI, and why.  It is to get shorter.
+#: Where code outside agents/claude_code/ still names that CLI, and why.  This list should shrink.
 NAMES_THE_CLI = {
     "agents/private.py": "a part of paths that tells nothing about anybody",
     "cli/hooks.py": "its help and errors: the hooks are put into that CLI's settings",
@@ -165,7 +165,7 @@ NAMES_THE_CLI = {
     "storage/spool.py": "the header that hooks/emit writes",
     "witnesses/repository.py": "where that CLI makes the worktrees of its own agents",
 }
-#: What plugs that CLI in, and imports it by its name, for as long as it is the only one.
+#: The files that import that CLI by name, as long as it is the only one.
 PLUGS_IT_IN = {
     *("agents/evidence.py", "agents/private.py", "cli/hooks.py", "cli/tmux.py", "cli/wiring.py"),
     *("diagnosis/around.py", "hosting/errands.py", "hosting/folding.py", "hosting/senses.py"),
@@ -175,7 +175,7 @@ THE_CLI = re.compile("claude|anthropic", re.I)
 
 
 def words_of(path: Path) -> Iterator[str]:
-    """What a file's code says: names and texts, but no docstring, no comment and no import."""
+    """Return the names and strings in a file's code, without docstrings, comments and imports."""
     tree = ast.parse(path.read_text())
     bodies = [n.body for n in ast.walk(tree) if isinstance(getattr(n, "body", None), list)]
     said = {id(body[0].value) for body in bodies if body and isinstance(body[0], ast.Expr)}
@@ -188,7 +188,7 @@ def words_of(path: Path) -> Iterator[str]:
 
 
 def test_nothing_outside_its_folder_names_the_cli() -> None:
-    """Another CLI is another folder; both lists hold just what is so."""
+    """Another CLI is another folder; both lists above are exact."""
     names, imports = set(), set()
     for path in MODULES.values():
         where = path.relative_to(PACKAGE).as_posix()
@@ -338,7 +338,7 @@ def test_the_defaults_in_the_manual_are_the_defaults(nvim: Editors) -> None:
 
 
 def blocks(language: str) -> list[str]:
-    """The README's code blocks in that language."""
+    """Return the README's code blocks in a language."""
     return re.findall(rf"^```{language}\n(.*?)^```$", README, re.M | re.S)
 
 
@@ -406,11 +406,11 @@ def test_every_test_names_its_layer() -> None:
     assert done.returncode == 5, done.stdout  # nothing to collect
 
 
-LONG = 600  # lines; about 300 can be taken in at one sitting, and tests are read one by one
+LONG = 600  # lines; tests may be longer than the 300 of other files, as they are read one by one
 
 
 def test_no_file_is_too_long_to_read() -> None:
-    """A file that is longer than one sitting is divided."""
+    """A file that grows too long is divided."""
     sources = [path for path in tracked(".py", ".lua", ".sh") if path.is_relative_to(ROOT)]
     lengths = {path: len(path.read_text().splitlines()) for path in sources}
     assert {str(p.relative_to(ROOT)): n for p, n in lengths.items() if n > LONG} == {}

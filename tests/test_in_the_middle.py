@@ -17,7 +17,7 @@ import pytest
 
 from bellboard.storage.spool import Spool
 from bellboard.system.processes import began_at, children_of
-from hosting import Telling, made, opened
+from hosting import RecordedHost, made, opened
 from rig.agent import EVENTS, Agent
 from rig.api import Api
 from rig.fixtures import Agents
@@ -25,12 +25,12 @@ from rig.home import Home
 from rig.waiting import eventually
 
 EMIT = Path(__file__).parents[1] / "hooks" / "emit"
-GENEROUS = 15.0  # seconds: half of what a slow look would take; alone it is a quarter of one
-Start = Callable[..., Telling]
+GENEROUS = 15.0  # seconds: half of a slow scan; it takes 0.25 s on an idle machine
+Start = Callable[..., RecordedHost]
 
 
-def is_at(host: Telling, sid: str, agent: Agent) -> bool:
-    """Whether it is shown in the agent's own terminal, as its process tells."""
+def is_at(host: RecordedHost, sid: str, agent: Agent) -> bool:
+    """Return whether its published terminal is that of its process."""
     socket = str(agent.pane.server.socket)
     place = {"pid": agent.pid, "tty": agent.pane.tty, "tmux": socket, "pane": agent.pane.id}
     return place.items() <= host.sessions[sid].items()
@@ -50,7 +50,7 @@ def test_running_sessions_are_found_after_installing(
     agents = {"working": working, "blocked": blocked, "idle": idle}
     expected = {str(agent.registry()["sessionId"]): status for status, agent in agents.items()}
     begun = time.monotonic()
-    host = Telling(home)
+    host = RecordedHost(home)
     try:
         eventually(lambda: host.shown == expected, "all three, as they are")
         took = time.monotonic() - begun
@@ -65,7 +65,7 @@ def test_running_sessions_are_found_after_installing(
 
 
 def our_hooks() -> dict[str, Any]:
-    """Settings with our hook for the events that every CLI knows."""
+    """Return settings with our hook for the events that every CLI knows."""
     command = f'set -- {{}} "$PPID"; . {EMIT}'
     return {
         "hooks": {
@@ -107,7 +107,7 @@ def test_unwatched_changes_are_shown_and_not_announced(
         spool = home.bellboard / "spool" / "new"
         eventually(lambda: [*spool.glob("*.PermissionRequest")], "the question's hook")
     asked_at = time.time()
-    eventually(lambda: time.time() > asked_at + 1, "a question that stood before the host came")
+    eventually(lambda: time.time() > asked_at + 1, "a question from before the host")
     second = start("second", on=on)
     expected = {
         sids["finishes"]: "completed",
@@ -116,7 +116,7 @@ def test_unwatched_changes_are_shown_and_not_announced(
     }
     eventually(lambda: second.shown == expected, "what became of them")
 
-    agents["finishes"].submit("play:slow please")  # what comes next is announced, and it alone
+    agents["finishes"].submit("play:slow please")  # only what follows is announced
     next_one = (sids["finishes"], "working")
     eventually(lambda: next_one in second.live, "the next change")
     assert [next_one] == second.live
@@ -125,7 +125,7 @@ def test_unwatched_changes_are_shown_and_not_announced(
 
 
 def log_of(path: Path) -> set[tuple[str, str]]:
-    """The callbacks that ran."""
+    """Return the callbacks that ran."""
     rows = path.read_text().splitlines() if path.exists() else []
     return {(sid, to) for sid, to in (row.split() for row in rows)}
 
@@ -143,14 +143,14 @@ time.sleep(300)
 
 @pytest.fixture
 def process() -> Iterator[subprocess.Popen[bytes]]:
-    """A program that listens on a port, and waits."""
+    """Start a program that listens on a port."""
     with subprocess.Popen([sys.executable, "-c", SERVER], stdout=subprocess.PIPE) as child:
         yield child
         child.kill()
 
 
-def tell_hook(spool: Spool, pid: int, event: str, ago: float, **more: Any) -> None:
-    """As the hook of that process told some time ago."""
+def emit_before(spool: Spool, pid: int, event: str, ago: float, **more: Any) -> None:
+    """Write a hook event of that process from some time ago."""
     payload = {"session_id": "s", "hook_event_name": event, "cwd": "/srv", **more}
     t = time.time() - ago
     spool.write({"t": t, "arrived": t, "hook": payload, "origin": {"pid": pid}})
@@ -163,9 +163,9 @@ def test_without_session_files_it_is_unknown_until_proven(
     """It was working, and nobody watched: the transcript then shows its end, silently."""
     spool = made(home.bellboard)
     path = home.root / "transcript.jsonl"
-    tell_hook(spool, process.pid, "UserPromptSubmit", 300, transcript_path=str(path), prompt="go")
+    emit_before(spool, process.pid, "UserPromptSubmit", 300, transcript_path=str(path), prompt="go")
     host = start()
-    eventually(lambda: host.shown == {"s": "unknown"}, "nobody can know")
+    eventually(lambda: host.shown == {"s": "unknown"}, "unknown")
     host.kill()
     stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - 60))
     message = {"content": [{"type": "text", "text": "Done."}], "stop_reason": "end_turn"}
@@ -173,7 +173,7 @@ def test_without_session_files_it_is_unknown_until_proven(
     with path.open("a") as file:
         file.write("\n")
     again = start("again")
-    eventually(lambda: again.shown == {"s": "completed"}, "the transcript tells its end")
+    eventually(lambda: again.shown == {"s": "completed"}, "the end, from the transcript")
     assert [] == again.live
 
 
@@ -183,9 +183,9 @@ def test_a_session_that_died_unwatched_disappears_silently(
 ) -> None:
     """Also if its process id now belongs to another process."""
     spool = made(home.bellboard)
-    tell_hook(spool, process.pid, "UserPromptSubmit", 300, prompt="go")
+    emit_before(spool, process.pid, "UserPromptSubmit", 300, prompt="go")
     host = start()
-    eventually(lambda: host.sessions.get("s", {}).get("ports"), "it is seen to live")
+    eventually(lambda: host.sessions.get("s", {}).get("ports"), "it is known to run")
     host.kill()
     process.kill()
     process.wait()
@@ -201,7 +201,7 @@ def test_a_sessions_listening_ports_are_found(
     """Its own, and those of processes it started."""
     assert process.stdout is not None
     port = int(process.stdout.readline())
-    tell_hook(made(home.bellboard), process.pid, "SessionStart", 5, source="startup")
+    emit_before(made(home.bellboard), process.pid, "SessionStart", 5, source="startup")
     host = start()
     eventually(lambda: host.sessions.get("s", {}).get("ports") == [port], "its port")
 
@@ -229,18 +229,18 @@ def test_a_slow_tool_with_a_child_process_waits_for_no_approval(
             spool = made(home.bellboard)
             ago = time.time() - max(began_at(pid) or 0 for pid in children_of(agent.pid)[1:] or [0])
             tool = {"tool_name": "Bash", "tool_input": {"command": "make"}, "tool_use_id": "t"}
-            tell_hook(spool, agent.pid, "UserPromptSubmit", ago if runs else 0, prompt="go")
-            tell_hook(spool, agent.pid, "PreToolUse", ago if runs else 0, **tool)
+            emit_before(spool, agent.pid, "UserPromptSubmit", ago if runs else 0, prompt="go")
+            emit_before(spool, agent.pid, "PreToolUse", ago if runs else 0, **tool)
             eventually(lambda: host.shown, "the session")
             rule = ("suspect", not runs)
             eventually(lambda: rule in rules(home), f"it comes to {rule}")
             expected = {"s": "working" if runs else "blocked"}
-            eventually(lambda: host.shown == expected, "what it comes to")
+            eventually(lambda: host.shown == expected, "the result")
         finally:
             os.killpg(agent.pid, signal.SIGKILL)
 
 
 def rules(home: Home) -> set[tuple[str, bool]]:
-    """Those that were applied, and whether they took what they were given."""
+    """Return the rules that were tried, and whether they applied."""
     with opened(home.bellboard) as clerk:
         return {(row.rule, row.taken) for row in clerk.store.log()}

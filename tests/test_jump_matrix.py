@@ -1,6 +1,6 @@
 """Where a jump lands: real tmux servers, Neovims in their panes, terminals attached.
 
-Each case compares the servers before and after: what is not gone to must not have moved.
+Each case compares the servers before and after: only the target of the jump may have changed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.tmux
 
 AGENT = ["sleep", "600"]
 
-#: When the jump was over, as its evidence or its message tells; the host of these tests is silent.
+#: Records when the jump was over: at its evidence or its message.  These tests have no host.
 WATCH = """
 local bellboard = require('bellboard')
 _G.said, _G.landed, _G.began = {}, nil, nil
@@ -70,7 +70,7 @@ class Seat:
         return self.nvim.exec_lua(code, *args)
 
     def close(self) -> None:
-        """Once its server has ended: one more request lets the client see the end of file."""
+        """Close the client after its server: one more request lets it see the end of file."""
         with contextlib.suppress(OSError, EOFError):
             self.nvim.request("nvim_get_mode")
         self.nvim.close()
@@ -78,7 +78,7 @@ class Seat:
 
 @dataclass
 class Stage:
-    """Servers and Neovims of one test."""
+    """The tmux servers and Neovims of one test."""
 
     home: Home
     seats: list[Seat]
@@ -95,7 +95,7 @@ class Stage:
 
 @pytest.fixture
 def stage(home: Home) -> Iterator[Stage]:
-    """stage.server(), stage.seat(server, session): all are ended with the test."""
+    """stage.server(), stage.seat(server, session): stopped at the end of the test."""
     made = Stage(home, [], [])
     yield made
     for server in made.servers:
@@ -105,7 +105,7 @@ def stage(home: Home) -> Iterator[Stage]:
 
 
 def world(server: Server) -> dict[str, str]:
-    """What a jump can move: each client's place, each session's window, each window's pane."""
+    """Return what a jump can change: each client's session, session's window and window's pane."""
     forms = {
         "list-clients": "client #{client_name}|#{client_session} #{pane_id}",
         "list-windows -a": "session #{session_name} #{window_id}|#{window_active}",
@@ -120,23 +120,23 @@ def world(server: Server) -> dict[str, str]:
 
 
 def moved(before: dict[str, str], after: dict[str, str]) -> set[str]:
-    """What is another value now."""
+    """Return what has changed."""
     return {key for key in before | after if before.get(key) != after.get(key)}
 
 
 def agent(pane: Pane, **more: Any) -> dict[str, Any]:
-    """A session that runs in a pane."""
+    """Return a session that runs in a pane."""
     known = {"tmux": str(pane.server.socket), "pane": pane.id, "tty": pane.tty}
     return blocked("api", **{**known, **more})
 
 
 def report(text: str) -> None:
-    """A figure, for whoever runs this with -rP."""
+    """Print a measurement, shown by -rP."""
     sys.stdout.write(text + "\n")
 
 
 def jump(asker: Any, session: dict[str, Any]) -> float:
-    """Ask for it; the milliseconds until it had landed."""
+    """Jump; return the milliseconds until it was done."""
     host = Host(asker)
     asker.lua(WATCH)
     host.push(session)
@@ -155,7 +155,7 @@ def jump(asker: Any, session: dict[str, Any]) -> float:
 
 
 def refused(asker: Any, session: dict[str, Any]) -> str:
-    """Ask for it; why it could not be."""
+    """Jump, which must fail; return the message."""
     host = Host(asker)
     asker.lua(WATCH)
     host.push(session)
@@ -337,7 +337,7 @@ def test_an_agent_in_a_tmux_that_was_started_in_a_neovim(stage: Stage, nvim: Edi
     assert world(server)[f"client {client}"] == f"agents {target.id}"
 
 
-# What is not there any more, and what does not answer.
+# Targets that are gone or do not answer.
 
 
 def test_a_pane_that_is_gone(stage: Stage) -> None:

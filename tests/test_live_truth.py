@@ -1,7 +1,7 @@
-"""While the real CLI runs, what is published agrees with what the CLI says about itself.
+"""While the real CLI runs, what is published agrees with the CLI's own account.
 
-Here with bounds that hold on a busy machine; `make truth` holds the strict ones and writes the
-table in doc/truth.md.
+The limits here allow for a busy machine; `make truth` checks the strict ones and writes the table
+in doc/truth.md.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from truth.stage import How
 
 pytestmark = [pytest.mark.claude, pytest.mark.tmux, pytest.mark.timeout(500)]
 
-STEADY = 0.9  # of the time, from the moment on when a change was shown
-SLOWEST = 30.0  # seconds until it was: a machine may be busy
+STEADY = 0.9  # share of the time after each change was shown
+SLOWEST = 30.0  # seconds until a change must be shown
 JOBS = 3
-#: Of each kind some; `make truth` plays them all, on every CLI.
+#: Some of each kind; `make truth` plays them all, on every CLI.
 IN_TMUX = (
     *("text turn", "parallel tools", "queue while busy, then Esc", "API error 500, retried"),
     *("Esc while streaming", "Esc in a subagent", "permission: yes", "permission: no"),
@@ -36,7 +36,7 @@ HIDDEN = ("permission: yes", "Esc while streaming")
 
 
 def verify(rows: Sequence[Row]) -> None:
-    """Each scene ended as it should, what was right stayed so, nothing was left behind."""
+    """Check that each scene ended as expected, statuses stayed right, and nothing was left."""
     told = "\n".join(map(line, rows))
     sys.stderr.write(f"{told}\n")
     assert [row.failure for row in rows if row.failure] == [], told

@@ -1,4 +1,4 @@
-"""What a host watches beside the spool: with real watches, and the real CLI without hooks."""
+"""What a host watches besides the spool: with real watches, and the real CLI without hooks."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from rig.home import Home
 from rig.tmux import Server
 from rig.waiting import PATIENCE, leniency
 
-LATE = 10.0  # nothing here looks anew by itself: what is found after that was not told
+LATE = 10.0  # nothing polls here: a finding after that was not reported by a watch
 SID = "0f8fad5b-d9cb-469f-a165-70867728950e"
 
 
 class Desk:
-    """A host in small: what is found is folded at once, and sessions are attended to."""
+    """A minimal host: it folds findings at once and attends to sessions."""
 
     def __init__(self, home: Home) -> None:
         self.board = Board()
@@ -56,7 +56,7 @@ class Desk:
         self._waiting.append(finding)
 
     def step(self) -> None:
-        """Fold what waits and what is due."""
+        """Fold pending findings and due deadlines."""
         while True:
             told, self._waiting = self._waiting, []
             for line, _ in told:
@@ -68,24 +68,24 @@ class Desk:
                 return
 
     async def fold(self, **line: Any) -> None:
-        """Evidence from elsewhere, as a hook brings it; and what is found because of it."""
+        """Fold evidence from outside, such as a hook event, and what is found because of it."""
         self._waiting.append(Finding({"t": time.time(), **line}, ""))
         await self.settle()
 
     async def rescan(self) -> None:
-        """Look at everything."""
+        """Check everything."""
         self.lookout.rescan()
         await self.settle()
 
     async def settle(self) -> None:
-        """Until nothing more is found."""
+        """Wait until nothing more is found."""
         self.step()
         while not self.reach.is_at_rest:
             await asyncio.sleep(0.001)
             self.step()
 
     async def until(self, predicate: Callable[[], Any], what: str = "") -> float:
-        """Until it is true; how long that took."""
+        """Wait until it is true; return how long that took."""
         begin = time.monotonic()
         while not predicate():
             assert time.monotonic() < begin + PATIENCE, f"{what}: {self.statuses()} {self.kinds()}"
@@ -94,24 +94,24 @@ class Desk:
         return time.monotonic() - begin
 
     def statuses(self) -> dict[str, str]:
-        """Of the listed sessions."""
+        """Return the status of each listed session."""
         return {i: status_of(s) for i, s in self.board.sessions.items() if is_listed(s)}
 
     def status(self) -> str:
-        """Of the only one."""
+        """Return the status of the only session."""
         return next(iter(self.statuses().values()), "")
 
     def kinds(self) -> list[str]:
-        """What was found so far."""
+        """Return the kinds of the findings so far."""
         return [from_line(f.line).kind for _, f in self.found]
 
     def last(self, kind: str) -> Any:
-        """The newest finding of a kind, as evidence reads it."""
+        """Return the newest finding of a kind, decoded."""
         return [e for _, f in self.found if (e := from_line(f.line)).kind == kind][-1]
 
 
 def run(home: Home, test: Callable[[Desk], Awaitable[None]]) -> None:
-    """In a loop of its own, with everything closed after it."""
+    """Run in an event loop, and close everything afterwards."""
 
     async def main() -> None:
         desk = Desk(home)
@@ -127,14 +127,14 @@ def run(home: Home, test: Callable[[Desk], Awaitable[None]]) -> None:
 
 @pytest.fixture
 def process() -> Iterator[subprocess.Popen[bytes]]:
-    """A program that waits."""
+    """Start a program that waits."""
     with subprocess.Popen(["sleep", "60"]) as child:
         yield child
         child.kill()
 
 
 def record(home: Home, pid: int, **fields: Any) -> Path:
-    """A session file."""
+    """Write a session file."""
     path = home.claude / "sessions" / f"{pid}.json"
     path.parent.mkdir(exist_ok=True)
     start = {"pid": pid, "sessionId": SID, "cwd": str(home.project), "procStart": started_of(pid)}
@@ -143,7 +143,7 @@ def record(home: Home, pid: int, **fields: Any) -> Path:
 
 
 def hook(event: str, home: Home, process: int, **more: Any) -> dict[str, Any]:
-    """A hook's line."""
+    """Return a hook event as a trace line."""
     place = {"cwd": str(home.project), "transcript_path": str(home.root / "t.jsonl")}
     payload = {"session_id": SID, "hook_event_name": event, **place, **more}
     return {"hook": payload, "origin": {"pid": process, "tty": "/dev/pts/99"}}
@@ -248,14 +248,14 @@ def test_a_change_of_branch_is_noticed(home: Home, process: subprocess.Popen[byt
         assert set() == desk.lookout.deaths.watched
         await desk.fold(**hook("SessionStart", home, process.pid, source="resume"))
         assert {process.pid} == desk.lookout.deaths.watched
-        desk.lookout.attend({}, [SID])  # a board forgets those it has too many of
+        desk.lookout.attend({}, [SID])  # a board drops sessions if it has too many
         assert set() == desk.lookout.deaths.watched
 
     run(home, test)
 
 
 def held(thing: object, seen: set[int], name: str = "desk") -> dict[str, int]:
-    """How much is in every container that our objects hold, by the way to it."""
+    """Return the size of every container in our objects, by its path."""
     if id(thing) in seen or isinstance(thing, Board | Finding):
         return {}
     seen.add(id(thing))
@@ -272,16 +272,16 @@ def held(thing: object, seen: set[int], name: str = "desk") -> dict[str, int]:
 
 
 def watches() -> int:
-    """What this process has the system watch."""
+    """Return the inotify watches of this process."""
     told = 0
     for info in Path("/proc/self/fdinfo").iterdir():
-        with contextlib.suppress(FileNotFoundError):  # the one that lists them
+        with contextlib.suppress(FileNotFoundError):  # the descriptor of this listing
             told += info.read_text().count("inotify wd:")
     return told
 
 
 def descriptors() -> int:
-    """How many this process has open."""
+    """Return how many descriptors this process has open."""
     return len([*Path("/proc/self/fd").iterdir()])
 
 
@@ -317,11 +317,11 @@ def test_sessions_that_come_and_go_leave_nothing(
         for n in range(200):
             await come_and_go(desk, f"s{n}", bool(n % 2))
             desk.found.clear()
-        await asyncio.sleep(0.1)  # what the system still has to say of the last one
+        await asyncio.sleep(0.1)  # for late events of the last one
         await desk.rescan()
         desk.found.clear()
         after = held(desk, set()) | {"watches": watches(), "descriptors": descriptors()}
-        # Of watches that are gone the last events may be kept, a bounded number.
+        # The last events of removed watches may be kept, up to a limit.
         grown = {k: n for k, n in after.items() if n > before.get(k, 0) and "_strays" not in k}
         assert {} == grown
 
@@ -383,7 +383,7 @@ def test_the_real_cli_without_any_hook(claude: Agents, home: Home) -> None:
         assert {sid: str(next((home.claude / "projects").rglob("*.jsonl")))} == (
             desk.lookout.transcripts.followed
         )
-        # The dialog ignores keys that come at once.
+        # The dialog ignores keys for a moment.
         await asyncio.get_running_loop().run_in_executor(None, agent.answer, "Enter")
         await desk.until(lambda: desk.status() == "completed", "it is done")
         await desk.until(lambda: "said last" in desk.kinds(), "its last words")

@@ -30,7 +30,7 @@ MANY = 30  # deadlines: no session has half as many
 
 @cache
 def kinds_of_hooks() -> set[str]:
-    """Every kind that a hook's payload can become, by its name, its fields and its thread."""
+    """Return every kind that a hook's payload can become, by name, fields and thread."""
     tools = ["Bash", *dialects.QUESTIONS]
     sources = ["startup", *dialects.STARTS]
     found = set()
@@ -57,7 +57,7 @@ def kinds_of_the_registry() -> set[str]:
 
 @cache
 def kinds_of_other_evidence() -> set[str]:
-    """What the recordings and cases hold besides hooks, and the keys that readers take."""
+    """Return the kinds in recordings and cases besides hooks, and those of the readers."""
     files = [*TRACES.glob("*.jsonl"), *(TRACES / "recordings").glob("*.jsonl")]
     lines = [line for f in files for x in read_lines(f) for line in x.get("trace", [x])]
     found = {from_line(x).kind for x in lines if "hook" not in x and "raw" not in x}
@@ -66,7 +66,7 @@ def kinds_of_other_evidence() -> set[str]:
 
 
 def deadline_kinds() -> set[str]:
-    """Each kind that `deadlines` can name, from sessions that have one of everything."""
+    """Return each kind that `deadlines` can name, from sessions with one of everything."""
     busy = Process(1, says="busy", stood=False)
     parts: list[dict[str, object]] = [
         {"turn": "working", "processes": {1: busy}},
@@ -83,7 +83,7 @@ def deadline_kinds() -> set[str]:
 
 
 def missing(table: dict[str, dict[str, str]]) -> list[str]:
-    """What the table would have to hold, and does not."""
+    """Return what is missing in the table."""
     kinds = (
         kinds_of_hooks() | kinds_of_the_registry() | kinds_of_other_evidence() | deadline_kinds()
     ) - (ROUTES.keys() - {"unknown", "restart", "view", "process gone", "pane gone"})
@@ -116,7 +116,7 @@ def test_a_deleted_cell_is_missed() -> None:
 
 def test_every_empty_cell_says_why() -> None:
     empty = {kind for kind, row in TABLE.items() if "." in [row[s] for s in STATUSES]}
-    by_time_alone = deadline_kinds()  # these come only where they have a rule
+    by_time_alone = deadline_kinds()  # these only occur where they have a rule
     assert sorted(empty - by_time_alone - NOTHING.keys()) == []
     assert sorted(NOTHING.keys() - {k for k, row in TABLE.items() if "." in row.values()}) == []
 
@@ -130,7 +130,7 @@ def test_every_rule_says_in_a_sentence_what_it_means() -> None:
 
 
 def worst_of(status: str) -> Session:
-    """A session in a status, with everything set that could still come due."""
+    """Return a session in a status, with every possible deadline set."""
     s = Session(
         "s",
         turn="working" if status == "blocked" else status,
@@ -155,8 +155,8 @@ def worst_of(status: str) -> Session:
 
 
 @pytest.mark.parametrize("status", [ABSENT, *STATUSES])
-def test_time_comes_to_an_end(status: str) -> None:
-    """No deadline is left that fires for ever, whatever was told, with hooks and without."""
+def test_deadlines_come_to_an_end(status: str) -> None:
+    """No deadline fires for ever, whatever the evidence, with hooks and without."""
     options = Options(approval={"slow": 8.0, "fast": 3.0})
     assert status_of(worst_of(status)) == status
     for kind, hooked, busy in product([None, *TABLE], [True, False], [True, False]):
@@ -176,7 +176,7 @@ def test_time_comes_to_an_end(status: str) -> None:
         assert due is None or due > T + 1e6
 
 
-def test_what_time_brings_comes_in_order() -> None:
+def test_deadlines_fall_due_in_order() -> None:
     s = worst_of("working")
     times = []
     for event in deadlines.expire(s, T + 1e6, Options()):

@@ -17,19 +17,19 @@ from bellboard.core.lenient import decimal
 from bellboard.storage.spool import Spool
 from bellboard.system import tmux
 from bellboard.system.processes import started_of
-from hosting import Telling, put_raw, start
+from hosting import RecordedHost, put_raw, start
 from rig.home import Home
 from rig.waiting import eventually
 
 pytestmark = pytest.mark.files
 
 __all__ = ["start"]
-Start = Callable[..., Telling]
+Start = Callable[..., RecordedHost]
 DEEP = b"[" * 50_000
 
 
 class Running:
-    """Programs that wait; `one(…)` is the pid of another."""
+    """Starts programs that wait; `one(…)` returns the pid of a new one."""
 
     def __init__(self) -> None:
         self.started: list[subprocess.Popen[bytes]] = []
@@ -49,7 +49,7 @@ def running() -> Iterator[Running]:
 
 
 def record(pid: int, status: str, at: int, **changed: Any) -> bytes:
-    """A session file as the CLI writes it."""
+    """Return a session file as the CLI writes it."""
     known = {"pid": pid, "sessionId": f"s{pid}", "cwd": "/srv", "procStart": started_of(pid)}
     said = {"status": status, "statusUpdatedAt": at}
     asks = {"waitingFor": "permission prompt"} if status == "waiting" else {}
@@ -68,7 +68,7 @@ def folder(path: Path) -> None:
 
 
 def broken_records(pid: int) -> dict[str, bytes | Callable[[Path], Any]]:
-    """What may stand in the place of a session file → the bytes, or what puts it there."""
+    """Return what may replace a session file: bytes, or a function that makes it."""
     good = record(pid, "idle", 9)
     return {
         "half-written": good[: len(good) // 2],
@@ -140,7 +140,7 @@ def test_a_session_file_without_a_session_lists_none(
         path = str(sessions / f"{pid}.json")
         eventually(lambda: host.notes.get(path) == why, why)  # noqa: B023
     (sessions / f"{mine}.json").write_bytes(record(mine, "busy", 1))
-    eventually(lambda: host.shown == {f"s{mine}": "working"}, "the one that is one")
+    eventually(lambda: host.shown == {f"s{mine}": "working"}, "the valid one")
     assert set(expected) == {int(Path(p).stem) for p in host.notes if p.endswith(".json")}
 
 
@@ -149,9 +149,9 @@ def title(name: str) -> bytes:
 
 
 class Followed:
-    """A session at work whose transcript a host follows."""
+    """A working session whose transcript a host follows."""
 
-    def __init__(self, home: Home, host: Telling, pid: int) -> None:
+    def __init__(self, home: Home, host: RecordedHost, pid: int) -> None:
         self.path = home.root / "transcript.jsonl"
         self.host = host
         payload = {"session_id": "s", "cwd": "/srv", "transcript_path": str(self.path)}
@@ -163,8 +163,8 @@ class Followed:
         with self.path.open("ab") as file:
             file.write(data)
 
-    def told(self, name: str) -> None:
-        """Wait until the host knows that title."""
+    def has_title(self, name: str) -> None:
+        """Wait until the host publishes that title."""
         eventually(lambda: self.host.sessions.get("s", {}).get("title") == name, name)
 
     def noted(self, text: str) -> None:
@@ -172,7 +172,7 @@ class Followed:
         eventually(lambda: text in notes(), f"{text}, not {notes()}")
 
     def memory(self) -> int:
-        """The most that the host ever had, in MB."""
+        """Return the peak memory of the host, in MB."""
         status = Path(f"/proc/{self.host.pid}/status").read_text()
         return int(status.partition("VmHWM:")[2].split()[0]) >> 10
 
@@ -181,7 +181,7 @@ class Followed:
 def followed(home: Home, start: Start, running: Running) -> Followed:
     made = Followed(home, start(), running.one())
     made.add(title("first"))
-    made.told("first")
+    made.has_title("first")
     return made
 
 
@@ -190,12 +190,12 @@ def test_malformed_lines_of_a_transcript(followed: Followed) -> None:
     torn = title("whole")
     followed.add(torn[:20])
     followed.add(torn[20:])
-    followed.told("whole")
+    followed.has_title("whole")
     for junk in (bytes(range(10)) * 9, DEEP, b"{", b'"text"', b"\xff\xfe"):
         followed.add(junk + b"\n")
     followed.add(b'{"type": 7}\n{"type": "user", "message": [[]], "timestamp": {}}\n')
     followed.add(title("after junk"))
-    followed.told("after junk")
+    followed.has_title("after junk")
     followed.noted("5 lines that cannot be parsed")
     assert followed.host.shown == {"s": "working"}
 
@@ -206,11 +206,11 @@ def test_a_line_of_30_mb_costs_no_memory(followed: Followed) -> None:
     before = followed.memory()
     followed.add(b'{"type":"user","message":{"content":"' + b"x" * (30 << 20) + b'"}}\n')
     followed.add(title("after it"))
-    followed.told("after it")
+    followed.has_title("after it")
     for _ in range(30):
         followed.add(b"y" * (1 << 20))
     followed.add(b"\n" + title("after another"))
-    followed.told("after another")
+    followed.has_title("after another")
     assert followed.memory() < before + 16
     assert followed.host.shown == {"s": "working"}
 
@@ -221,20 +221,20 @@ def test_a_transcript_replaced_truncated_or_deleted(followed: Followed) -> None:
     other = path.with_suffix(".new")
     other.write_bytes(title("another file"))
     other.replace(path)
-    followed.told("another file")
+    followed.has_title("another file")
     path.write_bytes(b"")
     followed.add(title("cut"))
-    followed.told("cut")
+    followed.has_title("cut")
     path.unlink()
     followed.add(title("new"))
-    followed.told("new")
+    followed.has_title("new")
     for make in (folder, os.mkfifo):
         path.unlink()
         make(path)
         followed.noted("not a file")
         remove(path)
         followed.add(title(f"after {make.__name__}"))
-        followed.told(f"after {make.__name__}")
+        followed.has_title(f"after {make.__name__}")
     eventually(lambda: str(path) not in followed.host.notes, "no note any more")
     if os.geteuid() != 0:  # root may read everything
         path.chmod(0)

@@ -1,8 +1,8 @@
 """The machine against a deliberately naive model: what it should show if nothing is odd.
 
-The model is told what happens in the CLI, seconds apart and in order, and knows no times, no
-guards and no witnesses.  Two sessions take turns, each of them in up to two processes: none may
-touch another, and of its processes a session shows the most urgent one.
+The model gets what happens in the CLI, seconds apart and in order, and knows no times, guards or
+witnesses.  Two sessions alternate, each in up to two processes.  None may affect another, and a
+session shows its most urgent process.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from bellboard.core.board import Board
 from bellboard.core.session import is_listed, question_of, status_of
 from strategies import SESSIONS, T0
 
-STEP = 4.0  # seconds: nothing is held back, forgiven or waited for that long
+STEP = 4.0  # seconds: longer than any hold or tolerance
 TOOLS = ("Bash", "Edit", "AskUserQuestion")
 MOST_URGENT = ("blocked", "working", "error", "completed", "background", "idle")
 
@@ -43,7 +43,7 @@ agents = st.sampled_from(["x1", "x2"])
 
 @dataclass
 class Naive:
-    """A process as one would draw it on a napkin."""
+    """The simplest model of a process."""
 
     turn: str = "absent"
     prompt_id: str = ""
@@ -52,7 +52,7 @@ class Naive:
     shell: bool = False
     queued: bool = False  # a prompt was typed ahead
     waiting_for_agents: bool = False
-    said: str = "absent"  # its status after the step before, and since when
+    said: str = "absent"  # its status after the previous step
     since: int = 0
 
     @property
@@ -64,7 +64,7 @@ class Naive:
 
 
 class Life(RuleBasedStateMachine):
-    """Sessions live; after each step the board shows what the model says."""
+    """Random steps; after each, the board must show what the model says."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -73,24 +73,24 @@ class Life(RuleBasedStateMachine):
         self.model = {who: Naive() for who in PROCESSES}
         self.n = 0
 
-    def tell(self, **line: Any) -> None:
+    def fold(self, **line: Any) -> None:
         self.t += STEP
         for told in self.board.fold(from_line({"t": self.t, **line})):
             assert told.event.kind != "junk", told.event.why
         self.board.advance(self.t + STEP / 2)
 
     def hook(self, who: Who, name: str, **fields: Any) -> None:
-        self.n += 1  # nothing is told twice
+        self.n += 1  # so that no event is a duplicate
         told = {"session_id": who.sid, "hook_event_name": name, "n": self.n, **fields}
-        self.tell(hook=told, origin={"pid": who.pid, "tty": who.tty})
+        self.fold(hook=told, origin={"pid": who.pid, "tty": who.tty})
 
     def registry(self, who: Who, status: str, **more: Any) -> None:
         since = int((self.t + STEP) * 1000)
         record = {"sessionId": who.sid, "status": status, "statusUpdatedAt": since, **more}
-        self.tell(registry={"pid": who.pid, "record": record})
+        self.fold(registry={"pid": who.pid, "record": record})
 
     def of_session(self, sid: str) -> dict[Who, Naive]:
-        """Its processes that are there."""
+        """Return the running processes of a session."""
         return {w: m for w, m in self.model.items() if w.sid == sid and m.turn != "absent"}
 
     @initialize(some=st.sets(processes))
@@ -109,7 +109,7 @@ class Life(RuleBasedStateMachine):
         self.sees(who)
 
     def sees(self, who: Who) -> None:
-        """Whoever opens it, or types into it, has seen how it ended in its other processes."""
+        """Opening it or typing into it marks the ends of its other processes as seen."""
         for w, m in self.of_session(who.sid).items():
             if w != who and m.turn in ("completed", "error"):
                 m.turn = "idle"
@@ -127,7 +127,7 @@ class Life(RuleBasedStateMachine):
 
     @rule(who=processes)
     def is_typed_ahead(self, who: Who) -> None:
-        """What is queued belongs to the turn that runs, and ends nothing of it."""
+        """A queued prompt belongs to the running turn, and ends nothing."""
         m = self.model[who]
         if m.turn == "working" and m.prompt_id and not m.waiting_for_agents:
             self.hook(who, "UserPromptSubmit", prompt=f"and {self.n}", prompt_id=m.prompt_id)
@@ -224,7 +224,7 @@ class Life(RuleBasedStateMachine):
 
     @rule(who=processes)
     def is_interrupted(self, who: Who) -> None:
-        """Esc, which only the registry tells."""
+        """Esc, which only the registry reports."""
         m = self.model[who]
         if m.turn != "working" or m.waiting_for_agents:
             return
@@ -234,13 +234,13 @@ class Life(RuleBasedStateMachine):
 
     @rule(who=processes)
     def is_interrupted_by_its_transcript(self, who: Who) -> None:
-        """Esc as one process's transcript tells it; agents go on, and what was queued begins."""
+        """Esc in the transcript of one process: agents go on, and a queued prompt starts."""
         m = self.model[who]
         if m.turn != "working" or m.waiting_for_agents or not m.prompt_id:
             return
         said = {"type": "user", "message": {"content": "[Request interrupted by user]"}}
         entry = {**said, "promptId": m.prompt_id}
-        self.tell(transcript={"session_id": who.sid, "entry": entry})
+        self.fold(transcript={"session_id": who.sid, "entry": entry})
         m.main_asks_no_more()
         m.shell = False
         if m.agents:
@@ -251,7 +251,7 @@ class Life(RuleBasedStateMachine):
 
     @rule(sid=st.sampled_from(SESSIONS))
     def is_jumped_to(self, sid: str) -> None:
-        self.tell(goto={"session_id": sid})
+        self.fold(goto={"session_id": sid})
         if (shown := self.shown(sid)) is not None:
             m = self.model[shown]
             if m.status in ("completed", "error"):
@@ -266,11 +266,11 @@ class Life(RuleBasedStateMachine):
     def dies(self, who: Who) -> None:
         if self.model[who].turn == "absent":
             return
-        self.tell(process={"pid": who.pid, "alive": False})
+        self.fold(process={"pid": who.pid, "alive": False})
         self.is_gone(who)
 
     def is_gone(self, who: Who) -> None:
-        """How it ended is still to be seen, where another process of the session rests."""
+        """Its end stays unseen if another process of the session is at rest."""
         m, self.model[who] = self.model[who], Naive()
         for other in self.of_session(who.sid).values():
             if other.turn == "idle" and m.turn in ("completed", "error"):
@@ -286,7 +286,7 @@ class Life(RuleBasedStateMachine):
         self.board = other
 
     def shown(self, sid: str) -> Who | None:
-        """The process that a session shows: the most urgent, of equals what changed last."""
+        """Return the shown process of a session: the most urgent, then the last changed."""
         there = self.of_session(sid)
         return min(
             there,
@@ -309,7 +309,7 @@ class Life(RuleBasedStateMachine):
             assert status_of(s) == m.status
             there = self.of_session(sid)
             assert there[Who(sid, s.pid)].status == m.status
-            assert s.tty == Who(sid, s.pid).tty, "the place is that of the process that is shown"
+            assert s.tty == Who(sid, s.pid).tty, "the terminal is that of the shown process"
             question = question_of(s)
             if question is not None:
                 assert (question.agent, question.tool) in there[Who(sid, s.pid)].asking

@@ -30,7 +30,7 @@ ALL = frozenset(CHANNELS)
 
 
 class House:
-    """Sessions, one host's notices, and what has rung."""
+    """Sessions, the notices of one host, and what was sent."""
 
     def __init__(self, policy: Policy | None = None) -> None:
         self.now = START
@@ -40,7 +40,7 @@ class House:
         self.serial = 0
 
     def be(self, status: str, sid: str = "s", live: bool = True, **more: Any) -> None:
-        """A session comes to a status now."""
+        """Put a session into a status now."""
         old = self.sessions.get(sid) or Session(sid)
         before = status_of(old) if sid in self.sessions else None
         blocks = {":": Block("permission", self.now, shown=True)} if status == "blocked" else {}
@@ -62,7 +62,7 @@ class House:
         self.notices.hear([(self.serial, told, live)])
 
     def change(self, session: Session | str = "s", **fields: Any) -> None:
-        """Something else about it."""
+        """Change another property of a session."""
         s = self.sessions[session] if isinstance(session, str) else session
         for name, value in fields.items():
             setattr(s, name, value)
@@ -70,20 +70,20 @@ class House:
         self.notices.see(self.sessions, [s.session_id], self.now)
 
     def wait(self, seconds: float) -> list[str]:
-        """Let time pass as a host does, from one wake to the next; the channels that rang."""
+        """Advance from one wake to the next, as a host does; return the channels that were used."""
         until, before = self.now + seconds, len(self.rung)
         while True:
-            self.ring()
+            self.send()
             when = self.notices.wake(self.now, ALL)
-            assert when > self.now, "a host would turn for ever"
+            assert when > self.now, "a host would wake for ever"
             if when > until:
                 break
             self.now = when
         self.now = until
-        self.ring()
+        self.send()
         return [notice.channel for _, notice in self.rung[before:]]
 
-    def ring(self) -> None:
+    def send(self) -> None:
         while (notice := self.notices.next(self.now, ALL)) is not None:
             self.notices.sent(notice, self.now)
             self.rung.append((self.now, notice))
@@ -94,7 +94,7 @@ class House:
 
 
 def ladders(**delays: float) -> Policy:
-    """The same delays for every status; the float for what is blocked."""
+    """Return the same delays for every status, and the float for blocked."""
     row = {**dict.fromkeys(CHANNELS, NEVER), **delays}
     return Policy(ladders={s: row | ({"float": 0.0} if s == "blocked" else {}) for s in LADDERS})
 
@@ -216,7 +216,7 @@ def test_a_label_overrides_the_delays() -> None:
     house.be("completed")
     assert sorted(house.wait(100)) == ["desktop", "notify", "sound"]
     house.be("blocked")
-    assert house.wait(35) == ["desktop"], "what a label leaves out is as for the others"
+    assert house.wait(35) == ["desktop"], "statuses that a label leaves out keep their delays"
 
 
 def test_a_custom_label_works() -> None:
@@ -327,9 +327,9 @@ POLICIES = st.builds(
 
 
 class Checked(House):
-    """Rings only what may ring."""
+    """Checks that only permitted notifications are sent."""
 
-    def ring(self) -> None:
+    def send(self) -> None:
         while (notice := self.notices.next(self.now, ALL)) is not None:
             s, policy = self.sessions[notice.session_id], self.notices.policy
             assert status_of(s) == notice.status, "after the answer"
@@ -377,7 +377,7 @@ def test_nothing_is_announced_that_must_not_be(
     """Never twice for one block, after the answer, in view, in quiet hours, or over the cap."""
     house = Checked(policy)
     for _ in steps_of(house, steps):
-        house.ring()
+        house.send()
         for sid in house.float:
             s = house.sessions[sid]
             assert not s.viewers and not s.parked and s.snoozed_until <= house.now
@@ -391,7 +391,7 @@ def test_nothing_is_due_before_the_host_wakes(
     """wake() names the moment when something is due or the float changes, and none later."""
     house = House(policy)
     for _ in steps_of(house, steps):
-        house.ring()
+        house.send()
     before = house.float
     when = house.notices.wake(house.now, ALL)
     if when == NEVER:

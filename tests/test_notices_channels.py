@@ -28,13 +28,13 @@ def notice(channel: str, status: str = "blocked") -> Notice:
 
 
 def asking(text: str, folder: str = "/srv/api") -> Published:
-    """A session as published, that asks for something in these words."""
+    """Return a published session that asks with this text."""
     block = Block("permission", 1.0, tool="Bash", detail=text, shown=True)
     return publish(Session("s", turn="working", cwd=folder, blocks={":": block}))
 
 
 def is_plain(text: str) -> bool:
-    """No control character, nothing that turns the direction of writing."""
+    """Return whether a text has no control characters or direction marks."""
     return not re.search("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", text)
 
 

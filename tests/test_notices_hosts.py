@@ -9,19 +9,19 @@ from typing import Any
 import pytest
 
 from bellboard.storage.spool import Spool
-from hosting import Telling, made, opened, put
+from hosting import RecordedHost, made, opened, put
 from rig.home import Home
 from rig.waiting import eventually
 from ringing import Desktop
 
 pytestmark = pytest.mark.files
 
-Start = Callable[..., Telling]
-DELAY = 10.0  # seconds, in which a host is killed or a session answered, on a loaded machine too
+Start = Callable[..., RecordedHost]
+DELAY = 10.0  # seconds: enough to kill a host or answer a session on a loaded machine
 
 
 def config(name: str, desktop: float = 0, **more: Any) -> dict[str, Any]:
-    """Of an editor whose desktop rings for what is blocked, after so many seconds."""
+    """Return options that notify the desktop of blocked sessions after a delay."""
     ladder = {"notify": False, "desktop": desktop, "command": False}
     return {
         "server": f"/nowhere/{name}",
@@ -40,12 +40,12 @@ def spool(home: Home) -> Spool:
 
 
 def begins(spool: Spool, sid: str) -> None:
-    """A session in a project of its name is at work."""
+    """Start a turn of a session, in a project of the same name."""
     put(spool, "UserPromptSubmit", sid, cwd=f"/srv/{sid}", prompt="go")
 
 
-def becomes(spool: Spool, sid: str, status: str, *hosts: Telling) -> None:
-    """Somebody corrects it; wait until these hosts show it."""
+def becomes(spool: Spool, sid: str, status: str, *hosts: RecordedHost) -> None:
+    """Correct its status by hand; wait until these hosts show it."""
     spool.write({"t": time.time(), "set": {"session_id": sid, "status": status}})
     for host in hosts:
         eventually(lambda host=host: host.shown.get(sid) == status, f"{sid} {status}")

@@ -34,7 +34,7 @@ def says(t: float, pid: int, status: str, **more: str) -> Line:
 
 
 def shown(*lines: Line) -> Line:
-    """What is published of the session in the end."""
+    """Return the session as published at the end."""
     board = Board()
     for line in lines:
         board.fold(from_line(line))

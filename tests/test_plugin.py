@@ -22,7 +22,7 @@ pytestmark = pytest.mark.claude
 
 @pytest.fixture
 def told(home: Home, eventually: Any) -> Iterator[Callable[[], list[Any]]]:
-    """The changes of status that a host of this home has published so far."""
+    """Return the changes of status that a host of this home has published."""
     out = home.root / "told.jsonl"
     with out.open("wb") as file:
         host = subprocess.Popen(
@@ -37,7 +37,7 @@ def told(home: Home, eventually: Any) -> Iterator[Callable[[], list[Any]]]:
 
 
 def listed(home: Home) -> Any:
-    """What is published at the moment."""
+    """Return the sessions published now."""
     list_json = [sys.executable, "-m", "bellboard", "list", "--json"]
     done = subprocess.run(list_json, env=home.env, capture_output=True, check=True)
     return json.loads(done.stdout)["sessions"]

@@ -46,7 +46,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="this system has no /
 
 @pytest.fixture
 def start() -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
-    """start(*argv, **how) → a process that runs; all are ended with the test."""
+    """start(*argv, **how) → a running process, stopped at the end of the test."""
     started: list[subprocess.Popen[bytes]] = []
 
     def popen(*argv: str, **how: Any) -> subprocess.Popen[bytes]:
@@ -62,7 +62,7 @@ def start() -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
 
 @pytest.fixture
 def terminal() -> Iterator[tuple[int, str]]:
-    """A terminal: its end for programs, and its name."""
+    """Open a terminal; return the descriptor for programs, and its name."""
     ours, theirs = pty.openpty()
     yield theirs, os.ttyname(theirs)
     os.close(ours)
@@ -71,7 +71,7 @@ def terminal() -> Iterator[tuple[int, str]]:
 
 @pytest.fixture(params=["as it is", "without /proc"])
 def system(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """This system, and one where psutil has to tell everything."""
+    """This system, and one where everything comes from psutil."""
     if request.param == "without /proc":
         monkeypatch.setattr(processes, "PROC", "/nowhere")
         processes.has_proc.cache_clear()
@@ -178,13 +178,13 @@ HOW: list[Literal["pidfd", "kqueue", "polling"]] = (
 
 @pytest.fixture(params=HOW)
 def how(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Each way to notice a death; the slow one faster, for the test."""
+    """Each backend; polling faster than usual."""
     monkeypatch.setattr(deaths, "POLL", 0.1)
     return request.param
 
 
 def run(test: Callable[[asyncio.Queue[tuple[int, str]]], Coroutine[Any, Any, None]]) -> None:
-    """In a loop, with what was told of."""
+    """Run in an event loop, with a list of the reported deaths."""
 
     async def main() -> None:
         await test(asyncio.Queue())
@@ -275,8 +275,8 @@ def test_without_descriptors_it_polls(
     run(test)
 
 
-def test_the_line_of_a_death_is_the_same_for_all_hosts() -> None:
-    """Its key is what names the process."""
+def test_all_hosts_report_a_death_under_the_same_key() -> None:
+    """The key consists of the process id and its start time."""
     line, key = running.gone(7.0, 12, "345")
     assert key == running.gone(9.0, 12, "345").key != running.gone(9.0, 12, "346").key
     event = from_line(line)
@@ -365,7 +365,7 @@ def test_an_agent_in_a_terminal_is_found(
 def test_the_real_cli_is_found(claude: Any, home: Home, version: str) -> None:
     """As a node script that calls itself claude, and as a program."""
     agent = claude(version=version)
-    # The CLI forks, and by that clock its children are old enough to be found as well.
+    # The CLI forks, and its children are old enough to be found as well.
     [found] = [it for it in Discovery(home.env).look(time.time() + 9.0) if it.pid == agent.pid]
     assert (agent.pane.tty, str(agent.launch.cwd)) == (found.tty, found.cwd)
     assert str(home.claude) == found.config

@@ -33,13 +33,13 @@ def fold(lines: list[Line], board: Board | None = None) -> Board:
 
 
 def state(board: Board) -> dict[str, Any]:
-    """All that a board holds: what would be stored, and when it wakes."""
+    """Return the whole state of a board: its records, and its next deadline."""
     sessions = {sid: msgspec.to_builtins(s) for sid, s in board.sessions.items()}
     return {**sessions, LEDGER: msgspec.to_builtins(board.ledger), "due": board.due()}
 
 
 def reloaded(board: Board) -> Board:
-    """Another host's board, from what this one stored."""
+    """Return the board of another host, loaded from what this one stored."""
     for sid in [*board.sessions, LEDGER]:
         board.dirty.add(sid)
     other = Board(board.options)
@@ -155,7 +155,7 @@ def test_unknown_events_change_nothing_and_are_counted(
 
 
 def _unkeyed(record: Any) -> Any:
-    """A record without the sums over payloads by which repeats are known."""
+    """Return a record without the checksums of payloads."""
     if not isinstance(record, dict):
         return record
     plain = {k: _unkeyed(v) for k, v in record.items()}
@@ -167,7 +167,7 @@ def _unkeyed(record: Any) -> Any:
 
 
 class Broken(Exception):
-    """What a rule raises that has an error in it."""
+    """The error of a broken rule."""
 
 
 @given(histories(most=12), st.sampled_from(sorted(RULES)))
@@ -187,7 +187,7 @@ def test_a_rule_that_fails_leaves_the_board_as_it_was(history: list[Line], broke
                 board.fold(from_line(history[n]))
             except Broken:
                 assert state(board) == before
-                board.fold(from_line({"t": T0, "tick": {}}))  # and goes on
+                board.fold(from_line({"t": T0, "tick": {}}))  # the board still works
 
 
 @given(histories(most=12), st.sampled_from(sorted(RULES)))

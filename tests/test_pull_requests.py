@@ -10,19 +10,19 @@ from pathlib import Path
 import pytest
 
 from bellboard.storage.spool import Spool
-from hosting import Telling, made, put
+from hosting import RecordedHost, made, put
 from rig.home import Home
 from rig.waiting import eventually
 
 pytestmark = pytest.mark.files
 
-Start = Callable[..., Telling]
+Start = Callable[..., RecordedHost]
 BRANCH = "fix/$(id);`id`"
 OPEN = {"number": 12, "state": "OPEN", "url": "https://github.com/owner/name/pull/12"}
 
 
 def program(home: Home, answer: str) -> Path:
-    """A gh that says so, and writes down what it was asked and where."""
+    """Make a `gh` that prints this, and records its arguments and directory."""
     asked = home.root / "asked"
     path = home.bin / "gh"
     path.write_text(f'#!/bin/sh\nprintf "%s\\n" "$PWD" "$@" "" >>{asked}\n{answer}\n')
@@ -31,7 +31,7 @@ def program(home: Home, answer: str) -> Path:
 
 
 def work_on(home: Home, branch: str = BRANCH) -> Spool:
-    """A session in a repository with a remote."""
+    """Start a session in a repository with a remote."""
     git = ("git", "-C", str(home.project))
     for argv in (
         ("init", "-q", "-b", "main"),

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.files
 
 
 class Beside:
-    """A reach in a loop, what it has done in order, and works that hang until they are let go."""
+    """A reach in an event loop, its results in order, and jobs that hang until released."""
 
     def __init__(self) -> None:
         self.changes = 0
@@ -35,17 +35,17 @@ class Beside:
         self.changes += 1
 
     def hang(self, path: str, key: str = "") -> threading.Event:
-        """Ask for work that hangs until the event is set."""
+        """Queue a job that hangs until the event is set."""
         gate = self.gates[path] = threading.Event()
         self.reach.do(path, partial(gate.wait, PATIENCE), lambda _: self.done.append(path), key=key)
         return gate
 
     def ask(self, path: str, result: object = None, key: str = "") -> None:
-        """Ask for work that takes no time."""
+        """Queue a job that takes no time."""
         self.reach.do(path, lambda: result or path, self.done.append, key=key)
 
     async def until(self, predicate: Callable[[], object]) -> None:
-        """Until it is true."""
+        """Wait until it is true."""
         deadline = time.monotonic() + PATIENCE
         while not predicate():
             assert time.monotonic() < deadline, (self.done, self.reach.notes)
@@ -53,7 +53,7 @@ class Beside:
 
 
 def run(test: Callable[[Beside], Awaitable[None]], beside: type[Beside] = Beside) -> None:
-    """In a loop of its own."""
+    """Run in an event loop."""
 
     async def main() -> None:
         one = beside()
@@ -69,7 +69,7 @@ def run(test: Callable[[Beside], Awaitable[None]], beside: type[Beside] = Beside
 
 @pytest.fixture
 def mount(tmp_path: Path) -> Iterator[HungMount]:
-    """A mount that can hang."""
+    """Return a mount that can hang."""
     (tmp_path / "source").mkdir()
     hung = HungMount(tmp_path / "source", tmp_path / "mnt")
     yield hung
@@ -138,7 +138,7 @@ def test_a_failing_job_is_named_and_retried_later(
         assert "/a: RecursionError: deep" in told
         beside.reach.do("/a", work, beside.done.append)
         await beside.until(lambda: beside.reach.is_at_rest)
-        assert 2 == len(fails)  # it was let be
+        assert 2 == len(fails)  # it was not run again
         while fails or "well" not in beside.done:
             beside.reach.do("/a", work, beside.done.append)
             await asyncio.sleep(0.005)

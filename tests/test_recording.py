@@ -1,4 +1,4 @@
-"""What `record` prints replays to what happened, and holds nothing private."""
+"""The output of `record` replays to what happened, and contains nothing private."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ Told = tuple[list[Line], list[Line]]
 
 
 def lived(lines: Iterable[Line], home: Path) -> tuple[list[Logged], Told]:
-    """The log that a host has kept of this evidence, and what it published."""
+    """Return the log that a host keeps of this evidence, and what it publishes."""
     spool = Spool(home)
     spool.prepare()
     store = Store(home)
@@ -70,7 +70,7 @@ def lived(lines: Iterable[Line], home: Path) -> tuple[list[Logged], Told]:
 
 
 def essence(told: Told) -> Told:
-    """What may not differ."""
+    """Return what must not differ."""
     changes, final = told
     return (
         [{k: c[k] for k in ("t", "session_id", "from", "to", "rule")} for c in changes],
@@ -79,7 +79,7 @@ def essence(told: Told) -> Told:
 
 
 def decoded(lines: Iterable[Line]) -> list[Line]:
-    """As they are read from a file."""
+    """Return lines as read from a file."""
     return [msgspec.json.decode(msgspec.json.encode(line)) for line in lines]
 
 
@@ -117,7 +117,7 @@ def test_any_history_replays_to_the_same_changes(lines: list[Line], private: boo
 
 
 def texts(value: Any) -> Iterable[str]:
-    """Every text in a line."""
+    """Return every text in a line."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
@@ -129,7 +129,7 @@ def texts(value: Any) -> Iterable[str]:
 
 
 def events(lines: Iterable[Line]) -> list[Line]:
-    """Those of a recording, without the time of its end."""
+    """Return the events of a recording, without its final time."""
     return [line["decoded"] for line in lines if "decoded" in line]
 
 
@@ -216,7 +216,7 @@ ENVIRONMENT = {
 
 
 def hostile() -> list[Line]:
-    """One of each kind of evidence, with a secret wherever a text can be."""
+    """Return one line of each kind of evidence, with a secret in every text."""
     lines: list[Line] = []
     t = 1_800_000_000.0
     common = {
@@ -381,8 +381,8 @@ def test_every_kind_can_be_recorded_or_comes_from_a_deadline() -> None:
         assert evidence.from_line(line_of(e)) == e
 
 
-def test_what_only_time_brings_cannot_be_told() -> None:
-    """It would lack what its rule needs."""
+def test_a_line_cannot_contain_a_deadline() -> None:
+    """It would lack the state that its rule needs."""
     for kind in BY_TIME:
         event = evidence.from_line({"t": 1.8e9, "decoded": {"kind": kind, "session_id": "s"}})
         assert (event.kind, event.name) == ("junk", "decoded")
@@ -407,7 +407,7 @@ def test_a_decoded_event_is_read_no_less_strictly_than_a_hook() -> None:
         assert evidence.from_line({"t": 1.8e9, "decoded": wrong}).kind == "junk"
 
 
-def test_what_others_write_beside_a_hook_leaves_it_a_hook() -> None:
+def test_other_keys_beside_a_hook_are_ignored() -> None:
     """Recordings of several agents name the event as configured, and what they saw on a screen."""
     payload = {"session_id": "s", "hook_event_name": "Stop"}
     beside = {"agent": "codex", "event": "Stop", "seen": "⏎", "version": 3}
@@ -422,7 +422,7 @@ def test_an_event_of_a_version_to_come_changes_nothing() -> None:
     assert (changes, final) == ([], [])
 
 
-#: Texts that a recording keeps: made by machines, or names that the CLIs themselves give.
+#: Texts that a recording keeps: generated ones, and names that the CLIs chose.
 KEPT = {"name", "session_id", "tool", "tool_id", "prompt_id", "source", "mode", "model", "started"}
 
 

@@ -28,7 +28,7 @@ SECRETS = {"messagingSocketPath": "/tmp/secret.sock", "messagingToken": "secret"
 
 @pytest.fixture
 def process() -> Iterator[Callable[..., int]]:
-    """process(**how) → the pid of a program that waits; all are ended with the test."""
+    """process(**how) → the pid of a program that waits, stopped at the end of the test."""
     started: list[subprocess.Popen[bytes]] = []
 
     def start(**how: Any) -> int:
@@ -42,7 +42,7 @@ def process() -> Iterator[Callable[..., int]]:
 
 
 def write(home: Home, pid: int, /, **fields: Any) -> Path:
-    """A session file as of 2.1.328, written in place."""
+    """Write a session file as 2.1.328 does, in place."""
     path = home.claude / "sessions" / f"{pid}.json"
     path.parent.mkdir(exist_ok=True)
     record = {
@@ -68,14 +68,14 @@ def write(home: Home, pid: int, /, **fields: Any) -> Path:
 
 
 def statuses(findings: list[Finding]) -> list[Any]:
-    """What they say: pid and status, or None for a file that is gone."""
+    """Return the pid and status of each finding; None for a file that is gone."""
     told = [dict(f.line)["registry"] for f in findings]
     return [(t["pid"], t["record"] and t["record"].get("status")) for t in told]  # type: ignore[index]
 
 
 @pytest.fixture
 def registry(home: Home) -> Registry:
-    """Of the home's config directory."""
+    """Return the registry of the home's config directory."""
     return Registry([home.claude], "g1")
 
 
@@ -215,7 +215,7 @@ def test_the_file_of_a_dead_process_is_ignored(home: Home, registry: Registry) -
     path = write(home, child.pid, status="busy")
     assert [(child.pid, "busy")] == statuses(registry.look(1.0))
     child.kill()
-    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # dead, and nobody has reaped it yet
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # dead, but not reaped yet
     assert [(child.pid, None)] == statuses(registry.look(2.0))
     child.wait()
     assert [] == registry.look(3.0, path)
@@ -296,7 +296,7 @@ def test_the_config_directory_is_the_clis_own() -> None:
     assert Path("/y") == config_of({"HOME": "/x", "CLAUDE_CONFIG_DIR": "/y"})
 
 
-def test_a_board_believes_what_is_found(
+def test_what_is_found_shows_on_the_board(
     home: Home, registry: Registry, process: Callable[..., int]
 ) -> None:
     """Sessions that started before us are listed, a blocked one at once."""

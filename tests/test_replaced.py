@@ -19,7 +19,17 @@ from bellboard.storage import schema
 from bellboard.storage.database import MOST_ASIDE, set_aside
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Busy, Damaged, Replaced, Store
-from hosting import Make, Telling, agrees_with_its_log, made, opened, put, statuses, tell, told_in
+from hosting import (
+    Make,
+    RecordedHost,
+    agrees_with_its_log,
+    emit,
+    from_files,
+    made,
+    opened,
+    put,
+    statuses,
+)
 from rig.clock import Clock
 from rig.home import Home
 from rig.waiting import eventually
@@ -39,7 +49,7 @@ def removed_with_its_log(path: Path) -> None:
 
 
 def replaced_by_another(path: Path) -> None:
-    """As a backup is put back: by a rename, while the log of the old one is still there."""
+    """Replace the database as by restoring a backup: by a rename, with the old log still there."""
     other = made(path.parent / "other").home
     Store(other).close()
     (other / "board.db").rename(path)
@@ -69,10 +79,10 @@ def test_nothing_is_unlinked_unless_committed_to_the_current_file(
 ) -> None:
     """It waits in the spool and counts once in the next database."""
     clerk = make()
-    tell(clerk, clock, "UserPromptSubmit", "before")
+    emit(clerk, clock, "UserPromptSubmit", "before")
     clerk.step(clock())
     lose(clerk.store.path)
-    name = tell(clerk, clock, "UserPromptSubmit", "after")
+    name = emit(clerk, clock, "UserPromptSubmit", "after")
     with pytest.raises(Replaced):
         clerk.step(clock.advance(1))
     assert [name] == [path.name for path in clerk.spool.new.iterdir()]
@@ -82,14 +92,14 @@ def test_nothing_is_unlinked_unless_committed_to_the_current_file(
     with opened(clerk.spool.home) as late:
         assert "working" == statuses(late.board)["after"]
         assert ["after"] == [
-            r.event.session_id for r in told_in(late.store.log()) if r.file == name
+            r.event.session_id for r in from_files(late.store.log()) if r.file == name
         ]
         assert ("before" in statuses(late.board)) == (lose in LOG_LOSSES)
 
 
 @pytest.mark.parametrize("lose", [*LOSSES, *LOG_LOSSES])
 def test_hosts_continue_with_the_current_file(
-    home: Home, start: Callable[..., Telling], lose: Lose
+    home: Home, start: Callable[..., RecordedHost], lose: Lose
 ) -> None:
     """Two of them, one after the other; each event counts once, in the file all see."""
     hosts = [start("one"), start("two")]
@@ -102,10 +112,10 @@ def test_hosts_continue_with_the_current_file(
     eventually(lambda: not list(spool.new.iterdir()), "an empty spool")
     names.append(put(spool, "UserPromptSubmit", "canary"))
     for host in hosts:
-        eventually(lambda host=host: {"canary", "s0", "s19"} <= host.shown.keys(), "the canary")
+        eventually(lambda host=host: {"canary", "s0", "s19"} <= host.shown.keys(), "the new event")
         assert host.process.poll() is None
     with opened(home.bellboard) as clerk:
-        rows = [r.file for r in told_in(clerk.store.log()) if r.event.from_hook]
+        rows = [r.file for r in from_files(clerk.store.log()) if r.event.from_hook]
         assert sorted(names) == sorted(set(rows) & set(names))
         assert len(rows) == len(set(rows))
         assert "ok" == clerk.store.all("PRAGMA quick_check")[0][0]
@@ -131,7 +141,7 @@ def as_text(path: Path) -> None:
 @pytest.mark.parametrize("make_odd", [as_a_folder, as_a_pipe, as_text])
 @pytest.mark.parametrize("suffix", ["", "-wal", "-journal"])
 def test_whatever_is_in_place_of_the_database_is_moved_away(
-    home: Home, start: Callable[..., Telling], make_odd: Lose, suffix: str
+    home: Home, start: Callable[..., RecordedHost], make_odd: Lose, suffix: str
 ) -> None:
     """New events are folded, and nothing is thrown away."""
     spool = made(home.bellboard)
@@ -140,7 +150,7 @@ def test_whatever_is_in_place_of_the_database_is_moved_away(
     make_odd(home.bellboard / f"board.db{suffix}")
     path = spool.new / put(spool, "UserPromptSubmit", "canary")
     host = start()
-    eventually(lambda: not path.exists(), "a canary that is folded")
+    eventually(lambda: not path.exists(), "a new event that is folded")
     eventually(lambda: "canary" in host.shown)
 
 
@@ -168,7 +178,7 @@ os.kill(os.getpid(), signal.SIGSTOP)
 
 @pytest.fixture
 def suspended(home: Home) -> Iterator[subprocess.Popen[str]]:
-    """A process that has board.lock for itself, and is suspended."""
+    """Start a process that holds board.lock exclusively, and suspend it."""
     made(home.bellboard)
     run = [sys.executable, "-c", HOLD, str(home.bellboard / "board.lock")]
     with subprocess.Popen(run, stdout=subprocess.PIPE, text=True) as holder:
@@ -179,7 +189,7 @@ def suspended(home: Home) -> Iterator[subprocess.Popen[str]]:
 
 
 def test_an_exclusive_lock_is_not_waited_for(
-    home: Home, start: Callable[..., Telling], suspended: subprocess.Popen[str]
+    home: Home, start: Callable[..., RecordedHost], suspended: subprocess.Popen[str]
 ) -> None:
     """A host starting then comes up, names the process, and folds once it is gone."""
     name = put(Spool(home.bellboard), "UserPromptSubmit", "canary")
@@ -187,7 +197,7 @@ def test_an_exclusive_lock_is_not_waited_for(
     host.says(f"locked by process {suspended.pid}, which is suspended")
     assert (home.bellboard / "spool" / "new" / name).exists()
     suspended.kill()
-    eventually(lambda: "canary" in host.shown, "the canary")
+    eventually(lambda: "canary" in host.shown, "the new event")
     assert host.messages[-1]["gap"] < 1.5
     eventually(lambda: not host.note, "no more complaint")
 
@@ -201,7 +211,7 @@ def test_a_command_shows_what_is_known(home: Home, clock: Clock) -> None:
     """A lock on opening or writing the database does not prevent reading it."""
     made(home.bellboard)
     with opened(home.bellboard) as clerk:
-        tell(clerk, clock, "UserPromptSubmit", "known")
+        emit(clerk, clock, "UserPromptSubmit", "known")
         clerk.step(clock())
     run = [sys.executable, "-c", HOLD, str(home.bellboard / "board.lock")]
     with subprocess.Popen(run, stdout=subprocess.PIPE, text=True) as holder:
@@ -212,7 +222,7 @@ def test_a_command_shows_what_is_known(home: Home, clock: Clock) -> None:
     assert "known" in done.stdout
     assert f"locked by process {holder.pid}" in done.stderr
     with opened(home.bellboard) as clerk, clerk.store.lock():
-        tell(clerk, clock, "Stop", "known")
+        emit(clerk, clock, "Stop", "known")
         done = listed(home)
     assert "known" in done.stdout
     assert "the database is locked by another process" in done.stderr

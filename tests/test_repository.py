@@ -96,7 +96,7 @@ def test_a_configuration_is_read_as_git_reads_it() -> None:
 
 
 def git(home: Home, *arguments: str, cwd: Path | None = None) -> None:
-    """The real git, with nobody's configuration."""
+    """Run git without any user configuration."""
     who = {
         f"GIT_{w}_{k}": "x@example.org" for w in ("AUTHOR", "COMMITTER") for k in ("NAME", "EMAIL")
     }
@@ -112,7 +112,7 @@ def git(home: Home, *arguments: str, cwd: Path | None = None) -> None:
 
 @pytest.fixture
 def project(home: Home) -> Path:
-    """A repository with one commit on main, and two remotes."""
+    """Make a repository with one commit on main, and two remotes."""
     git(home, "init", "-q", "-b", "main")
     git(home, "commit", "-q", "--allow-empty", "-m", "first")
     git(home, "remote", "add", "fork", "git@gitlab.com:me/repo.git")
@@ -249,7 +249,7 @@ def test_outside_of_any_repository_the_facts_are_empty(home: Home) -> None:
 
 
 def many(row: str) -> str:
-    """A megabyte of such rows, each with a number of its own."""
+    """Return a megabyte of such rows, each with its own number."""
     return "".join(f"{row.replace('#', str(n))}\n" for n in range(MEGABYTE // len(row)))[:MEGABYTE]
 
 

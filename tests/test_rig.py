@@ -47,7 +47,7 @@ def test_a_home_is_short_whole_and_alone(home: Home) -> None:
     named = [value for key, value in home.env.items() if key.startswith("XDG_")]
     named += [home.env["TMPDIR"], home.env["CLAUDE_CONFIG_DIR"], home.env["HOME"]]
     assert all(Path(path).is_dir() and path.startswith(str(home.root)) for path in named)
-    assert not home.bellboard.exists()  # making it is the product's own work
+    assert not home.bellboard.exists()  # the product creates it
     assert len(str(home.root)) < 40
 
 
@@ -76,7 +76,7 @@ def test_a_kept_folder_is_filled_once_and_whole(
 
 
 def ask(api: Api, prompt: str, *more: dict[str, Any], **extra: Any) -> Any:
-    """A request as the CLI sends one."""
+    """Send a request as the CLI does."""
     first = {"role": "user", "content": [{"type": "text", "text": prompt}]}
     asked = {"model": "m", "messages": [first, *more], "tools": [{"name": "Bash"}], **extra}
     request = urllib.request.Request(f"{api.url}/v1/messages?beta=true", json.dumps(asked).encode())
@@ -155,7 +155,7 @@ def test_the_watch_sees_outside_connections(host: str, beyond: bool, eventually:
         assert it.stdout is not None
         refused = int(it.stdout.readline())
         eventually(lambda: watch.sockets, "a socket")
-        if beyond and not refused:  # where there is no way out at all there is nothing to see
+        if beyond and not refused:  # without any network there is nothing to see
             eventually(lambda: watch.outside, "the address")
         it.kill()
     assert (beyond and not refused) == any(host in address for address in watch.outside)
@@ -171,7 +171,7 @@ def test_the_trap_catches_clients_of_the_proxy() -> None:
 
 
 def pytest_run(*args: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    """Another run of pytest in this checkout, as from a shell."""
+    """Run pytest in this checkout, as from a shell."""
     run = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", *args]
     return subprocess.run(run, env=env, cwd=CHECKOUT, capture_output=True, text=True, check=False)
 
@@ -187,7 +187,7 @@ def test_a_layer_left_out_is_named_last(home: Home) -> None:
 
 
 @pytest.mark.parametrize(("whole", "code"), [("", 0), ("1", 1)])
-def test_what_cannot_be_had_is_left_out_by_name(home: Home, whole: str, code: int) -> None:
+def test_what_is_not_available_is_left_out_by_name(home: Home, whole: str, code: int) -> None:
     """The last lines say which tests, why, and how to get it; where all must run, it is a fault."""
     kept = home.root / "kept"
     kept.mkdir()

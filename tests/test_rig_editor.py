@@ -54,7 +54,7 @@ def test_an_index_without_a_signature_is_refused(home: Home) -> None:
         "BELLBOARD_MIRROR": f"file://{home.root}/mirror",
     }
     if shutil.which("apt-get", path=env["PATH"]) is None:
-        return  # there is nothing to refuse where nothing is fetched
+        return  # nothing is fetched on this machine
     done = subprocess.run(
         [CHECKOUT / "tests/rig/nvim", "0.12"], env=env, capture_output=True, text=True, check=False
     )

@@ -22,7 +22,7 @@ def test_a_pane_runs_what_it_is_given(tmux: Server, home: Home) -> None:
     pane.type("echo $((6 * 7)) $HOME")
     pane.press("Enter")
     pane.shows(rf"(?m)^42 {home.root}$")
-    # psutil remembers which terminals there were when it was first asked
+    # psutil caches the terminals at its first use
     assert (pane.tty, "sh") == (tty_of(pane.pid), psutil.Process(pane.pid).name())
 
 

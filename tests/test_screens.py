@@ -1,4 +1,4 @@
-"""What captured screens of real CLIs mean, and what no screen can say."""
+"""What captured screens of real CLIs mean, and which screens mean nothing."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_other_screens_say_nothing(screen: list[str]) -> None:
 
 
 def board_of(*lines: dict[str, object]) -> Board:
-    """A session found by its process alone, and then these."""
+    """Return a board with a session known only from its process, after these events."""
     record = {"pid": 7, "sessionId": "s", "cwd": "/srv", "procStart": "1"}
     board = Board()
     found = {"t": T, "registry": {"pid": 7, "record": record, "discovered": True}}
@@ -83,7 +83,7 @@ def board_of(*lines: dict[str, object]) -> Board:
 
 
 def saw(t: float, says: str, **what: str) -> dict[str, object]:
-    """A look at its screen."""
+    """Return what its screen shows, as a trace line."""
     return {"t": T + t, "screen": {"session_id": "s", "pid": 7, "says": says, **what}}
 
 

@@ -20,15 +20,15 @@ pytestmark = pytest.mark.pure
 
 Wrap = Callable[[str], str]
 
-#: A word that no shell splits and no quote ends.
+#: A word without blanks and quotes.
 words = st.text(string.ascii_letters + string.digits + "_-.+/", min_size=8, max_size=40).map(
     lambda x: f"q{x}7"
 )
-#: Whatever may stand in a quoted word.
+#: Anything that a quoted word may contain.
 texts = st.text(st.characters(min_codepoint=32, exclude_categories=["Cs"]), min_size=6, max_size=40)
 secrets = texts.map(lambda x: f"{x}§{x[::-1]}" if len(x) < 30 else x).filter(lambda x: x[0] != "-")
 
-#: Where a quoted or bare word, `{}`, is a secret.
+#: Texts in which `{}`, quoted or not, is a secret.
 SHELL = (
     "TOKEN={}",
     "export GITHUB_TOKEN={}",
@@ -77,7 +77,7 @@ SHELL = (
     "kubectl create secret generic x --from-literal=password={}",
     "aws --secret-access-key {} x",
 )
-#: Where a word with another before it is one.
+#: Texts in which a word after another one is a secret.
 PAIRED = (
     "curl -u {} https://example.org",
     "curl -sSu {} https://example.org",
@@ -102,14 +102,14 @@ def raw(text: str) -> str:
 
 
 def double(text: str) -> str:
-    """In double quotes, as a shell takes it."""
+    """Return a text in double quotes for a shell."""
     for c in '\\"$`':
         text = text.replace(c, f"\\{c}")
     return f'"{text}"'
 
 
 def escaped(text: str) -> str:
-    """A backslash before each character that a shell might act on."""
+    """Return a text with a backslash before each special character."""
     return "".join(c if c.isalnum() or c in "_-./" else f"\\{c}" for c in text)
 
 
@@ -128,7 +128,7 @@ wraps = st.sampled_from(outer)
 
 
 def gone(secret: str, text: str) -> None:
-    """No trace of it, also not of a part that tells much; and to hide it again changes nothing."""
+    """Check that no large part of the secret is left, and that hiding is idempotent."""
     shown = hide(text)
     assert secret not in shown, shown
     for n in range(len(secret) - 7):

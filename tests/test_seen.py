@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hosting import Telling
+from hosting import RecordedHost
 from rig import agent
 from rig.agent import Agent
 from rig.api import Api
@@ -25,22 +25,22 @@ OLD = "2.1.76"  # its session file has no status
 
 
 @pytest.fixture
-def host(home: Home) -> Iterator[Telling]:
-    """A host that may look at screens."""
-    telling = Telling(home)
+def host(home: Home) -> Iterator[RecordedHost]:
+    """Start a host that reads screens."""
+    telling = RecordedHost(home)
     yield telling
     telling.kill()
 
 
-def row(host: Telling, pid: int) -> dict[str, Any]:
-    """What is published of the session in that process."""
+def row(host: RecordedHost, pid: int) -> dict[str, Any]:
+    """Return the published session of that process."""
     rows = [p for p in host.sessions.values() if p.get("pid") == pid]
     assert len(rows) == 1, rows
     return rows[0]
 
 
-def becomes(host: Telling, pid: int, **expected: Any) -> dict[str, Any]:
-    """Wait until it is published so."""
+def becomes(host: RecordedHost, pid: int, **expected: Any) -> dict[str, Any]:
+    """Wait until it has these values."""
 
     def look() -> dict[str, Any]:
         found = row(host, pid)
@@ -52,7 +52,7 @@ def becomes(host: Telling, pid: int, **expected: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("version", [OLD, "2.1.328"])
 def test_a_cli_at_its_trust_dialog_is_blocked(
-    home: Home, api: Api, watch: Watch, tmux: Server, host: Telling, version: str
+    home: Home, api: Api, watch: Watch, tmux: Server, host: RecordedHost, version: str
 ) -> None:
     """It has neither a hook nor a session file; once answered it goes by its own name."""
     watch.old = True
@@ -66,7 +66,9 @@ def test_a_cli_at_its_trust_dialog_is_blocked(
     becomes(host, pane.pid, status="idle")
 
 
-def test_an_old_cli_without_hooks_is_read_from_its_screen(claude: Agents, host: Telling) -> None:
+def test_an_old_cli_without_hooks_is_read_from_its_screen(
+    claude: Agents, host: RecordedHost
+) -> None:
     """Busy, asking, interrupted by Esc, done: each soon after it is on screen."""
     cli = claude(version=OLD)
     becomes(host, cli.pid, status="idle")

@@ -25,7 +25,7 @@ from bellboard.agents.claude_code.installer.settings import (
 )
 from bellboard.agents.claude_code.version import CORE, version_of
 from bellboard.system import atomic
-from hosting import Telling
+from hosting import RecordedHost
 from rig.home import Home
 from rig.tmux import Server
 from rig.waiting import eventually
@@ -43,20 +43,20 @@ TEXT = json.dumps(OTHER, indent=4) + "\n"
 
 @pytest.fixture
 def settings(home: Home) -> Settings:
-    """As a command of this home sees them."""
+    """Return the settings of this home, as a command sees them."""
     return Settings(home.bellboard, home.env)
 
 
 @pytest.fixture
 def file(home: Home) -> Path:
-    """The user's settings, with a hook of another tool in them."""
+    """Write user settings with a hook of another tool."""
     path = user_file(home.env)
     path.write_text(TEXT)
     return path
 
 
 def run(home: Home, *args: str, code: int = 0, **env: str) -> str:
-    """One command, and what it says."""
+    """Run a command; return its output."""
     done = subprocess.run(
         [sys.executable, "-m", "bellboard", *args],
         env={**home.env, **env},
@@ -73,12 +73,12 @@ def run(home: Home, *args: str, code: int = 0, **env: str) -> str:
 
 
 def put_in(settings: Settings, path: Path) -> None:
-    """Install, without asking."""
+    """Install the hooks without asking."""
     settings.apply(settings.put_in(path, NEWEST))
 
 
 def take_out(settings: Settings, path: Path) -> None:
-    """Uninstall, without asking."""
+    """Uninstall the hooks without asking."""
     settings.apply(settings.take_out(path))
 
 
@@ -155,7 +155,7 @@ def test_the_last_three_backups_are_kept(home: Home, settings: Settings, file: P
         settings.apply(settings.take_out(file))
     kept = backups(file)
     assert 3 == len(kept)
-    assert texts[-1] == kept[-2].read_text()  # as it was before the last time
+    assert texts[-1] == kept[-2].read_text()  # the state before the last change
     assert all(path.read_text() == "not ours" for path in (*beside, other))
 
 
@@ -265,7 +265,7 @@ def test_the_commands_work_in_sequence(home: Home, file: Path) -> None:
     assert f"written: {file}; backup: settings.json.bellboard-2" in said
     assert "already" in run(home, "hooks", "install", "--yes", "--cli", "2.1.119")
     assert "missing PostModelSwitch" in run(home, "hooks", "check", "--cli", "2.1.328", code=1)
-    assert "already" in run(home, "hooks", "install", "--yes")  # of a version that is not known
+    assert "already" in run(home, "hooks", "install", "--yes")  # of an unknown version
     assert "settings.json: 22 of 22 events" in run(home, "hooks", "check")
     run(home, "hooks", "install", "--yes", "--cli", "2.0.76")
     assert list(json.loads(file.read_text())["hooks"]) == [
@@ -393,7 +393,7 @@ def test_a_wheel_contains_the_script(tmp_path: Path) -> None:
     assert done.stdout.strip() == str(package / "hooks/emit")
 
 
-def test_a_host_updates_the_script(home: Home, start: Callable[..., Telling]) -> None:
+def test_a_host_updates_the_script(home: Home, start: Callable[..., RecordedHost]) -> None:
     """So that updating the plugin needs no new installation of hooks."""
     home.bellboard.mkdir()
     installed.script(home.bellboard).write_text("an old one")
@@ -404,25 +404,25 @@ def test_a_host_updates_the_script(home: Home, start: Callable[..., Telling]) ->
 
 
 def test_lost_hooks_are_reported_once(
-    home: Home, settings: Settings, file: Path, start: Callable[..., Telling]
+    home: Home, settings: Settings, file: Path, start: Callable[..., RecordedHost]
 ) -> None:
     """By one editor, and in health until they are back or were removed with bellboard."""
     put_in(settings, file)
     editors = [start("one", server="x"), start("two", server="y")]
     server = start("three")
     text = file.read_text()
-    file.write_text(TEXT)  # by somebody who had read it long ago
+    file.write_text(TEXT)  # by a program that had read it before
     for host in (*editors, server):
         host.says("hooks gone from ~/claude/settings.json")
-    eventually(lambda: sum("vanished" in h.health for h in editors) == 1, "one that tells")
+    eventually(lambda: sum("vanished" in h.health for h in editors) == 1, "one that reports it")
     assert "vanished" not in server.health
     file.write_text(text)
     for host in (*editors, server):
         eventually(lambda host=host: not host.note, "no more complaint")
-    eventually(lambda: not any("vanished" in h.health for h in editors), "nothing to tell")
+    eventually(lambda: not any("vanished" in h.health for h in editors), "nothing to report")
     take_out(settings, file)
     assert file.read_text() == TEXT
-    put_in(settings, project_file(home.project))  # seen by the hosts later than what was before
+    put_in(settings, project_file(home.project))  # hosts see this after the change before it
     project_file(home.project).unlink()
     for host in (*editors, server):
         host.says("hooks gone from ~/project/.claude/settings.json")

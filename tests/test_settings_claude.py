@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from hosting import opened, told_in
+from hosting import from_files, opened
 from rig import claude_code
 from rig.agent import Agent
 from rig.cache import CHECKOUT
@@ -29,7 +29,7 @@ COMPLAINT = re.compile(
 
 
 def bellboard(home: Home, *args: str, checkout: Path = CHECKOUT) -> str:
-    """A command of that checkout."""
+    """Run `bellboard` from that checkout."""
     env = home.env | {"PYTHONPATH": str(checkout / "rplugin/python3")}
     done = subprocess.run(
         [sys.executable, "-m", "bellboard", *args],
@@ -43,7 +43,7 @@ def bellboard(home: Home, *args: str, checkout: Path = CHECKOUT) -> str:
 
 @pytest.fixture
 def host(home: Home) -> Iterator[None]:
-    """A host of this home."""
+    """Start a host of this home."""
     serve = [sys.executable, "-m", "bellboard", "serve"]
     with subprocess.Popen(serve, env=home.env) as running:
         try:
@@ -54,7 +54,7 @@ def host(home: Home) -> Iterator[None]:
 
 
 def turn(agent: Agent, home: Home) -> None:
-    """A prompt, a permission that is on the board before it is given, an end."""
+    """Play a turn whose permission is given once the board shows it."""
     agent.submit("play:perm please")
     agent.happens("PermissionRequest")
     eventually(lambda: statuses(home, agent)[-1:] == ["blocked"], "the question on the board")
@@ -65,21 +65,21 @@ def turn(agent: Agent, home: Home) -> None:
 
 
 def counted(home: Home) -> Counter[str]:
-    """The hooks that a host has taken into account."""
+    """Return the hook events that a host has folded."""
     with opened(home.bellboard) as clerk:
-        log = told_in(clerk.store.log())
+        log = from_files(clerk.store.log())
         return Counter(x.event.name for x in log if x.event.from_hook and "twice" not in x.why)
 
 
 def statuses(home: Home, agent: Agent) -> list[str | None]:
-    """What the agent's session has been; its process may have been found before its hooks came."""
+    """Return the agent's statuses; its process may have been found before its hooks."""
     sid = agent.happens("SessionStart")["session_id"]
     with opened(home.bellboard) as clerk:
         return [c.after for c in clerk.store.history() if c.session_id == sid]
 
 
 def expected(agent: Agent, home: Home) -> Counter[str]:
-    """What another tool's hooks have heard, of what ours are asked to hear."""
+    """Return the events that another tool's hooks received, of those that ours are for."""
     hooks = json.loads((home.claude / "settings.json").read_text())["hooks"]
     ours = {event for event, groups in hooks.items() if "/board/emit" in json.dumps(groups)}
     return Counter(name for p in agent.events() if (name := p["hook_event_name"]) in ours)

@@ -33,22 +33,22 @@ SOME = settings(MANY, max_examples=60)
 
 
 def commands(version: tuple[int, ...] | None = NEWEST, script: str = SCRIPT) -> dict[str, str]:
-    """Ours, for that version."""
+    """Return our commands for a version."""
     return {event: hookline.hook_line(script, event, HOME) for event in events_of(version)}
 
 
 def ours(command: str) -> bool:
-    """By the script that it runs."""
+    """Return whether a command is ours, by the script that it runs."""
     return hookline.script_of(command, HOME) in (SCRIPT, "/old/hooks/emit")
 
 
 def loaded(text: str | None) -> Any:
-    """What a reader of the file gets."""
+    """Return the settings in a text."""
     return json.loads((text or "{}").removeprefix("\ufeff").strip() or "{}")
 
 
 def told(text: str) -> dict[str, str]:
-    """Our entries, by event."""
+    """Return our entries, by event."""
     return {entry.event: entry.command for entry in entries(text, ours) if entry.whole}
 
 
@@ -103,7 +103,7 @@ def test_upgrading_changes_only_our_lines(text: str, version: tuple[int, ...] | 
 @SOME
 @given(texts())
 def test_it_can_be_removed_without_a_record(text: str) -> None:
-    """Then nobody knows which empty lists were there before."""
+    """Empty lists that were there before are then removed, too."""
     new, _ = put_in(text, commands(), ours, {})
     left = take_out(new, ours, None)
     assert left is not None

@@ -39,7 +39,7 @@ def result(t: float, **more: str) -> Line:
     return said(t, type="user", message={"role": "user", "content": [block]}, **more)
 
 
-#: The first process works, or asks; the second one has been opened, and rests.
+#: The first process works or asks; the second was opened and is at rest.
 WORKS: Final = (
     hook(60.0, ONE, "SessionStart", source="startup"),
     hook(61.0, ONE, "UserPromptSubmit", prompt="go", prompt_id="p1"),
@@ -58,7 +58,7 @@ OPENED: Final = (
 
 
 def shown(*lines: Line) -> Line:
-    """What is published in the end."""
+    """Return the session as published at the end."""
     board_changes, _ = play([*lines, {"t": lines[-1]["t"] + 1.0, "tick": {}}])
     return board_changes[-1]
 

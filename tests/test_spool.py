@@ -42,7 +42,7 @@ def put(spool: Spool, name: str, data: bytes = HEADER + PAYLOAD, ns: int | None 
 
 
 def take(spool: Spool) -> list[Item]:
-    """What a host does, without the folding."""
+    """Read and unlink everything, as a host does, but without folding."""
     items = []
     spool.claim_slots()
     for name in spool.scan():
@@ -215,7 +215,7 @@ def test_dead_hosts_are_forgotten(spool: Spool) -> None:
     child.communicate()
     assert spool.alive_hosts() == [os.getpid()]
     assert [path.name for path in (spool.home / "hosts").iterdir()] == [str(os.getpid())]
-    # The number lives, but nobody announced it for long: another process has it by now.
+    # The pid exists, but was not announced for long: another process has it by now.
     os.utime(spool.home / "hosts" / str(os.getpid()), (1, 1))
     assert spool.alive_hosts() == []
     spool.announce(os.getpid())
@@ -303,7 +303,7 @@ def test_junk_is_set_aside_with_its_reason(spool: Spool, reason: str, make) -> N
     }  # fmt: skip
     [why] = (spool.home / "spool" / "bad").glob("*.why")
     assert why.read_text() == f"{reason}\n"
-    precious = spool.home.parent / "precious"  # what a link leads to
+    precious = spool.home.parent / "precious"  # the target of a link
     assert not precious.exists() or precious.read_text() == "precious"
 
 
@@ -351,7 +351,7 @@ def test_the_detail_is_kept_beside(spool: Spool) -> None:
 
 @pytest.fixture
 def read_only(spool: Spool) -> Iterator[Spool]:
-    """A spool on which one event lies and nothing can be changed any more."""
+    """Return a spool with one event, on a read-only file system."""
     if not ROOT or sys.platform != "linux":
         pytest.skip("mounting needs root on Linux")
     put(spool, "good")

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from bellboard.storage.spool import Spool
-from hosting import Telling, put, put_raw
+from hosting import RecordedHost, put, put_raw
 from rig.home import Home
 from rig.hung_mount import HungMount
 from rig.tmux import Server
@@ -24,13 +24,13 @@ from rig.waiting import eventually, leniency
 
 pytestmark = pytest.mark.files
 
-Start = Callable[..., Telling]
-SOON = 1.0  # seconds in which a host shows an event, and in which it ends; on a machine at rest
+Start = Callable[..., RecordedHost]
+SOON = 1.0  # seconds for a host to show an event, or to end, on an idle machine
 
 
 @pytest.fixture
 def mount(home: Home) -> Iterator[HungMount]:
-    """A folder of the home at `mnt`, by way of a file system that can hang."""
+    """Mount a folder of the home at `mnt`, through a file system that can hang."""
     source = home.root / "far"
     source.mkdir()
     hung = HungMount(source, home.root / "mnt")
@@ -38,16 +38,16 @@ def mount(home: Home) -> Iterator[HungMount]:
     hung.close()
 
 
-def canary(home: Home, host: Telling, session: str = "canary") -> None:
-    """An event is shown soon, whatever else there is."""
+def canary(home: Home, host: RecordedHost, session: str = "canary") -> None:
+    """Check that a new event is shown soon."""
     began = time.monotonic()
     put(Spool(home.bellboard), "UserPromptSubmit", session, cwd=str(home.project))
-    eventually(lambda: host.shown.get(session) == "working", "the canary")
+    eventually(lambda: host.shown.get(session) == "working", "the new event")
     assert time.monotonic() < began + SOON * leniency()
 
 
-def ends_soon(host: Telling) -> None:
-    """SIGTERM is enough."""
+def ends_soon(host: RecordedHost) -> None:
+    """Check that SIGTERM ends the host."""
     began = time.monotonic()
     host.kill(signal.SIGTERM)
     assert time.monotonic() < began + SOON * leniency()
@@ -55,7 +55,7 @@ def ends_soon(host: Telling) -> None:
 
 
 def repository(folder: Path, branch: str = "main", remote: str = "") -> Path:
-    """As git makes one, for those who only read it."""
+    """Make a repository, as far as reading it requires."""
     (folder / ".git").mkdir(parents=True)
     (folder / ".git" / "HEAD").write_text(f"ref: refs/heads/{branch}\n")
     (folder / ".git" / "config").write_text(f'[remote "origin"]\nurl = {remote}\n')
@@ -63,12 +63,12 @@ def repository(folder: Path, branch: str = "main", remote: str = "") -> Path:
 
 
 def said(text: str) -> str:
-    """A line of a transcript."""
+    """Return a line of a transcript."""
     return json.dumps({"type": "custom-title", "customTitle": text}) + "\n"
 
 
-def told(host: Telling, session: str, key: str) -> object:
-    """What the host shows of a session."""
+def told(host: RecordedHost, session: str, key: str) -> object:
+    """Return a session as the host shows it."""
     return host.sessions.get(session, {}).get(key)
 
 
@@ -116,7 +116,7 @@ def test_a_host_ends_while_a_mount_hangs(
     line = {"t": time.time(), "hook": {**hook, how: place}, "origin": {how: place, "pane": "%1"}}
     put_raw(Spool(home.bellboard), json.dumps(line).encode())
     host.says(place)
-    assert how == "tmux" or "does not answer" in host.note  # the gate does not even ask
+    assert how == "tmux" or "does not answer" in host.note  # the gate does not connect
     canary(home, host)
     ends_soon(host)
 
@@ -173,7 +173,7 @@ os.kill(os.getpid(), signal.SIGSTOP)
 
 @contextmanager
 def suspended(lock: Path) -> Iterator[subprocess.Popen[str]]:
-    """A process that holds a lock and does nothing any more."""
+    """Start a process that holds a lock, and suspend it."""
     run = [sys.executable, "-c", HOLD, str(lock)]
     with subprocess.Popen(run, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
@@ -226,7 +226,7 @@ def test_settings_of_60_mb_are_refused(home: Home, start: Start) -> None:
 
 
 def odd_places(home: Home) -> dict[str, str]:
-    """What evidence may say of where a session is, by the name of the session."""
+    """Return odd paths for sessions, by session."""
     (home.root / "loop").symlink_to("loop")
     (home.project / ".git").symlink_to("/proc/self/mem")
     os.mkfifo(home.root / "fifo")
@@ -249,7 +249,7 @@ def odd_places(home: Home) -> dict[str, str]:
 
 
 def begin(home: Home, session: str, text: str) -> None:
-    """A session that says so of everything it is asked for."""
+    """Start a session with that path in every field."""
     place = {"cwd": text, "transcript_path": text}
     hook = {"session_id": session, "hook_event_name": "UserPromptSubmit", **place}
     origin = {"env": {"CLAUDE_CONFIG_DIR": text}, "tmux": text, "pane": "%1", "nvim": text}

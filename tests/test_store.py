@@ -1,6 +1,6 @@
 """The contract of the hosts, point by point, on real files with a test clock.
 
-Two hosts are two clerks here: what one does between two steps of the other is then exact.
+Two hosts are two clerks here, so that one can act exactly between two steps of the other.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from bellboard.hosting.effects import PAUSE, Effects
 from bellboard.hosting.folding import Clerk, settings_of
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Busy, Change, Store
-from hosting import Make, agrees_with_its_log, put, statuses, tell, told_in, watched_since, work
+from hosting import Make, agrees_with_its_log, emit, from_files, put, statuses, watched_since, work
 from rig.clock import Clock
 from rig.waiting import eventually
 
@@ -31,8 +31,8 @@ pytestmark = [pytest.mark.files, pytest.mark.quick]
 
 
 def files_of(clerk: Clerk) -> Counter[str]:
-    """How often each file stands in the log."""
-    return Counter(row.file for row in told_in(clerk.store.log()))
+    """Return how often each file is in the log."""
+    return Counter(row.file for row in from_files(clerk.store.log()))
 
 
 def applied(clerk: Clerk) -> set[str]:
@@ -49,7 +49,7 @@ def waiting(clerk: Clerk) -> list[str]:
 def test_an_event_is_folded_by_one_host_and_seen_by_all(make: Make, clock: Clock) -> None:
     """Whoever comes second finds the spool empty and the change in the table."""
     one, two = make(), make()
-    name = tell(one, clock, "UserPromptSubmit")
+    name = emit(one, clock, "UserPromptSubmit")
     assert one.step(clock()).changed == {"s"}
     assert two.step(clock()).changed >= {"s"}
     assert statuses(one.board) == statuses(two.board) == {"s": "working"}
@@ -73,7 +73,7 @@ def test_a_session_that_one_forgets_is_forgotten_by_all(make: Make, clock: Clock
     two.step(clock())
     assert "s" in two.board.sessions
     one.board.drop("s")
-    tell(one, clock, "UserPromptSubmit", "other")
+    emit(one, clock, "UserPromptSubmit", "other")
     one.step(clock.advance(1))
     two.step(clock())
     assert {"other"} == two.board.sessions.keys()
@@ -82,16 +82,16 @@ def test_a_session_that_one_forgets_is_forgotten_by_all(make: Make, clock: Clock
 def test_a_name_leaves_applied_once_its_file_was_seen_to_be_gone(make: Make, clock: Clock) -> None:
     """Not before: while the file exists, only its name keeps it from being folded again."""
     clerk = make()
-    name = tell(clerk, clock, "UserPromptSubmit")
+    name = emit(clerk, clock, "UserPromptSubmit")
     clerk.step(clock())
     assert applied(clerk) == {name}
-    later = tell(clerk, clock, "Stop")
+    later = emit(clerk, clock, "Stop")
     clerk.step(clock.advance(1))
     assert applied(clerk) == {later}
 
 
 class Dying(Spool):
-    """Its host dies after COMMIT, before it unlinks anything."""
+    """A store whose host dies after COMMIT, before it unlinks anything."""
 
     def unlink(self, names: Iterable[str]) -> list[str]:
         raise KeyboardInterrupt
@@ -100,7 +100,7 @@ class Dying(Spool):
 def test_files_of_a_dead_host_are_unlinked_and_not_folded_again(make: Make, clock: Clock) -> None:
     one, two = make(), make()
     one.spool = Dying(one.spool.home)
-    name = tell(one, clock, "UserPromptSubmit")
+    name = emit(one, clock, "UserPromptSubmit")
     with pytest.raises(KeyboardInterrupt):
         one.step(clock())
     assert waiting(one) == [name]
@@ -112,10 +112,10 @@ def test_files_of_a_dead_host_are_unlinked_and_not_folded_again(make: Make, cloc
 def test_names_that_dead_hosts_left_are_swept(make: Make, clock: Clock) -> None:
     """After a while, if their files are gone; while a file exists its name stays."""
     dead, dying, clerk = make(), make(), make()
-    gone = tell(dead, clock, "UserPromptSubmit")
+    gone = emit(dead, clock, "UserPromptSubmit")
     dead.step(clock())
     dying.spool = Dying(dying.spool.home)
-    left = tell(dying, clock, "Stop")
+    left = emit(dying, clock, "Stop")
     with pytest.raises(KeyboardInterrupt):
         dying.step(clock())
     clerk.sweep(clock.advance(59))
@@ -133,7 +133,7 @@ def test_hosts_that_see_the_same_thing_report_it_once(make: Make, clock: Clock) 
     line = {"t": clock(), "registry": {"pid": 7, "record": {"sessionId": "s", "status": "busy"}}}
     assert clerk.spool.write(line, "registry 7 busy")
     clerk.step(clock())
-    tell(clerk, clock, "Notification")
+    emit(clerk, clock, "Notification")
     clerk.step(clock.advance(1))
     assert clerk.spool.write(line, "registry 7 busy")
     clerk.step(clock.advance(1))
@@ -146,10 +146,10 @@ def test_hosts_that_see_the_same_thing_report_it_once(make: Make, clock: Clock) 
 
 def test_a_lock_that_is_held_leaves_the_board_as_it_is(make: Make, clock: Clock) -> None:
     one, two = make(), make()
-    tell(one, clock, "UserPromptSubmit")
+    emit(one, clock, "UserPromptSubmit")
     one.step(clock())
     two.step(clock())
-    tell(one, clock, "Stop")
+    emit(one, clock, "Stop")
     with one.store.lock():
         with pytest.raises(Busy):
             two.step(clock())
@@ -159,7 +159,7 @@ def test_a_lock_that_is_held_leaves_the_board_as_it_is(make: Make, clock: Clock)
 
 
 class Full(Store):
-    """A disk that is full when it comes to COMMIT."""
+    """A disk that is full at COMMIT."""
 
     full = False
 
@@ -174,7 +174,7 @@ def test_uncommitted_events_are_not_kept_and_are_folded_again(make: Make, clock:
     clerk = make()
     clerk.store.close()
     clerk.store = store = Full(clerk.spool.home)
-    names = [tell(clerk, clock, "UserPromptSubmit", f"s{n}") for n in range(1200)]
+    names = [emit(clerk, clock, "UserPromptSubmit", f"s{n}") for n in range(1200)]
     assert clerk.step(clock()).more
     known = len(statuses(clerk.board))
     store.full = True
@@ -182,12 +182,12 @@ def test_uncommitted_events_are_not_kept_and_are_folded_again(make: Make, clock:
         clerk.step(clock())
     assert len(clerk.catch_up()) > known
     assert len(statuses(clerk.board)) == known
-    tell(clerk, clock, "Stop", "s1100")
+    emit(clerk, clock, "Stop", "s1100")
     store.full = False
     while clerk.step(clock()).more:
         pass
     assert statuses(clerk.board)["s1100"] == "completed"
-    assert [r.file for r in told_in(store.log())][:-1] == names
+    assert [r.file for r in from_files(store.log())][:-1] == names
     agrees_with_its_log(clerk)
 
 
@@ -203,10 +203,10 @@ def test_an_event_that_raises_is_set_aside(
 
     verdict = machine.DECIDED["stop"]["working"][1]
     monkeypatch.setitem(machine.DECIDED["stop"], "working", (poison, verdict))
-    tell(clerk, clock, "UserPromptSubmit", "good")
-    tell(clerk, clock, "UserPromptSubmit", "bad")
-    tell(clerk, clock, "Stop", "bad")
-    tell(clerk, clock, "PermissionRequest", "good", tool_name="Bash", tool_use_id="t")
+    emit(clerk, clock, "UserPromptSubmit", "good")
+    emit(clerk, clock, "UserPromptSubmit", "bad")
+    emit(clerk, clock, "Stop", "bad")
+    emit(clerk, clock, "PermissionRequest", "good", tool_name="Bash", tool_use_id="t")
     clerk.step(clock())
     clerk.step(clock.advance(1))
     assert statuses(clerk.board) == {"good": "blocked", "bad": "working"}
@@ -227,12 +227,12 @@ def test_a_batch_ends_in_time(make: Make, clock: Clock) -> None:
 
     clerk = make()
     clerk.spool = Slow(clerk.spool.home)
-    names = [tell(clerk, clock, "UserPromptSubmit", f"s{n}") for n in range(8)]
+    names = [emit(clerk, clock, "UserPromptSubmit", f"s{n}") for n in range(8)]
     steps = 1
     while clerk.step(clock()).more:
         steps += 1
-    assert 3 <= steps <= 9  # the last one only looks whether more has come meanwhile
-    assert [r.file for r in told_in(clerk.store.log())] == names
+    assert 3 <= steps <= 9  # the last one only checks for new files
+    assert [r.file for r in from_files(clerk.store.log())] == names
 
 
 # Who may announce what
@@ -245,12 +245,12 @@ def lives(clerk: Clerk) -> list[tuple[str | None, bool]]:
 def test_nothing_that_happened_unwatched_is_announced(make: Make, clock: Clock) -> None:
     """A backlog is processed silently; later events are announced."""
     clerk = make()
-    tell(clerk, clock, "UserPromptSubmit")
-    tell(clerk, clock, "UserPromptSubmit", "other")
+    emit(clerk, clock, "UserPromptSubmit")
+    emit(clerk, clock, "UserPromptSubmit", "other")
     clock.advance(600)
     watched_since(clerk, clock())
     clerk.step(clock())
-    tell(clerk, clock, "Stop")
+    emit(clerk, clock, "Stop")
     clerk.step(clock.advance(1))
     assert lives(clerk) == [("working", False), ("working", False), ("completed", True)]
 
@@ -271,12 +271,12 @@ def test_current_evidence_of_an_earlier_change_is_not_announced(make: Make, cloc
 def test_changes_after_unknown_are_announced(make: Make, clock: Clock) -> None:
     """Working silently became unknown; a question after that is news."""
     clerk = make()
-    tell(clerk, clock, "UserPromptSubmit")
+    emit(clerk, clock, "UserPromptSubmit")
     clerk.step(clock())
     watched_since(clerk, clock.advance(600))
     clerk.spool.write({"t": clock(), "restart": {}})
     clerk.step(clock.advance(1))
-    tell(clerk, clock, "PermissionRequest", tool_name="Bash", tool_use_id="t")
+    emit(clerk, clock, "PermissionRequest", tool_name="Bash", tool_use_id="t")
     clerk.step(clock())
     clerk.step(clock.advance(1))
     told = [("working", True), ("unknown", False), ("working", True), ("blocked", True)]
@@ -287,10 +287,10 @@ def test_a_command_that_folds_announces_nothing(make: Make, clock: Clock) -> Non
     """`bellboard list` without a host; with a host running, it announces on its behalf."""
     host = make()
     passing = Clerk(host.spool, host.store)
-    tell(host, clock, "UserPromptSubmit")
+    emit(host, clock, "UserPromptSubmit")
     passing.step(clock())
     host.spool.announce(os.getpid())
-    tell(host, clock, "Stop")
+    emit(host, clock, "Stop")
     passing.step(clock.advance(1))
     assert lives(host) == [("working", False), ("completed", True)]
 
@@ -354,10 +354,10 @@ def test_a_clock_set_back_delays_nothing(make: Make, clock: Clock) -> None:
     clerk, other = make(), make()
     work(clerk, clock)
     back = Clock(clock() - 3600)
-    tell(clerk, back, "Stop")
+    emit(clerk, back, "Stop")
     clerk.step(back.advance(1))
     assert statuses(clerk.board) == {"s": "completed"}
-    tell(clerk, back, "PermissionRequest", tool_name="Bash", tool_use_id="t")
+    emit(clerk, back, "PermissionRequest", tool_name="Bash", tool_use_id="t")
     clerk.step(back.advance(0.1))
     clerk.step(back.advance(0.3))
     assert statuses(clerk.board) == {"s": "blocked"}
@@ -372,7 +372,7 @@ def test_a_clock_set_back_is_noticed_without_events(make: Make, clock: Clock) ->
     """A deadline an hour ahead is not waited for, although nothing arrives."""
     clerk = make()
     work(clerk, clock)
-    tell(clerk, clock, "PermissionRequest", tool_name="Bash", tool_use_id="t")
+    emit(clerk, clock, "PermissionRequest", tool_name="Bash", tool_use_id="t")
     clerk.step(clock.advance(0.1))
     back = Clock(clock() - 3600)
     clerk.step(back())
@@ -385,10 +385,10 @@ def test_a_clock_set_forward_and_back_again_loses_nothing(make: Make, clock: Clo
     clerk = make()
     work(clerk, clock)
     ahead = Clock(clock() + 86400 / 2)
-    tell(clerk, ahead, "PreToolUse", tool_name="Bash", tool_use_id="t")
+    emit(clerk, ahead, "PreToolUse", tool_name="Bash", tool_use_id="t")
     clerk.step(ahead.advance(0.1))
     assert statuses(clerk.board) == {"s": "working"}
-    tell(clerk, clock, "Stop")
+    emit(clerk, clock, "Stop")
     clerk.step(clock.advance(1))
     assert statuses(clerk.board) == {"s": "completed"}
     agrees_with_its_log(clerk)
@@ -399,7 +399,7 @@ def test_the_next_host_folds_with_the_clock_of_the_last(make: Make, clock: Clock
     one, two = make(), make()
     work(one, clock)
     two.step(clock())
-    tell(one, clock, "Stop", "never heard of")
+    emit(one, clock, "Stop", "never heard of")
     os.utime(one.spool.new / waiting(one)[0], (clock() + 10, clock() + 10))
     one.step(clock() + 10)
     put(two.spool, "Stop", t=clock() + 5)

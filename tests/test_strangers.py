@@ -38,7 +38,7 @@ def shell(request: pytest.FixtureRequest) -> list[str]:
 
 @pytest.fixture
 def stranger() -> int:
-    """Another user's number: one without an account will do, and no file of the machine changes."""
+    """Return the id of another user; no account is needed."""
     if not ROOT:
         pytest.skip("only root can make what belongs to another user")
     return 54_321
@@ -46,7 +46,7 @@ def stranger() -> int:
 
 @pytest.fixture
 def open_place() -> Iterator[Path]:
-    """A sticky folder where everybody may make something, as /tmp."""
+    """Make a sticky folder that anybody may write to, like /tmp."""
     path = Path(tempfile.mkdtemp(prefix="bb-", dir="/tmp")).resolve()
     path.chmod(0o1777)
     yield path
@@ -54,7 +54,7 @@ def open_place() -> Iterator[Path]:
 
 
 def owned(path: Path, by: int) -> None:
-    """Theirs, with all that is in it, as far as no other user's."""
+    """Give a path and its contents to the stranger."""
     os.chown(path, by, by, follow_symlinks=False)
     if path.is_dir() and not path.is_symlink():
         path.chmod(0o777)
@@ -63,7 +63,7 @@ def owned(path: Path, by: int) -> None:
 
 
 def listing(path: Path) -> dict[str, tuple[int, int, int]]:
-    """Everything below, with what would tell a change; not what reading it would."""
+    """Return everything below a path, with what a change would alter, but not reading."""
     found = {}
     for below in sorted([path, *path.rglob("*")]):
         status = below.lstat()
@@ -144,7 +144,7 @@ PLANTED = (
 def planted(
     request: pytest.FixtureRequest, open_place: Path, tmp_path: Path, stranger: int
 ) -> Path:
-    """A home as a stranger has prepared it."""
+    """Make a home that a stranger has prepared."""
     above = open_place / "above"
     above.mkdir()
     home = (above if request.param is a_folder_above else open_place) / "home"

@@ -20,7 +20,7 @@ from sample import dated, house
 
 NOW = 1_800_000_000.0
 SCREENS = Path(__file__).parent / "screens"
-#: What a terminal acts on: C0, DEL, C1, and marks that turn the direction of writing.
+#: What a terminal acts on: C0, DEL, C1, and marks that change the writing direction.
 ACTIVE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 
 Published = dict[str, Any]
@@ -32,7 +32,7 @@ def published(**more: Any) -> Published:
 
 
 def everybody() -> list[Published]:
-    """The house that the editor's screens show, with what the command line shows besides."""
+    """Return the sessions of the editor's screens, with what only the command line shows."""
     more: dict[int, Published] = {
         2: {"nvim": "/run/user/1000/nvim.4242.0"},
         3: {"pid": 991, "label": "HEAVY"},

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.tmux
 
 @pytest.fixture
 def ours(tmux: Server, monkeypatch: pytest.MonkeyPatch) -> Tmux:
-    """The test's server, as the host asks it, but for its patience: this machine may be busy."""
+    """Return the test's server as the host uses it, with more patience for a busy machine."""
     monkeypatch.setattr(tmux_module, "PATIENCE", PATIENCE)
     return Tmux(str(tmux.socket))
 

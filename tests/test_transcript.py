@@ -36,7 +36,7 @@ SID = "0f8fad5b-d9cb-469f-a165-70867728950e"
 
 
 def at(second: float) -> str:
-    """An entry's own time."""
+    """Return a time in the form of an entry."""
     return f"2026-11-20T10:00:{second:06.3f}Z"
 
 
@@ -64,7 +64,7 @@ def says(text: str) -> dict[str, Any]:
 
 
 def write(path: Path, *entries: dict[str, Any] | bytes, mode: str = "ab") -> None:
-    """Append entries, or bytes as they are."""
+    """Append entries, or raw bytes."""
     with path.open(mode) as file:
         for entry in entries:
             compact = (",", ":")
@@ -76,7 +76,7 @@ def write(path: Path, *entries: dict[str, Any] | bytes, mode: str = "ab") -> Non
 
 
 def events(findings: list[Finding]) -> list[Event]:
-    """What evidence makes of them."""
+    """Return the decoded events."""
     return [from_line(f.line) for f in findings]
 
 
@@ -91,7 +91,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def followed(path: Path) -> Transcripts:
-    """Follows one transcript, which is empty so far."""
+    """Follow one transcript, which is still empty."""
     write(path)
     transcripts = Transcripts()
     assert transcripts.follow(SID, path)
@@ -100,7 +100,7 @@ def followed(path: Path) -> Transcripts:
 
 
 def recorded() -> Iterator[tuple[str, dict[str, Any]]]:
-    """The entries of all recordings."""
+    """Return the entries of all recordings."""
     for file in sorted(RECORDINGS.glob("*.jsonl")):
         for row in file.read_text().splitlines():
             told = json.loads(row)
@@ -108,8 +108,8 @@ def recorded() -> Iterator[tuple[str, dict[str, Any]]]:
                 yield told["transcript"]["session_id"], told["transcript"]["entry"]
 
 
-def test_what_is_told_of_an_entry_is_the_same_evidence() -> None:
-    """For every entry that the real CLI wrote; but in a few short lines."""
+def test_a_reported_entry_is_the_same_evidence() -> None:
+    """For every entry that the real CLI wrote, but in a few short lines."""
     seen = set()
     for sid, entry in recorded():
         whole = from_line({"t": 1.0, "transcript": {"session_id": sid, "entry": entry}})
@@ -223,7 +223,7 @@ def test_a_line_of_30_mb_is_skipped(path: Path, followed: Transcripts) -> None:
                 assert [] == followed.look(1.0)
         write(path, b'"}}\n', user("after", 5))
         assert ["after"] == [event.prompt for event in events(followed.look(2.0))]
-    with path.open("ab") as file:  # further behind than it will read
+    with path.open("ab") as file:  # more than it will read
         for _ in range(30):
             file.write(piece)
         file.write(b'"}}\n')
@@ -266,7 +266,7 @@ def test_the_first_look_is_at_the_tail(path: Path) -> None:
 def test_the_first_look_reads_little_and_not_the_start(path: Path) -> None:
     """Also of 20 GB."""
     write(path, user("the start"))
-    os.truncate(path, 20 << 30)  # a hole costs no disk, and reading it would take half a minute
+    os.truncate(path, 20 << 30)  # a hole uses no disk, but reading it would take half a minute
     write(path, b"\n", user("the end", 2))
     transcripts = Transcripts()
     transcripts.follow(SID, path)
@@ -331,7 +331,7 @@ def test_a_replaced_file_is_another_transcript(path: Path, followed: Transcripts
     assert [] == followed.look(4.0)
     write(path, user("five", 5))
     assert ["five"] == [event.prompt for event in events(followed.look(5.0))]
-    # Nobody looked in between, and the number of the file is the same, as after a quick removal.
+    # No read in between, and the same inode, as after a quick removal.
     for second, text in ((6, "six "), (7, "seven, which is longer")):
         write(path, user(text, second), mode="wb")
         assert [text.strip()] == [event.prompt for event in events(followed.look(float(second)))]
@@ -433,6 +433,6 @@ def test_a_transcript_names_the_session_of_a_process(tmp_path: Path) -> None:
         os.utime(path, (t, t))
     found = partial(begun_in, str(tmp_path), "/srv/my project")
     assert "new" == found(150.0, ())
-    assert "" == found(50.0, ())  # either may be its own
+    assert "" == found(50.0, ())  # either may be the one
     assert "old" == found(50.0, ("new",))
     assert "" == found(250.0, ())

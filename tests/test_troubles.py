@@ -37,19 +37,23 @@ COMMANDS = (
     *("doctor", "doctor --json", "hooks check", "hooks print", "tmux", "tmux --apply", "--help"),
     *("hooks install --yes --cli 2.1.330", "uninstall --yes", "forget nobody", "no-command"),
 )
-#: One for each way through the program; all of them where streams, rows or tables are in trouble.
+#: One command for each code path; all of them for trouble with streams, rows or tables.
 FEW = (
     *("list", "status", "history", "pick", "explain s", "record", "set s idle", "goto s"),
     *("doctor", "hooks check", "tmux --apply", "hooks install --yes --cli 2.1.330"),
     "uninstall --yes",
 )
-SAYS_IT = ("doctor", "hooks check", "status")  # on standard output, or by the code alone
+SAYS_IT = (
+    "doctor",
+    "hooks check",
+    "status",
+)  # these report on standard output, or by the exit code
 Answers = dict[str, dict[str, Any]]
 
 
 @dataclass
 class Place:
-    """Where commands are run: a home with one session in it, and what is made of it."""
+    """A home with one session, damaged in some way, in which commands run."""
 
     home: Home
     streams: dict[str, str] = field(default_factory=dict)
@@ -74,7 +78,7 @@ class Place:
                 db.execute(statement)
 
     def replace(self, path: Path, by: Callable[[Path], object]) -> None:
-        """Something else in place of what is there."""
+        """Replace something by something else."""
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
         else:
@@ -82,7 +86,7 @@ class Place:
         by(path)
 
     def powerless(self) -> None:
-        """For root the mode of a file counts only without capabilities."""
+        """Drop capabilities, so that file modes apply to root."""
         if os.geteuid() == 0:
             if shutil.which("setpriv") is None:
                 pytest.skip("as root this needs setpriv")
@@ -95,7 +99,7 @@ class Place:
         self.cleanup.callback(subprocess.run, ["umount", "-l", str(self.board)], check=False)
 
     def run(self, commands: tuple[str, ...] = COMMANDS) -> Answers:
-        """What each of them came to."""
+        """Run the commands; return their results."""
         told = "".join(json.dumps([c.split(), self.streams]) + "\n" for c in commands)
         argv = [
             *self.before,

@@ -31,19 +31,19 @@ def lines_of(name: str) -> list[Line]:
 
 @cache
 def truth(name: str) -> list[Stretch]:
-    """The stretches to compare, of sessions in several processes the most urgent one."""
+    """Return the stretches to compare; for several processes, those of the most urgent one."""
     stood = most_urgent(Account(lines_of(name)).stretches)
     return [x.compared for x in stood if x.end - x.start > STANDS]
 
 
 def wrong(name: str, lines: Iterable[Line], kind: str = "all evidence") -> list[float]:
-    """How long each wrong stretch lasts where this evidence is shown."""
+    """Return how long each wrong stretch lasts with this evidence."""
     changes, _ = play(x for x in lines if EVIDENCE[kind] & x.keys())
     return [w for x in truth(name) for w in wrong_times(x, changes)]
 
 
 def longer(wrongs: dict[str, list[float]], most: float) -> dict[str, list[float]]:
-    """The recordings where something wrong lasts longer than that."""
+    """Return the recordings with a wrong stretch longer than that."""
     return {name: found for name, found in wrongs.items() if max(found, default=0.0) > most}
 
 

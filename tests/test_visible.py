@@ -17,7 +17,7 @@ from bellboard.core.visible import as_json, plain, visible
 
 pytestmark = pytest.mark.pure
 
-#: Format characters that are seen: signs that stand before numbers.
+#: Visible format characters: signs before numbers.
 SEEN = frozenset("\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u0890\u0891\u08e2\U000110bd\U000110cd")
 
 
@@ -51,7 +51,7 @@ def test_deceptive_marks_are_removed_and_languages_stay(text: str, shown: str) -
 
 @given(st.text())
 def test_json_shows_only_visible_characters(text: str) -> None:
-    """For programs nothing is lost."""
+    """Programs decode the same value."""
     told = as_json(msgspec.json.encode({"text": text}))
     assert {"text": text} == json.loads(told)
     assert [c for c in told if unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp")] == [

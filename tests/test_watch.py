@@ -27,7 +27,7 @@ PACKAGE = Path(__file__).parents[1] / "rplugin" / "python3"
 
 
 class Seen:
-    """A watch and what it called back."""
+    """A watch, and the paths it reported."""
 
     def __init__(self, how: How | None, mounts: str = "/proc/self/mountinfo") -> None:
         self.paths: set[str] = set()
@@ -41,7 +41,7 @@ class Seen:
         self._woken.set()
 
     async def settle(self) -> None:
-        """Until nothing comes any more: what a restart calls back belongs to the past."""
+        """Wait until reports stop, so that those of a restart are not counted."""
         quiet = {"inotify": 0.05, "watchfiles": 0.4, "polling": 0.05}[self.watch.how]
         while True:
             self._woken.clear()
@@ -53,7 +53,7 @@ class Seen:
         self.calls = 0
 
     async def until(self, *paths: Path) -> None:
-        """Until these were called back."""
+        """Wait until these were reported."""
         wanted = {str(path) for path in paths}
         deadline = time.monotonic() + PATIENCE
         while not wanted <= self.paths:
@@ -223,7 +223,7 @@ def test_a_directory_that_is_recreated(play: Callable[[Scene], None], tmp_path: 
         await seen.until(rename_into(new, "a"))
         (home / "file").write_text("x")
         await seen.until(home / "file")
-        home.rename(tmp_path / "away")  # nobody is told when a parent moves
+        home.rename(tmp_path / "away")  # a moved parent is not reported
         new.mkdir(parents=True)
         seen.watch.rearm()
         await seen.settle()
@@ -313,7 +313,7 @@ def test_a_lost_event_is_a_look_at_everything(tmp_path: Path) -> None:
             seen.watch.add(tmp_path)
             seen.watch.add(tmp_path / "elsewhere" / "missing")
             (tmp_path / "file").touch()
-            for number in range(limit):  # two by two, for equal ones are merged
+            for number in range(limit):  # in pairs, because equal ones are merged
                 os.utime(tmp_path / "file")
                 (tmp_path / str(number % 2)).touch()
             await seen.until(tmp_path, tmp_path / "elsewhere" / "missing")

@@ -25,14 +25,14 @@ pytestmark = pytest.mark.claude
 
 VERSIONS = ("2.1.76", "2.1.119", claude_code.VERSION)
 CORE = frozenset(json.loads((CHECKOUT / "hooks/hooks.json").read_text())["hooks"])
-#: By the settings alone: test_settings_claude.py. By the plugin and the settings it counts twice.
+#: Settings alone are in test_settings_claude.py. Plugin and settings report each event twice.
 WAYS = ("the plugin and the settings", "--settings", "the settings and --settings")
-#: Why the second telling of an event is no news.
+#: Why the second report of an event is refused.
 AGAIN = ("duplicate event", "the session has ended", "older than the end of the session")
 
 
 def bellboard(home: Home, *args: str) -> str:
-    """A command in this home; what it prints."""
+    """Run a command in this home; return its output."""
     done = subprocess.run(
         [sys.executable, "-m", "bellboard", *args],
         env=home.env,
@@ -47,7 +47,7 @@ def bellboard(home: Home, *args: str) -> str:
 
 @pytest.fixture(autouse=True)
 def host(home: Home) -> Iterator[None]:
-    """A host without an editor: every event has a name of its own while one lives."""
+    """Start a host without an editor, so that hooks keep every event."""
     Spool(home.bellboard).prepare()
     serve = subprocess.Popen([sys.executable, "-m", "bellboard", "serve"], env=home.env)
     try:
@@ -61,9 +61,9 @@ def host(home: Home) -> Iterator[None]:
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_each_event_counts_once(claude: Agents, home: Home, version: str, way: str) -> None:
-    """A turn with a tool, told by the CLI to the rig's recorder and to us, however often to us."""
+    """The rig's recorder gets each event once, and we get it from each set of hooks."""
     args: list[str] = []
-    claude.prepare(version=version)  # writes the settings that ours go beside
+    claude.prepare(version=version)  # writes the settings that ours are added to
     if "the plugin" in way:
         args += ["--plugin-dir", str(CHECKOUT)]
     if "the settings" in way:
@@ -90,7 +90,7 @@ def test_each_event_counts_once(claude: Agents, home: Home, version: str, way: s
 
 
 def set_aside(home: Home) -> str:
-    """Why events were, if any."""
+    """Return why files were set aside, if any."""
     return "\n".join(why.read_text() for why in (home.bellboard / "spool/bad").glob("*.why"))
 
 

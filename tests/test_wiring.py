@@ -30,7 +30,7 @@ PREFIX = "\x02"
 
 
 class Room:
-    """A tmux server with a session of ours in it, terminals that show it, and a shell."""
+    """A tmux server with a session of ours, terminals attached to it, and a shell."""
 
     def __init__(self, home: Home, tmux: Server, outside: Server) -> None:
         self.home, self.tmux, self.outside = home, tmux, outside
@@ -41,7 +41,7 @@ class Room:
         self.running: list[subprocess.Popen[bytes]] = []
 
     def bellboard(self, *args: str, code: int = 0, **env: str) -> str:
-        """A command, run in this tmux; what it prints, and then complains of."""
+        """Run a command in this tmux; return its output and its errors."""
         done = subprocess.run(
             [sys.executable, "-m", "bellboard", *args],
             env=self.env | env,
@@ -53,13 +53,13 @@ class Room:
         return done.stdout + done.stderr
 
     def host(self) -> None:
-        """A host without an editor."""
+        """Start a host without an editor."""
         argv = [sys.executable, "-m", "bellboard", "serve"]
         self.running.append(subprocess.Popen(argv, env=self.home.env))
         eventually(lambda: self.spool.alive_hosts(), "a host")
 
     def attach(self, session: str) -> Pane:
-        """A terminal that shows a session; its tty is the client's name."""
+        """Attach a terminal to a session; return its tty, which is the client's name."""
         inner = [
             "env",
             "-u",
@@ -80,27 +80,27 @@ class Room:
         return self.tmux.run("list-clients", "-F", "#{client_name}").split()
 
     def shown(self) -> dict[str, str]:
-        """Client → the pane that it shows."""
+        """Return the pane that each client shows."""
         return {c.name: c.pane for c in Tmux(self.socket).clients() or ()}
 
     def agent(self, pane: Pane, session: str, event: str, **payload: Any) -> None:
-        """The hook of an agent in that pane."""
+        """Run the hook of an agent in that pane."""
         told = {"session_id": session, "hook_event_name": event, "cwd": f"/w/{session}", **payload}
         origin = {"pid": pane.pid, "tmux": self.socket, "pane": pane.id, "tty": pane.tty}
         self.spool.write({"t": time.time(), "hook": told, "origin": origin})
 
     def done(self, pane: Pane, session: str) -> None:
-        """An agent in that pane has done what it was told."""
+        """Complete a turn of an agent in that pane."""
         for event in ("SessionStart", "UserPromptSubmit", "Stop"):
             self.agent(pane, session, event, prompt="do it")
 
     def status(self, session: str) -> str:
-        """As a host has it, or this command if there is none."""
+        """Return a session's status from the host, or from a command if there is none."""
         listed = json.loads(self.bellboard("list", "--json"))["sessions"]
         return {p["session_id"]: str(p["status"]) for p in listed}.get(session, "")
 
     def views(self) -> dict[str, str]:
-        """Client → the pane that it is known to look at; without one, it looks away."""
+        """Return the pane that each client looks at; none if it looks away."""
         self.bellboard("status")
         with opened(self.home.bellboard) as clerk:
             return {name: v.pane for name, v in clerk.board.ledger.views.items()}
@@ -119,7 +119,7 @@ def room(home: Home, tmux: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[
 
 
 def set_there(tmux: Server) -> str:
-    """Every hook, key and option of the server."""
+    """Return every hook, key and option of the server."""
     hooks = (tmux.run("show-hooks", "-g", name) for name in HOOKS)
     return "".join([*hooks, tmux.run("list-keys"), tmux.run("show-options", "-g")])
 
@@ -128,7 +128,7 @@ def set_there(tmux: Server) -> str:
 
 
 def test_removing_undoes_setting_and_nothing_else(tmux: Server, room: Room) -> None:
-    """Twice is once; others' hooks and keys stay in their places."""
+    """Applying twice changes nothing; hooks and keys of others are kept."""
     tmux.open(["sh"], session="one")
     tmux.run("set-hook", "-g", "window-pane-changed[3]", "display-message theirs")
     tmux.run("set-hook", "-g", f"session-window-changed[{FIRST}]", "display-message theirs")
@@ -196,7 +196,7 @@ def test_each_client_looks_at_the_pane_that_it_shows(tmux: Server, room: Room) -
     a = room.attach("one")
     room.bellboard("tmux", "--apply")
     name = f"{room.socket} {a.tty}"
-    eventually(lambda: room.views() == {name: first.id}, "the view that it began with")
+    eventually(lambda: room.views() == {name: first.id}, "the first view")
     tmux.run("select-window", "-t", second.id)
     eventually(lambda: room.views() == {name: second.id}, "another window")
     split = tmux.run("split-window", "-d", "-P", "-F", "#{pane_id}", "-t", second.id).strip()
@@ -254,7 +254,7 @@ def test_without_a_host_a_view_replaces_the_previous_one(tmux: Server, room: Roo
     eventually(lambda: len(waiting()) == 1, "the view of the client that came")
 
     def says(pane: Pane) -> bool:
-        with contextlib.suppress(FileNotFoundError):  # the next one takes its place just now
+        with contextlib.suppress(FileNotFoundError):  # it is just being replaced
             return [f" {pane.id} ".encode() in path.read_bytes() for path in waiting()] == [True]
         return False
 
@@ -274,7 +274,7 @@ def test_names_from_programs_are_not_executed(tmux: Server, room: Room, home: Ho
     title = home.file("title", f"\x1b]2;{evil}\x07")
     second = tmux.open(["sh", "-c", f"cat {title}; exec sleep 1000"], session="one")
     eventually(lambda: second.ask("#{pane_title}") == evil)
-    for command in ("rename-window", "rename-session"):  # these expand what they are given
+    for command in ("rename-window", "rename-session"):  # these expand formats
         tmux.run(command, "-t", second.id, evil.replace("#", "##"))
     assert second.ask("#{window_name}") == evil
     tmux.run("select-window", "-t", second.id)
@@ -304,7 +304,7 @@ def test_a_moved_installation_is_silent(tmux: Server, room: Room, home: Home) ->
     room.attach("one")
     tmux.run("select-window", "-t", second.id)
     done = home.project / "done"
-    tmux.run("run-shell", f"sleep 0.3; touch {done}")  # what was begun before has ended by then
+    tmux.run("run-shell", f"sleep 0.3; touch {done}")  # so that earlier commands have ended
     eventually(done.exists)
     assert second.ask("#{pane_in_mode}") == "0"
 
@@ -351,7 +351,7 @@ def test_a_hanging_server_delays_nobody(tmux: Server, room: Room, home: Home) ->
 
 @pytest.fixture
 def three(tmux: Server, room: Room) -> dict[str, Pane]:
-    """A shell that is shown, and two agents elsewhere: one asks, one is done."""
+    """Make a shell that is shown, and two agents elsewhere: one asks, one is done."""
     panes = {name: tmux.open(["sh"], session=name) for name in ("home", "asks", "done")}
     room.done(panes["done"], "done")
     room.agent(panes["asks"], "asks", "SessionStart", session_title="rate limits")

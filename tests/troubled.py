@@ -1,7 +1,7 @@
 """Many commands, each in a fork of a process that has everything imported: troubled.py SECONDS.
 
-A line of JSON on standard input names a command: its words, and what is done to its streams.  The
-answer is one too: how it ended, and what it printed.
+A line of JSON on standard input names a command: its words, and what to do to its streams.  The
+answer is a line of JSON: how it ended, and what it printed.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ import bellboard.screen.terminal
 
 
 def run(words: list[str], streams: dict[str, str], seconds: float) -> dict[str, Any]:
-    """One command, as a process of its own."""
+    """Run a command in a process of its own."""
     files = [tempfile.TemporaryFile() for _ in range(2)]  # noqa: SIM115
     read, write = os.pipe()
-    os.close(read)  # whoever writes there finds nobody
+    os.close(read)  # so that nobody reads the pipe
     child = os.fork()
     if child == 0:
         _become(words, streams, files[0].fileno(), files[1].fileno(), write)
@@ -65,7 +65,7 @@ def _become(words: list[str], streams: dict[str, str], out: int, err: int, broke
         how = streams.get(name, usual[name])
         if how == "closed":
             os.close(number)
-            setattr(sys, name, None)  # as the interpreter does it
+            setattr(sys, name, None)  # as the interpreter does
         else:
             os.dup2(sources[how], number)
             mode = "r" if number == 0 else "w"

@@ -1,9 +1,9 @@
-"""A host that writes everything it publishes into a file: told_host.py HOME OUT HOW.
+"""A host that writes everything it publishes into a file: recording_host.py HOME OUT HOW.
 
-HOW is JSON: schema, network, stuck (seconds), on (commands), options, server, config; and clock,
-a file that says by how many seconds this process' clock is ahead.  With each message goes how long
-the event loop ever stood still while this process ran: for how many hundredths of a second of a
-thread's beat.
+HOW is JSON: schema, network, stuck (seconds), on (commands), options, server, config; and clock, a
+file that says by how many seconds the clock of this process is ahead.  Each message includes how
+long the event loop was ever blocked while this process had the processor, counted by a thread in
+hundredths of a second.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def main() -> None:
         time.time = lambda: real() + float(Path(ahead).read_text())
     trouble.STUCK = how.get("stuck", trouble.STUCK)  # type: ignore[misc]
 
-    class Told(host.Host):
+    class Recorded(host.Host):
         def _store(self) -> Store:
             version = how.get("schema", schema.SCHEMA)
             steps = {**schema.MIGRATIONS, schema.SCHEMA + 1: BUMP}
@@ -62,7 +62,7 @@ def main() -> None:
         if "server" in how:
             config["server"] = how["server"]
         config |= how.get("config", {})
-        told = Told(home, push, config)
+        told = Recorded(home, push, config)
         threading.Thread(target=beat, name="beat", daemon=True).start()
         pulses = asyncio.create_task(pulse())
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, told.stop)

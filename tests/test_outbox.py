@@ -12,7 +12,7 @@ import pytest
 
 from bellboard.hosting.outbox import MOST, Outbox
 from bellboard.storage.spool import Spool
-from hosting import Mounts, Telling, made, put
+from hosting import Mounts, RecordedHost, made, put
 from rig.fixtures import Editors
 from rig.home import Home
 from rig.waiting import GLANCE, eventually
@@ -20,11 +20,11 @@ from session_files import write_session_file
 
 pytestmark = pytest.mark.files
 
-Start = Callable[..., Telling]
+Start = Callable[..., RecordedHost]
 
 
 class Trouble:
-    """The spool of a home on a disk of its own, which can be made to take nothing."""
+    """The spool of a home on a disk of its own, which can be filled."""
 
     def __init__(self, home: Home, mount: Mounts, kind: str) -> None:
         self.kind, self.mount = kind, mount
@@ -36,7 +36,7 @@ class Trouble:
         self.fillers: list[Path] = []
 
     def begins(self) -> None:
-        """From now on nothing can be written: what was under way has come to its end."""
+        """Fill the disk, once everything pending has been written."""
         eventually(lambda: not any(self.spool.new.iterdir()), "an empty spool")
         if self.kind == "read-only":
             self.mount("-o", "remount,ro", at=self.place, again=True)
@@ -45,7 +45,7 @@ class Trouble:
         eventually(lambda: not fill(), "a disk that stays full", pause=GLANCE)
 
     def take_inodes(self) -> int:
-        """Take all that are free; how many were."""
+        """Use up all inodes; return how many."""
         before = len(self.fillers)
         with contextlib.suppress(OSError):
             while True:
@@ -55,7 +55,7 @@ class Trouble:
         return len(self.fillers) - before
 
     def take_blocks(self) -> int:
-        """Take all that are free; how many bytes were."""
+        """Use up all blocks; return how many bytes."""
         self.fillers[:] = [self.place / "filler"]
         with self.fillers[0].open("ab", buffering=0) as file:
             before = file.tell()
@@ -132,7 +132,7 @@ def test_a_command_that_cannot_be_written_fails(home: Home, mount: Mounts, kind:
 
 
 def test_waiting_lines_keep_their_order_and_are_limited(tmp_path: Path) -> None:
-    """The oldest is dropped, one per key; later everything is looked for again."""
+    """The oldest is dropped, one per key; later everything is reported again."""
     spool, spilled = made(tmp_path / "home"), []
     outbox = Outbox(spool, lambda: spilled.append(1))
     (spool.home / "spool" / "tmp").rename(spool.home / "away")
