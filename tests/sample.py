@@ -13,8 +13,12 @@ require('bellboard')._attach()
 vim.o.laststatus, vim.o.ruler = 3, false
 vim.o.statusline = "%=%{%v:lua.require'bellboard'.statusline()%} "
 """
-#: Options with a host that sends nothing: the tests push instead.
-QUIET = {"auto_start": False, "python": ["sh", "-c", "exec sleep 1000"]}
+#: Options with a host that sends nothing: the tests push instead; and the float keeps its size.
+QUIET = {
+    "auto_start": False,
+    "python": ["sh", "-c", "exec sleep 1000"],
+    "float": {"seconds": 0},
+}
 
 
 def session(status: str, id: str = "", ago: float = 130, **more: Any) -> dict[str, Any]:

@@ -100,8 +100,7 @@ def test_a_recipe_shows_what_changes(nvim: Editors, version: str, name: str) -> 
     host = follow(editor, name)
     host.push(blocked(detail="100%"), session("working", project="web"))
     sessions = name == "sessions"
-    percent = WIDE if name == "mini" else "%"
-    editor.shows("! api 2m  * web" if sessions else ONE.replace("%", percent))
+    editor.shows("! api 2m  * web" if sessions else ONE)
     host.push(session("completed", project="web"))
     editor.shows("+ web" if sessions else NEXT)
     editor.hides("! api" if sessions else "!1")

@@ -57,8 +57,6 @@ def test_the_float_makes_room_for_the_cursor_and_follows_the_size(
     host.push(*THREE[:1])
     editor.press("$")
     screen.matches(editor, "float-cursor")
-    editor.press("0")
-    screen.matches(editor, "float-back")
     editor.command("set lines=12 columns=50")
     editor.shows("1 needs you")
     host.push(session("working"))

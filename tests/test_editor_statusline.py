@@ -57,9 +57,71 @@ def test_it_is_coloured_by_urgency(nvim: Editors, version: str) -> None:
     editor = nvim(version, QUIET)
     Host(editor).push(blocked(), session("working"))
     picture = editor.shows("!1 api: rm -rf build 2m  *1")
-    assert picture.groups_of("!1") == ["DiagnosticError"]
-    assert picture.groups_of("*1") == ["DiagnosticInfo"]
+    assert picture.groups_of("!1") == ["BellboardBlockedOnStatusLine"]
+    assert picture.groups_of("*1") == ["BellboardWorkingOnStatusLine"]
     assert picture.groups_of("api: rm -rf build 2m") == ["StatusLine"]
+
+
+FACE = "return vim.api.nvim_get_hl(0, { name = require('bellboard.view.ink').on(...) })"
+
+
+def test_its_colours_can_be_read_on_any_background(nvim: Editors, version: str) -> None:
+    """On that of the bar, with enough contrast, in full colours and in sixteen."""
+    editor = nvim(version, QUIET, columns=60)
+    Host(editor).push(blocked())
+    groups = ["Blocked", "Error", "Completed", "Working", "Idle", "Stale"]
+    for scheme in ("default", "habamax", "retrobox", "blue", "delek", "quiet"):
+        for background in ("dark", "light"):
+            editor.command(f"set background={background} | colorscheme {scheme}")
+            for ground in ("StatusLine", "StatusLineNC", "NormalFloat"):
+                for group in groups:
+                    face = editor.lua(FACE, f"Bellboard{group}", ground)
+                    ends = face.get("fg"), face.get("bg", editor.lua(NORMAL, ground))
+                    assert contrast(*ends) >= 3.9, (scheme, background, ground, group, face)
+    editor.lua("vim.api.nvim_set_hl(0, 'StatusLine', { cterm = { reverse = true } })")
+    editor.lua("vim.api.nvim_set_hl(0, 'BellboardBlocked', { ctermfg = 9 })")
+    editor.command("doautocmd ColorScheme")
+    face = editor.lua(FACE, "BellboardBlocked", "StatusLine")
+    assert face["cterm"] == {"reverse": True}
+    assert face["ctermbg"] in (1, 9)
+
+
+NORMAL = """
+local own = vim.api.nvim_get_hl(0, { name = ..., link = false })
+local normal = vim.api.nvim_get_hl(0, { name = 'Normal', link = false })
+local bg = own.reverse and (own.fg or normal.fg) or own.bg or normal.bg
+return bg or vim.o.background == 'dark' and 0 or 0xffffff
+"""
+
+
+def contrast(one: int, other: int) -> float:
+    """As WCAG counts it."""
+
+    def light(rgb: int) -> float:
+        parts = [part / 255 for part in rgb.to_bytes(3, "big")]
+        linear = [p / 12.92 if p <= 0.03928 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    dark, bright = sorted((light(one), light(other)))
+    return (bright + 0.05) / (dark + 0.05)
+
+
+def test_it_takes_the_background_it_stands_on(nvim: Editors, version: str) -> None:
+    """Of the current window's bar, of another window's, or of the group that it is given."""
+    editor = nvim(version, QUIET, columns=100, lines=12)
+    Host(editor).push(session("working"))
+    line = "%{%v:lua.require'bellboard'.statusline()%} "
+    editor.command("vsplit | set laststatus=2")
+    editor.lua("vim.o.statusline = ...", line)
+    picture = editor.shows("*1")
+    row = next(n for n, text in enumerate(picture.lines) if "*1" in text)
+    bars = {"BellboardWorkingOnStatusLine", "BellboardWorkingOnStatusLineNC"}
+    assert bars <= set(picture.groups[row])
+    bare = "return vim.api.nvim_eval_statusline(require('bellboard').statusline(...), {}).str"
+    assert editor.lua(bare, {"on": "TabLineFill"}) == "*1"
+    given = editor.lua("return require('bellboard').statusline(...)", {"on": "TabLineFill"})
+    assert given.endswith("%#TabLineFill#")
+    assert "%#BellboardWorkingOnTabLineFill#" in given
 
 
 def test_nothing_from_an_agent_is_executed(nvim: Editors, version: str) -> None:

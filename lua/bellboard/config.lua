@@ -52,6 +52,7 @@ local M = {}
 ---@field width integer maximum width in cells
 ---@field sessions integer maximum number of sessions
 ---@field zindex integer
+---@field seconds number shrink to one line so long after the last session called; 0: never
 
 ---@class (exact) bellboard.Config.Board
 ---@field layout 'split'|'vsplit'|'tab'|'float'
@@ -117,7 +118,7 @@ local defaults = {
       terminal = '{icon} {word} {detail}',
     },
   },
-  float = { enabled = true, width = 60, sessions = 4, zindex = 60 },
+  float = { enabled = true, width = 60, sessions = 4, zindex = 60, seconds = 8 },
   board = {
     layout = 'split',
     size = 0.35,

@@ -173,7 +173,7 @@ M._on_exit = function(channel, code)
     return -- a previous one, or Neovim is exiting
   end
   state.channel, state.running, state.exit = nil, false, code
-  on_exit()
+  on_exit(not greeting)
   if not greeting then
     return -- it was asked to stop
   end
@@ -212,7 +212,7 @@ end
 
 --- Start the background process, unless it is running or about to be restarted.
 ---@param hello fun(): table makes the first message, also after a restart
----@param when_gone fun() called when it has ended
+---@param when_gone fun(for_good: boolean) called when it has ended
 ---@param unbuilt fun(module: string) called if its Python lacks a module
 M.start = function(hello, when_gone, unbuilt)
   greeting, on_exit, on_unbuilt = hello, when_gone, unbuilt
@@ -280,7 +280,7 @@ end
 
 --- Restart it with the current configuration, even after too many crashes.
 ---@param hello fun(): table
----@param when_gone fun()
+---@param when_gone fun(for_good: boolean)
 ---@param unbuilt fun(module: string)
 M.restart = function(hello, when_gone, unbuilt)
   greeting, on_exit, on_unbuilt = hello, when_gone, unbuilt

@@ -138,14 +138,15 @@ M.receive = function(push, version)
 end
 
 --- The background process has ended.
-M.stopped = function()
+---@param for_good boolean
+M.stopped = function(for_good)
   sessions.expire()
   last = nil
-  vim.defer_fn(function() -- a restart takes less
+  vim.defer_fn(function()
     if sessions.stale() then
       redraw.all()
     end
-  end, 1000)
+  end, for_good and 0 or 1000) -- a restart takes less
 end
 
 return M

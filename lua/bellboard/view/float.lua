@@ -1,95 +1,61 @@
--- The float that lists the blocked sessions.
-local age = require('bellboard.view.age')
-local cells = require('bellboard.view.cells')
+-- The float that lists the blocked sessions: in full for a while after one has called, then in one
+-- line. It makes room for whatever else is on the screen.
+local calls = require('bellboard.view.calls')
 local config = require('bellboard.config')
+local corner = require('bellboard.view.corner')
+local ink = require('bellboard.view.ink')
 local sessions = require('bellboard.state.sessions')
-local style = require('bellboard.view.style')
 
 local M = {}
 
 local api = vim.api
-
---- On a smaller screen, the float is not shown.
-local LEAST_COLUMNS, LEAST_LINES = 30, 8
 
 local namespace = api.nvim_create_namespace('bellboard')
 ---@type integer|nil
 local win
 ---@type integer|nil
 local buf
----@type { width: integer, height: integer, title: string }|nil
-local shape
 ---@type string[]
-local shown = {}
+local texts = {}
+---@type bellboard.Form[] that may be shown now, the preferred one first; empty: none
+local forms = {}
+---@type bellboard.Form|nil
+local shown
+---@type bellboard.Corner|nil
+local present
+---@type table<string, true> the calls that are known, by session and time
+local known = {}
+--- Whether it has shrunk to one line.
+local short = false
+---@type uv.uv_timer_t|nil until it shrinks
+local timer
 
---- The width that the lines need.
----@param calling bellboard.Session[]
----@return integer
-local function wish(calling)
-  local widest = LEAST_COLUMNS
-  for _, session in ipairs(calling) do
-    local words = session.words
-    local head = cells.width(words.project) + cells.width(words.branch) + cells.width(words.word)
-    head = head + (words.label ~= '' and math.min(14, cells.width(words.label) + 2) or 0)
-    widest = math.max(widest, head + 17, cells.width(words.text) + 4)
-  end
-  return widest
+---@return boolean
+local function is_open()
+  return win ~= nil and api.nvim_win_is_valid(win)
 end
 
---- Two lines per session: its name and age, and what it asks.
----@param calling bellboard.Session[]
----@param width integer
----@return bellboard.Chunk[][]
-local function lines_of(calling, width)
-  local lines = {}
-  local most = math.min(config.get().float.sessions, math.floor((vim.o.lines - 5) / 2))
-  for place, session in ipairs(calling) do
-    if place > most then
-      lines[#lines + 1] = { { ('   and %d more'):format(#calling - most), 'BellboardDim' } }
-      break
-    end
-    local words = session.words
-    local right = ('  %s %s '):format(
-      cells.cut(words.word, 12),
-      cells.fit(age.of(session.since), 4, true)
-    )
-    local icon = (' %s '):format(style.icon(session))
-    local name = cells.cut(words.project, width - cells.width(right) - 4)
-    local room = width - cells.width(icon) - cells.width(name) - cells.width(right)
-    local label = room > 12 and words.label or ''
-    label = cells.cut(label ~= '' and '  ' .. label or '', 14)
-    room = room - cells.width(label)
-    local branch = room > 6 and '  ' .. words.branch or ''
-    lines[#lines + 1] = {
-      { icon, style.group(session) },
-      { name, 'BellboardProject' },
-      { label, style.label_group(session) },
-      { cells.fit(branch, room), 'BellboardDim' },
-      { right, 'BellboardDim' },
-    }
-    if words.text ~= '' then
-      lines[#lines + 1] = { { '   ' .. cells.cut(words.text, width - 4), 'BellboardDetail' } }
-    end
+local function hide()
+  if is_open() then
+    api.nvim_win_close(win, true)
   end
-  return lines
+  win, shown, present, texts = nil, nil, nil, {}
 end
 
 ---@param lines bellboard.Chunk[][]
 local function draw(lines)
-  local texts = {}
-  for row, chunks in ipairs(lines) do
-    local text = ''
-    for _, chunk in ipairs(chunks) do
-      text = text .. chunk[1]
-    end
-    texts[row] = text
-  end
-  if vim.deep_equal(texts, shown) then
+  local wanted = vim.tbl_map(function(chunks)
+    return table.concat(vim.tbl_map(function(chunk)
+      return chunk[1]
+    end, chunks))
+  end, lines)
+  if vim.deep_equal(wanted, texts) then
     return
   end
-  shown = texts
+  texts = wanted
+  vim.bo[buf].modifiable = true
   api.nvim_buf_set_lines(buf, 0, -1, false, texts)
-  api.nvim_buf_clear_namespace(buf, namespace, 0, -1)
+  vim.bo[buf].modifiable = false
   for row, chunks in ipairs(lines) do
     local from = 0
     for _, chunk in ipairs(chunks) do
@@ -101,138 +67,208 @@ local function draw(lines)
   end
 end
 
---- A corner where the float does not cover the cursor, north-east first.
----@param width integer including the border
----@param height integer
----@return { anchor: string, row: integer, col: integer }|nil
-local function place(width, height)
-  local columns, bottom = vim.o.columns, vim.o.lines - vim.o.cmdheight
-  bottom = bottom - (vim.o.laststatus > 0 and 1 or 0)
-  local tabline = vim.o.showtabline
-  local top = (tabline == 2 or tabline == 1 and #api.nvim_list_tabpages() > 1) and 1 or 0
-  local position = api.nvim_win_get_cursor(0)
-  local cursor = vim.fn.screenpos(0, position[1], position[2] + 1)
-  local row, col = cursor.row - 1, cursor.col - 1
-  for _, corner in ipairs({ { 'N', 'E' }, { 'S', 'E' }, { 'S', 'W' }, { 'N', 'W' } }) do
-    local first = corner[1] == 'N' and top or bottom - height
-    local left = corner[2] == 'E' and columns - width or 0
-    local rows = row >= first and row < first + height
-    local cols = col >= left and col < left + width
-    if not (rows and cols) and first >= top then
-      return {
-        anchor = corner[1] .. corner[2],
-        row = corner[1] == 'N' and top or bottom,
-        col = corner[2] == 'E' and columns or 0,
-      }
-    end
+--- Go back to the window before, and do something there.
+---@param act fun()
+local function leave(act)
+  local previous = vim.fn.win_getid(vim.fn.winnr('#'))
+  if api.nvim_get_current_win() == win and previous ~= 0 then
+    api.nvim_set_current_win(previous)
   end
+  vim.schedule(act)
+end
+
+--- Go to the session of a line; the line of several opens the float, "and 3 more" the picker.
+---@param row integer
+local function choose(row)
+  local form = shown
+  leave(function()
+    if not form then
+      return
+    elseif form.ids[row] then
+      require('bellboard.action.jump').to(form.ids[row])
+    elseif not form.title then
+      M.unfold()
+    elseif form.lines[row] then
+      require('bellboard.command').run('pick')
+    end
+  end)
+end
+
+---@return integer
+local function create()
+  local made = api.nvim_create_buf(false, true)
+  vim.bo[made].bufhidden, vim.bo[made].modifiable, vim.bo[made].undolevels = 'hide', false, -1
+  local function map(modes, key, act, desc)
+    vim.keymap.set(modes, key, act, { buffer = made, desc = desc, nowait = true })
+  end
+  map({ 'n', 'i', 'x' }, '<LeftRelease>', function()
+    local mouse = vim.fn.getmousepos()
+    choose(mouse.winid == win and mouse.line or 0)
+  end, 'go to the session')
+  map('n', '<CR>', function()
+    choose(api.nvim_win_get_cursor(0)[1])
+  end, 'go to the session')
+  map('n', 'q', function()
+    leave(function() end)
+  end, 'leave')
+  return made
+end
+
+--- The border of the full form, for nvim_open_win().
+---@param form bellboard.Form
+---@return table
+local function frame(form)
+  local own = vim.fn.exists('+winborder') == 1 and vim.o.winborder or ''
+  if not form.title then
+    return { border = 'none' }
+  elseif own == 'none' then
+    return {}
+  end
+  return {
+    border = own == '' and 'rounded' or nil,
+    title = form.title,
+    footer = form.footer,
+    footer_pos = 'right',
+  }
+end
+
+---@param form bellboard.Form
+---@return bellboard.Size
+local function size_of(form)
+  local edge = form.title and 2 or 0
+  return { width = form.width + edge, height = #form.lines + edge }
+end
+
+---@param form bellboard.Form
+---@param spot bellboard.Corner
+local function show(form, spot)
+  if not (buf and api.nvim_buf_is_valid(buf)) then
+    buf, texts = create(), {}
+  end
+  draw(form.lines)
+  local layout = vim.tbl_extend('error', spot, {
+    relative = 'editor',
+    width = form.width,
+    height = #form.lines,
+    style = 'minimal',
+    zindex = config.get().float.zindex,
+  }, frame(form))
+  if vim.fn.has('nvim-0.11') == 1 then
+    layout.focusable, layout.mouse = false, true
+  end
+  local same_frame = shown and (shown.title == nil) == (form.title == nil)
+  if is_open() and same_frame then
+    api.nvim_win_set_config(win, layout)
+  else
+    hide()
+    draw(form.lines)
+    win = api.nvim_open_win(buf, false, vim.tbl_extend('error', layout, { noautocmd = true }))
+    local edge = ink.on('BellboardFloatBorder', 'BellboardFloat')
+    vim.wo[win].winhighlight = 'NormalFloat:BellboardFloat,FloatBorder:' .. edge
+    vim.wo[win].wrap = false
+  end
+  shown, present = form, spot
+end
+
+--- Show the first form that there is a free corner for, where it is free.
+local function arrange()
+  if is_open() and api.nvim_get_current_win() == win then
+    return -- it is being clicked
+  end
+  if is_open() and api.nvim_win_get_tabpage(win) ~= api.nvim_get_current_tabpage() then
+    hide()
+  end
+  local which, spot = corner.find(vim.tbl_map(size_of, forms), win, present)
+  if not (which and spot) then
+    hide()
+  elseif not (is_open() and vim.deep_equal({ forms[which], spot }, { shown, present })) then
+    show(forms[which], spot)
+  end
+end
+
+--- Keep making room for as long as there is something to show.
+local function follow()
+  local group = api.nvim_create_augroup('bellboard.float.open', {})
+  -- SafeState comes after each key and each window that a plugin opens, but not in a terminal.
+  api.nvim_create_autocmd({ 'SafeState', 'TermEnter', 'CursorMoved', 'CursorMovedI' }, {
+    group = group,
+    callback = arrange,
+  })
+  api.nvim_create_autocmd({ 'WinNew', 'WinClosed', 'WinScrolled', 'VimResized', 'TabEnter' }, {
+    group = group,
+    callback = vim.schedule_wrap(M.update),
+  })
 end
 
 local function close()
-  if win and api.nvim_win_is_valid(win) then
-    api.nvim_win_close(win, true)
+  api.nvim_create_augroup('bellboard.float.open', {})
+  if timer then
+    timer:stop()
   end
-  win, shape, shown = nil, nil, {}
-  api.nvim_create_augroup('bellboard.float.open', {}) -- stop following the cursor
+  forms, known, short = {}, {}, false
+  hide()
 end
 
----@return string|nil border unless 'winborder' is set
-local function border()
-  if vim.fn.exists('+winborder') == 1 and vim.o.winborder ~= '' then
-    return nil
-  end
-  return 'rounded'
-end
-
-local function settle()
-  if not (shape and win and api.nvim_win_is_valid(win)) then
-    return
-  end
-  local spot = place(shape.width + 2, shape.height + 2)
-  if not spot then
-    return close()
-  end
-  local now = api.nvim_win_get_config(win)
-  if now.anchor ~= spot.anchor or now.row ~= spot.row or now.col ~= spot.col then
-    api.nvim_win_set_config(win, vim.tbl_extend('force', spot, { relative = 'editor' }))
-  end
-end
-
-local function follow()
-  local group = api.nvim_create_augroup('bellboard.float.open', {})
-  local moves = { 'CursorMoved', 'CursorMovedI', 'WinEnter', 'WinScrolled', 'TermEnter' }
-  api.nvim_create_autocmd(moves, { group = group, callback = settle })
-end
-
---- Show the blocked sessions; close the float if there are none.
-M.update = function()
-  local options = config.get().float
-  local calling = options.enabled and sessions.calling() or {}
-  if #calling == 0 or vim.o.columns < LEAST_COLUMNS or vim.o.lines < LEAST_LINES then
-    return close()
-  end
-  local width = math.min(wish(calling), options.width, vim.o.columns - 4)
-  local lines = lines_of(calling, width)
-  local title = (' %d need%s you '):format(#calling, #calling == 1 and 's' or '')
-  local spot = place(width + 2, #lines + 2)
-  if not spot then
-    return close()
-  end
-  if not (buf and api.nvim_buf_is_valid(buf)) then
-    buf = api.nvim_create_buf(false, true)
-    vim.bo[buf].bufhidden = 'hide'
-    shown = {}
-  end
-  draw(lines)
-  local wanted = { width = width, height = #lines, title = title }
-  local here = win and api.nvim_win_is_valid(win) and api.nvim_win_get_tabpage(win)
-  if here == api.nvim_get_current_tabpage() and vim.deep_equal(wanted, shape) then
-    return settle()
-  end
-  local keys = (' :%s next · snooze '):format(config.command())
-  keys = cells.width(keys) <= width and keys or (' :%s next '):format(config.command())
-  local edge = border()
-  local framed = edge or vim.o.winborder ~= 'none'
-  local layout = vim.tbl_extend('error', spot, {
-    relative = 'editor',
-    width = width,
-    height = #lines,
-    style = 'minimal',
-    focusable = false,
-    zindex = options.zindex,
-    border = edge,
-    title = framed and { { title, 'BellboardBlocked' } } or nil,
-    footer = framed and { { keys, 'BellboardDim' } } or nil,
-    footer_pos = framed and 'right' or nil,
-  })
-  shape = wanted
-  if here == api.nvim_get_current_tabpage() then
-    api.nvim_win_set_config(win, layout)
-  else
-    if here then
-      api.nvim_win_close(win, true)
+--- The call that came last; and whether one has come since the last time.
+---@param calling bellboard.Session[]
+---@return bellboard.Session newest
+---@return boolean is_new
+local function listen(calling)
+  local newest, is_new, now = calling[1], false, {}
+  for _, session in ipairs(calling) do
+    local key = ('%s %s'):format(session.session_id, session.asked_at or session.since)
+    is_new = is_new or not known[key]
+    now[key] = true
+    if (session.asked_at or session.since) > (newest.asked_at or newest.since) then
+      newest = session
     end
-    win = api.nvim_open_win(buf, false, vim.tbl_extend('error', layout, { noautocmd = true }))
-    vim.wo[win].winhighlight =
-      'NormalFloat:BellboardFloat,FloatBorder:BellboardFloatBorder,FloatTitle:BellboardFloatTitle'
-    vim.wo[win].wrap = false
+  end
+  known = now
+  return newest, is_new
+end
+
+--- Show it in full, for a while.
+M.unfold = function()
+  short = false
+  local seconds = config.get().float.seconds
+  if seconds > 0 then
+    timer = timer or assert(vim.uv.new_timer())
+    local function shrink()
+      short = true
+      M.update()
+    end
+    timer:start(seconds * 1000, 0, vim.schedule_wrap(shrink))
+  end
+  M.update()
+end
+
+--- Show the blocked sessions; close the float if there are none, or if they are out of date.
+M.update = function()
+  local enabled = config.get().float.enabled and not sessions.stale()
+  local calling = enabled and sessions.calling() or {}
+  if #calling == 0 then
+    return close()
+  elseif not next(known) then
     follow()
   end
+  local newest, is_new = listen(calling)
+  if is_new then
+    return M.unfold()
+  end
+  local room = vim.o.columns >= calls.LEAST_COLUMNS and vim.o.lines >= calls.LEAST_LINES
+  forms = room and { calls.in_short(calling) } or {}
+  if room and not short then
+    table.insert(forms, 1, calls.in_full(calling, newest))
+  end
+  arrange()
 end
 
---- Update on changes of sessions, screen size and tab page.
+--- Update on changes of sessions.
 M.attach = function()
-  local group = api.nvim_create_augroup('bellboard.float', {})
   api.nvim_create_autocmd('User', {
-    group = group,
+    group = api.nvim_create_augroup('bellboard.float', {}),
     pattern = 'BellboardUpdate',
     callback = M.update,
-  })
-  api.nvim_create_autocmd({ 'VimResized', 'TabEnter' }, {
-    group = group,
-    callback = function()
-      vim.schedule(M.update)
-    end,
   })
 end
 

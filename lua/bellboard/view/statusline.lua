@@ -1,6 +1,8 @@
 -- The text of the statusline: computed on changes, looked up on redraws.
+local buttons = require('bellboard.view.buttons')
 local config = require('bellboard.config')
 local format = require('bellboard.view.format')
+local ink = require('bellboard.view.ink')
 local sessions = require('bellboard.state.sessions')
 local style = require('bellboard.view.style')
 local terminals = require('bellboard.state.terminals')
@@ -12,35 +14,17 @@ local api = vim.api
 ---@class bellboard.StatuslineOpts
 ---@field plain? boolean without colours and mouse
 ---@field sessions? boolean an item per session instead of counts
+---@field on? string the group whose background it stands on; default: that of the statusline
 
 ---@class bellboard.Texts
 ---@field items bellboard.Item[]
----@field styled string
+---@field styled table<string, string> by the group that they stand on
 ---@field plain string
 
 ---@alias bellboard.Layout 'counts'|'sessions'
 
 ---@type table<bellboard.Layout, bellboard.Texts|nil> the layouts in use
-local texts = { counts = { items = {}, styled = '', plain = '' } }
-
---- Targets of clicks, by the number in the item. Numbers are never reused: the click may be on an
---- item that was drawn before the last change.
----@type table<integer, { id?: string, status?: bellboard.Status }>
-local targets = {}
----@type table<string, integer>
-local number_of = {}
-local numbers = 0
-
----@param key string
----@param target { id?: string, status?: bellboard.Status }
----@return integer
-local function number(key, target)
-  if not number_of[key] then
-    numbers = numbers + 1
-    number_of[key], targets[numbers] = numbers, target
-  end
-  return number_of[key]
-end
+local texts = { counts = { items = {}, styled = {}, plain = '' } }
 
 --- The number of blocked sessions and how long they have waited; for a single one, what it asks.
 ---@param room integer
@@ -71,7 +55,7 @@ local function blocked_items(room)
   local said = one and format.of_session(blocked[1]) or function()
     return ''
   end
-  local group, on = style.group_of('blocked'), number('blocked', { status = 'blocked' })
+  local group, on = style.group_of('blocked'), buttons.number({ status = 'blocked' })
   return format.fill(one and options.format.one or options.format.many, function(field)
     return known[field] or said(field)
   end, room, group, on)
@@ -93,7 +77,7 @@ local function count_items(status, count)
     local known = { icon = icon, count = tostring(count) }
     counted[key] = format.fill(options.format.count, function(field)
       return known[field] or ''
-    end, options.width, group, number(status, { status = status }))
+    end, options.width, group, buttons.number({ status = status }))
   end
   return counted[key]
 end
@@ -124,11 +108,7 @@ layouts.counts = function()
 end
 
 layouts.sessions = function()
-  for key, on in pairs(number_of) do
-    if targets[on].id and not sessions.get(targets[on].id) then
-      number_of[key], targets[on] = nil, nil
-    end
-  end
+  buttons.prune(sessions.get)
   local options, items, room = config.get().statusline, {}, config.get().statusline.width
   local all, left = sessions.list(), #sessions.list()
   local counts = sessions.counts()
@@ -137,7 +117,7 @@ layouts.sessions = function()
   end
   for place = 1, left do
     local session = all[place]
-    local on = number('session ' .. session.session_id, { id = session.session_id })
+    local on = buttons.number({ id = session.session_id })
     local gap = place > 1 and { { '  ' } } or {}
     local more = place < left and #tostring(left) + 3 or 0 -- room for the number of those left out
     local space = room - format.width(gap) - more
@@ -163,9 +143,7 @@ M.render = function(items, paint)
   for _, item in ipairs(items) do
     if click and item.on ~= on then
       parts[#parts + 1] = on and '%X' or ''
-      parts[#parts + 1] = item.on
-          and ("%%%d@v:lua.require'bellboard.view.statusline'.click@"):format(item.on)
-        or ''
+      parts[#parts + 1] = item.on and buttons.start(item.on) or ''
       on = item.on
     end
     parts[#parts + 1] = paint(item[2])
@@ -184,28 +162,40 @@ local function defused(text)
   return (text:gsub('%%', '％'))
 end
 
----@param group string|nil
+--- The groups of a bar, in which `%*` restores its own colours.
+local BARS = { StatusLine = true, StatusLineNC = true }
+
+---@param layout bellboard.Layout
+---@param ground string
 ---@return string
-local function in_own_colours(group)
-  if group == nil then
-    return sessions.stale() and '%#BellboardStale#' or '%*'
+local function styled_on(layout, ground)
+  local known = texts[layout]
+  if not known.styled[ground] then
+    local plain = BARS[ground] and '%*' or ('%%#%s#'):format(ground)
+    local text = M.render(known.items, function(group)
+      if not group and not sessions.stale() then
+        return plain
+      end
+      return ('%%#%s#'):format(ink.on(group or 'BellboardStale', ground))
+    end)
+    known.styled[ground] = text ~= '' and text .. plain or ''
   end
-  return ('%%#%s#'):format(group)
+  return known.styled[ground]
 end
 
 ---@param layout bellboard.Layout
 ---@return boolean changed
 local function work_out(layout)
+  local before = texts[layout]
   local items, parts = layouts[layout](), {}
   for place, item in ipairs(items) do
     parts[place] = item[1]
   end
-  local styled = M.render(items, in_own_colours)
-  styled = styled ~= '' and styled .. '%*' or ''
-  if texts[layout] and texts[layout].styled == styled then
+  texts[layout] = { items = items, styled = {}, plain = defused(table.concat(parts)) }
+  if before and before.styled.StatusLine == styled_on(layout, 'StatusLine') then
+    texts[layout] = before
     return false
   end
-  texts[layout] = { items = items, styled = styled, plain = defused(table.concat(parts)) }
   return true
 end
 
@@ -279,35 +269,26 @@ M.items = function(layout)
   return texts[layout].items
 end
 
+--- The group of the bar that is being drawn.
+---@return string
+local function bar()
+  local current = api.nvim_get_current_win()
+  local drawn = vim.g.statusline_winid or current -- in %!
+  local focused = tonumber(vim.g.actual_curwin) or current -- in %{}, which makes `drawn` current
+  local active = vim.o.laststatus == 3 or drawn == focused
+  return active and 'StatusLine' or 'StatusLineNC'
+end
+
 --- See |bellboard.statusline()|.
 ---@param opts? bellboard.StatuslineOpts
 ---@return string
 M.text = function(opts)
-  if not opts then
-    return texts.counts.styled
-  end
+  opts = opts or {}
   local layout = opts.sessions and 'sessions' or 'counts'
   if not texts[layout] then
     work_out(layout)
   end
-  return opts.plain and texts[layout].plain or texts[layout].styled
-end
-
---- Handle a click. Left goes to the session, or to the next one with that status; right opens the
---- picker, middle the board.
----@param on integer
----@param button string
-M.click = function(on, _, button)
-  local target = targets[on]
-  vim.schedule(function()
-    if button ~= 'l' or not target then
-      require('bellboard.command').run(button == 'm' and 'board' or 'pick')
-    elseif target.id then
-      require('bellboard.action.jump').to(target.id)
-    else
-      require('bellboard.action.jump').step(1, target.status)
-    end
-  end)
+  return opts.plain and texts[layout].plain or styled_on(layout, opts.on or bar())
 end
 
 return M

@@ -1,5 +1,6 @@
 -- Icons and highlight groups.
 local config = require('bellboard.config')
+local ink = require('bellboard.view.ink')
 local sessions = require('bellboard.state.sessions')
 
 local M = {}
@@ -27,7 +28,7 @@ M.highlights = {
   BellboardImportant = 'WarningMsg',
   BellboardFloat = 'NormalFloat',
   BellboardFloatBorder = 'FloatBorder',
-  BellboardFloatTitle = 'FloatTitle',
+  BellboardFloatTitle = 'BellboardBlocked',
 }
 
 ---@type table<string, table<bellboard.IconName, string>>
@@ -93,6 +94,7 @@ local function define_highlights()
   for name, target in pairs(M.highlights) do
     api.nvim_set_hl(0, name, { link = target or nil, default = true })
   end
+  ink.renew()
 end
 
 --- Define the highlight groups, now and after each ':colorscheme'.

@@ -1,0 +1,145 @@
+-- What the float says of the blocked sessions: two lines each, or one line for all.
+local age = require('bellboard.view.age')
+local cells = require('bellboard.view.cells')
+local config = require('bellboard.config')
+local ink = require('bellboard.view.ink')
+local style = require('bellboard.view.style')
+
+local M = {}
+
+--- The float is not narrower in full, nor shown on a smaller screen.
+M.LEAST_COLUMNS, M.LEAST_LINES = 30, 8
+
+local GROUND = 'BellboardFloat'
+
+---@class bellboard.Form a way to show them
+---@field lines bellboard.Chunk[][]
+---@field ids (string|nil)[] the session of each line, if it belongs to one
+---@field width integer without the border
+---@field title? bellboard.Chunk[] of the border, if it has one
+---@field footer? bellboard.Chunk[]
+
+--- The width that the lines need.
+---@param calling bellboard.Session[]
+---@return integer
+local function wish(calling)
+  local widest = M.LEAST_COLUMNS
+  for _, session in ipairs(calling) do
+    local words = session.words
+    local head = cells.width(words.project) + cells.width(words.branch) + cells.width(words.word)
+    head = head + (words.label ~= '' and math.min(14, cells.width(words.label) + 2) or 0)
+    widest = math.max(widest, head + 17, cells.width(words.text) + 4)
+  end
+  return widest
+end
+
+--- A session's name and age, and what it asks.
+---@param session bellboard.Session
+---@param width integer
+---@param newest boolean
+---@return bellboard.Chunk[][]
+local function lines_of(session, width, newest)
+  local words = session.words
+  local right = ('  %s %s '):format(
+    cells.cut(words.word, 12),
+    cells.fit(age.of(session.since), 4, true)
+  )
+  local icon = ('%s%s '):format(newest and '>' or ' ', style.icon(session))
+  local name = cells.cut(words.project, width - cells.width(right) - 4)
+  local room = width - cells.width(icon) - cells.width(name) - cells.width(right)
+  local label = room > 12 and words.label or ''
+  label = cells.cut(label ~= '' and '  ' .. label or '', 14)
+  room = room - cells.width(label)
+  local branch = room > 6 and '  ' .. words.branch or ''
+  return {
+    {
+      { icon, style.group(session) },
+      { name, 'BellboardProject' },
+      { label, style.label_group(session) },
+      { cells.fit(branch, room), 'BellboardDim' },
+      { right, 'BellboardDim' },
+    },
+    words.text ~= '' and { { '   ' .. cells.cut(words.text, width - 4), 'BellboardDetail' } }
+      or nil,
+  }
+end
+
+--- Those that there is room for; the newest is one of them.
+---@param calling bellboard.Session[]
+---@param newest bellboard.Session
+---@return bellboard.Session[]
+local function chosen(calling, newest)
+  local most = math.min(config.get().float.sessions, math.floor((vim.o.lines - 5) / 2))
+  local some = vim.list_slice(calling, 1, most)
+  if #some > 0 and not vim.tbl_contains(some, newest) then
+    some[#some] = newest
+  end
+  return some
+end
+
+--- All that is known, in a border.
+---@param calling bellboard.Session[]
+---@param newest bellboard.Session the one that has called last
+---@return bellboard.Form
+M.in_full = function(calling, newest)
+  local options = config.get()
+  local width = math.min(wish(calling), options.float.width, vim.o.columns - 4)
+  local lines, ids, some = {}, {}, chosen(calling, newest)
+  for _, session in ipairs(some) do
+    local marked = #calling > 1 and session == newest
+    for _, chunks in ipairs(lines_of(session, width, marked)) do
+      lines[#lines + 1], ids[#lines + 1] = chunks, session.session_id
+    end
+  end
+  if #some < #calling then
+    lines[#lines + 1] = { { ('   and %d more'):format(#calling - #some), 'BellboardDim' } }
+  end
+  local title = (' %d need%s you '):format(#calling, #calling == 1 and 's' or '')
+  local keys = (' :%s next · snooze '):format(config.command())
+  keys = cells.width(keys) <= width and keys or (' :%s next '):format(config.command())
+  return {
+    lines = lines,
+    ids = ids,
+    width = width,
+    title = { { title, ink.on('BellboardFloatTitle', GROUND) } },
+    footer = { { keys, ink.on('BellboardDim', GROUND) } },
+  }
+end
+
+--- How many, and the first: `!4 ?1 · api: rm -rf build 5m`.
+---@param calling bellboard.Session[]
+---@return bellboard.Form
+M.in_short = function(calling)
+  local first, chunks, by_icon = calling[1], { { ' ' } }, {}
+  for _, session in ipairs(calling) do
+    local icon = style.icon(session)
+    if not by_icon[icon] then
+      by_icon[icon] = { icon, style.group(session), 0 }
+      chunks[#chunks + 1] = by_icon[icon]
+    end
+    by_icon[icon][3] = by_icon[icon][3] + 1
+  end
+  local taken = 1
+  for place = 2, #chunks do
+    local chunk = chunks[place]
+    chunks[place] = { ('%s%d '):format(chunk[1], chunk[3]), chunk[2] }
+    taken = taken + cells.width(chunks[place][1])
+  end
+  local words, waits = first.words, (' %s '):format(age.of(first.since))
+  local most = math.min(config.get().float.width, vim.o.columns - 2) - taken - 2
+  local name = cells.cut(words.project, math.min(16, most - cells.width(waits)))
+  local room = most - cells.width(name) - cells.width(waits)
+  local asks = cells.cut(': ' .. (words.text ~= '' and words.text or words.word), room)
+  asks = room > 8 and asks or ''
+  vim.list_extend(chunks, {
+    { '· ', 'BellboardDim' },
+    { name, 'BellboardProject' },
+    { asks, 'BellboardDetail' },
+    { waits, 'BellboardDim' },
+  })
+  local width = taken + 2 + cells.width(name) + cells.width(asks) + cells.width(waits)
+  local ids = { #calling == 1 and first.session_id or nil }
+  return { lines = { chunks }, ids = ids, width = width }
+end
+
+return M

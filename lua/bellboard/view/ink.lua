@@ -1,0 +1,186 @@
+-- Highlight groups made of one group's colour on another group's background, for a statusline or
+-- the border of a float: Neovim 0.10 would show the background of Normal there. A colour that is
+-- hard to read on that background is made lighter or darker.
+local M = {}
+
+local api = vim.api
+
+--- The contrast to reach, as WCAG counts it: 1 is none, 21 black on white.
+local CONTRAST = 4
+local STEPS = 10 -- from a colour to black or white
+
+---@type table<string, { [1]: string, [2]: string }> name → group and ground
+local made = {}
+
+---@class bellboard.Face the colours of a group in one kind of terminal
+---@field fg? integer
+---@field bg? integer
+---@field reverse? boolean
+
+---@param rgb integer
+---@return number[]
+local function channels(rgb)
+  return { math.floor(rgb / 65536) % 256, math.floor(rgb / 256) % 256, rgb % 256 }
+end
+
+---@param rgb integer
+---@return number
+local function luminance(rgb)
+  local linear = vim.tbl_map(function(value)
+    value = value / 255
+    return value <= 0.03928 and value / 12.92 or ((value + 0.055) / 1.055) ^ 2.4
+  end, channels(rgb))
+  return 0.2126 * linear[1] + 0.7152 * linear[2] + 0.0722 * linear[3]
+end
+
+---@param a integer
+---@param b integer
+---@return number
+local function contrast(a, b)
+  local x, y = luminance(a), luminance(b)
+  return (math.max(x, y) + 0.05) / (math.min(x, y) + 0.05)
+end
+
+---@param from integer
+---@param to integer
+---@param part number
+---@return integer
+local function mix(from, to, part)
+  local a, b, sum = channels(from), channels(to), 0
+  for place = 1, 3 do
+    sum = sum * 256 + math.floor(a[place] + (b[place] - a[place]) * part + 0.5)
+  end
+  return sum
+end
+
+--- The colour, or the nearest lighter or darker one that can be read.
+---@param fg integer
+---@param bg integer
+---@return integer
+local function legible(fg, bg)
+  local goal = contrast(0, bg) > contrast(0xffffff, bg) and 0 or 0xffffff
+  for step = 0, STEPS do
+    local colour = mix(fg, goal, step / STEPS)
+    if contrast(colour, bg) >= CONTRAST then
+      return colour
+    end
+  end
+  return goal
+end
+
+-- stylua: ignore
+local ansi = {
+  [0] = 0x000000, 0xcd0000, 0x00cd00, 0xcdcd00, 0x0000ee, 0xcd00cd, 0x00cdcd, 0xe5e5e5,
+  0x7f7f7f, 0xff0000, 0x00ff00, 0xffff00, 0x5c5cff, 0xff00ff, 0x00ffff, 0xffffff,
+}
+
+--- About what a terminal shows for a colour number.
+---@param number integer
+---@return integer
+local function rgb_of(number)
+  if number < 16 then
+    return ansi[number]
+  elseif number >= 232 then
+    return (8 + 10 * (number - 232)) * 0x010101
+  end
+  local sum, cube = 0, number - 16
+  for _, unit in ipairs({ 36, 6, 1 }) do
+    local level = math.floor(cube / unit) % 6
+    sum = sum * 256 + (level == 0 and 0 or 55 + 40 * level)
+  end
+  return sum
+end
+
+--- The same for numbered colours: the number, its bright or dark twin, or the ground's own.
+---@param fg integer
+---@param bg integer
+---@param own integer
+---@return integer
+local function legible_number(fg, bg, own)
+  local best, most = own, 0
+  for _, number in ipairs({ fg, fg < 8 and fg + 8 or fg < 16 and fg - 8 or own, own }) do
+    local reached = contrast(rgb_of(number), rgb_of(bg))
+    if reached >= CONTRAST then
+      return number
+    elseif reached > most then
+      best, most = number, reached
+    end
+  end
+  return best
+end
+
+--- The ground's face with the group's colour as that of its text. What is reversed stays so, as the
+--- colours of a terminal may be unknown.
+---@param face bellboard.Face of the group
+---@param ground bellboard.Face
+---@param normal bellboard.Face complete
+---@param choose fun(fg: integer, bg: integer, own: integer): integer
+---@return bellboard.Face
+local function paint(face, ground, normal, choose)
+  if not face.fg then
+    return ground
+  end
+  local front, back = ground.fg or normal.fg, ground.bg or normal.bg
+  if ground.reverse then
+    return { fg = ground.fg, bg = choose(face.fg, front, back), reverse = true }
+  end
+  return { fg = choose(face.fg, back, front), bg = ground.bg }
+end
+
+---@param name string
+---@return vim.api.keyset.get_hl_info
+local function get(name)
+  return api.nvim_get_hl(0, { name = name, link = false })
+end
+
+---@param hl vim.api.keyset.get_hl_info
+---@return bellboard.Face
+local function numbered(hl)
+  return { fg = hl.ctermfg, bg = hl.ctermbg, reverse = (hl.cterm or {}).reverse }
+end
+
+---@param name string
+local function define(name)
+  local group, ground, normal = get(made[name][1]), get(made[name][2]), get('Normal')
+  local dark = vim.o.background == 'dark'
+  local full = paint(group, ground, {
+    fg = normal.fg or dark and 0xffffff or 0,
+    bg = normal.bg or dark and 0 or 0xffffff,
+  }, legible)
+  local few = paint(numbered(group), numbered(ground), {
+    fg = normal.ctermfg or dark and 7 or 0,
+    bg = normal.ctermbg or dark and 0 or 15,
+  }, legible_number)
+  api.nvim_set_hl(0, name, {
+    fg = full.fg,
+    bg = full.bg,
+    reverse = full.reverse,
+    bold = group.bold,
+    italic = group.italic,
+    ctermfg = few.fg,
+    ctermbg = few.bg,
+    cterm = { reverse = few.reverse, bold = (group.cterm or {}).bold },
+  })
+end
+
+--- The group with the colour of `group` on the background of `ground`.
+---@param group string
+---@param ground string
+---@return string
+M.on = function(group, ground)
+  local name = group .. 'On' .. ground
+  if not made[name] then
+    made[name] = { group, ground }
+    define(name)
+  end
+  return name
+end
+
+--- Define all groups again, after a change of colours.
+M.renew = function()
+  for name in pairs(made) do
+    define(name)
+  end
+end
+
+return M

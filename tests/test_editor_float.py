@@ -1,0 +1,154 @@
+"""The float among other windows: where it stands, when it shrinks, what its rows do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rig.editor import Editor
+from rig.fixtures import Editors
+from rig.waiting import eventually
+from sample import QUIET, Host, blocked, session
+
+pytestmark = pytest.mark.editor
+
+#: Its corner and height, as of now; nothing while it is hidden.
+FLOAT = """
+for _, win in ipairs(vim.api.nvim_tabpage_list_wins(0)) do
+  local now = vim.api.nvim_win_get_config(win)
+  if now.relative ~= '' and vim.wo[win].winhighlight:find('BellboardFloat', 1, true) then
+    return now.anchor .. ' ' .. now.height
+  end
+end
+return ''
+"""
+OTHER = """
+local buf = vim.api.nvim_create_buf(false, true)
+_G.others = _G.others or {}
+others[#others + 1] = vim.api.nvim_open_win(buf, false, vim.tbl_extend('force',
+  { relative = 'editor', style = 'minimal', noautocmd = true }, ...))
+"""
+SHUT = "for _, win in ipairs(others) do vim.api.nvim_win_close(win, true) end others = {}"
+TERMINAL = """
+vim.cmd('terminal sleep 600')
+return vim.api.nvim_get_chan_info(vim.bo.channel).pty
+"""
+
+
+def stands(editor: Editor, expected: str) -> None:
+    """Wait for its corner and height; a key makes Neovim look up."""
+
+    def look() -> bool:
+        editor.press("<Ignore>")
+        assert editor.lua(FLOAT) == expected, editor.screen.text
+        return True
+
+    eventually(look)
+
+
+def test_it_covers_nothing_that_is_in_use(nvim: Editors, version: str) -> None:
+    """Floats of others, whatever opens them; the board; the terminal that asks; the cursor."""
+    editor = nvim(version, {**QUIET, "float": {"seconds": 0}}, columns=80, lines=30)
+    host = Host(editor)
+    editor.lua("vim.api.nvim_buf_set_lines(0, 0, -1, false, { ('x'):rep(79), 'y' })")
+    host.push(blocked())
+    stands(editor, "NE 2")
+    editor.press("$")
+    stands(editor, "SE 2")
+    editor.press("0")
+    stands(editor, "SE 2")  # what is free stays where it is
+    editor.lua(OTHER, {"row": 20, "col": 60, "width": 20, "height": 5})
+    stands(editor, "NE 2")
+    editor.lua(OTHER, {"row": 0, "col": 40, "width": 39, "height": 1, "border": "single"})
+    stands(editor, "SW 2")
+    editor.lua(SHUT)
+    editor.lua(OTHER, {"row": 2, "col": 0, "width": 80, "height": 24, "focusable": True})
+    stands(editor, "SW 1")  # one row is left above, and two below
+    editor.lua(SHUT)
+    stands(editor, "SW 2")
+    backdrop = {"row": 0, "col": 0, "width": 80, "height": 30, "focusable": False}
+    editor.lua(OTHER, backdrop)
+    stands(editor, "SW 2")
+    editor.lua(SHUT)
+    editor.command("ClaudeSessions board")
+    stands(editor, "NE 2")
+    editor.command("only")
+    stands(editor, "")
+    editor.command("botright vnew | set nowinfixbuf")
+    tty = editor.lua(TERMINAL)
+    host.push(blocked(), blocked("web", tty=tty, ago=9))
+    editor.command("wincmd p | enew! | set nowinfixbuf")
+    stands(editor, "SW 4")
+    host.push(blocked(), session("working", "web", tty=tty))
+    editor.press("<C-w>p")
+    eventually(lambda: editor.lua(FLOAT).endswith(" 2"), "room beside a terminal")
+    assert editor.messages() == ""
+
+
+def test_it_shrinks_to_a_line_and_opens_for_a_new_caller(nvim: Editors, version: str) -> None:
+    """The newest is marked, and among those shown."""
+    editor = nvim(version, {**QUIET, "float": {"seconds": 0.2, "sessions": 2}}, columns=80)
+    host = Host(editor)
+    three = [blocked(name, ago=7300, asked_at=at) for at, name in enumerate(("api", "web", "docs"))]
+    plan = blocked("infra", "Which one?", kind="question", ago=7100, asked_at=3)
+    host.push(*three, plan)
+    editor.shows(" !3 ?1 · api: rm -rf build 2h")
+    editor.hides("4 need you")
+    slow = "vim.g.bellboard = { float = { seconds = 0, sessions = 2 } }"
+    editor.lua(slow + " require('bellboard').setup()")
+    host.push(*three, plan)
+    editor.shows(" !3 ?1 · api")
+    host.push(*three, plan, blocked("new", ago=5, asked_at=4))
+    picture = editor.shows("5 need you")
+    assert " ! api " in picture.text
+    assert ">! new " in picture.text
+    assert "and 3 more" in picture.text
+    host.push(*three)
+    editor.shows("3 need you")
+
+
+def heard(editor: Editor) -> None:
+    """Where a click leads is noted instead of gone to."""
+    editor.lua("""
+      require('bellboard.action.jump').to = function(id) _G.went = id end
+      require('bellboard.command').run = function(verb) _G.went = verb end
+      vim.o.mouse = 'a'
+    """)
+
+
+def click(editor: Editor, text: str) -> None:
+    lines = editor.shows(text).lines
+    row = next(n for n, line in enumerate(lines) if text in line)
+    for action in ("press", "release"):
+        editor.nvim.api.input_mouse("left", action, "", 0, row, lines[row].index(text))
+
+
+def test_every_row_is_a_button(nvim: Editors, version: str) -> None:
+    """A session's rows lead to it, the last one to the picker, the line to the rows."""
+    editor = nvim(version, {**QUIET, "float": {"seconds": 0, "sessions": 2}}, columns=80)
+    host = Host(editor)
+    heard(editor)
+    before: Any = editor.lua("return vim.api.nvim_get_current_win()")
+    host.push(blocked(ago=300), blocked("web", "npm publish"), blocked("docs", "make", ago=7))
+    for text, leads in (("! api", "api"), ("make", "docs"), ("and 1 more", "pick")):
+        editor.lua("_G.went = nil")
+        click(editor, text)
+        eventually(lambda leads=leads: editor.lua("return went") == leads, f"click on {text}")
+        assert editor.lua("return vim.api.nvim_get_current_win()") == before
+    editor.lua("vim.g.bellboard = { float = { seconds = 0.2 } } require('bellboard').setup()")
+    host.push(blocked(ago=300), blocked("web", ago=2))
+    editor.hides("2 need you")
+    editor.lua("vim.g.bellboard = { float = { seconds = 0 } } require('bellboard').setup()")
+    click(editor, "!2 · api")
+    editor.shows("2 need you")
+
+
+def test_stop_clears_it(nvim: Editors, version: str) -> None:
+    """Without a background process nobody knows whether they still ask."""
+    editor = nvim(version, QUIET, columns=80)
+    editor.lua("require('bellboard').start()")
+    Host(editor).push(blocked())
+    editor.shows("1 needs you")
+    editor.command("ClaudeSessions stop")
+    editor.hides("1 needs you")
