@@ -82,6 +82,37 @@ def test_an_old_cli_without_hooks_is_read_from_its_screen(
     becomes(host, cli.pid, status="completed")
 
 
+def test_a_cli_whose_screen_may_not_be_read_is_told_by_its_transcript(
+    home: Home, api: Api, watch: Watch
+) -> None:
+    """No hook, no session file, no readable terminal; the host starts in the middle of a turn."""
+    watch.old = True
+    (home.root / "open").mkdir()
+    (home.root / "open").chmod(0o777)  # so anyone could have put that socket there
+    (home.claude / "sessions").write_text("a file where the CLI wants a folder")
+    server = Server(home, "open/tmux.sock")
+    launch = agent.prepare(home, api, watch)
+    try:
+        cli = Agent(launch, server.open(launch.command, cwd=launch.cwd))
+        cli.ready()
+        cli.submit("play:sleep please")
+        written = home.claude / "projects"
+        eventually(lambda: any('"tool_use"' in f.read_text() for f in written.rglob("*.jsonl")))
+        host = RecordedHost(home)
+        try:
+            shown = becomes(host, cli.pid, status="working")
+            assert not shown.get("pane"), shown  # it cannot be looked at
+            cli.press("Escape")
+            becomes(host, cli.pid, status="idle")
+            cli.submit("play:pause please")
+            becomes(host, cli.pid, status="working")
+            becomes(host, cli.pid, status="completed")
+        finally:
+            host.kill()
+    finally:
+        server.close()
+
+
 @pytest.mark.editor
 def test_a_neovim_reads_its_own_terminals(
     nvim: Editors, version: str, home: Home, api: Api, watch: Watch

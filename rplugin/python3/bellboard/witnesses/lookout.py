@@ -311,7 +311,9 @@ class Lookout:
                 continue
             if not found.is_new:
                 self._report(found.finding(self._clock(), self._generation))
-            elif found.tmux and found.pane:
+                continue
+            self._expect_agents()  # if it does not report itself
+            if found.tmux and found.pane:
                 work, then = (
                     partial(rows_of, found.tmux, found.pane),
                     partial(self._seen_new, found),

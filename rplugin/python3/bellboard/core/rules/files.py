@@ -16,6 +16,7 @@ from .steps import (
     give_back,
     is_alone,
     newest_question,
+    own,
     rest,
     turn_to_work,
 )
@@ -88,6 +89,10 @@ def hear_end(s: Session, e: Event, o: Options) -> str | None:
         return "agents are still running"
     if e.t < max(s.active, s.began) - (o.swap if s.held else 0.0):
         return "older than the newest hook"
+    p = own(s)
+    if p is not None and not s.over and e.t < p.at:
+        rest(s, e.t)  # it ended before it was found, so it counts as seen
+        return None
     complete(s, max(e.t, s.stopped))
     s.inferred = e.kind == "transcript quiet"
     return None

@@ -41,7 +41,8 @@ def begin(s: Session, e: Event, o: Options) -> str | None:
     rest(s, e.t)
     s.agents, s.shells, s.tools, s.blocks = crew.agents, crew.shells, crew.tools, crew.blocks
     s.turn = "background" if e.status == "shell" or s.shells else "idle"
-    s.over = e.t - o.swap  # nothing ended: simultaneous events count
+    # Nothing ended: simultaneous events count, and all that is said of one whose status is unknown.
+    s.over = 0.0 if e.kind == "registry silent" else e.t - o.swap
     if s.agents:
         turn_to_work(s, e.t - o.swap, held="moved")
     if e.from_hook and (p := own(s)) is not None and p.says:  # its file may not have changed yet

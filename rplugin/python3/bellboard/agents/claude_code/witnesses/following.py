@@ -10,6 +10,7 @@ from pathlib import Path
 from ....core.finding import Finding
 from ....core.rules.steps import is_alone
 from ....core.session import Session, status_of
+from ....system import processes
 from ....system.doer import Doer
 from ....system.files import is_path
 from ....system.watched import Watched
@@ -17,6 +18,15 @@ from .transcript import Tail, Transcripts, is_needed, path_of, read_on
 
 WATCHES = "transcript"
 AWAITS = "its folder"
+
+
+def known_until(s: Session) -> float:
+    """Return until when it is known what a session did.
+
+    Of one that was found at work only the transcript says it; what is older than its process was
+    done by another one.
+    """
+    return max(s.over, processes.began_at(s.pid) or s.last) if is_alone(s) else s.last
 
 
 class Following:
@@ -41,7 +51,7 @@ class Following:
             self._since.pop(sid, None)
             self._follow(sid, "")
             return
-        self._since[sid] = s.last
+        self._since[sid] = s.last if self.transcripts.tail(sid) else known_until(s)
         if s.transcript:
             self._follow(sid, s.transcript)
         elif is_path(config_dir):  # no hook reported its path
