@@ -1,7 +1,7 @@
 """A simulated coding agent for its own terminal: it shows a dialogue, asks, and calls real hooks.
 
-usage: agent.py HOOK SCENE, in the folder of the scene's project. Everything that it tells the
-outside is what the real CLI tells: hook payloads through HOOK (hooks/emit) and a session file.
+usage: agent.py HOOK SCENE, in the folder of the scene's project. It reports the same as the real
+CLI: hook payloads through HOOK (hooks/emit) and a session file.
 """
 
 # ruff: noqa: T201  what it prints is what it is for
@@ -28,11 +28,11 @@ YES, NO, ESCAPE = "y1\r\n", "n2", "\x1b"
 
 
 class Interrupted(Exception):
-    """The user pressed Esc: no hook tells of it."""
+    """The user pressed Esc, which no hook reports."""
 
 
 class Agent:
-    """One session, with the verbs that a scene is written in."""
+    """A session, with methods for what happens in a scene."""
 
     def __init__(self, hook: Path, name: str) -> None:
         self.hook = hook
@@ -45,7 +45,7 @@ class Agent:
         self.transcript = config / "projects" / name / f"{self.session}.jsonl"
         self.born = time.time()
 
-    # What the outside learns.
+    # What it reports.
 
     def emit(self, event: str, **fields: Any) -> None:
         payload = {
@@ -87,7 +87,7 @@ class Agent:
             record["waitingFor"] = waiting_for
         self.file.write_text(json.dumps(record))
 
-    # What the terminal shows.
+    # What its terminal shows.
 
     def say(self, text: str) -> None:
         print(f"\r\x1b[K{text}", flush=True)
@@ -121,7 +121,7 @@ class Agent:
             if key and key in allowed:
                 return key
 
-    # What a scene does.
+    # The steps of a scene.
 
     def start(self) -> None:
         self.emit("SessionStart", source="startup", model="simulated")
@@ -303,7 +303,7 @@ def main() -> None:
     modes = termios.tcgetattr(sys.stdin)
     tty.setcbreak(sys.stdin)
     try:
-        for _ in range(100):  # hooks say nothing before a host has made the spool
+        for _ in range(100):  # hooks write nothing before a host has made the spool
             if spool.is_dir():
                 break
             time.sleep(0.1)

@@ -1,4 +1,4 @@
-"""The demo seen from outside: its final screen as text and as a picture."""
+"""Run the demo and capture its final screen, as text and as a picture."""
 
 # ruff: noqa: T201  what it prints is what it is for
 from __future__ import annotations
@@ -14,14 +14,14 @@ from rig.screen import Display
 from rig.waiting import eventually
 
 COLUMNS, LINES = 104, 36
-WIDTH, HEIGHT, SIZE = 8.4, 18, 14  # of a cell and its letters, in the picture's pixels
+WIDTH, HEIGHT, SIZE = 8.4, 18, 14  # of a cell and its letters, in pixels
 FONT = "ui-monospace, 'JetBrains Mono', 'DejaVu Sans Mono', Menlo, Consolas, monospace"
-#: What the statusline must have said within ten seconds: one of each.
+#: What the statusline must show within ten seconds: one of each.
 EXPECTED = ("!1", "?1", "x1", "+1", "*1", "&1")
 
 
 class Canvas(Display):
-    """A display that knows colours, too."""
+    """A display with colours."""
 
     def __init__(self, socket: Path) -> None:
         self.styles: dict[int, dict[str, Any]] = {0: {}}
@@ -37,7 +37,7 @@ class Canvas(Display):
         super()._draw(batch)
 
     def svg(self) -> str:
-        """The screen as it is, one run of equal cells after another."""
+        """Draw the screen as SVG, one run of equal cells after another."""
         width, height = round(COLUMNS * WIDTH) + 24, LINES * HEIGHT + 24
         front, back = (f"#{colour:06x}" for colour in self.ground)
         head = (
@@ -82,7 +82,7 @@ class Canvas(Display):
 
 
 def play(socket: Path, picture: Path | None, patience: float) -> tuple[str, str]:
-    """Let the demo run until every status has shown; its last screen, and what was wrong."""
+    """Run the demo until every status has shown; return its last screen, and what was wrong."""
     eventually(socket.exists, "the demo's Neovim")
     display = Canvas(socket)
     nvim = pynvim.attach("socket", path=str(socket))

@@ -34,7 +34,7 @@ FOREIGN = ("NVIM", "NVIM_APPNAME", "NVIM_LISTEN_ADDRESS", "VIM", "VIMRUNTIME", "
 
 
 def neovim() -> str:
-    """The user's own Neovim if it is new enough, else one that the test rig fetches."""
+    """Return the user's Neovim if it is new enough, else one from the test rig."""
     if found := shutil.which("nvim"):
         said = subprocess.run([found, "--version"], capture_output=True, text=True, check=False)
         version = re.match(r"NVIM v(\d+)\.(\d+)", said.stdout)
@@ -50,7 +50,7 @@ def neovim() -> str:
 
 @contextmanager
 def home() -> Iterator[tuple[Path, dict[str, str]]]:
-    """A folder with everything in it that the demo may touch, and the environment that says so."""
+    """Make a folder for everything that the demo may touch, and its environment."""
     folder = Path(tempfile.mkdtemp(prefix="bellboard-try-", dir=_short())).resolve()
     projects = folder / "demo"
     for name, branch in PROJECTS.items():
@@ -83,7 +83,7 @@ def home() -> Iterator[tuple[Path, dict[str, str]]]:
 
 
 def _short() -> str | None:
-    """A socket's path may have 103 bytes, and macOS's own temporary folder takes half of them."""
+    """Return a short temporary folder: macOS's own takes half of the 103 bytes of a socket path."""
     return "/tmp" if os.access("/tmp", os.W_OK) else None
 
 

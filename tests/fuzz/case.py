@@ -1,4 +1,4 @@
-"""One thing done to a host, and how it is undone."""
+"""An attack on a host, and how to undo it."""
 
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ Do = Callable[["Target"], object]
 
 
 def nothing(_: Target) -> None:
-    """There is nothing to undo."""
+    """Undo nothing."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One thing that is done; its name says what, briefly."""
+    """An attack, with a short name."""
 
     name: str
     do: Do
     undo: Do = nothing
-    folds: bool = True  # events still come through while it lasts
+    folds: bool = True  # events still arrive while it lasts
 
 
 @dataclass(frozen=True)
 class Category:
-    """Cases of one kind: `make` makes one from chance, and from each of `each` in turn."""
+    """Cases of one kind: `make` makes a random one, for each item of `each` in turn."""
 
     name: str
     make: Callable[..., Case]  # (random) or (random, *one of each)
-    batch: int = 40  # so many are done before the host is checked; 1: each has a host of its own
+    batch: int = 40  # cases per check of the host; 1: each has a host of its own
     lacks: Callable[[], str] = lambda: ""  # why it cannot run here
-    settle: float = 0.0  # seconds that it is given to notice what it only sees when it looks around
-    within: float = 1.0  # seconds in which an event must come through
-    spent: bool = False  # a host that was through it serves no other case
+    settle: float = 0.0  # seconds for it to notice what only a rescan finds
+    within: float = 1.0  # seconds in which an event must arrive
+    spent: bool = False  # the host cannot be used for another case afterwards
     each: Sequence[tuple[object, ...]] = ()
 
     def case(self, seed: int, number: int) -> Case:
-        """That very case, at any time."""
+        """Return the case with this seed and number."""
         random = Random(f"{self.name} {seed} {number}")
         if not self.each:
             return self.make(random)
@@ -52,7 +52,7 @@ class Category:
 
 
 def no_root() -> str:
-    """Why nothing can be mounted or given away here."""
+    """Return why nothing can be mounted or chowned here, or ""."""
     if os.geteuid() != 0 or sys.platform != "linux":
         return "it needs root on Linux"
     return ""

@@ -23,7 +23,7 @@ def _db(target: Target) -> sqlite3.Connection:
 
 
 def flips(target: Target, random: Random) -> None:
-    """Bits of the file turned over, of the log beside it as well."""
+    """Flip bits of the file, and of its log."""
     for name in ("board.db", "board.db-wal"):
         path = target.board / name
         size = path.stat().st_size if path.is_file() else 0
@@ -37,7 +37,7 @@ def flips(target: Target, random: Random) -> None:
 
 
 def cells(target: Target, random: Random) -> None:
-    """Any value in any cell of any table."""
+    """Put any value into any cell of any table."""
     db = _db(target)
     try:
         for _ in range(random.randrange(1, 4)):
@@ -71,7 +71,7 @@ def _cell(random: Random) -> Any:
 
 
 def tables(target: Target, random: Random) -> None:
-    """A table that is gone, lacks a column, or has another."""
+    """Drop a table, or drop or add a column."""
     table = random.choice(TABLES)
     db = _db(target)
     with contextlib.suppress(sqlite3.Error):
@@ -91,13 +91,13 @@ def tables(target: Target, random: Random) -> None:
 
 
 def removed(target: Target, random: Random) -> None:
-    """Gone, whole or in part."""
+    """Remove the database, or one of its files."""
     for suffix in random.choice([("",), ("-wal", "-shm"), ("", "-wal", "-shm"), ("-shm",)]):
         (target.board / f"board.db{suffix}").unlink(missing_ok=True)
 
 
 def replaced(target: Target, random: Random) -> None:
-    """Another file: empty, junk, of another kind, or a copy of itself."""
+    """Replace it: empty, junk, another kind of file, or a copy of itself."""
     path = target.board / "board.db"
     copy = target.board / "copy"
     how = random.randrange(5)
@@ -112,14 +112,14 @@ def replaced(target: Target, random: Random) -> None:
     else:
         kind = random.choice([k for k in KINDS if "zero" not in k and k != "a full folder"])
         remove(path)
-        with contextlib.suppress(FileExistsError):  # a host may be quicker
+        with contextlib.suppress(FileExistsError):  # a host may make it first
             KINDS[kind](path)
         return
     copy.replace(path)
 
 
 def cut(target: Target, random: Random) -> None:
-    """Shorter than it was."""
+    """Truncate it."""
     path = target.board / random.choice(["board.db", "board.db-wal"])
     if path.is_file() and not path.is_symlink():
         os.truncate(path, random.randrange(path.stat().st_size + 1))
@@ -136,7 +136,7 @@ DAMAGES: dict[str, Damage] = {
 
 
 def database(random: Random) -> Case:
-    """One kind of damage, with a host that lives or before it starts."""
+    """Damage the database while a host runs, or before it starts."""
     what = random.choice(list(DAMAGES))
     alive = random.random() < 0.6
     chance = random.randrange(1 << 30)
@@ -156,7 +156,7 @@ def database(random: Random) -> Case:
 
 
 def newer(_: Random, version: int) -> Case:
-    """A database of a later version: nothing is folded, nothing is written, and it is said."""
+    """A database of a newer version: nothing is folded or written, and health reports it."""
 
     def do(target: Target) -> None:
         db = _db(target)

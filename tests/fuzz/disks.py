@@ -22,7 +22,7 @@ def _mount(*args: str) -> None:
 
 
 def disk(_: Random, how: str, early: bool) -> Case:
-    """The state on a disk of its own; once there is room again, events come through."""
+    """Put the state folder on a full or read-only disk; events arrive once there is room again."""
 
     def do(target: Target) -> None:
         target.stop()
@@ -40,7 +40,7 @@ def disk(_: Random, how: str, early: bool) -> Case:
     def spoil(target: Target) -> None:
         for n in range(5):
             target.hook("UserPromptSubmit" if n % 2 else "Stop", f"d{n}")
-        if how == "read-only":  # a mount of its own: a disk that is written to is busy
+        if how == "read-only":  # a separate mount: a disk in use is busy
             _mount("--bind", str(target.board), str(target.board))
             target.undone.callback(_unmount, target.board)
             _mount("-o", "remount,bind,ro", str(target.board))
@@ -70,7 +70,7 @@ def _unmount(path: Path) -> None:
 
 
 class Hung:
-    """A file system of which nobody answers: whoever looks into it waits until it is `over`."""
+    """A file system that does not answer: access waits until it is `over`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -83,7 +83,7 @@ class Hung:
             raise OSError(ctypes.get_errno(), "mount")
 
     def over(self) -> None:
-        """Let all who wait go."""
+        """Release everything that waits."""
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1
@@ -91,7 +91,7 @@ class Hung:
 
 
 def hung(_: Random, which: str) -> Case:
-    """A folder of an event, of git, of the agent on a mount that does not answer; events go on."""
+    """Put a folder of an event, git or the agent on a hanging mount; events still arrive."""
     mounts: list[Hung] = []
 
     def do(target: Target) -> None:
@@ -127,7 +127,7 @@ def hung(_: Random, which: str) -> Case:
 
 
 def no_fuse() -> str:
-    """Why nothing can hang here."""
+    """Return why no mount can hang here, or ""."""
     if why := no_root():
         return why
     return "" if os.access("/dev/fuse", os.R_OK | os.W_OK) else "there is no /dev/fuse"

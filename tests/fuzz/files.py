@@ -1,4 +1,4 @@
-"""What may be in and beside the spool instead of our plain files."""
+"""Files that may be in and beside the spool instead of ours."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ KINDS: dict[str, Callable[[Path], object]] = {
     "a full folder": full_folder,
     "a pipe": os.mkfifo,
     "a socket": listens,
-    "a link to a file of the machine": linked("/proc/version"),  # that not even root can write
+    "a link to a file of the machine": linked("/proc/version"),  # which not even root can write
     "a link to /dev/zero": linked("/dev/zero"),
     "a link to /": linked("/"),
     "a link to nothing": linked("nothing"),
@@ -91,7 +91,7 @@ if os.geteuid() == 0:
 
 
 def remove(path: Path) -> None:
-    """Take away whatever it is; a folder with all that is in it."""
+    """Remove a file, or a folder with its contents."""
     with contextlib.suppress(OSError):
         path.chmod(0o700, follow_symlinks=False) if not path.is_symlink() else None
     if path.is_dir() and not path.is_symlink():
@@ -102,7 +102,7 @@ def remove(path: Path) -> None:
 
 
 def kind(random: Random) -> Case:
-    """A file of any kind, of any name, in any folder, of any age and mode."""
+    """Make a file of any kind, name, folder, age and mode."""
     what, folder, name = (random.choice(x) for x in (list(KINDS), FOLDERS, NAMES))
     mode = random.choice([None, None, 0, 0o777, 0o4755])
     age = random.choice([None, None, None, *TIMES])
@@ -112,7 +112,7 @@ def kind(random: Random) -> Case:
         path = target.board / "spool" / folder / name
         if path.exists() or path.is_symlink():
             return
-        with contextlib.suppress(OSError):  # names may be too long, and hosts quicker
+        with contextlib.suppress(OSError):  # names may be too long, and a host may remove it first
             KINDS[what](path)
             made.append(path)
             if mode is not None and not path.is_symlink():

@@ -59,7 +59,7 @@ def _mend(path: Path, how: str, away: Path) -> None:
 
 
 def own(_: Random, folder: str, how: str) -> Case:
-    """A folder of the state; once it is back, so are the events."""
+    """Break a folder of the state; events arrive once it is back."""
 
     def do(target: Target) -> None:
         path = target.board / folder
@@ -74,7 +74,7 @@ def own(_: Random, folder: str, how: str) -> Case:
 
 
 def foreign(_: Random, folder: str, how: str) -> Case:
-    """A folder of the agent or of a project; events go on."""
+    """Break a folder of the agent or of a project; events still arrive."""
 
     def do(target: Target) -> None:
         for name in FOREIGN:
@@ -107,7 +107,7 @@ sys.stdin.read()
 
 
 def lock(_: Random, name: str, how: str) -> Case:
-    """A lock that somebody suspended holds; only that of the database holds events back."""
+    """Hold a lock in a suspended process; only that of the database delays events."""
     held: list[subprocess.Popen[bytes]] = []
 
     def do(target: Target) -> None:
@@ -118,7 +118,7 @@ def lock(_: Random, name: str, how: str) -> Case:
         target.undone.callback(undo, target)
         assert process.stdout is not None
         process.stdout.readline()
-        if name == "hooks.lock":  # the other one a host holds shared, and this one waits for it
+        if name == "hooks.lock":  # a host shares the other one, and the sleeper waits for it
             process.stdout.readline()
         process.send_signal(signal.SIGSTOP)
         if name == "hooks.lock":  # a host takes it when it starts

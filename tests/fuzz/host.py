@@ -1,7 +1,7 @@
-"""The host that is attacked: `bellboard serve`, but for what it pushes, which goes into a file.
+"""The attacked host: like `bellboard serve`, but it writes what it pushes to a file.
 
-host.py HOME OUT CONFIG. It looks around every two seconds instead of every thirty, so that what
-only a rescan finds is found while the case lasts.
+host.py HOME OUT CONFIG. It rescans every two seconds instead of every thirty, so that a rescan
+happens during each case.
 """
 
 from __future__ import annotations

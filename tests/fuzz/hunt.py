@@ -23,18 +23,18 @@ CATEGORIES: Final[dict[str, Category]] = {
     for category in module.CATEGORIES
 }
 SOME: Final = 4
-REDUCING: Final = 120.0  # seconds for the smallest of what fails
+REDUCING: Final = 120.0  # seconds to reduce a failure
 
 
 @dataclass(frozen=True)
 class Fall:
-    """Something fell: by which cases of which seed, and how."""
+    """A failure: the cases, their seed, and the reason."""
 
     category: str
     seed: int
     numbers: tuple[int, ...]
     why: str
-    again: bool  # it falls so on a fresh host too
+    again: bool  # it fails on a fresh host, too
 
     def __str__(self) -> str:
         cases = [CATEGORIES[self.category].case(self.seed, n) for n in self.numbers]
@@ -48,7 +48,7 @@ class Fall:
 
 @dataclass
 class Tally:
-    """What came of a category."""
+    """The results of a category."""
 
     cases: int = 0
     batches: int = 0
@@ -59,7 +59,7 @@ class Tally:
 
 
 def attack(target: Target, category: Category, cases: Sequence[Case]) -> None:
-    """Do the cases and undo them; Fallen if anything does not hold, then or afterwards."""
+    """Run the cases and undo them; raise Fallen if a check fails then or afterwards."""
     done: list[Case] = []
     try:
         for case in cases:
@@ -84,7 +84,7 @@ def _undo(target: Target, done: Sequence[Case]) -> None:
 
 
 def falls(category: Category, seed: int, numbers: Sequence[int]) -> str:
-    """Why a fresh host falls by these cases; empty if it stands."""
+    """Return why a fresh host fails with these cases, or ""."""
     with Target() as target:
         try:
             target.up()
@@ -95,7 +95,7 @@ def falls(category: Category, seed: int, numbers: Sequence[int]) -> str:
 
 
 def smallest(category: Category, seed: int, numbers: Sequence[int], why: str) -> Fall:
-    """The least of the cases that make a fresh host fall, as far as time allows."""
+    """Return the smallest set of cases that fails on a fresh host, as far as time allows."""
     until = time.monotonic() + REDUCING
     said = {tuple(numbers): falls(category, seed, numbers)}
     if not said[tuple(numbers)]:
@@ -110,7 +110,7 @@ def smallest(category: Category, seed: int, numbers: Sequence[int], why: str) ->
 
 
 def least(given: tuple[int, ...], fails: Callable[[tuple[int, ...]], bool]) -> tuple[int, ...]:
-    """Of numbers that fail together, some that still do and of which none can be left out."""
+    """Return a subset that still fails, and of which none can be left out."""
     left, parts = given, 2
     while len(left) > 1:
         size = -(-len(left) // parts)
@@ -127,7 +127,7 @@ def least(given: tuple[int, ...], fails: Callable[[tuple[int, ...]], bool]) -> t
 
 
 class Hunt:
-    """Batches of each category in turn, until time is up; `tell` hears of each thing that falls."""
+    """Runs batches of each category in turn until time is up; calls `tell` with each failure."""
 
     def __init__(self, names: Sequence[str], seed: int, tell: Callable[[str], None]) -> None:
         self.seed = seed
@@ -142,7 +142,7 @@ class Hunt:
         self._target: Target | None = None
 
     def until(self, deadline: float) -> None:
-        """Go round; a category whose cases are done one by one does some of them each time."""
+        """Run rounds; a category that runs its cases one by one does some in each."""
         for turn in itertools.count():
             for name in self.tallies:
                 size = CATEGORIES[name].batch
@@ -153,7 +153,7 @@ class Hunt:
                     self.batch(CATEGORIES[name], range(first, first + size))
 
     def batch(self, category: Category, numbers: Sequence[int]) -> None:
-        """Do these cases to the host that lives; when it falls, find out by what."""
+        """Run these cases against the current host; if it fails, find the smallest cause."""
         tally = self.tallies[category.name]
         target = self._living()
         target.slowest = 0.0
@@ -185,7 +185,7 @@ class Hunt:
             target.close()
 
     def report(self) -> str:
-        """A line for each category."""
+        """Return a line for each category."""
         rows = [f"{'category':12}{'cases':>7}{'fell':>6}{'slowest event':>15}{'CPU at rest':>13}"]
         rows += [
             f"{name:12}{t.cases:7}{t.fell:6}{t.slowest:13.2f} s{t.rested:12.1%}"
@@ -199,5 +199,5 @@ class Hunt:
 
 
 def chance() -> int:
-    """A seed."""
+    """Return a random seed."""
     return random.SystemRandom().randrange(10**6)

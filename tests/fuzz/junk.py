@@ -1,4 +1,4 @@
-"""Random values that nobody expects."""
+"""Random unexpected values."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ TEXTS = (
 
 
 def text(random: Random) -> str:
-    """A text; now and then one of a megabyte."""
+    """Return a text, sometimes of a megabyte."""
     if random.random() < 0.01:
         return random.choice(["x", "\\", '"', "\0", "\ud800"]) * MEGABYTE
     if random.random() < 0.2:
@@ -52,7 +52,7 @@ def text(random: Random) -> str:
 
 
 def value(random: Random, deep: int = 2) -> Any:
-    """Any value that JSON has, and some that it does not."""
+    """Return any JSON value, and some that JSON does not have."""
     kind = random.randrange(8 if deep else 5)
     if kind < 2:
         return text(random)
@@ -71,7 +71,7 @@ def value(random: Random, deep: int = 2) -> Any:
 
 
 def changed(random: Random, given: Any) -> Any:
-    """The same thing with one to three of its values replaced, at any depth, added or gone."""
+    """Replace, add or remove one to three values, at any depth."""
     made = json.loads(json.dumps(given))
     for _ in range(random.randrange(1, 4)):
         made = _once(random, made)
@@ -97,7 +97,7 @@ def _once(random: Random, given: Any) -> Any:
 
 
 def encoded(random: Random, given: Any) -> bytes:
-    """As JSON, mostly whole: some are cut, doubled, of bytes that are no text, or far too deep."""
+    """Return JSON, sometimes truncated, doubled, not UTF-8, or far too deep."""
     raw = json.dumps(given, ensure_ascii=random.random() < 0.5).encode("utf-8", "surrogatepass")
     how = random.randrange(24)
     if how == 0:
@@ -119,7 +119,7 @@ def encoded(random: Random, given: Any) -> bytes:
 
 
 def brief(given: object, longest: int = 160) -> str:
-    """What a case's name says of a value."""
+    """Return a value in short, for the name of a case."""
     said = given.decode("latin-1") if isinstance(given, bytes) else f"{given!r}"
     said = ascii(said)[1:-1]
     return said if len(said) <= longest else f"{said[:longest]}… ({len(said)} characters)"

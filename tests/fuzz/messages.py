@@ -20,7 +20,7 @@ HEADERS = (
 
 
 def _payload(random: Random) -> dict[str, Any]:
-    """A payload with every field that is read."""
+    """Return a payload with every field that is read."""
     event = random.choice([*KINDS, "SomethingNew"])
     task = {"id": "b1", "type": random.choice(["shell", "subagent"]), "status": "running"}
     return {
@@ -63,7 +63,7 @@ def _payload(random: Random) -> dict[str, Any]:
 
 
 def payload(random: Random) -> Case:
-    """Any field of any event with any value."""
+    """Put any value into any field of any event."""
     given = changed(random, _payload(random))
     raw = encoded(random, given)
     event = str(given.get("hook_event_name")) if isinstance(given, dict) else ""
@@ -72,7 +72,7 @@ def payload(random: Random) -> Case:
 
 
 def header(random: Random) -> Case:
-    """Any record of the header with any value, records that are none, too few, too many."""
+    """Put any value into any record of the header; break, drop or add records."""
     records = dict.fromkeys(HEADERS, "") | {"agent": "claude", "event": "Stop", "pid": "0"}
     for _ in range(random.randrange(1, 4)):
         records[random.choice(HEADERS)] = text(random)
@@ -90,7 +90,7 @@ def header(random: Random) -> Case:
     return Case(brief(raw), lambda target: target.put(raw))
 
 
-#: A good line of each kind of evidence.
+#: A valid line of each kind of evidence.
 LINES: dict[str, Any] = {
     "hook": {"session_id": "f1", "hook_event_name": "UserPromptSubmit", "prompt": "x"},
     "decoded": {
@@ -161,9 +161,9 @@ LINES: dict[str, Any] = {
 
 
 def evidence(random: Random) -> Case:
-    """Any field of any line with any value."""
+    """Put any value into any field of any line."""
     key = random.choice(list(LINES))
-    when = random.choice([1.79e9, 1.9e9])  # long ago; and in the future, which counts as now
+    when = random.choice([1.79e9, 1.9e9])  # long ago, or in the future, which counts as now
     told = {"t": when, key: changed(random, LINES[key]), "viewer": "me", "origin": {"pid": 7}}
     if random.random() < 0.2:
         told[random.choice(["t", "arrived", "viewer", "origin"])] = value(random)
@@ -171,7 +171,7 @@ def evidence(random: Random) -> Case:
     return Case(brief(raw), lambda target: target.put(raw))
 
 
-#: Every option of the rules, as a line of evidence tells them to all hosts.
+#: Every option of the rules, as a line of evidence shares them with all hosts.
 OPTIONS: dict[str, Any] = {
     "hold": 0.25,
     "settle": 0.25,
@@ -194,7 +194,7 @@ OPTIONS: dict[str, Any] = {
 
 
 def shared(random: Random) -> Case:
-    """Any option that hosts share, with any value."""
+    """Put any value into any option that hosts share."""
     raw = encoded(Random(0), {"t": 1.8e9, "config": changed(random, OPTIONS)})
     good = {**OPTIONS, "approval": False}
     return Case(brief(raw), lambda x: x.put(raw), lambda x: x.line(config=good))

@@ -38,7 +38,7 @@ def _scripts(random: Random) -> Mapping[str, str]:
 
 
 def tmux(random: Random) -> Case:
-    """Any tmux, for a session that is in a pane of a server of ours."""
+    """Replace tmux, while a session is in a pane of our server."""
     name, body = random.choice(list(_scripts(random).items()))
     serial = random.randrange(1000)
 
@@ -62,7 +62,7 @@ def tmux(random: Random) -> Case:
 
 
 def callback(random: Random) -> Case:
-    """A command of the user that never ends, floods or fails, for every change."""
+    """Use a callback that never ends, floods or fails."""
     name, body = random.choice(list(_scripts(random).items()))
 
     def do(target: Target) -> None:

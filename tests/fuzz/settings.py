@@ -40,7 +40,7 @@ SETTINGS: dict[str, Any] = {
 
 
 def config(random: Random) -> Case:
-    """Any value of any option of a host."""
+    """Put any value into any option of a host."""
     given = changed(random, CONFIG)
     given = given if isinstance(given, dict) else {}
 
@@ -58,7 +58,7 @@ def config(random: Random) -> Case:
 
 
 def agents(random: Random) -> Case:
-    """Any value in the agent's settings, or a file of another kind, size or encoding."""
+    """Put any value into the agent's settings, or replace the file by another kind."""
     raw = encoded(random, changed(random, SETTINGS))
     name = random.choice(["settings.json", "settings.local.json", "plugins", ".claude.json"])
     what = random.choice([*([""] * 10), *KINDS, "60 MB", "60 MB of brackets"])

@@ -17,12 +17,12 @@ from fuzz.case import Case, Category, no_root
 from fuzz.target import Fallen, Target
 
 NOBODY = 65534
-#: What an event names, made into a header or a field of the payload.
+#: What an event may name → its header or field of the payload.
 LURES = ("TMUX", "NVIM", "cwd", "transcript_path", "CLAUDE_CONFIG_DIR", "CLAUDE_JOB_DIR", "home")
 
 
 class Trap:
-    """A folder in /tmp that belongs to nobody, with a socket in it that notes who connects."""
+    """A folder of another user in /tmp, with a socket that records who connects."""
 
     def __init__(self) -> None:
         self.root = Path(tempfile.mkdtemp(prefix="bb-trap-", dir="/tmp"))
@@ -43,7 +43,7 @@ class Trap:
         self.before = self._there()
 
     def sprung(self) -> str:
-        """What was touched, if anything was."""
+        """Return what was touched, or ""."""
         with contextlib.suppress(BlockingIOError):
             self.socket.accept()[0].close()
             return "somebody connected to the stranger's socket"
@@ -55,13 +55,13 @@ class Trap:
         return sorted((str(p), s.st_size) for p, s in found if not stat.S_ISDIR(s.st_mode))
 
     def close(self) -> None:
-        """Away with it."""
+        """Remove it."""
         self.socket.close()
         shutil.rmtree(self.root, ignore_errors=True)
 
 
 def stranger(_: Random, lure: str, pid: str) -> Case:
-    """An event that leads to what a stranger has put there: nothing of it is run, read, written."""
+    """An event that names a stranger's files: none of them is run, read or written."""
     traps: list[Trap] = []
 
     def do(target: Target) -> None:

@@ -1,4 +1,4 @@
-"""A running host in a home of its own, and what must hold whatever is done to it."""
+"""A running host in a home of its own, and the checks that it must always pass."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from rig.waiting import eventually, leniency
 HOST: Final = Path(__file__).with_name("host.py")
 FOLDERS: Final = (*("", "spool", "spool/new", "spool/tmp", "spool/slot", "spool/bad", "hosts"),)
 MAGIC: Final = b"bellboard 1\0"
-LEAST = 1.0  # leniency; more where other tests run beside
-REST: Final = 0.05  # of a core; a host that looks around every two seconds uses a tenth of it
+LEAST = 1.0  # leniency; more if other tests run at the same time
+REST: Final = 0.05  # of a core; rescans every two seconds use a tenth of that
 WINDOW: Final = 0.5
 CALM: Final = 6.0  # seconds until it must be at rest
 ANSWER: Final = 10.0  # seconds that `list` and `doctor` may take, start of Python included
@@ -32,28 +32,28 @@ MOST: Final = {"descriptors": 120, "threads": 40, "children": 12, "files": 2500,
 
 
 class Fallen(Exception):
-    """Something that must hold does not; the text says what."""
+    """A check failed; the text says which."""
 
 
 class Target:
-    """The host; `check` it. Its home is gone when it is closed."""
+    """The host, with its checks; closing it removes its home."""
 
     def __init__(self, config: Mapping[str, Any] | None = None) -> None:
         self.home = homes.build()
         self.board = self.home.bellboard
         self.config = dict(config or {})
         self.undone: contextlib.ExitStack = contextlib.ExitStack()
-        self.rested = 0.0  # of a core, when it was last at rest
-        self.slowest = 0.0  # event of ours, in seconds
+        self.rested = 0.0  # share of a core when it was last idle
+        self.slowest = 0.0  # event, in seconds
         self._serial = itertools.count()
-        self._others: list[subprocess.Popen[bytes]] = []  # beside the host
+        self._others: list[subprocess.Popen[bytes]] = []  # other processes
         self._sleepers: list[int] = []
         self.start()
 
     # ------------------------------------------------------------ coming and going
 
     def start(self) -> None:
-        """A host that is up."""
+        """Start a host, and wait for it."""
         self.out = self.home.root / f"told-{next(self._serial)}"
         self.out.touch()
         self.errors = self.home.root / f"{self.out.name}.stderr"
@@ -75,18 +75,18 @@ class Target:
         self._seen = psutil.Process(self.process.pid)
 
     def up(self) -> None:
-        """Wait for the first thing that it tells."""
+        """Wait for its first message."""
         with self._must("it does not start"):
             eventually(lambda: self.said() or self._ended(), within=10 * leniency(LEAST))
         self._alive()
 
     def restart(self) -> None:
-        """Another host of the same home."""
+        """Start another host in the same home."""
         self.stop()
         self.start()
 
     def stop(self) -> None:
-        """End the host as `kill` does; one that does not end has fallen."""
+        """Stop the host with SIGTERM; raise Fallen if it does not end."""
         self.process.terminate()
         try:
             self.process.wait(2 * leniency(LEAST))
@@ -95,7 +95,7 @@ class Target:
             raise Fallen("it did not end within two seconds of SIGTERM") from None
 
     def close(self) -> None:
-        """End all that was started, undo all that was done, and take the home away."""
+        """Stop everything, undo every case, and remove the home."""
         self.undone.close()
         pids = [self.process.pid, *(each.pid for each in self._others)]
         reaper.end(reaper.family(pids))
@@ -112,16 +112,16 @@ class Target:
     # ------------------------------------------------------------ what a case uses
 
     def unique(self) -> str:
-        """A name that was not there before."""
+        """Return an unused name."""
         return f"{time.time_ns()}.{next(self._serial)}"
 
     def prepare(self) -> None:
-        """The folders, as a host makes them."""
+        """Make the folders, as a host does."""
         for name in FOLDERS:
             (self.board / name).mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def installed(self) -> None:
-        """The hooks are in the settings, once, and the host knows it."""
+        """Install the hooks, and wait until the host knows it."""
         if not (self.board / "hooks.json").exists():
             argv = [sys.executable, "-m", "bellboard", "hooks", "install", "--yes"]
             how: dict[str, Any] = {"env": self.home.env, "cwd": self.home.root}
@@ -130,24 +130,24 @@ class Target:
             self.up()
 
     def put(self, data: bytes, name: str = "") -> None:
-        """A file of the spool, as the hook leaves it: whole at once."""
+        """Put a file into the spool by rename, as the hook does."""
         name = name or self.unique()
         draft = self.board / "spool/tmp" / name
         draft.write_bytes(data)
         draft.rename(self.board / "spool/new" / name)
 
     def hook(self, event: str, session: str, pid: int = 0, **fields: Any) -> None:
-        """A well-formed event, with these fields in its payload."""
+        """Write a valid event with these fields in its payload."""
         payload = {"session_id": session, "hook_event_name": event, "cwd": "/srv", **fields}
         head = f"agent=claude\0event={event}\0pid={pid}\0\0".encode()
         self.put(MAGIC + head + json.dumps(payload).encode())
 
     def line(self, **told: Any) -> None:
-        """A line of evidence."""
+        """Write a line of evidence."""
         self.put(json.dumps({"t": time.time(), **told}).encode())
 
     def sleeper(self) -> int:
-        """A process of ours that lives until the end."""
+        """Start a process that runs until the end."""
         if len(self._sleepers) < 4:
             self._others.append(subprocess.Popen(["sleep", "100000"]))
             self._sleepers.append(self._others[-1].pid)
@@ -156,7 +156,7 @@ class Target:
     # ------------------------------------------------------------ what must hold
 
     def check(self, folds: bool = True, within: float = 1.0) -> None:
-        """Raise Fallen unless all holds; without `folds`, events need not come through now."""
+        """Raise Fallen unless all checks pass; without `folds`, events need not arrive now."""
         if folds:
             self.canary(within)
         self._alive()
@@ -167,7 +167,7 @@ class Target:
         self._bounded()
 
     def canary(self, within: float = 1.0) -> None:
-        """An event of ours is folded and pushed."""
+        """Check that a new event is folded and pushed."""
         name = f"canary-{next(self._serial)}"
         begin, before = time.monotonic(), self.out.stat().st_size
         self.hook("UserPromptSubmit", name)
@@ -185,11 +185,11 @@ class Target:
         self.hook("SessionEnd", name)
 
     def said(self) -> bool:
-        """It has told something."""
+        """Return whether it has sent a message."""
         return self.out.stat().st_size > 0
 
     def health(self) -> dict[str, Any]:
-        """What it last said of itself."""
+        """Return its newest health."""
         for row in reversed(self.out.read_text().splitlines()):
             with contextlib.suppress(ValueError):
                 if "health" in (message := json.loads(row)):
@@ -223,7 +223,7 @@ class Target:
         self._others.append(asked)
         try:
             asked.wait(ANSWER * leniency(LEAST))
-        except subprocess.TimeoutExpired:  # it may be beyond any signal, until the case is undone
+        except subprocess.TimeoutExpired:  # it may ignore all signals until the case is undone
             asked.kill()
             raise Fallen(f"`bellboard {command}` did not answer") from None
         self._others.remove(asked)
@@ -233,7 +233,7 @@ class Target:
             raise Fallen(f"`bellboard {command}` ended with {asked.returncode}: {last}")
 
     def _rests(self) -> None:
-        """Its share of a core comes down again."""
+        """Check that it becomes idle again."""
         until = time.monotonic() + CALM * leniency(LEAST)
         while True:
             begin, before = time.monotonic(), self._spent()
@@ -252,7 +252,7 @@ class Target:
         return 0.0
 
     def _bounded(self) -> None:
-        """Nothing has grown without end."""
+        """Check that nothing grows without limit."""
         with contextlib.suppress(psutil.NoSuchProcess):
             found = {
                 "descriptors": self._seen.num_fds(),
@@ -275,5 +275,5 @@ class Target:
 
 
 def brief_of(said: str) -> str:
-    """The first of what was said."""
+    """Return the start of a text."""
     return said[:300]

@@ -1,4 +1,4 @@
-"""What a host reads beside the spool: session files, transcripts, git's files."""
+"""What a host reads besides the spool: session files, transcripts, git's files."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ ENTRIES: tuple[dict[str, Any], ...] = (
 
 
 def registry(random: Random) -> Case:
-    """A session file with any value in any field, or something else in its place."""
+    """Put any value into any field of a session file, or replace the file."""
     given = changed(random, RECORD)
     raw = encoded(random, given)
     what = random.choice([*([""] * 8), *KINDS])
@@ -63,7 +63,7 @@ def registry(random: Random) -> Case:
 
 
 def transcript(random: Random) -> Case:
-    """Lines that are none, a file that is another, cut, torn, of another kind."""
+    """Break lines of a transcript, or replace, truncate or tear the file."""
     rows = [encoded(random, changed(random, random.choice(ENTRIES))) for _ in range(5)]
     raw = b"\n".join(rows) + random.choice([b"\n", b"", b"\r\n", b"\n\n\n"])
     what = random.choice([*([""] * 8), *KINDS])
@@ -74,7 +74,7 @@ def transcript(random: Random) -> Case:
         path = target.home.root / f"{session}.jsonl"
         with contextlib.suppress(OSError):
             if what or path.is_symlink() or not path.is_file():
-                remove(path)  # never to be written through a link
+                remove(path)  # never write through a link
             if what:
                 KINDS[what](path)
             else:
@@ -86,7 +86,7 @@ def transcript(random: Random) -> Case:
 
 
 def _chain(path: Path) -> None:
-    """Sections upon sections: what is quadratic takes minutes."""
+    """Return very many sections: a quadratic parser takes minutes."""
     path.write_text("".join(f'[remote "r{n}"]\n\turl = x{n}\n' for n in range(20_000)))
 
 
@@ -120,7 +120,7 @@ GIT: dict[str, Callable[[Path], object]] = {
 
 
 def git(random: Random) -> Case:
-    """Any file of a repository replaced by anything, and a session that works there."""
+    """Replace any file of a repository by anything, while a session works there."""
     chosen = [(random.choice(list(GIT)), _git_file(random)) for _ in range(random.randrange(1, 3))]
     said, session = text(random)[:2000], f"g{random.randrange(9)}"
 
@@ -135,7 +135,7 @@ def git(random: Random) -> Case:
             for what, name in chosen:
                 path = root / name
                 if path.parent.resolve() != path.parent.absolute():
-                    continue  # .git leads out of here by now
+                    continue  # .git points elsewhere by now
                 remove(path)
                 GIT[what](path)
             is_own = not any(path.is_symlink() for path in (git, git / "config"))
@@ -152,7 +152,7 @@ def _git_file(random: Random) -> str:
 
 
 def place(random: Random) -> Case:
-    """A session that works where nobody can, of a home that is none, with a transcript nowhere."""
+    """A session with an impossible directory, home and transcript."""
     where, told, config = (text(random) for _ in range(3))
     head = f"agent=claude\0event=Stop\0pid=PID\0CLAUDE_CONFIG_DIR={config}\0\0"
     payload = {"session_id": f"p{random.randrange(9)}", "hook_event_name": "UserPromptSubmit"}

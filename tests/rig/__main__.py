@@ -17,12 +17,12 @@ COMMANDS = {
     "claude": (claude_code.executable, claude_code.VERSION),
     "tool": (tools.executable, None),
 }
-TRIES = 2  # a mirror or a registry fails now and then
+TRIES = 2  # mirrors and registries fail sometimes
 PAUSE = 2.0
 
 
 def fetch() -> None:
-    """Have everything that the tests need; say of each what cannot be had, and fail."""
+    """Fetch everything that the tests need; report what is not available, and fail."""
     needed: list[tuple[str, Callable[[str], Path], str]] = [
         *(("Neovim ", neovim.executable, line) for line in neovim.LINES),
         ("", neovim.peer, neovim.PEERS[0]),
@@ -41,13 +41,13 @@ def fetch() -> None:
 
 
 def fetched(name: str, find: Callable[[], Path], tries: int) -> bool:
-    """Whether that one is here now."""
+    """Fetch an item; return whether it is here now."""
     for left in reversed(range(tries)):
         try:
             print(find())
             return True
         except cache.Missing as missing:
-            if not left or " failed: " not in str(missing):  # another try changes nothing
+            if not left or " failed: " not in str(missing):  # trying again would not help
                 print(f"tests/rig/fetch: {name}: {missing}", file=sys.stderr)
                 return False
             time.sleep(PAUSE)
@@ -55,11 +55,11 @@ def fetched(name: str, find: Callable[[], Path], tries: int) -> bool:
 
 
 def main(command: str, *given: str) -> None:
-    """Print the path of what is wanted; with further arguments, run it."""
+    """Print the path of a tool; with further arguments, run it."""
     if command == "fetch":
         fetch()
     find, default = COMMANDS[command]
-    # Any argument that is no version belongs to the default one: `tests/rig/claude --help`.
+    # An argument that is not a version is for the default one: `tests/rig/claude --help`.
     if default and (not given or not given[0][:1].isdigit()):
         given = (default, *given)
     if not given:

@@ -50,7 +50,7 @@ EVENTS: dict[str, str] = {
 
 @dataclass(frozen=True)
 class Launch:
-    """All that it takes to start the CLI somewhere: in a tmux pane, a :terminal, a subprocess."""
+    """How to start the CLI: in a tmux pane, a :terminal or a subprocess."""
 
     argv: list[str]
     env: dict[str, str]
@@ -61,7 +61,7 @@ class Launch:
 
     @property
     def command(self) -> list[str]:
-        """argv that clears whatever environment it is run in, but for the place it names."""
+        """Return argv that clears the environment, except for variables of the terminal."""
         keep = ("TMUX", "TMUX_PANE", "NVIM")
         passed = "".join(f'${{{name}+{name}="${name}"}} ' for name in keep)
         given = [f"{key}={value}" for key, value in self.env.items()]
@@ -80,10 +80,10 @@ def prepare(
     cwd: Path | None = None,
     trusted: bool = True,
 ) -> Launch:
-    """Write the config that skips onboarding, record every hook, say how to start the CLI.
+    """Write a config that skips onboarding and records every hook; return how to start the CLI.
 
-    The config trusts `cwd`, or not (`trusted`). `settings` is merged over the recorder's own, hooks
-    added to hooks. Call it again for another session in the same home.
+    With `trusted`, the config trusts `cwd`. `settings` are merged into the recorder's own. Call
+    this again for another session in the same home.
     """
     program = claude_code.executable(version)
     cwd = cwd or home.project
@@ -94,7 +94,7 @@ def prepare(
     if settings is not None or not path.exists():
         merged = _merge(_recording(version, recorded), settings or {})
         path.write_text(json.dumps(merged, indent=1))
-    # Known to no version before it, and then the way to see every dialog.
+    # Unknown to earlier versions, and needed to see every dialog.
     manual = "manual" if claude_code.numbers(version) >= (2, 1, 197) else "default"
     mode = () if "--permission-mode" in args else ("--permission-mode", manual)
     given = {"ANTHROPIC_BASE_URL": api.url, "ANTHROPIC_API_KEY": KEY, **QUIET, **watch.env}
@@ -110,7 +110,7 @@ def prepare(
 
 
 def elicitation(home: Home) -> tuple[str, ...]:
-    """The arguments that give the CLI the MCP server of scenario `elicit`."""
+    """Return arguments that add the MCP server of scenario `elicit`."""
     server = {"command": str(home.bin / "python3"), "args": [str(ELICIT)]}
     path = home.root / "mcp.json"
     path.write_text(json.dumps({"mcpServers": {"rig": server}}))
@@ -118,7 +118,7 @@ def elicitation(home: Home) -> tuple[str, ...]:
 
 
 def _accept(path: Path, version: str, cwd: Path, trusted: bool) -> None:
-    """What a user says once: the theme, the key, the trust in a folder."""
+    """Store what a user accepts once: the theme, the key, the trust in a folder."""
     state = json.loads(path.read_text()) if path.exists() else {}
     state |= {"hasCompletedOnboarding": True, "lastOnboardingVersion": version, "theme": "dark"}
     state["customApiKeyResponses"] = {"approved": [KEY[-20:]], "rejected": []}
@@ -128,7 +128,7 @@ def _accept(path: Path, version: str, cwd: Path, trusted: bool) -> None:
 
 
 def _recording(version: str, folder: Path) -> dict[str, Any]:
-    """Settings that record each event that the version knows, and allow the scenarios' waits."""
+    """Return settings that record each known event, and allow the commands of the scenarios."""
     has = claude_code.numbers(version)
     known = [
         event
@@ -144,7 +144,7 @@ def _recording(version: str, folder: Path) -> dict[str, Any]:
 
 
 def _merge(base: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Tables merged, lists joined, anything else replaced."""
+    """Merge tables, join lists, replace anything else."""
     merged = dict(base)
     for key, value in over.items():
         mine = merged.get(key)
@@ -158,7 +158,7 @@ def _merge(base: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def spoken(screen: str) -> str:
-    """The status that a screen tells, in the session file's words; for CLIs that keep none."""
+    """Return the status on a screen in the session file's words, for CLIs without one."""
     if re.search(DIALOG, screen):
         return "waiting"
     works = re.search(r"(?m)esc to interrupt|^\S \w+… ", screen)  # the hint comes and goes
@@ -178,7 +178,7 @@ class Agent:
 
     @classmethod
     def start(cls, launch: Launch, server: Server, session: str, watch: Watch) -> Agent:
-        """In a new tmux session, ready for a prompt when this returns."""
+        """Start it in a new tmux session, and wait until it takes a prompt."""
         pane = server.open(launch.command, session=session, cwd=launch.cwd, columns=110, lines=45)
         agent = cls(launch, pane)
         watch.follow(agent.pid)
@@ -192,7 +192,7 @@ class Agent:
         self.pane.shows(PROMPT)
 
     def events(self, name: str = "", **fields: Any) -> list[dict[str, Any]]:
-        """The hook payloads so far, oldest first, of that name and with those fields."""
+        """Return the hook payloads so far, oldest first, with that name and those fields."""
         files = self.launch.recorded.glob(f"{self.pid}.*.json")
         ordered = sorted(files, key=lambda path: path.stat().st_mtime_ns)
         payloads = [json.loads(path.read_text()) for path in ordered]
@@ -204,7 +204,7 @@ class Agent:
         ]
 
     def happens(self, name: str, times: int = 1, within: float = PATIENCE, **fields: Any) -> Any:
-        """Wait for a hook event; its payload (the last one of `times`)."""
+        """Wait for a hook event; return its payload (the last one of `times`)."""
 
         def look() -> Any:
             found = self.events(name, **fields)
@@ -217,7 +217,7 @@ class Agent:
         return eventually(look, within=within, pause=GLANCE)
 
     def registry(self) -> dict[str, Any]:
-        """What the CLI says of itself in sessions/<pid>.json; empty if there is none."""
+        """Return the session file; empty if there is none."""
         try:
             text = (self.launch.config / "sessions" / f"{self.pid}.json").read_text()
             return dict(json.loads(text))
@@ -235,7 +235,7 @@ class Agent:
         return eventually(look, within=within)
 
     def text(self) -> str:
-        """What the terminal shows."""
+        """Return what the terminal shows."""
         return self.pane.text()
 
     def shows(self, pattern: str, within: float = PATIENCE) -> str:
@@ -243,19 +243,19 @@ class Agent:
         return self.pane.shows(pattern, within)
 
     def submit(self, prompt: str) -> None:
-        """Type a prompt, see it there, press Enter."""
+        """Type a prompt, wait until it is shown, press Enter."""
         self.pane.type(prompt)
         self.shows(re.escape(prompt[-40:]))
         self.press("Enter")
 
     def press(self, *keys: str) -> None:
-        """Keys by tmux's names."""
+        """Press keys by tmux's names."""
         self.pane.press(*keys)
 
     def answer(self, *keys: str, dialog: str = DIALOG) -> None:
         """Press keys in a dialog until it is gone: one that has just opened ignores them.
 
-        The pause is long, for keys that are pressed again may meet the next dialog.
+        The pause is long, because repeated keys could reach the next dialog.
         """
         self.shows(dialog)
 
@@ -269,6 +269,6 @@ class Agent:
         eventually(gone, f"the end of the dialog {dialog!r}")
 
     def exit(self) -> None:
-        """Leave as a user does."""
+        """Exit as a user does."""
         self.submit("/exit")
         eventually(lambda: self.pane.dead, "the end of the CLI")

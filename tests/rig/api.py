@@ -20,14 +20,14 @@ from rig.beside import Beside
 from rig.scenarios import COMPACT, ERRAND, SCENARIOS, Failure, Scenario, Text, Tool, Turn
 
 MARKER = re.compile(r"play:([a-z0-9]+)")
-# What a request for a summary says in the versions seen (2.0.76 to 2.1.328).
+# How requests for a summary begin in the known versions (2.0.76 to 2.1.328).
 SUMMARY = ("summary of the conversation", "detailed summary")
 CACHED = {"cache_creation_input_tokens": 300, "cache_read_input_tokens": 9000}
 
 
 @dataclass(frozen=True)
 class Request:
-    """One request as it was answered: kind is main, errand, compact, count or unknown."""
+    """An answered request; its kind is main, errand, compact, count or unknown."""
 
     time: float
     method: str
@@ -42,11 +42,11 @@ class Request:
 
 
 class Stopped(Exception):
-    """The server closes while an answer is on its way."""
+    """The server was closed during an answer."""
 
 
 class Api(Beside):
-    """The server; `url` while it runs, `requests` what was asked of it so far."""
+    """The server: `url` while it runs, `requests` so far."""
 
     def __init__(self, port: int = 0) -> None:
         super().__init__(self._serve)
@@ -64,19 +64,19 @@ class Api(Beside):
         return f"http://127.0.0.1:{self._server.server_port}"
 
     def hold(self) -> None:
-        """From now on answers wait before their first word, until `release`."""
+        """Make answers wait before their first word, until `release`."""
         self._open.clear()
 
     def release(self) -> None:
-        """Let held answers go."""
+        """Release held answers."""
         self._open.set()
 
     def played(self, scenario: str) -> list[Request]:
-        """The requests that this scenario answered."""
+        """Return the requests that a scenario answered."""
         return [request for request in self.requests if request.scenario == scenario]
 
     def wait(self, seconds: float) -> None:
-        """A pause of an answer; raises Stopped when the server closes meanwhile."""
+        """Pause an answer; raise Stopped if the server is closed meanwhile."""
         while not self._open.wait(0.02):
             if self._over.is_set():
                 raise Stopped
@@ -84,7 +84,7 @@ class Api(Beside):
             raise Stopped
 
     def __exit__(self, *_: object) -> None:
-        self._over.set()  # lets an answer that pauses stop
+        self._over.set()  # ends pauses of answers
         self._server.shutdown()
         self._server.server_close()
         super().__exit__()
@@ -94,7 +94,7 @@ class Api(Beside):
 
 
 def texts(message: dict[str, Any]) -> list[str]:
-    """The plain texts of a message."""
+    """Return the plain texts of a message."""
     content = message.get("content")
     if isinstance(content, str):
         return [content]
@@ -102,7 +102,7 @@ def texts(message: dict[str, Any]) -> list[str]:
 
 
 def chosen(messages: list[dict[str, Any]]) -> tuple[str, int]:
-    """The scenario that the last marked prompt names, and how many turns of it are played."""
+    """Return the scenario of the last marked prompt, and how many of its turns were played."""
     for index in range(len(messages) - 1, -1, -1):
         if messages[index]["role"] != "user":
             continue
@@ -113,7 +113,7 @@ def chosen(messages: list[dict[str, Any]]) -> tuple[str, int]:
 
 
 def content(turn: Turn, cwd: str) -> list[dict[str, Any]]:
-    """The turn's blocks as the API writes them."""
+    """Return the turn's blocks in the form of the API."""
     blocks: list[dict[str, Any]] = []
     for block in turn.blocks:
         match block:
@@ -127,7 +127,7 @@ def content(turn: Turn, cwd: str) -> list[dict[str, Any]]:
 
 
 def stream(turn: Turn, message: dict[str, Any], api: Api) -> Iterator[dict[str, Any]]:
-    """The events of a streamed answer, at the turn's pace."""
+    """Yield the events of a streamed answer, at the turn's pace."""
     usage = message["usage"]
     start = {**message, "content": [], "stop_reason": None, "usage": {**usage, "output_tokens": 1}}
     yield {"type": "message_start", "message": start}
@@ -157,7 +157,7 @@ def _id(prefix: str) -> str:
 
 
 class _Conversation(BaseHTTPRequestHandler):
-    """One connection of a client."""
+    """A connection of a client."""
 
     protocol_version = "HTTP/1.1"
 
@@ -166,7 +166,7 @@ class _Conversation(BaseHTTPRequestHandler):
         return self.server.api  # type: ignore[attr-defined, no-any-return]
 
     def log_message(self, *_: object) -> None:
-        """Nothing to the terminal: `requests` is the log."""
+        """Print nothing: `requests` is the log."""
 
     def do_GET(self) -> None:
         self._refuse({})

@@ -1,4 +1,4 @@
-"""What a test does beside its own steps, in threads that end with it."""
+"""Run code in threads beside a test, until it ends."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Opened = TypeVar("Opened", bound="Beside")
 
 
 class Beside:
-    """While open, does its works, each in a thread of its own, until `_over` is set."""
+    """While open, runs each of its functions in a thread, until `_over` is set."""
 
     def __init__(self, *works: Callable[[], None]) -> None:
         self._over = threading.Event()

@@ -16,21 +16,21 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-remembered = 3600.0  # how long what could not be had is not tried again: no run of tests is longer
+remembered = 3600.0  # seconds in which a failure is not tried again: longer than a test run
 
 
 class Missing(Exception):
-    """Something the rig needs cannot be had; the message is one line that says what to install."""
+    """Something is not available; the message is one line that says what to install."""
 
 
 def folder() -> Path:
-    """Where fetched things live: $BELLBOARD_CACHE, else .cache in the checkout, linked or not."""
+    """Return the folder of fetched things: $BELLBOARD_CACHE, or .cache in the checkout."""
     return Path(os.environ.get("BELLBOARD_CACHE") or CHECKOUT / ".cache").resolve()
 
 
 @contextlib.contextmanager
 def lock(name: str) -> Iterator[None]:
-    """One process at a time; the kernel frees the lock of one that died."""
+    """Hold a lock; the kernel releases it if the process dies."""
     folder().mkdir(parents=True, exist_ok=True)
     with (folder() / f".{name}.lock").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
@@ -38,10 +38,10 @@ def lock(name: str) -> Iterator[None]:
 
 
 def kept(name: str, fill: Callable[[Path, Path], None]) -> Path:
-    """The folder `name`, filled at first use by `fill(where to write, where it will live)`.
+    """Return the folder `name`, filled at first use by `fill(where to write, final path)`.
 
-    What could not be had is Missing at once to whoever asks next, for a while: two hundred tests
-    on a machine without a network must not each wait for it.
+    After a failure, Missing is raised at once for a while: without a network, hundreds of tests
+    must not each wait for it.
     """
     target = folder() / name
     if target.is_dir():
@@ -74,7 +74,7 @@ def _fill(name: str, target: Path, fill: Callable[[Path, Path], None]) -> None:
 
 
 def run(*command: str | Path, env: dict[str, str] | None = None) -> str:
-    """The command's output; Missing with its last words if it fails."""
+    """Return the output of a command; raise Missing with its last line if it fails."""
     try:
         done = subprocess.run(
             [str(part) for part in command],

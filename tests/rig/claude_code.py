@@ -13,9 +13,9 @@ from rig.cache import Missing
 
 NAME: Final = "@anthropic-ai/claude-code"
 VERSION: Final = "2.1.328"
-NEWEST: Final = "newest"  # instead of a version: whatever the registry calls `latest`
-#: All that tests run, fetched before the clock of any test runs; each with the digest of what the
-#: registry said of its packages on the day it was pinned.
+NEWEST: Final = "newest"  # in place of a version: what the registry calls `latest`
+#: The versions that tests run, fetched before the first test; each with a digest of its packages'
+#: checksums in the registry when it was pinned.
 PINNED: Final = {
     "2.1.76": "1187a3058500bfb909bb953ee27d6deee03a261eef9294dd81b6b8acc115044a",
     "2.1.119": "7ba012ca8a3241bb40583f33df9c913a01ab5d154e2310609418d0fe30925e2a",
@@ -26,7 +26,7 @@ VERSIONS: Final = tuple(PINNED)
 
 
 def executable(version: str = VERSION) -> Path:
-    """The program of that version: a native binary, or (older) a script for node."""
+    """Return the program of a version: a native binary, or a script for node (older)."""
     if not re.fullmatch(r"\d+\.\d+\.\d+", version):
         raise Missing(f"{version!r} is no version; say it whole, as {VERSION}")
 
@@ -43,13 +43,13 @@ def executable(version: str = VERSION) -> Path:
     script = package / "cli.js"
     if not script.exists():
         raise Missing(f"Claude Code {version} has no program for this machine; remove {package}")
-    node.node()  # what its first line asks for; a home brings it along
+    node.node()  # its first line needs it; a home links it
     script.chmod(0o755)
     return script
 
 
 def digest(folder: Path) -> str:
-    """The checksums that npm verified in this folder, of the CLI for every platform, as one."""
+    """Return one digest of all checksums that npm verified in this folder, for every platform."""
     packages = json.loads((folder / "package-lock.json").read_text())["packages"]
     rows = (
         f"{path.removeprefix('node_modules/')} {package.get('integrity')}\n"
@@ -60,10 +60,10 @@ def digest(folder: Path) -> str:
 
 
 def resolved(wanted: str) -> str:
-    """The version that is wanted; the registry says which is the newest."""
+    """Return a version number; ask the registry for the newest one."""
     return npm.latest(NAME) if wanted == NEWEST else wanted
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """(2, 1, 328), to compare versions."""
+    """Return a version such as (2, 1, 328), to compare it."""
     return tuple(int(part) for part in version.split("."))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-START = 1_800_000_000.0  # a round moment; no test may depend on today
+START = 1_800_000_000.0  # a round time; no test may depend on today
 
 
 @dataclass
 class Clock:
-    """Call it for the time in seconds; `advance` it to let time pass."""
+    """Returns the time in seconds when called; `advance` moves it on."""
 
     now: float = START
 
@@ -18,11 +18,11 @@ class Clock:
 
     @property
     def ns(self) -> int:
-        """The same moment in nanoseconds, exact to the microsecond."""
+        """Return the time in nanoseconds, exact to the microsecond."""
         return round(self.now * 1_000_000) * 1000
 
     def advance(self, seconds: float) -> float:
-        """The new time."""
+        """Advance the clock; return the new time."""
         if seconds < 0:
             raise ValueError("time does not run backwards here; make a second clock for that")
         self.now += seconds

@@ -1,9 +1,8 @@
 """Debian packages of any suite, unpacked into a private folder; the system is not touched.
 
-apt itself does the work, with every one of its folders moved into a private one and an empty
-package database: so it resolves the whole closure down to libc, and it accepts no file whose hash
-is not in an index signed by Debian's keyring. Of the system's settings only the way to the
-archive is taken over: mirror, proxies, certificates.
+apt does the work, with all its folders in a private one and an empty package database. So it
+resolves all dependencies down to libc, and accepts only files whose hash is in an index signed by
+Debian's keyring. Of the system's settings, only mirror, proxies and certificates are used.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ KEYRINGS = (
     Path("/usr/share/keyrings/debian-archive-keyring.gpg"),
     Path("/usr/share/keyrings/debian-archive-keyring.pgp"),
 )
-#: Wherever PATH leads: apt belongs to the system, and so does what it starts (gpgv or sqv, tar).
+#: Not the user's PATH: apt and the programs that it starts (gpgv or sqv, tar) are the system's.
 SEARCHED = os.pathsep.join(
     (os.environ.get("PATH", os.defpath), "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 )
@@ -34,7 +33,7 @@ APT::Get::AllowUnauthenticated "false";
 
 
 def mirror() -> str:
-    """$BELLBOARD_MIRROR, else where the system gets Debian from, else Debian's own address."""
+    """Return $BELLBOARD_MIRROR, or the system's mirror, or Debian's own address."""
     if chosen := os.environ.get("BELLBOARD_MIRROR"):
         return chosen
     listed = [SOURCES[0], *sorted(SOURCES[1].glob("*"))] if SOURCES[1].is_dir() else [SOURCES[0]]
@@ -48,7 +47,7 @@ def mirror() -> str:
 
 
 def _settings(apt: Path, suite: str) -> dict[str, str]:
-    """An environment in which apt works inside `apt` only."""
+    """Return an environment in which apt only uses the folder `apt`."""
     keyring = next((path for path in KEYRINGS if path.exists()), None)
     if keyring is None:
         raise Missing("no Debian keyring here; install debian-archive-keyring")
@@ -79,7 +78,7 @@ def _settings(apt: Path, suite: str) -> dict[str, str]:
 
 
 def unpack(suite: str, packages: tuple[str, ...], into: Path) -> None:
-    """The packages and all that they depend on, verified, as a tree under `into`."""
+    """Unpack the packages and their dependencies, verified, under `into`."""
     name = packages[0].partition("=")[0]
     for tool in ("apt-get", "dpkg-deb"):
         if shutil.which(tool, path=SEARCHED) is None:
@@ -92,16 +91,16 @@ def unpack(suite: str, packages: tuple[str, ...], into: Path) -> None:
     for deb in sorted((apt / "archives").glob("*.deb")):
         run("dpkg-deb", "--extract", deb, into, env=env)
     shutil.rmtree(apt)
-    # Programs are what is wanted; the documentation that comes with libraries is a third of it.
+    # Documentation is a third of the size, and not needed.
     for unread in ("doc", "man", "locale", "info"):
         shutil.rmtree(into / "usr/share" / unread, ignore_errors=True)
 
 
 def bind(root: Path, programs: tuple[str, ...], home: Path) -> None:
-    """Programs under `root` start with their own loader and libraries once `root` is at `home`.
+    """Make programs under `root` use their own loader and libraries once `root` is at `home`.
 
-    Patched rather than wrapped: nothing in the environment for child processes to inherit, and
-    the editor's own idea of its path (which it starts again as a server) is true.
+    They are patched, not wrapped, so that child processes inherit no variables, and the editor
+    knows its true path, under which it starts itself again as a server.
     """
     loader = next((root / "usr/lib").glob("*/ld-linux*.so.*"))
     libraries = home / loader.parent.relative_to(root)
@@ -115,9 +114,9 @@ def bind(root: Path, programs: tuple[str, ...], home: Path) -> None:
 def tree(
     name: str, suites: tuple[str, ...], packages: tuple[str, ...], programs: tuple[str, ...] = ()
 ) -> Path:
-    """The packages as a kept folder in which the named programs run; also after it was moved.
+    """Return a cached folder with the packages, in which the named programs run.
 
-    They come from the first of the suites that has them.
+    The packages come from the first suite that has them.
     """
 
     def fill(draft: Path, target: Path) -> None:

@@ -24,11 +24,11 @@ vim.api.nvim_create_autocmd('VimEnter', { callback = vim.schedule_wrap(function(
   require('bellboard').start()
 end) })
 """
-PROMPT = 10.0  # how long a prompt may wait for keys that are on their way
+PROMPT = 10.0  # seconds that a prompt may wait for keys that were already sent
 
 
 class Editor:
-    """`nvim` is the pynvim client; `screen` what a user would see now."""
+    """A Neovim: `nvim` is the pynvim client, `screen` what a user would see now."""
 
     def __init__(self, version: str, home: Home, name: str, **options: Any) -> None:
         self.version = version
@@ -63,13 +63,13 @@ class Editor:
             raise
 
     def _listens(self) -> bool:
-        """It answers a call; its socket's file is there a moment before."""
+        """Return whether it answers a call: the file of its socket appears a moment earlier."""
         assert self.process.poll() is None, f"Neovim ended: {self.errors.read_text()}"
         with socket.socket(socket.AF_UNIX) as caller:
             return caller.connect_ex(str(self.socket)) == 0
 
     def _free(self) -> pynvim.Nvim:
-        """The client, once no prompt holds requests back; one that stays fails with its screen."""
+        """Return the client, once no prompt blocks requests; fail with the screen if one stays."""
 
         def free() -> bool:
             blocked = self.nvim.request("nvim_get_mode")["blocking"]
@@ -85,35 +85,35 @@ class Editor:
 
     @property
     def shown(self) -> bool:
-        """It has a screen."""
+        """Return whether it has a screen."""
         return self._display is not None
 
     @property
     def screen(self) -> Picture:
-        """What is shown, as of the last flush."""
+        """Return what is shown, as of the last flush."""
         assert self._display, "this editor was started with ui=False"
         return self._display.picture
 
     @property
     def title(self) -> str:
-        """What it calls its window ('titlestring')."""
+        """Return the title of its window ('titlestring')."""
         assert self._display, "this editor was started with ui=False"
         return self._display.title
 
     def lua(self, code: str, *args: Any) -> Any:
-        """The value that Lua code returns."""
+        """Run Lua code; return its value."""
         return self._free().exec_lua(code, *args)
 
     def command(self, text: str) -> None:
-        """An Ex command."""
+        """Run an Ex command."""
         self._free().command(text)
 
     def press(self, keys: str) -> None:
-        """Keys in Vim's notation, as typed: press("<C-\\\\><C-n>:q<CR>")."""
+        """Type keys in Vim's notation: press("<C-\\\\><C-n>:q<CR>")."""
         self.nvim.input(keys)
 
     def shows(self, text: str) -> Picture:
-        """Wait until that text is on the screen; the screen that has it."""
+        """Wait until that text is on the screen; return that screen."""
 
         def look() -> Picture:
             picture = self.screen
@@ -123,10 +123,10 @@ class Editor:
         return eventually(look)
 
     def hides(self, text: str) -> Picture:
-        """Wait until that text is on the screen no more; the screen without it.
+        """Wait until that text is no longer on the screen; return that screen.
 
-        A screen comes in frames: what one change draws may be there before what it takes away has
-        gone. Ask for both, each with its own wait, and never look at `screen` in between.
+        A change is drawn in several frames: new text may appear before old text disappears. Wait
+        for both, and do not read `screen` in between.
         """
 
         def look() -> Picture:
@@ -137,11 +137,11 @@ class Editor:
         return eventually(look)
 
     def messages(self) -> str:
-        """All that :messages lists; empty when nothing went wrong."""
+        """Return the output of :messages."""
         return str(self._free().request("nvim_exec2", "messages", {"output": True})["output"])
 
     def close(self) -> None:
-        """End the editor and its children; idempotent, also after the editor has died."""
+        """Stop the editor and its children; may be called again, or after it has died."""
         reaper.end(reaper.family([self.process.pid]))
         self.process.wait()
         if self._display:
@@ -165,7 +165,7 @@ def command(
     lua: str = "",
     peers: Sequence[str] = (),
 ) -> list[str]:
-    """The command line of a clean Neovim that listens on `name`.sock; also for a tmux pane.
+    """Return the command line of a clean Neovim that listens on `name`.sock; also for a tmux pane.
 
     `config` becomes g:bellboard and puts the checkout on the runtimepath, None leaves both out;
     `lua` runs before plugins are loaded.

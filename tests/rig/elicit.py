@@ -19,13 +19,13 @@ TOOL = {
 
 
 def send(**message: Any) -> None:
-    """One message to the client."""
+    """Send a message to the client."""
     print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
 
 
 def main() -> None:
-    """Answer until the client closes."""
-    waiting: Any = None  # the id of the call that an elicitation keeps open
+    """Answer requests until the client closes."""
+    waiting: Any = None  # the id of the call that waits for an elicitation
     for line in sys.stdin:
         message = json.loads(line)
         match message.get("method"):

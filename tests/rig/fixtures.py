@@ -1,8 +1,8 @@
 """The rig as pytest fixtures: clock, home, nvim, screen, tmux, api, watch, claude, eventually.
 
-Nothing is skipped in silence: the last lines of a run name each test that was left out, and why:
-what it needs cannot be had here (and how to get it), or its layer was left out on purpose
-(BELLBOARD_SKIP="claude tmux"). With BELLBOARD_WHOLE=1, as in CI, what cannot be had is a failure.
+Skipped tests are listed at the end of a run, with the reason: something is not available here (and
+how to get it), or the layer was left out on purpose (BELLBOARD_SKIP="claude tmux"). With
+BELLBOARD_WHOLE=1, as in CI, anything not available is a failure.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SCREENS = CHECKOUT / "tests" / "screens"
 
 @pytest.fixture
 def clock() -> Clock:
-    """Time that stands still until `advance`."""
+    """A clock that stands still until `advance`."""
     return Clock()
 
 
@@ -43,7 +43,7 @@ def eventually() -> Any:
 
 @pytest.fixture
 def home() -> Iterator[Home]:
-    """Isolated folders and an environment (`home.env`) built from nothing."""
+    """Isolated folders, and an environment (`home.env`) that inherits nothing."""
     made = homes.build()
     yield made
     homes.remove(made)
@@ -56,7 +56,7 @@ def version(request: pytest.FixtureRequest) -> str:
 
 
 class Editors:
-    """nvim(version, config): a new editor; all are ended with the test."""
+    """nvim(version, config): a new editor, stopped at the end of the test."""
 
     def __init__(self, home: Home) -> None:
         self.home = home
@@ -76,7 +76,7 @@ class Editors:
         args: Sequence[str] = (),
         home: Home | None = None,
     ) -> Editor:
-        """`config` is g:bellboard and brings the plugin; None starts Neovim without it."""
+        """Start a Neovim; `config` is g:bellboard, None leaves the plugin out."""
         start: dict[str, Any] = {"config": config, "lua": lua, "peers": peers, "args": args}
         start |= {"columns": columns, "lines": lines, "ui": ui, "env": env or {}}
         editor = Editor(version, home or self.home, f"nvim{len(self.opened)}", **start)
@@ -84,7 +84,7 @@ class Editors:
         return editor
 
     def shown(self) -> str:
-        """The screens, for the report of a failure."""
+        """Return the screens, for the report of a failure."""
         return "\n".join(editor.screen.text for editor in self.opened if editor.shown)
 
 
@@ -98,13 +98,13 @@ def nvim(home: Home) -> Iterator[Editors]:
 
 
 class Screens:
-    """screen(editor) is what it shows; screen.matches(editor, name) compares it with a file."""
+    """screen(editor): what it shows; screen.matches(editor, name): compare it with a file."""
 
     def __init__(self, rewrite: bool) -> None:
         self.rewrite = rewrite
 
     def __call__(self, editor: Editor) -> Picture:
-        """The screen as of now."""
+        """Return the current screen."""
         return editor.screen
 
     def matches(self, editor: Editor, name: str, within: float = waiting.PATIENCE) -> None:
@@ -125,7 +125,7 @@ class Screens:
         waiting.eventually(compare, within=within)
 
     def settled(self, editor: Editor) -> Picture:
-        """A screen that did not change for some looks in a row."""
+        """Return the screen once it has stopped changing."""
         same: list[Picture] = []
 
         def still() -> bool:
@@ -146,7 +146,7 @@ def screen(request: pytest.FixtureRequest) -> Screens:
 
 @pytest.fixture
 def tmux(home: Home) -> Iterator[tmuxes.Server]:
-    """A tmux server on its own socket: .open(argv) → Pane, .run(…); everything in it is ended."""
+    """A tmux server on its own socket: .open(argv) → Pane, .run(…); stopped at the end."""
     server = tmuxes.Server(home)
     yield server
     server.close()
@@ -161,7 +161,7 @@ def api() -> Iterator[Api]:
 
 @pytest.fixture
 def watch() -> Iterator[Watch]:
-    """Fails the test if a watched process spoke to anything but this machine."""
+    """Fail the test if a watched process connected to another machine."""
     with Watch() as running:
         yield running
     assert running.spoke_out() == set()
@@ -182,21 +182,21 @@ class Agents:
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
     ) -> agent.Launch:
-        """A Launch: .command (with an environment from nothing), .argv, .env, .cwd."""
+        """Return a Launch: .command (with its whole environment), .argv, .env, .cwd."""
         assert version in claude_code.VERSIONS, f"{version} belongs into VERSIONS of claude_code.py"
         more: dict[str, Any] = {"version": version, "settings": settings, "env": env, "cwd": cwd}
         self.watch.old |= version != claude_code.VERSION
         return agent.prepare(self.home, self.api, self.watch, args=args, **more)
 
     def __call__(self, *args: str, session: str = "", **how: Any) -> agent.Agent:
-        """A session that waits for its first prompt; args are the CLI's, `how` as in prepare."""
+        """Start a session, ready for a prompt; `args` are the CLI's, `how` is as in prepare."""
         name = session or f"agent{len(self.started)}"
         started = agent.Agent.start(self.prepare(*args, **how), self.tmux, name, self.watch)
         self.started.append(started)
         return started
 
     def shown(self) -> str:
-        """The terminals, for the report of a failure."""
+        """Return the terminals, for the report of a failure."""
         return "\n".join(each.text() for each in self.started)
 
 
@@ -213,7 +213,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def skipped() -> list[str]:
-    """The layers left out on purpose."""
+    """Return the layers left out on purpose."""
     return os.environ.get("BELLBOARD_SKIP", "").replace(",", " ").split()
 
 
@@ -229,7 +229,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """What was left out: how many tests of which files, by reason."""
+    """List what was left out: how many tests of which files, by reason."""
     reasons: dict[str, list[str]] = {}
     for report in terminalreporter.getreports("skipped"):
         if isinstance(report.longrepr, tuple):

@@ -1,4 +1,4 @@
-"""A home of a test's own: folders, and an environment that is built from nothing."""
+"""A home for one test: folders, and an environment that inherits nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from rig import node
 
 SYSTEM_PATH = ("/usr/local/bin", "/usr/bin", "/bin")
-BORROWED = ("tmux", "git", "node")  # linked into the home's bin where the system path lacks them
+BORROWED = ("tmux", "git", "node")  # linked into the home's bin if the system path lacks them
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Home:
 
     @property
     def project(self) -> Path:
-        """A folder to work in."""
+        """Return a folder to work in."""
         return self.root / "project"
 
     @property
@@ -44,16 +44,16 @@ class Home:
 
     @property
     def bin(self) -> Path:
-        """The first folder on PATH."""
+        """Return the first folder on PATH."""
         return self.root / "bin"
 
     def shown(self) -> str:
-        """What programs said on their standard errors, for the report of a failure."""
+        """Return the standard errors of programs, for the report of a failure."""
         said = {path.name: path.read_text(errors="replace") for path in self.root.glob("*.stderr")}
         return "\n".join(f"{name}: {text[-4000:]}" for name, text in sorted(said.items()) if text)
 
     def file(self, name: str, text: str) -> Path:
-        """A file of that text in the project, with the folders on its way."""
+        """Write a file in the project, creating its folders."""
         path = self.project / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
@@ -61,7 +61,7 @@ class Home:
 
 
 def build() -> Home:
-    """A new home; `remove` it afterwards."""
+    """Make a home; `remove` it afterwards."""
     base = "/tmp" if os.access("/tmp", os.W_OK) else tempfile.gettempdir()
     home = Home(Path(tempfile.mkdtemp(prefix="bb-", dir=base)).resolve())
     for path in (home.claude, home.project, home.tmp, home.bin):
@@ -100,5 +100,5 @@ def build() -> Home:
 
 
 def remove(home: Home) -> None:
-    """Take the home away, with what a dying process may still be writing there."""
+    """Remove the home, even if a dying process still writes there."""
     shutil.rmtree(home.root, ignore_errors=True)

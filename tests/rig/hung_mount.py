@@ -1,8 +1,8 @@
 """A file system that stops answering: raw FUSE, so that no library is needed.
 
-It shows a real folder, read-only, until it is told to hang: then requests are taken and none is
-answered, as on a mount whose server is gone.  They cannot even be killed; told to answer again, it
-answers all that waited.  Needs root and /dev/fuse.
+It shows a real folder, read-only, until `hang`: then it accepts requests and answers none, like a
+mount whose server is gone.  Processes that wait cannot be killed.  After `answer`, all pending
+requests are answered.  Needs root and /dev/fuse.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class HungMount:
         if self._libc.mount(*names, 0, how.encode()) != 0:
             os.close(self._fd)
             pytest.skip(f"no FUSE here: {os.strerror(ctypes.get_errno())}")
-        self._nodes: list[Path] = [source, source]  # by number; 1 is the root
+        self._nodes: list[Path] = [source, source]  # by node number; 1 is the root
         self._lock = threading.Lock()
         self._hangs = False
         self._unanswered: list[bytes] = []
@@ -58,20 +58,20 @@ class HungMount:
 
     @property
     def asked(self) -> int:
-        """How many requests wait for an answer."""
+        """Return how many requests wait for an answer."""
         return len(self._unanswered)
 
     def hang(self) -> None:
-        """Take what is asked, and say nothing."""
+        """Accept requests without answering."""
         with self._lock:
             self._hangs = True
 
     def is_asked(self) -> None:
-        """Wait until somebody hangs."""
+        """Wait until a request hangs."""
         eventually(lambda: self._unanswered, "a request that hangs")
 
     def answer(self) -> None:
-        """Answer again, also what was asked meanwhile."""
+        """Answer again, including pending requests."""
         with self._lock:
             self._hangs = False
             waiting, self._unanswered = self._unanswered, []
@@ -79,7 +79,7 @@ class HungMount:
                 self._reply(request)
 
     def close(self) -> None:
-        """End it: whoever still hangs gets an error."""
+        """Unmount it: pending requests get an error."""
         self._libc.umount2(os.fsencode(self.place), DETACH)
         os.write(self._tell_end, b"x")
         self._thread.join()
@@ -117,7 +117,7 @@ class HungMount:
                 LOOKUP: self._lookup,
                 GETATTR: lambda node, _: struct.pack("<QII", 0, 0, 0) + self._attr(node),
                 READLINK: lambda node, _: os.fsencode(self._nodes[node].readlink()),
-                OPEN: lambda *_: struct.pack("<QII", 0, 1, 0),  # what is read is not kept
+                OPEN: lambda *_: struct.pack("<QII", 0, 1, 0),  # without caching
                 OPENDIR: lambda *_: struct.pack("<QII", 0, 0, 0),
                 READ: self._read,
                 READDIR: self._readdir,
@@ -133,7 +133,7 @@ class HungMount:
             code = -(error.errno or errno.EIO)
         try:
             os.write(self._fd, OUT.pack(OUT.size + len(body), code, unique) + body)
-        except OSError:  # who asked has been killed meanwhile
+        except OSError:  # the requester was killed meanwhile
             return
 
     def _init(self, _: int, given: bytes) -> bytes:

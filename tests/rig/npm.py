@@ -14,18 +14,18 @@ SYSTEM_TRUST = "/etc/ssl/certs/ca-certificates.crt"
 
 
 def environment() -> dict[str, str]:
-    """Our own, and node trusts what the system trusts (behind a company's proxy it must)."""
+    """Return our environment, in which node trusts the system's certificates (for proxies)."""
     trust = {"NODE_EXTRA_CA_CERTS": SYSTEM_TRUST} if Path(SYSTEM_TRUST).exists() else {}
     return {**trust, **os.environ}
 
 
 def latest(name: str) -> str:
-    """The version that the registry calls the latest."""
+    """Return the version that the registry calls latest."""
     return run(*node.npm(), "view", name, "dist-tags.latest", env=environment()).strip()
 
 
 def package(name: str, version: str, verify: Callable[[Path], None] | None = None) -> Path:
-    """The folder node_modules/`name` of that very version; no script of it ran on the way.
+    """Return the folder node_modules/`name` of that exact version; its scripts are not run.
 
     `verify` may refuse what was fetched, before it is kept.
     """

@@ -1,4 +1,4 @@
-"""Ends processes that a test started, by process id, and those they left behind."""
+"""Stop processes that a test started, by process id, and those they left behind."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ GRACE = 3.0
 
 
 def family(pids: Iterable[int]) -> list[psutil.Process]:
-    """The processes and all their descendants that live now."""
+    """Return the running processes and all their descendants."""
     found: dict[int, psutil.Process] = {}
     for pid in pids:
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -24,7 +24,7 @@ def family(pids: Iterable[int]) -> list[psutil.Process]:
 
 
 def lives(process: psutil.Process) -> bool:
-    """It runs, and its pid is still its own; one that waits to be reaped (by whom?) does not."""
+    """Return whether a process runs under its own pid; a zombie does not."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -32,7 +32,7 @@ def lives(process: psutil.Process) -> bool:
 
 
 def end(processes: Iterable[psutil.Process]) -> None:
-    """Gone when this returns: asked first, killed after a grace."""
+    """Stop the processes: terminate them, and kill what is left after a moment."""
     mine = list(processes)
     for stop in (psutil.Process.terminate, psutil.Process.kill):
         for process in filter(lives, mine):

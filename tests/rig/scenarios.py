@@ -1,7 +1,7 @@
-"""What the fake model does: `play:NAME` in a prompt picks a row here, each turn of it in order.
+"""What the fake model does: `play:NAME` in a prompt selects a scenario.
 
-A scenario is a tuple of turns. The first answers the prompt, each next one what follows from the
-turn before (a tool's result, a notification); the last one repeats.
+A scenario is a tuple of turns. The first answers the prompt, each following one the outcome of the
+turn before it (a tool's result, a notification); the last one repeats.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Text:
-    """Words of the model."""
+    """Text of the model."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Tool:
-    """A call; `$CWD` in its input stands for the session's working directory."""
+    """A tool call; `$CWD` in its input stands for the session's working directory."""
 
     name: str
     input: dict[str, Any] = field(default_factory=dict)
@@ -38,7 +38,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Failure:
-    """An error of the API instead of an answer; `times`, if given, and then the next turn."""
+    """An API error instead of an answer; after `times` of them, if given, the next turn."""
 
     status: int
     type: str
@@ -50,32 +50,32 @@ Scenario = tuple[Turn | Failure, ...]
 
 
 def say(text: str, **pace: Any) -> Turn:
-    """A turn of words."""
+    """Return a turn with text."""
     return Turn((Text(text),), **pace)
 
 
 def call(name: str, /, **input: Any) -> Turn:
-    """A turn of one tool call."""
+    """Return a turn with one tool call."""
     return Turn((Tool(name, input),))
 
 
 def shell(command: str, **more: Any) -> Tool:
-    """A call of the Bash tool."""
+    """Return a call of the Bash tool."""
     return Tool("Bash", {"command": command, "description": command[:40], **more})
 
 
 def helper(prompt: str, **more: Any) -> Turn:
-    """A turn that starts a subagent, in the foreground unless said otherwise."""
+    """Return a turn that starts a subagent, by default in the foreground."""
     kind = {"subagent_type": "general-purpose", "run_in_background": False}
     return call("Agent", description="a helper", prompt=prompt, **{**kind, **more})
 
 
 def words(count: int) -> str:
-    """A long text of short lines."""
+    """Return a long text of short lines."""
     return "".join(f"word{n}{chr(10) if n % 8 == 7 else ' '}" for n in range(count))
 
 
-# A wait that the CLI takes for work: it refuses a bare foreground `sleep`.
+# A wait that looks like work: the CLI refuses a plain foreground `sleep`.
 WAIT = "python3 -c 'import time; time.sleep({})'"
 QUESTION = {
     "question": "Which colour?",
@@ -124,7 +124,7 @@ SCENARIOS: dict[str, Scenario] = {
     ),
     "notify": (call("PushNotification", message="hi", title="t"), say("Pushed.")),
     "worktree": (call("EnterWorktree", name="aside"), say("In the worktree.")),
-    # what blocks on the user
+    # questions to the user
     "perm": (Turn((Text("May I?"), shell("touch made.txt"))), say("Touched.")),
     "perms": (Turn((shell("touch a1.txt"), shell("touch a2.txt"))), say("Touched both.")),
     "write": (call("Write", file_path="$CWD/w.txt", content="x\n"), say("Written.")),
@@ -132,7 +132,7 @@ SCENARIOS: dict[str, Scenario] = {
     "ask": (Turn((ASK,)), say("You chose.")),
     "plan": (call("ExitPlanMode"), say("Plan done.")),
     "elicit": (call("mcp__rig__ask"), say("Elicited.")),
-    # several calls in one message, of which some block
+    # several calls in one message, some of which ask
     "askread": (Turn((ASK, READ)), say("You chose, I read.")),
     "readask": (Turn((READ, ASK)), say("I read, you chose.")),
     "asks": (Turn((ASK, ASK)), say("You chose twice.")),
@@ -141,7 +141,7 @@ SCENARIOS: dict[str, Scenario] = {
     "askperm": (Turn((ASK, shell("touch a1.txt"))), say("You chose, I touched.")),
     "permread": (Turn((shell("touch a1.txt"), READ)), say("Touched and read.")),
     "permpause": (Turn((shell("touch a1.txt"), shell(WAIT.format(2)))), say("Touched and paused.")),
-    # the same question again, and work that takes words or tools after a Stop hook
+    # the same question again, and turns that go on after a Stop hook
     "dangers": (
         Turn((shell("curl -s http://127.0.0.1:1/x | sh"),)),
         Turn((shell("curl -s http://127.0.0.1:1/y | sh"),)),
@@ -157,7 +157,7 @@ SCENARIOS: dict[str, Scenario] = {
     ),
     "pausewords": (Turn((shell(WAIT.format(2)),)), say(words(200), between=0.25)),
     "pauseask": (Turn((shell(WAIT.format(2)),)), Turn((ASK,)), say("You chose.")),
-    # subagents; the last ones are what they play
+    # subagents; the last scenarios are played by them
     "agent": (helper("play:sub"), say("The subagent finished.")),
     "agentperm": (helper("play:subperm"), say("The subagent with a question finished.")),
     "agentslow": (helper("play:subslow"), say("never")),
@@ -237,7 +237,7 @@ SCENARIOS: dict[str, Scenario] = {
     "subpause": (Turn((shell(WAIT.format(8)),)), say("A late result.")),
     "subslow": (say(words(300), between=0.3),),
     "sublater": (Turn((shell("echo from-sub"),), before=4), say("A late result.", before=2)),
-    # what goes on after the turn
+    # background tasks
     "bgshell": (
         Turn((shell(WAIT.format(6), run_in_background=True),)),
         say("Started a background shell."),
@@ -267,6 +267,6 @@ SCENARIOS: dict[str, Scenario] = {
     "e529": (Failure(529, "overloaded_error"),),
 }
 
-# Requests that no prompt asked for: the CLI's own errands.
+# Requests without a prompt: the CLI's own errands.
 COMPACT = say("<analysis>a</analysis>\n<summary>\nThe user tried things.\n</summary>", before=1)
 ERRAND = say('{"title": "Fake title"}')

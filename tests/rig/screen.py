@@ -1,4 +1,4 @@
-"""What Neovim shows: a client of its UI protocol that keeps the composed grid, as a terminal does.
+"""What Neovim shows: a client of its UI protocol that keeps the grid, as a terminal does.
 
 Not `screenstring()`: this screen can be read while the editor waits in a prompt, it includes
 floats, messages and the command line, and each cell knows the highlight groups it came from.
@@ -23,20 +23,20 @@ class Picture:
     """A screen at rest: cells as text ("" is the second half of a wide one) and group names."""
 
     cells: tuple[tuple[str, ...], ...] = ()
-    groups: tuple[tuple[str, ...], ...] = ()  # the topmost group of each cell, "" for none
+    groups: tuple[tuple[str, ...], ...] = ()  # the top group of each cell, "" for none
 
     @property
     def lines(self) -> list[str]:
-        """The rows as text, blanks at their ends cut."""
+        """Return the rows as text, without trailing blanks."""
         return ["".join(row).rstrip() for row in self.cells]
 
     @property
     def text(self) -> str:
-        """All rows."""
+        """Return all rows as one text."""
         return "\n".join(self.lines)
 
     def groups_of(self, text: str) -> list[str]:
-        """The highlight groups, in order and without repeats, of the first place with that text."""
+        """Return the highlight groups of the first occurrence of a text, without repeats."""
         for row, names in zip(self.cells, self.groups, strict=True):
             start = "".join(row).find(text)
             if start >= 0:
@@ -45,7 +45,7 @@ class Picture:
         raise AssertionError(f"no {text!r} on this screen:\n{self.text}")
 
     def __str__(self) -> str:
-        """Text, then groups by letter, then the letters' names: the form of tests/screens."""
+        """Return text, groups as letters, and a legend: the form of tests/screens."""
         names = list(dict.fromkeys(name for row in self.groups for name in row if name))
         letter = {name: chr(ord("a") + n) for n, name in enumerate(names[:26])}
         letter |= {name: chr(ord("A") + n) for n, name in enumerate(names[26:52])}
@@ -60,7 +60,7 @@ class Picture:
 
 
 def _column(row: tuple[str, ...], index: int) -> int:
-    """The cell at which the row's text reaches `index`."""
+    """Return the cell of the character at `index` in a row's text."""
     reached = 0
     for column, cell in enumerate(row):
         if reached >= index and cell:
@@ -71,7 +71,7 @@ def _column(row: tuple[str, ...], index: int) -> int:
 
 @dataclass
 class _Grid:
-    """The cells as the redraw events leave them (`:h ui-linegrid`)."""
+    """The cells after the redraw events so far (`:h ui-linegrid`)."""
 
     cells: list[list[str]] = field(default_factory=list)
     marks: list[list[int]] = field(default_factory=list)
@@ -119,7 +119,7 @@ class _Grid:
 
 
 def connected(path: Path) -> socket.socket:
-    """A connection to a Neovim whose socket may be there a moment before it listens."""
+    """Connect to a Neovim, whose socket may exist a moment before it listens."""
 
     def attempt() -> socket.socket | None:
         client = socket.socket(socket.AF_UNIX)

@@ -1,4 +1,4 @@
-"""A second user of this machine, and the traps they can set."""
+"""Another user of this machine, and the traps they can set."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from typing import Final
 
 import pytest
 
-UID: Final = 54321  # nobody's: to be another user takes no entry in any list
+UID: Final = 54321  # unused; another user needs no account
 PROTOCOL: Final = 8  # of tmux, since 1.8
-MSG_SHELL: Final = 209  # a client runs this program in its own place
+MSG_SHELL: Final = 209  # a client replaces itself by this program
 
 
 class Stranger:
-    """Has a folder in /tmp that others may look into, as a user's own folders there are."""
+    """Has a folder in /tmp that others may read."""
 
     def __init__(self) -> None:
         if os.geteuid() != 0:
@@ -29,19 +29,19 @@ class Stranger:
         self.folder = Path(tempfile.mkdtemp(prefix="bb-stranger-", dir="/tmp"))
         self.folder.chmod(0o755)
         self.own(self.folder)
-        self.booty = self.folder / "booty"  # what a victim's program leaves here
+        self.booty = self.folder / "booty"  # what a victim's program writes here
         self.program = self.folder / "program"
         self.program.write_text(f"#!/bin/sh\nid -u >> {self.booty}\n")
         self.program.chmod(0o755)
         self.traps: list[Trap] = []
 
     def own(self, path: Path) -> None:
-        """Have it belong to this user."""
+        """Give a path to this user."""
         os.chown(path, UID, UID, follow_symlinks=False)
 
     @contextlib.contextmanager
     def acting(self) -> Iterator[None]:
-        """Whatever is done in here is done by this user."""
+        """Act as this user within the block."""
         os.setegid(UID)
         os.seteuid(UID)
         try:
@@ -51,13 +51,13 @@ class Stranger:
             os.setegid(0)
 
     def trap(self, path: Path) -> Trap:
-        """Listen there."""
+        """Listen on a socket there."""
         self.traps.append(Trap(self, path))
         return self.traps[-1]
 
     @property
     def caught(self) -> str:
-        """What was done by whoever came here; empty if nobody did."""
+        """Return what a client did; empty if there was none."""
         came = sum(trap.came for trap in self.traps)
         ran = f"ran its program as {self.booty.read_text().split()}" if self.booty.exists() else ""
         return f"{came} connections {ran}" if came or ran else ""
@@ -69,7 +69,7 @@ class Stranger:
 
 
 class Trap:
-    """A socket that speaks as a tmux server does, and has each client run a program."""
+    """A socket that acts as a tmux server, and makes each client run a program."""
 
     def __init__(self, stranger: Stranger, path: Path) -> None:
         self.path, self.came = path, 0
@@ -79,7 +79,7 @@ class Trap:
         self._socket = sockets.socket(sockets.AF_UNIX)
         self._socket.bind(str(path))
         stranger.own(path)
-        with stranger.acting():  # whom others see here is who listened
+        with stranger.acting():  # the owner that others see is the one that listened
             self._socket.listen()
         self._thread = threading.Thread(target=self._wait, daemon=True)
         self._thread.start()

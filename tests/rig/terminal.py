@@ -24,7 +24,7 @@ KEYS: Final = {  # by tmux's names
     "C-z": "\x1a",
     "BSpace": "\x7f",
 }
-# In a window below, which is not the one in use: nobody looks at it.
+# In a window below, which is not the current one, so that it is not in view.
 OPEN = """
 local argv, cwd, columns, lines = ...
 vim.o.columns, vim.o.lines = columns, 2 * lines
@@ -44,7 +44,7 @@ return is_there and vim.api.nvim_buf_get_lines(buffer, -1 - lines, -1, false) or
 
 
 class Terminal:
-    """One :terminal; its program ends with it."""
+    """A :terminal; its program ends with it."""
 
     def __init__(self, editor: Editor, argv: Sequence[str], cwd: Path) -> None:
         self.editor = editor
@@ -54,7 +54,7 @@ class Terminal:
 
     @property
     def dead(self) -> bool:
-        """Its program has ended."""
+        """Return whether its program has ended."""
         return not psutil.pid_exists(self.pid)
 
     def text(self) -> str:
@@ -62,19 +62,19 @@ class Terminal:
         return "\n".join(self.editor.lua(SHOWN, self._buffer, self._lines))
 
     def type(self, text: str) -> None:
-        """Text as if typed."""
+        """Type a text."""
         self.editor.lua("vim.fn.chansend(...)", self._job, text)
 
     def press(self, *keys: str) -> None:
-        """Keys by tmux's names: press("Escape"), press("C-c")."""
+        """Press keys by tmux's names: press("Escape"), press("C-c")."""
         for key in keys:
             self.type(KEYS.get(key, key))
 
     def shows(self, pattern: str, within: float = PATIENCE) -> str:
-        """Wait until the screen matches; the text of the screen that did."""
+        """Wait until the screen matches; return its text."""
         return matching(self.text, pattern, within)
 
     def close(self) -> None:
-        """Wipe the buffer out, whatever runs in it."""
+        """Wipe out the buffer, whatever runs in it."""
         with contextlib.suppress(OSError, EOFError):
             self.editor.lua("vim.api.nvim_buf_delete(..., { force = true })", self._buffer)

@@ -1,4 +1,4 @@
-"""A real tmux server for one test, on its own socket and without any configuration."""
+"""A real tmux server for one test, on its own socket and without configuration."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from rig.waiting import PATIENCE, eventually, matching
 
 @dataclass(frozen=True)
 class Pane:
-    """One pane, by its id."""
+    """A pane, by its id."""
 
     server: Server
     id: str
 
     def ask(self, format: str) -> str:
-        """A tmux format of this pane: ask("#{pane_tty}")."""
+        """Expand a tmux format for this pane: ask("#{pane_tty}")."""
         return self.server.run("display-message", "-p", "-t", self.id, format).rstrip("\n")
 
     @property
@@ -37,19 +37,19 @@ class Pane:
 
     @property
     def dead(self) -> bool:
-        """Its program has ended (the pane stays, to be read)."""
+        """Return whether its program has ended; the pane stays, so that it can be read."""
         return self.ask("#{pane_dead}") == "1"
 
     def text(self) -> str:
-        """What the pane shows."""
+        """Return what the pane shows."""
         return self.server.run("capture-pane", "-p", "-t", self.id)
 
     def type(self, text: str) -> None:
-        """Text as if typed, no key names in it."""
+        """Type a text; it is not searched for key names."""
         self.server.run("send-keys", "-l", "-t", self.id, "--", text)
 
     def press(self, *keys: str) -> None:
-        """Keys by tmux's names: press("Escape"), press("C-c")."""
+        """Press keys by tmux's names: press("Escape"), press("C-c")."""
         self.server.run("send-keys", "-t", self.id, "--", *keys)
 
     def close(self) -> None:
@@ -57,12 +57,12 @@ class Pane:
         self.server.run("kill-pane", "-t", self.id)
 
     def shows(self, pattern: str, within: float = PATIENCE) -> str:
-        """Wait until the screen matches; the text of the screen that did."""
+        """Wait until the screen matches; return its text."""
         return matching(self.text, pattern, within)
 
 
 class Server:
-    """A tmux server on a socket of that name; `close` it."""
+    """A tmux server on a socket of that name."""
 
     def __init__(self, home: Home, name: str = "tmux.sock") -> None:
         found = shutil.which("tmux", path=home.env["PATH"])
@@ -74,7 +74,7 @@ class Server:
         self._command = (found, "-S", str(self.socket), "-f", "/dev/null")
 
     def run(self, *arguments: str) -> str:
-        """A tmux command's output."""
+        """Run a tmux command; return its output."""
         done = subprocess.run(
             [*self._command, *arguments],
             env=self.home.env,
@@ -96,7 +96,7 @@ class Server:
         columns: int = 100,
         lines: int = 30,
     ) -> Pane:
-        """A new window that runs argv as the pane's own process, in the home's environment."""
+        """Open a window that runs argv as the pane's process, in the home's environment."""
         exports = [f"{key}={value}" for key, value in (env or {}).items()]
         command = "exec " + shlex.join(["env", *exports, *map(str, argv)])
         if self.has(session):
@@ -110,11 +110,11 @@ class Server:
         return Pane(self, self.run(*start, *where, *place).strip())
 
     def attach(self, session: str) -> str:
-        """The tty of a new terminal that shows a session (`script` brings the terminal)."""
+        """Attach a new terminal, made by `script`, to a session; return its tty."""
         before = set(self.run("list-clients", "-F", "#{client_tty}").split())
         command = shlex.join([*self._command, "attach-session", "-t", f"={session}"])
         how: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        # Its input stays open and silent: at its end, `script` would end the client too.
+        # Its input stays open: at end of file, `script` would end the client.
         argv = ["script", "-qfec", command, "/dev/null"]
         started = subprocess.Popen(argv, env=self.home.env, stdin=subprocess.PIPE, **how)
         self._terminals.append(started)
@@ -123,19 +123,19 @@ class Server:
         ).pop()
 
     def has(self, session: str) -> bool:
-        """Whether that session exists."""
+        """Return whether that session exists."""
         return bool(self.pid) and session in self.run(
             "list-sessions", "-F", "#{session_name}"
         ).split("\n")
 
     def shown(self) -> str:
-        """Every pane, for the report of a failure."""
+        """Return every pane, for the report of a failure."""
         panes = self.run("list-panes", "-a", "-F", "#{pane_id}").split() if self.pid else []
         return "\n".join(f"{pane}:\n{Pane(self, pane).text()}" for pane in panes)
 
     @property
     def pid(self) -> int:
-        """The server's process, 0 while there is none."""
+        """Return the server's process, or 0."""
         done = subprocess.run(
             [*self._command, "display-message", "-p", "#{pid}"],
             env=self.home.env,
@@ -147,7 +147,7 @@ class Server:
         return int(done.stdout) if done.returncode == 0 else 0
 
     def close(self) -> None:
-        """End the server and whatever was started in it, also what survives a hang-up."""
+        """Stop the server and everything started in it, even what survives a hang-up."""
         for terminal in self._terminals:
             terminal.kill()
             terminal.communicate()

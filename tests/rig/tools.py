@@ -1,4 +1,4 @@
-"""Linters for Lua, shells and strace, fetched if the system has none.
+"""Linters for Lua, shells and strace, fetched if the system lacks them.
 
 Looked up 2026-11: stylua is in npm only as WebAssembly (tests/lint runs it), and
 lua-language-server is in none of Debian, PyPI and npm.
@@ -14,7 +14,7 @@ from rig.cache import CHECKOUT, Missing, folder
 
 SUITES = ("trixie",)
 STYLUA = "2.5.2"
-#: Program → the package that has it and where; what is static runs as it is.
+#: Program → its package, and the path in it; static programs run as they are.
 PACKAGED = {
     "bash": ("bash", "usr/bin/bash"),
     "busybox": ("busybox-static", "usr/bin/busybox"),
@@ -23,12 +23,12 @@ PACKAGED = {
     "zsh": ("zsh-static", "usr/bin/zsh-static"),
 }
 STATIC = ("busybox", "zsh")
-#: What the tests run, and `make test` fetches.
+#: The programs that tests run, and that `make test` fetches.
 TESTED = ("bash", "busybox", "dash", "strace", "zsh")
 
 
 def executable(name: str) -> Path:
-    """The tool on PATH, else a private one; stylua is always the one of the pinned version."""
+    """Return the tool on PATH, or a private one; stylua is always the pinned version."""
     if name == "stylua":
         return stylua()
     if found := shutil.which(name):
@@ -46,7 +46,7 @@ def executable(name: str) -> Path:
 
 
 def luacheck() -> Path:
-    """Debian's luacheck behind a line of shell that says where its Lua modules are."""
+    """Return a shell script that runs Debian's luacheck with the path of its Lua modules."""
     root = debian.tree("luacheck", SUITES, ("lua-check",), programs=("lua5.1",))
     lua = root / "usr/share/lua/5.1"
     native = next((root / "usr/lib").glob("*/lua/5.1"))
@@ -58,14 +58,14 @@ def luacheck() -> Path:
 
 
 def stylua() -> Path:
-    """stylua behind a line of shell that runs its WebAssembly."""
+    """Return a shell script that runs the WebAssembly of stylua."""
     root = npm.package("@johnnymorganz/stylua", STYLUA).parents[2]
     run = CHECKOUT / "tests/lint/stylua.mjs"
     return _start(root / "stylua", f"exec '{node.node()}' '{run}' '{root}' \"$@\"")
 
 
 def _start(path: Path, line: str) -> Path:
-    """A program of one line, written when it is not there or was moved."""
+    """Return a script of one line, written if it is missing or was moved."""
     if not path.exists() or line not in path.read_text():
         draft = folder() / f".{path.name}.draft"
         draft.write_text(f"#!/bin/sh\n{line}\n")

@@ -10,18 +10,18 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-PATIENCE = 60.0  # a loaded machine in CI starts a CLI in twenty seconds; only a failure takes it
+PATIENCE = 60.0  # seconds; a loaded machine needs twenty to start a CLI, and only failures take all
 PAUSE = 0.01
-BESIDE = 4.0  # times as long as on a machine of its own: other tests run beside each
-GLANCE = 0.05  # between two looks at a screen: each of them costs a process
+BESIDE = 4.0  # times as long as on an idle machine, because other tests run at the same time
+GLANCE = 0.05  # seconds between two looks at a screen, each of which takes a process
 
 
 def eventually(
     predicate: Callable[[], T], what: str = "", within: float = PATIENCE, pause: float = PAUSE
 ) -> T:
-    """The predicate's first true value; AssertionError with its last one when time is up.
+    """Return the predicate's first true value; raise AssertionError when time is up.
 
-    A predicate may itself assert: its last AssertionError is then the one that is raised.
+    A predicate may assert: its last AssertionError is then raised.
     """
     deadline = time.monotonic() + within
     while True:
@@ -41,22 +41,22 @@ def eventually(
 
 
 def leniency(least: float = BESIDE) -> float:
-    """How much slower than at rest this machine may be: its load for each core, within bounds.
+    """Return how much slower than idle this machine may be: its load per core, within limits.
 
-    A time that a test asserts is that of a machine at rest, multiplied by this.
+    Multiply the times that a test asserts by this; they are those of an idle machine.
     """
     return min(20.0, max(least, 2 * os.getloadavg()[0] / (os.cpu_count() or 1)))
 
 
 def rest(seconds: float) -> None:
-    """Let time pass, where the time between two keys is what is tried."""
+    """Wait, if a test is about the time between two keys."""
     time.sleep(seconds)
 
 
 def at_best(measure: Callable[[], float], bar: float, tries: int = 10) -> None:
-    """One of some tries takes no longer than `bar`.
+    """Check that one of several tries takes at most `bar`.
 
-    A loaded machine is late now and then, a program that waits is late each time.
+    A loaded machine is sometimes late, a slow program is always late.
     """
     took: list[float] = []
     while not took or min(took) > bar * leniency(1.0):
@@ -65,7 +65,7 @@ def at_best(measure: Callable[[], float], bar: float, tries: int = 10) -> None:
 
 
 def matching(look: Callable[[], str], pattern: str, within: float = PATIENCE) -> str:
-    """Wait until a screen matches; the text of the screen that did."""
+    """Wait until a screen matches; return its text."""
 
     def matches() -> str:
         text = look()

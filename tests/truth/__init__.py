@@ -1,1 +1,1 @@
-"""The live truth test: what is published, compared with what the CLI says about itself."""
+"""The live truth test: what is published, compared with the CLI's own account."""

@@ -1,4 +1,4 @@
-"""`make truth`: play the scenes in every way, check the strict limits, write the table."""
+"""`make truth`: play the scenes on every CLI, check the strict limits, write the page."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from truth.stage import How
 
 
 def main() -> int:
-    """The status is 1 if a bar was missed where the evidence is whole, 2 if some was not played."""
+    """Return 1 if a limit was missed with complete evidence, 2 if a scene was not played."""
     args = parsed()
     version = claude_code.resolved(args.cli) if args.cli else ""
     ways = {version: How(version)} if version else {w: WAYS[w] for w in args.way or WAYS}
@@ -69,7 +69,7 @@ def main() -> int:
 
 
 def compared(version: str, traces: Path, *, whole: bool) -> str:
-    """In what a version differs from the last one that was played whole; it may be the next."""
+    """Compare a version with the last complete one, and keep it if it is complete, too."""
     files = sorted(traces.glob(f"{version}-*.jsonl"))
     now = seen.shapes(files, seen.hook_names(version))
     if whole and version in claude_code.PINNED:
@@ -82,7 +82,7 @@ def compared(version: str, traces: Path, *, whole: bool) -> str:
 
 
 def parsed() -> argparse.Namespace:
-    """What is wanted."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(prog="python -m truth")
     parser.add_argument("--way", choices=WAYS, action="append", help="only that (default: all)")
     parser.add_argument("--cli", default="", help="only that version, or the newest that there is")
@@ -106,7 +106,7 @@ def parsed() -> argparse.Namespace:
 
 
 def end(number: int, frame: FrameType | None) -> None:
-    """What a signal does: nothing that was started stays."""
+    """Stop everything that was started, on a signal."""
     stage.close_all()
     sys.exit(128 + number)
 

@@ -1,10 +1,10 @@
-"""What the CLI says of itself, as stretches of time, and how far what is shown agrees with it.
+"""The CLI's own account of its status, as stretches of time, compared with what is shown.
 
-The CLI keeps `sessions/<pid>.json`: busy is working, waiting is blocked, shell is background; idle
-is what the last end says.  Not counted: the moment around each change, and dialogs that ask nothing
-for the agent; one that opens while a tool of the turn waits is the agent's own.  The CLI's hook
-tells a change a moment before its file, on a busy machine a second: from then on the file is not
-held against what is shown.  Of a session in two processes the more urgent one counts.
+The CLI writes `sessions/<pid>.json`: busy is working, waiting is blocked, shell is background; idle
+depends on how the last turn ended.  Not counted are the moment around each change, and dialogs that
+are not the agent's; one that opens while a tool of the turn waits is the agent's.  A hook reports a
+change shortly before the file, a second before it on a busy machine: from then on, either status
+may be shown.  For a session in two processes, the more urgent one counts.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Any, Final
 Line = dict[str, Any]
 Allowed = frozenset[str]
 
-SLACK: Final = 0.35  # around each change: the CLI's file and its hooks are as far apart
-STANDS: Final = 2 * SLACK  # what is over sooner is not compared: the CLI's own blips, too
+SLACK: Final = 0.35  # seconds around each change: the distance between the CLI's file and its hooks
+STANDS: Final = 2 * SLACK  # seconds; shorter stretches are not compared
 AT_REST: Final = frozenset({"idle", "completed", "error"})
 IDLE: Final = frozenset({"idle"})
-ANY: Final[Allowed] = frozenset()  # nothing is told of it
-FORETOLD: Final = 1.2  # seconds; so late after its hook a CLI that starves may write its file
-CERTAIN: Final = 5.0  # if nothing but that CLI can be why: it is late, and not another's news
-SENT_ON: Final = frozenset({"prompted", "idle", "completed"})  # by a Stop hook; Esc then ends it
+ANY: Final[Allowed] = frozenset()  # nothing is known
+FORETOLD: Final = 1.2  # seconds after its hook in which a starved CLI may write its file
+CERTAIN: Final = 5.0  # seconds, if no other process can be the cause
+SENT_ON: Final = frozenset({"prompted", "idle", "completed"})  # continued by a Stop hook, until Esc
 URGENT: Final = (frozenset({"blocked"}), frozenset({"working"}))
 ENDS_TOOLS: Final = ("PostToolBatch", "Stop", "StopFailure", "UserPromptSubmit", "SessionStart")
 TELLS: Final = {  # hook → the status that its file will have
@@ -36,7 +36,7 @@ TELLS: Final = {  # hook → the status that its file will have
 
 @dataclass(frozen=True)
 class Stretch:
-    """A time in which the CLI says the same of a session, and what may be shown in it."""
+    """A time with one status of the CLI, and the statuses that may be shown in it."""
 
     start: float
     end: float
@@ -46,21 +46,27 @@ class Stretch:
 
     @property
     def compared(self) -> Stretch:
-        """Without the moment around each change."""
+        """Return its length without the moments around the changes."""
         return replace(self, start=self.start + SLACK, end=self.end - SLACK)
 
 
 class Account:
-    """What the CLI says of itself in the lines of a trace, as stretches that stand."""
+    """Turns the lines of a trace into stretches."""
 
     def __init__(self, lines: Sequence[Line]) -> None:
         self.stretches: list[Stretch] = []
-        self._now: dict[int, tuple[float, str, Allowed | None]] = {}  # pid → since, session, may
-        self._idle_is: dict[str, Allowed] = {}  # session → what idle means by now
-        self._said: dict[int, str] = {}  # pid → its last status, dialogs aside
-        self._tools: dict[str, set[str]] = {}  # session → the tools of its turn that run
-        self._speaks_for: dict[int, str] = {}  # pid → session: older CLIs leave a stale id
-        self._foretold: dict[int, tuple[float, Allowed, float]] = {}  # pid → since, what, how long
+        self._now: dict[
+            int, tuple[float, str, Allowed | None]
+        ] = {}  # pid → since, session, allowed statuses
+        self._idle_is: dict[str, Allowed] = {}  # session → what idle means now
+        self._said: dict[int, str] = {}  # pid → its last status, without dialogs
+        self._tools: dict[str, set[str]] = {}  # session → the running tools of its turn
+        self._speaks_for: dict[
+            int, str
+        ] = {}  # pid → session, because older CLIs leave a stale id in the file
+        self._foretold: dict[
+            int, tuple[float, Allowed, float]
+        ] = {}  # pid → since when, what, how long
         begin = lines[0]["t"] + 0.05
         self._dead = {
             x["process"]["pid"]
@@ -97,7 +103,7 @@ class Account:
                         self._open(p, t, sid, now - {"prompted"} or IDLE)
         if pid and hook["hook_event_name"] == "SessionEnd":
             self._close(pid, t)
-            self._speaks_for.pop(pid, None)  # what follows is another one's, as after /clear
+            self._speaks_for.pop(pid, None)  # the next session has another id, as after /clear
         elif pid and self._speaks_for.get(pid) != sid:
             self._speaks_for[pid] = sid
             if pid in self._now:
@@ -106,7 +112,7 @@ class Account:
     def _foretell(self, pid: int, t: float, name: str, tells: Allowed) -> None:
         now = self._now.get(pid, (t, "", None))[2]
         if name == "UserPromptSubmit" and not (now and now <= AT_REST):
-            return  # it may only queue
+            return  # it may only be queued
         certain = name in ("UserPromptSubmit", "StopFailure", "PostCompact", "SessionEnd")
         self._foretold[pid] = (t, tells, CERTAIN if certain else FORETOLD)
 
@@ -155,13 +161,13 @@ class Account:
 
 
 def is_sent_on(entry: Line) -> bool:
-    """A Stop hook of the user's had the session go on, by this line of its transcript."""
+    """Return whether this transcript entry shows that a Stop hook continued the session."""
     said = entry.get("message") if entry.get("isMeta") else None
     return isinstance(said, dict) and str(said.get("content")).startswith("Stop hook feedback")
 
 
 def idle_after(hook: Line, was: Allowed) -> Allowed:
-    """What a session file that says idle means after this hook."""
+    """Return what idle means in a session file after this hook."""
     name = hook.get("hook_event_name")
     if name == "SessionStart":
         return was if hook.get("source") == "compact" else IDLE
@@ -178,9 +184,9 @@ def idle_after(hook: Line, was: Allowed) -> Allowed:
 
 
 def most_urgent(stretches: Sequence[Stretch]) -> list[Stretch]:
-    """What each session is, whose processes may say different things at a time.
+    """Return the stretches of each session, with its most urgent process at any time.
 
-    Where the less urgent ones cannot tell, nothing is told.
+    If the status of another process is unknown, so is that of the session.
     """
     merged = []
     for sid in sorted({x.session_id for x in stretches}):
@@ -203,7 +209,7 @@ def most_urgent(stretches: Sequence[Stretch]) -> list[Stretch]:
 
 
 def wrong_times(stretch: Stretch, changes: Iterable[Line]) -> list[float]:
-    """How long at a time something else was shown than the CLI says."""
+    """Return how long each wrong status was shown."""
     mine = [(c["t"], c["to"]) for c in changes if c["session_id"] == stretch.session_id]
     shown = next((to for t, to in reversed(mine) if t <= stretch.start), None)
     inside = [(t, to) for t, to in mine if stretch.start < t < stretch.end]
@@ -219,7 +225,7 @@ def wrong_times(stretch: Stretch, changes: Iterable[Line]) -> list[float]:
 
 
 def delay(stretch: Stretch, changes: Iterable[Line]) -> float:
-    """How long after the CLI said it something of it was shown; all of the stretch if never."""
+    """Return how long it took to show the CLI's status; the whole stretch if never."""
     mine = [(c["t"], c["to"]) for c in changes if c["session_id"] == stretch.session_id]
     if next((to for t, to in reversed(mine) if t <= stretch.start), None) in stretch.allowed:
         return 0.0
@@ -228,6 +234,6 @@ def delay(stretch: Stretch, changes: Iterable[Line]) -> float:
 
 
 def unsteady(stretch: Stretch, changes: Sequence[Line]) -> float:
-    """How long something else was shown after it had been right: no slow machine excuses that."""
+    """Return how long a wrong status followed the right one, which slowness cannot explain."""
     shown = replace(stretch, start=stretch.start + delay(stretch, changes))
     return sum(wrong_times(shown, changes))

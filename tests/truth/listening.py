@@ -1,4 +1,4 @@
-"""The two sides as they happen: what `bellboard watch --json` prints, and what the CLI writes."""
+"""Record both sides: what `bellboard watch --json` prints, and what the CLI writes."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from rig.reaper import lives
 from rig.waiting import eventually
 from truth.account import Line
 
-EVERY: Final = 0.01  # between two looks at the session files
-STARVED: Final = 0.25  # between two looks, and nothing is known of the time
-OURS: Final = re.compile(r"\(\w+\.py:\d+\)")  # in a note of health: it raised
-GLANCES: Final = 0.1  # between two looks at a screen, where there is no status in them
+EVERY: Final = 0.01  # seconds between two reads of the session files
+STARVED: Final = 0.25  # seconds; a longer gap between two reads is not compared
+OURS: Final = re.compile(r"\(\w+\.py:\d+\)")  # in a health note: a failure of our code
+GLANCES: Final = 0.1  # seconds between two reads of a screen, if the files have no status
 
 
 class Published:
-    """A host without an editor, and each change that it prints, by the time that we read it."""
+    """A host without an editor, and the changes that it prints, with the time of reading."""
 
     def __init__(self, home: Home) -> None:
         self.changes: list[Line] = []
@@ -38,7 +38,7 @@ class Published:
 
     @property
     def pid(self) -> int:
-        """The host's process."""
+        """Return the host's process id."""
         return self._host.pid
 
     def _start(self) -> None:
@@ -62,7 +62,7 @@ class Published:
             self.changes.append({**json.loads(text), "t": now})
 
     def restart(self, number: int = signal.SIGKILL) -> None:
-        """End the host by that signal, and start another, which has printed nothing yet."""
+        """End the host with a signal, and start another."""
         self._host.send_signal(number)
         self._over()
         self._start()
@@ -73,7 +73,7 @@ class Published:
             self.changes.append({**change, "rule": "found", "t": time.time()})
 
     def rows(self) -> list[Line]:
-        """What `bellboard list --json` prints."""
+        """Return the rows of `bellboard list --json`."""
         listed = subprocess.run(
             [sys.executable, "-m", "bellboard", "list", "--json"],
             env=self._home.env,
@@ -84,7 +84,7 @@ class Published:
         return list(json.loads(listed.stdout)["sessions"])
 
     def refused(self) -> list[str]:
-        """What the host failed to fold or do by a fault of its own, whatever it showed."""
+        """Return what failed in the host because of errors in our code."""
         state = Spool(self._home.bellboard)
         reasons = [why.read_text() for why in sorted(state.new.parent.glob("bad/*.why"))]
         notes = state.notes_of(self.pid).items()
@@ -92,12 +92,12 @@ class Published:
 
     @property
     def listed(self) -> dict[str, str]:
-        """Session → status, as of the last line."""
+        """Return the status of each session, as of the last line."""
         known = {c["session_id"]: c["to"] for c in list(self.changes)}
         return {sid: status for sid, status in known.items() if status}
 
     def close(self) -> None:
-        """End it."""
+        """Stop it."""
         self._host.terminate()
         self._over()
 
@@ -110,14 +110,14 @@ class Published:
 
 
 class Transcripts:
-    """The lines that the CLIs of one home append to their sessions' transcripts."""
+    """Reads new lines in the transcripts of a home."""
 
     def __init__(self, home: Home) -> None:
         self._folder = home.claude / "projects"
         self._read: dict[Path, int] = {}
 
     def look(self) -> Iterator[tuple[str, Line]]:
-        """Session and entry of each new line; what holds whole prompts is cut to its type."""
+        """Yield the session and entry of each new line; only the type of one with a prompt."""
         for path in self._folder.glob("*/*.jsonl"):
             at = self._read.get(path, 0)
             if path.stat().st_size <= at:
@@ -134,13 +134,13 @@ class Transcripts:
 
 
 class Witness(Beside):
-    """While open: what the CLIs of one home say of themselves, as lines of a trace."""
+    """While open, records the status that the CLIs of a home report, as lines of a trace."""
 
     def __init__(self, home: Home) -> None:
         super().__init__(self._look)
         self.lines: list[Line] = []
-        self.ended: dict[int, float] = {}  # process → when it was seen dead
-        self.starved: list[tuple[float, float]] = []  # times without a look
+        self.ended: dict[int, float] = {}  # process → when its death was noticed
+        self.starved: list[tuple[float, float]] = []  # times without a read
         self._home = home
         self._records: dict[int, Line] = {}
         self._alive: dict[int, psutil.Process] = {}
@@ -150,7 +150,7 @@ class Witness(Beside):
         self._glanced = 0.0
 
     def follow(self, pid: int, screen: Callable[[], str] | None = None, **where: str) -> None:
-        """Note its end; `screen` tells the status of a CLI that does not tell it in its file.
+        """Watch a process; `screen` returns the status of a CLI without one in its file.
 
         `where`: its terminal, as the origin of its hooks.
         """
@@ -160,7 +160,7 @@ class Witness(Beside):
             self._screens[pid] = screen
 
     def trace(self) -> list[Line]:
-        """All of it and the hooks, in the order of time."""
+        """Return all lines and the hook events, by time."""
         hooks = [self._hook(path) for path in (self._home.root / "recorded").glob("*.json")]
         return sorted([*self.lines, *hooks], key=lambda x: x["t"])
 
@@ -170,12 +170,12 @@ class Witness(Beside):
         return {"t": path.stat().st_mtime, "hook": json.loads(path.read_text()), "origin": origin}
 
     def note(self, text: str) -> None:
-        """Something for the reader of the trace."""
+        """Add a note for readers of the trace."""
         self._tell(note=text)
 
     @property
     def statuses(self) -> dict[int, tuple[str, str]]:
-        """What the file of each CLI that runs says now, if it has a status; and its waitingFor."""
+        """Return the status and waitingFor in the file of each running CLI that has one."""
         return {
             pid: (record["status"], record.get("waitingFor", ""))
             for pid, record in list(self._records.items())

@@ -1,4 +1,4 @@
-"""A third account: `claude agents --json`, compared with the session files."""
+"""Compare `claude agents --json` with the session files."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from rig.home import Home
 from truth.listening import Witness
 
 EVERY: Final = 5.0  # seconds: each call is a process that takes 0.2 s of a core
-SINCE: Final = (2, 1, 197)  # the first one here that is known to list interactive sessions
+SINCE: Final = (2, 1, 197)  # the first version known to list interactive sessions
 TIME: Final = 20.0
 
 
 class Listing(Beside):
-    """While open: asks now and then, and notes what neither file of before and after says."""
+    """While open, runs it at intervals, and notes what neither the file before nor after says."""
 
     def __init__(self, home: Home, version: str, witness: Witness, asks: bool = True) -> None:
         super().__init__(self._ask)
@@ -45,7 +45,7 @@ class Listing(Beside):
                     self._witness.note(told)
 
     def listed(self) -> dict[int, tuple[str, str]] | None:
-        """Process → status and what it waits for; None if the CLI did not answer."""
+        """Return status and waitingFor of each process; None if the CLI did not answer."""
         try:
             done = subprocess.run(
                 [str(self._program), "agents", "--json"],

@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, Final
 
-MOST: Final = 12  # lines of a table
+MOST: Final = 12  # rows of a table
 
 HEAD: Final = """## A monkey at the keyboard
 
@@ -19,13 +19,13 @@ actions until no action can be left out, and kept as a trace. The same seed draw
 
 
 class Walks:
-    """All walks of a file."""
+    """The walks in a file."""
 
     def __init__(self, path: Path) -> None:
         self.rows: list[dict[str, Any]] = [json.loads(x) for x in path.read_text().splitlines()]
 
     def section(self) -> list[str]:
-        """The part of the page."""
+        """Return the section for the page."""
         lines = [HEAD, "| CLI | walks | actions | minutes | right | wrong for over 0.5 s |"]
         lines += ["|---|--:|--:|--:|--:|--:|"]
         for version in sorted({row["version"] for row in self.rows}):
@@ -41,7 +41,7 @@ class Walks:
         return [*lines, "", *self._found()]
 
     def _found(self) -> list[str]:
-        """What was wrong, the most frequent first."""
+        """Return the failures, the most frequent first."""
         longest: dict[str, float] = {}
         times: Counter[str] = Counter()
         seeds: dict[str, int] = {}

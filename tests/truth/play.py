@@ -1,4 +1,4 @@
-"""Scenes played, several at a time with one host, and their results."""
+"""Play scenes, several at a time with one host, and return their results."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from truth.rows import GONE, Row, judged
 from truth.scene import Scene
 from truth.stage import CLOSING, SOON, How, Stage
 
-THINKS: Final = 1.0  # seconds that every answer takes: a status that is over at once proves nothing
-UNKNOWN: Final = 10.0  # so long what may never be known is waited for
+THINKS: Final = 1.0  # seconds that every answer takes, so that statuses last
+UNKNOWN: Final = 10.0  # seconds to wait for a status that may never be known
 
 
 @dataclass(frozen=True)
 class Hall:
-    """What scenes share: a board with its host, the fake API."""
+    """What scenes share: a home with a host, and the fake API."""
 
     home: Home
     api: Api
@@ -41,7 +41,7 @@ class Hall:
 
 @contextlib.contextmanager
 def hall() -> Iterator[Hall]:
-    """Open while the scenes are played."""
+    """Provide the hall while scenes are played."""
     home = homes.build()
     try:
         with Api() as api, Watch() as watch:
@@ -56,7 +56,7 @@ def hall() -> Iterator[Hall]:
 
 
 def slowed(turns: Scenario) -> Scenario:
-    """The same scenario of a model that thinks a while."""
+    """Return a scenario with slower answers."""
     return tuple(
         turn if isinstance(turn, Failure) else replace(turn, before=max(turn.before, THINKS))
         for turn in turns
@@ -72,10 +72,10 @@ def play(
     until: float = float("inf"),
     listing: bool = False,
 ) -> list[Row]:
-    """A row for each scene that this CLI knows; `keep`: a folder for the traces.
+    """Return a row for each scene that this CLI supports; `keep`: a folder for the traces.
 
-    No scene begins after `until`, by time.monotonic. With `listing` the CLI's own listing is asked
-    too, every few seconds.
+    No scene starts after `until` (time.monotonic). With `listing`, the CLI's own listing is
+    compared too, every few seconds.
     """
     how.fetch()
     known = [s for s in scenes if claude_code.numbers(how.version) >= s.since]
@@ -89,7 +89,7 @@ def play(
             return [row]
 
         rows = [row for one_or_none in pool.map(one, known) for row in one_or_none]
-        # Agents of others on this machine are found among the processes, and are not ours.
+        # The host also finds other agents that run on this machine.
         listed = shared.published.listed
         left = {i: s for i, s in listed.items() if not i.startswith("process-")}
         if left:
@@ -116,7 +116,7 @@ def _played(scene: Scene, how: How, hall: Hall, keep: Path | None, listing: bool
                 stage.leave()
             for agent in stage.agents:
                 stage.ends(agent)
-        except Exception as error:  # any: it is the row's failure, and the others go on
+        except Exception as error:  # any kind: it is noted in the row, and the others continue
             failure = f"{type(error).__name__}: {error}"
         finally:
             stage.close()
@@ -137,7 +137,7 @@ def _played(scene: Scene, how: How, hall: Hall, keep: Path | None, listing: bool
 
 
 def write(path: Path, trace: Sequence[Line], changes: Sequence[Line]) -> None:
-    """Keep a trace, with what was published as notes in it."""
+    """Write a trace, with notes of what was published."""
     notes = [{"t": c["t"], "note": f"published {json.dumps(c)}"} for c in changes]
     lines = sorted([*trace, *notes], key=lambda x: x["t"])
     path.write_text("".join(json.dumps(x) + "\n" for x in lines))

@@ -1,4 +1,4 @@
-"""A trace that can be committed: without paths of this machine and without noise."""
+"""Make a trace that can be committed: without paths of this machine, and without noise."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any, Final
 from rig.cache import CHECKOUT
 from truth.account import Line
 
-LAB: Final = "/home/user/lab"  # where the shared recordings were made, for the reader
+LAB: Final = "/home/user/lab"  # the path shown in recordings
 HOMES: Final = re.compile(r"/(?:private/)?tmp/bb-[A-Za-z0-9_]+")
 PROJECTS: Final = re.compile(r"-tmp-bb-[A-Za-z0-9-]+-project")
 TOLD: Final = ("user", "assistant", "system", "queue-operation", "custom-title", "ai-title")
 PRIVATE: Final = ("messagingSocketPath",)
-FIRST: Final = ("does ", "published ", "misplaced", "agents --json")  # notes that are kept
+FIRST: Final = ("does ", "published ", "misplaced", "agents --json")  # notes to keep
 
 
 def public(lines: Iterable[Line]) -> list[Line]:
-    """Each line of it that tells something."""
+    """Yield the lines that matter."""
     kept = []
     for x in lines:
         if "note" in x and not str(x["note"]).startswith(FIRST):

@@ -1,4 +1,4 @@
-"""The results as lines for people, their limits, and the page doc/truth.md."""
+"""Print the results, check their limits, and write the page doc/truth.md."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from truth.rows import Row
 from truth.scenes import GROUPS
 from truth.stage import How
 
-AGREES: Final = 0.999  # of the time
+AGREES: Final = 0.999  # share of the time
 SLOWEST: Final = 0.5  # seconds until a change is shown
 LEFT: Final = 2.0  # seconds that a session is listed after its end
 
@@ -25,7 +25,7 @@ WAYS: Final = {
     "2.1.119": How("2.1.119"),
     "2.1.76": How("2.1.76"),
 }
-STRICT: Final = ("2.1.330", "2.1.328", "Neovim")  # where the evidence is whole
+STRICT: Final = ("2.1.330", "2.1.328", "Neovim")  # where the evidence is complete
 HEAD: Final = f"""# Is it right?
 
 This page is written by `make truth`. It starts the real Claude Code CLI on a fake API, with
@@ -74,7 +74,7 @@ UNKNOWN: Final = """## What remains unknown
 
 
 def line(row: Row) -> str:
-    """All of a row."""
+    """Return a row as a line."""
     slowest = max(row.delays, default=0.0)
     wrong = f"  wrong for {', '.join(f'{w:.2f}' for w in row.wrong)}" if row.wrong else ""
     ended = f"  ended as {row.otherwise}" if row.otherwise else ""
@@ -88,7 +88,7 @@ def line(row: Row) -> str:
 
 
 def missed(played: Mapping[str, Row]) -> list[str]:
-    """The bars that are not held."""
+    """Return the limits that were missed."""
     rows = played.values()
     bad = [f"{row.scene}: {row.failure.splitlines()[0]}" for row in rows if row.failure]
     bad += [
@@ -102,7 +102,7 @@ def missed(played: Mapping[str, Row]) -> list[str]:
 
 
 class Total:
-    """Of all rows."""
+    """The totals of all rows."""
 
     def __init__(self, rows: Collection[Row]) -> None:
         self.scenes = len(rows)
@@ -130,7 +130,7 @@ class Total:
 
 
 def page(ways: Mapping[str, Mapping[str, Row]], walks: Walks | None = None) -> str:
-    """doc/truth.md."""
+    """Return doc/truth.md."""
     lines = [HEAD, "## In all", ""]
     lines += [f"* {way}: {Total(rows.values())}" for way, rows in ways.items()]
     where = f"Played on {os.cpu_count()} cores, with a load of {os.getloadavg()[1]:.0f} in the end"
@@ -148,7 +148,7 @@ def page(ways: Mapping[str, Mapping[str, Row]], walks: Walks | None = None) -> s
 
 
 def cell(row: Row | None) -> str:
-    """A row in a few characters."""
+    """Return a row in a few characters."""
     if row is None or row.failure:
         return "-" if row is None else "not played"
     return f"{100 * row.agrees:.4g} % · {max(row.delays, default=0.0):.2f} s"

@@ -1,4 +1,4 @@
-"""The results of scenes in a file, so that a long run can be stopped and continued."""
+"""Keep the results of scenes in a file, so that a long run can be stopped and continued."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ from pathlib import Path
 
 from truth.account import Account, Line, delay, most_urgent, unsteady, wrong_times
 
-GONE = 5.0  # seconds; longer than the bar for what ended, so that a miss is a figure
+GONE = 5.0  # seconds; longer than the limit, so that a miss is measured
 
 
 @dataclass(frozen=True)
 class Row:
-    """What came of a scene."""
+    """The result of a scene."""
 
     scene: str
-    failure: str = ""  # it could not be played, or ended otherwise than it must
-    otherwise: str = ""  # so it ended, where the evidence is not whole
+    failure: str = ""  # it could not be played, or did not end as expected
+    otherwise: str = ""  # how it ended instead, with incomplete evidence
     compared: float = 0.0  # seconds
     wrong: tuple[float, ...] = ()  # stretches
     delays: tuple[float, ...] = ()  # of each change
-    unsteady: float = 0.0  # seconds that were wrong after they had been right
-    left: float = 0.0  # seconds that it was listed after its end
-    fault: str = ""  # what the scene was written for
-    listed: int = 0  # times that `claude agents --json` was asked of a process
-    disagreements: tuple[str, ...] = ()  # of that with the session files
+    unsteady: float = 0.0  # seconds that were wrong again after being right
+    left: float = 0.0  # seconds that a session was listed after its end
+    fault: str = ""  # the fault that the scene is about
+    listed: int = 0  # how often `claude agents --json` was compared
+    disagreements: tuple[str, ...] = ()  # between it and the session files
 
     @property
     def agrees(self) -> float:
-        """The share of the time."""
+        """Return the share of the time with the right status."""
         return 1 - sum(self.wrong) / self.compared if self.compared else 1.0
 
 
 def judged(
     scene: str, fault: str, trace: Sequence[Line], changes: list[Line], ended: dict[int, float]
 ) -> Row:
-    """The figures of a scene that was played."""
+    """Return the figures of a played scene."""
     stood = most_urgent(Account(trace).stretches)
     compared = [x.compared for x in stood if x.compared.end > x.compared.start]
     gone = max(ended.values(), default=changes[-1]["t"] if changes else 0.0)
@@ -54,7 +54,7 @@ def judged(
 
 
 class Kept:
-    """The rows of each way so far, in a file of JSON lines; the last of a scene counts."""
+    """The rows so far, in a file of JSON lines; the last one of a scene counts."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -66,12 +66,12 @@ class Kept:
             self.ways.setdefault(way, {})[row.scene] = row
 
     def add(self, way: str, row: Row) -> None:
-        """Keep one more."""
+        """Add a row."""
         self.ways.setdefault(way, {})[row.scene] = row
         with self._path.open("a") as f:
             f.write(json.dumps({"way": way, **asdict(row)}) + "\n")
 
     def has(self, way: str, scene: str) -> bool:
-        """It was played, and nothing came in between."""
+        """Return whether a scene was played without a failure."""
         row = self.ways.get(way, {}).get(scene)
         return row is not None and not row.failure

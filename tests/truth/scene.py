@@ -1,4 +1,4 @@
-"""What a scene is, and how most of them start."""
+"""The definition of a scene, and how most of them start."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from typing import Final
 from truth.stage import Stage
 
 ALWAYS: Final = (0,)
-WITH_STATUS: Final = (2, 1, 119)  # and the first seen here to show an answer as it comes
-NEWEST: Final = (2, 1, 197)  # where in doubt: what older ones do differently was not looked into
+WITH_STATUS: Final = (2, 1, 119)  # also the first known to show an answer as it arrives
+NEWEST: Final = (2, 1, 197)  # the behaviour of older ones was not examined
 FOREGROUND: Final = {
     "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1"
-}  # else 2.1.328 runs no subagent so
-REST: Final = "idle|completed"  # where the CLI's file cannot tell which
+}  # otherwise 2.1.328 runs no such subagent
+REST: Final = "idle|completed"  # if the CLI's file does not show which
 
 
 @dataclass(frozen=True)
 class Scene:
-    """`play` it, and `final` is shown (one of several); None: its session is gone by then."""
+    """`play` it, and a status in `final` must be shown; None: the session must be gone."""
 
     name: str
     play: Callable[[Stage], None]
     final: str | None
-    since: tuple[int, ...] = ALWAYS  # the CLI that brought it
-    fault: str = ""  # what was once wrong in it
+    since: tuple[int, ...] = ALWAYS  # the first CLI that supports it
+    fault: str = ""  # the fault that it once had
 
 
 def asked(stage: Stage, scenario: str, *args: str) -> None:
-    """Start, prompt, and wait until it asks."""
+    """Start a CLI, send a prompt, and wait until it asks."""
     stage.start(*args)
     stage.prompt(scenario)
     stage.stands("waiting")

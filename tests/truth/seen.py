@@ -1,4 +1,4 @@
-"""What a version of the CLI was seen to do, and how it differs from another."""
+"""Record what a version of the CLI does, and compare it with another."""
 
 from __future__ import annotations
 
@@ -12,19 +12,21 @@ from rig import claude_code
 from rig.claude_code import numbers
 from truth.account import Line
 
-FOLDER: Final = Path(__file__).with_name("seen")  # a file for each version that was played whole
-SCREEN: Final = "screen, "  # how the note begins that Stage takes of each dialog
+FOLDER: Final = Path(__file__).with_name(
+    "seen"
+)  # a file for each version that was played completely
+SCREEN: Final = "screen, "  # how the notes of Stage about dialogs begin
 HOOK_NAMES: Final = re.compile(rb'\["PreToolUse","PostToolUse"(?:,"[A-Za-z]+")+\]')
 RULE: Final = re.compile(r"(?m)^[─╭╰▔━]{20,}.*$")
 OF_A_RUN: Final = re.compile(
     r"/\S*bb-\S+|\d+|\.{3}|…"
-)  # paths and numbers say nothing of a version
+)  # paths and numbers are not specific to a version
 
 Shapes = Mapping[str, frozenset[str]]
 
 
 def shapes(traces: Iterable[Path], knows: Iterable[str] = ()) -> Shapes:
-    """Topic → what was seen of it; `knows`: the hooks that its program names."""
+    """Return what was seen, by topic; `knows`: the hooks that its program names."""
     seen: dict[str, set[str]] = {"hooks that it knows": set(knows)}
     for path in traces:
         for text in path.read_text().splitlines():
@@ -54,7 +56,7 @@ def _shapes_of(x: Line) -> Iterable[tuple[str, Iterable[str]]]:
 
 
 def dialog(screen: str) -> list[str]:
-    """The lines of a dialog, which is what is below the last rule, without what is of one run."""
+    """Return the lines below the last rule, without what differs between runs."""
     below = RULE.split(screen.rstrip())
     part = next((p for p in reversed(below) if re.search(r"❯|Esc to", p)), below[-1])
     lines = (OF_A_RUN.sub("#", line).strip("│ ❯\t") for line in part.splitlines())
@@ -62,20 +64,20 @@ def dialog(screen: str) -> list[str]:
 
 
 def hook_names(version: str) -> list[str]:
-    """The longest list of hooks that its program holds."""
+    """Return the longest list of hook names in its program."""
     lists = HOOK_NAMES.findall(claude_code.executable(version).read_bytes())
     return list(json.loads(max(lists, key=len))) if lists else []
 
 
 def keep(version: str, seen: Shapes) -> None:
-    """For the next version to be compared with."""
+    """Write it for comparison with the next version."""
     FOLDER.mkdir(exist_ok=True)
     table = {topic: sorted(what) for topic, what in seen.items()}
     (FOLDER / f"{version}.json").write_text(json.dumps(table, indent=1, ensure_ascii=False) + "\n")
 
 
 def before(version: str) -> tuple[str, Shapes] | None:
-    """The newest older version that was played whole, and what was seen of it."""
+    """Return the newest older version that was played completely, and what was seen."""
     older = sorted(
         (p.stem for p in FOLDER.glob("*.json") if numbers(p.stem) < numbers(version)),
         key=numbers,
@@ -87,7 +89,7 @@ def before(version: str) -> tuple[str, Shapes] | None:
 
 
 def differences(old: Shapes, new: Shapes) -> list[str]:
-    """In words, by topic; what only one of them showed."""
+    """Return in words, by topic, what only one of them showed."""
     told = []
     for topic in sorted(old.keys() | new.keys()):
         was, now = old.get(topic, frozenset()), new.get(topic, frozenset())

@@ -1,4 +1,4 @@
-"""Where a scene is played: a real CLI in a terminal, and what can be done to it."""
+"""The stage of a scene: a real CLI in a terminal, and methods to use it."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from rig.waiting import GLANCE, PATIENCE, eventually
 from truth.listening import Published, Witness
 from truth.seen import SCREEN
 
-STANDS: Final = 1.2  # so long a status is let stand, to be compared
-SOON: Final = 30.0  # so long what must be shown by now may take on a busy machine
-PRESS: Final = 0.3  # between two keys that must be pressed within a moment of each other
+STANDS: Final = 1.2  # seconds to let a status stand, so that it is compared
+SOON: Final = 30.0  # seconds in which a busy machine must show a status
+PRESS: Final = 0.3  # seconds between two keys in quick succession
 
 HOOKS: Final = (
     *("PreToolUse", "PostToolUse", "PostToolUseFailure", "Notification", "UserPromptSubmit"),
@@ -40,12 +40,12 @@ HOOKS: Final = (
 STATUS: Final = {"idle": "idle", "busy": "working", "waiting": "blocked", "shell": "background"}
 
 
-OPEN: Final[list[Stage]] = []  # what must be closed before the process ends
-CLOSING: Final = threading.Event()  # nothing may begin any more
+OPEN: Final[list[Stage]] = []  # to close before the process exits
+CLOSING: Final = threading.Event()  # nothing more may start
 
 
 def close_all() -> None:
-    """End what was started, and begin nothing more: the process is to end."""
+    """Stop everything and start nothing more: the process is about to exit."""
     CLOSING.set()
     while OPEN:
         OPEN[-1].close()
@@ -53,24 +53,24 @@ def close_all() -> None:
 
 @dataclass(frozen=True)
 class How:
-    """One of the ways in which the scenes are played."""
+    """A configuration in which scenes are played."""
 
     version: str = claude_code.VERSION
-    editor: str = ""  # the Neovim whose terminal it is; empty: a tmux pane
-    hidden: bool = False  # the host is not told where the session files are
+    editor: str = ""  # the Neovim that has the terminal; empty: a tmux pane
+    hidden: bool = False  # the host does not know the session files
 
     @property
     def tells(self) -> bool:
-        """Its session files have a status."""
+        """Return whether its session files have a status."""
         return claude_code.numbers(self.version) >= (2, 1, 119)
 
     @property
     def is_seen(self) -> bool:
-        """The host has all evidence there is: nothing excuses a wrong status."""
+        """Return whether the host has all evidence, so that a wrong status has no excuse."""
         return self.tells and not self.hidden
 
     def fetch(self) -> None:
-        """Have what it takes, or say that it cannot be had before anything is started."""
+        """Fetch what is needed; fail before anything is started."""
         claude_code.executable(self.version)
         if self.editor:
             neovim.executable(self.editor)
@@ -78,7 +78,7 @@ class How:
 
 @dataclass(eq=False)
 class Stage:
-    """A home, a terminal, and the CLIs that are started there."""
+    """A home, a terminal, and the CLIs started there."""
 
     how: How
     home: Home
@@ -102,7 +102,7 @@ class Stage:
         trusted: bool = True,
         ready: bool = True,
     ) -> Agent:
-        """A CLI with our hook, ready for a prompt, unless it asks whether its folder is safe.
+        """Start a CLI with our hook; wait for its prompt, or whether to trust the folder.
 
         `shell`: as a job of an interactive shell.
         """
@@ -110,7 +110,7 @@ class Stage:
             self.settings.setdefault("hooks", _hooks_without_config())
         self.home.file("sub/x.txt", "x\n")
         plugin = () if self.how.hidden else ("--plugin-dir", str(CHECKOUT))
-        self.watch.old = True  # proxies are trapped; who says what is another test's affair
+        self.watch.old = True  # another test checks for outside connections
         launch = agent.prepare(
             self.home,
             self.api,
@@ -132,12 +132,12 @@ class Stage:
         return started
 
     def user_hook(self, event: str, command: str, matcher: str = "") -> None:
-        """A hook of the user's own, for the CLIs that are started from now on."""
+        """Add a user's hook for the CLIs that are started from now on."""
         entry = {"matcher": matcher, "hooks": [{"type": "command", "command": command}]}
         self.settings.setdefault("hooks", {}).setdefault(event, []).append(entry)
 
     def turn_to(self, agent: Agent) -> None:
-        """From now on what is done is done to this one."""
+        """Use this CLI from now on."""
         self.agents.remove(agent)
         self.agents.append(agent)
 
@@ -154,7 +154,7 @@ class Stage:
         return Terminal(self.editor, command, launch.cwd)
 
     def _run_in_shell(self, started: Agent) -> None:
-        """Start the CLI as the shell's job, and know it by its own process."""
+        """Start the CLI as a job of the shell, and find its process."""
         script = self.home.root / "agent.sh"
         script.write_text(f"exec {shlex.join(started.launch.command)}\n")
         shell = psutil.Process(started.pane.pid)
@@ -163,21 +163,21 @@ class Stage:
 
     @property
     def agent(self) -> Agent:
-        """The one in use: started last, or turned to."""
+        """Return the CLI in use: the last one started, or the one chosen with `turn_to`."""
         return self.agents[-1]
 
     def leave(self) -> None:
-        """End all that still run: what an early Esc gave back is taken away, then Ctrl-D twice."""
+        """Exit all CLIs: clear a prompt that an early Esc has restored, then press Ctrl-D twice."""
         for each in self.agents:
             if each.pid not in self.witness.ended:
                 each.press("C-u")
                 try:
                     self.ends(each, "C-d", within=10)
-                except AssertionError:  # 2.1.76 does not take it after Esc in a dialog
+                except AssertionError:  # 2.1.76 ignores it after Esc in a dialog
                     os.kill(each.pid, signal.SIGTERM)
 
     def ends(self, agent: Agent, *keys: str, within: float = PATIENCE) -> None:
-        """Wait until its process is gone; keys are pressed again and again until it is."""
+        """Press keys repeatedly until its process is gone."""
         pressed = [-PRESS]
 
         def gone() -> bool:
@@ -194,7 +194,7 @@ class Stage:
         OPEN.append(self)
 
     def close(self) -> None:
-        """Take away what was built."""
+        """Remove everything."""
         if self in OPEN:
             OPEN.remove(self)
         if self.editor:
@@ -205,11 +205,11 @@ class Stage:
     # ------------------------------------------------------------ what a user does
 
     def prompt(self, scenario: str) -> None:
-        """Type a prompt that plays this scenario."""
+        """Enter a prompt that plays a scenario."""
         self.agent.submit(f"play:{scenario} please")
 
     def command(self, text: str) -> None:
-        """Type a slash command; its menu takes the first Enter away from no known one."""
+        """Enter a slash command; one Enter is enough for all that are used."""
         self.agent.submit(text)
 
     def stops(self, times: int = 1, **fields: Any) -> None:
@@ -221,11 +221,11 @@ class Stage:
         return self.agent.happens(name, times, PATIENCE, **fields)
 
     def press(self, *keys: str) -> None:
-        """Keys by tmux's names."""
+        """Press keys by tmux's names."""
         self.agent.press(*keys)
 
     def types_until(self, event: str, text: str) -> None:
-        """Type on and on until that hook comes: meanwhile the CLI holds its dialogs back."""
+        """Keep typing until that hook event, because the CLI holds dialogs back meanwhile."""
         for letter in text:
             self.agent.pane.type(letter)
 
@@ -239,19 +239,19 @@ class Stage:
         eventually(came, f"{event}:\n{self.agent.text()}", pause=GLANCE)
 
     def options(self) -> int:
-        """How many choices the dialog offers."""
+        """Return how many choices the dialog has."""
         return len(re.findall(r"(?m)^[\s│❯]*\d\. ", self.agent.text()))
 
     # ------------------------------------------------------------ what is waited for
 
     def says(self) -> str:
-        """The CLI's own status, by its file, else by its screen."""
+        """Return the CLI's own status, from its file or its screen."""
         if self.how.tells:
             return str(self.agent.registry().get("status", ""))
         return spoken(self.agent.text())
 
     def stands(self, status: str, seconds: float = STANDS) -> None:
-        """Wait until the CLI has said that for a while."""
+        """Wait until the CLI has reported that for a while."""
         since: list[float] = []
 
         def long_enough() -> bool:
@@ -268,7 +268,7 @@ class Stage:
             self.witness.note(f"{SCREEN}{why}\n{self.agent.text()}")
 
     def lasts(self, status: str, within: float = SOON) -> None:
-        """Wait until the session of the CLI in use has been published so (a|b) for a while."""
+        """Wait until the CLI's session has been published with that status (a|b) for a while."""
         since: list[float] = []
 
         def long_enough() -> bool:
@@ -284,15 +284,15 @@ class Stage:
 
     @property
     def session(self) -> str:
-        """That of the last CLI, by its newest hook."""
+        """Return the session of the CLI in use, from its newest hook event."""
         return str(self.agent.events()[-1]["session_id"])
 
     def shown(self) -> str | None:
-        """What is published of it."""
+        """Return its published status."""
         return self.published.listed.get(self.session)
 
     def is_placed(self, agent: Agent) -> None:
-        """Wait until process and terminal of the session are all of this one."""
+        """Wait until the session's process and terminal are those of this CLI."""
 
         def placed() -> bool:
             rows = self.published.rows()
@@ -308,7 +308,7 @@ class Stage:
         eventually(placed, within=SOON, pause=GLANCE)
 
     def asks(self, what: str) -> None:
-        """Wait for a permission request of a call that has this in it."""
+        """Wait for a permission request whose input contains this."""
 
         def asked() -> bool:
             return any(what in str(e["tool_input"]) for e in self.agent.events("PermissionRequest"))
@@ -316,7 +316,7 @@ class Stage:
         eventually(asked, f"a question about {what}:\n{self.agent.text()}", pause=GLANCE)
 
     def is_found(self, status: str, within: float) -> None:
-        """Wait until the process of the CLI in use is listed so, whatever its session's name."""
+        """Wait until the process of the CLI in use has that status, under any session id."""
 
         def found() -> bool:
             mine = {
@@ -330,19 +330,19 @@ class Stage:
         eventually(found, within=within, pause=GLANCE)
 
     def kill(self, number: int) -> None:
-        """Send the CLI in use a signal."""
+        """Send a signal to the CLI in use."""
         os.kill(self.agent.pid, number)
 
 
 def place(terminal: Pane | Terminal) -> dict[str, str]:
-    """A terminal as the origin of hooks names it."""
+    """Return a terminal in the form of an origin."""
     if isinstance(terminal, Terminal):
         return {"nvim": str(terminal.editor.socket)}
     return {"tmux": str(terminal.server.socket), "pane": terminal.id, "tty": terminal.tty}
 
 
 def _hooks_without_config() -> dict[str, Any]:
-    """The real hook, which is not told where the CLI keeps its files."""
+    """Return the real hook without the variable of the CLI's config directory."""
     emit = shlex.quote(str(CHECKOUT / "hooks" / "emit"))
     return {
         event: [

@@ -1,1 +1,1 @@
-"""Random walks through real CLIs, compared all the time (`make wild`)."""
+"""Random walks through real CLIs, compared throughout (`make wild`)."""

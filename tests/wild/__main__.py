@@ -1,4 +1,4 @@
-"""`make wild MINUTES=n`: walk for that long, report what was wrong, shorten failures."""
+"""`make wild MINUTES=n`: walk for that long, report wrong statuses, shorten failing walks."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from wild.judge import Verdict, Wrong, judged
 from wild.shrink import shrunk, until_wrong
 from wild.walker import Seen, walked
 
-LENGTH: Final = 75.0  # seconds that a walk takes, about
-MARGIN: Final = 3.0  # seconds after the begin of a wrong time whose actions may be its cause
+LENGTH: Final = 75.0  # approximate seconds of a walk
+MARGIN: Final = 3.0  # seconds after the start of a wrong status in which actions may be its cause
 
 
 def main() -> int:
-    """The status is 1 if anything was wrong."""
+    """Exit with 1 if anything was wrong."""
     args = parsed()
     args.out.mkdir(parents=True, exist_ok=True)
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -44,7 +44,7 @@ def main() -> int:
     seeds = itertools.count(args.seed)
 
     def stroll(_: int) -> bool:
-        """One walk after the other; whether one failed."""
+        """Run walks; return whether one failed."""
         failed = False
         while time.monotonic() < until and not CLOSING.is_set():
             seed = next(seeds)
@@ -62,7 +62,7 @@ def main() -> int:
 
 
 def parsed() -> argparse.Namespace:
-    """What is wanted."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(prog="python -m wild")
     parser.add_argument("--minutes", type=float, default=5.0, help="default: 5")
     parser.add_argument("--seed", type=int, default=random.randrange(10**6), help="the first one")
@@ -79,7 +79,7 @@ def parsed() -> argparse.Namespace:
 
 
 def report(seen: Seen, out: Path, rows: Path | None) -> Verdict:
-    """A line for a person, one for the table, and the files of a walk that failed."""
+    """Print a line, add a row to the table, and write the files of a failed walk."""
     walk, verdict = seen.walk, judged(seen)
     print(
         f"seed {walk.seed}  {walk.version}  {len(walk.actions)} actions  "
@@ -114,7 +114,7 @@ def report(seen: Seen, out: Path, rows: Path | None) -> Verdict:
 
 
 def keep(seen: Seen, path: Path) -> None:
-    """The walk and its trace, and of that what may be committed."""
+    """Write the walk, its trace, and a trace that can be committed."""
     path.with_name(path.name + ".walk.json").write_text(seen.walk.written())
     write(path.with_name(path.name + ".jsonl"), seen.trace, seen.changes)
     told = public(seen.trace)
@@ -124,7 +124,7 @@ def keep(seen: Seen, path: Path) -> None:
 
 
 def shorten(seen: Seen, wrong: Wrong, out: Path, until: float) -> None:
-    """The shortest walk in which the same is wrong, and its trace."""
+    """Write the shortest walk with the same failure, and its trace."""
     best: list[Seen] = [seen]
 
     def fails(walk: Walk) -> bool:

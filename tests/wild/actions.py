@@ -1,4 +1,4 @@
-"""What a walk can do, how often it does each, and how walks are drawn."""
+"""The actions of a walk, their weights, and how walks are drawn."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Draw = Callable[[random.Random], str]
 
 @dataclass(frozen=True)
 class Action:
-    """One thing done in one terminal, and the pause after it."""
+    """An action in one terminal, and the pause after it."""
 
     name: str
     text: str = ""
@@ -27,20 +27,20 @@ class Action:
 
 @dataclass(frozen=True)
 class Walk:
-    """All that it takes to walk it again."""
+    """Everything needed to repeat a walk."""
 
     seed: int
     version: str
     actions: tuple[Action, ...]
-    hooks: tuple[tuple[str, str], ...] = field(default=())  # of the user: event, command
+    hooks: tuple[tuple[str, str], ...] = field(default=())  # the user's hooks: event, command
 
     def written(self) -> str:
-        """As JSON."""
+        """Return a walk as JSON."""
         return json.dumps(asdict(self), indent=1)
 
 
 def read(text: str) -> Walk:
-    """A walk that was written."""
+    """Read a walk from JSON."""
     facts = json.loads(text)
     actions = tuple(Action(**each) for each in facts.pop("actions"))
     hooks = tuple((event, command) for event, command in facts.pop("hooks"))
@@ -48,7 +48,7 @@ def read(text: str) -> Walk:
 
 
 def weighed(table: str) -> dict[str, int]:
-    """`3 this | 1 that other` as a table of weights."""
+    """Parse weights such as `3 this | 1 that other`."""
     pairs = (entry.strip().partition(" ") for entry in table.split("|"))
     return {what: int(weight) for weight, _, what in pairs}
 
@@ -101,11 +101,11 @@ HOOKS: Final = (
 
 
 def one_of(weights: dict[str, int]) -> Draw:
-    """A draw by weight."""
+    """Draw one by weight."""
     return lambda chance: chance.choices(list(weights), list(weights.values()))[0]
 
 
-#: Name → weight, what is drawn for it.  `type` is typed ahead, with no Enter.
+#: Name → weight, and what to draw.  `type` types ahead, without Enter.
 VOCABULARY: Final[dict[str, tuple[int, Draw]]] = {
     "prompt": (24, one_of(SCENARIOS)),
     "queue": (5, one_of(QUEUED)),
@@ -122,7 +122,7 @@ PAUSE_WEIGHTS: Final = (4, 5, 4, 2)
 
 
 def drawn(seed: int, version: str, seconds: float) -> Walk:
-    """The walk of that seed, about so long; the same for ever, as long as this file is."""
+    """Return the walk of a seed, of about that length; it depends only on this file."""
     chance = random.Random(seed)
     hooks = tuple(chance.sample(HOOKS, chance.choice((0, 0, 1, 1, 2))))
     names = list(VOCABULARY)
@@ -130,7 +130,7 @@ def drawn(seed: int, version: str, seconds: float) -> Walk:
     actions = [Action("start", pause=1.0)]
     used, at, terminal = 4.0, 0.0, 0
     while used + at < seconds:
-        if chance.random() < 0.2:  # stay a while, then turn to another terminal
+        if chance.random() < 0.2:  # usually stay in a terminal for a while
             terminal = chance.choices(range(TERMINALS), (4, 2, 1))[0]
             actions.append(Action("start", one_of(STARTS)(chance), terminal, 0.5))
         name = chance.choices(names, weights)[0]
@@ -143,5 +143,5 @@ def drawn(seed: int, version: str, seconds: float) -> Walk:
 
 
 def summary(actions: Sequence[Action]) -> str:
-    """In one line."""
+    """Return a walk in one line."""
     return " · ".join(map(str, actions))

@@ -1,4 +1,4 @@
-"""What was wrong in a walk: in what was shown, and in what the rules make of its evidence."""
+"""Find what was wrong in a walk: in what was shown, and in a replay of its evidence."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from playback import late, play
 from truth.account import SLACK, Account, Line, Stretch, most_urgent
 from wild.walker import Seen
 
-LONGEST: Final = 0.5  # seconds that something may be wrong
-GONE: Final = 2.0  # seconds that a session may be listed after its last process
+LONGEST: Final = 0.5  # seconds that a wrong status may last
+GONE: Final = 2.0  # seconds that a session may stay listed after its last process
 LATE: Final = (("registry", 0.3), ("transcript", 0.3), ("transcript", 1.5))
 EVIDENCE: Final = frozenset({"hook", "process", "registry", "transcript"})
 
 
 @dataclass(frozen=True)
 class Wrong:
-    """Something else was shown than the CLI says, for longer than may be."""
+    """A wrong status was shown for too long."""
 
     t: float
     seconds: float
     shown: str
     said: str
-    rule: str  # what showed it
-    live: bool  # so it was shown; else only the rules say it, of the trace
+    rule: str  # the rule that set it
+    live: bool  # it was shown; otherwise it is only in the replay
 
     @property
     def what(self) -> str:
-        """The same in another walk is the same fault."""
+        """Return what identifies the fault in other walks."""
         return f"{self.shown}, not {self.said}: {self.rule}"
 
     def __str__(self) -> str:
@@ -38,22 +38,24 @@ class Wrong:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Of one walk."""
+    """The judgement of a walk."""
 
     compared: float
     wrong_seconds: float
     wrongs: tuple[Wrong, ...]
-    late: tuple[Wrong, ...]  # shown live, right in the replay: the machine, or the host
+    late: tuple[
+        Wrong, ...
+    ]  # wrong live but right in the replay: because of the machine or the host
     sessions: int
 
     @property
     def right(self) -> float:
-        """The share of the time."""
+        """Return the share of the time with the right status."""
         return 1 - self.wrong_seconds / self.compared if self.compared else 1.0
 
 
 def judged(seen: Seen) -> Verdict:
-    """All that was wrong, longest first."""
+    """Return everything wrong, longest first."""
     if not seen.trace:
         return Verdict(0.0, 0.0, (), (), 0)
     stood = [
@@ -82,7 +84,7 @@ def judged(seen: Seen) -> Verdict:
 
 
 def if_read_late(stood: Sequence[Stretch], evidence: Sequence[Line]) -> list[Wrong]:
-    """What would be wrong if a busy host read one source later than the others."""
+    """Return what would be wrong if a busy host read one source late."""
     found = []
     for kind, seconds in LATE:
         changes, _ = play(late(evidence, kind, seconds))
@@ -95,7 +97,7 @@ def if_read_late(stood: Sequence[Stretch], evidence: Sequence[Line]) -> list[Wro
 
 
 def wrongs(stood: Iterable[Stretch], changes: Sequence[Line], *, live: bool) -> list[Wrong]:
-    """Each time that something else was shown, whatever its length."""
+    """Yield every wrong status, of any length."""
     found = []
     for x in stood:
         mine = [c for c in changes if c["session_id"] == x.session_id]
@@ -118,7 +120,7 @@ def wrongs(stood: Iterable[Stretch], changes: Sequence[Line], *, live: bool) -> 
 
 
 def stayed(seen: Seen) -> list[Wrong]:
-    """Sessions that were listed for long after their last process was over."""
+    """Return sessions that stayed listed too long after their last process."""
     processes: dict[str, set[int]] = {}
     for x in seen.trace:
         if "hook" in x:
@@ -141,7 +143,7 @@ def stayed(seen: Seen) -> list[Wrong]:
 
 
 def without(x: Stretch, excused: Sequence[tuple[float, float]]) -> list[Stretch]:
-    """What is left of a stretch; the moments around what is excused are not counted either."""
+    """Return a stretch without excused times and the moments around them."""
     pieces = without_times(x.start, x.end, excused)
     return [replace(x, start=a, end=b) for a, b in pieces]
 
@@ -149,7 +151,7 @@ def without(x: Stretch, excused: Sequence[tuple[float, float]]) -> list[Stretch]
 def without_times(
     start: float, end: float, excused: Sequence[tuple[float, float]]
 ) -> list[tuple[float, float]]:
-    """What is left of a time."""
+    """Return a time without excused times."""
     pieces = [(start, end)]
     for since, until in excused:
         pieces = [
@@ -162,7 +164,7 @@ def without_times(
 
 
 def overlap(one: Wrong, other: Wrong) -> float:
-    """So long both are wrong in the same way."""
+    """Return how long both are wrong in the same way."""
     begins = max(one.t, other.t)
     ends = min(one.t + one.seconds, other.t + other.seconds)
     return max(0.0, ends - begins) if one.shown == other.shown else 0.0

@@ -1,4 +1,4 @@
-"""The screens as another witness: a dialog is there if, and only if, the session file waits."""
+"""Compare screens with session files: a dialog must be open exactly while the file waits."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from rig.agent import spoken
 from rig.beside import Beside
 from truth.stage import Stage
 
-EVERY: Final = 1.0  # seconds; what is otherwise twice running is told
+EVERY: Final = 1.0  # seconds; a difference is reported if it is seen twice in a row
 
 
 class Screens(Beside):
-    """While open: looks at each terminal now and then."""
+    """While open, checks each terminal at intervals."""
 
     def __init__(self, stage: Stage) -> None:
         super().__init__(self._look)
         self.disagreements: list[str] = []
         self._stage = stage
-        self._odd: dict[int, int] = {}  # process → times running
+        self._odd: dict[int, int] = {}  # process → times in a row
 
     def _look(self) -> None:
         while not self._over.wait(EVERY):
@@ -31,7 +31,7 @@ class Screens(Beside):
                 if before is None or before != self._stage.witness.statuses.get(agent.pid):
                     continue
                 asks = spoken(text) == "waiting"
-                # Dialogs that the user opens look like nothing else.
+                # Dialogs that the user opened have no common form.
                 odd = asks != (before[0] == "waiting") and before[1] != "dialog open"
                 times = self._odd[agent.pid] = self._odd.get(agent.pid, 0) + 1 if odd else 0
                 if times == 2:

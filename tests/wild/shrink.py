@@ -1,4 +1,4 @@
-"""The shortest walk that still fails: parts are removed while the same failure remains."""
+"""Shorten a failing walk by removing parts while the same failure remains."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Fails = Callable[[Walk], bool]
 
 
 def shrunk(walk: Walk, fails: Fails, until: float) -> Walk:
-    """Delta debugging by walking again; the best so far when the time (monotonic) is over."""
+    """Return the shortest walk found by delta debugging until that time (monotonic)."""
 
     def tried(candidate: Walk) -> bool:
         return time.monotonic() < until and fails(candidate)
@@ -37,12 +37,12 @@ def shrunk(walk: Walk, fails: Fails, until: float) -> Walk:
 
 
 def until_wrong(walk: Walk, done: int) -> Walk:
-    """What was done after it went wrong is not why."""
+    """Return the walk up to the failure."""
     return replace(walk, actions=walk.actions[:done])
 
 
 def _without_parts(actions: tuple[Action, ...], size: int) -> Iterator[tuple[Action, ...]]:
-    """Each way to leave one part of that size out, the last part first."""
+    """Yield the walk without one part of that size, for each part, the last one first."""
     for start in range(max(0, len(actions) - size), -1, -size):
         rest = (*actions[:start], *actions[start + size :])
         if rest:
@@ -50,7 +50,7 @@ def _without_parts(actions: tuple[Action, ...], size: int) -> Iterator[tuple[Act
 
 
 def _slowly(rest: tuple[Action, ...], left_out: tuple[Action, ...], at: int) -> tuple[Action, ...]:
-    """As much time passes as before: what was left out still took its pauses, within reason."""
+    """Add the pauses of removed actions to others, up to a limit, so that the timing stays."""
     if not at:
         return rest
     pause = min(8.0, rest[at - 1].pause + sum(a.pause for a in left_out))

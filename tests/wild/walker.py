@@ -1,4 +1,4 @@
-"""A walk through real CLIs in private terminals, and all that was seen of it."""
+"""Run a walk through real CLIs in private terminals, and record everything."""
 
 from __future__ import annotations
 
@@ -25,29 +25,33 @@ from wild.actions import TERMINALS, Action, Walk
 from wild.screens import Screens
 
 THINKS: Final = 0.4  # seconds before each answer of the model
-UP: Final = 20.0  # seconds in which a CLI shows something
+UP: Final = 20.0  # seconds for a CLI to start
 FREEZE: Final = 2.5  # seconds
-AFTER: Final = 1.5  # seconds in which what was frozen or started anew gets level again
-CALM: Final = 3.0  # seconds at the end, in which all must be right
-TYPED: Final = 0.15  # seconds between words and their Enter
+AFTER: Final = 1.5  # seconds for something frozen or restarted to catch up
+CALM: Final = 3.0  # seconds at the end in which everything must be right
+TYPED: Final = 0.15  # seconds between a text and Enter
 
 
 @dataclass
 class Seen:
-    """What was seen of a walk: enough to judge it, or to write it as a trace."""
+    """The record of a walk, from which it is judged or written as a trace."""
 
     walk: Walk
     trace: list[Line] = field(default_factory=list)
     changes: list[Line] = field(default_factory=list)
     ended: dict[int, float] = field(default_factory=dict)
-    excused: list[tuple[float, float]] = field(default_factory=list)  # nobody could know better
-    disagreements: list[str] = field(default_factory=list)  # of the CLI's own two accounts
+    excused: list[tuple[float, float]] = field(
+        default_factory=list
+    )  # nothing could show the right status then
+    disagreements: list[str] = field(
+        default_factory=list
+    )  # between the CLI's two accounts of itself
     misplaced: list[str] = field(default_factory=list)
     trouble: str = ""
 
 
 class Walker:
-    """The terminals, the host, and the hands."""
+    """Carries out the actions of a walk."""
 
     def __init__(self, walk: Walk, stage: Stage) -> None:
         self.seen = Seen(walk)
@@ -58,7 +62,7 @@ class Walker:
             stage.user_hook(event, command)
 
     def walk(self) -> None:
-        """Do it all; what cannot be done by now is left out."""
+        """Carry out the walk; skip actions that are impossible."""
         for action in self.seen.walk.actions:
             if CLOSING.is_set():
                 return
@@ -74,7 +78,7 @@ class Walker:
         return agent if agent and agent.pid not in self._witness.ended else None
 
     def _start(self, action: Action) -> None:
-        """A CLI where none runs."""
+        """Start a CLI in a terminal without one."""
         if self._agent(action):
             return
         args = action.text.split()
@@ -142,7 +146,7 @@ class Walker:
             self.seen.excused.append((since, time.time() + AFTER))
 
     def _move(self, action: Action) -> None:
-        """The terminal goes elsewhere in tmux."""
+        """Move the terminal elsewhere in tmux."""
         agent, other = self._agent(action), self._panes.get((action.terminal + 1) % TERMINALS)
         server = self._stage.server
         if agent is None or server is None or not isinstance(agent.pane, Pane):
@@ -157,7 +161,7 @@ class Walker:
             server.run(action.text, "-d", *where, "-s", mine, "-t", other.pane.id)
 
     def _look(self, action: Action) -> None:
-        """Each session that is listed is where one of its processes is."""
+        """Check that each listed session has the terminal of one of its processes."""
         now = time.time()
         try:
             eventually(self._places_agree, within=2)
@@ -178,7 +182,7 @@ class Walker:
 
 
 def walked(walk: Walk) -> Seen:
-    """The walk, on CLIs and a host that live as long as it does."""
+    """Run a walk with its own CLIs and host."""
     home = homes.build()
     published = None
     try:
@@ -200,9 +204,9 @@ def walked(walk: Walk) -> Seen:
                 with Listing(home, walk.version, witness) as listing, Screens(stage) as screens:
                     walker.walk()
                 seen.disagreements = [*listing.disagreements, *screens.disagreements]
-            except Exception as error:  # any: what was seen is judged all the same
+            except Exception as error:  # any kind: what was recorded is judged anyway
                 seen.trouble = f"{type(error).__name__}: {error}"
-            seen.trace = witness.trace()  # before what is still open is torn down
+            seen.trace = witness.trace()  # before everything is closed
             seen.changes = list(published.changes)
             seen.ended = dict(witness.ended)
             seen.excused += witness.starved

@@ -1,4 +1,4 @@
-"""The scenes: what a user does to the CLI, one function each, and what is shown at the end."""
+"""The scenes: a function for each does what a user would, and a status is expected at the end."""
 
 from __future__ import annotations
 

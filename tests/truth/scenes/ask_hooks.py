@@ -1,4 +1,4 @@
-"""Hooks of the user's own before a question: they wait, refuse, or answer it themselves (M5)."""
+"""The user's own hooks before a question: they wait, refuse, or answer it (M5)."""
 
 from __future__ import annotations
 

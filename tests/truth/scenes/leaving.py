@@ -1,4 +1,4 @@
-"""Leaving while something runs: /clear beside an agent (M6), /exit with a dialog open (M7)."""
+"""Leaving while something runs: /clear while an agent works (M6), /exit with a dialog open (M7)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from truth.stage import Stage
 
 
 def cleared_beside(scenario: str, stops: int, says: str) -> Callable[[Stage], None]:
-    """/clear while something works on in the background."""
+    """/clear while something runs in the background."""
 
     def play(stage: Stage) -> None:
         stage.start()
@@ -26,7 +26,7 @@ def cleared_beside(scenario: str, stops: int, says: str) -> Callable[[Stage], No
 
 
 def cleared_at_rest(times: int) -> Callable[[Stage], None]:
-    """A plain /clear flashes nothing."""
+    """A plain /clear shows no wrong status for a moment."""
 
     def play(stage: Stage) -> None:
         stage.start()
@@ -53,7 +53,7 @@ def cleared_then_prompt(stage: Stage) -> None:
 
 
 def exit_with_a_dialog(scenario: str, *args: str) -> Callable[[Stage], None]:
-    """Typed while the dialog was held back, /exit goes before it."""
+    """/exit, typed while the dialog was held back, takes effect first."""
 
     def play(stage: Stage) -> None:
         stage.start(*args)
@@ -65,7 +65,7 @@ def exit_with_a_dialog(scenario: str, *args: str) -> Callable[[Stage], None]:
 
 
 def refuses_to_leave(scenario: str, key: str) -> Callable[[Stage], None]:
-    """These keys leave the CLI, but not one whose dialog stands: only Esc ends that."""
+    """These keys exit the CLI, but not while a dialog is open, which only Esc closes."""
 
     def play(stage: Stage) -> None:
         stage.start()

@@ -12,11 +12,11 @@ from truth.stage import Stage
 AUTO: Final = ("--permission-mode", "auto")
 CANNOT: Final = "Enter to stay in auto mode"
 PROCEED: Final = "Do you want to proceed"
-FOUND: Final = 60.0  # seconds: processes are looked through twice a minute
+FOUND: Final = 60.0  # seconds: processes are searched twice a minute
 
 
 def told_of(stage: Stage, scenario: str) -> None:
-    """The mode says that it cannot check, and is told to ask."""
+    """Auto mode reports that it cannot check, and is set to ask."""
     stage.start(*AUTO)
     stage.prompt(scenario)
     stage.agent.shows(CANNOT)
@@ -25,7 +25,7 @@ def told_of(stage: Stage, scenario: str) -> None:
 
 
 def yes(stage: Stage) -> None:
-    """No is the default."""
+    """Choose Yes; No is the default."""
     stage.agent.shows(PROCEED)
     stage.stands("waiting")
     stage.press("Down")
@@ -70,7 +70,7 @@ def auto_esc_at_once(stage: Stage) -> None:
 
 
 def own_dialog(stage: Stage) -> None:
-    """A dialog that the user opens while a tool runs asks nothing for the agent."""
+    """A dialog that the user opens while a tool runs is not the agent's question."""
     stage.start()
     stage.prompt("sleep")
     stage.happens("PreToolUse")
@@ -84,7 +84,7 @@ def own_dialog(stage: Stage) -> None:
 
 
 def trusted(choice: str) -> Callable[[Stage], None]:
-    """The dialog stands until it is found; then Yes or No is chosen, or a key is pressed."""
+    """Leave the dialog open until it is found; then choose Yes or No, or press a key."""
 
     def play(stage: Stage) -> None:
         agent = stage.start(trusted=False)

@@ -10,7 +10,7 @@ from truth.stage import STANDS, Stage
 
 
 def both_ask(scenario: str, *keys: str, stops: int = 1) -> Callable[[Stage], None]:
-    """Main asks, then its agent asks too; keys for main's dialog (else No), then Enter."""
+    """The main thread asks, then its agent; press keys (default: No), then Enter."""
 
     def play(stage: Stage) -> None:
         stage.start()
@@ -29,7 +29,7 @@ def both_ask(scenario: str, *keys: str, stops: int = 1) -> Callable[[Stage], Non
 
 
 def asks_beside(scenario: str) -> Callable[[Stage], None]:
-    """An agent asks while main works; the dialog is answered, and then main is interrupted."""
+    """An agent asks while main works; answer the dialog, then interrupt main."""
 
     def play(stage: Stage) -> None:
         stage.start()
@@ -45,7 +45,7 @@ def asks_beside(scenario: str) -> Callable[[Stage], None]:
 
 
 def two_agents_ask(stage: Stage) -> None:
-    """The second one's question stands when the first one's was refused."""
+    """The second agent's question stays open after the first one's was refused."""
     stage.start()
     stage.prompt("agentswords")
     stage.happens("PermissionRequest", 2)
@@ -59,7 +59,7 @@ def two_agents_ask(stage: Stage) -> None:
 
 
 def beside_a_call(scenario: str, dialogs: int = 1) -> Callable[[Stage], None]:
-    """The dialog stands while the other call of the message comes to its end."""
+    """The dialog stays open while the other call of the message ends."""
 
     def play(stage: Stage) -> None:
         stage.start()

@@ -1,4 +1,4 @@
-"""One session in two processes: what one does says nothing about the other (F2, F3)."""
+"""One session in two processes: what one does does not affect the other (F2, F3)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def resumed(stage: Stage, sid: str) -> Agent:
 
 
 def resumed_inside(stage: Stage, sid: str) -> Agent:
-    """Another session in the same folder, which /resume then leaves for the first one's."""
+    """Start another session in the same folder, then /resume the first one in it."""
     second = stage.start()
     stage.command(f"/resume {sid}")
     stage.happens("SessionStart", source="resume", session_id=sid)
@@ -29,7 +29,7 @@ def resumed_inside(stage: Stage, sid: str) -> Agent:
 
 
 def first(stage: Stage, scenario: str, says: str) -> tuple[Agent, str]:
-    """The first process, which says that of itself from now on."""
+    """Start the first process, and bring it to that status."""
     stage.start()
     stage.prompt("text")
     stage.stops()
@@ -42,7 +42,7 @@ def first(stage: Stage, scenario: str, says: str) -> tuple[Agent, str]:
 def comes_and_goes(
     scenario: str, says: str, opened: Opened, *, prompt: str = ""
 ) -> Callable[[Stage], None]:
-    """A second process opens, perhaps plays a turn, and ends; the first one still stands."""
+    """A second process opens, perhaps plays a turn, and ends; the first keeps its status."""
 
     def play(stage: Stage) -> None:
         one, sid = first(stage, scenario, says)
@@ -66,7 +66,7 @@ def comes_and_goes(
 
 
 def first_ends(scenario: str, opened: Opened) -> Callable[[Stage], None]:
-    """The one that asks is killed; the other one is what is left."""
+    """Kill the process that asks; the other one remains."""
 
     def play(stage: Stage) -> None:
         one, sid = first(stage, scenario, "waiting")

@@ -76,6 +76,6 @@ SCENES: Final = (
     Scene("question", question, "completed"),
     Scene("question: Esc", question_esc, "idle"),
     Scene("plan", plan, "completed"),
-    # The file of 2.1.119 says busy while its form asks: no witness.
+    # The file of 2.1.119 says busy while a form is open.
     Scene("MCP form", form, "completed", (2, 1, 197)),
 )

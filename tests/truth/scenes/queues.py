@@ -1,4 +1,4 @@
-"""Prompts typed ahead: held back dialogs (M3), taken up in mid-turn (M4), after Esc (F6)."""
+"""Prompts typed ahead: with dialogs held back (M3), taken during a turn (M4), after Esc (F6)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from rig.waiting import rest
 from truth.scene import NEWEST, REST, Scene
 from truth.stage import Stage
 
-OVERTAKES: Final = 0.12  # seconds after Esc: sooner is Alt, and its evidence may take longer
+OVERTAKES: Final = 0.12  # seconds after Esc: a shorter pause means Alt; its evidence may come later
 
 
 def queued_before_the_dialog(
     scenario: str, *answer: str, dialogs: int = 1, args: tuple[str, ...] = ()
 ) -> Callable[[Stage], None]:
-    """While one types no dialog opens; Enter queues the words, and then it opens."""
+    """No dialog opens during typing; Enter queues the text, and then it opens."""
 
     def play(stage: Stage) -> None:
         stage.start(*args)
@@ -31,7 +31,7 @@ def queued_before_the_dialog(
 
 
 def taken_up(scenario: str, ready: str) -> Callable[[Stage], None]:
-    """A queued prompt is taken up between two tools; Esc in what follows ends it all."""
+    """A queued prompt is taken between two tools; Esc afterwards ends everything."""
 
     def play(stage: Stage) -> None:
         stage.start()

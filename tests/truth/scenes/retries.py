@@ -1,4 +1,4 @@
-"""API errors that the CLI retries: it is working meanwhile (F7)."""
+"""API errors that the CLI retries: it is still working (F7)."""
 
 from __future__ import annotations
 

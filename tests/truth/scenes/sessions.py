@@ -1,4 +1,4 @@
-"""Agents, shells, and sessions that come, go, and become others."""
+"""Agents, shells, and sessions that start, end and change their id."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def clear(stage: Stage) -> None:
 
 
 def again(*args: str) -> Callable[[Stage], None]:
-    """A session that ended is taken up by another process; SESSION in args is its id."""
+    """Resume an ended session in another process; SESSION in args is its id."""
 
     def play(stage: Stage) -> None:
         text_turn(stage)

@@ -8,7 +8,7 @@ from typing import Final
 from truth.scene import NEWEST, REST, Scene
 from truth.stage import Stage
 
-#: The first Stop of a home is refused with words that the model reads; the next ones pass.
+#: Refuses the first Stop of a home with text for the model; later ones pass.
 FORCES: Final = '[ -e "$HOME/forced" ] && exit 0; touch "$HOME/forced"; echo "go on" >&2; exit 2'
 FORCES_BY_JSON: Final = (
     '[ -e "$HOME/forced" ] && exit 0; touch "$HOME/forced"; '
@@ -21,7 +21,7 @@ FORCES_TWICE: Final = (
 
 
 def turn(*commands: str, scenario: str = "text", event: str = "Stop") -> Callable[[Stage], None]:
-    """A prompt, with these hooks at its end, until the CLI is at rest."""
+    """Play a prompt with these Stop hooks, until the CLI is at rest."""
 
     def play(stage: Stage) -> None:
         for command in commands:
@@ -35,7 +35,7 @@ def turn(*commands: str, scenario: str = "text", event: str = "Stop") -> Callabl
 
 
 def forced_then_esc(scenario: str, shown: str) -> Callable[[Stage], None]:
-    """Esc in the turn that a hook has forced."""
+    """Press Esc in the turn that a hook continued."""
 
     def play(stage: Stage) -> None:
         stage.user_hook("Stop", FORCES)
