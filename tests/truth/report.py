@@ -44,8 +44,8 @@ Each cell says how much of the time both agreed, and how long the slowest change
 the columns {", ".join(STRICT)} all evidence is there, and `make truth` fails if they agree for less
 than {AGREES:.1%} of the time, if a change takes longer than {SLOWEST} s, or if a session is still
 listed {LEFT:.0f} s after it ended. The other columns show what missing evidence costs. Without
-session files, nothing tells of an Esc before the first output, of a `!` command or of a form.
-2.1.76 keeps no status in them, so its screen is compared instead. `-`: that version cannot do this,
+session files, nothing reports an Esc before the first output, a `!` command or a form.
+2.1.76 has no status in them, so its screen is compared instead. `-`: that version cannot do this,
 or does it differently.
 """
 TITLES: Final = {
@@ -57,9 +57,9 @@ TITLES: Final = {
     "ask_hooks": "Your own hooks before a question",
     "processes": "One session in two processes",
     "modes": "Auto mode, and the trust dialog",
-    "owners": "Several things that wait at once",
+    "owners": "Several questions at once",
     "queues": "Typing ahead",
-    "leaving": "Leaving while something goes on",
+    "leaving": "Leaving while something is running",
 }
 UNKNOWN: Final = """## What remains unknown
 
@@ -69,7 +69,7 @@ UNKNOWN: Final = """## What remains unknown
   instead were played.
 * A CLI version newer than these. `make truth CLI=newest` fetches it, plays everything, and names
   what is different.
-* What the session file itself gets wrong: it is the measure here.
+* * Errors in the session file itself, because everything is compared with it.
 """
 
 
@@ -133,8 +133,8 @@ def page(ways: Mapping[str, Mapping[str, Row]], walks: Walks | None = None) -> s
     """Return doc/truth.md."""
     lines = [HEAD, "## In all", ""]
     lines += [f"* {way}: {Total(rows.values())}" for way, rows in ways.items()]
-    where = f"Played on {os.cpu_count()} cores, with a load of {os.getloadavg()[1]:.0f} in the end"
-    lines += ["", f"{where}. On a busy machine the CLI is as late as what watches it.", ""]
+    where = f"Played on {os.cpu_count()} cores, with a load of {os.getloadavg()[1]:.0f} at the end"
+    lines += ["", f"{where}. On a busy machine, both the CLI and bellboard are late.", ""]
     if walks:
         lines += walks.section()
     for group, scenes in GROUPS.items():
