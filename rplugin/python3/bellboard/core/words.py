@@ -79,13 +79,13 @@ def _cells(c: str) -> int:
 
 def worded(p: Published) -> Published:
     """Return the session with its words, for a screen that derives none."""
-    word, text = doing(p)
+    (word, text), named = doing(p), project(p)
     words = {
         "icon": icon_name(p),
         "word": word,
         "text": text,
-        "project": project(p),
-        "repository": repository(p),
+        "project": named,
+        "repository": plain(p.get("repository")) or named,
         "branch": branch(p),
         "title": title(p),
         "label": plain(p.get("label")),

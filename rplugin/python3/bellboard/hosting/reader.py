@@ -85,9 +85,7 @@ class Reader:
         board, now = clerk.board, time.time()
 
         def show(changed: set[str]) -> None:
-            for sid in changed:
-                self._bell.see(board, sid)
-            message = self._publisher.push(board, changed, (), None, now, self._bell.shown())
+            message = self._publisher.push(board, changed, (), None, now)
             self._is_early = message is not None
             self._send(message)
 
