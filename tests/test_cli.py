@@ -146,8 +146,12 @@ def test_bad_usage_exits_with_2(shell: Shell) -> None:
 
 
 def test_without_sessions_list_says_how_to_start_and_status_prints_nothing(shell: Shell) -> None:
+    """And what is missing for that: Claude Code itself."""
+    shell.env["CLAUDE_CONFIG_DIR"] = "/"
     assert shell.bellboard("list").stdout == words.FIRST_RUN
     assert shell.bellboard("status").stdout == ""
+    shell.env |= {"CLAUDE_CONFIG_DIR": "/nowhere", "PATH": "/nowhere"}
+    assert shell.bellboard("list").stdout == f"{words.FIRST_RUN}\n{words.MISSING}\n"
 
 
 def test_without_a_host_waiting_events_are_folded(shell: Shell) -> None:

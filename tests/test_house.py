@@ -167,7 +167,8 @@ NAMES_THE_CLI = {
 }
 #: The files that import that CLI by name, as long as it is the only one.
 PLUGS_IT_IN = {
-    *("agents/evidence.py", "agents/private.py", "cli/hooks.py", "cli/tmux.py", "cli/wiring.py"),
+    *("agents/evidence.py", "agents/private.py", "cli/home.py", "cli/hooks.py"),
+    *("cli/tmux.py", "cli/wiring.py"),
     *("diagnosis/around.py", "hosting/errands.py", "hosting/folding.py", "hosting/senses.py"),
     *("witnesses/lookout.py", "witnesses/proof.py", "witnesses/screens.py"),
 }

@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -146,6 +149,42 @@ def test_removing_undoes_setting_and_nothing_else(tmux: Server, room: Room) -> N
     assert before == set_there(tmux)
 
 
+def test_it_says_what_it_did_and_what_is_left(tmux: Server, room: Room) -> None:
+    """The status line is changed if you say so; a line for tmux.conf does the same again."""
+    tmux.open(["sh"], session="one")
+    tmux.run("set-option", "-g", "status-right", "theirs #{pane_id}\\;")
+    before = set_there(tmux)
+    said = room.bellboard("tmux", "--apply")
+    assert "prefix b     pick a session\n" in said
+    assert "not in the status line yet" in said
+    assert "theirs" in tmux.run("show-options", "-gv", "status-right").splitlines()[0][:6]
+    line = room.bellboard("tmux", "--apply", "--status").splitlines()[-1].strip()
+    room.bellboard("tmux", "--remove")
+    assert before == set_there(tmux)
+    tmux.run("source-file", str(room.home.file("tmux.conf", line)))
+    shown = lambda: tmux.run("show-options", "-gv", "status-right")  # noqa: E731
+    eventually(lambda: shown() == f"#{{{OPTION}}} theirs #{{pane_id}};\n")
+    said = room.bellboard("tmux", "--apply")
+    assert "  status       in the status line\n" in said
+    assert shown().count(OPTION) == 1
+    assert "hooks, keys and status" in room.bellboard("uninstall", "--purge", "--yes")
+    assert before == set_there(tmux)
+
+
+def test_tpm_sets_it_up_at_each_start(tmux: Server, room: Room) -> None:
+    """It runs the file from its clone; the program may be elsewhere."""
+    tmux.open(["sh"], session="one")
+    clone = room.home.project / "bellboard.nvim"
+    clone.mkdir()
+    shutil.copy(Path(__file__).parents[1] / "bellboard.tmux", clone)
+    tmux.run("set-option", "-g", "@bellboard-apply", "--status --pick S")
+    path = f"{Path(sys.executable).parent}:{room.env['PATH']}"
+    subprocess.run([clone / "bellboard.tmux"], env=room.env | {"PATH": path}, check=True)
+    keys = lambda: tmux.run("list-keys", "-T", "prefix")  # noqa: E731
+    eventually(lambda: re.search(r"prefix S +run-shell .*bellboard", keys()), "the key")
+    eventually(lambda: OPTION in tmux.run("show-options", "-gv", "status-right"), "the status")
+
+
 def test_a_key_that_is_bound_keeps_its_binding(tmux: Server, room: Room) -> None:
     """It is reported, and the rest is set; other keys can be named."""
     tmux.open(["sh"], session="one")
@@ -154,7 +193,7 @@ def test_a_key_that_is_bound_keeps_its_binding(tmux: Server, room: Room) -> None
     assert "prefix b is already bound: display-message theirs" in said
     assert "goto --next" in tmux.run("list-keys", "-T", "prefix", "B")
     assert "theirs" in tmux.run("list-keys", "-T", "prefix", "b")
-    assert room.bellboard("tmux", "--apply", "--pick", "S") == ""
+    assert room.bellboard("tmux", "--apply", "--quiet", "--pick", "S") == ""
     assert "display-popup" in tmux.run("list-keys", "-T", "prefix", "S")
 
 
@@ -163,7 +202,7 @@ def test_what_is_printed_is_what_is_set(tmux: Server, room: Room) -> None:
     tmux.open(["sh"], session="one")
     printed = room.bellboard("tmux")
     lines = [line.removeprefix("#   ") for line in printed.splitlines() if line.startswith("#  ")]
-    assert len(lines) == len(HOOKS) + 2
+    assert len(lines) == len(HOOKS) + 3
     file = room.home.file("tmux.conf", "\n".join(lines))
     tmux.run("source-file", str(file))
     sourced = set_there(tmux)
@@ -393,6 +432,10 @@ def test_the_key_cycles_through_sessions_that_need_you(
     tmux.run("set-option", "-g", "display-time", "20000")
     a.type(f"{PREFIX}B")
     a.shows("bellboard: nothing needs you")
+    a.type(f"{PREFIX}\x1bb")
+    eventually(lambda: room.shown() == {a.tty: three["home"].id}, "where the first jump began")
+    a.type(f"{PREFIX}\x1bb")
+    a.shows("bellboard: no jump led to this pane")
 
 
 def test_the_popup_picks_for_the_client_that_asked(

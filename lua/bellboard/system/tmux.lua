@@ -21,6 +21,7 @@ local AGAIN = 10000 -- ms until a server is asked for its panes again
 ---@field tty string
 ---@field session string
 ---@field pane string its active pane
+---@field back string where the jumps that led there began, or ""
 ---@field focused boolean
 ---@field activity integer time of the last key
 
@@ -28,7 +29,7 @@ local AGAIN = 10000 -- ms until a server is asked for its panes again
 local PANES = 'p #{pane_id} #{pane_dead} #{session_id} #{window_id} #{pane_tty}|'
   .. '#{session_name}:#{window_index}.#{pane_index}'
 local CLIENTS = 'c #{client_activity} #{client_control_mode} #{session_id} #{pane_id} '
-  .. '#{client_flags} #{client_tty}|#{client_name}'
+  .. '#{client_flags} #{@bellboard-back} #{client_tty}|#{client_name}'
 
 --- Run a tmux command; `done` gets its output, or nil and the reason, in the main loop.
 ---@param socket string
@@ -87,13 +88,14 @@ local function parsed(text)
         tty = words[6],
         target = free,
       }
-    elseif words[1] == 'c' and #words == 7 and words[3] ~= '1' then
+    elseif words[1] == 'c' and #words == 8 and words[3] ~= '1' then
       clients[#clients + 1] = {
         activity = tonumber(words[2]) or 0,
         session = words[4],
         pane = words[5],
         focused = words[6]:find('focused', 1, true) ~= nil,
-        tty = words[7],
+        back = words[7],
+        tty = words[8],
         name = free,
       }
     end
@@ -199,7 +201,7 @@ local function asking(socket, clients)
 end
 
 --- Show a pane on the user's client, without leaving its session if that has the window too. A
---- zoomed window stays zoomed.
+--- zoomed window stays zoomed. The pane is told where the client came from, for tmux's key back.
 ---@param socket string
 ---@param pane bellboard.Pane
 ---@param panes bellboard.Pane[]
@@ -216,6 +218,10 @@ M.show = function(socket, pane, panes, clients, done)
   local command = { 'select-window', '-t', window, ';', 'select-pane', '-Z', '-t', pane.id }
   if client and client.session ~= session then
     vim.list_extend(command, { ';', 'switch-client', '-c', client.name, '-t', session })
+  end
+  local back = client and (client.back ~= '' and client.back or client.pane) or pane.id
+  if back ~= pane.id and client.pane ~= pane.id then
+    vim.list_extend(command, { ';', 'set-option', '-p', '-t', pane.id, '@bellboard-back', back })
   end
   M.ask(socket, command, function(text, why)
     if text and not client then

@@ -204,6 +204,14 @@ def print_json(value: object) -> None:
     sys.stdout.buffer.write(as_json(encoded).encode() + b"\n")
 
 
+def first_run() -> str:
+    """Return how to start, and what is missing for that."""
+    from ..agents.claude_code.witnesses.registry import is_installed
+    from ..core import words
+
+    return words.FIRST_RUN + ("" if is_installed(os.environ) else f"\n{words.MISSING}\n")
+
+
 def find(clerk: Clerk, called: str) -> str:
     """Return the id of the one session with that id, start of an id, or name."""
     from ..core import words

@@ -58,7 +58,9 @@ def add_to(commands: Commands) -> None:
         )
     remove = add(commands, "uninstall", uninstall_all, "remove the hooks from all settings files")
     remove.add_argument("--yes", action="store_true", help="do not ask for confirmation")
-    remove.add_argument("--purge", action="store_true", help="also delete the state folder")
+    remove.add_argument(
+        "--purge", action="store_true", help="also delete the state folder, and what is set in tmux"
+    )
 
 
 def show_help(args: Args) -> None:
@@ -190,6 +192,8 @@ def _purge(home: Path, copies: list[Path], yes: bool) -> None:
     import shutil
 
     from ..storage.spool import Spool
+    from .tmux import wired
+    from .wiring import remove
 
     if not home.exists():
         return
@@ -197,9 +201,14 @@ def _purge(home: Path, copies: list[Path], yes: bool) -> None:
         pids = ", ".join(map(str, hosts))
         raise Problem(f"bellboard is still running: stop these processes first: {pids}")
     ours = [path for name in STATE for path in home.glob(name)]
+    servers = wired()
     for path in (*ours, *copies):
         print(f"- {path}")
+    for tmux in servers:
+        print(f"- hooks, keys and status in the tmux server at {tmux.socket}")
     _ask("Delete these?", yes)
+    for tmux in servers:
+        remove(tmux)
     for path in (*ours, *copies):
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)

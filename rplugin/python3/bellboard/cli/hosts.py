@@ -15,6 +15,7 @@ from .home import (
     Commands,
     Problem,
     add,
+    first_run,
     here,
     print_json,
     reason,
@@ -92,7 +93,7 @@ def watch_sessions(args: Args) -> None:
     elif sys.stdout.isatty() and os.environ.get("TERM") not in ("", "dumb", "unknown", None):
         from ..screen.live import Live
 
-        live = Live()
+        live = Live(first_run())
         with live.screen as screen:
             leave(run_host(live.push, {}, begin=live.begin), screen.close)
     else:

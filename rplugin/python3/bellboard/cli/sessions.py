@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from .home import Args, Commands, Problem, add, listed, opened, print_json
+from .home import Args, Commands, Problem, add, first_run, listed, opened, print_json
 
 
 def add_to(commands: Commands) -> None:
@@ -40,7 +40,7 @@ def list_sessions(args: Args) -> None:
         return
     from ..screen import terminal
 
-    terminal.show_list(sessions, now, hidden=args.all)
+    terminal.show_list(sessions, now, args.all, first_run())
 
 
 def list_ended(args: Args) -> None:

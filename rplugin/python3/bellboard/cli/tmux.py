@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from .goto import server
 from .home import (
@@ -21,20 +22,33 @@ if TYPE_CHECKING:
     from ..system.tmux import Tmux
 
 
+#: The keys after the prefix.
+KEYS: Final = {"pick": "b", "next": "B", "back": "M-b"}
+NOT_SHOWN = """\
+  status       not in the status line yet; --status adds it, or put it where you like:
+                 set -ga status-right ' #{@bellboard-status}'
+                 set -g status-right-length 80"""
+
+
 def add_to(commands: Commands) -> None:
     tmux = add(commands, "tmux", wire, "print or apply the tmux configuration")
     how = tmux.add_mutually_exclusive_group()
     how.add_argument("--apply", action="store_true", help="apply it to a running server")
     how.add_argument("--remove", action="store_true", help="remove it from a running server")
+    tmux.add_argument("--status", action="store_true", help="add the status to the status line")
+    tmux.add_argument("--quiet", action="store_true", help="only report what could not be set")
     tmux.add_argument("--socket", metavar="PATH", help="the server (default: the current one)")
-    tmux.add_argument("--pick", metavar="KEY", default="b", help="prefix key to pick (default: b)")
-    tmux.add_argument("--next", metavar="KEY", default="B", help="prefix key for next (default: B)")
+    for name, key in KEYS.items():
+        told = f"prefix key for {name} (default: {key})"
+        tmux.add_argument(f"--{name}", metavar="KEY", default=key, help=told)
 
 
 def wire(args: Args) -> int:
     from . import wiring
 
-    made = wiring.Wiring(here(), args.pick, args.next)
+    keys = {name: getattr(args, name) for name in KEYS}
+    chosen = [x for name, key in keys.items() if key != KEYS[name] for x in (f"--{name}", key)]
+    made = wiring.Wiring(here(), keys, chosen)
     if not (args.apply or args.remove):
         print(made.printed())
         return 0
@@ -42,12 +56,43 @@ def wire(args: Args) -> int:
     if args.remove:
         wiring.remove(tmux)
         register(tmux, False)
+        if not args.quiet:
+            print(f"removed from the tmux server at {tmux.socket}: hooks, keys and the status")
         return 0
     register(tmux, True)
     problems = wiring.apply(tmux, made)
+    is_shown = wiring.shows(tmux)
+    if not args.quiet:
+        print(f"set up in the tmux server at {tmux.socket}:")
+        for key, (text, _) in made.keys.items():
+            if not any(problem.startswith(f"prefix {key} ") for problem in problems):
+                print(f"  prefix {key:6}{text}")
+    if not is_shown and (args.status or (not args.quiet and agrees())):
+        if why := wiring.show(tmux):
+            problems.append(f"status-right: {why}")
+        is_shown = not why
+    if not args.quiet:
+        print("  status       in the status line" if is_shown else NOT_SHOWN)
+        print(f"to set this up whenever tmux starts, add to ~/.tmux.conf:\n  {made.line(is_shown)}")
     for problem in problems:
         warn(problem)
     return 1 if problems else 0
+
+
+def agrees() -> bool:
+    """Ask for the status in the status line, where somebody can answer."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return False
+    return input("Add the status to the right of the status line? [y/N] ").lower() in ("y", "yes")
+
+
+def wired() -> list[Tmux]:
+    """Return the running servers of this user that have anything of ours."""
+    from ..system.tmux import Tmux, sockets
+    from .wiring import is_wired
+
+    here = os.environ.get("TMUX", "").rsplit(",", 2)[0]
+    return [x for x in map(Tmux, {*sockets(os.environ), here} - {""}) if is_wired(x)]
 
 
 def running(socket: str) -> Tmux:

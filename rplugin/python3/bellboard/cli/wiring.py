@@ -1,9 +1,10 @@
 """The tmux configuration: print it for a tmux.conf, apply it to a running server, or remove it.
 
-It has hooks that report who looks at which pane, two key bindings, and an option that hosts update.
-Each hook uses its own index in the hook's array, and each key must be free: nothing that is not
-ours is ever touched.  A hook runs `hooks/emit` only if somebody looks at the pane, and its formats
-contain no text that a program can choose, such as titles and names.
+It has hooks that report who looks at which pane, three key bindings, and an option that hosts
+update, which is put into the status line if the user says so.  Each hook uses its own index in the
+hook's array, and each key must be free: nothing that is not ours is ever touched.  A hook runs
+`hooks/emit` only if somebody looks at the pane, and its formats contain no text that a program can
+choose, such as titles and names.
 """
 
 from __future__ import annotations
@@ -11,16 +12,19 @@ from __future__ import annotations
 import re
 import shlex
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from ..agents.claude_code.installer import installed
+from ..core.lenient import decimal
 from ..hosting.bars import OPTION
-from ..system.tmux import Tmux
+from ..system.tmux import BACK, Tmux, argument
 
 FIRST: Final = 2355  # first index of a hook; spells BELL on a phone keypad
-PICK: Final = "b"
-NEXT: Final = "B"
+SHOWN: Final = f"#{{{OPTION}}} "  # what is put before the right part of the status line
+ROOM: Final = 80  # cells for that part; by default it has 40
+BEFORE: Final = "@bellboard-length"  # an option that keeps how many it had
 
 #: Hook → what it reports (`evidence.of_tmux`) about which clients.
 HOOKS: Final = {
@@ -32,20 +36,23 @@ HOOKS: Final = {
     "client-detached": ("gone", "hook_client"),
 }
 _HERE: Final = Path(__file__).resolve().parents[1]
-_OURS: Final = re.compile(r": bellboard;")  # a no-op that marks our shell commands
+#: A no-op that marks our shell commands, or the option that only our key reads.
+_OURS: Final = re.compile(rf": bellboard;|{BACK}")
 
 
 class Wiring:
-    """The tmux commands of this installation, for a state folder and two keys."""
+    """The tmux commands of this installation, for a state folder and a key for each verb."""
 
-    def __init__(self, home: Path, pick: str = PICK, next: str = NEXT) -> None:
+    def __init__(self, home: Path, keys: Mapping[str, str], chosen: Sequence[str] = ()) -> None:
+        self._chosen = chosen  # arguments that choose these keys
         env = ("env", f"BELLBOARD_HOME={home}")  # the server's environment may be an older one
         self._emit = str(installed.script(home))
         self._say = _words(*env, self._emit)
         self._command = _words(*env, sys.executable, str(_HERE / "__main__.py"))
         self.keys = {
-            pick: ("pick a session", self._pick()),
-            next: ("go to the next session that needs you", self._next()),
+            keys["pick"]: ("pick a session", self._pick()),
+            keys["next"]: ("go to the next session that needs you", self._next()),
+            keys["back"]: ("go back to where you were before", _return()),
         }
 
     def hook(self, name: str) -> str:
@@ -68,9 +75,13 @@ class Wiring:
         shell = f": bellboard; exec {self._command} goto --next --client #{{q:client_name}}"
         return ["run-shell", "-b", shell]
 
+    def line(self, status: bool = False) -> str:
+        """Return the line of a tmux.conf that applies all this, the status as well if wanted."""
+        how = _words("--apply", "--quiet", *["--status"] * status, *self._chosen)
+        return f"run-shell -b {quoted(f': bellboard; exec {self._command} tmux {how}')}"
+
     def printed(self) -> str:
         """Return the configuration as lines of a tmux.conf."""
-        shell = f": bellboard; exec {self._command} tmux --apply"
         hooks = [f"set -gq '{name}[{FIRST}]' {quoted(self.hook(name))}" for name in HOOKS]
         keys = [
             f"bind -N {quoted(f'bellboard: {text}')} {key} {' '.join(map(quoted, command))}"
@@ -78,17 +89,25 @@ class Wiring:
         ]
         return f"""\
 # For ~/.tmux.conf; `bellboard tmux --apply` does the same in a running server.
-run-shell -b {quoted(shell)}
+{self.line()}
 
 # The status, wherever you like it, with enough room:
 set -ga status-right ' #{{{OPTION}}}'
-set -g status-right-length 80
+set -g status-right-length {ROOM}
 
 # Lets tmux report when a terminal loses the focus:
 set -g focus-events on
 
 # The first line sets these; `bellboard tmux --remove` removes them:
 """ + "\n".join(f"#   {line}" for line in [*hooks, *keys])
+
+
+def _return() -> list[str]:
+    """Go back from a pane that a jump led to; once, for you may come again by other ways."""
+    go = f"set-option -pu {BACK} ; switch-client -c '#{{client_name}}' -t '#{{{BACK}}}'"
+    shell = f'run-shell -C "{go}"'
+    no = "display-message 'bellboard: no jump led to this pane'"
+    return ["if-shell", "-F", f"#{{{BACK}}}", shell, no]
 
 
 def apply(tmux: Tmux, wiring: Wiring) -> list[str]:
@@ -110,6 +129,31 @@ def apply(tmux: Tmux, wiring: Wiring) -> list[str]:
     return problems
 
 
+def is_wired(tmux: Tmux) -> bool:
+    """Return whether a server has anything of ours."""
+    ours = (*(_hooks(tmux, name).values() for name in HOOKS), _keys(tmux).values())
+    return any(_OURS.search(command) for commands in ours for command in commands)
+
+
+def shows(tmux: Tmux) -> bool:
+    """Return whether the status line has the status somewhere."""
+    options = (tmux.ask("show-options", "-g") or "").splitlines()
+    return any(OPTION in option for option in options if not option.startswith(f"{OPTION} "))
+
+
+def show(tmux: Tmux) -> str:
+    """Put the status into the status line; return why that failed, or ""."""
+    right = tmux.ask("show-options", "-gv", "status-right")
+    length = decimal((tmux.ask("show-options", "-gv", "status-right-length") or "").strip())
+    if right is None or length is None:
+        return tmux.why
+    made = tmux.ask("set-option", "-g", "status-right", argument(f"{SHOWN}{right[:-1]}"))
+    if made is not None and length < ROOM:
+        tmux.ask("set-option", "-g", BEFORE, str(length))
+        made = tmux.ask("set-option", "-g", "status-right-length", str(ROOM))
+    return tmux.why if made is None else ""
+
+
 def remove(tmux: Tmux) -> None:
     """Remove everything of ours, whichever installation set it."""
     for name in HOOKS:
@@ -119,6 +163,16 @@ def remove(tmux: Tmux) -> None:
     for key, command in _keys(tmux).items():
         if _OURS.search(command):
             tmux.ask("unbind-key", key)
+    for pane in {p.id for p in tmux.panes() or ()}:
+        tmux.ask("set-option", "-pqu", "-t", pane, BACK)
+    right = tmux.ask("show-options", "-gv", "status-right") or ""
+    if right.startswith(SHOWN):
+        theirs = argument(right.removeprefix(SHOWN)[:-1])
+        tmux.ask("set-option", "-g", "status-right", theirs)
+    if before := (tmux.ask("show-options", "-gqv", BEFORE) or "").strip():
+        if (tmux.ask("show-options", "-gv", "status-right-length") or "").strip() == str(ROOM):
+            tmux.ask("set-option", "-g", "status-right-length", before)
+        tmux.ask("set-option", "-gqu", BEFORE)
     tmux.ask("set-option", "-gqu", OPTION)
 
 

@@ -34,10 +34,11 @@ NAME_ROOM: Final = 16  # cells of it for the session's name
 FIRST_RUN: Final = """\
  No sessions yet.
 
- 1  Install the hooks:          :ClaudeSessions install, or bellboard hooks install
- 2  Start claude anywhere:      a terminal, a tmux pane, :ClaudeSessions new
- 3  It appears here, and in bellboard watch
+ 1  Install the hooks:          bellboard hooks install
+ 2  Start claude anywhere, or:  :ClaudeSessions new
+ 3  It appears here. If not:    bellboard doctor
 """
+MISSING: Final = " Claude Code is not installed: there is no claude on PATH."
 
 # ---------------------------------------------------------------- text
 

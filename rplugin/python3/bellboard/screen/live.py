@@ -37,7 +37,7 @@ STEPS: Final[dict[str, float]] = {
 class Live:
     """A full-screen view of the sessions, redrawn only when its text changes."""
 
-    def __init__(self) -> None:
+    def __init__(self, first_run: str) -> None:
         self._sessions: dict[str, Published] = {}
         self._notes: list[str] = []
         self._drawn: object = None
@@ -46,6 +46,7 @@ class Live:
         self._quit: Callable[[], None] = lambda: None
         self._top = 0  # the first line that is shown
         self._page = 1
+        self._first_run = [Text(line) for line in first_run.splitlines()]
         self.screen = Full(self._renew)
 
     def begin(self, quit: Callable[[], None]) -> None:
@@ -111,7 +112,7 @@ class Live:
         )
         body = table(ordered, now, columns)
         if not self._sessions:
-            body = [Text(line) for line in words.FIRST_RUN.splitlines()]
+            body = self._first_run
         notes = [Text(cut(f" {plain(note)}", columns), "yellow") for note in self._notes]
         foot = notes[:MOST_NOTES] if height > 2 * MOST_NOTES + 2 else []
         gap = [Text()] if height > 6 else []

@@ -88,7 +88,12 @@ def write(out: Console, lines: Iterable[Text]) -> None:
 # ---------------------------------------------------------------- sessions
 
 
-def show_list(sessions: Iterable[Published], now: float, hidden: bool = False) -> None:
+def show_list(
+    sessions: Iterable[Published],
+    now: float,
+    hidden: bool = False,
+    first_run: str = words.FIRST_RUN,
+) -> None:
     """Print one line for each session, or how to get started if there are none."""
     out = console()
     listed = list(sessions)
@@ -98,7 +103,7 @@ def show_list(sessions: Iterable[Published], now: float, hidden: bool = False) -
         if unshown := len(listed) - len(shown):
             write(out, [Text(f" {unshown} hidden: bellboard list --all", "dim")])
     else:
-        write(out, (Text(line) for line in words.FIRST_RUN.splitlines()))
+        write(out, map(Text, first_run.splitlines()))
 
 
 def show_ended(sessions: Iterable[Published], now: float) -> None:

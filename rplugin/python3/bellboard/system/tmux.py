@@ -24,9 +24,11 @@ DEAF: Final = 20.0  # seconds to leave a server alone that did not answer
 
 PANE: Final = re.compile(r"%[0-9]{1,9}", re.ASCII)
 _PANES: Final = "#{pane_id} #{pane_pid} #{pane_dead} #{session_id} #{window_id} #{pane_tty}"
+#: An option of a pane that a jump led to: the pane where you were before.
+BACK: Final = "@bellboard-back"
 _CLIENTS: Final = (
     "#{client_activity} #{client_control_mode} #{client_flags} #{session_id} #{pane_id} "
-    "#{client_tty}|#{client_name}"
+    f"#{{{BACK}}} #{{client_tty}}|#{{client_name}}"
 )
 
 
@@ -50,6 +52,7 @@ class Client(NamedTuple):
     focused: bool  # if its terminal reports that
     session: str
     pane: str  # the one that it shows
+    back: str  # where the jumps that led there began
 
 
 class Tmux:
@@ -79,7 +82,8 @@ class Tmux:
     def jump(self, pane: str, client: str = "") -> bool:
         """Show a pane on a client, by default the last used one; on failure set `why`.
 
-        A client whose session contains that window too stays in its session.
+        A client whose session contains that window too stays in its session.  The pane is told
+        where the client came from, for the key that goes back.
         """
         if not PANE.fullmatch(pane):
             self.why = f"not a pane: {line(pane, 40)}"
@@ -97,8 +101,10 @@ class Tmux:
         here = asked.session if asked and asked.session in sessions else sessions[0]
         window = f"{here}:{next(p.window for p in places if p.session == here)}"
         switch = ("switch-client", "-c", asked.name, "-t", here, ";") if asked else ()
-        select = ("select-window", "-t", window, ";", "select-pane", "-t", pane)
-        if self.ask(*switch, *select) is None:
+        select = ("select-window", "-t", window, ";", "select-pane", "-Z", "-t", pane)
+        back = (asked.back or asked.pane) if asked and asked.pane != pane else pane
+        note = (";", "set-option", "-p", "-t", pane, BACK, back) if back != pane else ()
+        if self.ask(*switch, *select, *note) is None:
             return False
         self.why = "" if asked else "selected, but no terminal is attached to that tmux server"
         return asked is not None
@@ -165,10 +171,12 @@ def assignment(name: str, value: str) -> list[str]:
     """Return the command that sets a user option to text that no format expands."""
     if not re.fullmatch(r"@[a-z][a-z0-9_-]{0,60}", name, re.ASCII):
         raise ValueError(f"not a user option: {name!r}")
-    text = literal(value)
-    # For tmux, an argument that ends in a semicolon ends the command.
-    text = f"{text[:-1]}\\;" if text.endswith(";") else text
-    return ["set-option", "-g", "--", name, text]
+    return ["set-option", "-g", "--", name, argument(literal(value))]
+
+
+def argument(text: str) -> str:
+    """Return text as an argument of a tmux command, which a semicolon at its end would end."""
+    return f"{text[:-1]}\\;" if text.endswith(";") else text
 
 
 def literal(text: str) -> str:
@@ -205,9 +213,9 @@ def _clients(output: str) -> Iterator[Client]:
         fixed, _, name = row.partition("|")
         fields = fixed.split(" ")
         seen = decimal(fields[0])
-        if len(fields) == 6 and fields[1] != "1" and seen is not None:
+        if len(fields) == 7 and fields[1] != "1" and seen is not None:
             focused = "focused" in fields[2].split(",")
-            yield Client(name, fields[5], seen, focused, fields[3], fields[4])
+            yield Client(name, fields[6], seen, focused, *fields[3:6])
 
 
 def _plain(row: str) -> str:

@@ -1,0 +1,25 @@
+#!/bin/sh
+# For tpm, the plugin manager of tmux, which runs this at each start:
+#   set -g @plugin 'OWNER/bellboard.nvim'
+#   set -g @bellboard-apply '--status --pick S'
+# It runs `bellboard tmux --apply` with these arguments, and builds the program if it is not there.
+cd "$(dirname "$0")" || exit 0
+
+say() {
+  tmux display-message "bellboard: $(printf '%s' "$1" | tr '\n#' ' .')"
+}
+
+{
+  program=$PWD/.venv/bin/bellboard
+  [ -x "$program" ] || program=$(command -v bellboard) || {
+    program=$PWD/.venv/bin/bellboard
+    say 'building, once'
+    log=$(mktemp)
+    { uv sync --no-dev || { python3 -m venv .venv && .venv/bin/pip install --editable .; }; } \
+      >"$log" 2>&1 || say "cannot be built: see $log"
+  }
+  # shellcheck disable=SC2046 # several words
+  [ ! -x "$program" ] ||
+    problems=$("$program" tmux --apply --quiet $(tmux show-option -gqv @bellboard-apply) 2>&1) ||
+    say "$problems"
+} &
