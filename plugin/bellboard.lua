@@ -71,3 +71,9 @@ for verb, desc in pairs(verbs) do
     require('bellboard').run(verb, counts and vim.v.count1 or 1)
   end, opts)
 end
+vim.api.nvim_create_autocmd('BufReadCmd', { -- a session file restores the board's window
+  pattern = 'bellboard://board',
+  callback = function(event)
+    require('bellboard.view.board').restore(event.buf)
+  end,
+})

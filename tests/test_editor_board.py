@@ -19,6 +19,7 @@ __all__ = ["agent"]  # the fixture
 pytestmark = pytest.mark.editor
 
 ROOT = Path(__file__).resolve().parents[1]
+CALM = {**QUIET, "float": {"enabled": False}}
 MANUAL = (ROOT / "doc/bellboard.txt").read_text()
 SESSION = "return require('bellboard').session('live')"
 NOTED = """
@@ -123,26 +124,26 @@ def test_explain_shows_the_log(board: Editor) -> None:
 
 
 def test_repositories_and_sessions_fold_by_key_and_by_mouse(nvim: Editors, version: str) -> None:
-    """<Tab> and a double click; a folded repository shows a summary."""
+    """<Tab> and a double click; a folded section shows a summary, and ]] opens it."""
     editor = nvim(version, {**QUIET, "float": {"enabled": False}}, columns=80, lines=30)
     Host(editor).push(*house())
-    editor.command("ClaudeSessions board | only")
+    editor.command("execute 'ClaudeSessions board' | only")
     editor.shows("rm -rf build && make all")
     editor.press("k<Tab>")
-    picture = editor.shows("acme/api  ▸ 2 sessions  !1 *1")
-    row = picture.lines.index(" acme/api  ▸ 2 sessions  !1 *1")
-    editor.command("set mousetime=60000")  # a double click may be slow on a busy machine
+    summary = " Needs you  ▸ 4 sessions  !1 ?1 x1 +1"
+    row = editor.shows(summary).lines.index(summary)
+    editor.command("set mousetime=60000")  # on a busy machine a double click takes its time
     editor.nvim.api.input_mouse("left", "press", "", 0, row, 2)
     editor.nvim.api.input_mouse("left", "release", "", 0, row, 2)
     editor.nvim.api.input_mouse("left", "press", "", 0, row, 2)
     editor.shows("rm -rf build && make all")
     editor.nvim.api.input_mouse("left", "release", "", 0, row, 2)
-    editor.press("zM")
-    editor.shows("acme/web  ▸ 2 sessions  ?1 +1")
     editor.press("zR")
     editor.shows("agent     Explore find the limiter")
     editor.shows("tasks     3 of 7 done")
-    editor.press("zRgg]]")
+    editor.press("zM")
+    editor.shows("dotfiles  ▸ 2 sessions  &1 .1")
+    editor.press("gg]]")
     eventually(lambda: "rm -rf" in editor.lua("return vim.fn.getline('.')"), "the first")
     editor.press("]]")
     eventually(lambda: "Which" in editor.lua("return vim.fn.getline('.')"), "the next")
@@ -152,10 +153,10 @@ def test_repositories_and_sessions_fold_by_key_and_by_mouse(nvim: Editors, versi
 
 def test_the_host_ranks_the_repositories(nvim: Editors) -> None:
     """Lua keeps its order; unknown repositories come last, most urgent first."""
-    editor = nvim(config=QUIET, columns=80, lines=30)
+    editor = nvim(config={**QUIET, "board": {"group": "repository"}}, columns=80, lines=30)
     host = Host(editor)
     host.push(*house(), groups=["acme/web", "dotfiles", "acme/api"])
-    editor.command("ClaudeSessions board | only")
+    editor.command("execute 'ClaudeSessions board' | only")
     lines = editor.lua("return vim.api.nvim_buf_get_lines(0, 0, -1, false)")
     titles = [line.strip() for line in lines[2:] if re.fullmatch(r" \S+", line)]
     assert titles == ["acme/web", "dotfiles", "acme/api", "acme/infra"]
@@ -173,6 +174,170 @@ def test_a_name_shows_on_every_board(nvim: Editors, columns: int) -> None:
     Host(editor).push(session("working", project="api", branch="main", name="the build"))
     editor.command("ClaudeSessions board")
     editor.shows("the build")
+
+
+TOLD = """
+_G.told = {}
+require('bellboard.host').tell = function(evidence) table.insert(_G.told, evidence) end
+"""
+UNPINNED = {**CALM, "notices": {"labels": {"HEAVY": {"pin": False}}}}
+WORK = {"project": "api", "repository": "acme/api", "cwd": "/srv/api"}
+SITE = {"project": "web", "repository": "acme/web", "cwd": "/srv/web"}
+
+
+def six() -> list[dict[str, Any]]:
+    """In two repositories; three need you."""
+    return [
+        session("working", "cache", branch="cache", tool="Edit", **WORK),
+        session("idle", "limits", branch="limits", ago=900, **WORK),
+        blocked(id="build", branch="main", **WORK),
+        session("completed", "css", branch="css", label="HEAVY", **SITE),
+        session("working", "login", branch="login", model="fable", **SITE),
+        session("error", "assets", branch="assets", detail="overloaded", **SITE),
+    ]
+
+
+def heads(editor: Editor) -> list[str]:
+    """The lines of the board's buffer, as far as the branch; headings without their blank."""
+    lines = editor.lua("return vim.api.nvim_buf_get_lines(0, 2, -1, false)")
+    return [" ".join(line.split()[:3]) for line in lines]
+
+
+def test_the_user_chooses_what_the_board_lists(nvim: Editors, version: str) -> None:
+    """By default what needs you is on top; the header shows any other choice."""
+    editor = nvim(version, UNPINNED, columns=100, lines=24)
+    Host(editor).push(*six(), groups=["acme/web", "acme/api"])
+    editor.command("execute 'ClaudeSessions board' | only")
+    on_top = ["Needs you", "! acme/api main", "x acme/web assets", "+ acme/web css"]
+    rest = ["acme/web", "* login thinking", "acme/api", "* cache Edit", ". limits idle"]
+    assert heads(editor) == [*on_top, *rest]
+    editor.press("fs:work")
+    editor.shows("2 of 6 sessions · filter: s:work")
+    assert heads(editor) == ["acme/web", "* login thinking", "acme/api", "* cache Edit"]
+    editor.press(" !cache<CR>")
+    editor.shows("1 of 6 sessions · filter: s:work !cache")
+    editor.press("f zzz")
+    editor.shows("No session matches")
+    editor.press("<Esc>")
+    editor.shows("1 of 6 sessions · filter: s:work !cache")
+    for words, found in {"agent:fable": "login", "l:heavy": "css", "overlo": "assets"}.items():
+        editor.press(f"f<C-u>{words}<CR>")
+        editor.shows(f"1 of 6 sessions · filter: {words}")
+        editor.shows(found)
+    editor.press("Ft")
+    editor.shows("6 sessions · by repository")
+    assert heads(editor)[:3] == ["acme/web", "x assets failed", "+ css done"]
+    editor.press("tS")
+    editor.shows("6 sessions · flat · sorted by recent")
+    editor.press("S")
+    editor.shows("6 sessions · flat · sorted by name")
+    names = ["! acme/api main", "* acme/api cache", ". acme/api limits"]
+    assert sorted(heads(editor)[:3]) == sorted(names)
+    editor.lua("vim.fn.getcwd = function() return '/srv/web/src' end")
+    editor.press("tS.")
+    editor.shows("3 of 6 sessions · only /srv/web/src")
+    editor.press("F")
+    editor.hides("only")
+    host = Host(editor)
+    host.push(*six(), groups=["acme/web", "acme/api"])
+    editor.lua("vim.g.bellboard = { auto_start = false } require('bellboard.config').read()")
+    host.push(*six())
+    assert heads(editor)[:3] == ["Pinned", "+ acme/web css", "Needs you"]
+
+
+def test_keys_act_on_all_marked_or_selected_sessions(nvim: Editors, version: str) -> None:
+    """On a heading they act on its sessions; a key for one session says so."""
+    editor = nvim(version, UNPINNED, lua=NOTED, columns=100, lines=24)
+    Host(editor).push(*six(), groups=["acme/web", "acme/api"])
+    editor.lua(TOLD)
+    editor.command("execute 'ClaudeSessions board' | only")
+
+    def told(*expected: dict[str, Any]) -> None:
+        eventually(lambda: editor.lua("return _G.told") == [*expected], str(expected))
+        editor.lua("_G.told = {}")
+
+    editor.press("mm")
+    editor.shows("2 marked")
+    editor.shows(">! acme/api main")
+    editor.press("p")
+    told(*({"park": {"session_id": sid, "parked": True}} for sid in ("build", "assets")))
+    editor.hides("marked")
+    editor.lua("_G.word = 'ONEOFF'")
+    editor.press("ggjjjVjl")
+    told(*({"label": {"session_id": sid, "label": "ONEOFF"}} for sid in ("build", "assets")))
+    editor.press("ggjjd")
+    told(*({"goto": {"session_id": sid}} for sid in ("build", "assets", "css")))
+    editor.press("ggd")
+    eventually(lambda: "no session on this line" in editor.lua("return _G.noted[#_G.noted]"))
+    editor.press("jjr")
+    eventually(lambda: "acts on one session" in editor.lua("return _G.noted[#_G.noted]"))
+    editor.press("m")
+    editor.shows("3 marked")
+    editor.press("M")
+    editor.hides("marked")
+    assert editor.lua("return _G.told") == []
+
+
+PLACE = """
+local view = vim.fn.winsaveview()
+return { view.lnum - view.topline, (vim.fn.getline('.'):gsub('%s+', ' ')) }
+"""
+
+
+def test_nothing_moves_under_the_cursor(nvim: Editors) -> None:
+    """While it is in the board, its row stays on its line of the screen."""
+    editor = nvim(config=CALM, columns=100, lines=12)
+    host = Host(editor)
+    all_six, ranks = six(), ["acme/web", "acme/api"]
+    host.push(*all_six, groups=ranks)
+    editor.command("execute 'ClaudeSessions board' | only")
+    editor.lua("vim.fn.search('limits')")
+    place, line = editor.lua(PLACE)
+    for n in (2, 3, 5):  # one after another, the sections above lose a line
+        all_six[n] = {**all_six[n], "status": "idle", "kind": None}
+        host.push(*all_six, groups=ranks)
+        assert editor.lua(PLACE) == [place, line]
+    host.push(*(blocked(id=f"new{n}", **SITE) for n in range(9)), full=False)
+    assert editor.lua(PLACE) == [place, line]
+    asks = {"status": "blocked", "kind": "permission", "tool": "Bash"}
+    host.push({**all_six[1], **asks}, full=False)
+    place_now, line = editor.lua(PLACE)
+    assert (place_now, line.split()[:2]) == (place, ["!", "limits"])
+    editor.press("gg")
+    host.push({**all_six[0]}, full=False)
+    assert "! acme/api limits" in heads(editor)
+
+
+def test_the_board_survives(nvim: Editors, version: str, tmp_path: Path) -> None:
+    """:bdelete, :bwipeout, :only, :edit, a session file, and q in the last window."""
+    editor = nvim(version, CALM, columns=80, lines=24)
+    host = Host(editor)
+    host.push(*six())
+    for command in ("bdelete", "bwipeout", "edit", "wincmd p | only"):
+        editor.command("ClaudeSessions board")
+        editor.shows("6 sessions")
+        editor.command(command)
+    editor.command("ClaudeSessions board")
+    editor.press("f!limits<CR>")
+    editor.shows("5 of 6 sessions")
+    editor.command(f"mksession {tmp_path / 'session.vim'}")
+    editor.press("q")
+    editor.hides("sessions")
+    editor.command(f"source {tmp_path / 'session.vim'}")
+    editor.shows("5 of 6 sessions · filter: !limits")
+    editor.lua("vim.fn.win_gotoid(vim.fn.win_findbuf(vim.fn.bufnr('bellboard://board'))[1])")
+    editor.press("FP")
+    host.push(*six())
+    editor.shows("6 sessions")
+    editor.command("only")
+    editor.press("q")
+    eventually(lambda: editor.lua("return vim.bo.filetype") == "", "no board")
+    assert editor.lua("return { vim.fn.winnr('$'), vim.wo.cursorline, vim.wo.winfixbuf }") == [
+        1,
+        False,
+        False,
+    ]
+    assert editor.messages() == ""
 
 
 #: A user's own keys, and a mapping that a FileType autocommand makes.
@@ -212,14 +377,3 @@ def test_every_key_is_in_its_help_and_in_the_manual(nvim: Editors) -> None:
         editor.shows(text)
     editor.press("q")
     editor.hides("this help")
-
-
-def test_q_closes_the_board_in_the_last_window_too(nvim: Editors) -> None:
-    """It shows the buffer from before, or an empty one; no error."""
-    editor = nvim(config=QUIET, ui=False)
-    Host(editor).push(*house())
-    editor.command("edit before | ClaudeSessions board | only")
-    editor.press("q")
-    eventually(lambda: editor.lua("return vim.bo.filetype") == "", "no board")
-    assert editor.lua("return vim.fn.winnr('$')") == 1
-    assert editor.messages() == ""

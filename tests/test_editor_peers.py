@@ -99,7 +99,7 @@ def test_telescope_has_the_keys_of_the_board(nvim: Editors) -> None:
     editor.shows("Edit: x.py")
     editor.hides("rm -rf build")
     editor.press("<M-s>")
-    editor.shows("Snooze for")
+    editor.shows("Snooze api for")
 
 
 def test_telescope_without_sessions_says_what_to_do(nvim: Editors) -> None:

@@ -70,7 +70,7 @@ def test_the_board_groups_by_repository_and_unfolds(
     """A line for each session, details below it on demand."""
     editor = nvim(version, {**QUIET, "float": {"enabled": False}}, columns=columns, lines=24)
     Host(editor).push(*house())
-    editor.command("ClaudeSessions board | only")
+    editor.command("execute 'ClaudeSessions board' | only")
     screen.matches(editor, f"board-{columns}")
     editor.press("<Tab>")
     screen.matches(editor, f"board-{columns}-unfolded")
@@ -92,7 +92,7 @@ def test_the_board_is_updated_in_place(nvim: Editors) -> None:
     host.push(*house(), groups=ranks)
     assert editor.lua("return writes") == []
     first, *rest = house()
-    host.push({**first, "status": "working", "agents": []}, *rest, groups=ranks)
+    host.push({**first, "detail": "make all", "agents": [], "background": []}, *rest, groups=ranks)
     assert "login redirect" in editor.lua("return vim.fn.getline('.')")
     written = " ".join(editor.lua("return writes"))
     assert "add rate limits" in written

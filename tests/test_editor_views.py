@@ -57,7 +57,7 @@ def test_a_folded_board(
     """A line for each repository, with a summary."""
     editor = nvim(version, CALM, columns=columns, lines=lines)
     Host(editor).push(*house())
-    editor.command("ClaudeSessions board | only")
+    editor.command("execute 'ClaudeSessions board' | only")
     editor.press("zM")
     screen.matches(editor, f"board-{columns}-folded")
 
@@ -66,5 +66,5 @@ def test_a_board_in_a_tiny_window(nvim: Editors, screen: Screens, version: str) 
     """Columns are dropped before words."""
     editor = nvim(version, CALM, columns=40, lines=10)
     Host(editor).push(*house())
-    editor.command("ClaudeSessions board | only")
+    editor.command("execute 'ClaudeSessions board' | only")
     screen.matches(editor, "board-40")

@@ -57,6 +57,9 @@ local M = {}
 ---@class (exact) bellboard.Config.Board
 ---@field layout 'split'|'vsplit'|'tab'|'float'
 ---@field size number rows (split), columns (vsplit), or the part of the screen if not above 1
+---@field group bellboard.Grouping
+---@field sort bellboard.Sorting
+---@field preview boolean open it with a preview beside it
 ---@field keys table<string, string|false|fun(session: bellboard.Session)>
 
 ---@class (exact) bellboard.Config.Launch
@@ -122,10 +125,15 @@ local defaults = {
   board = {
     layout = 'split',
     size = 0.35,
+    group = 'urgency',
+    sort = 'urgency',
+    preview = false,
     -- stylua: ignore
     keys = {
-      ['<CR>'] = 'go', a = 'answer', K = 'preview', ['<Tab>'] = 'fold',
+      ['<CR>'] = 'go', a = 'answer', K = 'preview', P = 'beside', ['<Tab>'] = 'fold',
       zR = 'unfold_all', zM = 'fold_all', [']]'] = 'next', ['[['] = 'prev',
+      f = 'filter', F = 'unfilter', ['.'] = 'here', t = 'group', S = 'sort',
+      m = 'mark', M = 'unmark_all',
       d = 'seen', p = 'park', s = 'snooze', l = 'label', r = 'rename', c = 'correct',
       x = 'stop', o = 'resume', e = 'explain', y = 'yank', R = 'refresh', q = 'close',
       ['g?'] = 'help',

@@ -21,6 +21,9 @@
 ---@field members string number of its subagents, teammates and background tasks
 ---@field progress string `3/7`
 ---@field place string where it runs
+---@field notes string markers that the line shows
+---@field model string model, mode and context in use
+---@field pull_request string `#12`
 
 --- An agent session as published. Times are seconds since the epoch.
 ---@class bellboard.Session
@@ -50,6 +53,17 @@
 ---@field pane? string its tmux pane
 ---@field nvim? string address of the Neovim it runs in
 ---@field blind? boolean only its screen shows its status
+---@field name? string given by the user
+---@field parent? string session that it works for
+---@field team? string[] sessions that work for it
+---@field previous? string[] sessions that it continues
+---@field prompts? string[] the newest, if they are kept
+---@field ports? integer[] that it listens on
+---@field pull_request_state? string
+---@field pull_request_url? string
+---@field terminal_program? string
+---@field ssh? string
+---@field snoozed_until? number
 ---@field agents? bellboard.Task[]
 ---@field tasks? { done: integer, total: integer }
 ---@field background? bellboard.Task[]

@@ -121,7 +121,8 @@ end
 
 --- Let the user choose an answer, and send it if the session still asks the same.
 ---@param id? string default: the most urgent permission
-M.to = function(id)
+---@param after? fun() called once the user has said yes or no
+M.to = function(id, after)
   local session = id and sessions.get(id) or not id and first() or nil
   if not session then
     return say(id and 'that session has ended' or 'no session is asking anything')
@@ -146,6 +147,9 @@ M.to = function(id)
       vim.defer_fn(function()
         send(session, choice == 'Yes')
       end, math.ceil(1000 * math.max(0, math.min(early, READY))))
+    end
+    if after and (choice == 'Yes' or choice == 'No') then
+      after()
     end
   end)
 end

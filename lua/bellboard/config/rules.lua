@@ -47,6 +47,8 @@ local rules = {
   claude = { types = { 'string', 'table' }, list = true },
   ['launch.layout'] = { among = { 'split', 'vsplit', 'tab', 'window' } },
   ['board.layout'] = { among = { 'split', 'vsplit', 'tab', 'float' } },
+  ['board.group'] = { among = { 'urgency', 'repository', 'none' } },
+  ['board.sort'] = { among = { 'urgency', 'recent', 'name' } },
   ['board.keys'] = { inside = true, notation = true },
   ['board.keys.*'] = { types = { 'string', 'function', 'false' }, defaults = true },
   ['notices.mode'] = { among = { 'quiet', 'normal', 'all' } },

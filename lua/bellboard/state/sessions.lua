@@ -32,13 +32,14 @@ local stale = false
 ---@type table<string, any>
 local health = {}
 
---- Whether a session's label sorts it before others with the same status.
+--- Whether a session's label keeps it on top.
 ---@param session bellboard.Session
 ---@return boolean
 local function pinned(session)
   local label = session.label and config.get().notices.labels[session.label]
   return label ~= nil and label.pin == true
 end
+M.pinned = pinned
 
 ---@param a bellboard.Session
 ---@param b bellboard.Session

@@ -62,4 +62,24 @@ M.of = function(since)
   return text
 end
 
+--- How long it is until a time; empty if that has passed.
+---@param till number|nil
+---@return string
+M.left = function(till)
+  local seconds = (till or 0) - now()
+  if seconds <= 0 then
+    return ''
+  end
+  local step, text = 60, '1m'
+  for _, unit in ipairs(units) do
+    if seconds > (unit[1] > 60 and 2 or 1) * unit[1] then -- 90m rather than 2h
+      step = unit[1]
+      text = ('%d%s'):format(math.ceil(seconds / step), unit[2])
+      break
+    end
+  end
+  revisit(till - (math.ceil(seconds / step) - 1) * step)
+  return text
+end
+
 return M

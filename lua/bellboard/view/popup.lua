@@ -29,6 +29,7 @@ M.open = function(lines, title, at_end)
     style = 'minimal',
     border = 'rounded',
     title = ' ' .. cells.cut(title, width - 2) .. ' ',
+    footer = #lines > height and ' more below ' or nil,
     zindex = config.get().float.zindex + 1,
   })
   vim.wo[win].wrap = false

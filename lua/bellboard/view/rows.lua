@@ -1,8 +1,9 @@
 -- The lines of the board.
-local age = require('bellboard.view.age')
 local cells = require('bellboard.view.cells')
+local columns = require('bellboard.view.columns')
 local config = require('bellboard.config')
-local place = require('bellboard.view.place')
+local details = require('bellboard.view.details')
+local sections = require('bellboard.view.sections')
 local sessions = require('bellboard.state.sessions')
 local style = require('bellboard.view.style')
 
@@ -13,7 +14,8 @@ local M = {}
 ---@field text string
 ---@field id? string the session that this line belongs to
 ---@field head? boolean whether it is the session's first line
----@field repository? string the repository that this line is the heading of
+---@field section? bellboard.Section the one that it is in
+---@field at? integer the session's place in its section; nil: the line is a heading
 
 ---@param chunks bellboard.Chunk[]
 ---@param id? string
@@ -28,155 +30,40 @@ local function line(chunks, id, head)
   return { chunks = chunks, text = text, id = id, head = head }
 end
 
----@class bellboard.Columns
----@field width integer of the window
----@field branch integer
----@field title integer
-
----@class bellboard.Fixed what stays the same until the session is published again
----@field branch integer width in cells
----@field title integer
----@field key? string what the cached lines depend on
----@field lines? bellboard.Line[]
+---@class bellboard.Fixed the lines of a session while nothing in them changes
+---@field key string what they depend on
+---@field lines bellboard.Line[]
 
 ---@type table<bellboard.Session, bellboard.Fixed> a changed session is a new table
 local fixed = setmetatable({}, { __mode = 'k' })
 
+--- The lines of a session, from the cache if nothing in them has changed.
 ---@param session bellboard.Session
----@return bellboard.Fixed
-local function fixed_of(session)
+---@param widths bellboard.Columns
+---@param mixed boolean
+---@param choice bellboard.Choice
+---@return bellboard.Line[]
+local function lines_of(session, widths, mixed, choice)
+  local id = session.session_id
+  local open, marked = choice.unfolded[id] or false, choice.marked[id] or false
+  local sizes = ('%d %d %d %d'):format(widths.width, widths.name, widths.title, widths.place)
+  local key = ('%s %s %s %s'):format(sizes, mixed, marked, columns.moving(session))
   local known = fixed[session]
-  if not known then
-    known = {
-      branch = cells.width(session.words.branch),
-      title = cells.width(session.words.title),
-    }
-    fixed[session] = known
+  if known and known.key == key and not open then
+    return known.lines
   end
-  return known
-end
-
---- The widths of the optional columns.
----@param all bellboard.Session[]
----@param width integer
----@return bellboard.Columns
-local function measure(all, width)
-  local branch, title = 0, 0
-  local wide = width >= 90
-  for _, session in ipairs(all) do
-    local known = fixed_of(session)
-    -- Without a column for titles, the name that the user gave stands in the branch's.
-    branch = math.max(branch, not wide and session.name and known.title or known.branch)
-    title = math.max(title, known.title)
-  end
-  return {
-    width = width,
-    branch = math.min(branch, width >= 70 and 13 or 10),
-    title = wide and math.min(title, math.floor(width / 4)) or 0,
-  }
-end
-
----@param session bellboard.Session
----@param columns bellboard.Columns
----@param where string
----@param since string
----@return bellboard.Chunk[]
-local function head(session, columns, where, since)
-  local words = session.words
-  local width, wide = columns.width, columns.width >= 90
-  local known_by = not wide and session.name and words.title or words.branch
-  local branch = columns.branch > 0 and cells.fit(known_by, columns.branch) .. '  ' or ''
-  local title = columns.title > 0 and cells.fit(words.title, columns.title) .. '  ' or ''
-  local progress = words.progress ~= '' and ' ' .. words.progress or ''
-  local label = words.label ~= '' and (' [%s]'):format(words.label) or ''
-  local at = cells.fit(since, 5, true) .. (width >= 70 and '  ' .. cells.fit(where, 10) or ' ')
-  local taken = 3
-  for _, part in ipairs({ branch, title, progress, label, at }) do
-    taken = taken + cells.width(part)
-  end
-  local column = wide and 9 or 0
-  local doing = words.word
-  if words.text ~= '' then
-    doing = cells.fit(doing, math.max(column, cells.width(doing))) .. ' ' .. words.text
-  end
-  local room = math.max(width - taken, 8)
-  return {
-    { (' %s '):format(style.icon(session)), style.group(session) },
-    { branch, 'BellboardProject' },
-    { title, 'BellboardDim' },
-    { cells.fit(doing, room - 1) .. ' ', 'BellboardDetail' },
-    { progress .. label, 'BellboardDim' },
-    { at, 'BellboardDim' },
-  }
-end
-
----@param task bellboard.Task
----@return string
-local function age_of(task)
-  return task.since and '  ' .. age.of(task.since) or ''
-end
-
---- A session's subagents, background tasks, and what else is known of it.
----@param session bellboard.Session
----@return bellboard.Chunk[][]
-local function details(session)
-  local lines = {}
-  local function add(name, text, group)
-    lines[#lines + 1] =
-      { { ('     %-9s '):format(name), 'BellboardDim' }, { cells.safe(text), group } }
-  end
-  for _, agent in ipairs(session.agents or {}) do
-    local text = ('%s %s'):format(agent.type or '', agent.description or '')
-    add('agent', text .. (agent.blocked and ', blocked' or '') .. age_of(agent))
-  end
-  for _, task in ipairs(session.background or {}) do
-    add(
-      cells.cut(cells.safe(task.type or 'shell'), 9),
-      (task.description or task.id) .. age_of(task)
-    )
-  end
-  if session.tasks then
-    add('tasks', ('%d of %d done'):format(session.tasks.done, session.tasks.total))
-  end
-  for _, key in ipairs({ 'last_prompt', 'last_message', 'cwd', 'model' }) do
-    if session[key] then
-      add(key:gsub('^last_', ''), session[key])
+  local lines = { line(columns.chunks(session, widths, mixed, marked), id, true) }
+  local members = session.words.members
+  if open then
+    for _, chunks in ipairs(details.lines(session)) do
+      lines[#lines + 1] = line(chunks, id)
     end
+    key = ''
+  elseif members ~= '' then
+    lines[2] = line({ { '   ▸ ' .. members, 'BellboardDim' } }, id)
   end
-  if #(session.markers or {}) > 0 then
-    add('markers', table.concat(session.markers, ', '))
-  end
-  if session.pid then
-    add('process', session.pid .. (session.tty and '  ' .. session.tty or ''))
-  end
+  fixed[session] = { key = key, lines = lines }
   return lines
-end
-
----@class bellboard.Group
----@field name string
----@field sessions bellboard.Session[]
----@field rank integer
-
---- Sessions by repository, in the order of rank; unranked repositories last.
----@param all bellboard.Session[]
----@return bellboard.Group[]
-local function by_repository(all)
-  local groups, by_name = {}, {}
-  for _, session in ipairs(all) do
-    local name = session.repository or session.project or ''
-    local group = by_name[name]
-    if not group then
-      local rank = sessions.place(name) or 1e9 + #groups
-      group = { name = name, sessions = {}, rank = rank }
-      by_name[name] = group
-      groups[#groups + 1] = group
-    end
-    group.sessions[#group.sessions + 1] = session
-  end
-  table.sort(groups, function(a, b)
-    return a.rank < b.rank
-  end)
-  return groups
 end
 
 --- The number of sessions with each icon: `!1 ?1 *2`.
@@ -214,95 +101,117 @@ end
 
 ---@param count integer
 ---@param noun string
----@param nouns string
-local function amount(count, noun, nouns)
-  return ('%d %s'):format(count, count == 1 and noun or nouns)
+---@return string
+local function amount(count, noun)
+  return ('%d %s'):format(count, count == 1 and noun or noun .. 's')
 end
 
---- The lines of a session, from the cache if nothing in them has changed.
----@param session bellboard.Session
----@param columns bellboard.Columns
----@param open boolean|nil
----@return bellboard.Line[]
-local function lines_of(session, columns, open)
-  local id = session.session_id
-  local where, since = place.of(session), age.of(session.since)
-  local known = fixed_of(session)
-  local widths = ('%d %d %d'):format(columns.width, columns.branch, columns.title)
-  local key =
-    table.concat({ where, since, widths, style.group(session), open and 'open' or '' }, '|')
-  if known.key == key and not open then
-    return known.lines
+--- What the user chose to see, where that is not the default.
+---@param choice bellboard.Choice
+---@return string[]
+local function chosen(choice)
+  local options, words = config.get().board, {}
+  if choice.filter ~= '' then
+    words[#words + 1] = 'filter: ' .. choice.filter
   end
-  local lines = { line(head(session, columns, where, since), id, true) }
-  local members = session.words.members
-  if open then
-    for _, chunks in ipairs(details(session)) do
-      lines[#lines + 1] = line(chunks, id)
-    end
-  elseif members ~= '' then
-    lines[2] = line({ { '   ▸ ' .. members, 'BellboardDim' } }, id)
+  if choice.here then
+    words[#words + 1] = 'only ' .. vim.fn.fnamemodify(choice.here, ':~')
   end
-  known.key, known.lines = key, lines
-  return lines
+  if choice.group ~= options.group then
+    words[#words + 1] = choice.group == 'none' and 'flat' or 'by ' .. choice.group
+  end
+  if choice.sort ~= options.sort then
+    words[#words + 1] = 'sorted by ' .. choice.sort
+  end
+  if next(choice.marked) then
+    words[#words + 1] = ('%d marked'):format(vim.tbl_count(choice.marked))
+  end
+  return words
 end
 
 ---@param all bellboard.Session[]
----@param groups bellboard.Group[]
+---@param listed bellboard.Session[]
 ---@param width integer
+---@param choice bellboard.Choice
 ---@return bellboard.Line
-local function heading(all, groups, width)
-  local left = (' %s · %s'):format(
-    amount(#groups, 'repository', 'repositories'),
-    amount(#all, 'session', 'sessions')
-  )
-  local right = sessions.stale() and 'outdated  g? help ' or 'g? help '
-  local counts = width >= 70 and tally(all) or {}
-  local gap = width - cells.width(left) - #right
-  for _, chunk in ipairs(counts) do
-    gap = gap - cells.width(chunk[1])
+local function heading(all, listed, width, choice)
+  local count = amount(#all, 'session')
+  if #listed < #all then
+    count = ('%d of %s'):format(#listed, count)
   end
-  local chunks = { { left .. (' '):rep(math.max(gap - 2, 2)), 'BellboardDim' } }
+  local right = sessions.stale() and 'outdated  g? help ' or 'g? help '
+  local counts = width >= 60 and tally(all) or {}
+  local room = width - 2 - #right
+  for _, chunk in ipairs(counts) do
+    room = room - cells.width(chunk[1])
+  end
+  local left = table.concat({ ' ' .. count, unpack(chosen(choice)) }, ' · ')
+  local chunks = { { cells.fit(left, math.max(room, 10)), 'BellboardDim' } }
   vim.list_extend(chunks, counts)
   chunks[#chunks + 1] = { '  ' .. right, 'BellboardDim' }
   return line(chunks)
 end
 
----@class bellboard.Folds
----@field unfolded table<string, boolean> sessions, by id
----@field folded table<string, boolean> repositories, by name
+---@param section bellboard.Section
+---@param folded boolean
+---@return bellboard.Line
+local function title(section, folded)
+  local name = cells.safe(section.title)
+  local group = section.key == 'needs' and 'BellboardBlocked' or 'BellboardRepository'
+  local chunks = { { ' ' .. (name ~= '' and name or 'elsewhere'), group } }
+  if folded then
+    local inside = amount(#section.sessions, 'session')
+    chunks[2] = { ('  ▸ %s  '):format(inside), 'BellboardDim' }
+    vim.list_extend(chunks, tally(section.sessions))
+  end
+  local made = line(chunks)
+  made.section = section
+  return made
+end
+
+--- Put empty rows above the first section.
+---@param lines bellboard.Line[]
+---@param count integer
+M.pad = function(lines, count)
+  for _ = 1, count do
+    table.insert(lines, 3, line({ { '' } }))
+  end
+end
+
+---@class bellboard.Composed
+---@field lines bellboard.Line[]
+---@field sections bellboard.Section[]
 
 --- All lines of the board.
 ---@param width integer
----@param folds bellboard.Folds
----@return bellboard.Line[]
-M.compose = function(width, folds)
+---@param choice bellboard.Choice
+---@param held? bellboard.Held
+---@return bellboard.Composed
+M.compose = function(width, choice, held)
   local all = sessions.list()
   if #all == 0 then
-    return first_run()
+    return { lines = first_run(), sections = {} }
   end
-  local groups = by_repository(all)
-  local lines = { heading(all, groups, width), line({ { '' } }) }
-  local columns = measure(all, width)
-  for _, group in ipairs(groups) do
-    local name = cells.safe(group.name)
-    local chunks = { { ' ' .. (name ~= '' and name or 'elsewhere'), 'BellboardRepository' } }
-    local folded = folds.folded[group.name]
-    if folded then
-      local inside = amount(#group.sessions, 'session', 'sessions')
-      chunks[2] = { ('  ▸ %s  '):format(inside), 'BellboardDim' }
-      vim.list_extend(chunks, tally(group.sessions))
+  local listed = sections.listed(all, choice)
+  local found = sections.of(listed, choice, held)
+  local lines = { heading(all, listed, width, choice), line({ { '' } }) }
+  if #listed == 0 then
+    lines[3] = line({ { ' No session matches.', 'BellboardDetail' } })
+  end
+  local widths = columns.measure(found, width)
+  for _, section in ipairs(found) do
+    local folded = choice.folded[section.key] or false
+    if section.title then
+      lines[#lines + 1] = title(section, folded)
     end
-    local title = line(chunks)
-    title.repository = group.name
-    lines[#lines + 1] = title
-    for _, session in ipairs(folded and {} or group.sessions) do
-      for _, each in ipairs(lines_of(session, columns, folds.unfolded[session.session_id])) do
+    for at, session in ipairs(folded and {} or section.sessions) do
+      for _, each in ipairs(lines_of(session, widths, section.mixed, choice)) do
+        each.section, each.at = section, at
         lines[#lines + 1] = each
       end
     end
   end
-  return lines
+  return { lines = lines, sections = found }
 end
 
 return M

@@ -21,6 +21,7 @@ M.highlights = {
   BellboardIdle = 'Comment',
   BellboardStale = 'NonText',
   BellboardRepository = 'Title',
+  BellboardMarked = 'WarningMsg',
   BellboardProject = false,
   BellboardDetail = false,
   BellboardDim = 'Comment',

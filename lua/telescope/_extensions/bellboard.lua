@@ -1,6 +1,6 @@
 -- :Telescope bellboard, the picker of sessions with the keys of the board under Alt.
 local bellboard = require('bellboard')
-local keys = require('bellboard.action.keys')
+local deeds = require('bellboard.action.deeds')
 local pick = require('bellboard.view.picker')
 local preview = require('bellboard.view.preview')
 
@@ -88,7 +88,7 @@ local function attach(prompt, map)
       bellboard.jump(entry.value.session_id)
     end
   end)
-  for _, deed in ipairs(keys.list) do
+  for _, deed in ipairs(deeds.list) do
     local key = ALSO[deed[1]]
     if key then
       map({ 'i', 'n' }, key[1], function()
@@ -97,7 +97,7 @@ local function attach(prompt, map)
           actions.close(prompt)
         end
         if entry then
-          deed.session(entry.value)
+          deeds.act(deed, { entry.value })
         end
       end, { desc = deed[2] })
     end

@@ -93,6 +93,9 @@ def worded(p: Published) -> Published:
         "members": members(p),
         "progress": progress(p),
         "place": place(p),
+        "notes": notes(p),
+        "model": model(p),
+        "pull_request": plain(p.get("pull_request")),
     }
     return {**p, "needs_you": needs_you(p), "words": words}
 
@@ -157,6 +160,22 @@ def members(p: Published) -> str:
 def progress(p: Published) -> str:
     tasks = p.get("tasks")
     return f"{tasks['done']}/{tasks['total']}" if tasks else ""
+
+
+def notes(p: Published) -> str:
+    """The markers that its line shows, unless what it does says so already."""
+    markers = p.get("markers") or ()
+    shown = (m for m in ("parked", "scheduled", "retrying", "inferred", "stale") if m in markers)
+    return " ".join(m for m in shown if m != doing(p)[0])
+
+
+def model(p: Published) -> str:
+    """Its model, its mode, and how much of the context is in use."""
+    context = p.get("context") or 0
+    used = f"{context / 1000:.0f}k tokens" if context else ""
+    mode = plain(p.get("mode"))
+    parts = (plain(p.get("model")), mode and f"{mode} mode", used)
+    return ", ".join(part for part in parts if part)
 
 
 def place(p: Published) -> str:

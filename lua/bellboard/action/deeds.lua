@@ -1,0 +1,238 @@
+-- What the keys of the board do.
+local board = require('bellboard.view.board')
+local beside = require('bellboard.view.beside')
+local cells = require('bellboard.view.cells')
+local host = require('bellboard.host')
+local jump = require('bellboard.action.jump')
+local mark = require('bellboard.action.mark')
+local message = require('bellboard.message')
+local page = require('bellboard.view.page')
+local popup = require('bellboard.view.popup')
+local sections = require('bellboard.view.sections')
+local several = require('bellboard.action.several')
+
+local M = {}
+
+local api = vim.api
+
+---@class bellboard.Deed what a key does
+---@field [1] string its name in |g:bellboard.board.keys|
+---@field [2] string what it does
+---@field one? fun(session: bellboard.Session) acts on the session under the cursor
+---@field each? fun(session: bellboard.Session) acts on each of the marked sessions
+---@field all? fun(list: bellboard.Session[]) acts on the marked sessions together
+---@field anywhere? fun()
+
+--- Explain a session's status from the log, in a new window.
+---@param session bellboard.Session
+local function explain(session)
+  require('bellboard.system.program').run({ 'explain', session.session_id }, function(printed, why)
+    if not printed then
+      return message.info('cannot explain this session: ' .. why)
+    end
+    vim.cmd('botright new')
+    local lines = vim.split(vim.trim(printed), '\n')
+    api.nvim_buf_set_lines(0, 0, -1, false, vim.tbl_map(cells.safe_line, lines))
+    vim.bo.buftype, vim.bo.bufhidden, vim.bo.modifiable = 'nofile', 'wipe', false
+    vim.wo.wrap = false
+    vim.keymap.set('n', 'q', '<Cmd>close<CR>', { buffer = 0, desc = 'close' })
+    vim.cmd.normal({ 'G', bang = true }) -- the newest is at the end
+  end)
+end
+
+---@param session bellboard.Session
+local function preview(session)
+  require('bellboard.view.preview').lines(session, function(lines)
+    popup.open(lines, session.words.project, true)
+  end)
+end
+
+--- Choose a session that ended in this directory and resume it in a terminal.
+local function resume()
+  board.leave()
+  require('bellboard.action.launch').resume()
+end
+
+--- Filter while the user types; <Esc> brings back the filter from before.
+local function filter()
+  local before = page.choice().filter
+  local group = api.nvim_create_augroup('bellboard.filter', {})
+  local function show(text)
+    page.choose({ filter = text })
+    vim.cmd.redraw()
+  end
+  api.nvim_create_autocmd('CmdlineChanged', {
+    group = group,
+    pattern = '@',
+    callback = function()
+      show(vim.fn.getcmdline())
+    end,
+  })
+  local opts = { prompt = 'Filter: ', default = before, cancelreturn = vim.NIL }
+  local ok, text = pcall(vim.fn.input, opts) -- <C-c> is an error
+  api.nvim_del_augroup_by_id(group)
+  show(ok and text ~= vim.NIL and vim.trim(text) or before)
+  page.first()
+end
+
+--- The one after the current one, and then the first.
+---@param field 'group'|'sort'
+---@param among string[]
+local function turn(field, among)
+  return function()
+    local at = 0
+    for nth, each in ipairs(among) do
+      at = each == page.choice()[field] and nth or at
+    end
+    page.choose({ [field] = among[at % #among + 1] })
+  end
+end
+
+---@type bellboard.Deed[]
+M.list = {
+  {
+    'go',
+    'go to the session; fold a heading',
+    one = function(session)
+      board.leave()
+      jump.to(session.session_id)
+    end,
+  },
+  { 'answer', 'answer: yes, no, or go there', all = several.answer },
+  { 'preview', 'preview', one = preview },
+  { 'beside', 'preview beside the board', anywhere = beside.toggle },
+  {
+    'fold',
+    'unfold or fold a session or section',
+    anywhere = function()
+      if not page.fold() then
+        message.info('nothing to fold on this line')
+      end
+    end,
+  },
+  {
+    'unfold_all',
+    'unfold all',
+    anywhere = function()
+      page.fold_all(true)
+    end,
+  },
+  {
+    'fold_all',
+    'fold all',
+    anywhere = function()
+      page.fold_all(false)
+    end,
+  },
+  {
+    'next',
+    'next session that needs you',
+    anywhere = function()
+      M.seek(1)
+    end,
+  },
+  {
+    'prev',
+    'previous session that needs you',
+    anywhere = function()
+      M.seek(-1)
+    end,
+  },
+  { 'filter', 'filter as you type', anywhere = filter },
+  {
+    'unfilter',
+    'show all sessions again',
+    anywhere = function()
+      page.choose({ filter = '', here = vim.NIL })
+    end,
+  },
+  {
+    'here',
+    'only this project, or all',
+    anywhere = function()
+      local root = vim.fs.root(vim.fn.getcwd(), '.git') or vim.fn.getcwd()
+      page.choose({ here = not page.choice().here and root or vim.NIL })
+    end,
+  },
+  { 'group', 'group by urgency, repository, not', anywhere = turn('group', sections.groupings) },
+  { 'sort', 'sort by urgency, recent, name', anywhere = turn('sort', sections.sortings) },
+  {
+    'mark',
+    'mark for the next key, or unmark',
+    all = function(list)
+      page.mark(list)
+    end,
+  },
+  {
+    'unmark_all',
+    'unmark all',
+    anywhere = function()
+      page.choose({ marked = {} })
+    end,
+  },
+  {
+    'seen',
+    'mark as seen',
+    each = function(session)
+      host.tell({ ['goto'] = { session_id = session.session_id } })
+    end,
+  },
+  { 'park', 'park (keep it out of the float) or unpark', all = several.park },
+  { 'snooze', 'snooze: no notices for a while', all = several.snooze },
+  {
+    'label',
+    'label',
+    all = several.ask('Label', 'label', function(session, word)
+      mark.label(session.session_id, word)
+    end),
+  },
+  {
+    'rename',
+    'rename',
+    one = function(session)
+      several.ask('Name', 'title', function(_, word)
+        host.tell({ name = { session_id = session.session_id, name = word } })
+      end)({ session })
+    end,
+  },
+  { 'correct', 'correct the status', all = several.correct },
+  { 'stop', 'stop its process (asks first)', all = several.stop },
+  { 'resume', 'resume a session that ended here', anywhere = resume },
+  { 'explain', 'explain its status', one = explain },
+  { 'yank', 'yank the session id', all = several.yank },
+  {
+    'refresh',
+    'refresh everything',
+    anywhere = function()
+      host.notify('snapshot')
+    end,
+  },
+  {
+    'close',
+    'close',
+    anywhere = function()
+      board.close()
+    end,
+  },
+}
+
+---@param direction integer
+M.seek = function(direction)
+  if not page.seek(direction) then
+    message.info('no session needs you')
+  end
+end
+
+--- Act on sessions, whichever way the deed acts.
+---@param deed bellboard.Deed
+---@param list bellboard.Session[]
+M.act = function(deed, list)
+  if deed.all then
+    return deed.all(list)
+  end
+  for _, session in ipairs(list) do
+    (deed.each or deed.one)(session)
+  end
+end
+
+return M

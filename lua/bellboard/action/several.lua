@@ -1,0 +1,134 @@
+-- What can be done with several sessions at once.
+local cells = require('bellboard.view.cells')
+local host = require('bellboard.host')
+local mark = require('bellboard.action.mark')
+local message = require('bellboard.message')
+local sessions = require('bellboard.state.sessions')
+
+local M = {}
+
+--- How a message or a prompt calls some sessions.
+---@param list bellboard.Session[]
+---@return string
+local function name_of(list)
+  local words = list[1].words
+  return #list == 1 and vim.trim(('%s %s'):format(words.project, words.title))
+    or ('%d sessions'):format(#list)
+end
+
+--- Ask for a word for some sessions; the default is the current one.
+---@param what string
+---@param field string
+---@param act fun(session: bellboard.Session, word: string)
+---@return fun(list: bellboard.Session[])
+M.ask = function(what, field, act)
+  return function(list)
+    local prompt = #list == 1 and what .. ': ' or ('%s of %s: '):format(what, name_of(list))
+    vim.ui.input({ prompt = prompt, default = list[1][field] }, function(word)
+      for _, session in ipairs(word and list or {}) do
+        act(session, word)
+      end
+    end)
+  end
+end
+
+local minutes = { { '15 minutes', 15 }, { 'an hour', 60 }, { 'until tomorrow', 24 * 60 } }
+
+---@param list bellboard.Session[]
+M.snooze = function(list)
+  local choices = vim.list_extend({}, minutes)
+  for _, session in ipairs(list) do
+    if mark.is_snoozed(session) then
+      table.insert(choices, 1, { 'end the snooze', 0 })
+      break
+    end
+  end
+  vim.ui.select(choices, {
+    prompt = ('Snooze %s for'):format(name_of(list)),
+    format_item = function(choice)
+      return choice[1]
+    end,
+  }, function(choice)
+    for _, session in ipairs(choice and list or {}) do
+      mark.snooze(session.session_id, choice[2])
+    end
+  end)
+end
+
+--- Park all, or unpark them if all are parked.
+---@param list bellboard.Session[]
+M.park = function(list)
+  local on = false
+  for _, session in ipairs(list) do
+    on = on or not mark.is_parked(session)
+  end
+  for _, session in ipairs(list) do
+    mark.park(session.session_id, on)
+  end
+end
+
+---@param list bellboard.Session[]
+M.correct = function(list)
+  local settable = vim.tbl_filter(function(status)
+    return status ~= 'unknown'
+  end, sessions.statuses)
+  local prompt = ('Actual status of %s'):format(name_of(list))
+  vim.ui.select(settable, { prompt = prompt }, function(status)
+    for _, session in ipairs(status and list or {}) do
+      host.tell({ set = { session_id = session.session_id, status = status } })
+    end
+  end)
+end
+
+--- Stop the processes shown here; the background process checks that they are still the same.
+---@param list bellboard.Session[]
+M.stop = function(list)
+  local found = vim.tbl_filter(function(session)
+    return session.pid ~= nil
+  end, list)
+  if #found == 0 then
+    return message.info(name_of(list) .. ': the process is unknown')
+  end
+  local prompt = #found == 1 and ('Stop process %d (%s)?'):format(found[1].pid, name_of(found))
+    or ('Stop %d processes?'):format(#found)
+  local choice_of = #found == 1 and { 'Leave it', 'Stop it' } or { 'Leave them', 'Stop them' }
+  vim.ui.select(choice_of, { prompt = prompt }, function(choice)
+    for _, session in ipairs(choice == choice_of[2] and found or {}) do
+      local request = { session_id = session.session_id, pid = session.pid }
+      host.ask('stop', request, function(reply)
+        local outcome = reply.text or 'not stopped: ' .. reply.why
+        message.info(('%s: %s'):format(session.words.project, outcome))
+      end)
+    end
+  end)
+end
+
+--- Answer one after another; those that ask nothing only if there is no other.
+---@param list bellboard.Session[]
+M.answer = function(list)
+  local asking = vim.tbl_filter(function(session)
+    return session.status == 'blocked'
+  end, list)
+  asking = #asking > 0 and asking or { list[1] }
+  local function step(nth)
+    if asking[nth] then
+      require('bellboard.action.answer').to(asking[nth].session_id, function()
+        vim.schedule(function()
+          step(nth + 1)
+        end)
+      end)
+    end
+  end
+  step(1)
+end
+
+---@param list bellboard.Session[]
+M.yank = function(list)
+  local ids = vim.tbl_map(function(session)
+    return session.session_id
+  end, list)
+  vim.fn.setreg(vim.v.register, table.concat(ids, '\n'))
+  message.info('yanked ' .. (#ids == 1 and cells.safe(ids[1]) or #ids .. ' session ids'))
+end
+
+return M

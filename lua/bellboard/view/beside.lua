@@ -1,0 +1,107 @@
+-- A preview beside the board, of the session under its cursor.
+local config = require('bellboard.config')
+local page = require('bellboard.view.page')
+local preview = require('bellboard.view.preview')
+
+local M = {}
+
+local api = vim.api
+
+local WIDE = 110 -- columns of a board that has room for a preview at its right
+local ROWS = 8 -- at least, of a preview above or over the board
+local PAUSE = 40 -- ms that the cursor must rest
+
+---@type integer|nil
+local win
+---@type bellboard.Session|nil what it shows
+local shown
+local waiting = false
+
+---@return boolean
+M.is_open = function()
+  return win ~= nil and api.nvim_win_is_valid(win)
+end
+
+M.close = function()
+  if M.is_open() then
+    pcall(api.nvim_win_close, win, true) -- it may be the last window: :only, from elsewhere
+  end
+  win, shown = nil, nil
+end
+
+--- Where it goes: at the right in a split, else as a float above the board, or over its lower half.
+---@param board integer
+---@return vim.api.keyset.win_config
+local function layout(board)
+  local width = api.nvim_win_get_width(board)
+  local is_float = api.nvim_win_get_config(board).relative ~= ''
+  if width >= WIDE and not is_float then
+    return { split = 'right', win = board, width = math.floor(width / 2) }
+  end
+  local row, column = unpack(api.nvim_win_get_position(board))
+  local height, above = api.nvim_win_get_height(board), row >= ROWS + 2
+  local rows = above and math.min(row - 2, 20) or math.max(math.floor(height / 2), 1)
+  return {
+    relative = 'editor',
+    row = above and row - rows - 2 or row + height - rows - 2,
+    col = column,
+    width = math.max(width - 2, 1),
+    height = rows,
+    border = 'rounded',
+    focusable = false,
+    zindex = is_float and config.get().float.zindex + 1 or nil,
+  }
+end
+
+---@param board integer
+local function open(board)
+  local buf = api.nvim_create_buf(false, true)
+  vim.bo[buf].bufhidden = 'wipe'
+  win = api.nvim_open_win(buf, false, layout(board))
+  for name, value in pairs({
+    wrap = false,
+    number = false,
+    relativenumber = false,
+    signcolumn = 'no',
+    foldcolumn = '0',
+    list = false,
+    spell = false,
+    cursorline = false,
+    fillchars = 'eob: ',
+    winfixbuf = true,
+  }) do
+    api.nvim_set_option_value(name, value, { scope = 'local', win = win })
+  end
+end
+
+local function follow()
+  waiting = false
+  if not M.is_open() then
+    return
+  elseif #page.windows() == 0 then
+    return M.close()
+  end
+  local session = api.nvim_get_current_buf() == page.buffer() and page.under_cursor()
+  if session and session ~= shown then
+    shown = session
+    preview.into(session, api.nvim_win_get_buf(win))
+  end
+end
+
+--- Show the session that is under the cursor now, once the cursor rests.
+M.update = function()
+  if M.is_open() and not waiting then
+    waiting = true
+    vim.defer_fn(follow, PAUSE)
+  end
+end
+
+M.toggle = function()
+  if M.is_open() then
+    return M.close()
+  end
+  open(api.nvim_get_current_win())
+  follow()
+end
+
+return M

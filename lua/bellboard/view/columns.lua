@@ -1,0 +1,174 @@
+-- The columns of a session's line on the board, and their widths.
+local age = require('bellboard.view.age')
+local cells = require('bellboard.view.cells')
+local place = require('bellboard.view.place')
+local style = require('bellboard.view.style')
+
+local M = {}
+
+--- A narrower window has no column for titles, or for places.
+local TITLES, PLACES = 90, 70
+local WORD = 9 -- least width of what a session does, in one word, beside a column of titles
+
+---@class bellboard.Columns widths in cells; 0: no such column
+---@field width integer of the window
+---@field name integer
+---@field title integer
+---@field place integer
+
+---@class bellboard.Texts
+---@field repository string
+---@field branch string what tells it from others of its repository
+---@field title string
+---@field doing string
+
+---@class bellboard.Measured texts of a session, and their widths
+---@field wide boolean
+---@field texts bellboard.Texts
+---@field widths table<string, integer>
+
+---@type table<bellboard.Session, bellboard.Measured> a changed session is a new table
+local kept = setmetatable({}, { __mode = 'k' })
+
+---@param session bellboard.Session
+---@param wide boolean whether there is a column for titles
+---@return bellboard.Measured
+local function measured(session, wide)
+  local known = kept[session]
+  if not known or known.wide ~= wide then
+    local words = session.words
+    local doing = wide and cells.fit(words.word, math.max(WORD, cells.width(words.word)))
+      or words.word
+    local texts = {
+      repository = wide and words.repository or words.project,
+      -- Without titles, the name that the user gave stands for the branch.
+      branch = not wide and session.name and words.title or words.branch,
+      title = wide and words.title or '',
+      doing = words.text ~= '' and doing .. ' ' .. words.text or words.word,
+    }
+    known = { wide = wide, texts = texts, widths = vim.tbl_map(cells.width, texts) }
+    kept[session] = known
+  end
+  return known
+end
+
+--- The widths for some sections. Where that is too much, the title gives way first, then what a
+--- session does, then the name: first its repository, and the branch last.
+---@param some bellboard.Section[]
+---@param width integer
+---@return bellboard.Columns
+M.measure = function(some, width)
+  local most, where = { name = 0, title = 0, doing = 0 }, 0
+  for _, section in ipairs(some) do
+    for _, session in ipairs(section.sessions) do
+      local widths = measured(session, width >= TITLES).widths
+      local name = widths.branch + (section.mixed and widths.repository + 1 or 0)
+      most.name = math.max(most.name, name)
+      most.title = math.max(most.title, widths.title)
+      most.doing = math.max(most.doing, widths.doing)
+      where = math.max(where, width >= PLACES and cells.width(place.of(session)) or 0)
+    end
+  end
+  where = math.min(where, width < 100 and 10 or 20)
+  local room = width - where - 15 -- icon, age, and the spaces between columns
+  local over = most.name + most.title + most.doing - room
+  local function shrink(name, least)
+    local less = math.max(0, math.min(over, most[name] - least))
+    most[name], over = most[name] - less, over - less
+  end
+  shrink('title', math.max(12, math.floor(room / 5)))
+  shrink('doing', math.floor(room * 0.45))
+  shrink('title', 12)
+  shrink('name', 12)
+  return { width = width, name = most.name, title = most.title, place = where }
+end
+
+--- The name of a session, in its column.
+---@param texts bellboard.Texts
+---@param room integer
+---@param mixed boolean with its repository
+---@return bellboard.Chunk[]
+local function name(texts, room, mixed)
+  local repository = ''
+  if mixed and texts.repository ~= '' then
+    local least = math.min(8, cells.width(texts.repository))
+    local most = math.max(least, room - cells.width(texts.branch) - 1)
+    repository = cells.cut(texts.repository, most) .. ' '
+  end
+  local branch = cells.fit(texts.branch, math.max(0, room - cells.width(repository)))
+  return {
+    { repository, 'BellboardRepository' },
+    { room > 0 and branch .. '  ' or '', 'BellboardProject' },
+  }
+end
+
+--- What else the line shows, in the order of importance, until a part of the width is used.
+---@param session bellboard.Session
+---@param room integer
+---@return bellboard.Chunk[]
+local function notes(session, room)
+  local words, chunks = session.words, {}
+  local function add(text, group)
+    local fits = text ~= '' and cells.width(text) + 1 <= room
+    if fits then
+      chunks[#chunks + 1] = { ' ' .. text, group }
+      room = room - cells.width(text) - 1
+    end
+  end
+  add(words.label ~= '' and ('[%s]'):format(words.label) or '', style.label_group(session))
+  add(words.progress, 'BellboardDim')
+  local snoozed = age.left(session.snoozed_until)
+  add(snoozed ~= '' and 'snoozed ' .. snoozed or '', 'BellboardDim')
+  add(words.notes, 'BellboardDim')
+  add(words.pull_request, 'BellboardDim')
+  return chunks
+end
+
+--- What the line shows that changes with time, or outside the session.
+---@param session bellboard.Session
+---@return string
+M.moving = function(session)
+  return table.concat({
+    age.of(session.since),
+    age.left(session.snoozed_until),
+    place.of(session),
+    style.group(session),
+  }, '|')
+end
+
+--- The first line of a session.
+---@param session bellboard.Session
+---@param columns bellboard.Columns
+---@param mixed boolean it is listed among those of other repositories
+---@param marked boolean
+---@return bellboard.Chunk[]
+M.chunks = function(session, columns, mixed, marked)
+  local width = columns.width
+  local texts = measured(session, width >= TITLES).texts
+  local icon = style.icon(session)
+  local head = {
+    { marked and '>' or ' ', marked and 'BellboardMarked' or nil },
+    { icon .. (' '):rep(math.max(1, 2 - cells.width(icon))), style.group(session) },
+  }
+  vim.list_extend(head, name(texts, columns.name, mixed))
+  local title = columns.title > 0 and cells.fit(texts.title, columns.title) .. '  ' or ''
+  head[#head + 1] = { title, 'BellboardDim' }
+  local at = ' ' .. cells.fit(age.of(session.since), 4, true)
+  if columns.place > 0 then
+    at = at .. '  ' .. cells.fit(place.of(session), columns.place)
+  end
+  local room = width - 1 - cells.width(at)
+  for _, chunk in ipairs(head) do
+    room = room - cells.width(chunk[1])
+  end
+  local tail = notes(session, math.floor(room / 2))
+  for _, chunk in ipairs(tail) do
+    room = room - cells.width(chunk[1])
+  end
+  head[#head + 1] = { cells.fit(texts.doing, math.max(room, 8)), 'BellboardDetail' }
+  vim.list_extend(head, tail)
+  head[#head + 1] = { at, 'BellboardDim' }
+  return head
+end
+
+return M
