@@ -47,7 +47,7 @@ local command, complete =
 for _, name in ipairs({ 'Bellboard', type(given) == 'string' and given or 'ClaudeSessions' }) do
   if vim.fn.exists(':' .. name) ~= 2 then -- another plugin may have defined it first
     local opts = { nargs = '*', count = 1, desc = 'Agent sessions', complete = complete }
-    pcall(vim.api.nvim_create_user_command, name, command, opts) -- it may be no valid name
+    pcall(vim.api.nvim_create_user_command, name, command, opts) -- the name may be invalid
   end
 end
 

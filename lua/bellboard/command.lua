@@ -91,7 +91,7 @@ local verbs = {
   health = function()
     vim.cmd.checkhealth('bellboard')
   end,
-  start = function() end, -- any of them starts it
+  start = function() end, -- running any subcommand starts it
   restart = function()
     bellboard.restart()
   end,
@@ -119,8 +119,8 @@ M.run = function(verb, count, rest)
   action(count or 1, rest or {})
 end
 
---- The words of a command line. Quotes keep words together; a backslash takes a quote, a space or
---- another backslash as it is.
+--- The words of a command line. Quotes keep words together; a backslash escapes a quote, a space or
+--- another backslash.
 ---@param text string
 ---@return string[]
 local function words_of(text)

@@ -8,7 +8,7 @@ local M = {}
 
 local health = vim.health
 
---- Milliseconds. `bellboard doctor` takes 250 ms, and gives up by itself after six seconds.
+--- Milliseconds. `bellboard doctor` takes 250 ms, and stops after six seconds at most.
 local PATIENCE = 10000
 local SIGTERM = 15
 --- What only the running background process knows; `bellboard doctor` reports the rest.

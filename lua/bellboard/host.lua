@@ -1,4 +1,4 @@
--- The background process of this Neovim: started, restarted, spoken to. It calls the functions here
+-- Starts, restarts and talks to the background process of this Neovim, which calls functions here
 -- by name.
 local config = require('bellboard.config')
 local message = require('bellboard.message')
@@ -82,7 +82,7 @@ local function missing_module()
   end
 end
 
---- The part of a value that can be sent: a function among the options would fail them all.
+--- The part of a value that can be sent: one function among the options would make all fail.
 ---@param value any
 ---@param depth integer
 ---@return any
@@ -262,7 +262,7 @@ M.ask = function(what, request, done)
   end
 end
 
---- The user is at this Neovim now; a restarted background process hears of it as well.
+--- The user is at this Neovim now; a restarted background process is told, too.
 M.focused = function()
   local seconds, micros = vim.uv.gettimeofday()
   focused = seconds + micros / 1e6

@@ -161,7 +161,7 @@ M.setup = function(opts)
   end
 end
 
---- Act on the session that is called so, if there is exactly one.
+--- Act on the session of that id or name, if there is exactly one.
 ---@param called string
 ---@param act fun(id: string)
 local function with(called, act)

@@ -26,7 +26,7 @@ end
 --- Build in the background, then start.
 M.run = function()
   if building then
-    return message.info('is being built')
+    return message.info('is already being built')
   end
   building = true
   remembered.forget(DECLINED)

@@ -45,7 +45,7 @@ local function beside_each_other(lines)
   return both
 end
 
---- The keys of each deed in the order of the list, then those with a function of the user.
+--- The keys of each action in the order of the list, then those with a user's function.
 local function help()
   local lines, keys = {}, mapped()
   local order = vim.list_extend({}, M.list)

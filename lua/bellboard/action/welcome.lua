@@ -14,9 +14,9 @@ local greeted = false
 
 local function ask()
   question.ask('Install Claude Code hooks?', {
-    'Sessions show already: their status comes from the files that Claude Code writes, and what '
+    'Sessions already show: their status comes from the files that Claude Code writes, and what '
       .. 'they ask is read from their screens.',
-    'Hooks add the tool that runs, agents and progress, and report each change at once.',
+    'Hooks also report tools, agents and progress, and report each change at once.',
   }, {
     {
       'y',
@@ -37,7 +37,7 @@ local function ask()
   })
 end
 
---- Ask about the hooks, if Claude Code is here without them; once per user.
+--- Ask about the hooks if Claude Code is installed without them; once per user.
 M.greet = function()
   if greeted or remembered.is(ASKED) then
     return

@@ -5,7 +5,7 @@ local terminals = require('bellboard.state.terminals')
 
 local M = {}
 
---- What a session can be called, beside its id. `bellboard goto` in a shell takes the same.
+--- The names of a session besides its id. `bellboard goto` in a shell accepts the same.
 ---@param session bellboard.Session
 ---@return string[]
 local function names_of(session)
@@ -39,7 +39,7 @@ M.one = function(called)
   return #found == 1 and found[1] or nil
 end
 
---- The sessions to act on: the one called so, else the one in this window, else those in the
+--- The sessions to act on: the named one, else the one in this window, else those in the
 --- float, else those that are already `done`, to undo it.
 ---@param called string empty: not said
 ---@param done? fun(session: bellboard.Session): boolean
@@ -59,7 +59,7 @@ M.some = function(called, done)
   return meant
 end
 
---- What to call sessions: their ids, and the names that only one has.
+--- The names of sessions for completion: their ids, and names that only one has.
 ---@return string[]
 M.names = function()
   local ids, count, names = {}, {}, {}

@@ -1,4 +1,4 @@
--- The values that an option accepts, and taking over those that a user set.
+-- The values that each option accepts; takes over those that the user set.
 local M = {}
 
 -- stylua: ignore
@@ -7,7 +7,7 @@ local STATUSES = {
 }
 local NOTIFIED = { 'blocked', 'error', 'completed', 'background' }
 local CHANNELS = { 'float', 'notify', 'bell', 'desktop', 'sound', 'command' }
---- Words that are taken for a status.
+--- Words that stand for a status.
 local MEANT = { done = 'completed', failed = 'error', waiting = 'blocked', busy = 'working' }
 --- Seconds in the rules of the background process; its core/options.py says what each is for.
 -- stylua: ignore
@@ -149,7 +149,7 @@ local function distance(a, b)
   return row[#b]
 end
 
---- What may have been meant by a word, or what there is.
+--- A hint for an unknown word: the nearest one, or all.
 ---@param word string
 ---@param known string[]
 ---@return string

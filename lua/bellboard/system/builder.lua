@@ -1,4 +1,4 @@
--- Installs the Python packages into .venv in the plugin's folder: with uv if it is there and can,
+-- Installs the Python packages into .venv in the plugin's folder: with uv if possible,
 -- else with venv and pip. Requires nothing: build.lua runs it before the plugin is loaded.
 local M = {}
 
@@ -23,7 +23,7 @@ local MANAGERS = {
   { 'brew', 'brew install python' },
 }
 
---- How to get Python, or its venv, with what is on this machine.
+--- How to install Python, or its venv, on this machine.
 ---@return string
 local function remedy()
   for _, manager in ipairs(MANAGERS) do

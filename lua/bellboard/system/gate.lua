@@ -154,7 +154,7 @@ local function admit(address, gone, done)
   end)
 end
 
---- The user at the other end of a connection, where the system tells.
+--- The user at the other end of a connection, if the system reports that.
 ---@param pipe uv.uv_pipe_t
 ---@return integer|nil
 local function peer(pipe)

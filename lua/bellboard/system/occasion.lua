@@ -1,12 +1,12 @@
--- Whether this Neovim is one to start with: someone sits in front of it, and not for one message.
+-- Decides whether to start in this Neovim: only if a user sees it, and not just to edit a message.
 local M = {}
 
---- File types of what a version control system opens an editor for.
+--- File types of messages for which a version control system opens an editor.
 local ERRANDS = { gitcommit = true, gitrebase = true, hgcommit = true, jjdescription = true }
---- Files of git that have no such type.
+--- Files of git without such a type.
 local HUNK = '%.git/.*addp%-hunk%-edit%.diff$'
 
---- Neovim was started by git or the like, to edit one message.
+--- Whether Neovim was started by git or the like to edit a message.
 ---@return boolean
 local function is_errand()
   local path = vim.fn.argc() == 1 and vim.fn.argv(0) --[[@as string]] or ''
@@ -17,7 +17,7 @@ local function is_errand()
   return ERRANDS[named or vim.bo.filetype] or path:find(HUNK) ~= nil
 end
 
---- Whether to start by itself.
+--- Whether to start automatically.
 ---@param auto_start boolean|fun(): boolean
 ---@return boolean
 M.wanted = function(auto_start)
@@ -31,7 +31,7 @@ M.wanted = function(auto_start)
   return ok and wanted == true
 end
 
---- Start if that is wanted, once a user interface is attached: never in `nvim --headless`, `-l` or
+--- Start if configured, once a user interface is attached: never in `nvim --headless`, `-l` or
 --- `-es`.
 ---@param auto_start boolean|fun(): boolean
 ---@param start fun()

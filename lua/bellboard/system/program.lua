@@ -14,7 +14,7 @@ M.root = function()
   return (path:gsub('/lua/bellboard/system/program%.lua$', ''))
 end
 
---- The interpreter to use. Not checked: a wrong one fails with a message when it is started.
+--- The interpreter to use. It is not checked: an invalid one fails with a message when started.
 ---@return bellboard.Interpreter
 M.interpreter = function()
   local wanted = config.get().python

@@ -1,5 +1,5 @@
 -- Asks a tmux server where a pane is and what it shows, and goes there. Always with a socket and a
--- target: without them tmux takes whatever is active. Nothing here blocks.
+-- target, because otherwise tmux uses whatever is active. Nothing here blocks.
 local gate = require('bellboard.system.gate')
 
 local M = {}

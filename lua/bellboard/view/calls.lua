@@ -1,4 +1,4 @@
--- What the float says of the blocked sessions: two lines each, or one line for all.
+-- The lines of the float for the blocked sessions: two lines each, or one line for all.
 local age = require('bellboard.view.age')
 local cells = require('bellboard.view.cells')
 local config = require('bellboard.config')
@@ -7,7 +7,7 @@ local style = require('bellboard.view.style')
 
 local M = {}
 
---- The float is not narrower in full, nor shown on a smaller screen.
+--- The minimum width of the full float; on a narrower screen it is not shown.
 M.LEAST_COLUMNS, M.LEAST_LINES = 30, 8
 
 local GROUND = 'BellboardFloat'
@@ -64,7 +64,7 @@ local function lines_of(session, width, newest)
   }
 end
 
---- Those that there is room for; the newest is one of them.
+--- The sessions that there is room for, including the newest.
 ---@param calling bellboard.Session[]
 ---@param newest bellboard.Session
 ---@return bellboard.Session[]
@@ -77,9 +77,9 @@ local function chosen(calling, newest)
   return some
 end
 
---- All that is known, in a border.
+--- The full form, with a border.
 ---@param calling bellboard.Session[]
----@param newest bellboard.Session the one that has called last
+---@param newest bellboard.Session the one that called last
 ---@return bellboard.Form
 M.in_full = function(calling, newest)
   local options = config.get()
@@ -106,7 +106,7 @@ M.in_full = function(calling, newest)
   }
 end
 
---- How many, and the first: `!4 ?1 · api: rm -rf build 5m`.
+--- One line: the counts and the first session, `!4 ?1 · api: rm -rf build 5m`.
 ---@param calling bellboard.Session[]
 ---@return bellboard.Form
 M.in_short = function(calling)

@@ -1,4 +1,4 @@
--- A corner of the screen where a float covers nothing that is in use: no other float, not the
+-- Finds a corner of the screen where a float covers nothing in use: no other float, not the
 -- board, no terminal whose question is on the screen, not the cursor.
 local terminals = require('bellboard.state.terminals')
 
@@ -6,7 +6,7 @@ local M = {}
 
 local api = vim.api
 
---- Floats of this width are scrollbars and the like, which are there all the time.
+--- Floats of this width are scrollbars and the like, which may be covered.
 local THIN = 2
 
 ---@class bellboard.Area 0-based; `bottom` and `right` are the first ones outside

@@ -1,4 +1,4 @@
--- The float that lists the blocked sessions: in full for a while after one has called, then in one
+-- The float that lists the blocked sessions: in full for a while after one called, then in one
 -- line. It makes room for whatever else is on the screen.
 local calls = require('bellboard.view.calls')
 local config = require('bellboard.config')
@@ -67,7 +67,7 @@ local function draw(lines)
   end
 end
 
---- Go back to the window before, and do something there.
+--- Go back to the previous window, and do something there.
 ---@param act fun()
 local function leave(act)
   local previous = vim.fn.win_getid(vim.fn.winnr('#'))
@@ -77,7 +77,7 @@ local function leave(act)
   vim.schedule(act)
 end
 
---- Go to the session of a line; the line of several opens the float, "and 3 more" the picker.
+--- Go to the session of a line; the one-line form opens the full float, "and 3 more" the picker.
 ---@param row integer
 local function choose(row)
   local form = shown
@@ -170,7 +170,7 @@ local function show(form, spot)
   shown, present = form, spot
 end
 
---- Show the first form that there is a free corner for, where it is free.
+--- Show the first form that fits into a free corner.
 local function arrange()
   if is_open() and api.nvim_get_current_win() == win then
     return -- it is being clicked
@@ -186,7 +186,7 @@ local function arrange()
   end
 end
 
---- Keep making room for as long as there is something to show.
+--- Keep making room while there is something to show.
 local function follow()
   local group = api.nvim_create_augroup('bellboard.float.open', {})
   -- SafeState comes after each key and each window that a plugin opens, but not in a terminal.
@@ -209,7 +209,7 @@ local function close()
   hide()
 end
 
---- The call that came last; and whether one has come since the last time.
+--- The session that called last, and whether one has called since this was last run.
 ---@param calling bellboard.Session[]
 ---@return bellboard.Session newest
 ---@return boolean is_new

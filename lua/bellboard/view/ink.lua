@@ -5,7 +5,7 @@ local M = {}
 
 local api = vim.api
 
---- The contrast to reach, as WCAG counts it: 1 is none, 21 black on white.
+--- The minimum contrast, as WCAG defines it: 1 is none, 21 is black on white.
 local CONTRAST = 4
 local STEPS = 10 -- from a colour to black or white
 
@@ -74,7 +74,7 @@ local ansi = {
   0x7f7f7f, 0xff0000, 0x00ff00, 0xffff00, 0x5c5cff, 0xff00ff, 0x00ffff, 0xffffff,
 }
 
---- About what a terminal shows for a colour number.
+--- The colour that a terminal approximately shows for a colour number.
 ---@param number integer
 ---@return integer
 local function rgb_of(number)

@@ -156,7 +156,7 @@ local function of_transcript(session, done)
   end)
 end
 
---- What is known of a session.
+--- What is known about a session.
 ---@param session bellboard.Session
 ---@return string[]
 local function facts(session)
@@ -192,7 +192,7 @@ M.lines = function(session, done)
   look_on(nil)
 end
 
---- Fill a buffer with what a session shows; until that arrives, with what is known of it.
+--- Fill a buffer with what a session shows; until that arrives, with what is known about it.
 ---@param session bellboard.Session
 ---@param buf integer
 M.into = function(session, buf)

@@ -1,5 +1,5 @@
--- A question in a float that does not block: its keys answer, any other key closes it and does
--- what it would have done.
+-- A question in a float that does not block: its keys answer, any other key closes it and has its
+-- usual effect.
 local cells = require('bellboard.view.cells')
 local config = require('bellboard.config')
 

@@ -14,11 +14,11 @@ local api = vim.api
 ---@class bellboard.StatuslineOpts
 ---@field plain? boolean without colours and mouse
 ---@field sessions? boolean an item per session instead of counts
----@field on? string the group whose background it stands on; default: that of the statusline
+---@field on? string the group whose background to use; default: that of the statusline
 
 ---@class bellboard.Texts
 ---@field items bellboard.Item[]
----@field styled table<string, string> by the group that they stand on
+---@field styled table<string, string> by the group of the background
 ---@field plain string
 
 ---@alias bellboard.Layout 'counts'|'sessions'
