@@ -16,7 +16,7 @@ WORKERS := -n 4 --dist worksteal
 need = command -v $(1) >/dev/null || { echo "make test: $(1) is missing; $(2)" >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help try test quick needs check fmt lint types bench truth wild fuzz doc picture rig left-out
+.PHONY: help try test quick needs check fmt lint types bench truth wild firstrun fuzz doc picture rig left-out
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -60,6 +60,10 @@ truth: $(READY) rig ## compare with real CLIs, write doc/truth.md (CLI=newest: o
 wild: $(READY) rig ## random walks through real CLIs (MINUTES=5 SEED=… CLI=2.1.330)
 	cd tests && PYTHONPATH=. ../$(BIN)/python -m wild --minutes $(or $(MINUTES),5) \
 		$(if $(SEED),--seed $(SEED)) $(if $(CLI),--cli $(CLI)) $(ARGS)
+
+firstrun: $(READY) ## install as a new user would, with pictures (OUT=folder LAZY=checkout UV=program)
+	@cd tests && PYTHONPATH=. ../$(BIN)/python -m firstrun --out $(or $(OUT),/tmp/firstrun) \
+		$(if $(LAZY),--lazy $(LAZY)) $(if $(UV),--uv $(UV)) $(ARGS)
 
 fuzz: $(READY) ## feed hostile input to a host (MINUTES=10 SEED=1 ONLY=payload)
 	@cd tests && PYTHONPATH=. ../$(BIN)/python -m fuzz $(if $(MINUTES),--minutes $(MINUTES)) \

@@ -109,10 +109,10 @@ def dated(session: dict[str, Any], now: float) -> dict[str, Any]:
 class Host:
     """Pushes numbered messages, as a host does."""
 
-    def __init__(self, editor: Editor) -> None:
+    def __init__(self, editor: Editor, set_up: str = SET_UP) -> None:
         self.editor = editor
         self.seq = 0
-        editor.lua(SET_UP)
+        editor.lua(set_up)
 
     def push(self, *sessions: dict[str, Any], full: bool = True, **more: Any) -> None:
         self.seq += 1

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import Any
 
 import pytest
 
 from rig.fixtures import Editors
+from rig.home import Home
 from sample import QUIET, Host, blocked, house, session
 
 pytestmark = pytest.mark.editor
@@ -122,6 +124,27 @@ def test_it_takes_the_background_it_stands_on(nvim: Editors, version: str) -> No
     given = editor.lua("return require('bellboard').statusline(...)", {"on": "TabLineFill"})
     assert given.endswith("%#TabLineFill#")
     assert "%#BellboardWorkingOnTabLineFill#" in given
+
+
+def test_it_shows_in_the_statusline_of_neovim_itself(
+    nvim: Editors, home: Home, version: str
+) -> None:
+    """Beside all that was there; with one of your own, a message says once how to add it."""
+    shutil.rmtree(home.root / "state/nvim/bellboard")
+    for its_own, said in (("", False), ("%f mine", True), ("%f mine", False)):
+        editor = nvim(version, {**QUIET, "statusline": {"auto": True}}, columns=100)
+        editor.lua("if ... ~= '' then vim.o.statusline = ... end", its_own)
+        host = Host(editor, "require('bellboard')._attach()")
+        host.push(blocked(), session("working"))
+        if said:
+            editor.shows("to see sessions in your statusline, :help bellboard-statusline")
+        elif its_own:
+            assert not editor.lua("return vim.fn.exists('#bellboard.indicator')")
+            assert editor.lua("return vim.o.statusline") == its_own
+        else:
+            row = editor.shows("!1 api: rm -rf build 2m  *1  ").lines[-2]
+            assert row.startswith("[No Name]") and row.rstrip().endswith("0,0-1          All")
+        editor.close()
 
 
 def test_nothing_from_an_agent_is_executed(nvim: Editors, version: str) -> None:

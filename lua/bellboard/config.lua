@@ -35,6 +35,7 @@ local M = {}
 ---@alias bellboard.Callback fun(transition: bellboard.TransitionData)|string[]
 
 ---@class (exact) bellboard.Config.Statusline
+---@field auto boolean show in Neovim's own statusline; with another one, say once how
 ---@field detail boolean while exactly one session is blocked, show its project and question
 ---@field width integer maximum width in cells
 ---@field click boolean make the items clickable
@@ -110,6 +111,7 @@ local defaults = {
   restarts = 5,
   icons = 'ascii',
   statusline = {
+    auto = true,
     detail = true,
     width = 40,
     click = true,

@@ -105,6 +105,7 @@ M._attach = function()
     'view.style',
     'view.place',
     'view.float',
+    'view.indicator',
     'evidence.focus',
     'evidence.screens',
   }) do

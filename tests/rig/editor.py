@@ -173,7 +173,10 @@ def command(
     setup = [f"vim.opt.rtp:append({_lua_string(neovim.peer(peer))})" for peer in peers]
     if config is not None:
         setup.append(f"vim.opt.rtp:prepend({_lua_string(CHECKOUT)})")
-        setup.append(f"vim.g.bellboard = vim.json.decode({_lua_string(json.dumps(dict(config)))})")
+        options = {"statusline": {}, **config}
+        if isinstance(options["statusline"], dict):  # what is asked for is all that is shown
+            options["statusline"] = {"auto": False, **options["statusline"]}
+        setup.append(f"vim.g.bellboard = vim.json.decode({_lua_string(json.dumps(options))})")
     file = home.root / f"{name}.lua"
     file.write_text("\n".join([*setup, lua, ""]))
     start = [str(neovim.executable(version)), "--clean", "-n", "--cmd", f"luafile {file}"]

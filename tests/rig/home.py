@@ -70,9 +70,10 @@ def build() -> Home:
     named |= {"CACHE_HOME": "cache", "RUNTIME_DIR": "run"}
     for folder in named.values():
         (home.root / folder).mkdir(mode=0o700)
-    asked = home.root / "state" / "nvim" / "bellboard" / "hooks-asked"
-    asked.parent.mkdir(parents=True)
-    asked.touch()  # nobody here is a new user; tests/test_editor_first.py forgets it
+    remembered = home.root / "state" / "nvim" / "bellboard"
+    remembered.mkdir(parents=True)
+    for once in ("hooks-asked", "statusline-told"):
+        (remembered / once).touch()  # nobody here is a new user; tests of one forget it
     searched = os.pathsep.join(SYSTEM_PATH)
     for tool in BORROWED:
         own = node.fetched() if tool == "node" else None

@@ -67,10 +67,7 @@ M.offer = function(module, by_itself)
   local how = vim.fn.executable('uv') == 1 and 'uv' or 'pip'
   question.ask('bellboard', {
     'Build bellboard now?',
-    ('%s installs its Python packages into %s, in the background.'):format(
-      how,
-      vim.fn.fnamemodify(program.root(), ':~') .. '/.venv'
-    ),
+    ("%s installs its Python packages into the plugin's folder, in the background."):format(how),
   }, {
     { 'y', 'build', M.run },
     {

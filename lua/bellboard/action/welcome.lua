@@ -14,9 +14,8 @@ local greeted = false
 
 local function ask()
   question.ask('Install Claude Code hooks?', {
-    'Sessions already show: their status comes from the files that Claude Code writes, and what '
-      .. 'they ask is read from their screens.',
-    'Hooks also report tools, agents and progress, and report each change at once.',
+    'Sessions show without them, from the files and screens of Claude Code.',
+    'Hooks add the tool in use, agents and progress, and report each change at once.',
   }, {
     {
       'y',

@@ -23,6 +23,8 @@ local api = vim.api
 
 ---@alias bellboard.Layout 'counts'|'sessions'
 
+local used = false -- something has asked for a text, such as a statusline
+
 ---@type table<bellboard.Layout, bellboard.Texts|nil> the layouts in use
 local texts = { counts = { items = {}, styled = {}, plain = '' } }
 
@@ -262,6 +264,7 @@ end
 ---@param layout? bellboard.Layout
 ---@return bellboard.Item[]
 M.items = function(layout)
+  used = true
   layout = layout or 'counts'
   if not texts[layout] then
     work_out(layout)
@@ -283,12 +286,18 @@ end
 ---@param opts? bellboard.StatuslineOpts
 ---@return string
 M.text = function(opts)
+  used = true
   opts = opts or {}
   local layout = opts.sessions and 'sessions' or 'counts'
   if not texts[layout] then
     work_out(layout)
   end
   return opts.plain and texts[layout].plain or styled_on(layout, opts.on or bar())
+end
+
+---@return boolean
+M.is_used = function()
+  return used
 end
 
 return M
