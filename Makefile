@@ -73,8 +73,8 @@ doc: $(READY) ## update the table of rules and the help tags, open the manual
 	@$(BIN)/python doc/tables.py
 	@$$($(BIN)/python tests/demo/run.py --which) --clean -c 'helptags doc' -c 'set rtp+=.' -c 'help bellboard | only'
 
-picture: $(READY) ## redraw doc/bellboard.svg from the demo's screen
-	@$(BIN)/python tests/demo/run.py --picture doc/bellboard.svg
+picture: $(READY) ## redraw doc/bellboard.svg and doc/demo.svg from the demo's screen
+	@$(BIN)/python tests/demo/run.py --picture doc/bellboard.svg --film doc/demo.svg
 
 # Set up with uv if it is installed, else with venv and pip; again when pyproject.toml changes.
 # A broken environment (without pip, or with its Python gone) is recreated.

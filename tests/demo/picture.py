@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import html
+import re
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pynvim
 
@@ -18,6 +19,14 @@ WIDTH, HEIGHT, SIZE = 8.4, 18, 14  # of a cell and its letters, in pixels
 FONT = "ui-monospace, 'JetBrains Mono', 'DejaVu Sans Mono', Menlo, Consolas, monospace"
 #: What the statusline must show within ten seconds: one of each.
 EXPECTED = ("!1", "?1", "x1", "+1", "*1", "&1")
+
+
+class Shot(NamedTuple):
+    """A part of the film."""
+
+    frame: str
+    caption: str
+    seconds: float
 
 
 class Canvas(Display):
@@ -36,16 +45,8 @@ class Canvas(Display):
                 self.ground = (calls[-1][0], calls[-1][1])
         super()._draw(batch)
 
-    def svg(self) -> str:
-        """Draw the screen as SVG, one run of equal cells after another."""
-        width, height = round(COLUMNS * WIDTH) + 24, LINES * HEIGHT + 24
-        front, back = (f"#{colour:06x}" for colour in self.ground)
-        head = (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
-            f'font-family="{FONT}" font-size="{SIZE}">\n'
-            f'<rect width="{width}" height="{height}" rx="8" fill="{back}"/>\n'
-            f'<g transform="translate(12 12)" fill="{front}" xml:space="preserve">\n'
-        )
+    def frame(self) -> str:
+        """Return the screen as it is, one run of equal cells after another."""
         parts = []
         for row, (cells, marks) in enumerate(zip(self._grid.cells, self._grid.marks, strict=True)):
             column = 0
@@ -56,7 +57,37 @@ class Canvas(Display):
                 text = "".join(cells[column:end])
                 parts.append(self._run(row, column, end - column, text, marks[column]))
                 column = end
-        return head + "".join(parts) + "</g>\n</svg>\n"
+        return "".join(parts)
+
+    def svg(self, body: str, caption: int = 0) -> str:
+        """Return an image with this content, and so much room below for a caption."""
+        width, height = round(COLUMNS * WIDTH) + 24, LINES * HEIGHT + 24 + caption
+        front, back = (f"#{colour:06x}" for colour in self.ground)
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+            f'font-family="{FONT}" font-size="{SIZE}">\n'
+            f'<rect width="{width}" height="{height}" rx="8" fill="{back}"/>\n'
+            f'<g transform="translate(12 12)" fill="{front}" xml:space="preserve">\n'
+            f"{body}</g>\n</svg>\n"
+        )
+
+    def film(self, shots: list[Shot]) -> str:
+        """Return an image that shows these frames in turn, for ever."""
+        whole = sum(shot.seconds for shot in shots)
+        begin, parts = 0.0, []
+        for shot in shots:
+            first, last = begin / whole, (begin := begin + shot.seconds) / whole
+            values = [("hidden", 0.0)] * (first > 0) + [("visible", first)]
+            values += [("hidden", last)] * (last < 1)
+            parts.append(
+                f'<g visibility="{"hidden" if first > 0 else "visible"}">'
+                f'<animate attributeName="visibility" calcMode="discrete" dur="{whole:g}s" '
+                f'repeatCount="indefinite" values="{";".join(value for value, _ in values)}" '
+                f'keyTimes="{";".join(f"{at:.4f}" for _, at in values)}"/>\n{shot.frame}'
+                f'<text x="0" y="{LINES * HEIGHT + 24}" fill="#8cf8f7" font-weight="bold">'
+                f"{html.escape(shot.caption)}</text>\n</g>\n"
+            )
+        return self.svg("".join(parts), caption=24)
 
     def _run(self, row: int, column: int, length: int, text: str, mark: int) -> str:
         style = self.styles.get(mark, {})
@@ -81,8 +112,8 @@ class Canvas(Display):
         return made
 
 
-def play(socket: Path, picture: Path | None, patience: float) -> tuple[str, str]:
-    """Run the demo until every status has shown; return its last screen, and what was wrong."""
+def play(socket: Path, picture: Path | None, film: Path | None, patience: float) -> tuple[str, str]:
+    """Let the demo run until every status has shown; return its last screen, and what was wrong."""
     eventually(socket.exists, "the demo's Neovim")
     display = Canvas(socket)
     nvim = pynvim.attach("socket", path=str(socket))
@@ -103,8 +134,13 @@ def play(socket: Path, picture: Path | None, patience: float) -> tuple[str, str]
         nvim.command("ClaudeSessions board")
         eventually(lambda: "6 sessions" in display.picture.text, "a board with six sessions")
         if picture:
-            picture.write_text(display.svg())
+            picture.write_text(display.svg(display.frame()))
             print(f"drawn: {picture}")
+        if film:
+            nvim.input("q")
+            eventually(lambda: "6 sessions" not in display.picture.text, "the end of the board")
+            film.write_text(display.film(filmed(display, nvim)))
+            print(f"filmed: {film}")
     except AssertionError as error:
         problem = str(error).splitlines()[0]
     shown = display.picture.text
@@ -112,3 +148,22 @@ def play(socket: Path, picture: Path | None, patience: float) -> tuple[str, str]
     display.close()
     nvim.close()
     return shown, problem
+
+
+def filmed(display: Canvas, nvim: Any) -> list[Shot]:
+    """Use the demo as a user would, and return what is seen."""
+    shots = []
+
+    def shot(seconds: float, caption: str, keys: str, shows: str, lacks: str = "\0") -> None:
+        nvim.input(keys)
+        shown = lambda: display.picture.text  # noqa: E731
+        eventually(lambda: re.search(shows, shown()) and lacks not in shown(), f"{shows} shown")
+        shots.append(Shot(display.frame(), caption, seconds))
+
+    shot(4, "Six agents work in terminals. Two need you.", "", "2 need you")
+    shot(4, ":ClaudeSessions next   goes to the one that has waited longest", "<C-n>", r" api · ")
+    shot(3, "Answer it there", "y", r"1 needs you")
+    shot(4, ":ClaudeSessions next   the other one asks a question", "<C-n>", r" web · ", "need")
+    shot(3, ":ClaudeSessions back   where you were", "<C-o>", r" demo +.*\?1")
+    shot(5, ":ClaudeSessions board   all of them, live", "<C-b>", r"6 sessions")
+    return shots

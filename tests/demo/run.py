@@ -1,6 +1,6 @@
 """`make try`: a Neovim with the plugin and simulated agents, in folders of its own.
 
-usage: run.py [--headless | --picture FILE | --which] [--patience SECONDS]
+usage: run.py [--headless | --picture FILE --film FILE | --which] [--patience SECONDS]
 """
 
 # ruff: noqa: T201  what it prints is what it is for
@@ -74,6 +74,14 @@ def home() -> Iterator[tuple[Path, dict[str, str]]]:
         "DEMO_HOME": str(projects),
         "DEMO_PYTHON": sys.executable,
     }
+    # The simulated agents run the hook by themselves; installed, it is not offered to the user.
+    hooks = ("hooks", "install", "--yes", "--cli", "2.1.328")
+    subprocess.run(
+        [sys.executable, "-m", "bellboard", *hooks],
+        env=env,
+        stdout=subprocess.DEVNULL,
+        check=False,
+    )
     for number in (signal.SIGHUP, signal.SIGTERM):  # a closed terminal cleans up as well
         signal.signal(number, lambda *_: sys.exit(1))
     try:
@@ -98,7 +106,7 @@ def interactive() -> int:
         return subprocess.run(command(), env=env, cwd=folder, check=False).returncode
 
 
-def headless(picture: Path | None, patience: float) -> int:
+def headless(picture: Path | None, film: Path | None, patience: float) -> int:
     from demo import picture as canvas
 
     with home() as (folder, env):
@@ -112,7 +120,7 @@ def headless(picture: Path | None, patience: float) -> int:
             start_new_session=True,
         )
         try:
-            shown, problem = canvas.play(socket, picture, patience)
+            shown, problem = canvas.play(socket, picture, film, patience)
         finally:
             try:
                 editor.wait(5)
@@ -128,14 +136,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="make try")
     parser.add_argument("--headless", action="store_true")
     parser.add_argument("--picture", type=Path)
+    parser.add_argument("--film", type=Path)
     parser.add_argument("--patience", type=float, default=60, metavar="SECONDS")
     parser.add_argument("--which", action="store_true")
     wanted = parser.parse_args()
     if wanted.which:
         print(neovim())
         return 0
-    if wanted.headless or wanted.picture:
-        return headless(wanted.picture, wanted.patience)
+    if wanted.headless or wanted.picture or wanted.film:
+        return headless(wanted.picture, wanted.film, wanted.patience)
     return interactive()
 
 
