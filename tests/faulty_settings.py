@@ -1,7 +1,8 @@
-"""kill -9 at every call of the code that writes a settings file: faulty_settings.py HOME.
+"""kill -9 before every system call that can change a settings file: faulty_settings.py HOME.
 
-A child installs or removes the hooks, and kills itself before its Nth function call.  For every N,
-what is in the file then, and after another attempt, is printed.
+A child installs or removes the hooks, and kills itself before its Nth system call; between two of
+them nothing changes on disk.  For every N, what is in the file then, and after another attempt, is
+printed.
 """
 
 from __future__ import annotations
@@ -17,19 +18,25 @@ from typing import Any
 from bellboard.agents.claude_code.installer import installed, settings
 from bellboard.system import atomic
 
+#: The functions of `os` and `fcntl` that only look.
+LOOKS = {
+    *("fspath", "fsencode", "fsdecode", "getpid", "getuid", "geteuid", "getcwd", "read", "access"),
+    *("stat", "lstat", "fstat", "statvfs", "listdir", "scandir", "readlink", "listxattr", "umask"),
+    *("getxattr", "lseek", "get_inheritable", "set_inheritable", "urandom", "cpu_count"),
+}
 HOOKS = {"Stop": [{"hooks": [{"type": "command", "command": "say done"}]}]}
 TEXT = json.dumps({"model": "opus", "hooks": HOOKS}, indent="\t")
-COUNTED = tuple(module.__file__ for module in (atomic, installed, settings))
 
 
 def die_at(step: int) -> None:
-    """Count the calls in these files from now on, and die before the Nth."""
+    """Count the system calls from now on, and die before the Nth."""
     count = 0
 
-    def tell(frame: FrameType, event: str, _: Any) -> None:
+    def tell(_: FrameType, event: str, called: Any) -> None:
         nonlocal count
-        caller = frame.f_back if event == "call" else frame if event == "c_call" else None
-        if caller is not None and caller.f_code.co_filename in COUNTED:
+        if event != "c_call" or called.__name__ in LOOKS:
+            return
+        if getattr(called, "__module__", None) in ("posix", "fcntl", "_io"):
             count += 1
             if count == step:
                 os.kill(os.getpid(), signal.SIGKILL)

@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,6 +22,7 @@ from bellboard.hosting.folding import Clerk
 from bellboard.storage.spool import MAGIC, Spool
 from bellboard.storage.store import Logged, Store
 from playback import encoded
+from rig import warm
 from rig.clock import Clock
 from rig.home import Home
 from rig.waiting import PATIENCE, eventually
@@ -97,12 +97,8 @@ class RecordedHost:
         self.out = home.root / f"{name}.told"
         script = Path(__file__).with_name("recording_host.py")
         with (home.root / f"{name}.stderr").open("w") as errors:
-            self.process = subprocess.Popen(
-                [sys.executable, str(script), str(home.bellboard), str(self.out), json.dumps(how)],
-                env=home.env,
-                stdin=subprocess.DEVNULL,
-                stderr=errors,
-            )
+            argv = [str(script), str(home.bellboard), str(self.out), json.dumps(how)]
+            self.process = warm.Program(argv, env=home.env, stderr=errors)
 
     @property
     def pid(self) -> int:

@@ -21,6 +21,7 @@ from bellboard import __version__
 from bellboard.core import words
 from bellboard.storage.spool import Spool
 from rig import tmux as tmuxes
+from rig import warm
 from rig.home import Home
 from rig.waiting import PATIENCE, eventually
 
@@ -44,14 +45,7 @@ class Shell:
 
     def bellboard(self, *args: str, input: str = "", code: int = 0, **env: str) -> Answer:
         """Run a command; check its exit code, and that a success prints no error."""
-        done = subprocess.run(
-            [*self.argv, *args],
-            env=self.env | env,
-            input=input,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = warm.run(["-m", "bellboard", *args], env=self.env | env, input=input)
         assert done.returncode == code, done.stderr or done.stdout
         assert "Traceback" not in done.stderr
         return done

@@ -20,6 +20,7 @@ from bellboard.storage.schema import SCHEMA
 from bellboard.storage.spool import Spool
 from bellboard.system import inotify
 from hosting import RecordedHost, made, put, put_raw, start
+from rig import warm
 from rig.fixtures import Agents, Editors
 from rig.home import Home
 from rig.waiting import eventually
@@ -29,11 +30,7 @@ __all__ = ["start"]
 
 
 def bellboard(home: Home, *args: str) -> subprocess.CompletedProcess[str]:
-    env = home.env | {"PYTHONPATH": str(ROOT / "rplugin/python3")}
-    argv = [sys.executable, "-m", "bellboard", *args]
-    done = subprocess.run(
-        argv, env=env, cwd=home.project, capture_output=True, text=True, check=False
-    )
+    done = warm.run(["-m", "bellboard", *args], env=home.env, cwd=home.project)
     assert "Traceback" not in done.stderr
     return done
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import socket as sockets
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -18,6 +16,7 @@ from bellboard.storage.spool import MAGIC, Spool
 from bellboard.storage.store import Store
 from bellboard.system import gate, tmux
 from hosting import RecordedHost, put_raw
+from rig import warm
 from rig.fixtures import Editors
 from rig.home import Home
 from rig.hung_mount import HungMount
@@ -265,14 +264,7 @@ def test_no_event_makes_a_host_connect_to_a_stranger(
 
 def bellboard(home: Home, *args: str, code: int = 0, **env: str) -> str:
     """Run a command in a shell; return its output."""
-    done = subprocess.run(
-        [sys.executable, "-m", "bellboard", *args],
-        env=home.env | env,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = warm.run(["-m", "bellboard", *args], env=home.env | env)
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout + done.stderr
 

@@ -27,6 +27,7 @@ from bellboard.hosting.commands import ALIKE, Commands
 from bellboard.storage import schema
 from bellboard.storage.spool import Spool
 from hosting import Mounts, RecordedHost, made, opened, put
+from rig import warm
 from rig.home import Home
 from rig.waiting import PATIENCE, eventually, leniency
 from session_files import write_session_file
@@ -181,9 +182,10 @@ def test_a_damaged_database_that_cannot_be_moved_away(
     goes_on(host, "before")
     with opened(home.bellboard) as clerk:
         clerk.store.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    (home.bellboard / "board.db").write_bytes(b"\xa5" * 50_000)
-    mount("--bind", str(home.bellboard), at=home.bellboard)
-    mount("-o", "remount,bind,ro", at=home.bellboard, again=True)
+    with (home.bellboard / "board.db").open("r+b") as database:  # open before it is read-only
+        mount("--bind", str(home.bellboard), at=home.bellboard)
+        mount("-o", "remount,bind,ro", at=home.bellboard, again=True)
+        database.write(b"\xa5" * 50_000)
     host.says("it cannot be moved away")
     mount("-o", "remount,bind,rw", at=home.bellboard, again=True)
     goes_on(host)
@@ -314,8 +316,7 @@ def test_doctor_names_what_fails_in_a_running_host(home: Home, start: Start) -> 
     host.says("command not found")
 
     def told() -> str:
-        run = [sys.executable, "-m", "bellboard", "doctor"]
-        return subprocess.run(run, env=home.env, capture_output=True, text=True).stdout
+        return warm.run(["-m", "bellboard", "doctor"], env=home.env).stdout
 
     named = f"process {host.pid}: commands: /nowhere/command: command not found"
     eventually(lambda: named in " ".join(told().split()), "its note")

@@ -259,7 +259,8 @@ def test_a_running_host_survives_clock_changes(
     ahead.write_text("7200")
     put(spool, "Stop", t=time.time() + 7200)
     eventually(lambda: host.shown == {"s": "completed"})
-    assert [to for _, to in host.live] == ["working", "blocked", "completed"]
+    expected = ["working", "blocked", "completed"]
+    eventually(lambda: [to for _, to in host.live] == expected, "announced after it is shown")
     with opened(home.bellboard) as clerk:
         agrees_with_its_log(clerk)
 

@@ -392,21 +392,6 @@ def test_versions_agree() -> None:
     assert len(set(versions.values())) == 1, versions
 
 
-def test_every_test_names_its_layer() -> None:
-    """Every test has a marker, so that a layer can be run or left out."""
-    layers = re.findall(r'^  "(\w+): ', (ROOT / "pyproject.toml").read_text(), re.M)
-    assert len(layers) >= 7
-    none = "not (" + " or ".join(layers) + ")"
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:xdist", "-m", none],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 5, done.stdout  # nothing to collect
-
-
 LONG = 600  # lines; tests may be longer than the 300 of other files, as they are read one by one
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 from bellboard.hosting.outbox import MOST, Outbox
 from bellboard.storage.spool import Spool
 from hosting import Mounts, RecordedHost, made, put
+from rig import warm
 from rig.fixtures import Editors
 from rig.home import Home
 from rig.waiting import GLANCE, eventually
@@ -117,13 +117,10 @@ def test_a_command_that_cannot_be_written_fails(home: Home, mount: Mounts, kind:
     """With one line and an exit code that says so."""
     trouble = Trouble(home, mount, kind)
     put(trouble.spool, "UserPromptSubmit")
-    run = [sys.executable, "-m", "bellboard"]
-    subprocess.run([*run, "list"], env=home.env, check=True, capture_output=True)
+    assert 0 == warm.run(["-m", "bellboard", "list"], env=home.env).returncode
     trouble.begins()
     try:
-        done = subprocess.run(
-            [*run, "label", "s", "HEAVY"], env=home.env, capture_output=True, text=True
-        )
+        done = warm.run(["-m", "bellboard", "label", "s", "HEAVY"], env=home.env)
     finally:
         trouble.ends()
     assert done.returncode == 1

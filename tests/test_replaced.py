@@ -30,6 +30,7 @@ from hosting import (
     put,
     statuses,
 )
+from rig import warm
 from rig.clock import Clock
 from rig.home import Home
 from rig.waiting import eventually
@@ -203,8 +204,9 @@ def test_an_exclusive_lock_is_not_waited_for(
 
 
 def listed(home: Home) -> subprocess.CompletedProcess[str]:
-    run = [sys.executable, "-m", "bellboard", "list", "--json"]
-    return subprocess.run(run, env=home.env, capture_output=True, text=True, check=True)
+    done = warm.run(["-m", "bellboard", "list", "--json"], env=home.env)
+    assert 0 == done.returncode, done.stderr
+    return done
 
 
 def test_a_command_shows_what_is_known(home: Home, clock: Clock) -> None:

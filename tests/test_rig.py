@@ -213,13 +213,17 @@ def stop(event, args):
         raise SystemExit(f"{event} {args}")
 
 sys.addaudithook(stop)
-sys.exit(pytest.main(["-q", "--collect-only", "-p", "no:cacheprovider"]))
+sys.exit(pytest.main(["-q", "--collect-only", "-p", "no:cacheprovider", "-m", sys.argv[1]]))
 """
 
 
-def test_collecting_starts_and_fetches_nothing(home: Home) -> None:
-    """`pytest --collect-only` works on a bare machine."""
+def test_collecting_starts_and_fetches_nothing(home: Home, pytestconfig: pytest.Config) -> None:
+    """`pytest --collect-only` works on a bare machine; and every test names its layer."""
+    layers = [line.partition(":")[0] for line in pytestconfig.getini("markers")]
+    ours = layers[layers.index("pure") : layers.index("house") + 1]
+    assert {"pure", "files", "editor", "tmux", "claude", "house"} <= {*ours}
     env = {**home.env, "PATH": str(home.bin), "BELLBOARD_CACHE": str(home.root / "kept")}
-    run = [sys.executable, "-c", QUIETLY]
+    run = [sys.executable, "-c", QUIETLY, f"not ({' or '.join(ours)})"]
     done = subprocess.run(run, env=env, cwd=CHECKOUT, capture_output=True, text=True, check=False)
-    assert (0, False) == (done.returncode, (home.root / "kept").exists()), done.stdout[-2000:]
+    nothing = pytest.ExitCode.NO_TESTS_COLLECTED
+    assert (nothing, False) == (done.returncode, (home.root / "kept").exists()), done.stdout[-2000:]

@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 from hosting import from_files, opened
-from rig import claude_code
+from rig import claude_code, warm
 from rig.agent import Agent
 from rig.cache import CHECKOUT
 from rig.fixtures import Agents
 from rig.home import Home
-from rig.waiting import eventually
+from rig.waiting import PATIENCE, eventually
 
 pytestmark = pytest.mark.claude
 
@@ -44,13 +44,13 @@ def bellboard(home: Home, *args: str, checkout: Path = CHECKOUT) -> str:
 @pytest.fixture
 def host(home: Home) -> Iterator[None]:
     """Start a host of this home."""
-    serve = [sys.executable, "-m", "bellboard", "serve"]
-    with subprocess.Popen(serve, env=home.env) as running:
-        try:
-            eventually(lambda: any((home.bellboard / "hosts").glob("*")), "a host")
-            yield
-        finally:
-            running.terminate()
+    running = warm.Program(["-m", "bellboard", "serve"], env=home.env)
+    try:
+        eventually(lambda: any((home.bellboard / "hosts").glob("*")), "a host")
+        yield
+    finally:
+        running.terminate()
+        running.wait(PATIENCE)
 
 
 def turn(agent: Agent, home: Home) -> None:

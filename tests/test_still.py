@@ -17,6 +17,7 @@ import pytest
 
 from bellboard.storage.spool import Spool
 from hosting import RecordedHost, put, put_raw
+from rig import warm
 from rig.home import Home
 from rig.hung_mount import HungMount
 from rig.tmux import Server
@@ -193,8 +194,7 @@ def test_a_suspended_holder_of_the_hooks_lock_stops_nobody(home: Home, start: St
         held = f"hooks.lock is held by process {holder.pid}, which is suspended"
         host.says(held)
         canary(home, host, "another")
-        install = [sys.executable, "-m", "bellboard", "hooks", "install", "--yes"]
-        done = subprocess.run(install, env=home.env, capture_output=True, text=True)
+        done = warm.run(["-m", "bellboard", "hooks", "install", "--yes"], env=home.env)
         assert 1 == done.returncode
         assert held in done.stderr
         assert "Traceback" not in done.stderr
@@ -204,9 +204,9 @@ def test_a_suspended_holder_of_the_hooks_lock_stops_nobody(home: Home, start: St
 
 def test_settings_of_60_mb_are_refused(home: Home, start: Start) -> None:
     """By the command line, and by a host that looks for its hooks in them."""
-    bellboard = [sys.executable, "-m", "bellboard"]
+    install = ["-m", "bellboard", "hooks", "install", "--yes"]
     settings = home.claude / "settings.json"
-    subprocess.run([*bellboard, "hooks", "install", "--yes"], env=home.env, check=True)
+    assert 0 == warm.run(install, env=home.env).returncode
     host = start()
     with settings.open("w") as file:
         file.write('{"a": [')
@@ -215,9 +215,7 @@ def test_settings_of_60_mb_are_refused(home: Home, start: Start) -> None:
         file.write("1]}")
     canary(home, host)
     began = time.monotonic()
-    done = subprocess.run(
-        [*bellboard, "hooks", "install", "--yes"], env=home.env, capture_output=True, text=True
-    )
+    done = warm.run(install, env=home.env)
     assert 1 == done.returncode
     assert f"{settings}: larger than 8 MB" in done.stderr
     assert time.monotonic() < began + 5 * leniency()

@@ -7,7 +7,6 @@ import os
 import shutil
 import stat
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -21,6 +20,7 @@ from bellboard.diagnosis import diagnose
 from bellboard.storage import ground
 from bellboard.storage.spool import Refused, Spool, default_home
 from hosting import made
+from rig import warm
 from rig.waiting import PATIENCE
 
 pytestmark = pytest.mark.files
@@ -174,18 +174,9 @@ def test_hosts_and_commands_refuse_it_with_an_error(
     before = listing(open_place) | listing(tmp_path)
     with pytest.raises(Refused):
         Spool(planted).prepare()
-    argv = [sys.executable, "-m", "bellboard"]
-    package = str(EMIT.parents[1] / "rplugin/python3")
     env = {"PATH": os.environ["PATH"], "BELLBOARD_HOME": str(planted), "HOME": str(tmp_path)}
     for words in (["list"], ["set", "s", "idle"], ["hooks", "install", "--yes"], ["serve"]):
-        done = subprocess.run(
-            [*argv, *words],
-            env=env | {"PYTHONPATH": package},
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-        )
+        done = warm.run(["-m", "bellboard", *words], env=env, cwd=tmp_path, timeout=PATIENCE)
         assert 1 == done.returncode, done
         said = done.stderr.splitlines()[-1]
         assert said.startswith("bellboard: "), said

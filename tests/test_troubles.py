@@ -23,6 +23,7 @@ from bellboard.hosting.folding import Clerk
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Store
 from hosting import made
+from rig import warm
 from rig.home import Home
 from rig.waiting import leniency
 
@@ -48,6 +49,7 @@ SAYS_IT = (
     "hooks check",
     "status",
 )  # these report on standard output, or by the exit code
+AT_START = {"LC_ALL", "PYTHONUTF8"}  # what an interpreter reads as it starts
 Answers = dict[str, dict[str, Any]]
 
 
@@ -101,19 +103,22 @@ class Place:
     def run(self, commands: tuple[str, ...] = COMMANDS) -> Answers:
         """Run the commands; return their results."""
         told = "".join(json.dumps([c.split(), self.streams]) + "\n" for c in commands)
-        argv = [
-            *self.before,
-            sys.executable,
-            str(ROOT / "tests/troubled.py"),
-            str(LIMIT * leniency(1.0)),
-        ]
-        env = self.env | {"PYTHONPATH": str(ROOT / "rplugin/python3")}
-        env = {k: v for k, v in env.items() if v is not None}
-        done = subprocess.run(
-            argv, env=env, cwd=self.home.project, input=told.encode(), capture_output=True
-        )
+        argv = [str(ROOT / "tests/troubled.py"), str(LIMIT * leniency(1.0))]
+        env = {k: os.fsdecode(v) for k, v in self.env.items() if v is not None}
+        if self.before or AT_START & env.keys():
+            env["PYTHONPATH"] = str(ROOT / "rplugin/python3")
+            done = subprocess.run(
+                [*self.before, sys.executable, *argv],
+                env=env,
+                cwd=self.home.project,
+                input=told,
+                capture_output=True,
+                text=True,
+            )
+        else:
+            done = warm.run(argv, env=env, cwd=self.home.project, input=told)
         answers = [json.loads(line) for line in done.stdout.splitlines()]
-        assert len(answers) == len(commands), done.stderr.decode()
+        assert len(answers) == len(commands), done.stderr
         return dict(zip(commands, answers, strict=True))
 
 

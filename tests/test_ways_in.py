@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 
 from bellboard.storage.spool import Spool
 from hosting import opened
-from rig import claude_code
+from rig import claude_code, warm
 from rig.agent import QUIET
 from rig.cache import CHECKOUT
 from rig.fixtures import Agents
@@ -33,14 +32,7 @@ AGAIN = ("duplicate event", "the session has ended", "older than the end of the 
 
 def bellboard(home: Home, *args: str) -> str:
     """Run a command in this home; return its output."""
-    done = subprocess.run(
-        [sys.executable, "-m", "bellboard", *args],
-        env=home.env,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = warm.run(["-m", "bellboard", *args], env=home.env)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -49,7 +41,7 @@ def bellboard(home: Home, *args: str) -> str:
 def host(home: Home) -> Iterator[None]:
     """Start a host without an editor, so that hooks keep every event."""
     Spool(home.bellboard).prepare()
-    serve = subprocess.Popen([sys.executable, "-m", "bellboard", "serve"], env=home.env)
+    serve = warm.Program(["-m", "bellboard", "serve"], env=home.env)
     try:
         eventually(lambda: any((home.bellboard / "hosts").iterdir()), "a host")
         yield

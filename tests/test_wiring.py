@@ -23,6 +23,7 @@ from bellboard.storage.spool import Spool
 from bellboard.system import tmux as tmux_module
 from bellboard.system.tmux import Tmux
 from hosting import opened
+from rig import warm
 from rig.home import Home
 from rig.tmux import Pane, Server
 from rig.waiting import PATIENCE, eventually
@@ -41,24 +42,17 @@ class Room:
         self.spool.prepare()
         self.socket = str(tmux.socket)
         self.env = home.env | {"TMUX": f"{self.socket},1,0"}
-        self.running: list[subprocess.Popen[bytes]] = []
+        self.running: list[warm.Program] = []
 
     def bellboard(self, *args: str, code: int = 0, **env: str) -> str:
         """Run a command in this tmux; return its output and its errors."""
-        done = subprocess.run(
-            [sys.executable, "-m", "bellboard", *args],
-            env=self.env | env,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = warm.run(["-m", "bellboard", *args], env=self.env | env)
         assert done.returncode == code, done.stderr or done.stdout
         return done.stdout + done.stderr
 
     def host(self) -> None:
         """Start a host without an editor."""
-        argv = [sys.executable, "-m", "bellboard", "serve"]
-        self.running.append(subprocess.Popen(argv, env=self.home.env))
+        self.running.append(warm.Program(["-m", "bellboard", "serve"], env=self.home.env))
         eventually(lambda: self.spool.alive_hosts(), "a host")
 
     def attach(self, session: str) -> Pane:

@@ -7,7 +7,6 @@ import itertools
 import json
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any, Final
 import psutil
 
 from rig import home as homes
-from rig import reaper
+from rig import reaper, warm
 from rig.waiting import eventually, leniency
 
 HOST: Final = Path(__file__).with_name("host.py")
@@ -58,17 +57,10 @@ class Target:
         self.out.touch()
         self.errors = self.home.root / f"{self.out.name}.stderr"
         with self.errors.open("w") as errors:
-            self.process = subprocess.Popen(
-                [
-                    sys.executable,
-                    str(HOST),
-                    str(self.board),
-                    str(self.out),
-                    json.dumps(self.config),
-                ],
+            self.process = warm.Program(
+                [str(HOST), str(self.board), str(self.out), json.dumps(self.config)],
                 env=self.home.env,
                 cwd=self.home.project,
-                stdin=subprocess.DEVNULL,
                 stdout=errors,
                 stderr=errors,
             )
@@ -123,9 +115,9 @@ class Target:
     def installed(self) -> None:
         """Install the hooks, and wait until the host knows it."""
         if not (self.board / "hooks.json").exists():
-            argv = [sys.executable, "-m", "bellboard", "hooks", "install", "--yes"]
-            how: dict[str, Any] = {"env": self.home.env, "cwd": self.home.root}
-            subprocess.run(argv, check=True, capture_output=True, **how)
+            argv = ["-m", "bellboard", "hooks", "install", "--yes"]
+            done = warm.run(argv, env=self.home.env, cwd=self.home.root)
+            assert 0 == done.returncode, done.stderr
             self.restart()
             self.up()
 
@@ -210,16 +202,9 @@ class Target:
 
     def _answers(self, command: str, codes: set[int]) -> None:
         said = self.home.root / f"{command}.said"
-        argv = [sys.executable, "-m", "bellboard", command]
         with said.open("w") as out:
-            asked = subprocess.Popen(
-                argv,
-                env=self.home.env,
-                cwd=self.home.root,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
-            )
+            how: dict[str, Any] = {"env": self.home.env, "cwd": self.home.root}
+            asked = warm.Program(["-m", "bellboard", command], stdout=out, stderr=out, **how)
         self._others.append(asked)
         try:
             asked.wait(ANSWER * leniency(LEAST))

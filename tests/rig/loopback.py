@@ -9,6 +9,8 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import socket
+import time
+from pathlib import Path
 
 import psutil
 
@@ -16,6 +18,19 @@ from rig import reaper
 from rig.beside import Beside
 
 EVERY = 0.03
+NEW = 0.5  # so long a socket may not be connected yet
+ANYWAY = 1.0  # the longest between two looks at where sockets lead
+
+
+def sockets_of(process: psutil.Process) -> set[str]:
+    """The sockets that it has, by their numbers; `some` where the system does not list them."""
+    found = set()
+    with contextlib.suppress(OSError):
+        for path in Path(f"/proc/{process.pid}/fd").iterdir():
+            with contextlib.suppress(OSError):
+                found.add(str(path.readlink()))
+        return {name for name in found if name.startswith("socket:")}
+    return set() if Path("/proc/self/fd").exists() else {"some"}
 
 
 class Watch(Beside):
@@ -52,10 +67,20 @@ class Watch(Beside):
         return self.outside | (set() if self.old else self.caught)
 
     def _look(self) -> None:
+        """Ask where sockets lead when one is new, and now and then: it takes the kernel long."""
+        seen: dict[str, float] = {}  # since when
+        asked = 0.0
         while not self._over.wait(EVERY):
-            for process in reaper.family(list(self._pids)):
-                with contextlib.suppress(psutil.Error):
-                    self._judge(process)
+            now = time.monotonic()
+            there = {process: sockets_of(process) for process in reaper.family(list(self._pids))}
+            seen = {n: seen.get(n, now) for sockets in there.values() for n in sockets}
+            if all(now > since + NEW for since in seen.values()) and now < asked + ANYWAY:
+                continue
+            asked = now
+            for process, sockets in there.items():
+                if sockets:
+                    with contextlib.suppress(psutil.Error):
+                        self._judge(process)
 
     def _judge(self, process: psutil.Process) -> None:
         for connection in process.net_connections("inet"):

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import psutil
 
+from bellboard.system.processes import descendants
 from rig.waiting import eventually
 
 GRACE = 3.0
@@ -15,11 +16,10 @@ GRACE = 3.0
 def family(pids: Iterable[int]) -> list[psutil.Process]:
     """Return the running processes and all their descendants."""
     found: dict[int, psutil.Process] = {}
-    for pid in pids:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            process = psutil.Process(pid)
-            for each in (process, *process.children(recursive=True)):
-                found[each.pid] = each
+    for parent in pids:
+        for pid in (parent, *descendants(parent)):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                found[pid] = psutil.Process(pid)
     return list(found.values())
 
 
