@@ -182,10 +182,11 @@ def test_a_damaged_database_that_cannot_be_moved_away(
     goes_on(host, "before")
     with opened(home.bellboard) as clerk:
         clerk.store.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    with (home.bellboard / "board.db").open("r+b") as database:  # open before it is read-only
-        mount("--bind", str(home.bellboard), at=home.bellboard)
-        mount("-o", "remount,bind,ro", at=home.bellboard, again=True)
-        database.write(b"\xa5" * 50_000)
+    host.process.send_signal(signal.SIGSTOP)  # it is to find the damage once it can do nothing
+    (home.bellboard / "board.db").write_bytes(b"\xa5" * 50_000)
+    mount("--bind", str(home.bellboard), at=home.bellboard)
+    mount("-o", "remount,bind,ro", at=home.bellboard, again=True)
+    host.process.send_signal(signal.SIGCONT)
     host.says("it cannot be moved away")
     mount("-o", "remount,bind,rw", at=home.bellboard, again=True)
     goes_on(host)
