@@ -13,7 +13,7 @@ from sample import QUIET, Host, blocked, session
 
 pytestmark = pytest.mark.editor
 
-#: Its corner and height, as of now; nothing while it is hidden.
+#: Returns its current corner and height; nothing while it is hidden.
 FLOAT = """
 for _, win in ipairs(vim.api.nvim_tabpage_list_wins(0)) do
   local now = vim.api.nvim_win_get_config(win)
@@ -37,7 +37,7 @@ return vim.api.nvim_get_chan_info(vim.bo.channel).pty
 
 
 def stands(editor: Editor, expected: str) -> None:
-    """Wait for its corner and height; a key makes Neovim look up."""
+    """Wait for its corner and height; a key triggers the update."""
 
     def look() -> bool:
         editor.press("<Ignore>")
@@ -57,7 +57,7 @@ def test_it_covers_nothing_that_is_in_use(nvim: Editors, version: str) -> None:
     editor.press("$")
     stands(editor, "SE 2")
     editor.press("0")
-    stands(editor, "SE 2")  # what is free stays where it is
+    stands(editor, "SE 2")  # it stays where it is if that is free
     editor.lua(OTHER, {"row": 20, "col": 60, "width": 20, "height": 5})
     stands(editor, "NE 2")
     editor.lua(OTHER, {"row": 0, "col": 40, "width": 39, "height": 1, "border": "single"})
@@ -109,7 +109,7 @@ def test_it_shrinks_to_a_line_and_opens_for_a_new_caller(nvim: Editors, version:
 
 
 def heard(editor: Editor) -> None:
-    """Where a click leads is noted instead of gone to."""
+    """Record jumps instead of making them."""
     editor.lua("""
       require('bellboard.action.jump').to = function(id) _G.went = id end
       require('bellboard.command').run = function(verb) _G.went = verb end
@@ -145,7 +145,7 @@ def test_every_row_is_a_button(nvim: Editors, version: str) -> None:
 
 
 def test_stop_clears_it(nvim: Editors, version: str) -> None:
-    """Without a background process nobody knows whether they still ask."""
+    """Without a background process, it is unknown whether they still ask."""
     editor = nvim(version, QUIET, columns=80)
     editor.lua("require('bellboard').start()")
     Host(editor).push(blocked())

@@ -75,12 +75,14 @@ def test_what_fails_is_left_alone_and_named_until_it_succeeds() -> None:
         done.append("good")
         return 7.0
 
-    waits = [(attempt("look", "session a", bad), attempt("look", "session b", good)) for _ in "123"]
+    waits = [
+        (attempt("observe", "session a", bad), attempt("observe", "session b", good)) for _ in "123"
+    ]
     assert done == ["bad", "good", "good", "good"]
     assert all(0 < wait <= 0.25 and other == 7.0 for wait, other in waits)
     note = "session a: Permission denied: /x/transcript.jsonl (retrying)"
-    assert attempt.notes == {"look": note}
-    eventually(lambda: attempt("look", "session a", good) == 7.0, "its next try")
+    assert attempt.notes == {"observe": note}
+    eventually(lambda: attempt("observe", "session a", good) == 7.0, "its next try")
     assert attempt.notes == {}
 
 
@@ -88,7 +90,7 @@ def test_health_names_few_of_many_failures() -> None:
     """Of a thousand sessions that fail alike, three are named."""
     attempt = Attempts()
     for n in range(2000):
-        attempt.failed("look", f"session {n}", ValueError("embedded null byte"))
+        attempt.failed("observe", f"session {n}", ValueError("embedded null byte"))
     (note,) = attempt.notes.values()
     assert note.count("embedded null byte") == 3
     assert "997 more" in note

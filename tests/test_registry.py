@@ -87,7 +87,7 @@ def test_a_session_is_found_and_nothing_private_leaves(
     path = write(home, pid)
     secret = path.with_name(f"{pid}.daf6a1.key")
     os.mkfifo(secret)  # opening it would hang
-    [(line, key)] = registry.look(12.5)
+    [(line, key)] = registry.check(12.5)
     record = dict(line)["registry"]["record"]  # type: ignore[index]
     assert 12.5 == line["t"]
     assert set(FIELDS) - {"waitingFor"} == set(record)
@@ -100,7 +100,7 @@ def test_a_session_is_found_and_nothing_private_leaves(
         event.pid,
     )
     assert started_of(pid) == event.started
-    assert [] == registry.look(13.0)
+    assert [] == registry.check(13.0)
 
 
 def test_each_change_is_reported_once_with_a_shared_key(
@@ -110,19 +110,19 @@ def test_each_change_is_reported_once_with_a_shared_key(
     pid = process()
     other = Registry([home.claude], "g1")
     write(home, pid)
-    assert [f.key for f in registry.look(1.0)] == [f.key for f in other.look(2.0)]
+    assert [f.key for f in registry.check(1.0)] == [f.key for f in other.check(2.0)]
     path = write(home, pid, status="busy", statusUpdatedAt=1795169404000)
-    busy = registry.look(3.0, path)
+    busy = registry.check(3.0, path)
     assert [(pid, "busy")] == statuses(busy)
     write(home, pid, status="busy", statusUpdatedAt=1795169404000, updatedAt=1795169409000)
-    assert [] == registry.look(4.0, path)
+    assert [] == registry.check(4.0, path)
     write(
         home, pid, status="waiting", waitingFor="permission prompt", statusUpdatedAt=1795169405000
     )
-    asks = registry.look(5.0, path)
+    asks = registry.check(5.0, path)
     assert "permission" == from_line(asks[0].line).asks
     write(home, pid, status="busy", statusUpdatedAt=1795169406000)
-    again = registry.look(6.0, path)
+    again = registry.check(6.0, path)
     assert busy[0].key != again[0].key
 
 
@@ -134,7 +134,7 @@ def test_a_returning_status_is_a_new_value_even_without_its_time(
     for second, status in enumerate(("idle", "busy", "idle", "busy")):
         wrote = 1795169403616 + 1000 * second
         path = write(home, pid, status=status, statusUpdatedAt=None, updatedAt=wrote)
-        keys |= {f.key for f in registry.look(float(second), path)}
+        keys |= {f.key for f in registry.check(float(second), path)}
     assert 4 == len(keys)
 
 
@@ -143,11 +143,11 @@ def test_after_a_time_without_a_host_the_same_value_counts_again(
 ) -> None:
     """With another key, because it is another generation of hosts."""
     write(home, process())
-    first = registry.look(1.0)
+    first = registry.check(1.0)
     registry.renew("g1")
-    assert [] == registry.look(2.0)
+    assert [] == registry.check(2.0)
     registry.renew("g2")
-    again = registry.look(3.0)
+    again = registry.check(3.0)
     assert statuses(first) == statuses(again)
     assert first[0].key != again[0].key
 
@@ -158,14 +158,14 @@ def test_a_removed_file_is_reported(
     """Whether or not a watch names it; a file never reported is no news."""
     first, second = process(), process()
     paths = [write(home, pid) for pid in (first, second)]
-    registry.look(1.0)
+    registry.check(1.0)
     for path in paths:
         path.unlink()
-    assert [(first, None)] == statuses(registry.look(2.0, paths[0]))
-    gone = registry.look(2.0)
+    assert [(first, None)] == statuses(registry.check(2.0, paths[0]))
+    gone = registry.check(2.0)
     assert [(second, None)] == statuses(gone)
     assert "registry gone" == from_line(gone[0].line).kind
-    assert [] == registry.look(3.0)
+    assert [] == registry.check(3.0)
     assert {} == registry.records
 
 
@@ -176,22 +176,22 @@ def test_a_half_written_file_leaves_the_last_good_value(
     pid = process()
     path = write(home, pid)
     whole = path.read_bytes()
-    registry.look(1.0)
+    registry.check(1.0)
     bomb = b"[" * 100_000
     huge = b'{"sessionId":"one","x":"' + b"x" * (1 << 20) + b'"}'
     odd = [b'{"sessionId":["one"]}', b'{"sessionId":""}', b'{"sessionId":"%s"}' % (b"x" * 201)]
     other = whole.replace(b'"pid": %d' % pid, b'"pid": 1')
     for data in (b"", whole[:100], whole + b"}", bytes(range(256)), bomb, huge, *odd, other):
         path.write_bytes(data)
-        assert [] == registry.look(2.0, path), data[:50]
-        assert [] == registry.look(2.0), data[:50]
+        assert [] == registry.check(2.0, path), data[:50]
+        assert [] == registry.check(2.0), data[:50]
         assert "one" == registry.records[pid]["sessionId"]
         assert str(path) in registry.notes
     path.write_bytes(huge)
-    registry.look(2.0)
+    registry.check(2.0)
     assert "larger than 65536 bytes" in registry.notes[str(path)]
     path.write_bytes(whole.replace(b"idle", b"busy"))
-    assert [(pid, "busy")] == statuses(registry.look(3.0, path))
+    assert [(pid, "busy")] == statuses(registry.check(3.0, path))
     assert {} == registry.notes
 
 
@@ -201,7 +201,7 @@ def test_values_of_the_wrong_type_are_left_out(
     """The line can be written and read, whatever the file holds."""
     pid = process()
     write(home, pid, status={"a": 1}, name=["x"], cwd=17, kind=True, version="\ud800 half")
-    [(line, _)] = registry.look(1.0)
+    [(line, _)] = registry.check(1.0)
     record = dict(line)["registry"]["record"]  # type: ignore[index]
     assert {"status", "name", "kind"}.isdisjoint(record)
     assert "\ufffd half" == record["version"]
@@ -213,14 +213,14 @@ def test_the_file_of_a_dead_process_is_ignored(home: Home, registry: Registry) -
     """kill -9 leaves the file behind, with busy in it for ever."""
     child = subprocess.Popen(["sleep", "60"])
     path = write(home, child.pid, status="busy")
-    assert [(child.pid, "busy")] == statuses(registry.look(1.0))
+    assert [(child.pid, "busy")] == statuses(registry.check(1.0))
     child.kill()
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # dead, but not reaped yet
-    assert [(child.pid, None)] == statuses(registry.look(2.0))
+    assert [(child.pid, None)] == statuses(registry.check(2.0))
     child.wait()
-    assert [] == registry.look(3.0, path)
+    assert [] == registry.check(3.0, path)
     assert "dead" in registry.notes[str(path)]
-    assert [] == Registry([home.claude]).look(4.0)
+    assert [] == Registry([home.claude]).check(4.0)
 
 
 @pytest.mark.parametrize("start", ["1", None])
@@ -231,7 +231,7 @@ def test_a_reused_process_id_is_noticed(
     pid = process()
     path = write(home, pid, procStart=start)
     os.utime(path, (time.time() - 3600,) * 2)
-    assert [] == registry.look(1.0)
+    assert [] == registry.check(1.0)
     assert "reused" in registry.notes[str(path)]
 
 
@@ -242,7 +242,7 @@ def test_an_old_cli_gives_no_start_time(
     pid = process()
     more = ("version", "kind", "entrypoint", "name", "nameSource", "tmux", "updatedAt")
     write(home, pid, **dict.fromkeys((*more, "procStart", "status", "statusUpdatedAt")))
-    [(line, _)] = registry.look(1.0)
+    [(line, _)] = registry.check(1.0)
     assert (started_of(pid), "") == (from_line(line).started, from_line(line).status)
 
 
@@ -255,7 +255,7 @@ def test_another_users_process_or_file_is_skipped_and_reported(
     path = write(home, stranger)
     mine = write(home, process(), sessionId="two")
     os.chown(mine, 65534, 65534)
-    assert [] == registry.look(1.0)
+    assert [] == registry.check(1.0)
     assert "its process belongs to another user" == registry.notes[str(path)]
     assert "another user" in registry.notes[str(mine)]
 
@@ -269,10 +269,10 @@ def test_other_files_are_not_opened(home: Home, registry: Registry) -> None:
     os.mkfifo(folder / f"{os.getpid()}.json")
     (folder / "7.json").mkdir()
     (folder / "8.json").symlink_to("nowhere")
-    assert [] == registry.look(1.0)
+    assert [] == registry.check(1.0)
     for path in folder.iterdir():
-        assert [] == registry.look(1.0, path)
-    assert [] == registry.look(1.0, home.root / "1.json")
+        assert [] == registry.check(1.0, path)
+    assert [] == registry.check(1.0, home.root / "1.json")
 
 
 def test_several_config_directories_and_one_that_is_not_there(
@@ -280,14 +280,14 @@ def test_several_config_directories_and_one_that_is_not_there(
 ) -> None:
     """Hooks name more than our own; each is watched, whether it exists or not."""
     registry = Registry([home.root / "nowhere"])
-    assert [] == registry.look(1.0)
+    assert [] == registry.check(1.0)
     assert registry.add(home.claude)
     assert not registry.add(str(home.claude))
     assert not registry.add("relative")
     assert [home.root / "nowhere" / "sessions", home.claude / "sessions"] == registry.paths()
     pid = process()
     write(home, pid)
-    assert [(pid, "idle")] == statuses(registry.look(2.0, home.claude / "sessions"))
+    assert [(pid, "idle")] == statuses(registry.check(2.0, home.claude / "sessions"))
 
 
 def test_the_config_directory_is_the_clis_own() -> None:
@@ -305,7 +305,7 @@ def test_what_is_found_shows_on_the_board(
     write(home, asks, status="waiting", waitingFor="input needed", sessionId="two")
     board = Board()
     now = time.time()
-    for line, _ in registry.look(now):
+    for line, _ in registry.check(now):
         board.fold(from_line(line, now))
     board.advance(now + 1)
     told = {s["session_id"]: s["status"] for s in snapshot(board.sessions.values())}
@@ -328,7 +328,7 @@ def test_readers_never_see_half_a_file(
     writer = subprocess.Popen([sys.executable, "-c", program, str(path), text])
     seen: list[Any] = []
     while writer.poll() is None:
-        seen += statuses(registry.look(1.0, path))
-    seen += statuses(registry.look(1.0, path))
+        seen += statuses(registry.check(1.0, path))
+    seen += statuses(registry.check(1.0, path))
     assert {(pid, "idle"), (pid, "busy")} == set(seen)
     assert 1795169403616 + 2999 == registry.records[pid]["statusUpdatedAt"]

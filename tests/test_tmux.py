@@ -44,7 +44,7 @@ def test_dead_and_closed_panes_are_reported(tmux: Server, ours: Tmux) -> None:
     panes = Panes("g1")
     asked = {keep.id, ends.id, closes.id}
     ttys = {p.id: p.tty for p in (keep, ends, closes)}
-    found = panes.look(100.0, socket, asked)
+    found = panes.check(100.0, socket, asked)
     told = [dict(line)["pane"] for line, _ in found]
     assert [
         {"tmux": socket, "pane": p, "alive": True, "tty": ttys[p]} for p in sorted(asked)
@@ -53,17 +53,17 @@ def test_dead_and_closed_panes_are_reported(tmux: Server, ours: Tmux) -> None:
     ends.type("exit\n")
     eventually(lambda: ends.dead)
     tmux.run("kill-pane", "-t", closes.id)
-    assert [] == panes.look(109.0, socket, asked)
-    gone = panes.look(111.0, socket, asked)
+    assert [] == panes.check(109.0, socket, asked)
+    gone = panes.check(111.0, socket, asked)
     events = [from_line(line) for line, _ in gone]
     assert {("pane gone", ends.id), ("pane gone", closes.id)} == {
         (e.kind, e.origin.pane) for e in events
     }
-    assert [] == panes.look(122.0, socket, asked)
+    assert [] == panes.check(122.0, socket, asked)
     other = Panes("g1")
-    assert {found[0].key} == {f.key for f in other.look(1.0, socket, {keep.id})}
+    assert {found[0].key} == {f.key for f in other.check(1.0, socket, {keep.id})}
     panes.renew("g2")
-    again = panes.look(123.0, socket, {keep.id})
+    again = panes.check(123.0, socket, {keep.id})
     assert found[0].key != again[0].key
 
 
@@ -72,15 +72,15 @@ def test_when_the_server_is_gone_so_are_its_panes(tmux: Server, ours: Tmux, home
     pane = tmux.open(["sh"])
     panes = Panes()
     assert ["pane"] == [
-        from_line(f.line).kind for f in panes.look(1.0, str(tmux.socket), {pane.id})
+        from_line(f.line).kind for f in panes.check(1.0, str(tmux.socket), {pane.id})
     ]
     tmux.run("kill-server")
     eventually(lambda: ours.panes() == [])
-    gone = panes.look(20.0, str(tmux.socket), {pane.id})
+    gone = panes.check(20.0, str(tmux.socket), {pane.id})
     assert ["pane gone"] == [from_line(f.line).kind for f in gone]
     assert [] == Tmux(str(home.root / "never")).panes()
     assert [] == Tmux(str(home.root / "never")).clients()
-    assert [] == panes.look(40.0, "relative", {pane.id})
+    assert [] == panes.check(40.0, "relative", {pane.id})
 
 
 def test_a_server_that_does_not_answer_is_left_alone(
@@ -94,7 +94,7 @@ def test_a_server_that_does_not_answer_is_left_alone(
         deaf.listen()
         panes = Panes()
         begin = time.monotonic()
-        assert [] == panes.look(1.0, path, {"%1"})
+        assert [] == panes.check(1.0, path, {"%1"})
         assert time.monotonic() - begin < 10.0
         assert not panes.is_due(20.0, path)
         assert panes.is_due(22.0, path)

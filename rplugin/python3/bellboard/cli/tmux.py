@@ -39,8 +39,8 @@ def add_to(commands: Commands) -> None:
     tmux.add_argument("--quiet", action="store_true", help="only report what could not be set")
     tmux.add_argument("--socket", metavar="PATH", help="the server (default: the current one)")
     for name, key in KEYS.items():
-        told = f"prefix key for {name} (default: {key})"
-        tmux.add_argument(f"--{name}", metavar="KEY", default=key, help=told)
+        text = f"prefix key for {name} (default: {key})"
+        tmux.add_argument(f"--{name}", metavar="KEY", default=key, help=text)
 
 
 def wire(args: Args) -> int:

@@ -19,7 +19,7 @@ from . import machine
 from .deadlines import expire
 from .events import AHEAD, Event
 from .front import bring_forward, displace, take_up, whose
-from .identity import absorb, inherit, look_again, resume, runs_in, set_origin, settle
+from .identity import absorb, inherit, resume, runs_in, set_origin, settle, update_viewers
 from .ledger import Folded, Transition, refused, why_of
 from .machine import TABLE, Verdict
 from .records import Records
@@ -112,7 +112,7 @@ class Board(Records):
             bring_forward(s)
             out.append(Folded(event, sid, verdict, self._change(s, was, event, verdict)))
             was = published_status(s)
-        look_again(self, s, old)
+        update_viewers(self, s, old)
         if self.keep(s) and (others := settle(self, s, old)):
             out[-1] = msgspec.structs.replace(out[-1], changes=out[-1].changes + others)
         return out
@@ -164,7 +164,7 @@ class Board(Records):
         if s.aside:
             bring_forward(s)
         if old is not None and old.pid != s.pid:
-            look_again(self, s, old)
+            update_viewers(self, s, old)
         moved = self.keep(s)
         changes = self._change(s, was, e, verdict)
         if moved:

@@ -38,7 +38,7 @@ BY_TIME: Final = frozenset(
         *("registry busy", "registry idle", "registry waiting", "registry shell"),
         *("registry dialog", "registry silent", "question stood", "report overdue", "looked at"),
         *("compaction quiet", "approval overdue", "long silent", "team over", "proof overdue"),
-        *("transcript quiet", "nobody knows"),
+        *("transcript quiet", "process unknown"),
     )
 )
 
@@ -55,7 +55,7 @@ def deadlines(s: Session, o: Options) -> list[Deadline]:
     if s.team_over:
         found.append(Deadline(s.team_over + o.team, "team over", s.pid))
     if not s.processes:
-        found.append(Deadline(s.last + o.forget, "nobody knows", s.pid))
+        found.append(Deadline(s.last + o.forget, "process unknown", s.pid))
     return found
 
 
@@ -119,7 +119,7 @@ def due(s: Session, o: Options) -> float | None:
 
 
 def is_due_sooner(s: Session, old: Session, o: Options) -> bool:
-    """Return whether a change may have brought a deadline nearer; mere news only delays them.
+    """Return whether a change may have brought a deadline nearer; newer evidence only delays them.
 
     Called for every event, and ten times faster than `due`.  Collections are never changed in
     place, so the same object has the same content.

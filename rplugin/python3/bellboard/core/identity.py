@@ -167,7 +167,7 @@ def settle(records: Records, s: Session, old: Session | None) -> tuple[Transitio
         for other in records.in_terminal(terminal) if terminal else ():
             if other.session_id != s.session_id:
                 out += _yield(records, other, s, terminal)
-        _look(records, s)
+        _find_viewers(records, s)
         if s.parent:
             _muster(records, s)
     return tuple(out)
@@ -223,13 +223,13 @@ def _take_terminal(s: Session, other: Session) -> None:
         s.pane_tty, s.nvim = run.pane_tty, run.nvim
 
 
-def look_again(records: Records, s: Session, old: Session) -> None:
+def update_viewers(records: Records, s: Session, old: Session) -> None:
     """Update the viewers if another process is shown than before, perhaps elsewhere."""
     if s.pid != old.pid and old.pid and (s.tmux, s.pane) != (old.tmux, old.pane):
         _views(records, s, 0.0)
 
 
-def _look(records: Records, s: Session) -> None:
+def _find_viewers(records: Records, s: Session) -> None:
     """Set the viewers of a new session: somebody may already look at its pane."""
     _views(records, s, s.started)
     records.keep(s)

@@ -119,7 +119,7 @@ long silent      | .       | .         | fade      | .         | .         | .  
 team over        | .       | disband   | disband   | disband   | disband   | disband   | disband    | disband
 proof overdue    | .       | .         | doubt     | doubt     | .         | .         | .          | .
 transcript quiet | .       | .         | hear_end  | .         | .         | .         | .          | .
-nobody knows     | .       | leave     | leave     | leave     | leave     | leave     | leave      | leave
+process unknown  | .       | leave     | leave     | leave     | leave     | leave     | leave      | leave
 """
 
 

@@ -43,9 +43,9 @@ MISSING: Final = " Claude Code is not installed: there is no claude on PATH."
 # ---------------------------------------------------------------- text
 
 
-def tilde(path: str, home: str) -> str:
+def tilde(path: str, user_home: str) -> str:
     """Return a path with ~ for the home directory."""
-    base = home.rstrip("/") + "/"
+    base = user_home.rstrip("/") + "/"
     return f"~/{path[len(base) :]}" if base != "/" and path.startswith(base) else path
 
 
@@ -192,7 +192,7 @@ def place(p: Published) -> str:
 
 
 def program(p: Published) -> str:
-    """The program that its terminal belongs to, as far as the session told."""
+    """Return the terminal program of a session, if known."""
     return plain(p.get("terminal_program")).removesuffix(".app") or ("ssh" if p.get("ssh") else "")
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from . import around, own
-from .apart import look_apart
+from .apart import run_apart
 from .fact import Fact
 
 __all__ = ["Fact", "diagnose", "is_well"]
@@ -18,7 +18,7 @@ __all__ = ["Fact", "diagnose", "is_well"]
 
 def diagnose(home: Path, environ: Mapping[str, str], folder: Path) -> list[Fact]:
     """Return all facts by section; `folder` is the current directory."""
-    looks: dict[str, Callable[[], Iterable[Fact]]] = {
+    checks: dict[str, Callable[[], Iterable[Fact]]] = {
         "versions": own.versions,
         "state": lambda: own.state(home),
         "database": lambda: own.database(home),
@@ -27,7 +27,7 @@ def diagnose(home: Path, environ: Mapping[str, str], folder: Path) -> list[Fact]
         "what Claude Code reports": lambda: around.abilities_seen(environ),
         "system": lambda: around.system(home, environ),
     }
-    return look_apart(looks)
+    return run_apart(checks)
 
 
 def is_well(facts: Iterable[Fact]) -> bool:

@@ -19,17 +19,17 @@ from .fact import Fact, error
 
 PATIENCE: Final = 6.0  # seconds for all checks; on a busy machine they take one
 
-Look = Callable[[], Iterable[Fact]]
+Check = Callable[[], Iterable[Fact]]
 
 
-def look_apart(looks: Mapping[str, Look], patience: float = PATIENCE) -> list[Fact]:
+def run_apart(checks: Mapping[str, Check], patience: float = PATIENCE) -> list[Fact]:
     """Run all checks and return their facts, in order of section."""
-    found = {section: bytearray() for section in looks}
+    found = {section: bytearray() for section in checks}
     deadline = time.monotonic() + patience
     running: dict[str, int] = {}
     with selectors.DefaultSelector() as waiting:
-        for section, look in looks.items():
-            running[section], answer = _begin(look)
+        for section, check in checks.items():
+            running[section], answer = _begin(check)
             waiting.register(answer, selectors.EVENT_READ, section)
         while waiting.get_map() and (left := deadline - time.monotonic()) > 0:
             for key, _ in waiting.select(left):
@@ -48,10 +48,10 @@ def look_apart(looks: Mapping[str, Look], patience: float = PATIENCE) -> list[Fa
         _reap(pid)
         del found[section][found[section].rfind(b"\n") + 1 :]
         found[section] += _encoded(error(late, "find out what hangs, and stop it"))
-    return [f._replace(section=section) for section in looks for f in _facts(found[section])]
+    return [f._replace(section=section) for section in checks for f in _facts(found[section])]
 
 
-def _begin(look: Look) -> tuple[int, int]:
+def _begin(check: Check) -> tuple[int, int]:
     """Start a check; return its process and the descriptor to read its answer from."""
     answer, end = os.pipe()
     with warnings.catch_warnings():
@@ -64,14 +64,14 @@ def _begin(look: Look) -> tuple[int, int]:
         null = os.open(os.devnull, os.O_RDWR)
         for number in range(3):  # readers of our output must not wait for a leftover process
             os.dup2(null, number)
-        _answer(look, end)
+        _answer(check, end)
     finally:
         os._exit(0)
 
 
-def _answer(look: Look, end: int) -> None:
+def _answer(check: Check, end: int) -> None:
     try:
-        for fact in look():
+        for fact in check():
             os.write(end, _encoded(fact))
     except Exception as e:  # the facts found so far still count
         os.write(end, _encoded(error(f"the check failed: {e!r}"[:500], "please report this")))

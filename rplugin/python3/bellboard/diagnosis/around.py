@@ -78,7 +78,7 @@ def _seen(environ: Mapping[str, str]) -> list[Version]:
 
 def _registry(folder: Path) -> Registry:
     registry = Registry([folder])
-    registry.look(time.time())
+    registry.check(time.time())
     return registry
 
 

@@ -18,7 +18,7 @@ from ..system import gate
 
 GLANCE: Final = 0.005  # seconds for a host to wait for a check, which takes 0.1 ms
 PATIENCE: Final = 1.0  # seconds until an address counts as not answering
-MOST_LOOKS: Final = 4  # hanging checks at a time
+MOST_CHECKS: Final = 4  # hanging checks at a time
 RETRY: Final = 1.0  # seconds until a missing address is checked again
 MOST_NOTES: Final = 5
 
@@ -42,7 +42,7 @@ class Addresses:
         self._lock = threading.Condition()
         self._verdicts: dict[str, Verdict] = {}
         self._waiting: deque[str] = deque()
-        self._looks: dict[threading.Thread, tuple[str, float]] = {}  # at what, since when
+        self._checks: dict[threading.Thread, tuple[str, float]] = {}  # at what, since when
 
     def shown(self, p: Published) -> Published:
         """Return a session without the addresses that the gate denies."""
@@ -66,7 +66,7 @@ class Addresses:
         with self._lock:
             self._given = {a: why for a, why in self._given.items() if a in used}
             self._verdicts = {a: verdict for a, verdict in self._verdicts.items() if a in used}
-        self._look_at(used)
+        self._queue(used)
 
     def outdated(self) -> set[str]:
         """Return the sessions with a changed verdict."""
@@ -79,7 +79,7 @@ class Addresses:
         """Return what is denied and why, for health."""
         with self._lock:
             bad = {a: verdict.why for a, verdict in self._verdicts.items() if verdict.why}
-            for address, since in self._looks.values():
+            for address, since in self._checks.values():
                 if time.monotonic() > since + PATIENCE:
                     bad[address] = "it does not answer"
         few = sorted(bad)[:MOST_NOTES]
@@ -93,13 +93,13 @@ class Addresses:
         with self._lock:
             known = self._verdicts.get(address)
         if known is None or (not known.there and time.monotonic() > known.at + RETRY):
-            self._look_at([address])
+            self._queue([address])
         with self._lock:
             if known is None and not self._hang():
                 self._lock.wait_for(lambda: address in self._verdicts, self._glance)
             why = self._given[address] = self._known(address)
         if why is None:
-            self._look_at(())
+            self._queue(())
         return why
 
     def _known(self, address: str) -> str | None:
@@ -109,28 +109,28 @@ class Addresses:
     def _hang(self) -> bool:
         """Return whether all threads are late."""
         late = time.monotonic() - self._glance
-        return all(since < late for _, since in self._looks.values())
+        return all(since < late for _, since in self._checks.values())
 
-    def _look_at(self, addresses: Iterable[str]) -> None:
+    def _queue(self, addresses: Iterable[str]) -> None:
         """Queue addresses for the threads; start another thread if all of them hang."""
         with self._lock:
-            out = {*self._waiting, *(at for at, _ in self._looks.values())}
+            out = {*self._waiting, *(at for at, _ in self._checks.values())}
             self._waiting.extend(a for a in addresses if a not in out)
-            if not self._waiting or not self._hang() or len(self._looks) >= MOST_LOOKS:
+            if not self._waiting or not self._hang() or len(self._checks) >= MOST_CHECKS:
                 return
-            look = threading.Thread(target=self._look, name="bellboard addresses", daemon=True)
-            self._looks[look] = "", time.monotonic()
-        look.start()
+            thread = threading.Thread(target=self._check, name="bellboard addresses", daemon=True)
+            self._checks[thread] = "", time.monotonic()
+        thread.start()
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         me = threading.current_thread()
         while True:
             with self._lock:
                 if not self._waiting:
-                    del self._looks[me]
+                    del self._checks[me]
                     return
                 address = self._waiting.popleft()
-                self._looks[me] = address, time.monotonic()
+                self._checks[me] = address, time.monotonic()
             verdict = _judged(address)
             with self._lock:
                 self._verdicts[address] = verdict

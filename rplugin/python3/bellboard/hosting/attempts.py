@@ -1,4 +1,4 @@
-"""Run tasks that may fail, each guarded by itself: a failed task is reported in health, and retried
+"""Run tasks that may fail, each on its own: a failed task is reported in health, and retried
 after a pause until it succeeds."""
 
 from __future__ import annotations

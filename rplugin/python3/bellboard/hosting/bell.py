@@ -109,7 +109,7 @@ class Bell:
         """Send what is due; return the seconds until the next call."""
         self._listen(store)
         self._share(store)
-        self._look(store)
+        self._read_others(store)
         now = time.time()
         self.notices.zone = time.localtime(now).tm_gmtoff
         able, wait = self._able()
@@ -182,7 +182,7 @@ class Bell:
         if news:
             self._report({"tick": {}}, None)
 
-    def _look(self, store: Store) -> None:
+    def _read_others(self, store: Store) -> None:
         """Read what the other hosts wrote, and drop editors that are gone."""
         mode = store.option(MODE)
         self.notices.set_mode(mode if isinstance(mode, str) else self._own_mode, time.time())

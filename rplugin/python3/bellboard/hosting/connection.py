@@ -116,7 +116,7 @@ class Connection:
 
     def _step(self, arrived: Collection[str]) -> Step:
         if self.is_outdated:
-            self._look_again()
+            self._check_again()
         clerk = self.clerk or self._open()
         if not self.has_arrived:
             self._arrive(clerk)
@@ -182,7 +182,7 @@ class Connection:
             with contextlib.suppress(*TROUBLE):
                 self.clerk.store.refresh(self.clerk.board)
 
-    def _look_again(self) -> None:
+    def _check_again(self) -> None:
         """Check whether the database of the newer program is gone."""
         if self.clerk is not None and not self.clerk.store.is_replaced():
             self.clerk.store.check_version()

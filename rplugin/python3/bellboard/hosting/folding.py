@@ -118,7 +118,7 @@ class Clerk:
 
     def catch_up(self) -> set[str]:
         """Read what others committed; return the sessions that may have changed."""
-        self.store.look()
+        self.store.check_commits()
         return self._refresh()
 
     def is_to_read(self) -> bool:
@@ -200,7 +200,7 @@ class Clerk:
         if not store.drain.is_taken():
             self._drained = None
             return
-        store.look()
+        store.check_commits()
         if self._drained is None or self._drained[1] != store.commits:
             self._drained = now, store.commits
         quiet = now - self._drained[0]

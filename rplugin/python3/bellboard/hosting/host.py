@@ -104,7 +104,7 @@ class Host:
             ("publish", self._publish),
             ("callbacks", self._run_callbacks),
             ("notices", self.reader.notify),
-            ("look", self._look),
+            ("observe", self._attend),
             ("tmux", self._show),
             ("health", self.health.share),
         )
@@ -281,7 +281,7 @@ class Host:
         otherwise = PAUSE if self.connection.is_open else RESCAN
         return self.connection.use(lambda clerk: self.effects.run(clerk.store, self.pid), otherwise)
 
-    def _look(self) -> float:
+    def _attend(self) -> float:
         """Attend to changed sessions, after they are published."""
         clerk = self.connection.clerk
         return self.senses.attend(clerk.board) if clerk is not None else RESCAN

@@ -28,7 +28,7 @@ SLICE: Final = 0.02  # seconds in a row for sessions: the event loop is blocked 
 RARELY: Final = 30.0
 #: Modules whose work may run in another process.
 MODULES: Final = (repository.__name__, transcript.__name__, watching.__name__)
-LOOK: Final = "look"  # the name of the job in health
+OBSERVE: Final = "observe"  # the name of the job in health
 
 
 class Senses:
@@ -99,7 +99,7 @@ class Senses:
         """Check what no watch reports; return the seconds until failures are retried."""
         wait = RARELY
         for part in list(self._undone):
-            wait = min(wait, self._attempt(LOOK, part, partial(self._finish, part)))
+            wait = min(wait, self._attempt(OBSERVE, part, partial(self._finish, part)))
         return wait
 
     def note_changed(self, sids: Iterable[str]) -> None:
@@ -119,11 +119,11 @@ class Senses:
             if time.monotonic() > until:
                 return 0.0
             again = self._attempt(
-                LOOK, f"session {sid}", partial(self._attend, lookout, board, sid)
+                OBSERVE, f"session {sid}", partial(self._attend, lookout, board, sid)
             )
             wait = min(wait, again)
-        proof = self._attempt(LOOK, "tools", lambda: lookout.prove(board.options))
-        self._attempt.once(LOOK, "ports", lookout.look_at_ports)
+        proof = self._attempt(OBSERVE, "tools", lambda: lookout.prove(board.options))
+        self._attempt.once(OBSERVE, "ports", lookout.check_ports)
         return min(wait, proof)
 
     @property
@@ -147,7 +147,7 @@ class Senses:
         try:
             work()
         except Exception as e:
-            self._attempt.failed(LOOK, part, e)
+            self._attempt.failed(OBSERVE, part, e)
             self._undone[part] = None
 
     def _finish(self, part: str) -> float:
@@ -181,7 +181,7 @@ class Senses:
         if self.watch is None:
             return
         if self.guard is not None:
-            self.guard.look()
+            self.guard.check()
             return
-        home, tells = self._spool.home, "server" in self._config
-        self.guard = Guard(home, self._environ, self.watch, self._reach, self._wake, tells)
+        home, reports = self._spool.home, "server" in self._config
+        self.guard = Guard(home, self._environ, self.watch, self._reach, self._wake, reports)

@@ -1,6 +1,6 @@
 """The whole terminal: an alternate screen without echo, restored however the program ends.
 
-Only SIGKILL leaves it as it was; a stopped program gives the terminal back until it continues.
+Only SIGKILL prevents that.  A stopped program gives the terminal back until it continues.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ KEYS: Final = {
 _KEY: Final = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1bO.|\x1b|.", re.S)
 _ENTER: Final = b"\x1b[?1049h\x1b[?25l\x1b[?7l"
 _LEAVE: Final = b"\x1b[?7h\x1b[?25h\x1b[?1049l"
-_PATIENCE: Final = 0.2  # seconds for a picture to be written, before the terminal is given back
+_PATIENCE: Final = 0.2  # seconds to finish writing a picture before the terminal is restored
 
 Handler = Callable[[int, "FrameType | None"], Any] | int | None
 
@@ -84,7 +84,7 @@ class Full:
         return self._keys
 
     def size(self) -> tuple[int, int]:
-        """Return its columns and lines; the environment may still have those of before."""
+        """Return its columns and lines; the environment may have outdated ones."""
         try:
             columns, lines = os.get_terminal_size(sys.stdout.fileno())
         except OSError:
@@ -105,13 +105,13 @@ class Full:
                 self._write(("\x1b[H" + "\r\n".join(rows) + rest).encode("utf-8", "replace"))
 
     def named(self, data: bytes) -> list[str]:
-        """Return the keys in what was read: their names in KEYS, or characters."""
+        """Decode keys: their names in KEYS, or characters."""
         found = _KEY.findall(self._decode(data))
         return [KEYS.get(key, key if len(key) == 1 else "") for key in found]
 
     def close(self) -> None:
         """Give the terminal back as it was."""
-        owned = self._lock.acquire(timeout=_PATIENCE)  # what is written now may never end
+        owned = self._lock.acquire(timeout=_PATIENCE)  # the current write may never end
         try:
             if self._is_open:
                 self._is_open = False
@@ -138,7 +138,7 @@ class Full:
                 termios.tcsetattr(self._keys, termios.TCSADRAIN, mode)
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
-        """Give the terminal back and stop, as if this had not been caught."""
+        """Restore the terminal and stop, as without this handler."""
         self.close()
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)

@@ -216,7 +216,7 @@ class Database:
         """Return the process that holds the lock, if the system lists it."""
         return holders.holder(self.path.parent)
 
-    def look(self) -> None:
+    def check_commits(self) -> None:
         """Check whether another connection has committed; needs no lock."""
         before, self._seen = self._seen, self.db.execute("PRAGMA data_version").fetchone()[0]
         if before != self._seen:
@@ -239,7 +239,7 @@ class Lock:
         base = self.base
         try:
             base.db.execute("BEGIN IMMEDIATE")
-            base.look()
+            base.check_commits()
             if base.is_changed:
                 base.check_version()
         except BaseException as e:

@@ -1,8 +1,8 @@
 """Validate rows, and set damaged ones aside with a date and the reason.
 
 A cell may hold anything, whatever its column says: SQLite stores text in a numeric column, and a
-byte on disk may have changed.  So every value is checked.  A row that fails is noted, and whoever
-next holds the lock moves it to the table `damaged`.
+byte on disk may have changed.  So every value is checked.  A row that fails is noted, and the next
+host that holds the lock moves it to the table `damaged`.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
-GRACE: Final = 0.5  # seconds for the work to finish by itself
+GRACE: Final = 0.5  # seconds for the work to finish on its own
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 
 

@@ -34,13 +34,13 @@ class Done(NamedTuple):
 class Around:
     """What the threads of all lanes share.
 
-    `tell` is called in a thread when there are results to take, but not after each of many quick
+    `notify` is called in a thread when there are results to take, but not after each of many quick
     jobs: waking the event loop for one costs as much as the job itself.
     """
 
     mounts: Mounts
     modules: Collection[str]  # to import in a process that runs jobs
-    tell: Callable[[], None]
+    notify: Callable[[], None]
     done: deque[Done] = field(default_factory=deque)
     shared: set[int] = field(default_factory=set)  # descriptors to keep open in such a process
 
@@ -105,7 +105,7 @@ class Worker:
         self.begun = 0.0
         self._lane, self._around = lane, around
         self._far: Far | None = None
-        self._untold = 0.0  # since when there are results that nobody was told of
+        self._pending = 0.0  # since when there are results without a call of `notify`
 
     def run(self) -> None:
         """Run the jobs of the lane until another worker has taken over."""
@@ -118,16 +118,16 @@ class Worker:
                 error = e
             self._around.done.append(Done(self, job, result, error))
             now = time.monotonic()
-            self._untold = self._untold or now
-            if now > self._untold + TOGETHER:
-                self._tell()
+            self._pending = self._pending or now
+            if now > self._pending + TOGETHER:
+                self._notify()
         if self._far is not None:
             self._far.close()
 
-    def _tell(self) -> None:
-        if self._untold:
-            self._untold = 0.0
-            self._around.tell()
+    def _notify(self) -> None:
+        if self._pending:
+            self._pending = 0.0
+            self._around.notify()
 
     def _next(self) -> Job | None:
         """Wait for the next job; return None if another worker has taken over the lane."""
@@ -135,7 +135,7 @@ class Worker:
         with lane.ready:
             self.job = None
             while not lane.waiting or lane.worker is not self:
-                self._tell()
+                self._notify()
                 if lane.worker is not self:
                     return None
                 lane.ready.wait()
@@ -148,7 +148,7 @@ class Worker:
             touch(job.path)
             return job.work()
         except Elsewhere:
-            self._tell()
+            self._notify()
             if self._far is None:
                 self.begun += STARTS
                 self._far = Far(self._around.shared, self._around.modules)

@@ -24,19 +24,19 @@ class Polling:
     def __init__(self, changed: Callable[[set[str]], None]) -> None:
         self._changed = changed
         self._loop = asyncio.get_running_loop()
-        self._looks: dict[str, dict[str, tuple[int, int, int]] | None] = {}  # None: none yet
+        self._states: dict[str, dict[str, tuple[int, int, int]] | None] = {}  # None: none yet
         self._doers: dict[str, Doer] = {}
         self._timer: asyncio.TimerHandle | None = None
 
     def add(self, path: str, doer: Doer) -> None:
         if path not in self._doers:
-            self._doers[path], self._looks[path] = doer, None
+            self._doers[path], self._states[path] = doer, None
             self._ask(path)
         self._timer = self._timer or self._loop.call_later(POLL, self._poll)
 
     def remove(self, path: str) -> None:
         self._doers.pop(path, None)
-        self._looks.pop(path, None)
+        self._states.pop(path, None)
 
     def close(self) -> None:
         self._doers.clear()
@@ -50,18 +50,18 @@ class Polling:
 
     def _ask(self, path: str) -> None:
         then = partial(self._compare, path)
-        self._doers[path].do(path, partial(look_at, path), then, key=f"poll {path}")
+        self._doers[path].do(path, partial(state_of, path), then, key=f"poll {path}")
 
     def _compare(self, path: str, now: dict[str, tuple[int, int, int]]) -> None:
         if path not in self._doers:
             return
-        before, self._looks[path] = self._looks[path], now
+        before, self._states[path] = self._states[path], now
         if before is not None and before != now:
             keys = before.keys() | now.keys()
             self._changed({key for key in keys if before.get(key) != now.get(key)})
 
 
-def look_at(path: str) -> dict[str, tuple[int, int, int]]:
+def state_of(path: str) -> dict[str, tuple[int, int, int]]:
     """Return inode, size and time of a file, or of each entry of a directory."""
     seen: dict[str, tuple[int, int, int]] = {}
     with contextlib.suppress(OSError):

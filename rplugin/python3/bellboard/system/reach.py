@@ -62,7 +62,7 @@ class Reach(Doer):
     ) -> None:
         self._changed = changed
         self._mounts = mounts or Mounts()
-        self._around = Around(self._mounts, modules, self._tell)
+        self._around = Around(self._mounts, modules, self._wake)
         self._lanes: dict[str, Lane] = {}
         self._stuck: dict[Worker, tuple[Job, float]] = {}  # and since what time
         self._dead: set[str] = set()  # mounts
@@ -144,7 +144,7 @@ class Reach(Doer):
         for lane in self._lanes.values():
             lane.close()
 
-    def _tell(self) -> None:
+    def _wake(self) -> None:
         """Note, in a thread, that there are results."""
         if not self._called and self._loop is not None:
             self._called = True

@@ -40,7 +40,7 @@ How = Literal["inotify", "watchfiles", "polling"]
 Armer = Callable[[str, bool], object]
 
 
-class Look(NamedTuple):
+class Armed(NamedTuple):
     """A path, and the result of arming its directory."""
 
     directory: str
@@ -148,22 +148,24 @@ class Watch:
         alone = arrivals and self._only_arrivals(path)
         armer = self._backend.armer if self._backend is not None else None
         then = partial(self._settle, path, report)
-        self._doer(path).do(path, partial(look_at, path, armer, alone), then, key=f"watch {path}")
+        self._doer(path).do(
+            path, partial(arm_directory, path, armer, alone), then, key=f"watch {path}"
+        )
 
     def _doer(self, path: str) -> Doer:
         """Arm our own folder at once, and everything if there is no `reach`."""
         return self._here if self._reach is None or self._arrivals[path] else self._reach
 
-    def _settle(self, path: str, report: bool, look: Look) -> None:
-        directory, backend, error = look.directory, self._backend, look.error
+    def _settle(self, path: str, report: bool, armed: Armed) -> None:
+        directory, backend, error = armed.directory, self._backend, armed.error
         if path not in self._arrivals:
             if backend is not None and error is None and directory not in self._served:
-                backend.drop(look.token)
+                backend.drop(armed.token)
             return
         if self._by.get(path) != directory:  # it became a directory, or no longer is one
             self._release(path)
         fresh: set[str] = set()
-        why = self._remote(look.device) if backend else self._missing
+        why = self._remote(armed.device) if backend else self._missing
         if backend and error is None:
             paths = self._served.setdefault(directory, set())
             if path not in paths:
@@ -171,7 +173,7 @@ class Watch:
                 self._by[path] = directory
                 fresh = {path}
             try:
-                if backend.add(directory, look.token, self._only_arrivals(directory)):
+                if backend.add(directory, armed.token, self._only_arrivals(directory)):
                     fresh = set(paths)
             except OSError as e:
                 error = e
@@ -237,11 +239,11 @@ class Watch:
         return f"{kind} reports only changes by this machine" if kind in NETWORK else ""
 
 
-def look_at(path: str, armer: Armer | None, arrivals: bool) -> Look:
+def arm_directory(path: str, armer: Armer | None, arrivals: bool) -> Armed:
     """Arm the directory of a path; run this where it may hang."""
     directory = path if os.path.isdir(path) else os.path.dirname(path)
     try:
         device = os.stat(directory).st_dev
-        return Look(directory, device, armer and armer(directory, arrivals), None)
+        return Armed(directory, device, armer and armer(directory, arrivals), None)
     except OSError as error:
-        return Look(directory, 0, None, error)
+        return Armed(directory, 0, None, error)

@@ -42,7 +42,7 @@ class Directories:
             self.leave(sid)
             self._of[sid] = directory
             self._at.setdefault(directory, set()).add(sid)
-            self._look(directory)
+            self._check(directory)
 
     def leave(self, sid: str) -> None:
         """Note that a session no longer works in its directory."""
@@ -63,12 +63,12 @@ class Directories:
         """Check the directories whose HEAD is among these paths."""
         for path in paths:
             for directory in self._watched.who(path, WATCHES):
-                self._look(directory)
+                self._check(directory)
 
     def rescan(self) -> None:
         """Check all directories."""
         for directory in list(self._at):
-            self._look(directory)
+            self._check(directory)
 
     def answered(self, branch: Branch) -> None:
         """Report the new pull request of a branch."""
@@ -76,7 +76,7 @@ class Directories:
             if self._branch_of(directory) == branch:
                 self._report_all(directory)
 
-    def _look(self, directory: str) -> None:
+    def _check(self, directory: str) -> None:
         work = partial(look_up, directory, self._repositories.known(directory))
         key = f"repository of {directory}"
         self._reach.do(directory, work, partial(self._took, directory), key=key)

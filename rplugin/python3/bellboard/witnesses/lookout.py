@@ -149,10 +149,10 @@ class Lookout:
         self.directories.rescan()
         at_work = (sid for sid, s in self._sessions.items() if _is_at_work(s) or "ports" in s.facts)
         self._stirred |= dict.fromkeys(at_work)
-        self._look_at_panes()
-        self._look_for_agents()
+        self._check_panes()
+        self._search_agents()
 
-    def look_at_ports(self) -> None:
+    def check_ports(self) -> None:
         """Check the ports of sessions that are new or at rest again."""
         stirred, self._stirred = self._stirred, {}
         for sid in stirred:
@@ -250,7 +250,7 @@ class Lookout:
 
     # ------------------------------------------------------------ findings
 
-    def _look_at_panes(self) -> None:
+    def _check_panes(self) -> None:
         by_socket: dict[str, set[str]] = {}
         for s in self._sessions.values():
             if s.tmux and s.pane:
@@ -258,11 +258,11 @@ class Lookout:
         self.panes.keep(by_socket)
         for socket in by_socket:
             if self.panes.is_due(self._clock(), socket):
-                work, then = partial(panes_of, socket), partial(self._looked, socket)
+                work, then = partial(panes_of, socket), partial(self._took_panes, socket)
                 lane = self._deaf if self.panes.is_deaf(socket) else self._slow
                 lane.do(socket, work, then, key=f"panes of {socket}")
 
-    def _looked(self, socket: str, answer: tuple[list[Pane] | None, str]) -> None:
+    def _took_panes(self, socket: str, answer: tuple[list[Pane] | None, str]) -> None:
         panes = {s.pane for s in self._sessions.values() if s.tmux == socket and s.pane}
         for finding in self.panes.take(self._clock(), socket, panes, *answer):
             self._report(finding)
@@ -280,14 +280,14 @@ class Lookout:
         """Search for agents soon, and again later: one may have started or been used first."""
         for after in SOON:
             if after not in self._timers:
-                self._timers[after] = self._loop.call_later(after, self._come_to_look, after)
+                self._timers[after] = self._loop.call_later(after, self._search_again, after)
 
-    def _come_to_look(self, after: float) -> None:
+    def _search_again(self, after: float) -> None:
         del self._timers[after]
         self._discovery.hasten()
-        self._look_for_agents()
+        self._search_agents()
 
-    def _look_for_agents(self) -> None:
+    def _search_agents(self) -> None:
         named = [s for s in self._sessions.values() if not is_nameless(s.session_id)]
         known = {*self.folders.registry.records, *(pid for s in named for pid in s.processes)}
         search = self._discovery.begin(self._clock(), known, [s.session_id for s in named])

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from ..agents.claude_code.witnesses.discovery import CONFIG, INTERPRETERS
-from ..agents.claude_code.witnesses.registry import config_of, look_at
+from ..agents.claude_code.witnesses.registry import config_of, state_of
 from ..core.detail import line
 from ..core.session import Process
 from ..system.processes import argv_of, environment_of, owner_of, program_of, started_of
@@ -33,7 +33,7 @@ def objection(session_id: str, agent: str, process: Process, configs: Iterable[P
         return f"process {pid} belongs to another user"
     own = config_of(environment_of(pid, (CONFIG, "HOME")))
     for config in dict.fromkeys((own, *configs)):
-        record = look_at(config / "sessions", pid).record
+        record = state_of(config / "sessions", pid).record
         if record is not None:
             is_its = record["sessionId"] == session_id
             return "" if is_its else f"process {pid} runs another session"

@@ -59,7 +59,7 @@ class Screens:
         if known is None or where != (known.pid, known.tty, known.socket, known.pane):
             self.leave(sid)
             self._screens[sid] = _Screen(*where)
-            self._look(sid)
+            self._read(sid)
 
     def leave(self, sid: str) -> None:
         """Stop reading a session that has ended or has a better witness."""
@@ -73,7 +73,7 @@ class Screens:
         self._handed_in.clear()
         for sid, screen in self._screens.items():
             screen.reported = None
-            self._look(sid)
+            self._read(sid)
 
     def hand_in(self, sid: str, pid: int, rows: Sequence[str]) -> None:
         """Take the terminal contents of a session from its Neovim."""
@@ -89,17 +89,17 @@ class Screens:
         if self._written is not None:
             self._written.close()
 
-    def _look(self, sid: str) -> None:
+    def _read(self, sid: str) -> None:
         screen = self._screens.get(sid)
         if screen is None:
             return
         screen.timer = None
         self._written = self._written or Written(self._changed)
         self._written.add(screen.tty)  # first, so that later changes are read again
-        work, then = partial(rows_of, screen.socket, screen.pane), partial(self._looked, sid)
+        work, then = partial(rows_of, screen.socket, screen.pane), partial(self._took, sid)
         self._reach.do(screen.socket, work, then, key=f"screen {screen.pane}")
 
-    def _looked(self, sid: str, rows: list[str]) -> None:
+    def _took(self, sid: str, rows: list[str]) -> None:
         screen = self._screens.get(sid)
         if screen is None:
             return
@@ -113,7 +113,7 @@ class Screens:
     def _changed(self, tty: str) -> None:
         for sid, screen in self._screens.items():
             if screen.tty == tty and screen.timer is None:
-                screen.timer = self._loop.call_later(screen.pause, self._look, sid)
+                screen.timer = self._loop.call_later(screen.pause, self._read, sid)
 
 
 def rows_of(socket: str, pane: str) -> list[str]:

@@ -28,7 +28,7 @@ PATIENCE: Final = 5.0  # seconds, including the wait for the lock
 class Guard:
     """Checks the files in worker threads, and calls `changed` in the event loop on any change.
 
-    With `tells`, it claims the right to report missing hooks, so that one editor per machine does.
+    With `reports`, it claims the right to report missing hooks, which one editor per machine has.
     """
 
     def __init__(
@@ -38,16 +38,16 @@ class Guard:
         watch: Watch,
         reach: Doer,
         changed: Callable[[], None],
-        tells: bool,
+        reports: bool,
     ) -> None:
         self.vanished = ""  # missing hooks that this guard is to report
         self._home, self._environ, self._watch = home, dict(environ), watch
         self._reach = reach.lane("hooks", PATIENCE)
-        self._changed, self._tells = changed, tells
+        self._changed, self._reports = changed, reports
         self._loop = asyncio.get_running_loop()
-        self._places: installed.HookedFiles = {}
+        self._hooked: installed.HookedFiles = {}
         self._missing: dict[str, str] = {}  # settings file → what is wrong with it
-        self._looks: dict[str, Look] = {}  # settings file → what was seen of it
+        self._checked: dict[str, Checked] = {}  # settings file → what was seen of it
         self._watched: set[str] = set()
         self._notes: dict[str, str] = {}  # task → why it failed
         self._timer: asyncio.TimerHandle | None = self._loop.call_later(SETTLE, self._begin)
@@ -66,7 +66,7 @@ class Guard:
         if self._timer is None and not self._watched.isdisjoint(paths):
             self._timer = self._loop.call_later(SETTLE, self._settled)
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Check what has changed since the last time; cheap if nothing has."""
         if self._timer is None:  # otherwise a check is due soon
             if SCRIPT in self._notes:
@@ -89,46 +89,48 @@ class Guard:
 
     def _settled(self) -> None:
         self._timer = None
-        self.look()
+        self.check()
 
     def _listed(self, hooked_files: installed.HookedFiles) -> None:
-        self._places = hooked_files
-        for known in (self._missing, self._looks):
+        self._hooked = hooked_files
+        for known in (self._missing, self._checked):
             for path in known.keys() - hooked_files.keys():
                 del known[path]
         self._attend()
         for path, hooked in hooked_files.items():
-            work = partial(look_at, self._home, self._environ, path, hooked, self._looks.get(path))
-            self._reach.do(path, work, partial(self._looked, path))
+            work = partial(
+                check_file, self._home, self._environ, path, hooked, self._checked.get(path)
+            )
+            self._reach.do(path, work, partial(self._took, path))
         self._update(self.notes, self.vanished if self._missing else "")
 
     def _attend(self) -> None:
-        paths = {str(installed.record(self._home)), *self._places}
-        paths |= {look.real for look in self._looks.values()}
+        paths = {str(installed.record(self._home)), *self._hooked}
+        paths |= {checked.real for checked in self._checked.values()}
         for path in self._watched - paths:
             self._watch.remove(path)
         for path in paths - self._watched:
             self._watch.add(path)
         self._watched = paths
 
-    def _looked(self, path: str, look: Look) -> None:
-        hooked = self._places.get(path)
+    def _took(self, path: str, checked: Checked) -> None:
+        hooked = self._hooked.get(path)
         if hooked is None:
             return
-        before, self._looks[path] = self.notes, look
+        before, self._checked[path] = self.notes, checked
         self._attend()
-        if look.gone is None:
+        if checked.gone is None:
             return  # half written or broken: says nothing about the hooks
-        if look.gone:
-            every = len(look.gone) == len(hooked.events)
-            what = "hooks" if every else f"{len(look.gone)} hooks"
+        if checked.gone:
+            every = len(checked.gone) == len(hooked.events)
+            what = "hooks" if every else f"{len(checked.gone)} hooks"
             where = words.tilde(path, self._environ.get("HOME", ""))
             self._missing[path] = words.plain(f"{what} gone from {where}")
         else:
             self._missing.pop(path, None)
         self._update(before, self.vanished if self._missing else "")
-        if hooked.told != bool(look.gone) and (self._tells or hooked.told):
-            record, gone = str(installed.record(self._home)), bool(look.gone)
+        if hooked.reported != bool(checked.gone) and (self._reports or hooked.reported):
+            record, gone = str(installed.record(self._home)), bool(checked.gone)
             work = partial(note_reported, self._home, path, gone)
             then = partial(self._reported, path, gone)
             self._reach.do(record, work, then, key=f"report {path}")
@@ -137,8 +139,8 @@ class Guard:
         """Report the missing hooks if this guard was the first to record that."""
         before = self.notes
         self._note(path, result if isinstance(result, str) else "")
-        if result is True and path in self._places:
-            self._places[path].told = gone
+        if result is True and path in self._hooked:
+            self._hooked[path].reported = gone
         is_news = result is True and gone and path in self._missing
         self._update(before, self._missing[path] if is_news else self.vanished)
 
@@ -156,7 +158,7 @@ class Guard:
             self._changed()
 
 
-class Look(NamedTuple):
+class Checked(NamedTuple):
     """The last known state of a settings file."""
 
     stamp: tuple[int, int, int] | None
@@ -165,13 +167,13 @@ class Look(NamedTuple):
     gone: list[str] | None  # events that are missing; None if that is unknown
 
 
-def look_at(
+def check_file(
     home: Path,
     environ: Mapping[str, str],
     path: str,
     hooked: installed.HookedFile,
-    before: Look | None,
-) -> Look:
+    before: Checked | None,
+) -> Checked:
     """Check whether our hooks are in a settings file, unless it is unchanged."""
     from .settings import Settings
 
@@ -184,7 +186,7 @@ def look_at(
         return before
     state = Settings(home, environ).check(Path(path))
     gone = [event for event in hooked.events if event not in state.events]
-    return Look(stamp, hooked.events, real, None if state.problem else gone)
+    return Checked(stamp, hooked.events, real, None if state.problem else gone)
 
 
 def keep_script(home: Path) -> str:
@@ -200,9 +202,9 @@ def note_reported(home: Path, path: str, reported: bool) -> bool | str:
     """Record whether missing hooks were reported; return False if it already was, or the error."""
     try:
         with installed.changing(home) as hooked_files:
-            if path not in hooked_files or hooked_files[path].told == reported:
+            if path not in hooked_files or hooked_files[path].reported == reported:
                 return False
-            hooked_files[path].told = reported
+            hooked_files[path].reported = reported
             return True
     except OSError as e:
         return f"cannot write {installed.record(home)}: {e.strerror}"

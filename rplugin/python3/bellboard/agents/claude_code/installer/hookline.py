@@ -18,7 +18,7 @@ _HOME: Final = re.compile(r"\$(?:HOME|\{HOME\})(?![A-Za-z0-9_])|\\([$`\"\\])")
 _EVENT: Final = re.compile(r"[A-Za-z]{1,40}")
 
 
-def hook_line(script: str, event: str, home: str) -> str:
+def hook_line(script: str, event: str, user_home: str) -> str:
     """Return the command for an event: silent, with exit code 0 even if the script is gone.
 
     It runs the script only if the user owns it, so that nobody can put another in its place.
@@ -26,13 +26,13 @@ def hook_line(script: str, event: str, home: str) -> str:
     The script is sourced by the shell that the CLI starts: the parent of that shell is the CLI,
     and it saves a fork.  A path below the user's home is written with $HOME.
     """
-    path = _quoted(script, home)
+    path = _quoted(script, user_home)
     return f'[ -r {path} ] && [ -O {path} ] && {{ set -- {event} "$PPID"; . {path}; }}; exit 0'
 
 
-def script_of(command: str, home: str) -> str | None:
+def script_of(command: str, user_home: str) -> str | None:
     """Return the script that a command of ours runs, or None if the command is not ours."""
-    words = [_plain(word, home) for word in _WORD.findall(command)]
+    words = [_plain(word, user_home) for word in _WORD.findall(command)]
     if words[:2] == ["[", "-r"] and len(words) > 7:
         path = words[2]
         ours = ["[", "-O", path, "]", "&&"]  # older versions wrote no such test
@@ -48,19 +48,19 @@ def script_of(command: str, home: str) -> str | None:
     return path if path.startswith("/") and _EVENT.fullmatch(event) else None
 
 
-def _quoted(path: str, home: str) -> str:
-    base = home.rstrip("/") + "/"
+def _quoted(path: str, user_home: str) -> str:
+    base = user_home.rstrip("/") + "/"
     if base != "/" and path.startswith(base):
         rest = re.sub(r'([$`"\\])', r"\\\1", path[len(base) :])
         return f'"$HOME/{rest}"'
     return "'" + path.replace("'", "'\\''") + "'"
 
 
-def _plain(word: str, home: str) -> str:
+def _plain(word: str, user_home: str) -> str:
     """Unquote a shell word, as far as paths need it."""
     text = ""
     for single, double, escaped, bare in _PIECE.findall(word):
         text += single + escaped
         for piece in (double, bare):
-            text += _HOME.sub(lambda found: found.group(1) or home, piece)
+            text += _HOME.sub(lambda found: found.group(1) or user_home, piece)
     return text

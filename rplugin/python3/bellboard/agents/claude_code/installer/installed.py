@@ -31,7 +31,7 @@ class HookedFile(msgspec.Struct):
     events: list[str] = []  # that should be there; empty while the file is being written
     before: Before = {}
     made_folder: bool = False
-    told: bool = False  # it was reported that they are gone
+    reported: bool = msgspec.field(default=False, name="told")  # that they are gone
 
 
 HookedFiles = dict[str, HookedFile]

@@ -189,7 +189,7 @@ class Settings:
         with installed.changing(self.home) as hooked_files:
             if change.events:
                 hooked_files[str(path)].events = list(change.events)
-                hooked_files[str(path)].told = False
+                hooked_files[str(path)].reported = False
             else:
                 hooked = hooked_files.pop(str(path), hooked)
                 if change.new is None and hooked.made_folder:

@@ -72,7 +72,7 @@ class Discovery:
         self._search: Search | None = None  # the one running now
         self._passed: set[int] = set()  # processes on which a search hung
 
-    def look(self, now: float, known: Collection[int] = ()) -> list[Found]:
+    def check(self, now: float, known: Collection[int] = ()) -> list[Found]:
         """Return agents that are not known yet; none if it is too early to search."""
         search = self.begin(now, known)
         return self.end(search()) if search is not None else []

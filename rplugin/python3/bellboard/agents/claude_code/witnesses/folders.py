@@ -15,7 +15,7 @@ from ....system.files import is_path
 from ....system.processes import PROC
 from ....system.watched import Watched
 from .agents_json import PATIENCE, listed_by
-from .registry import ODD, Listing, Registry, Seen, list_files, look_at, of_listing
+from .registry import ODD, Listing, Registry, Seen, list_files, of_listing, state_of
 
 WRITTEN: Final = 1.0  # seconds; a file that is written in place is invalid for a moment
 PAUSE: Final = 5.0  # seconds between two runs of the CLI
@@ -87,7 +87,7 @@ class Folders:
             self._watched.need(str(directory), WATCHES, config_dir)
             for path in settings_of(config_dir):
                 self._watched.need(path, STARTS, config_dir)
-            self._look(directory)
+            self._list(directory)
 
     def leave(self, by: str) -> None:
         """Drop the directory that `by` needed."""
@@ -109,14 +109,14 @@ class Folders:
             if path.endswith((".json", "/sessions")):
                 directory, pid = self.registry.at(path)
                 if directory is not None and pid is None:
-                    self._look(directory)
+                    self._list(directory)
                 elif directory is not None and pid is not None:
-                    self.look_at(directory, pid)
+                    self.read(directory, pid)
 
     def rescan(self) -> None:
         """Read everything again."""
         for directory in self.registry.paths():
-            self._look(directory)
+            self._list(directory)
 
     def close(self) -> None:
         """Cancel pending runs of the CLI."""
@@ -126,20 +126,20 @@ class Folders:
     def died(self, pid: int) -> None:
         """Read the session files of a process that has ended."""
         for directory in self.registry.paths():
-            self.look_at(directory, pid)
+            self.read(directory, pid)
 
-    def look_at(self, directory: Path, pid: int) -> None:
+    def read(self, directory: Path, pid: int) -> None:
         """Read the file of one process."""
         then = partial(self._took, directory, pid)
-        self._reach.do(f"{directory}/{pid}.json", partial(look_at, directory, pid), then)
+        self._reach.do(f"{directory}/{pid}.json", partial(state_of, directory, pid), then)
 
-    def _look(self, directory: Path) -> None:
+    def _list(self, directory: Path) -> None:
         then = partial(self._listed, directory)
         self._reach.do(str(directory), partial(list_files, directory), then)
 
     def _listed(self, directory: Path, listing: Listing) -> None:
         for pid in self.registry.listed(directory, listing):
-            self.look_at(directory, pid)
+            self.read(directory, pid)
 
     def _took(self, directory: Path, pid: int, seen: Seen) -> None:
         if seen.why == ODD:

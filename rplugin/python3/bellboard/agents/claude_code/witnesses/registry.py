@@ -108,7 +108,7 @@ class Registry:
             self._generation = generation
             self._reported.clear()
 
-    def look(self, now: float, path: str | Path | None = None) -> list[Finding]:
+    def check(self, now: float, path: str | Path | None = None) -> list[Finding]:
         """Return what changed, everywhere or at one path; never raises."""
         if path is None:
             return [f for directory in self._directories for f in self._all(now, directory)]
@@ -141,7 +141,7 @@ class Registry:
         return list(dict.fromkeys(pids))
 
     def take(self, now: float, directory: Path, pid: int, seen: Seen) -> list[Finding]:
-        """Process what `look_at` found; return what is new."""
+        """Process what `state_of` found; return what is new."""
         if directory not in self._directories:
             return []
         self._note(f"{directory}/{pid}.json", seen.why)
@@ -175,7 +175,7 @@ class Registry:
         return [f for pid in pids for f in self._one(now, directory, pid)]
 
     def _one(self, now: float, directory: Path, pid: int) -> list[Finding]:
-        return self.take(now, directory, pid, look_at(directory, pid))
+        return self.take(now, directory, pid, state_of(directory, pid))
 
     def _note(self, path: str, why: str) -> None:
         if why:
@@ -215,7 +215,7 @@ def of_listing(known: Mapping[str, object], now: float) -> Seen:
     return Seen(record, f"{ODD}; using `claude agents --json` instead", False)
 
 
-def look_at(directory: Path, pid: int) -> Seen:
+def state_of(directory: Path, pid: int) -> Seen:
     """Read the session file of a process, and check that the process runs; never raises."""
     path = directory / f"{pid}.json"
     try:

@@ -86,11 +86,11 @@ class Transcripts:
         self.leave(session_id)
         self._left.pop(session_id, None)
 
-    def look(self, now: float, changed: Iterable[str] | None = None) -> list[Finding]:
+    def check(self, now: float, changed: Iterable[str] | None = None) -> list[Finding]:
         """Return what was added, to all or to the changed ones; never raises."""
         paths = None if changed is None else set(changed)
         tails = [t for t in self._followed.values() if paths is None or t.path in paths]
-        return [finding for tail in tails for finding in tail.look(now)]
+        return [finding for tail in tails for finding in tail.check(now)]
 
     def tail(self, session_id: str) -> Tail | None:
         """Return the tail of a followed session."""
@@ -123,7 +123,7 @@ class Tail:
         long = f"{amount(self._long, 'line')} of more than {LINE >> 20} MB" if self._long else ""
         return ", ".join(filter(None, (self._unread, odd, long)))
 
-    def look(self, now: float) -> list[Finding]:
+    def check(self, now: float) -> list[Finding]:
         """Return what was added since the last call; never raises."""
         self.has_folder = True
         try:
@@ -207,7 +207,7 @@ class Tail:
 
 def read_on(tail: Tail, now: float) -> tuple[Tail, list[Finding]]:
     """Read what was added, perhaps in another process; return the updated tail and the findings."""
-    found = tail.look(now)
+    found = tail.check(now)
     return tail, found
 
 
