@@ -82,7 +82,7 @@ _G.bench = {
       end
       on_choice(nil)
     end
-    return timed(function() require('bellboard.view.picker').open() end)
+    return timed(function() require('bellboard.picker.open').open() end)
   end,
 }
 """

@@ -71,9 +71,9 @@ def opened(nvim: Editors, *sessions: dict[str, Any]) -> tuple[Editor, Host, str]
 def test_telescope_finds_previews_and_jumps(nvim: Editors) -> None:
     """`:Telescope bellboard`: typing filters, the terminal is previewed, <CR> jumps."""
     editor, _, tty = opened(nvim, session("working", project="web", title="login"))
-    picture = editor.shows("* web")
+    picture = editor.shows("2m  web")
     assert picture.groups_of("login") == ["Comment"]
-    assert picture.groups_of("* web")[0] == "DiagnosticInfo"
+    assert picture.groups_of("*  ")[0] == "DiagnosticInfo"
     editor.shows("what it asks")
     editor.press("login")
     editor.hides("Bash: rm -rf build")

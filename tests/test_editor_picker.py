@@ -57,11 +57,8 @@ def test_it_is_one_searchable_select(nvim: Editors, version: str) -> None:
     order = ["api", "web", "error", "completed", "working", "background", "idle"]
     assert told["ids"] == order
     words = [" ".join(line.split()) for line in told["lines"]]
-    assert words[0] == "! api main add rate limits Bash: rm -rf build && make all 2m tmux %4"
-    assert (
-        words[1]
-        == "? web fix/login login redirect question: Which database should the tests use? 1m"
-    )
+    assert words[0] == "! 2m api main tmux %4 Bash: rm -rf build && make all add rate limits"
+    assert words[1].startswith("? 1m web fix/login question: Which database should the tests use?")
     assert max(map(len, told["lines"])) <= 102
     assert told["drawn"][0][0] == ["! ", "BellboardBlocked"]
     editor.lua("choose(nil)")
@@ -87,15 +84,30 @@ def test_choosing_a_session_jumps_to_it(nvim: Editors, version: str) -> None:
     eventually(lambda: editor.lua("return vim.fn.bufnr() == terminal"), "the terminal")
 
 
-def test_the_built_in_select_works(nvim: Editors, version: str, screen: Screens) -> None:
-    """Numbers to type, each line whole."""
-    editor = nvim(version, CALM, columns=110, lines=16)
-    Host(editor).push(*house())
+def test_without_a_picker_ours_opens(nvim: Editors, version: str, screen: Screens) -> None:
+    """Rows and preview; typing filters, also by words that no row shows; <CR> jumps."""
+    editor = nvim(version, CALM, columns=80, lines=20)
+    tty = terminal(editor, "echo what it asks")
+    host = Host(editor)
+    rest = house()[1:]
+    host.push(blocked("api", branch="main", tty=tty), *rest)
     editor.command("nnoremap gs <Cmd>ClaudeSessions<CR>")
     editor.press("gs")
-    editor.shows("! api main")
+    editor.shows("what it asks")
     screen.matches(editor, "picker")
-    editor.press("<Esc>")
+    editor.press("<Down><Down>")
+    editor.hides("what it asks")
+    editor.press("PERM api")
+    editor.hides("infra")
+    editor.shows("what it asks")
+    host.push(blocked("api", "npm publish", branch="main", tty=tty), *rest)
+    editor.shows("Bash: npm publish")
+    editor.press("<CR>")
+    eventually(lambda: editor.lua("return vim.fn.bufnr() == terminal"), "the terminal")
+    assert editor.lua("return #vim.api.nvim_list_wins()") == 1
+    editor.press("<C-\\><C-n>gs<Esc>")
+    eventually(lambda: editor.lua("return #vim.api.nvim_list_wins()") == 1, "closed")
+    assert editor.messages().strip() == ""  # 0.10 notes the end of insert mode with an empty line
 
 
 def terminal(editor: Editor, command: str) -> str:

@@ -232,6 +232,7 @@ LUA_FLOORS = (
     "host",
     "view evidence",
     "push action",
+    "picker",
     "init",
     "command health",
 )

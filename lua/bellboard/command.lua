@@ -25,7 +25,7 @@ end
 ---@type table<string, fun(count: integer, rest: string[])>
 local verbs = {
   pick = function()
-    require('bellboard.view.picker').open()
+    require('bellboard.picker.open').open()
   end,
   board = function()
     require('bellboard.view.board').open()

@@ -60,7 +60,8 @@ local function draw(lines)
     local from = 0
     for _, chunk in ipairs(chunks) do
       local to = from + #chunk[1]
-      local opts = { end_col = to, hl_group = chunk[2] }
+      local group = chunk[2] and ink.on(chunk[2], 'BellboardFloat')
+      local opts = { end_col = to, hl_group = group }
       api.nvim_buf_set_extmark(buf, namespace, row - 1, from, opts)
       from = to
     end

@@ -7,7 +7,7 @@ local api = vim.api
 
 --- The minimum contrast, as WCAG defines it: 1 is none, 21 is black on white.
 local CONTRAST = 4
-local STEPS = 10 -- from a colour to black or white
+local STEPS = 20 -- from a colour to black or white
 
 ---@type table<string, { [1]: string, [2]: string }> name → group and ground
 local made = {}
@@ -91,22 +91,33 @@ local function rgb_of(number)
   return sum
 end
 
---- The same for numbered colours: the number, its bright or dark twin, or the ground's own.
+--- The nearest number among the 216 colours.
+---@param rgb integer
+---@return integer
+local function number_of(rgb)
+  local number = 16
+  for place, value in ipairs(channels(rgb)) do
+    local level = value < 48 and 0 or math.max(1, math.floor((value - 35) / 40))
+    number = number + level * 6 ^ (3 - place)
+  end
+  return number
+end
+
+--- The same for numbered colours: the number, its bright or dark twin, or on a ground that is not
+--- one of the first sixteen the nearest that can be read. Else none, which leaves the ground's own.
 ---@param fg integer
 ---@param bg integer
----@param own integer
----@return integer
-local function legible_number(fg, bg, own)
-  local best, most = own, 0
-  for _, number in ipairs({ fg, fg < 8 and fg + 8 or fg < 16 and fg - 8 or own, own }) do
-    local reached = contrast(rgb_of(number), rgb_of(bg))
-    if reached >= CONTRAST then
+---@return integer|nil
+local function legible_number(fg, bg)
+  local numbers = { fg, fg < 8 and fg + 8 or fg < 16 and fg - 8 or fg }
+  if bg >= 16 then
+    numbers[3] = number_of(legible(rgb_of(fg), rgb_of(bg)))
+  end
+  for _, number in ipairs(numbers) do
+    if contrast(rgb_of(number), rgb_of(bg)) >= CONTRAST then
       return number
-    elseif reached > most then
-      best, most = number, reached
     end
   end
-  return best
 end
 
 --- The ground's face with the group's colour as that of its text. What is reversed stays so, as the
@@ -114,17 +125,16 @@ end
 ---@param face bellboard.Face of the group
 ---@param ground bellboard.Face
 ---@param normal bellboard.Face complete
----@param choose fun(fg: integer, bg: integer, own: integer): integer
+---@param choose fun(fg: integer, bg: integer): integer|nil
 ---@return bellboard.Face
 local function paint(face, ground, normal, choose)
   if not face.fg then
     return ground
+  elseif ground.reverse then
+    local fg = choose(face.fg, ground.fg or normal.fg) or ground.bg
+    return { fg = ground.fg, bg = fg, reverse = true }
   end
-  local front, back = ground.fg or normal.fg, ground.bg or normal.bg
-  if ground.reverse then
-    return { fg = ground.fg, bg = choose(face.fg, front, back), reverse = true }
-  end
-  return { fg = choose(face.fg, back, front), bg = ground.bg }
+  return { fg = choose(face.fg, ground.bg or normal.bg) or ground.fg, bg = ground.bg }
 end
 
 ---@param name string

@@ -1,8 +1,7 @@
--- The picker of `:ClaudeSessions`.
+-- The rows of a picker, and what a search finds.
 local age = require('bellboard.view.age')
 local cells = require('bellboard.view.cells')
 local place = require('bellboard.view.place')
-local preview = require('bellboard.view.preview')
 local sessions = require('bellboard.state.sessions')
 local style = require('bellboard.view.style')
 local tmux = require('bellboard.system.tmux')
@@ -11,10 +10,13 @@ local M = {}
 
 local api = vim.api
 
+local namespace = api.nvim_create_namespace('bellboard')
+
 ---@class bellboard.PickLayout widths of the columns
 ---@field name integer
----@field title integer
+---@field place integer
 ---@field asks integer
+---@field title integer
 
 ---@class bellboard.PickTexts
 ---@field name string project and branch
@@ -38,22 +40,39 @@ local function texts_of(session)
   return kept[session]
 end
 
---- Columns no wider than their contents. The question gets the remaining width.
+local FIXED = 2 + 5 + 2 -- icon, age and the blanks after it
+local PLACE = 10 -- at most, for where it runs
+local LEAST = 12 -- for the question; with less, there is no place
+
+--- Columns no wider than their contents. Age and place come first, so that whatever is cut at the
+--- right is something else; the question gets the remaining width, and the title what is left.
 ---@param all bellboard.Session[]
 ---@param width integer
 ---@return bellboard.PickLayout
 M.layout = function(all, width)
-  local name, title, asks = 0, 0, 0
+  local most = { name = 0, place = 0, asks = 0, title = 0 }
   for _, session in ipairs(all) do
     local texts = texts_of(session)
-    name = math.max(name, cells.width(texts.name))
-    title = math.max(title, cells.width(texts.title))
-    asks = math.max(asks, cells.width(texts.asks))
+    for field, before in pairs(most) do
+      local text = field == 'place' and place.of(session) or texts[field]
+      most[field] = math.max(before, cells.width(text))
+    end
   end
-  name = math.min(name, 28, math.floor(width / 4))
-  title = width >= 70 and math.min(title, 24, math.floor(width / 5)) or 0
-  local others = 2 + name + 2 + (title > 0 and title + 2 or 0) + 7 + 10 -- icon, age, place
-  return { name = name, title = title, asks = math.min(asks, math.max(16, width - others)) }
+  local name = math.min(most.name, 28, math.max(12, math.floor(width / 4)))
+  local at, room = math.min(most.place, PLACE), width - FIXED - name - 2
+  if at > 0 and room - at - 2 >= LEAST then
+    room = room - at - 2
+  else
+    at, room = 0, math.max(8, room)
+  end
+  local asks = math.min(most.asks, room)
+  local title = math.min(most.title, room - asks - 2)
+  return {
+    name = name,
+    place = at,
+    asks = asks,
+    title = title < math.min(most.title, 8) and 0 or title,
+  }
 end
 
 --- A line of the picker, in highlighted chunks.
@@ -62,32 +81,66 @@ end
 ---@return bellboard.Chunk[]
 M.columns = function(session, layout)
   local texts = texts_of(session)
-  local title = layout.title > 0 and cells.fit(texts.title, layout.title) .. '  ' or ''
+  local at = layout.place > 0 and cells.fit(place.of(session), layout.place) .. '  ' or ''
+  local title = layout.title > 0 and '  ' .. cells.cut(texts.title, layout.title) or ''
   return {
     { cells.fit(style.icon(session), 2), style.group(session) },
+    { cells.fit(age.of(session.since), 4, true) .. '  ', 'BellboardDim' },
     { cells.fit(texts.name, layout.name) .. '  ', 'BellboardProject' },
+    { at, 'BellboardDim' },
+    {
+      title ~= '' and cells.fit(texts.asks, layout.asks) or cells.cut(texts.asks, layout.asks),
+      'BellboardDetail',
+    },
     { title, 'BellboardDim' },
-    { cells.fit(texts.asks, layout.asks), 'BellboardDetail' },
-    { cells.fit(age.of(session.since), 5, true) .. '  ', 'BellboardDim' },
-    { cells.cut(place.of(session), 10), 'BellboardDim' },
   }
 end
 
---- The text that a search matches, uncut.
+---@param chunks bellboard.Chunk[]
+---@return string
+M.text = function(chunks)
+  return (
+    table
+      .concat(vim.tbl_map(function(chunk)
+        return chunk[1]
+      end, chunks))
+      :gsub('%s+$', '')
+  )
+end
+
+--- Put lines and their colours into a buffer.
+---@param buf integer
+---@param lines bellboard.Chunk[][]
+M.fill = function(buf, lines)
+  api.nvim_buf_clear_namespace(buf, namespace, 0, -1)
+  api.nvim_buf_set_lines(buf, 0, -1, false, vim.tbl_map(M.text, lines))
+  for row, chunks in ipairs(lines) do
+    local from, length = 0, #M.text(chunks)
+    for _, chunk in ipairs(chunks) do
+      local to = math.min(from + #chunk[1], length)
+      local opts = { end_col = to, hl_group = chunk[2] }
+      api.nvim_buf_set_extmark(buf, namespace, row - 1, math.min(from, to), opts)
+      from = to
+    end
+  end
+end
+
+--- The text that a search matches, uncut: also the status and the kind of its question.
 ---@param session bellboard.Session
 ---@return string
 M.words = function(session)
-  local texts = texts_of(session)
-  return table.concat({ texts.name, texts.title, texts.asks, place.of(session) }, ' ')
-end
-
----@param session bellboard.Session
----@return { buf: integer }
-local function preview_item(session)
-  local buf = api.nvim_create_buf(false, true)
-  vim.bo[buf].bufhidden = 'wipe'
-  preview.into(session, buf)
-  return { buf = buf, pos = { api.nvim_buf_line_count(buf), 0 } }
+  local texts, words = texts_of(session), session.words
+  return table.concat({
+    texts.name,
+    texts.title,
+    texts.asks,
+    place.of(session),
+    session.status,
+    session.kind or '',
+    words.repository,
+    words.label,
+    table.concat(session.markers or {}, ' '),
+  }, ' ')
 end
 
 --- The sessions to choose from. Also updates the names of their panes for the next time.
@@ -100,42 +153,6 @@ M.sessions = function()
   end
   tmux.learn(all, require('bellboard.view.redraw').all, true)
   return vim.list_extend({}, all)
-end
-
---- Choose a session and go there, with any `vim.ui.select`; some show the preview.
-M.open = function()
-  local all = M.sessions()
-  if not all then
-    return
-  end
-  -- Leave room for numbers and a border; longer lines are hard to follow.
-  local layout = M.layout(all, math.min(vim.o.columns, 140) - 8)
-  vim.ui.select(all, {
-    prompt = 'Agent sessions',
-    kind = 'bellboard',
-    format_item = function(session, in_chunks)
-      local chunks, text = M.columns(session, layout), ''
-      if in_chunks == true then -- this picker supports chunks
-        return chunks
-      end
-      for _, chunk in ipairs(chunks) do
-        text = text .. chunk[1]
-      end
-      return (text:gsub('%s+$', ''))
-    end,
-    preview_item = preview_item,
-    snacks = {
-      format = function(entry)
-        return M.columns(entry.item, layout)
-      end,
-    },
-  }, function(session)
-    if session then
-      vim.schedule(function() -- some pickers call this in nvim_win_call(), which goes back
-        require('bellboard.action.jump').to(session.session_id)
-      end)
-    end
-  end)
 end
 
 return M

@@ -1,6 +1,6 @@
 -- :Telescope bellboard, the picker of sessions with the keys of the board under Alt.
+local acts = require('bellboard.picker.acts')
 local bellboard = require('bellboard')
-local deeds = require('bellboard.action.deeds')
 local pick = require('bellboard.view.picker')
 local preview = require('bellboard.view.preview')
 
@@ -10,14 +10,6 @@ local config = require('telescope.config').values
 local finders = require('telescope.finders')
 local pickers = require('telescope.pickers')
 local previewers = require('telescope.previewers')
-
---- Keys for what the board can do, and whether the picker stays open.
-local ALSO = {
-  answer = { '<M-a>', stays = false },
-  seen = { '<M-d>', stays = true },
-  park = { '<M-p>', stays = true },
-  snooze = { '<M-s>', stays = false },
-}
 
 ---@param picker table
 ---@return integer cells of a line of results
@@ -84,23 +76,18 @@ local function attach(prompt, map)
   actions.select_default:replace(function()
     local entry = action_state.get_selected_entry()
     actions.close(prompt)
-    if entry then
-      bellboard.jump(entry.value.session_id)
-    end
+    acts.go(entry and entry.value)
   end)
-  for _, deed in ipairs(deeds.list) do
-    local key = ALSO[deed[1]]
-    if key then
-      map({ 'i', 'n' }, key[1], function()
-        local entry = action_state.get_selected_entry()
-        if not key.stays then
-          actions.close(prompt)
-        end
-        if entry then
-          deeds.act(deed, { entry.value })
-        end
-      end, { desc = deed[2] })
-    end
+  for _, act in ipairs(acts.list()) do
+    map({ 'i', 'n' }, act.key, function()
+      local entry = action_state.get_selected_entry()
+      if not act.stays then
+        actions.close(prompt)
+      end
+      if entry then
+        act.run(entry.value)
+      end
+    end, { desc = act.desc })
   end
   follow(prompt)
   return true
@@ -123,6 +110,8 @@ local function open(opts)
           preview.into(entry.value, self.state.bufnr)
         end,
       }),
+      layout_strategy = 'vertical', -- rows are long, and what they show is wide
+      layout_config = { preview_cutoff = 20 },
       selection_strategy = 'row',
       attach_mappings = attach,
     })

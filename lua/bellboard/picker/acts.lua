@@ -1,0 +1,46 @@
+-- What a picker does with a session: go there, and some of what the board can do.
+local deeds = require('bellboard.action.deeds')
+local jump = require('bellboard.action.jump')
+
+local M = {}
+
+---@class bellboard.Act
+---@field key string
+---@field name string
+---@field desc string
+---@field stays boolean the picker stays open
+---@field run fun(session: bellboard.Session)
+
+local ALSO = {
+  { name = 'answer', key = '<M-a>', stays = false },
+  { name = 'seen', key = '<M-d>', stays = true },
+  { name = 'park', key = '<M-p>', stays = true },
+  { name = 'snooze', key = '<M-s>', stays = false },
+}
+
+--- All but going there.
+---@return bellboard.Act[]
+M.list = function()
+  return vim.tbl_map(function(also)
+    for _, deed in ipairs(deeds.list) do
+      if deed[1] == also.name then
+        local function run(session)
+          deeds.act(deed, { session })
+        end
+        return vim.tbl_extend('error', { desc = deed[2], run = run }, also)
+      end
+    end
+  end, ALSO)
+end
+
+--- Go to a session once the picker has closed and has restored its window.
+---@param session bellboard.Session|nil
+M.go = function(session)
+  if session then
+    vim.schedule(function()
+      jump.to(session.session_id)
+    end)
+  end
+end
+
+return M

@@ -1,0 +1,83 @@
+-- The picker of fzf-lua.
+local acts = require('bellboard.picker.acts')
+local preview = require('bellboard.view.preview')
+local rows = require('bellboard.view.picker')
+
+local M = {}
+
+local WIDTH = 0.9 -- of the screen; the preview is below the list
+local FAR = 300 -- cells to the right: what a search finds, but nobody sees
+
+---@param chunks bellboard.Chunk[]
+---@return string
+local function in_colour(chunks)
+  local utils = require('fzf-lua.utils')
+  return table.concat(vim.tbl_map(function(chunk)
+    return (utils.ansi_from_hl(chunk[2], chunk[1]))
+  end, chunks))
+end
+
+---@param all bellboard.Session[]
+M.open = function(all)
+  local lines, layout = {}, rows.layout(all, math.floor(vim.o.columns * WIDTH) - 6)
+  for place, session in ipairs(all) do
+    local row = in_colour(rows.columns(session, layout))
+    lines[place] = ('%d\t%s%s%s'):format(place, row, (' '):rep(FAR), rows.words(session))
+  end
+  ---@param line string|nil
+  ---@return bellboard.Session|nil
+  local function session_of(line)
+    return line and all[tonumber(line:match('^%d+'))]
+  end
+  local actions = {
+    enter = function(selected)
+      acts.go(session_of(selected[1]))
+    end,
+  }
+  for _, act in ipairs(acts.list()) do
+    actions[act.key:gsub('<M%-(.)>', 'alt-%1')] = {
+      desc = act.desc,
+      exec_silent = act.stays or nil,
+      fn = function(selected)
+        local session = session_of(selected[1])
+        if session then
+          vim.schedule(function()
+            act.run(session)
+          end)
+        end
+      end,
+    }
+  end
+  local previewer = require('fzf-lua.previewer.builtin').base:extend()
+  function previewer:populate_preview_buf(line)
+    local session, buf = session_of(line), self:get_tmp_buffer()
+    self:set_preview_buf(buf, true)
+    if session then
+      preview.into(session, buf)
+    end
+  end
+  require('fzf-lua').fzf_exec(lines, {
+    prompt = '> ',
+    previewer = {
+      _ctor = function()
+        return previewer
+      end,
+    },
+    winopts = {
+      title = ' Agent sessions ',
+      width = WIDTH,
+      preview = { layout = 'vertical', vertical = 'down:60%', hidden = false },
+    },
+    fzf_opts = {
+      ['--delimiter'] = '\t',
+      ['--with-nth'] = '2..',
+      ['--no-hscroll'] = true,
+      ['--ellipsis'] = ' ',
+      ['--no-multi'] = true,
+      ['--tiebreak'] = 'index',
+    },
+    actions = actions,
+  })
+end
+
+return M

@@ -1,0 +1,54 @@
+-- The picker of mini.pick.
+local acts = require('bellboard.picker.acts')
+local preview = require('bellboard.view.preview')
+local rows = require('bellboard.view.picker')
+
+local M = {}
+
+---@param all bellboard.Session[]
+M.open = function(all)
+  local pick = require('mini.pick')
+  local items = vim.tbl_map(function(session)
+    return { text = rows.words(session), session = session }
+  end, all)
+  local mappings = {}
+  for _, act in ipairs(acts.list()) do
+    mappings['bellboard_' .. act.name] = {
+      char = act.key,
+      func = function()
+        local item = (pick.get_picker_matches() or {}).current
+        if item then
+          vim.schedule(function()
+            act.run(item.session)
+          end)
+        end
+        return not act.stays -- true closes the picker
+      end,
+    }
+  end
+  pick.start({
+    source = {
+      name = 'Agent sessions',
+      items = items,
+      show = function(buf, shown)
+        local win = pick.get_picker_state().windows.main
+        local layout = rows.layout(all, vim.api.nvim_win_get_width(win))
+        rows.fill(
+          buf,
+          vim.tbl_map(function(item)
+            return rows.columns(item.session, layout)
+          end, shown)
+        )
+      end,
+      preview = function(buf, item)
+        preview.into(item.session, buf)
+      end,
+      choose = function(item)
+        acts.go(item.session)
+      end,
+    },
+    mappings = mappings,
+  })
+end
+
+return M

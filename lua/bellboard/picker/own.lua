@@ -1,0 +1,211 @@
+-- The picker for those who have none: a prompt, the rows that match, and a preview below.
+local acts = require('bellboard.picker.acts')
+local preview = require('bellboard.view.preview')
+local rows = require('bellboard.view.picker')
+local sessions = require('bellboard.state.sessions')
+
+local M = {}
+
+local api = vim.api
+
+local WIDEST, TALLEST = 140, 40
+local LEAST_PREVIEW = 4 -- lines; with less room there is none
+
+---@class bellboard.OwnPicker
+---@field input integer buffers
+---@field list integer
+---@field wins integer[] of the prompt, the rows and maybe the preview
+---@field shown bellboard.Session[]
+---@field at integer
+---@field seen? bellboard.Session the one previewed
+---@field before integer the window to go back to
+
+---@return integer
+local function scratch()
+  local buf = api.nvim_create_buf(false, true)
+  vim.bo[buf].bufhidden = 'wipe'
+  return buf
+end
+
+--- The sessions that hold each of these words.
+---@param query string
+---@return bellboard.Session[]
+local function matching(query)
+  local words = vim.split(query:lower(), '%s+', { trimempty = true })
+  return vim.tbl_filter(function(session)
+    local text = rows.words(session):lower()
+    return vim.iter(words):all(function(word)
+      return text:find(word, 1, true) ~= nil
+    end)
+  end, sessions.list())
+end
+
+---@param picker bellboard.OwnPicker
+local function show_preview(picker)
+  local win, session = picker.wins[3], picker.shown[picker.at]
+  if win and session ~= picker.seen then
+    picker.seen = session
+    local buf = scratch()
+    api.nvim_win_set_buf(win, buf)
+    if session then
+      preview.into(session, buf)
+    end
+  end
+end
+
+---@param picker bellboard.OwnPicker
+---@param by integer
+local function move(picker, by)
+  picker.at = math.max(1, math.min(#picker.shown, picker.at + by))
+  api.nvim_win_set_cursor(picker.wins[2], { math.max(picker.at, 1), 0 })
+  show_preview(picker)
+end
+
+--- Show what matches now, with the cursor on the same session if it is still there.
+---@param picker bellboard.OwnPicker
+---@param stay boolean
+local function filter(picker, stay)
+  local current = picker.shown[picker.at]
+  picker.shown = matching(api.nvim_buf_get_lines(picker.input, 0, 1, false)[1] or '')
+  picker.at = 1
+  for place, session in ipairs(picker.shown) do
+    if stay and current and session.session_id == current.session_id then
+      picker.at = place
+    end
+  end
+  local layout = rows.layout(sessions.list(), api.nvim_win_get_width(picker.wins[2]) - 1)
+  vim.bo[picker.list].modifiable = true
+  rows.fill(
+    picker.list,
+    vim.tbl_map(function(session)
+      local chunks = rows.columns(session, layout)
+      table.insert(chunks, 1, { ' ' })
+      return chunks
+    end, picker.shown)
+  )
+  vim.bo[picker.list].modifiable = false
+  move(picker, 0)
+end
+
+---@param picker bellboard.OwnPicker
+local function close(picker)
+  api.nvim_create_augroup('bellboard.picker', {})
+  vim.cmd.stopinsert()
+  if api.nvim_win_is_valid(picker.before) then
+    api.nvim_set_current_win(picker.before)
+  end
+  for _, win in ipairs(picker.wins) do
+    if api.nvim_win_is_valid(win) then
+      api.nvim_win_close(win, true)
+    end
+  end
+end
+
+--- The prompt, the rows below it, and below those the preview.
+---@param picker bellboard.OwnPicker
+---@param count integer
+local function layout(picker, count)
+  local width = math.min(vim.o.columns - 2, WIDEST) - 2
+  local height = math.min(vim.o.lines - 2, TALLEST)
+  local top = math.floor((vim.o.lines - height) / 2)
+  local room = height - 1 - 3 * 2 -- the prompt, and three borders
+  local list = math.max(1, math.min(count, room - LEAST_PREVIEW, math.floor(room / 2)))
+  local function open(buf, row, lines, title, enter)
+    local win = api.nvim_open_win(buf, enter, {
+      relative = 'editor',
+      width = width,
+      height = lines,
+      row = row,
+      col = math.floor((vim.o.columns - width - 2) / 2),
+      style = 'minimal',
+      border = 'rounded',
+      title = title,
+      zindex = 100,
+    })
+    vim.wo[win].wrap = false
+    return win
+  end
+  picker.wins[1] = open(picker.input, top, 1, ' Agent sessions ', true)
+  picker.wins[2] = open(picker.list, top + 3, list)
+  vim.wo[picker.wins[2]].cursorline = true
+  local rest = room - list
+  if rest >= LEAST_PREVIEW then
+    picker.wins[3] = open(scratch(), top + 5 + list, rest)
+  end
+end
+
+---@param picker bellboard.OwnPicker
+local function attach(picker)
+  ---@param keys string[]
+  ---@param desc string
+  ---@param act fun()
+  local function map(keys, desc, act)
+    for _, key in ipairs(keys) do
+      vim.keymap.set({ 'n', 'i' }, key, act, { buffer = picker.input, desc = desc })
+    end
+  end
+  local function leave(act)
+    return function()
+      local session = picker.shown[picker.at]
+      close(picker)
+      if session then
+        act(session)
+      end
+    end
+  end
+  for key, by in pairs({ ['<Down>'] = 1, ['<C-n>'] = 1, ['<Up>'] = -1, ['<C-p>'] = -1 }) do
+    map({ key }, 'next or previous', function()
+      move(picker, by)
+    end)
+  end
+  map({ '<CR>' }, 'go to the session', leave(acts.go))
+  map({ '<Esc>', '<C-c>' }, 'close', leave(function() end))
+  for _, act in ipairs(acts.list()) do
+    local function stay()
+      if picker.shown[picker.at] then
+        act.run(picker.shown[picker.at])
+      end
+    end
+    map({ act.key }, act.desc, act.stays and stay or leave(vim.schedule_wrap(act.run)))
+  end
+  local group = api.nvim_create_augroup('bellboard.picker', {})
+  api.nvim_create_autocmd({ 'TextChangedI', 'TextChanged' }, {
+    group = group,
+    buffer = picker.input,
+    callback = function()
+      filter(picker, false)
+    end,
+  })
+  api.nvim_create_autocmd('User', {
+    group = group,
+    pattern = 'BellboardUpdate',
+    callback = function()
+      filter(picker, true)
+    end,
+  })
+  api.nvim_create_autocmd('WinLeave', {
+    group = group,
+    buffer = picker.input,
+    callback = vim.schedule_wrap(function()
+      close(picker)
+    end),
+  })
+end
+
+M.open = function()
+  ---@type bellboard.OwnPicker
+  local picker = {
+    input = scratch(),
+    list = scratch(),
+    wins = {},
+    shown = {},
+    at = 1,
+    before = api.nvim_get_current_win(),
+  }
+  layout(picker, #sessions.list())
+  attach(picker)
+  filter(picker, false)
+  vim.cmd.startinsert()
+end
+
+return M

@@ -1,0 +1,75 @@
+-- The picker of snacks.nvim.
+local acts = require('bellboard.picker.acts')
+local preview = require('bellboard.view.preview')
+local rows = require('bellboard.view.picker')
+local sessions = require('bellboard.state.sessions')
+
+local M = {}
+
+---@param all bellboard.Session[]
+---@return table[]
+local function items_of(all)
+  local items = {}
+  for place, session in ipairs(all) do
+    items[place] = { text = rows.words(session), session = session, idx = place }
+  end
+  return items
+end
+
+--- Chunks for the width of the list.
+---@param item table
+---@param picker table
+local function format(item, picker)
+  local win = picker.list.win.win
+  local known = win and vim.api.nvim_win_is_valid(win)
+  local width = known and vim.api.nvim_win_get_width(win) - 2 or 80
+  return rows.columns(item.session, rows.layout(sessions.list(), width))
+end
+
+---@param all bellboard.Session[]
+M.open = function(all)
+  local actions, keys = {}, {}
+  for _, act in ipairs(acts.list()) do
+    local name = 'bellboard_' .. act.name
+    keys[act.key] = { name, mode = { 'n', 'i' }, desc = act.desc }
+    actions[name] = function(picker, item)
+      if not act.stays then
+        picker:close()
+      end
+      if item then
+        act.run(item.session)
+      end
+    end
+  end
+  actions.confirm = function(picker, item)
+    picker:close()
+    acts.go(item and item.session)
+  end
+  local picker = require('snacks').picker.pick({
+    source = 'bellboard',
+    title = 'Agent sessions',
+    finder = function()
+      return items_of(sessions.list())
+    end,
+    format = format,
+    preview = function(ctx)
+      local buf = ctx.preview:scratch()
+      preview.into(ctx.item.session, buf)
+    end,
+    layout = { preset = 'vertical' },
+    actions = actions,
+    win = { input = { keys = keys }, list = { keys = keys } },
+  })
+  vim.api.nvim_create_autocmd('User', {
+    group = vim.api.nvim_create_augroup('bellboard.picker', {}),
+    pattern = 'BellboardUpdate',
+    callback = function()
+      if not picker or picker.closed then
+        return true
+      end
+      picker:find()
+    end,
+  })
+end
+
+return M

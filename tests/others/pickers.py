@@ -1,0 +1,105 @@
+"""Each picker as its users set it up, and what must work in each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from rig.cache import Missing
+from rig.editor import Editor
+from rig.waiting import eventually
+from sample import Host, blocked, session
+
+
+@dataclass(frozen=True)
+class Picker:
+    """`setup` is what its users write; `command` opens it."""
+
+    setup: str = ""
+    needs: list[str] = field(default_factory=list)
+    command: str = "ClaudeSessions pick"
+    preview: str = ""  # keys that show it
+
+
+PICKERS = {
+    "built-in": Picker(),
+    "snacks": Picker("require('snacks').setup({ picker = { enabled = true } })", ["snacks.nvim"]),
+    "fzf-lua": Picker("require('fzf-lua').register_ui_select()", ["fzf-lua", "fzf"]),
+    "mini": Picker(
+        "require('mini.pick').setup() vim.ui.select = MiniPick.ui_select",
+        ["mini.nvim"],
+        preview="<Tab>",
+    ),
+    "telescope": Picker("", ["telescope.nvim", "plenary.nvim"], "Telescope bellboard"),
+}
+
+
+def opened(name: str, editor: Editor, sessions: list[dict[str, Any]]) -> Host:
+    """The picker, open with these sessions."""
+    host = Host(editor)
+    editor.lua(PICKERS[name].setup)
+    host.push(*sessions)
+    editor.lua(
+        "vim.schedule(function() vim.cmd(...) end)".replace("...", repr(PICKERS[name].command))
+    )
+    return host
+
+
+TERMINAL = """
+vim.cmd.file('here')
+vim.cmd.terminal('echo what it asks; sleep 600')
+_G.terminal = vim.fn.bufnr()
+vim.cmd.buffer('here')
+return vim.api.nvim_get_chan_info(vim.bo[terminal].channel).pty
+"""
+HEARD = """
+local path = ...
+require('bellboard.host').tell = function(line)
+  vim.fn.writefile({ vim.json.encode(line) }, path, 'a')
+end
+"""
+
+
+def checked(name: str, editor: Editor) -> Iterator[str]:
+    """Try everything, with the keys of a user; yields what has worked."""
+    command = PICKERS[name].command.split()[0]
+    if not editor.lua("return vim.fn.exists(':' .. ...) > 0", command):
+        raise Missing(f"there is no :{command} in Neovim {editor.version}")
+    told = editor.home.root / "told"
+    told.touch()
+    tty = editor.lua(TERMINAL)
+    lines = "return table.concat(vim.api.nvim_buf_get_lines(terminal, 0, -1, false))"
+    eventually(lambda: "what it asks" in editor.lua(lines))
+    editor.lua(HEARD, str(told))
+    opened(
+        name,
+        editor,
+        [
+            blocked("api", "rm -rf build " + "and more " * 40, tty=tty, branch="main"),
+            session("working", "web", project="web", title="login"),
+        ],
+    )
+    picture = editor.shows("* ")
+    row = next(line for line in picture.lines if "api main" in line)
+    assert "2m" in row and "terminal" in row, row
+    yield "age and place"
+    editor.press(PICKERS[name].preview)
+    editor.shows("what it asks")
+    editor.press(PICKERS[name].preview)
+    yield "preview"
+    editor.press("<M-p>")
+    eventually(lambda: "park" in told.read_text())
+    editor.press("<M-d>")
+    eventually(lambda: "goto" in told.read_text())
+    yield "park and seen"
+    editor.press("permission")  # the kind of its question, which no row shows
+    editor.hides("thinking")
+    editor.shows("api main")
+    yield "search for words that are cut off"
+    told.write_text("")
+    editor.press("<CR>")
+    eventually(lambda: editor.lua("return vim.fn.bufnr() == terminal"))
+    assert '"session_id":"api"' in told.read_text()
+    yield "jump"
+    assert editor.messages() == "", editor.messages()

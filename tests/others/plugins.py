@@ -1,0 +1,38 @@
+"""Other people's plugins: from a folder that has them, else cloned into the cache."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rig import debian
+from rig.cache import Missing, kept, run
+
+HOMES = {
+    "snacks.nvim": "folke",
+    "fzf-lua": "ibhagwan",
+    "mini.nvim": "nvim-mini",
+    "telescope.nvim": "nvim-telescope",
+    "plenary.nvim": "nvim-lua",
+    "lualine.nvim": "nvim-lualine",
+    "heirline.nvim": "rebelot",
+    "sidekick.nvim": "folke",
+    "claudecode.nvim": "coder",
+    "toggleterm.nvim": "akinsho",
+}
+
+
+def found(name: str, folder: Path | None) -> Path:
+    """Where the plugin is, or Debian's fzf; Missing if it cannot be had."""
+    if name == "fzf":
+        return debian.tree("fzf", ("trixie", "sid"), ("fzf",), programs=("fzf",))
+    if folder and (folder / name).is_dir():
+        return folder / name
+
+    def fill(draft: Path, _: Path) -> None:
+        address = f"https://github.com/{HOMES[name]}/{name}"
+        run("git", "clone", "--quiet", "--depth", "1", address, draft / "plugin")
+
+    try:
+        return kept(f"plugin-{name}", fill) / "plugin"
+    except Missing:
+        raise Missing(f"cannot get {name} (--plugins FOLDER that has it)") from None

@@ -1,0 +1,117 @@
+"""What to look at: statuslines, the float and the board, each set up in an editor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from others.pickers import PICKERS, checked, opened
+from rig.editor import Editor
+from sample import Host, blocked, house
+
+TEXT = "vim.cmd('edit! lua/api.lua') vim.api.nvim_buf_set_lines(0, 0, -1, false, { ... })"
+CODE = ("local M = {}", "", "-- What the limiter allows.", "M.most = 30", "", "return M")
+PLAIN = """
+_G.plain = function()
+  return ' %f %m%=' .. require('bellboard').statusline() .. ' %l:%c '
+end
+vim.o.statusline = '%!v:lua.plain()'
+"""
+HEIRLINE = """
+local bells = {
+  provider = function() return require('bellboard').statusline() end,
+  update = { 'User', pattern = 'BellboardUpdate', callback = vim.schedule_wrap(function()
+    vim.cmd.redrawstatus()
+  end) },
+}
+require('heirline').setup({ statusline = { { provider = ' %f %m%=' }, bells, { provider = ' ' } } })
+"""
+MINI = """
+local bar = 'MiniStatuslineFileinfo'
+local function active()
+  local bells = require('bellboard').statusline({ on = bar })
+  return MiniStatusline.combine_groups({
+    { hl = 'MiniStatuslineFilename', strings = { '%f%m' } },
+    '%=',
+    { hl = bar, strings = { bells } },
+  })
+end
+require('mini.statusline').setup({ use_icons = false, content = { active = active } })
+"""
+LUALINE = """
+require('lualine').setup({
+  options = { icons_enabled = false },
+  sections = { lualine_x = { 'bellboard', 'filetype' } },
+})
+"""
+#: name → the plugins it needs, and Lua
+STATUSLINES: dict[str, tuple[list[str], str]] = {
+    "default": ([], "vim.o.statusline = vim.api.nvim_get_option_info2('statusline', {}).default"),
+    "expression": ([], PLAIN),
+    "lualine": (["lualine.nvim"], LUALINE),
+    "heirline": (["heirline.nvim"], HEIRLINE),
+    "mini": (["mini.nvim"], MINI),
+    "by-hand": (
+        [],
+        "vim.o.statusline = \" %f %m%=%{%v:lua.require'bellboard'.statusline()%} \"",
+    ),
+}
+
+
+def statusline(name: str) -> Callable[[Editor], None]:
+    def show(editor: Editor) -> None:
+        host = Host(editor)
+        editor.lua("vim.o.laststatus = 2")
+        editor.lua(STATUSLINES[name][1])
+        editor.lua(TEXT, *CODE)
+        editor.command("botright 6split")
+        host.push(*house())
+
+    return show
+
+
+def floating(short: bool) -> Callable[[Editor], None]:
+    def show(editor: Editor) -> None:
+        editor.lua("vim.g.bellboard.float = { seconds = ... }", 0)
+        editor.lua(TEXT, *CODE)
+        host = Host(editor)
+        if short:
+            wide = {"relative": "editor", "row": 2, "col": 0, "width": 110, "height": 25}
+            editor.lua(
+                "vim.api.nvim_open_win(vim.api.nvim_create_buf(false, true), false, ...)", wide
+            )
+        host.push(*house(), blocked("infra", "terraform destroy", label="HEAVY", ago=3700))
+
+    return show
+
+
+def board(editor: Editor) -> None:
+    Host(editor).push(*house())
+    editor.command("ClaudeSessions board | only")
+
+
+def picking(name: str) -> Callable[[Editor], None]:
+    def show(editor: Editor) -> None:
+        opened(name, editor, house())
+
+    return show
+
+
+#: name → the plugins it needs, and what sets it up
+VIEWS: dict[str, tuple[list[str], Callable[[Editor], Any]]] = {
+    **{f"status-{name}": (needs, statusline(name)) for name, (needs, _) in STATUSLINES.items()},
+    "float": ([], floating(short=False)),
+    "float-short": ([], floating(short=True)),
+    "board": ([], board),
+    **{f"pick-{name}": (picker.needs, picking(name)) for name, picker in PICKERS.items()},
+}
+
+
+def checking(name: str) -> Callable[[Editor], Iterator[str]]:
+    return lambda editor: checked(name, editor)
+
+
+#: name → the plugins it needs, and what tries it
+CHECKS: dict[str, tuple[list[str], Callable[[Editor], Iterator[str]]]] = {
+    f"pick-{name}": (picker.needs, checking(name)) for name, picker in PICKERS.items()
+}
