@@ -149,7 +149,7 @@ def histories(draw: st.DrawFn, most: int = 40) -> list[Line]:
     return lines
 
 
-# ---------------------------------------------------------------- what is no history
+# ---------------------------------------------------------------- impossible histories
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),

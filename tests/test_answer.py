@@ -172,7 +172,7 @@ def test_a_question_answered_meanwhile_gets_no_key(
     first = asks(editor)
     editor.lua(CHOOSE, False)
     editor.command("ClaudeSessions answer")
-    # Answered by hand; the next question, which nobody has seen here, is asked at once.
+    # Answered by hand; the next question, which was not shown here, is asked at once.
     agent.answer("Enter", dialog=r"touch a1\.txt\s+\u254c")
     agent.shows(r"touch a2\.txt\s+\u254c")
     eventually(lambda: (editor.lua(SESSION) or {}).get("detail") == "touch a2.txt", "the next")

@@ -217,7 +217,7 @@ def test_no_line_raises(told: object) -> None:
 
 @given(st.lists(decoded_events, max_size=20))
 def test_whatever_events_a_trace_holds_nothing_raises(events: list[dict[str, Any]]) -> None:
-    """In any order, and whatever facts they lack."""
+    """In any order, with any facts missing."""
     board = at_work()
     for n, told in enumerate(events):
         board.fold(evidence.from_line({"t": T0 + 3 * n, "decoded": told}))

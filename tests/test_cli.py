@@ -336,7 +336,7 @@ def test_an_invalid_correction_is_reported(shell: Shell) -> None:
     assert "bellboard: session b1: refused: " in shell.fails("set", "b1", "idle")
 
 
-# ---------------------------------------------------------------- homes that are odd
+# ---------------------------------------------------------------- odd homes
 
 
 def test_a_relative_home_is_refused(shell: Shell) -> None:
@@ -384,7 +384,7 @@ def test_a_damaged_database_is_reported_and_left_alone(shell: Shell, damage: byt
     assert shell.spool.pending() == 1
 
 
-# ---------------------------------------------------------------- what lives
+# ---------------------------------------------------------------- live commands
 
 
 def read_line(stream: IO[str] | None) -> Any:

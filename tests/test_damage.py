@@ -97,7 +97,7 @@ def damage(home: Path, table: str, column: str, value: object) -> bool:
 def test_a_damaged_cell_stops_nothing(
     tmp_path: Path, clock: Clock, table: str, column: str
 ) -> None:
-    """Whatever it holds, new events are folded, other rows are known, every reader works."""
+    """With any value in it, new events are folded, other rows are known, and every reader works."""
     tried = 0
     for how, value in CELLS.items():
         home = made(tmp_path / how).home

@@ -81,7 +81,7 @@ def test_a_damaged_file_is_set_aside_only_if_nobody_else_has_it_open(tmp_path: P
 
 
 def test_a_damaged_page_is_reported_as_damage(make: Make, clock: Clock) -> None:
-    """In whatever statement it is found, not only on opening."""
+    """In every statement that finds it, not only on opening."""
     clerk = make()
     for n in range(300):
         emit(clerk, clock, "UserPromptSubmit", f"s{n}")

@@ -115,7 +115,7 @@ def test_stop_ends_the_process_that_was_shown_and_no_other(board: Editor, agent:
 
 
 def test_explain_shows_the_log(board: Editor) -> None:
-    """In a buffer of its own, without colors, beside the board."""
+    """In its own buffer beside the board, without colors."""
     board.press("e")
     board.shows("UserPromptSubmit")
     assert "\x1b" not in "".join(board.lua("return vim.api.nvim_buf_get_lines(0, 0, -1, false)"))

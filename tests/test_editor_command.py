@@ -16,7 +16,7 @@ from sample import QUIET, Host, blocked, house, session
 pytestmark = pytest.mark.editor
 
 MANUAL = (Path(__file__).resolve().parents[1] / "doc/bellboard.txt").read_text()
-#: What was told to the host, and what was said to the user.
+#: Records evidence for the host, and messages to the user.
 NOTED = """
 _G.told, _G.said = {}, {}
 require('bellboard.host').tell = function(evidence) table.insert(told, evidence) return true end
@@ -25,7 +25,7 @@ vim.notify = function(text) table.insert(said, text) end
 
 
 def noted(editor: Editor) -> list[Any]:
-    """What was told since the last time."""
+    """Return what was recorded since the last call."""
     found: list[Any] = editor.lua("local told = _G.told _G.told = {} return told")
     return found
 
@@ -35,7 +35,7 @@ def last_said(editor: Editor, text: str) -> None:
 
 
 def test_a_session_is_named_by_its_id_name_or_project(nvim: Editors, version: str) -> None:
-    """Everywhere the same; a name may have spaces, and one that is not clear is refused."""
+    """In every subcommand; a name may have spaces, and an ambiguous one is refused."""
     editor = nvim(version, QUIET, ui=False)
     Host(editor).push(
         session("working", "a1b2", project="api", name="the build"),
@@ -76,7 +76,7 @@ def test_subcommands_and_sessions_are_completed(nvim: Editors) -> None:
 
 
 def test_snooze_and_park_say_what_they_did_and_undo_it(nvim: Editors) -> None:
-    """The same command again ends it, also where nothing calls any more."""
+    """The same command again ends it, even if no session is in the float."""
     editor = nvim(config=QUIET, ui=False)
     host = Host(editor)
     host.push(blocked("api"), blocked("web"))
@@ -99,7 +99,7 @@ def test_snooze_and_park_say_what_they_did_and_undo_it(nvim: Editors) -> None:
 
 
 def test_what_is_quoted_arrives_whole(nvim: Editors, version: str) -> None:
-    """A bar, quotes and backslashes: as a prompt for the CLI."""
+    """Bars, quotes and backslashes, as in a prompt for the CLI."""
     editor = nvim(version, QUIET, ui=False)
     editor.lua("require('bellboard.action.launch').new = function(rest) _G.got = rest end")
     for typed, words in {

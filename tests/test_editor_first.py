@@ -1,4 +1,4 @@
-"""The first start of somebody who has just installed the plugin, and where it does not start."""
+"""The first start after installing the plugin, and occasions on which it does not start."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SHIPPED = (
     "uv.lock",
     "README.md",
 )
-#: A uv whose packages are at hand: what it makes is an environment that has them.
+#: A uv without a network: it makes an environment from packages that are already here.
 UV = f"""#!/bin/sh
 echo "$*" >>"$HOME/uv.log"
 [ -e "$HOME/offline" ] && {{ echo "error: no network" >&2; exit 2; }}
@@ -47,7 +47,7 @@ def program(path: Path, text: str) -> Path:
 
 @pytest.fixture
 def plugin(home: Home) -> Path:
-    """The plugin as a package manager leaves it: not built, with a Python that has no packages."""
+    """Return the plugin as just installed: not built, and a Python without packages."""
     root = home.root / "bellboard.nvim"
     root.mkdir()
     for name in SHIPPED:
@@ -62,14 +62,14 @@ def plugin(home: Home) -> Path:
 
 
 def started(nvim: Editors, root: Path, version: str = neovim.NEWEST, lua: str = "") -> Editor:
-    """Neovim with the plugin as it is."""
+    """Start Neovim with the plugin as it is."""
     return nvim(version, lua=f"vim.opt.rtp:prepend('{root}')\n{lua}")
 
 
 def test_the_first_start_asks_to_build_and_then_for_hooks(
     nvim: Editors, home: Home, plugin: Path, version: str
 ) -> None:
-    """Two keys from nothing to a running board, with hooks on show; nothing asks again."""
+    """Two keys start it and show the hooks; neither question is asked again."""
     editor = started(nvim, plugin, version)
     editor.shows("Build bellboard now?")
     assert "uv installs its Python packages" in editor.screen.text
@@ -90,10 +90,10 @@ def test_the_first_start_asks_to_build_and_then_for_hooks(
     assert "?" not in again.screen.text
 
 
-def test_a_build_that_fails_says_why_and_any_other_key_is_yours(
+def test_a_failed_build_says_why_and_other_keys_keep_their_meaning(
     nvim: Editors, home: Home, plugin: Path
 ) -> None:
-    """The question never holds back what is typed, and is not asked again after a no."""
+    """The question does not block typing, and is not asked again after a no."""
     (home.root / "offline").touch()
     editor = started(nvim, plugin)
     editor.shows("Build bellboard now?")
@@ -118,8 +118,8 @@ return require('bellboard.system.occasion').wanted(auto_start)
 """
 
 
-def test_it_does_not_start_where_nobody_works(nvim: Editors, home: Home, plugin: Path) -> None:
-    """For one message of git, without a user interface, on an old Neovim, on Windows."""
+def test_it_does_not_start_without_a_user(nvim: Editors, home: Home, plugin: Path) -> None:
+    """For a commit message, without a user interface, on an old Neovim, on Windows."""
     editor = nvim(config={"auto_start": False}, ui=False)
     files = {
         **dict.fromkeys((".git/COMMIT_EDITMSG", ".git/rebase-merge/git-rebase-todo"), False),

@@ -1,4 +1,4 @@
-"""The float among other windows: where it stands, when it shrinks, what its rows do."""
+"""The float among other windows: where it is, when it shrinks, what its rows do."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def stands(editor: Editor, expected: str) -> None:
 
 
 def test_it_covers_nothing_that_is_in_use(nvim: Editors, version: str) -> None:
-    """Floats of others, whatever opens them; the board; the terminal that asks; the cursor."""
+    """Other floats, the board, the terminal that asks, the cursor."""
     editor = nvim(version, {**QUIET, "float": {"seconds": 0}}, columns=80, lines=30)
     host = Host(editor)
     editor.lua("vim.api.nvim_buf_set_lines(0, 0, -1, false, { ('x'):rep(79), 'y' })")
@@ -125,7 +125,7 @@ def click(editor: Editor, text: str) -> None:
 
 
 def test_every_row_is_a_button(nvim: Editors, version: str) -> None:
-    """A session's rows lead to it, the last one to the picker, the line to the rows."""
+    """A session's rows go to it, the last row opens the picker, the one line the full float."""
     editor = nvim(version, {**QUIET, "float": {"seconds": 0, "sessions": 2}}, columns=80)
     host = Host(editor)
     heard(editor)

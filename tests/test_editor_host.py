@@ -98,7 +98,7 @@ def test_it_gives_up_with_one_message(nvim: Editors, notes: Path) -> None:
 
 
 def test_a_missing_package_of_a_chosen_python_is_reported(nvim: Editors, notes: Path) -> None:
-    """No retry: it would not heal by itself; nor would a build, as the option comes first."""
+    """No retry and no build: neither would help, as the option comes first."""
     editor = nvim(config=config("lacks", notes), ui=False)
     said = says(editor, "remove the option python")
     assert f"{sys.executable} {Path(__file__).with_name('small_host.py')}" in said
@@ -134,7 +134,7 @@ def test_evidence_goes_to_the_host_as_a_trace_line(nvim: Editors, notes: Path) -
 
 
 def test_stop_stops_and_a_command_starts_again(nvim: Editors, notes: Path) -> None:
-    """A host that was stopped is not restarted by itself."""
+    """A host that was stopped is not restarted automatically."""
     editor = running(nvim(config=config("well", notes), ui=False))
     editor.command("ClaudeSessions stop")
     eventually(lambda: not editor.lua(STATUS)["running"], "the end of the host")

@@ -127,7 +127,7 @@ def test_a_session_in_view_is_not_in_the_float(open_: Open, spool: Spool, versio
 
 
 def test_each_neovim_reports_its_own_view(open_: Open, spool: Spool) -> None:
-    """One looks away, the other still looks; a closed one looks no more."""
+    """One looks away while the other still looks; a closed one no longer looks."""
     editors = [open_() for _ in range(2)]
     for n, editor in enumerate(editors):
         _, tty = editor.lua(TERMINAL)

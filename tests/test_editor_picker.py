@@ -175,7 +175,7 @@ def test_a_pane_is_captured_only_if_it_is_the_sessions(nvim: Editors, tmux: Serv
 
 
 def test_a_terminal_of_another_neovim_is_copied_from_there(nvim: Editors, version: str) -> None:
-    """Over its socket, without a message to whoever sits there."""
+    """Over its socket, without showing anything there."""
     there, here = nvim(version, CALM, ui=False), nvim(config=CALM)
     tty = terminal(there, "echo over there")
     Host(here).push(blocked("api", tty=tty, nvim=there.lua("return vim.v.servername")))

@@ -50,7 +50,7 @@ def test_the_float_lists_what_is_blocked(
 def test_the_float_makes_room_for_the_cursor_and_follows_the_size(
     nvim: Editors, screen: Screens, version: str
 ) -> None:
-    """It never covers the cursor, follows the screen, and closes when none is blocked."""
+    """It never covers the cursor, follows the screen, and closes when no session is blocked."""
     editor = nvim(version, QUIET, columns=60, lines=16)
     editor.lua("vim.api.nvim_buf_set_lines(0, 0, -1, false, { ('x'):rep(58) })")
     host = Host(editor)

@@ -99,7 +99,7 @@ SHOWN: dict[str, dict[str, str]] = {
     "name", ["sleep", "bash", "claudette", "/srv/claude/server", "claude.md", "vim"]
 )
 def test_an_unrelated_process_is_not_stopped(home: Home, run: Run, name: str) -> None:
-    """Whatever the header of a hook event says, and even if its start time matches."""
+    """Even if the header of a hook event names it, and its start time matches."""
     process = run(name)
     reply = errand(home, session(process.pid), "stop", pid=process.pid)
     assert not reply["ok"]
@@ -118,7 +118,7 @@ def test_an_agent_without_a_session_file_is_stopped(home: Home, run: Run, name: 
 
 @pytest.mark.parametrize("of", ["the host", "the process"])
 def test_a_process_named_by_its_session_file_is_stopped(home: Home, run: Run, of: str) -> None:
-    """Whatever it is called: a wrapper, a renamed program."""
+    """Under any name: a wrapper, a renamed program."""
     own = home.root / "own"
     env = home.env if of == "the host" else home.env | {"CLAUDE_CONFIG_DIR": str(own)}
     process = run("wrapper", env=env)

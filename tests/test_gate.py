@@ -70,7 +70,7 @@ def refusal(address: object) -> str:
     return str(refused.value)
 
 
-# ---------------------------------------------------------------- what passes
+# ---------------------------------------------------------------- admitted
 
 
 def test_the_usual_places_of_sockets_pass(home: Home, listen: Listen) -> None:
@@ -95,7 +95,7 @@ def test_the_usual_places_of_sockets_pass(home: Home, listen: Listen) -> None:
         gate.admitted(str(home.root / "nothing"))
 
 
-# ---------------------------------------------------------------- what does not
+# ---------------------------------------------------------------- denied
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_a_mount_that_hangs_is_not_waited_for(home: Home, nvim: Editors) -> None
         mount.close()
 
 
-# ---------------------------------------------------------------- all who connect
+# ---------------------------------------------------------------- everything that connects
 
 
 def named(spool: Spool, session: str, pid: int = 0, **named: str) -> None:
@@ -237,7 +237,7 @@ def named(spool: Spool, session: str, pid: int = 0, **named: str) -> None:
 def test_no_event_makes_a_host_connect_to_a_stranger(
     home: Home, start: Callable[..., RecordedHost], stranger: Stranger, tmux: Server
 ) -> None:
-    """With pid 0 and nobody asking: nothing runs, nothing is published, health names it."""
+    """Nothing runs, nothing is published, and health names the address."""
     spool = Spool(home.bellboard)
     spool.prepare()
     trap = stranger.trap(stranger.folder / "sock")

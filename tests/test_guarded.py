@@ -1,4 +1,4 @@
-"""A host continues whatever fails in it: named in health, left alone for a while, retried."""
+"""A host continues after any failure: health names it, and it is retried after a pause."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_settings_of_the_wrong_type_end_no_host(start: Start, config: dict[str, 
     goes_on(host)
 
 
-# Rows that mean nothing
+# Meaningless rows
 
 
 @pytest.mark.parametrize("value", [b"\xc1", msgspec.msgpack.encode([1]), b""], ids=repr)
@@ -140,7 +140,7 @@ def test_an_option_damaged_at_run_time_ends_no_host(
     goes_on(host, "another")
 
 
-# Locks and places
+# Locks and folders
 
 
 def test_a_lock_that_blocks_readers_ends_no_host(home: Home, start: Start) -> None:
@@ -194,7 +194,7 @@ def test_a_damaged_database_that_cannot_be_moved_away(
     goes_on(host)
 
 
-# It writes no more than it must
+# Superfluous writes
 
 
 def files_in(spool: Spool) -> int:

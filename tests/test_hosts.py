@@ -159,7 +159,7 @@ def test_an_older_neovim_shows_its_last_state_as_stale(
 def test_unwatched_events_are_caught_up_with_silently(
     home: Home, start: Callable[..., RecordedHost]
 ) -> None:
-    """A second host announces what the first does; after a gap nobody does."""
+    """A second host announces what the first does; after a gap, no host does."""
     one, two = start("one"), start("two")
     spool = Spool(home.bellboard)
     put(spool, "UserPromptSubmit")

@@ -160,7 +160,7 @@ def emit_before(spool: Spool, pid: int, event: str, ago: float, **more: Any) -> 
 def test_without_session_files_it_is_unknown_until_proven(
     home: Home, start: Start, process: subprocess.Popen[bytes]
 ) -> None:
-    """It was working, and nobody watched: the transcript then shows its end, silently."""
+    """It was working before the gap; then the transcript shows its end, silently."""
     spool = made(home.bellboard)
     path = home.root / "transcript.jsonl"
     emit_before(spool, process.pid, "UserPromptSubmit", 300, transcript_path=str(path), prompt="go")

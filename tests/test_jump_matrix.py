@@ -55,7 +55,7 @@ PROMPT = 150.0  # ms that a jump may take; a loaded machine gets more
 
 
 class Seat:
-    """A real Neovim in a pane of its own, and the client that drives it."""
+    """A real Neovim in its own pane, and the client that drives it."""
 
     def __init__(self, server: Server, name: str, session: str, version: str) -> None:
         self.socket = server.home.root / f"{name}.sock"
@@ -264,7 +264,7 @@ def test_a_pane_of_another_server(stage: Stage) -> None:
 
 
 def test_a_server_without_clients(stage: Stage) -> None:
-    """The pane is selected for whoever attaches, and the message says so."""
+    """The pane is selected for the next client that attaches, and the message says so."""
     server, other = stage.server(), stage.server()
     asker = stage.seat(server)
     target, _ = other.open(AGENT, session="a"), other.open(AGENT, session="a")

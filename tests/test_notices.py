@@ -99,7 +99,7 @@ def ladders(**delays: float) -> Policy:
     return Policy(ladders={s: row | ({"float": 0.0} if s == "blocked" else {}) for s in LADDERS})
 
 
-# What rings
+# Which channels notify
 
 
 def test_channels_escalate_one_after_the_other() -> None:
@@ -294,7 +294,7 @@ def test_every_mode_decides_every_status_that_calls() -> None:
     assert set(LADDERS) <= set(STATUSES)
 
 
-# Whatever happens
+# Random histories
 
 SIDS = st.sampled_from(["a", "b", "c"])
 STEPS = st.one_of(

@@ -1,4 +1,4 @@
-"""Whatever may hang runs outside the event loop, with a deadline, and heals by itself."""
+"""Work that may hang runs outside the event loop, with a deadline, and recovers."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def mount(tmp_path: Path) -> Iterator[HungMount]:
 
 
 def test_jobs_are_done_in_order_and_the_newest_of_a_key_is_enough() -> None:
-    """Many changes of one file lead to one look at it."""
+    """Many changes of a file cause one read."""
 
     async def test(beside: Beside) -> None:
         gate = beside.hang("/a")
@@ -116,7 +116,7 @@ def test_a_hanging_job_delays_nothing_else_and_heals() -> None:
 def test_a_failing_job_is_named_and_retried_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Whatever it raises, and wherever; the others continue."""
+    """With any exception, at any point; other jobs continue."""
     monkeypatch.setattr(reach, "PAUSE", 0.5)
     fails = [MemoryError("too much"), OSError(5, "Input/output error"), RecursionError("deep")]
 
@@ -168,7 +168,7 @@ def test_the_number_of_hanging_threads_is_limited() -> None:
 
 
 def test_a_mount_with_two_hanging_jobs_is_left_alone(mount: HungMount, tmp_path: Path) -> None:
-    """By whatever path it is reached."""
+    """For every path to it."""
     for name in ("a", "b", "c"):
         (mount.source / name).write_text(name)
     (tmp_path / "link").symlink_to(mount.place / "c")

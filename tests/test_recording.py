@@ -389,7 +389,7 @@ def test_a_line_cannot_contain_a_deadline() -> None:
 
 
 def test_a_decoded_event_is_read_no_less_strictly_than_a_hook() -> None:
-    """Whoever sends a trace: no escape codes, no text without end, no odd process."""
+    """A trace may come from anyone: no escape codes, no endless text, no odd process."""
     told = {
         "kind": "prompt",
         "session_id": "s",

@@ -198,7 +198,7 @@ def test_a_half_written_file_leaves_the_last_good_value(
 def test_values_of_the_wrong_type_are_left_out(
     home: Home, registry: Registry, process: Callable[..., int]
 ) -> None:
-    """The line can be written and read, whatever the file holds."""
+    """The line can be written and read with any content of the file."""
     pid = process()
     write(home, pid, status={"a": 1}, name=["x"], cwd=17, kind=True, version="\ud800 half")
     [(line, _)] = registry.check(1.0)

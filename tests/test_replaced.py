@@ -124,7 +124,7 @@ def test_hosts_continue_with_the_current_file(
             agrees_with_its_log(clerk)
 
 
-# What is no database
+# Other things in place of the database
 
 
 def as_a_folder(path: Path) -> None:
@@ -192,7 +192,7 @@ def suspended(home: Home) -> Iterator[subprocess.Popen[str]]:
 def test_an_exclusive_lock_is_not_waited_for(
     home: Home, start: Callable[..., RecordedHost], suspended: subprocess.Popen[str]
 ) -> None:
-    """A host starting then comes up, names the process, and folds once it is gone."""
+    """A host that starts then names the process, and folds once it is gone."""
     name = put(Spool(home.bellboard), "UserPromptSubmit", "canary")
     host = start(stuck=0.3)
     host.says(f"locked by process {suspended.pid}, which is suspended")

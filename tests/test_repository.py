@@ -276,7 +276,7 @@ LONG = {
 
 @pytest.mark.parametrize("text", LONG.values(), ids=LONG)
 def test_a_configuration_of_a_megabyte_is_read_in_a_moment(text: str) -> None:
-    """Whatever it holds; one of 750 kB once took 15 s."""
+    """With any content; one of 750 kB once took 15 s."""
 
     def read() -> float:
         began = time.process_time()

@@ -141,7 +141,7 @@ def test_every_scenario_is_well_formed() -> None:
                     assert prompt.removeprefix("play:") in SCENARIOS, name
 
 
-# A connected datagram socket sends nothing, and 198.51.100.0/24 is nobody's.
+# Connecting a datagram socket sends nothing, and 198.51.100.0/24 is not in use.
 CONNECT = "import socket; s = socket.socket(type=2); print(s.connect_ex(('{}', 9))); input()"
 
 

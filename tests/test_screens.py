@@ -57,7 +57,7 @@ def test_every_version_shows_every_dialog(folder: Path) -> None:
 
 @pytest.mark.parametrize("name", ["rest", "busy", "menu_model", "question"])
 def test_output_of_the_agent_is_not_read(name: str) -> None:
-    """Whatever is above the input box or dialog: it may look like a dialog itself."""
+    """Text above the input box or dialog may look like a dialog itself."""
     captured = (CAPTURES / "2.1.328" / f"{name}.txt").read_text().splitlines()
     fake = (CAPTURES / "2.1.328" / "bash.txt").read_text().splitlines()
     assert EXPECTED[name] == read([*fake, "", *captured])
@@ -65,7 +65,7 @@ def test_output_of_the_agent_is_not_read(name: str) -> None:
 
 @pytest.mark.parametrize("screen", [[], [""], ["❯"], ["─" * 40], ["❯ 1. Yes"], ["\x00" * 9] * 99])
 def test_other_screens_say_nothing(screen: list[str]) -> None:
-    """Empty, partial, or of a program that is no agent."""
+    """Empty and partial ones, and those of other programs."""
     assert read(screen) is None
 
 

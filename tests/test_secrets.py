@@ -1,4 +1,4 @@
-"""No secret is shown, whatever surrounds it; and other text is shown unchanged."""
+"""No secret is shown in any context, and other text is shown unchanged."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_an_unquoted_secret_is_hidden(form: str, secret: str, wrap: Wrap) -> Non
 @given(st.sampled_from(SHELL), secrets, quotings)
 @example("TOKEN={}", 'it\'s a "bad" §one', shlex.quote)
 def test_a_quoted_secret_is_hidden(form: str, secret: str, quote: Wrap) -> None:
-    """Whatever it holds, and however it is quoted."""
+    """With any content and any quoting."""
     text = form.replace("{}", quote(secret))
     shown = hide(text)
     assert secret not in shown

@@ -193,7 +193,7 @@ def test_an_unsafe_change_is_refused(
 
 
 def test_a_file_that_changes_meanwhile_is_not_overwritten(settings: Settings, file: Path) -> None:
-    """The CLI writes it too, when somebody allows a tool permanently."""
+    """The CLI also writes it, when the user allows a tool permanently."""
     change = settings.put_in(file, NEWEST)
     file.write_text("{}")
     with pytest.raises(SettingsError, match="has changed since"):
@@ -305,7 +305,7 @@ def test_the_printed_hooks_work_with_and_without_the_script(home: Home) -> None:
 
 
 def test_uninstall_removes_all_hooks_and_purge_the_state(home: Home, file: Path) -> None:
-    """Also from files elsewhere that were installed to; never what is not ours."""
+    """Also from other files with our hooks; nothing that is not ours."""
     far = home.root / "far.json"
     run(home, "hooks", "install", "--yes")
     run(home, "hooks", "install", "--yes", "--settings", str(far))

@@ -1,4 +1,4 @@
-"""Our hooks in the text of a settings file: added and removed, whatever is there."""
+"""Our hooks in the text of a settings file: adding them to any content, and removing them."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_it_can_be_removed_without_a_record(text: str) -> None:
 @example('{"hooks": {"Stop": [1]}}')
 @example('{"hooks": {"Stop": [{"hooks": {}}]}}')
 def test_odd_types_are_refused_by_name_or_do_no_harm(text: str) -> None:
-    """Whatever is where hooks belong."""
+    """With anything in place of the hooks."""
     try:
         new, before = put_in(text, commands(), ours, {})
     except Malformed as e:
@@ -227,7 +227,7 @@ def test_a_command_is_recognized_by_its_script(script: str) -> None:
 
 
 def test_a_restricted_copy_of_ours_is_not_enough() -> None:
-    """Somebody added a matcher, or a duplicate: one without a matcher stays."""
+    """If a matcher or a duplicate was added, one entry without a matcher remains."""
     line = commands()["Stop"]
     handler = {"type": "command", "command": line, "timeout": 9}
     groups = [

@@ -102,7 +102,7 @@ def test_an_end_read_after_its_process_left_is_not_the_others() -> None:
 
 
 def test_an_interrupt_in_one_process_leaves_the_other_alone() -> None:
-    """Whatever line of the transcript reports it."""
+    """Any line of the transcript may report it."""
     text = {"type": "text", "text": "[Request interrupted by user]"}
     turn = (
         hook(65.0, TWO, "UserPromptSubmit", prompt="and you", prompt_id="p2"),
@@ -116,7 +116,7 @@ def test_an_interrupt_in_one_process_leaves_the_other_alone() -> None:
 
 
 def test_a_prompt_in_one_process_marks_the_others_end_as_seen() -> None:
-    """Esc in it leaves the session idle: nobody is told of the earlier end again."""
+    """Esc in it leaves the session idle; the earlier end is not announced again."""
     ended = (hook(62.5, ONE, "Stop", stop_hook_active=False), file(62.6, ONE, "idle"))
     start = (WORKS[0], WORKS[1], WORKS[2], *ended)
     opened = (hook(61.5, TWO, "SessionStart", source="resume"), file(61.6, TWO, "idle"))
@@ -138,7 +138,7 @@ def test_an_end_is_seen_even_if_the_file_lags() -> None:
 
 @pytest.mark.parametrize("stood", [0.1, 4.0])
 def test_an_unseen_end_outlives_its_process(stood: float) -> None:
-    """The other one is idle and nobody has looked; it may leave right after its Stop."""
+    """The other one is idle and the end was not seen; a process may exit right after its Stop."""
     turn = (
         hook(65.0, TWO, "UserPromptSubmit", prompt="and you", prompt_id="p2"),
         file(65.1, TWO, "busy"),

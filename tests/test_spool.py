@@ -128,7 +128,7 @@ def test_a_payload_is_read_up_to_1_mb(spool: Spool) -> None:
 
 
 def test_only_named_variables_get_in(spool: Spool) -> None:
-    """Whoever wrote the file: a token in its header goes no further."""
+    """Other variables in a header, such as a token, are dropped."""
     put(spool, "a", MAGIC + b"ANTHROPIC_API_KEY=sk\0TERM_PROGRAM=tmux\0pid=-1\0\0{}")
     item = spool.read("a")
     assert item and item.origin == {"agent": "claude", "env": {"TERM_PROGRAM": "tmux"}}
@@ -204,7 +204,7 @@ def test_junk_in_slots_is_claimed_as_well(spool: Spool) -> None:
 
 
 def test_dead_hosts_are_forgotten(spool: Spool) -> None:
-    """So that the hooks know that nobody reads."""
+    """So that hooks know that no host is running."""
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     spool.announce(os.getpid())
     spool.announce(child.pid)
@@ -341,7 +341,7 @@ def test_good_files_are_read_among_bad_ones(spool: Spool) -> None:
 
 
 def test_the_detail_is_kept_beside(spool: Spool) -> None:
-    """The traceback of an event that made the fold raise, of whatever length and letters."""
+    """The traceback of an event that raised, of any length and with any characters."""
     put(spool, "poison")
     spool.set_aside("poison", "raised", "Traceback …\udcff" + "x" * 100_000)
     [why] = (spool.home / "spool" / "bad").glob("*.why")

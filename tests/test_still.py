@@ -74,7 +74,7 @@ def told(host: RecordedHost, session: str, key: str) -> object:
 
 
 def test_a_hanging_mount_stops_nobody(home: Home, mount: HungMount, start: Start) -> None:
-    """Repository and transcript are on it: it is named, and heals by itself."""
+    """With a repository and a transcript on it: health names it, and all recovers."""
     repository(mount.source / "project")
     (mount.source / "t.jsonl").write_text(said("First"))
     (mount.source / "claude" / "sessions").mkdir(parents=True)

@@ -47,7 +47,7 @@ def waiting(clerk: Clerk) -> list[str]:
 
 
 def test_an_event_is_folded_by_one_host_and_seen_by_all(make: Make, clock: Clock) -> None:
-    """Whoever comes second finds the spool empty and the change in the table."""
+    """The second host finds the spool empty and the change in the database."""
     one, two = make(), make()
     name = emit(one, clock, "UserPromptSubmit")
     assert one.step(clock()).changed == {"s"}

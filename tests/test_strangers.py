@@ -187,7 +187,7 @@ def test_hosts_and_commands_refuse_it_with_an_error(
 def test_a_script_that_is_not_ours_is_not_run(
     shell: list[str], open_place: Path, stranger: int, tmp_path: Path
 ) -> None:
-    """The line in the settings names a path that somebody else could fill once it is free."""
+    """The line in the settings names a path that another user could fill once it is free."""
     script, trace = open_place / "home/emit", tmp_path / "trace"
     script.parent.mkdir()
     line = hookline.hook_line(str(script), "Stop", "/nowhere")

@@ -1,4 +1,4 @@
-"""The command line's output, in 60 columns as in 200, whatever an agent says."""
+"""The output of the command line, in 60 and in 200 columns, with any text from agents."""
 
 from __future__ import annotations
 
@@ -249,7 +249,7 @@ def test_an_age_changes_exactly_when_predicted(seconds: float) -> None:
     assert words.age(NOW, max(now, change - 0.01)) == words.age(NOW, now)
 
 
-# ---------------------------------------------------------------- stories
+# ---------------------------------------------------------------- event logs
 
 
 @pytest.fixture

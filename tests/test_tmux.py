@@ -150,7 +150,7 @@ def test_a_jump_stays_in_the_session_that_has_the_window_too(tmux: Server, ours:
 
 
 def test_a_jump_without_any_client_selects_and_says_so(tmux: Server, ours: Tmux) -> None:
-    """Whoever attaches next sees it."""
+    """The next client that attaches sees it."""
     first, _ = tmux.open(["sh"]), tmux.open(["sh"])
     assert not ours.jump(first.id)
     assert "no terminal is attached" in ours.why

@@ -338,7 +338,7 @@ def test_a_replaced_file_is_another_transcript(path: Path, followed: Transcripts
 
 
 def test_a_path_that_is_not_a_transcript_does_no_harm(tmp_path: Path) -> None:
-    """It comes from a payload: whatever it names, nothing hangs and nothing is raised."""
+    """It comes from a payload and may name anything: nothing hangs, nothing is raised."""
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "loop").symlink_to("loop")
     odd = ["", "/", "/dev/zero", "/no\0where", "x" * 5000, str(tmp_path / "pipe")]
@@ -411,7 +411,7 @@ KINDS = st.sampled_from(["user", "assistant", "system", "ai-title"])
 
 @given(KINDS, VALUES, VALUES, VALUES, VALUES)
 def test_no_entry_raises(kind: str, content: Any, use: Any, more: Any, when: Any) -> None:
-    """Whatever a future CLI writes is understood or ignored."""
+    """Anything that a future CLI writes is understood or ignored."""
     block = {**(use if isinstance(use, dict) else {}), "type": "tool_use", "input": more}
     message = {"content": [content, block], "usage": more, "model": when}
     for body in (message, {"content": content}, content):

@@ -533,7 +533,7 @@ NAMED = {
 
 @pytest.mark.parametrize("name", NAMED)
 def test_doctor_names_it(place: Place, name: str) -> None:
-    """Within seconds, whatever hangs; the other sections are complete."""
+    """Within seconds, even if something hangs; the other sections are complete."""
     TROUBLES[name](place)
     began = time.monotonic()
     told = place.run(("doctor --json",))["doctor --json"]

@@ -121,7 +121,7 @@ def said(*lines: dict[str, Any]) -> list[tuple[float, float, str]]:
 
 
 def test_of_two_processes_the_more_urgent_one_counts() -> None:
-    """While the second is idle and ends, the first one's question stands."""
+    """The first one's question stays while the second is idle and ends."""
     told = said(
         file(0.0, 1, "waiting"),
         file(10.0, 2, "idle"),
@@ -162,7 +162,7 @@ def test_a_queued_prompt_does_not_end_a_question() -> None:
 
 
 def test_a_dialog_is_the_agents_own_if_a_tool_of_the_turn_waits() -> None:
-    """As in auto mode; a dialog that the user opens at rest is nobody's question."""
+    """As in auto mode; a dialog that the user opens at rest is not a question."""
     told = said(
         file(0.0, 1, "busy"),
         hook(1.0, 1, "PreToolUse", tool_use_id="a"),

@@ -94,7 +94,7 @@ def rename_into(directory: Path, name: str, data: str = "x") -> Path:
 
 
 def test_a_file_that_arrives(play: Callable[[Scene], None], tmp_path: Path) -> None:
-    """The spool: renamed into the directory. Its removal wakes nobody."""
+    """The spool: renamed into the directory. Its removal is not reported."""
     new = tmp_path / "new"
     new.mkdir()
 
@@ -297,7 +297,7 @@ def test_many_events_are_few_calls(play: Callable[[Scene], None], tmp_path: Path
     play(scene)
 
 
-# What only one of them can
+# Of one backend
 
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's")

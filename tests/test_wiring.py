@@ -121,7 +121,7 @@ def set_there(tmux: Server) -> str:
     return "".join([*hooks, tmux.run("list-keys"), tmux.run("show-options", "-g")])
 
 
-# ---------------------------------------------------------------- set, and taken out
+# ---------------------------------------------------------------- apply and remove
 
 
 def test_removing_undoes_setting_and_nothing_else(tmux: Server, room: Room) -> None:
@@ -217,7 +217,7 @@ def test_which_server_is_meant_must_be_clear(room: Room, tmux: Server, home: Hom
     assert "/nowhere" in said
 
 
-# ---------------------------------------------------------------- who looks where
+# ---------------------------------------------------------------- views
 
 
 def test_each_client_looks_at_the_pane_that_it_shows(tmux: Server, room: Room) -> None:
@@ -245,7 +245,7 @@ def test_each_client_looks_at_the_pane_that_it_shows(tmux: Server, room: Room) -
 
 
 def test_a_terminal_without_the_focus_looks_at_nothing(tmux: Server, room: Room) -> None:
-    """Whatever it switches to; with focus again, it looks at what it shows."""
+    """Whatever it switches to; with focus again, it looks at its pane."""
     first, second = tmux.open(["sh"], session="one"), tmux.open(["sh"], session="one")
     tmux.run("select-window", "-t", first.id)
     tmux.run("set-option", "-g", "focus-events", "on")
@@ -277,7 +277,7 @@ def test_what_you_look_at_long_enough_is_seen(tmux: Server, room: Room) -> None:
 
 
 def test_without_a_host_a_view_replaces_the_previous_one(tmux: Server, room: Room) -> None:
-    """However often windows are switched, one file is left; none if nobody looks."""
+    """One file is left, however often windows are switched; none without a viewer."""
     first, second = tmux.open(["sh"], session="one"), tmux.open(["sh"], session="one")
     room.bellboard("tmux", "--apply")
     waiting = lambda: [*room.spool.new.iterdir(), *room.spool.slot.iterdir()]  # noqa: E731

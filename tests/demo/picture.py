@@ -22,7 +22,7 @@ EXPECTED = ("!1", "?1", "x1", "+1", "*1", "&1")
 
 
 class Shot(NamedTuple):
-    """A part of the film."""
+    """A part of the animation."""
 
     frame: str
     caption: str
@@ -60,7 +60,7 @@ class Canvas(Display):
         return "".join(parts)
 
     def svg(self, body: str, caption: int = 0) -> str:
-        """Return an image with this content, and so much room below for a caption."""
+        """Return an image with this content, and room below it for a caption."""
         width, height = round(COLUMNS * WIDTH) + 24, LINES * HEIGHT + 24 + caption
         front, back = (f"#{colour:06x}" for colour in self.ground)
         return (
@@ -72,7 +72,7 @@ class Canvas(Display):
         )
 
     def film(self, shots: list[Shot]) -> str:
-        """Return an image that shows these frames in turn, for ever."""
+        """Return an image that repeats these frames for ever."""
         whole = sum(shot.seconds for shot in shots)
         begin, parts = 0.0, []
         for shot in shots:
@@ -151,7 +151,7 @@ def play(socket: Path, picture: Path | None, film: Path | None, patience: float)
 
 
 def filmed(display: Canvas, nvim: Any) -> list[Shot]:
-    """Use the demo as a user would, and return what is seen."""
+    """Use the demo as a user would, and return the frames."""
     shots = []
 
     def shot(seconds: float, caption: str, keys: str, shows: str, lacks: str = "\0") -> None:

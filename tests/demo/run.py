@@ -74,7 +74,7 @@ def home() -> Iterator[tuple[Path, dict[str, str]]]:
         "DEMO_HOME": str(projects),
         "DEMO_PYTHON": sys.executable,
     }
-    # The simulated agents run the hook by themselves; installed, it is not offered to the user.
+    # The simulated agents run the hook themselves; with hooks installed, nothing is offered.
     hooks = ("hooks", "install", "--yes", "--cli", "2.1.328")
     subprocess.run(
         [sys.executable, "-m", "bellboard", *hooks],

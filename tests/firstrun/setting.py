@@ -1,4 +1,4 @@
-"""A machine of a new user: a home, a display, the plugin in a git repository, the real CLI."""
+"""The machine of a new user: a home, a display, the plugin in a git repository, the real CLI."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rig.loopback import Watch
 from rig.waiting import eventually
 
 PROGRAMS = ("Xvfb", "xterm", "xdotool", "import", "git")
-#: What tells pip and uv where packages are, on a machine with a mirror.
+#: Variables and files that tell pip and uv about a mirror.
 INDEX = ("PIP_", "UV_", "SSL_CERT", "REQUESTS_CA", "CURL_CA")
 COLUMNS, LINES = 100, 30
 LAZY = """
@@ -36,7 +36,7 @@ PACK = "vim.pack.add({{ 'file://{served}/OWNER/bellboard.nvim.git' }})\n"
 
 
 class Lacking(Exception):
-    """Something that this needs is not here."""
+    """Something needed is not installed."""
 
 
 class Way(NamedTuple):
@@ -54,7 +54,7 @@ WAYS = {
 
 
 class Setting:
-    """Everything before the user starts Neovim for the first time."""
+    """The state before the user starts Neovim for the first time."""
 
     def __init__(self, way: Way, lazy: Path | None, uv: str | None) -> None:
         lacks = [program for program in PROGRAMS if shutil.which(program) is None]
@@ -108,7 +108,7 @@ class Setting:
         self._configure()
 
     def _serve(self) -> None:
-        """The plugin, as it is committed, where a package manager may clone it."""
+        """Serve the committed plugin for a package manager to clone."""
         served = self.home.root / "served"
         target = served / "OWNER/bellboard.nvim.git"
         target.parent.mkdir(parents=True)
@@ -117,7 +117,7 @@ class Setting:
         self.served = served
 
     def _claude(self) -> None:
-        """`claude` on PATH: the real one, on the fake API, with no settings yet."""
+        """Put the real `claude` on PATH, with the fake API and without settings."""
         api = self._open.enter_context(Api())
         watch = self._open.enter_context(Watch())
         launch = agent.prepare(self.home, api, watch, settings={})
@@ -147,7 +147,7 @@ class Setting:
             return f":{said.readline().strip()}"
 
     def start(self) -> Terminal:
-        """The user starts Neovim."""
+        """Start Neovim as the user does."""
         argv = ["xterm", "-fa", "DejaVu Sans Mono", "-fs", "10", "-bg", "black", "-fg", "white"]
         argv += ["-geometry", f"{COLUMNS}x{LINES}+0+0", "-e", str(self.nvim)]
         argv += ["--listen", str(self.socket)]
@@ -157,7 +157,7 @@ class Setting:
 
 
 class Terminal:
-    """What the user sees and types; each key is counted."""
+    """The user's terminal, which counts each key."""
 
     def __init__(self, env: Mapping[str, str], socket: Path) -> None:
         self.env, self.socket = env, socket

@@ -1,4 +1,4 @@
-"""What a new user does, step by step, and when."""
+"""The steps of a new user, with their times."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from firstrun.setting import Setting
 from rig.waiting import eventually, rest
 
 PATIENCE = 300.0  # a build downloads packages
-#: All that the screen shows, row by row.
+#: Returns the screen, row by row.
 SCREEN = """
 local rows = {}
 for row = 1, vim.o.lines do
@@ -51,7 +51,7 @@ def walk(setting: Setting, pictures: Path) -> Run:
     number = 0
 
     def step(what: str, sees: Callable[[str], bool]) -> str:
-        """Wait for a screen; note the time, keep its picture."""
+        """Wait for a screen; note the time and take a picture."""
         nonlocal number
         seen = awaited(nvim, sees, what)
         run.steps.append((what, run.now()))
@@ -89,7 +89,7 @@ def walk(setting: Setting, pictures: Path) -> Run:
 
 
 def awaited(nvim: Any, sees: Callable[[str], bool], what: str) -> str:
-    """The first screen that shows it; a Neovim that is busy is asked again."""
+    """Return the first screen that shows it; ask again while Neovim is busy."""
 
     def look() -> str:
         text = str(nvim.exec_lua(SCREEN)) if not nvim.request("nvim_get_mode")["blocking"] else ""

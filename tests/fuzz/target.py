@@ -49,7 +49,7 @@ class Target:
         self._sleepers: list[int] = []
         self.start()
 
-    # ------------------------------------------------------------ coming and going
+    # ------------------------------------------------------------ start and stop
 
     def start(self) -> None:
         """Start a host, and wait for it."""
@@ -101,7 +101,7 @@ class Target:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # ------------------------------------------------------------ what a case uses
+    # ------------------------------------------------------------ for cases
 
     def unique(self) -> str:
         """Return an unused name."""
@@ -145,7 +145,7 @@ class Target:
             self._sleepers.append(self._others[-1].pid)
         return self._sleepers[next(self._serial) % len(self._sleepers)]
 
-    # ------------------------------------------------------------ what must hold
+    # ------------------------------------------------------------ checks
 
     def check(self, folds: bool = True, within: float = 1.0) -> None:
         """Raise Fallen unless all checks pass; without `folds`, events need not arrive now."""

@@ -18,7 +18,7 @@ from rig.home import Home
 from rig.screen import Display, Picture
 from rig.waiting import eventually
 
-# Without a user interface the plugin does not start by itself.
+# Without a user interface, the plugin does not start automatically.
 UNSEEN = """
 vim.api.nvim_create_autocmd('VimEnter', { callback = vim.schedule_wrap(function()
   require('bellboard').start()

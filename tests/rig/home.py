@@ -73,7 +73,7 @@ def build() -> Home:
     remembered = home.root / "state" / "nvim" / "bellboard"
     remembered.mkdir(parents=True)
     for once in ("hooks-asked", "statusline-told"):
-        (remembered / once).touch()  # nobody here is a new user; tests of one forget it
+        (remembered / once).touch()  # not a new user's home; tests of the first start remove this
     searched = os.pathsep.join(SYSTEM_PATH)
     for tool in BORROWED:
         own = node.fetched() if tool == "node" else None

@@ -18,7 +18,7 @@ from rig import reaper
 from rig.beside import Beside
 
 EVERY = 0.03
-NEW = 0.5  # so long a socket may not be connected yet
+NEW = 0.5  # seconds in which a socket may not be connected yet
 ANYWAY = 1.0  # the longest between two looks at where sockets lead
 
 

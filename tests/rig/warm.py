@@ -1,4 +1,4 @@
-"""Python programs, each in a fork of an interpreter that has already imported what they need.
+"""Run Python programs in forks of an interpreter that has already imported what they need.
 
 Starting an interpreter and importing a host takes a quarter of a second of CPU, a fork a tenth of
 it, and the tests start about a thousand. A program runs as `python SCRIPT …` or `python -m NAME …`
@@ -32,15 +32,15 @@ from typing import IO, Any
 import bellboard
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-#: What hosts and commands import beside our own modules, some of it only when they need it.
+#: Modules besides ours that hosts and commands import, sometimes late.
 MODULES = ("asyncio", "sqlite3", "watchfiles", "rich.console", "rich.live", "rich.table")
-LONGEST = 1 << 20  # of a request: arguments and environment
+LONGEST = 1 << 20  # bytes of a request: arguments and environment
 
 Stream = int | IO[Any] | None
 
 
 class Program:
-    """A running program; with what tests use of `subprocess.Popen`.
+    """A running program, with the methods of `subprocess.Popen` that tests use.
 
     A stream is an open file, DEVNULL, or None for that of this process (standard input: DEVNULL).
     """
@@ -65,11 +65,11 @@ class Program:
             self.pid = _parent().fork(told, [*files, end])
 
     def poll(self) -> int | None:
-        """Its exit code, negative for a signal; None while it runs."""
+        """Return its exit code, negative for a signal, or None while it runs."""
         return self._ended_within(0)
 
     def wait(self, timeout: float | None = None) -> int:
-        """Its exit code, once it has ended."""
+        """Wait until it ends; return its exit code."""
         code = self._ended_within(timeout)
         if code is None:
             raise subprocess.TimeoutExpired(list(self.args), timeout or 0)
@@ -84,7 +84,7 @@ class Program:
         return self.returncode
 
     def send_signal(self, number: int) -> None:
-        """Unless it has ended."""
+        """Send a signal, unless it has ended."""
         if self.poll() is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, number)
@@ -105,7 +105,7 @@ def run(
     merged: bool = False,
     timeout: float | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Run it to its end; `merged`: what it prints, and its errors among it."""
+    """Run it to its end; `merged`: with standard error in its output."""
     with contextlib.ExitStack() as held:
         given, out, err = (held.enter_context(tempfile.TemporaryFile()) for _ in range(3))
         given.write(input.encode())
@@ -120,7 +120,7 @@ def run(
 
 
 def _number(file: Stream, of: int, held: contextlib.ExitStack) -> int:
-    """The descriptor of a stream."""
+    """Return the descriptor of a stream."""
     if file == subprocess.DEVNULL:
         null = os.open(os.devnull, os.O_RDWR)
         held.callback(os.close, null)
@@ -147,7 +147,7 @@ class _Parent:
         atexit.register(self.close)
 
     def fork(self, told: dict[str, Any], files: list[int]) -> int:
-        """The process that was forked for that program."""
+        """Fork a process for a program."""
         line = json.dumps(told).encode() + b"\n"
         assert len(line) < LONGEST
         with self._lock:
@@ -158,7 +158,7 @@ class _Parent:
         return int(answer)
 
     def close(self) -> None:
-        """End it; what it has forked lives on."""
+        """Stop it; its forks keep running."""
         self._control.close()
         self._process.wait()
 
@@ -176,8 +176,8 @@ def _parent() -> _Parent:
 
 
 def _serve(control: socket.socket) -> dict[str, Any]:
-    """Fork for each request; returns in the forks, with theirs."""
-    ends: dict[int, int] = {}  # process → where its end is told
+    """Fork for each request; return in each fork, with its request."""
+    ends: dict[int, int] = {}  # process → where to report its end
     woken, wake = os.pipe()
     for end in (woken, wake):
         os.set_blocking(end, False)
@@ -192,7 +192,7 @@ def _serve(control: socket.socket) -> dict[str, Any]:
             pid, status = os.waitpid(-1, os.WNOHANG)
             if not pid:
                 break
-            with contextlib.suppress(BrokenPipeError):  # nobody waits for it
+            with contextlib.suppress(BrokenPipeError):  # no one waits for it
                 os.write(ends[pid], b"%d" % os.waitstatus_to_exitcode(status))
             os.close(ends.pop(pid))
         if control not in ready:

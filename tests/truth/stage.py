@@ -92,7 +92,7 @@ class Stage:
     editor: Editor | None = None
     server: tmuxes.Server | None = None
 
-    # ------------------------------------------------------------ coming and going
+    # ------------------------------------------------------------ start and stop
 
     def start(
         self,
@@ -202,7 +202,7 @@ class Stage:
         if self.server:
             self.server.close()
 
-    # ------------------------------------------------------------ what a user does
+    # ------------------------------------------------------------ input
 
     def prompt(self, scenario: str) -> None:
         """Enter a prompt that plays a scenario."""
@@ -242,7 +242,7 @@ class Stage:
         """Return how many choices the dialog has."""
         return len(re.findall(r"(?m)^[\s│❯]*\d\. ", self.agent.text()))
 
-    # ------------------------------------------------------------ what is waited for
+    # ------------------------------------------------------------ waiting
 
     def says(self) -> str:
         """Return the CLI's own status, from its file or its screen."""

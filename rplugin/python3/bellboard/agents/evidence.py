@@ -240,7 +240,7 @@ def _screen(fields: Facts, t: float, now: float) -> Event:
     )
 
 
-# ---------------------------------------------------------------- processes, panes, people, hosts
+# ---------------------------------------------------------------- processes, panes, users, hosts
 
 
 def _process(fields: Facts, t: float, now: float) -> Event:

@@ -80,7 +80,7 @@ def wire(args: Args) -> int:
 
 
 def agrees() -> bool:
-    """Ask for the status in the status line, where somebody can answer."""
+    """Ask whether to add the status to the status line, if there is a terminal to ask in."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return False
     return input("Add the status to the right of the status line? [y/N] ").lower() in ("y", "yes")

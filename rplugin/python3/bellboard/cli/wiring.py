@@ -22,9 +22,9 @@ from ..hosting.bars import OPTION
 from ..system.tmux import BACK, Tmux, argument
 
 FIRST: Final = 2355  # first index of a hook; spells BELL on a phone keypad
-SHOWN: Final = f"#{{{OPTION}}} "  # what is put before the right part of the status line
-ROOM: Final = 80  # cells for that part; by default it has 40
-BEFORE: Final = "@bellboard-length"  # an option that keeps how many it had
+SHOWN: Final = f"#{{{OPTION}}} "  # what is added before the right part of the status line
+ROOM: Final = 80  # cells for that part; tmux's default is 40
+BEFORE: Final = "@bellboard-length"  # an option that stores the previous length
 
 #: Hook → what it reports (`evidence.of_tmux`) about which clients.
 HOOKS: Final = {
@@ -130,13 +130,13 @@ def apply(tmux: Tmux, wiring: Wiring) -> list[str]:
 
 
 def is_wired(tmux: Tmux) -> bool:
-    """Return whether a server has anything of ours."""
+    """Return whether a server has something of ours."""
     ours = (*(_hooks(tmux, name).values() for name in HOOKS), _keys(tmux).values())
     return any(_OURS.search(command) for commands in ours for command in commands)
 
 
 def shows(tmux: Tmux) -> bool:
-    """Return whether the status line has the status somewhere."""
+    """Return whether the status line contains the status."""
     options = (tmux.ask("show-options", "-g") or "").splitlines()
     return any(OPTION in option for option in options if not option.startswith(f"{OPTION} "))
 

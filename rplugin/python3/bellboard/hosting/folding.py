@@ -343,7 +343,7 @@ class Clerk:
         self._origins[id(given)] = (given, origin)
         return origin
 
-    # ------------------------------------------------------------ the clock, who watches, options
+    # ------------------------------------------------------------ clock, live events, options
 
     def _is_set_back(self, now: float) -> bool:
         return self.board.ledger.clock > now + BACK

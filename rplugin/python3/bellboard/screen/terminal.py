@@ -188,7 +188,7 @@ def _fit(rows: list[dict[str, str]], columns: int) -> dict[str, int]:
     return widths
 
 
-# ---------------------------------------------------------------- what happened
+# ---------------------------------------------------------------- history and events
 
 
 def show_history(found: Iterable[Transition], names: Names) -> None:

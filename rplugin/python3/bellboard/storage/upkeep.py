@@ -40,7 +40,7 @@ class Upkeep(Rows):
         self._due = random.randint(*OFTEN)
         self._thread: threading.Thread | None = None
 
-    # ------------------------------------------------------------ with each write, within the lock
+    # ------------------------------------------------------------ at each write, within the lock
 
     def limit(self, table: str, most: int) -> None:
         """Keep only the newest rows."""
@@ -87,7 +87,7 @@ class Upkeep(Rows):
         self.inspected = True
         return True
 
-    # ------------------------------------------------------------ from time to time
+    # ------------------------------------------------------------ at intervals
 
     def prune(self, now: float) -> None:
         """Delete old rows."""
