@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -165,6 +166,51 @@ def test_the_host_ranks_the_repositories(nvim: Editors) -> None:
     lines = editor.lua("return vim.api.nvim_buf_get_lines(0, 0, -1, false)")
     titles = [line.strip() for line in lines[2:] if re.fullmatch(r" \S+", line)]
     assert titles == ["acme/api", "acme/web", "dotfiles", "new", "acme/infra"]
+
+
+def test_a_row_and_its_details_show_what_is_known(nvim: Editors) -> None:
+    """Markers on the row, the branch whole while there is room; the rest where it unfolds."""
+    editor = nvim(config=CALM, columns=120, lines=34)
+    branch = "feature/a-branch-with-a-long-name-indeed"
+    lead = {
+        "markers": ["scheduled", "parked"],
+        "snoozed_until": time.time() + 600,
+        "pull_request": "#12",
+        "pull_request_state": "open",
+        "pull_request_url": "https://github.example/acme/api/pull/12",
+        "mode": "plan",
+        "model": "opus",
+        "context": 85_000,
+        "ports": [3000, 8080],
+        "team": ["mate"],
+        "prompts": ["write it", "test it"],
+        "previous": ["earlier"],
+    }
+    host = Host(editor)
+    host.push(
+        session("working", "lead", branch=branch, **WORK, **lead),
+        session("idle", "mate", title="the mate", parent="lead", **WORK),
+    )
+    editor.command("ClaudeSessions board")
+    editor.command("only")
+    editor.shows(branch)
+    editor.shows("m parked scheduled #12")
+    editor.press("zR")
+    for name, text in {
+        "teammate": "the mate, idle",
+        "lead": f"api {branch}, thinking",
+        "model": "opus, plan mode, 85k tokens",
+        "ports": "3000, 8080",
+        "pr": "#12 open https://github.example/acme/api/pull/12",
+        "before": "earlier",
+    }.items():
+        editor.shows(f"     {name:9} {text}")
+    picture = editor.shows("     prompt    test it")
+    assert picture.text.index("write it") < picture.text.index("test it")
+    editor.press("zM")
+    editor.command("set columns=60")
+    editor.press("zR")
+    editor.shows("snoozed ")
 
 
 @pytest.mark.parametrize("columns", [60, 110])

@@ -10,6 +10,7 @@ local page = require('bellboard.view.page')
 local popup = require('bellboard.view.popup')
 local sections = require('bellboard.view.sections')
 local several = require('bellboard.action.several')
+local sgr = require('bellboard.view.sgr')
 
 local M = {}
 
@@ -42,8 +43,8 @@ end
 
 ---@param session bellboard.Session
 local function preview(session)
-  require('bellboard.view.preview').lines(session, function(lines)
-    popup.open(lines, session.words.project, true)
+  require('bellboard.view.preview').lines(session, function(lines, colours)
+    sgr.paint(popup.open(lines, session.words.project, true), colours)
   end)
 end
 

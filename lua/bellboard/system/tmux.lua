@@ -231,12 +231,12 @@ M.show = function(socket, pane, panes, clients, done)
   end)
 end
 
---- The lines that a pane shows; nil on failure.
+--- The lines that a pane shows, with the sequences of their colours; nil on failure.
 ---@param socket string
 ---@param pane string
 ---@param done fun(lines: string[]|nil)
 M.capture = function(socket, pane, done)
-  M.ask(socket, { 'capture-pane', '-p', '-t', pane }, function(text)
+  M.ask(socket, { 'capture-pane', '-ep', '-t', pane }, function(text)
     done(text and vim.split(text, '\n') or nil)
   end)
 end

@@ -66,7 +66,7 @@ end
 ---@param till number|nil
 ---@return string
 M.left = function(till)
-  local seconds = (till or 0) - now()
+  local seconds = till and till - now() or 0
   if seconds <= 0 then
     return ''
   end

@@ -83,8 +83,9 @@ local function follow()
   end
   local session = api.nvim_get_current_buf() == page.buffer() and page.under_cursor()
   if session and session ~= shown then
+    local again = shown ~= nil and shown.session_id == session.session_id
     shown = session
-    preview.into(session, api.nvim_win_get_buf(win))
+    preview.into(session, api.nvim_win_get_buf(win), again)
   end
 end
 

@@ -26,48 +26,99 @@ local function colour(buf, row, line)
   end
 end
 
---- Replace the rows `first` to `last` with `lines[first]` to `lines[last_new]`.
+---@class bellboard.Hunk rows of the buffer, and the lines that replace them; last < first: none
+---@field first integer
+---@field last integer
+---@field first_new integer
+---@field last_new integer
+
 ---@param buf integer
+---@param hunk bellboard.Hunk
 ---@param lines bellboard.Line[]
----@param first integer
----@param last integer
----@param last_new integer
-local function put(buf, lines, first, last, last_new)
+local function put(buf, hunk, lines)
   local texts = {}
-  for row = first, last_new do
-    texts[#texts + 1] = lines[row].text
+  for nth = hunk.first_new, hunk.last_new do
+    texts[#texts + 1] = lines[nth].text
   end
-  api.nvim_buf_clear_namespace(buf, namespace, first - 1, last)
-  api.nvim_buf_set_lines(buf, first - 1, last, false, texts)
-  for row = first, last_new do
-    colour(buf, row, lines[row])
+  if hunk.last >= hunk.first then
+    api.nvim_buf_clear_namespace(buf, namespace, hunk.first - 1, hunk.last)
+  end
+  api.nvim_buf_set_lines(buf, hunk.first - 1, hunk.last, false, texts)
+  for nth = hunk.first_new, hunk.last_new do
+    colour(buf, hunk.first + nth - hunk.first_new, lines[nth])
   end
 end
 
---- Write the lines that differ; if their number has changed, also those in between.
+---@param lines bellboard.Line[]
+---@param first integer
+---@param last integer
+---@return table<bellboard.Line, integer>
+local function places(lines, first, last)
+  local found = {}
+  for nth = first, last do
+    found[lines[nth]] = nth
+  end
+  return found
+end
+
+--- What differs. Lines that have moved are the same tables, so that one that has moved is taken out
+--- here and put in there, and those between are left alone.
+---@param before bellboard.Line[]
+---@param after bellboard.Line[]
+---@return bellboard.Hunk[]
+local function differences(before, after)
+  local i, j, last, last_new = 1, 1, #before, #after
+  while i <= last and i <= last_new and same(before[i], after[i]) do
+    i, j = i + 1, j + 1
+  end
+  while last >= i and last_new >= j and same(before[last], after[last_new]) do
+    last, last_new = last - 1, last_new - 1
+  end
+  local hunks = {}
+  local old, new = places(before, i, last), places(after, j, last_new)
+  local function add(upto, upto_new)
+    local hunk = hunks[#hunks]
+    if hunk and hunk.last == i - 1 and hunk.last_new == j - 1 then
+      hunk.last, hunk.last_new = upto, upto_new
+    else
+      hunks[#hunks + 1] = { first = i, last = upto, first_new = j, last_new = upto_new }
+    end
+    i, j = upto + 1, upto_new + 1
+  end
+  while i <= last and j <= last_new do
+    local to, to_new = old[after[j]], new[before[i]]
+    to, to_new = to and to >= i and to, to_new and to_new >= j and to_new
+    if same(before[i], after[j]) then
+      i, j = i + 1, j + 1
+    elseif to and (not to_new or to - i <= to_new - j) then
+      add(to - 1, j - 1)
+    elseif to_new then
+      add(i - 1, to_new - 1)
+    else
+      add(i, j)
+    end
+  end
+  if i <= last or j <= last_new then
+    add(last, last_new)
+  end
+  return hunks
+end
+
+--- Write the lines that differ.
 ---@param buf integer
 ---@param before bellboard.Line[] what the buffer shows; none: it is new
 ---@param after bellboard.Line[]
 M.write = function(buf, before, after)
-  local first, last, last_new = 1, #before, #after
-  while first <= last and first <= last_new and same(before[first], after[first]) do
-    first = first + 1
-  end
-  while last >= first and last_new >= first and same(before[last], after[last_new]) do
-    last, last_new = last - 1, last_new - 1
-  end
-  if first > last and first > last_new then
+  local hunks = differences(before, after)
+  if #hunks == 0 then
     return
   end
   vim.bo[buf].modifiable = true
-  if last ~= last_new then
-    put(buf, after, first, #before == 0 and -1 or last, last_new) -- a new buffer has a line
-  else
-    for row = first, last do
-      if not same(before[row], after[row]) then
-        put(buf, after, row, row, row)
-      end
-    end
+  if #before == 0 then -- a new buffer has a line
+    hunks[1].last = 1
+  end
+  for nth = #hunks, 1, -1 do -- upwards, so that the rows of the others still count
+    put(buf, hunks[nth], after)
   end
   vim.bo[buf].modifiable = false
 end

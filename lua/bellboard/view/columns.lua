@@ -15,6 +15,8 @@ local WORD = 9 -- least width of what a session does, in one word, beside a colu
 ---@field name integer
 ---@field title integer
 ---@field place integer
+---@field places table<bellboard.Session, string>
+---@field key string the same for the same widths
 
 ---@class bellboard.Texts
 ---@field repository string
@@ -58,7 +60,7 @@ end
 ---@param width integer
 ---@return bellboard.Columns
 M.measure = function(some, width)
-  local most, where = { name = 0, title = 0, doing = 0 }, 0
+  local most, where, places = { name = 0, title = 0, doing = 0 }, 0, {}
   for _, section in ipairs(some) do
     for _, session in ipairs(section.sessions) do
       local widths = measured(session, width >= TITLES).widths
@@ -66,7 +68,10 @@ M.measure = function(some, width)
       most.name = math.max(most.name, name)
       most.title = math.max(most.title, widths.title)
       most.doing = math.max(most.doing, widths.doing)
-      where = math.max(where, width >= PLACES and cells.width(place.of(session)) or 0)
+      if width >= PLACES then
+        places[session] = place.of(session)
+        where = math.max(where, cells.width(places[session]))
+      end
     end
   end
   where = math.min(where, width < 100 and 10 or 20)
@@ -80,7 +85,14 @@ M.measure = function(some, width)
   shrink('doing', math.floor(room * 0.45))
   shrink('title', 12)
   shrink('name', 12)
-  return { width = width, name = most.name, title = most.title, place = where }
+  return {
+    width = width,
+    name = most.name,
+    title = most.title,
+    place = where,
+    places = places,
+    key = ('%d %d %d %d'):format(width, most.name, most.title, where),
+  }
 end
 
 --- The name of a session, in its column.
@@ -124,18 +136,6 @@ local function notes(session, room)
   return chunks
 end
 
---- What the line shows that changes with time, or outside the session.
----@param session bellboard.Session
----@return string
-M.moving = function(session)
-  return table.concat({
-    age.of(session.since),
-    age.left(session.snoozed_until),
-    place.of(session),
-    style.group(session),
-  }, '|')
-end
-
 --- The first line of a session.
 ---@param session bellboard.Session
 ---@param columns bellboard.Columns
@@ -155,13 +155,14 @@ M.chunks = function(session, columns, mixed, marked)
   head[#head + 1] = { title, 'BellboardDim' }
   local at = ' ' .. cells.fit(age.of(session.since), 4, true)
   if columns.place > 0 then
-    at = at .. '  ' .. cells.fit(place.of(session), columns.place)
+    at = at .. '  ' .. cells.fit(columns.places[session], columns.place)
   end
   local room = width - 1 - cells.width(at)
   for _, chunk in ipairs(head) do
     room = room - cells.width(chunk[1])
   end
-  local tail = notes(session, math.floor(room / 2))
+  local doing = measured(session, width >= TITLES).widths.doing
+  local tail = notes(session, math.max(math.floor(room / 2), room - doing))
   for _, chunk in ipairs(tail) do
     room = room - cells.width(chunk[1])
   end

@@ -8,7 +8,7 @@ local M = {}
 ---@param task bellboard.Task
 ---@return string
 local function age_of(task)
-  return task.since and '  ' .. age.of(task.since) or ''
+  return task.since and ', ' .. age.of(task.since) or ''
 end
 
 --- The name of another session, if it is known.
@@ -21,7 +21,7 @@ local function name_of(id)
   end
   local words = session.words
   local name = vim.trim(('%s %s'):format(words.project, words.branch))
-  return ('%s  %s'):format(words.title ~= '' and words.title or name, words.word)
+  return ('%s, %s'):format(words.title ~= '' and words.title or name, words.word)
 end
 
 ---@alias bellboard.AddDetail fun(name: string, text: any)
@@ -79,10 +79,10 @@ end
 local function whereabouts(session, add)
   add('cwd', session.cwd)
   local pull_request = { session.words.pull_request, session.pull_request_state }
-  add('pr', table.concat(pull_request, ' ') .. '  ' .. (session.pull_request_url or ''))
+  add('pr', table.concat(pull_request, ' ') .. ' ' .. (session.pull_request_url or ''))
   add('ports', table.concat(session.ports or {}, ', '))
   local pid = session.pid and tostring(session.pid) or ''
-  add('process', table.concat({ pid, session.tty or '', session.terminal_program or '' }, '  '))
+  add('process', table.concat({ pid, session.tty or '', session.terminal_program or '' }, ' '))
   add('ssh', session.ssh)
   add('session', session.session_id)
   if #(session.previous or {}) > 0 then

@@ -50,6 +50,9 @@ end
 
 --- Marks of sessions that are not listed would act out of sight.
 local function unmark_unlisted()
+  if not next(M.choice().marked) then
+    return
+  end
   local still = {}
   for _, section in ipairs(listed) do
     for _, session in ipairs(section.sessions) do

@@ -10,6 +10,7 @@ local api = vim.api
 ---@param lines string[]
 ---@param title string
 ---@param at_end? boolean start at the last line
+---@return integer buf
 M.open = function(lines, title, at_end)
   local width = 20
   for _, text in ipairs(lines) do
@@ -49,6 +50,7 @@ M.open = function(lines, title, at_end)
     once = true,
     callback = vim.schedule_wrap(close),
   })
+  return shown
 end
 
 return M

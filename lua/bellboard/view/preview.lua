@@ -3,6 +3,7 @@
 -- screen. Nothing here blocks.
 local cells = require('bellboard.view.cells')
 local neighbour = require('bellboard.system.neighbour')
+local sgr = require('bellboard.view.sgr')
 local terminals = require('bellboard.state.terminals')
 local tmux = require('bellboard.system.tmux')
 
@@ -17,7 +18,7 @@ local HEAD = 200 -- bytes that contain an entry's type
 --- Run in another Neovim, which may have another version of this plugin.
 local SHOWN = "return require('bellboard')._shown(...)"
 
----@alias bellboard.Lines fun(lines: string[]|nil)
+---@alias bellboard.Lines fun(lines: string[]|nil, colours?: bellboard.Colour[])
 
 --- The last lines, made safe to show, without empty ones at the end.
 ---@param lines string[]
@@ -59,7 +60,14 @@ local function of_pane(session, done)
       return
     end
     tmux.capture(session.tmux, pane.id, function(lines)
-      done(lines and tidy(lines))
+      local plain, colours = sgr.parse(vim.list_slice(lines or {}, 1, LINES))
+      local shown = tidy(plain)
+      done(
+        shown,
+        vim.tbl_filter(function(colour)
+          return shown ~= nil and colour.row < #shown
+        end, colours)
+      )
     end)
   end)
 end
@@ -156,6 +164,31 @@ local function of_transcript(session, done)
   end)
 end
 
+--- How a line begins, and its highlight group, for text that comes without colours.
+---@type { [1]: string, [2]: string }[]
+local BEGINNINGS = {
+  { '^> ', 'BellboardRepository' },
+  { '^%s*❯', 'BellboardMarked' },
+  { '^%s*●', 'BellboardCompleted' },
+  { '^%s*⏺', 'BellboardCompleted' },
+  { '^%* ', 'BellboardDim' },
+}
+
+---@param lines string[]
+---@return bellboard.Colour[]
+local function coloured(lines)
+  local colours = {}
+  for row, line in ipairs(lines) do
+    for _, beginning in ipairs(BEGINNINGS) do
+      if line:find(beginning[1]) then
+        colours[#colours + 1] = { row = row - 1, from = 0, to = #line, group = beginning[2] }
+        break
+      end
+    end
+  end
+  return colours
+end
+
 --- What is known about a session.
 ---@param session bellboard.Session
 ---@return string[]
@@ -171,22 +204,22 @@ end
 
 --- What a session shows, from the first source that has it. `done` may be called at once.
 ---@param session bellboard.Session
----@param done fun(lines: string[])
+---@param done fun(lines: string[], colours: bellboard.Colour[])
 M.lines = function(session, done)
   local here = session.tty and M.of_terminal(session.tty)
   if here then
-    done(here)
+    done(here, coloured(here))
     return
   end
   local places, place = { of_pane, of_neighbour, of_transcript }, 0
-  local function look_on(lines)
+  local function look_on(lines, colours)
     place = place + 1
     if lines then
-      done(lines)
+      done(lines, colours or coloured(lines))
     elseif places[place] then
       places[place](session, look_on)
     else
-      done(facts(session))
+      done(facts(session), {})
     end
   end
   look_on(nil)
@@ -195,19 +228,23 @@ end
 --- Fill a buffer with what a session shows; until that arrives, with what is known about it.
 ---@param session bellboard.Session
 ---@param buf integer
-M.into = function(session, buf)
-  local function put(lines)
+---@param again? boolean it shows that session already
+M.into = function(session, buf, again)
+  local function put(lines, colours)
     if not api.nvim_buf_is_valid(buf) then
       return
     end
     vim.bo[buf].modifiable = true
     api.nvim_buf_set_lines(buf, 0, -1, false, lines)
     vim.bo[buf].modifiable = false
+    sgr.paint(buf, colours)
     for _, win in ipairs(vim.fn.win_findbuf(buf)) do
       api.nvim_win_set_cursor(win, { #lines, 0 })
     end
   end
-  put(facts(session))
+  if not again then
+    put(facts(session), {})
+  end
   M.lines(session, put)
 end
 

@@ -1,4 +1,5 @@
 -- The lines of the board.
+local age = require('bellboard.view.age')
 local cells = require('bellboard.view.cells')
 local columns = require('bellboard.view.columns')
 local config = require('bellboard.config')
@@ -30,14 +31,21 @@ local function line(chunks, id, head)
   return { chunks = chunks, text = text, id = id, head = head }
 end
 
----@class bellboard.Fixed the lines of a session while nothing in them changes
----@field key string what they depend on
+---@class bellboard.Kept the lines of a session, and what they depend on
 ---@field lines bellboard.Line[]
+---@field since string
+---@field left string
+---@field place string
+---@field group string
+---@field widths string
+---@field mixed boolean
+---@field marked boolean
+---@field open boolean
 
----@type table<bellboard.Session, bellboard.Fixed> a changed session is a new table
-local fixed = setmetatable({}, { __mode = 'k' })
+---@type table<bellboard.Session, bellboard.Kept> a changed session is a new table
+local kept = setmetatable({}, { __mode = 'k' })
 
---- The lines of a session, from the cache if nothing in them has changed.
+--- The lines of a session, as they were if nothing in them has changed.
 ---@param session bellboard.Session
 ---@param widths bellboard.Columns
 ---@param mixed boolean
@@ -46,10 +54,20 @@ local fixed = setmetatable({}, { __mode = 'k' })
 local function lines_of(session, widths, mixed, choice)
   local id = session.session_id
   local open, marked = choice.unfolded[id] or false, choice.marked[id] or false
-  local sizes = ('%d %d %d %d'):format(widths.width, widths.name, widths.title, widths.place)
-  local key = ('%s %s %s %s'):format(sizes, mixed, marked, columns.moving(session))
-  local known = fixed[session]
-  if known and known.key == key and not open then
+  local since, left = age.of(session.since), age.left(session.snoozed_until)
+  local place, group = widths.places[session] or '', style.group(session)
+  local known = kept[session]
+  if
+    known
+    and not (open or known.open)
+    and known.since == since
+    and known.left == left
+    and known.place == place
+    and known.group == group
+    and known.widths == widths.key
+    and known.mixed == mixed
+    and known.marked == marked
+  then
     return known.lines
   end
   local lines = { line(columns.chunks(session, widths, mixed, marked), id, true) }
@@ -58,11 +76,20 @@ local function lines_of(session, widths, mixed, choice)
     for _, chunks in ipairs(details.lines(session)) do
       lines[#lines + 1] = line(chunks, id)
     end
-    key = ''
   elseif members ~= '' then
     lines[2] = line({ { '   ▸ ' .. members, 'BellboardDim' } }, id)
   end
-  fixed[session] = { key = key, lines = lines }
+  kept[session] = {
+    lines = lines,
+    since = since,
+    left = left,
+    place = place,
+    group = group,
+    widths = widths.key,
+    mixed = mixed,
+    marked = marked,
+    open = open,
+  }
   return lines
 end
 
