@@ -1,5 +1,5 @@
--- lazy.nvim runs this by itself after it has installed or updated the plugin, before loading it.
--- It may also be run by hand: nvim -l build.lua
+-- lazy.nvim runs this after it has installed or updated the plugin, before loading it.
+-- To run it by hand: nvim -l build.lua
 local file = debug.getinfo(1, 'S').source:sub(2)
 local root = vim.fs.dirname(vim.fs.normalize(vim.fn.fnamemodify(file, ':p')))
 local builder = dofile(root .. '/lua/bellboard/system/builder.lua')

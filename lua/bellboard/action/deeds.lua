@@ -54,7 +54,7 @@ local function resume()
   require('bellboard.action.launch').resume()
 end
 
---- Filter while the user types; <Esc> brings back the filter from before.
+--- Filter while the user types; <Esc> restores the previous filter.
 local function filter()
   local before = page.choice().filter
   local group = api.nvim_create_augroup('bellboard.filter', {})
@@ -76,7 +76,7 @@ local function filter()
   page.first()
 end
 
---- The one after the current one, and then the first.
+--- The value after the current one, or the first one after the last.
 ---@param field 'group'|'sort'
 ---@param among string[]
 local function turn(field, among)
@@ -224,7 +224,7 @@ M.seek = function(direction)
   end
 end
 
---- Act on sessions, whichever way the deed acts.
+--- Run an action on sessions: on one, on each, or on all together.
 ---@param deed bellboard.Deed
 ---@param list bellboard.Session[]
 M.act = function(deed, list)

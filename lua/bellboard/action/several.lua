@@ -1,4 +1,4 @@
--- What can be done with several sessions at once.
+-- Actions on several sessions at once.
 local cells = require('bellboard.view.cells')
 local host = require('bellboard.host')
 local mark = require('bellboard.action.mark')
@@ -7,7 +7,7 @@ local sessions = require('bellboard.state.sessions')
 
 local M = {}
 
---- How a message or a prompt calls some sessions.
+--- The name of some sessions in messages and prompts.
 ---@param list bellboard.Session[]
 ---@return string
 local function name_of(list)
@@ -16,7 +16,7 @@ local function name_of(list)
     or ('%d sessions'):format(#list)
 end
 
---- Ask for a word for some sessions; the default is the current one.
+--- Prompt for a word for some sessions; the default is the current one.
 ---@param what string
 ---@param field string
 ---@param act fun(session: bellboard.Session, word: string)
@@ -103,7 +103,7 @@ M.stop = function(list)
   end)
 end
 
---- Answer one after another; those that ask nothing only if there is no other.
+--- Answer them one after another; skip those that ask nothing, unless none asks.
 ---@param list bellboard.Session[]
 M.answer = function(list)
   local asking = vim.tbl_filter(function(session)

@@ -1,4 +1,4 @@
--- What this user was asked or told once, in any Neovim: one empty file each.
+-- Remembers what this user was asked or told once, in any Neovim: an empty file for each.
 local M = {}
 
 ---@param what string

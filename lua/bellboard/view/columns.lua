@@ -6,9 +6,9 @@ local style = require('bellboard.view.style')
 
 local M = {}
 
---- A narrower window has no column for titles, or for places.
+--- Narrower windows have no column for titles, or for places.
 local TITLES, PLACES = 90, 70
-local WORD = 9 -- least width of what a session does, in one word, beside a column of titles
+local WORD = 9 -- minimum width of what a session does, in one word, beside a column of titles
 
 ---@class bellboard.Columns widths in cells; 0: no such column
 ---@field width integer of the window
@@ -20,7 +20,7 @@ local WORD = 9 -- least width of what a session does, in one word, beside a colu
 
 ---@class bellboard.Texts
 ---@field repository string
----@field branch string what tells it from others of its repository
+---@field branch string what distinguishes it from others of its repository
 ---@field title string
 ---@field doing string
 
@@ -54,8 +54,8 @@ local function measured(session, wide)
   return known
 end
 
---- The widths for some sections. Where that is too much, the title gives way first, then what a
---- session does, then the name: first its repository, and the branch last.
+--- The widths for some sections. If they do not fit, the title is cut first, then what a session
+--- does, then the name: its repository first, its branch last.
 ---@param some bellboard.Section[]
 ---@param width integer
 ---@return bellboard.Columns

@@ -1,5 +1,5 @@
--- The statusline item of users who have no statusline of their own; others are told once how to
--- add one.
+-- The statusline item for users without a statusline of their own; a message tells others once how
+-- to add it.
 local config = require('bellboard.config')
 local message = require('bellboard.message')
 local remembered = require('bellboard.state.remembered')
@@ -19,7 +19,7 @@ local EMPTY = '%<%f %h%w%m%r %='
   .. "%{% &ruler ? ( &rulerformat == '' ? '%-14.(%l,%c%V%) %P' : &rulerformat ) : '' %}"
 --- Remembered: the user was told how to add the item.
 local TOLD = 'statusline-told'
---- Milliseconds for a statusline to ask for the text, before the user is told how to.
+--- Milliseconds for a statusline to use the text, before the message.
 local PATIENCE = 2000
 
 --- The counts, with space up to the next item.
@@ -41,7 +41,7 @@ local function put()
   return true
 end
 
---- Say how to add the item, unless something has asked for the text by then.
+--- Say how to add the item, unless something has used the text by then.
 local function tell()
   if #sessions.list() == 0 then
     return

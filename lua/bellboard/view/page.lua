@@ -48,7 +48,7 @@ M.windows = function()
   return buf and vim.fn.win_findbuf(buf) or {}
 end
 
---- Marks of sessions that are not listed would act out of sight.
+--- Remove marks of sessions that are not listed: keys would act on them unseen.
 local function unmark_unlisted()
   if not next(M.choice().marked) then
     return

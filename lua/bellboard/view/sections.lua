@@ -31,7 +31,7 @@ M.sortings = { 'urgency', 'recent', 'name' }
 ---@class bellboard.Held the session under the cursor, which stays where it is
 ---@field id string
 ---@field key string of its section
----@field at integer its place there
+---@field at integer its position there
 
 ---@param path string|nil
 ---@param folder string

@@ -205,7 +205,7 @@ def print_json(value: object) -> None:
 
 
 def first_run() -> str:
-    """Return how to start, and what is missing for that."""
+    """Return how to get started, and what is missing for it."""
     from ..agents.claude_code.witnesses.registry import is_installed
     from ..core import words
 

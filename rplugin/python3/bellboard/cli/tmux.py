@@ -87,7 +87,7 @@ def agrees() -> bool:
 
 
 def wired() -> list[Tmux]:
-    """Return the running servers of this user that have anything of ours."""
+    """Return the running servers of this user that have something of ours."""
     from ..system.tmux import Tmux, sockets
     from .wiring import is_wired
 

@@ -103,7 +103,7 @@ set -g focus-events on
 
 
 def _return() -> list[str]:
-    """Go back from a pane that a jump led to; once, for you may come again by other ways."""
+    """Return the command that goes back from the target of a jump, once for each jump."""
     go = f"set-option -pu {BACK} ; switch-client -c '#{{client_name}}' -t '#{{{BACK}}}'"
     shell = f'run-shell -C "{go}"'
     no = "display-message 'bellboard: no jump led to this pane'"

@@ -50,7 +50,7 @@ class Live:
         self.screen = Full(self._renew)
 
     def begin(self, quit: Callable[[], None]) -> None:
-        """Begin to read keys; called in the event loop of the host, which `quit` ends."""
+        """Start reading keys; called in the event loop of the host, which `quit` stops."""
         self._loop, self._quit = asyncio.get_running_loop(), quit
         if self.screen.keys >= 0:
             self._loop.add_reader(self.screen.keys, self._read)
@@ -105,7 +105,7 @@ class Live:
             self._timer = self._loop.call_later(wait, self._draw)
 
     def _picture(self, now: float, columns: int, height: int) -> list[Text]:
-        """Return the header, as many of the sessions as there is room for, and what is wrong."""
+        """Return the header, the sessions that fit, and the health notes."""
         ordered = sorted(
             (p for p in self._sessions.values() if not p["hidden"]),
             key=lambda p: (URGENCY[p["status"]], p["since"], p["session_id"]),
