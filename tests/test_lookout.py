@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from bellboard.agents.claude_code.witnesses.folders import MOST
+from bellboard.agents.claude_code.witnesses.witness import ClaudeWitness
 from bellboard.agents.evidence import from_line
 from bellboard.core.board import Board
 from bellboard.core.finding import Finding
@@ -46,6 +47,9 @@ class Desk:
         self.reach = Reach()
         self.watch = Watch(self._changed, reach=self.reach)
         self.lookout = Lookout(self.watch, self.reach, self._told, time.time, home.env, "g1")
+        cli = self.lookout.witnesses["claude"]
+        assert isinstance(cli, ClaudeWitness)
+        self.cli = cli
 
     def _changed(self, paths: set[str]) -> None:
         self.woken += 1
@@ -184,9 +188,9 @@ def test_a_transcript_is_watched_while_its_session_is_at_work(
         await desk.fold(**hook("SessionStart", home, process.pid, source="startup"))
         desk.board.sessions[SID].since -= 60
         await desk.rescan()
-        assert {} == desk.lookout.transcripts.followed
+        assert {} == desk.cli.transcripts.followed
         await desk.fold(**hook("UserPromptSubmit", home, process.pid, prompt="go"))
-        assert {SID: str(path)} == desk.lookout.transcripts.followed
+        assert {SID: str(path)} == desk.cli.transcripts.followed
         assert "Its own" == desk.board.sessions[SID].title
         with path.open("a") as file:
             file.write('{"type":"custom-title","customTitle":"Mine"}\n')
@@ -194,7 +198,7 @@ def test_a_transcript_is_watched_while_its_session_is_at_work(
         await desk.fold(**hook("Stop", home, process.pid))
         desk.board.sessions[SID].since -= 60
         await desk.rescan()
-        assert {} == desk.lookout.transcripts.followed
+        assert {} == desk.cli.transcripts.followed
         woken = desk.woken
         with path.open("a") as file:
             file.write("{}\n")
@@ -218,7 +222,7 @@ def test_a_transcript_whose_folder_comes_later(
         await desk.until(lambda: desk.status() == "idle")
         desk.board.sessions[SID].since -= 60
         await desk.rescan()
-        assert {SID: str(path)} == desk.lookout.transcripts.followed
+        assert {SID: str(path)} == desk.cli.transcripts.followed
         path.parent.mkdir(parents=True)
         await asyncio.sleep(0.05)
         stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 2))
@@ -340,13 +344,13 @@ def test_the_number_of_config_directories_is_limited(
             line["hook"] |= {"session_id": f"s{n}"}
             line["origin"] = {"env": {"CLAUDE_CONFIG_DIR": f"{home.root}/config/{n}"}}
             await desk.fold(**line)
-        assert MOST == len(desk.lookout.folders.registry.paths())
+        assert MOST == len(desk.cli.folders.registry.paths())
         assert "is ignored" in desk.lookout.notes["config directories"]
         for n in range(300):
             end = {"hook_event_name": "SessionEnd", "session_id": f"s{n}", "reason": "other"}
             line["hook"] |= end
             await desk.fold(**line)
-        assert 1 == len(desk.lookout.folders.registry.paths())
+        assert 1 == len(desk.cli.folders.registry.paths())
         assert "config directories" not in desk.lookout.notes
 
     run(home, test)
@@ -381,7 +385,7 @@ def test_the_real_cli_without_any_hook(claude: Agents, home: Home) -> None:
         await desk.until(lambda: desk.status() == "blocked", "it asks")
         assert agent.registry()["status"] == "waiting"
         assert {sid: str(next((home.claude / "projects").rglob("*.jsonl")))} == (
-            desk.lookout.transcripts.followed
+            desk.cli.transcripts.followed
         )
         # The dialog ignores keys for a moment.
         await asyncio.get_running_loop().run_in_executor(None, agent.answer, "Enter")

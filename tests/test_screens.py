@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bellboard.agents.claude_code.dialect.screens import Seen, read
+from bellboard.agents.claude_code.dialect.screens import read
+from bellboard.agents.dialect import Seen
 from bellboard.agents.evidence import from_line
 from bellboard.core.board import Board
 from bellboard.core.session import markers_of, published_status, question_of

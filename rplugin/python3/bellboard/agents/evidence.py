@@ -21,23 +21,16 @@ import msgspec
 from ..core.deadlines import BY_TIME
 from ..core.detail import ODD, line, whole
 from ..core.events import AGENT, LINES, LONGEST_ID, UNCOUNTED, Event, Origin, junk
-from ..core.lenient import plain
-from .claude_code.dialect import names
-from .claude_code.dialect.hooks import hook
-from .claude_code.dialect.said import Facts, entry_of, number_of, text_of, time_of
+from ..core.lenient import WRONG_SHAPE, Facts, number_of, plain, text_of
+from .dialects import DIALECTS, dialect_of
 
-#: The errors of reading a value of the wrong type.
-WRONG_SHAPE: Final = (
-    TypeError,
-    ValueError,
-    AttributeError,
-    LookupError,
-    ArithmeticError,
-    RecursionError,
-)
-
-#: Names of variables in a trace line: the CLI's own, or those of an event.
-VARIABLES: Final = {**names.VARIABLES, **{name: name for name in names.VARIABLES.values()}}
+#: Names of variables in a trace line: a CLI's own, or those of an event.
+VARIABLES: Final = {
+    known: field
+    for dialect in DIALECTS
+    for name, field in dialect.variables.items()
+    for known in (name, field)
+}
 #: What a tmux client can do.
 CLIENT_DOES: Final = frozenset({"looks", "focus", "away", "gone"})
 _PANE: Final = re.compile(r"%[0-9]{1,9}", re.ASCII)
@@ -124,17 +117,18 @@ def _environment(given: Facts) -> dict[str, str]:
 
 def _hook(fields: Facts, t: float, now: float) -> Event:
     raw = json.dumps(fields["hook"], separators=(",", ":"), ensure_ascii=True).encode()
-    return hook(raw, t, now, origin_of(fields.get("origin")))
+    return _of_cli(raw, fields, t, now)
 
 
 def _raw(fields: Facts, t: float, now: float) -> Event:
     text = fields["raw"]
-    return hook(
-        text.encode("utf-8", "replace") if isinstance(text, str) else b"",
-        t,
-        now,
-        origin_of(fields.get("origin")),
-    )
+    raw = text.encode("utf-8", "replace") if isinstance(text, str) else b""
+    return _of_cli(raw, fields, t, now)
+
+
+def _of_cli(raw: bytes, fields: Facts, t: float, now: float) -> Event:
+    origin = origin_of(fields.get("origin"))
+    return dialect_of(origin.agent).event(raw, t, now, origin)
 
 
 # ---------------------------------------------------------------- decoded events
@@ -207,15 +201,7 @@ def _registry(fields: Facts, t: float, now: float) -> Event:
 def _transcript(fields: Facts, t: float, now: float) -> Event:
     given = fields["transcript"]
     sid, entry = _session_id(given["session_id"]), given["entry"]
-    kind, facts = entry_of(entry)
-    return Event(
-        kind,
-        f"transcript {kind.removeprefix('said ')}",
-        time_of(entry.get("timestamp")) or t,
-        now,
-        session_id=sid,
-        **facts,
-    )
+    return dialect_of(text_of(given, "agent")).entry(sid, entry, t, now)
 
 
 # ---------------------------------------------------------------- screens

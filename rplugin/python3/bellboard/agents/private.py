@@ -14,7 +14,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from ..core.events import Event, Origin, Task
-from .claude_code.dialect.names import KINDS
+from .dialects import dialect_of
 
 #: Parts of paths that reveal nothing; the first two mark a worktree.
 COMMON: Final = frozenset(
@@ -97,7 +97,7 @@ class Names:
 
     def tool(self, e: Event) -> str:
         """Keep the name of a built-in tool; replace those of MCP servers and their tools."""
-        if KINDS.get(e.name) in ("form", "form answer"):
+        if dialect_of(e.origin.agent).kinds.get(e.name) in ("form", "form answer"):
             return self("server", e.tool).replace(" ", "")
         mcp = _MCP.fullmatch(e.tool)
         if mcp is None:

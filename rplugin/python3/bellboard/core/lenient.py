@@ -6,6 +6,7 @@ import json
 import math
 import re
 from contextlib import suppress
+from datetime import datetime
 from typing import Any, Final
 
 from msgspec import Raw
@@ -16,6 +17,17 @@ from .detail import ODD, whole
 DEEPEST: Final = 8  # levels of a value to keep
 LARGEST: Final = 1 << 53  # every JSON reader can represent smaller numbers
 LONGEST_NUMBER: Final = 15  # digits; such numbers are smaller than that
+Facts = dict[str, Any]
+#: The errors of reading a value of the wrong type.
+WRONG_SHAPE: Final = (
+    TypeError,
+    ValueError,
+    AttributeError,
+    LookupError,
+    ArithmeticError,
+    RecursionError,
+)
+
 _DIGITS: Final = re.compile(r"[0-9]+", re.ASCII)
 
 
@@ -87,3 +99,31 @@ def plain(value: Any, levels: int = DEEPEST) -> Any:
     if levels and isinstance(value, dict):
         return {whole(str(k)): plain(x, levels - 1) for k, x in value.items()}
     return None
+
+
+# ---------------------------------------------------------------- values
+
+
+def text_of(given: Facts, key: str) -> str:
+    value = given.get(key)
+    return whole(value) if isinstance(value, str) else ""
+
+
+def number_of(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:  # JSON allows integers of any length
+        return None
+    return number if math.isfinite(number) else None
+
+
+def time_of(stamp: object) -> float | None:
+    if not isinstance(stamp, str):
+        return None
+    try:
+        when = datetime.fromisoformat(stamp.replace("Z", "+00:00"))
+    except ValueError:
+        return None
+    return when.timestamp() if when.tzinfo else None

@@ -20,7 +20,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ..agents import evidence
-from ..agents.claude_code.dialect.hooks import hook
+from ..agents.dialects import dialect_of
 from ..core.board import Board
 from ..core.bounds import bounded
 from ..core.events import Event, Origin
@@ -327,7 +327,8 @@ class Clerk:
             return [event if event.clock == clock else replace(event, clock=clock)]
         if item.event == "view":
             return evidence.of_tmux(item.payload, item.t, clock, evidence.origin_of(item.origin))
-        return [hook(item.payload, item.t, clock, self._origin(item.origin), item.truncated)]
+        origin = self._origin(item.origin)
+        return [dialect_of(origin.agent).event(item.payload, item.t, clock, origin, item.truncated)]
 
     def _origin(self, given: dict[str, object] | None) -> Origin:
         """Decode an origin and add its terminal; cached, as the spool shares equal origins."""

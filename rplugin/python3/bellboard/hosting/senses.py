@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Final
 
 from ..agents.claude_code.installer.guard import Guard
-from ..agents.claude_code.witnesses import transcript
+from ..agents.clis import CLIS
 from ..core.board import Board
 from ..core.finding import Finding
 from ..storage.spool import Spool
@@ -27,7 +27,10 @@ from .attempts import Attempts
 SLICE: Final = 0.02  # seconds in a row for sessions: the event loop is blocked meanwhile
 RARELY: Final = 30.0
 #: Modules whose work may run in another process.
-MODULES: Final = (repository.__name__, transcript.__name__, watching.__name__)
+MODULES: Final = (
+    *(repository.__name__, watching.__name__),
+    *(module for cli in CLIS for module in cli.modules),
+)
 OBSERVE: Final = "observe"  # the name of the job in health
 
 
@@ -89,7 +92,7 @@ class Senses:
     def hand_in(self, sid: str, pid: int, rows: Sequence[str]) -> None:
         """Take the terminal contents of a session from the editor."""
         if self.lookout is not None:
-            self._do("sessions", partial(self.lookout.screens.hand_in, sid, pid, rows))
+            self._do("sessions", partial(self.lookout.hand_in, sid, pid, rows))
 
     def expect(self) -> None:
         """Make the next rescan check everything."""

@@ -167,6 +167,11 @@ class Tmux:
         return None
 
 
+def rows_of(socket: str, pane: str, most: int) -> list[str]:
+    """Return the last rows of a pane, or [] on a failure."""
+    return Tmux(socket).capture(pane, most)
+
+
 def assignment(name: str, value: str) -> list[str]:
     """Return the command that sets a user option to text that no format expands."""
     if not re.fullmatch(r"@[a-z][a-z0-9_-]{0,60}", name, re.ASCII):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from functools import partial
 from typing import Final
 
+from ..agents.cli import Means
 from ..core.finding import Finding
-from ..system.doer import Doer
 from ..system.files import is_path
-from ..system.watched import Watched
 from .pull_requests import Branch, PullRequest, PullRequests
 from .repository import Known, Repositories, facts_of, look_up
 
@@ -20,15 +19,9 @@ WATCHES: Final = "branch"
 class Directories:
     """Calls `report` with what changed about the directories of sessions."""
 
-    def __init__(
-        self,
-        reach: Doer,
-        watched: Watched,
-        report: Callable[[Finding], None],
-        clock: Callable[[], float],
-        requests: PullRequests | None = None,
-    ) -> None:
-        self._reach, self._watched, self._report, self._clock = reach, watched, report, clock
+    def __init__(self, means: Means, requests: PullRequests | None = None) -> None:
+        self._reach, self._watched = means.reach, means.watched
+        self._report, self._clock = means.report, means.clock
         self._requests = requests
         self._repositories = Repositories()
         self._of: dict[str, str] = {}  # session → its directory

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from ..agents.claude_code.dialect.screens import DEPTH, Seen, read
+from ..agents.dialect import DEPTH, Seen
+from ..agents.dialects import dialect_of
 from ..core.finding import Finding
 from ..core.rules.steps import is_alone
 from ..core.session import ABSENT, Session, owns_pane
 from ..system.doer import Doer
-from ..system.tmux import Tmux
+from ..system.tmux import rows_of
 from ..system.written import Written
 
 SETTLE: Final = 0.15  # seconds after a change: a screen is drawn in parts
@@ -26,6 +27,7 @@ WIDEST: Final = 1000  # characters of a row to read
 
 @dataclass(slots=True)
 class _Screen:
+    agent: str
     pid: int
     tty: str
     socket: str
@@ -58,7 +60,7 @@ class Screens:
         where = (s.pid, s.tty, s.tmux, s.pane)
         if known is None or where != (known.pid, known.tty, known.socket, known.pane):
             self.leave(sid)
-            self._screens[sid] = _Screen(*where)
+            self._screens[sid] = _Screen(s.agent, *where)
             self._read(sid)
 
     def leave(self, sid: str) -> None:
@@ -75,12 +77,12 @@ class Screens:
             screen.reported = None
             self._read(sid)
 
-    def hand_in(self, sid: str, pid: int, rows: Sequence[str]) -> None:
+    def hand_in(self, sid: str, agent: str, pid: int, rows: Sequence[str]) -> None:
         """Take the terminal contents of a session from its Neovim."""
-        seen = read([row[:WIDEST] for row in rows[-DEPTH:]])
+        seen = dialect_of(agent).on_screen([row[:WIDEST] for row in rows[-DEPTH:]])
         if seen is not None and self._handed_in.get(sid) != seen:
             self._handed_in[sid] = seen
-            self._report(finding(self._clock(), sid, pid, seen))
+            self._report(seen.finding(self._clock(), sid, pid))
 
     def close(self) -> None:
         """Stop reading screens."""
@@ -96,31 +98,22 @@ class Screens:
         screen.timer = None
         self._written = self._written or Written(self._changed)
         self._written.add(screen.tty)  # first, so that later changes are read again
-        work, then = partial(rows_of, screen.socket, screen.pane), partial(self._took, sid)
+        work = partial(rows_of, screen.socket, screen.pane, DEPTH)
+        then = partial(self._took, sid)
         self._reach.do(screen.socket, work, then, key=f"screen {screen.pane}")
 
     def _took(self, sid: str, rows: list[str]) -> None:
         screen = self._screens.get(sid)
         if screen is None:
             return
-        seen = read(rows)
+        seen = dialect_of(screen.agent).on_screen(rows)
         if seen is None or seen == screen.reported:
             screen.pause = min(2 * screen.pause, LONGEST_PAUSE)
             return
         screen.reported, screen.pause = seen, SETTLE
-        self._report(finding(self._clock(), sid, screen.pid, seen))
+        self._report(seen.finding(self._clock(), sid, screen.pid))
 
     def _changed(self, tty: str) -> None:
         for sid, screen in self._screens.items():
             if screen.tty == tty and screen.timer is None:
                 screen.timer = self._loop.call_later(screen.pause, self._read, sid)
-
-
-def rows_of(socket: str, pane: str) -> list[str]:
-    """Return the contents of a tmux pane, or [] on a failure."""
-    return Tmux(socket).capture(pane, DEPTH)
-
-
-def finding(now: float, sid: str, pid: int, seen: Seen) -> Finding:
-    """Report what a screen means."""
-    return Finding({"t": now, "screen": {"session_id": sid, "pid": pid, **seen._asdict()}}, "")

@@ -6,12 +6,13 @@ shows the state of the turn.  This file does no I/O and knows no clock.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 from ....core.bounds import bounded
 from ....core.events import Event
-from ...evidence import from_line
+from ....core.lenient import WRONG_SHAPE, Facts, time_of
+from .said import entry_of
 
 LATEST: Final = 6  # entries that show the state of a turn: a tool, its result, an end
 HEAD: Final = 200  # bytes that include an entry's type, which the CLI writes first
@@ -23,12 +24,20 @@ def is_noise(raw: bytes) -> bool:
     return b'"type":"api-request' in head or b'"isSidechain":true' in head
 
 
-def event_of(session_id: str, entry: Mapping[str, Any], now: float) -> Event | None:
+def decoded(session_id: str, entry: Facts, t: float, now: float) -> Event:
+    """Decode an entry; `t` is when it was written, if it does not say so itself."""
+    kind, facts = entry_of(entry)
+    name, at = f"transcript {kind.removeprefix('said ')}", time_of(entry.get("timestamp")) or t
+    return Event(kind, name, at, now, session_id=session_id, **facts)
+
+
+def event_of(session_id: str, entry: Facts, now: float) -> Event | None:
     """Decode an entry; return None if it shows nothing."""
-    event = from_line({"t": now, "transcript": {"session_id": session_id, "entry": entry}}, now)
-    if event.kind == "junk" or (event.kind == "note" and not event.title):
+    try:
+        event = decoded(session_id, entry, now, now)
+    except WRONG_SHAPE:
         return None
-    return bounded(event)
+    return None if event.kind == "note" and not event.title else bounded(event)
 
 
 def gist(events: Sequence[Event], since: float) -> Iterator[int]:

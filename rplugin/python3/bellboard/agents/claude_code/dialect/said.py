@@ -6,17 +6,13 @@ Unknown types are ignored, and so are sidechains, which belong to subagents.
 from __future__ import annotations
 
 import json
-import math
-from datetime import datetime
-from typing import Any, Final
+from typing import Final
 from zlib import crc32
 
 import msgspec
 
-from ....core.detail import line, tool_detail, whole
-from ....core.lenient import LARGEST
-
-Facts = dict[str, Any]
+from ....core.detail import line, tool_detail
+from ....core.lenient import LARGEST, Facts, number_of, text_of
 
 INTERRUPTED: Final = "[Request interrupted by user"
 SENT_ON: Final = "Stop hook feedback:"
@@ -143,31 +139,3 @@ def _context(usage: object) -> int:
 def _retry(entry: Facts) -> str:
     attempt, most = number_of(entry.get("retryAttempt")), number_of(entry.get("maxRetries"))
     return f"retry {attempt:.0f} of {most:.0f}" if attempt and most else "retrying"
-
-
-# ---------------------------------------------------------------- values
-
-
-def text_of(given: Facts, key: str) -> str:
-    value = given.get(key)
-    return whole(value) if isinstance(value, str) else ""
-
-
-def number_of(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        number = float(value)
-    except OverflowError:  # JSON allows integers of any length
-        return None
-    return number if math.isfinite(number) else None
-
-
-def time_of(stamp: object) -> float | None:
-    if not isinstance(stamp, str):
-        return None
-    try:
-        when = datetime.fromisoformat(stamp.replace("Z", "+00:00"))
-    except ValueError:
-        return None
-    return when.timestamp() if when.tzinfo else None

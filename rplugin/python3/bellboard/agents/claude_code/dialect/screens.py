@@ -15,19 +15,10 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from ....core.detail import line
+from ...dialect import DEPTH, Seen
 
-DEPTH: Final = 48  # rows from the bottom up: the height of the largest dialog to read
 HINTS: Final = 8  # rows that may follow an input box
 SPINNER: Final = 8  # rows above the box that may have the spinner, its tip and its tasks
-
-
-class Seen(NamedTuple):
-    """What a screen shows, in the words of the CLI's session file."""
-
-    says: str  # idle, busy or waiting
-    asks: str = ""
-    tool: str = ""
-    detail: str = ""
 
 
 class Shape(NamedTuple):

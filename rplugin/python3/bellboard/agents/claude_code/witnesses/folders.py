@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from ....core.finding import Finding
 from ....core.session import Session
-from ....system.doer import Doer
 from ....system.files import is_path
 from ....system.processes import PROC
-from ....system.watched import Watched
+from ...cli import Means
 from .agents_json import PATIENCE, listed_by
 from .registry import ODD, Listing, Registry, Seen, list_files, of_listing, state_of
 
@@ -32,22 +30,15 @@ def settings_of(config_dir: str) -> tuple[str, ...]:
 class Folders:
     """Calls `report` with what is new in the session files."""
 
-    def __init__(
-        self,
-        reach: Doer,
-        watched: Watched,
-        report: Callable[[Finding], None],
-        clock: Callable[[], float],
-        environ: Mapping[str, str],
-        generation: str,
-    ) -> None:
-        self.registry = Registry([], generation)
-        self._environ = dict(environ)
-        self._slow = reach.lane("cli", PATIENCE + 1.0)
+    def __init__(self, means: Means) -> None:
+        self.registry = Registry([], means.generation)
+        self._environ = dict(means.environ)
+        self._slow = means.reach.lane("cli", PATIENCE + 1.0)
         self._loop = asyncio.get_running_loop()
         self._asked: dict[Path, float] = {}  # directory → when the CLI was run
         self._asking: dict[Path, asyncio.TimerHandle] = {}
-        self._reach, self._watched, self._report, self._clock = reach, watched, report, clock
+        self._reach, self._watched = means.reach, means.watched
+        self._report, self._clock = means.report, means.clock
         self._needed: dict[str, set[str]] = {}  # config directory → who needs it
         self._of: dict[str, str] = {}  # who needs it → config directory
         self._refused = ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from functools import partial
 from pathlib import Path
 
@@ -11,9 +11,8 @@ from ....core.finding import Finding
 from ....core.rules.steps import is_alone
 from ....core.session import Session, status_of
 from ....system import processes
-from ....system.doer import Doer
 from ....system.files import is_path
-from ....system.watched import Watched
+from ...cli import Means
 from .transcript import Tail, Transcripts, is_needed, path_of, read_on
 
 WATCHES = "transcript"
@@ -32,15 +31,10 @@ def known_until(s: Session) -> float:
 class Following:
     """Calls `report` with what is new in the transcripts that are needed."""
 
-    def __init__(
-        self,
-        reach: Doer,
-        watched: Watched,
-        report: Callable[[Finding], None],
-        clock: Callable[[], float],
-    ) -> None:
+    def __init__(self, means: Means) -> None:
         self.transcripts = Transcripts()
-        self._reach, self._watched, self._report, self._clock = reach, watched, report, clock
+        self._reach, self._watched = means.reach, means.watched
+        self._report, self._clock = means.report, means.clock
         self._since: dict[str, float] = {}  # session → its newest evidence
         self._awaited: dict[str, str] = {}  # session → its transcript, while its folder is missing
 

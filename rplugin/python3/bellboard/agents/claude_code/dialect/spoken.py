@@ -1,0 +1,32 @@
+"""The dialect of Claude Code: hooks, transcripts and screens, each decoded in a file of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ....core.events import AGENT, Event, Origin
+from ....core.lenient import Facts
+from ...dialect import Dialect, Seen
+from .entries import decoded
+from .hooks import hook
+from .names import KINDS, VARIABLES
+from .screens import read
+
+
+class ClaudeDialect(Dialect):
+    """See `Dialect`."""
+
+    key = AGENT
+    kinds = KINDS
+    variables = VARIABLES
+
+    def event(
+        self, payload: bytes, t: float, clock: float, origin: Origin, truncated: bool = False
+    ) -> Event:
+        return hook(payload, t, clock, origin, truncated)
+
+    def entry(self, session_id: str, entry: Facts, t: float, now: float) -> Event:
+        return decoded(session_id, entry, t, now)
+
+    def on_screen(self, rows: Sequence[str]) -> Seen | None:
+        return read(rows)

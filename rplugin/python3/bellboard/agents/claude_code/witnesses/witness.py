@@ -1,0 +1,151 @@
+"""Observe Claude Code: its session files and transcripts, and its processes that have neither."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+from functools import partial
+from typing import Final
+
+from ....core.session import Session, is_nameless, nameless
+from ....system import processes
+from ....system.files import is_path
+from ....system.tmux import rows_of
+from ...cli import Means, Witness
+from ...dialect import DEPTH
+from ..dialect.screens import read
+from .discovery import GRACE, Discovery, Found
+from .folders import STARTS, Folders
+from .following import Following
+from .registry import config_of
+from .transcript import Transcripts, folder_of
+
+SOON: Final = (0.5, 1.5, GRACE + 1.0)  # seconds after an agent may have started
+PATIENCE: Final = 5.0  # seconds for a search of all processes, which takes milliseconds
+
+
+class ClaudeWitness(Witness):
+    """See `Witness`."""
+
+    def __init__(self, means: Means) -> None:
+        self._watched, self._report, self._clock = means.watched, means.report, means.clock
+        self.folders = Folders(means)
+        self.following = Following(means)
+        self._discovery = Discovery(means.environ)
+        self._slow = means.reach.lane("slow", PATIENCE)
+        self._generation = means.generation
+        self._sessions: dict[str, Session] = {}
+        self._found_in: set[int] = set()  # processes found with their own config directory
+        self._loop = asyncio.get_running_loop()
+        self._timers: dict[float, asyncio.TimerHandle] = {}  # of searches for agents
+        self._unnamed: dict[str, str] = {}  # session without an id → where it will write
+        self.folders.need(str(config_of(means.environ)), "")
+
+    @property
+    def transcripts(self) -> Transcripts:
+        """Return the followed transcripts."""
+        return self.following.transcripts
+
+    @property
+    def notes(self) -> dict[str, str]:
+        return {**self.folders.notes, **self.transcripts.notes}
+
+    def attend(self, s: Session) -> None:
+        sid = s.session_id
+        self._sessions[sid] = s
+        if s.config_dir:
+            self.folders.need(s.config_dir, sid)
+        config = self.folders.of(s)
+        self.following.attend(s, config)
+        if is_nameless(sid) and is_path(s.cwd) and config:
+            self._expect_in(folder_of(config, s.cwd), sid)
+
+    def leave(self, sid: str) -> None:
+        self._sessions.pop(sid, None)
+        self.folders.leave(sid)
+        self.following.forget(sid)
+        self._expect_in("", sid)
+
+    def died(self, pid: int) -> None:
+        self.folders.died(pid)
+
+    def changed(self, paths: Collection[str]) -> None:
+        if any(self._watched.who(path, STARTS) for path in paths):
+            self._expect_agents()
+        self.folders.changed(paths)
+        self.following.changed(paths)
+
+    def rescan(self) -> None:
+        self.folders.rescan()
+        self.following.rescan()
+        self._search_agents()
+
+    def renew(self, generation: str) -> None:
+        self._generation = generation
+        self.folders.registry.renew(generation)
+
+    def close(self) -> None:
+        self.folders.close()
+        for timer in self._timers.values():
+            timer.cancel()
+
+    def _expect_in(self, folder: str, sid: str) -> None:
+        """Watch the folder where a session without an id will write; "" to stop."""
+        before = self._unnamed.pop(sid, "")
+        if folder:
+            self._unnamed[sid] = folder
+            self._watched.need(folder, STARTS, sid)
+        if before and before != folder:
+            self._watched.leave(before, STARTS, sid)
+
+    def _expect_agents(self) -> None:
+        """Search for agents soon, and again later: one may have started or been used first."""
+        for after in SOON:
+            if after not in self._timers:
+                self._timers[after] = self._loop.call_later(after, self._search_again, after)
+
+    def _search_again(self, after: float) -> None:
+        del self._timers[after]
+        self._discovery.hasten()
+        self._search_agents()
+
+    def _search_agents(self) -> None:
+        named = [s for s in self._sessions.values() if not is_nameless(s.session_id)]
+        known = {*self.folders.registry.records, *(pid for s in named for pid in s.processes)}
+        search = self._discovery.begin(self._clock(), known, [s.session_id for s in named])
+        if search is not None:
+            key = f"search {self._clock()}"
+            self._slow.do("", search, self._found, key=key, where=search.where)
+
+    def _found(self, agents: list[Found]) -> None:
+        for pid in [pid for pid in self._found_in if not processes.is_alive(pid)]:
+            self._found_in.remove(pid)
+            self.folders.leave(f"process {pid}")
+        for found in self._discovery.end(agents):
+            if found.config:
+                self._found_in.add(found.pid)
+                self.folders.need(found.config, f"process {found.pid}")
+            is_known = not found.session_id and any(
+                found.pid in s.processes for s in self._sessions.values()
+            )
+            if is_known or found.pid in self.folders.registry.records:
+                continue  # its own file says more
+            if found.has_file and not self.folders.is_read(found.pid):
+                self._expect_agents()
+                continue
+            if not found.is_new:
+                self._report(found.finding(self._clock(), self._generation))
+                continue
+            self._expect_agents()  # if it does not report itself
+            if found.tmux and found.pane:
+                work = partial(rows_of, found.tmux, found.pane, DEPTH)
+                then = partial(self._seen_new, found)
+                self._slow.do(found.tmux, work, then, key=f"screen {found.pane} at its start")
+
+    def _seen_new(self, found: Found, rows: list[str]) -> None:
+        """Report an agent that asks something at its start, such as whether to trust a folder."""
+        seen = read(rows)
+        if seen is not None and seen.says == "waiting":
+            self._report(found.finding(self._clock(), self._generation))
+            sid = found.session_id or nameless(found.pid, found.started)
+            self._report(seen.finding(self._clock(), sid, found.pid))

@@ -1,0 +1,52 @@
+"""What a CLI's dialect does: it decodes what the CLI says into events.
+
+Each CLI has a folder of its own here; `dialects.py` and `clis.py` list them, and nothing else
+outside that folder names it.  A dialect does no I/O, knows no clock, and raises on no input.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Final, NamedTuple
+
+from ..core.events import Event, Origin
+from ..core.finding import Finding
+from ..core.lenient import Facts
+
+DEPTH: Final = 48  # rows of a screen to read, from the bottom up: the height of the largest dialog
+
+
+class Seen(NamedTuple):
+    """What a screen shows, in the words of a session file."""
+
+    says: str  # idle, busy or waiting
+    asks: str = ""
+    tool: str = ""
+    detail: str = ""
+
+    def finding(self, now: float, sid: str, pid: int) -> Finding:
+        """Report what the screen of a session means."""
+        return Finding({"t": now, "screen": {"session_id": sid, "pid": pid, **self._asdict()}}, "")
+
+
+class Dialect(ABC):
+    """Decodes what a CLI says."""
+
+    key: ClassVar[str]  # the CLI's name in evidence
+    kinds: ClassVar[Mapping[str, str]]  # of its hook events, by name
+    variables: ClassVar[Mapping[str, str]]  # of its environment → the names that events have
+
+    @abstractmethod
+    def event(
+        self, payload: bytes, t: float, clock: float, origin: Origin, truncated: bool = False
+    ) -> Event:
+        """Decode the payload of a hook; return junk, with the reason, if that is impossible."""
+
+    @abstractmethod
+    def entry(self, session_id: str, entry: Facts, t: float, now: float) -> Event:
+        """Decode an entry of a transcript; raise an error of WRONG_SHAPE if it is none."""
+
+    @abstractmethod
+    def on_screen(self, rows: Sequence[str]) -> Seen | None:
+        """Read what the last rows of a terminal show; return None if that is nothing known."""
