@@ -71,7 +71,8 @@ def serve_host(args: Args) -> None:
             config["notices"] = dict(json.loads(args.notices))
         except (ValueError, TypeError) as e:
             raise Problem(f"--notices: expected a JSON object: {e}") from None
-    leave(run_host(Notes().push, config, read=False))
+    run_host(Notes().push, config, read=False)
+    leave()
 
 
 def watch_sessions(args: Args) -> None:
@@ -89,17 +90,20 @@ def watch_sessions(args: Args) -> None:
                 raise Problem(f"cannot write to standard output: {e.strerror}") from None
             notes.push(message)
 
-        leave(run_host(push, {}))
+        run_host(push, {})
+        leave()
     elif sys.stdout.isatty() and os.environ.get("TERM") not in ("", "dumb", "unknown", None):
         from ..screen.live import Live
 
         live = Live(first_run())
         with live.screen as screen:
-            leave(run_host(live.push, {}, begin=live.begin), screen.close)
+            run_host(live.push, {}, begin=live.begin)
+            leave(screen.close)
     else:
         from ..screen.live import Stream
 
-        leave(run_host(Stream().push, {}))
+        run_host(Stream().push, {})
+        leave()
 
 
 class Notes:
@@ -118,8 +122,8 @@ class Notes:
         self._seen = dict(notes)
 
 
-def run_host(push: Push, config: dict[str, Any], read: bool = True, begin: Begin = None) -> bool:
-    """Run a host until a signal or a closed output ends it; return whether it shut down.
+def run_host(push: Push, config: dict[str, Any], read: bool = True, begin: Begin = None) -> None:
+    """Run a host until a signal or a closed output ends it.
 
     `begin` is called in its event loop, with what stops it.
     """
@@ -151,23 +155,28 @@ def run_host(push: Push, config: dict[str, Any], read: bool = True, begin: Begin
         await host.run()
 
     try:
-        ended = attended(lambda: asyncio.run(live()), host.stop)
+        attended(lambda: asyncio.run(live()), host.stop)
     except Refused as e:
         raise Problem(f"{e}; set BELLBOARD_HOME to a folder that you own") from None
     except OSError as e:
         raise Problem(f"cannot start in {home}: {reason(e, home)}") from None
     if unread:
         raise unread[0]
-    return ended
 
 
-def leave(ended: bool, tidy: Callable[[], object] | None = None) -> None:
-    """Exit at once if something hangs: Python would wait for it."""
-    if not ended:
-        last = threading.Thread(target=tidy, daemon=True)  # the terminal may be what hangs
-        last.start()
-        last.join(GLANCE)
-        os._exit(0)
+def leave(tidy: Callable[[], object] | None = None) -> None:
+    """Exit at once: Python would wait for threads that hang."""
+
+    def last() -> None:
+        if tidy is not None:
+            tidy()
+        with contextlib.suppress(OSError):
+            sys.stdout.flush()
+
+    ending = threading.Thread(target=last, daemon=True)  # the terminal may be what hangs
+    ending.start()
+    ending.join(GLANCE)
+    os._exit(0)
 
 
 def _is_pipe(descriptor: int) -> bool:

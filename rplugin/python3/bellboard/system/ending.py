@@ -16,12 +16,19 @@ from typing import Final
 
 GRACE: Final = 0.5  # seconds for the work to finish on its own
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+OVER: Final = b"\0"  # no signal has that number
+CHUNK: Final = 64
 
 
-def attended(work: Callable[[], None], end: Callable[[], None], held: int = -1) -> bool:
+def is_reason(read: bytes) -> bool:
+    """Return whether the work is over or a signal asks to stop; others have handlers elsewhere."""
+    return not {*OVER, *SIGNALS}.isdisjoint(read)
+
+
+def attended(work: Callable[[], None], end: Callable[[], None], held: int = -1) -> None:
     """Run `work`; call `end` on a signal, or once the other end of `held` is closed.
 
-    Return whether the work finished.  Whatever it raised is raised here.
+    Whatever the work raised is raised here.  If it does not finish, it is left behind.
     """
     raised: list[BaseException] = []
     is_over = threading.Event()
@@ -34,9 +41,13 @@ def attended(work: Callable[[], None], end: Callable[[], None], held: int = -1) 
             raised.append(e)
         finally:
             is_over.set()
-            os.write(writer, b".")
+            os.write(writer, OVER)
 
-    before = {n: signal.signal(n, lambda *_: bool(os.write(writer, b"!"))) for n in SIGNALS}
+    # Each signal's number is written at once: a handler in Python would wait for the end of the
+    # poll if the signal came just before it.
+    os.set_blocking(writer, False)
+    woken = signal.set_wakeup_fd(writer)
+    before = {n: signal.signal(n, lambda *_: None) for n in SIGNALS}
     worker = threading.Thread(target=run, name="bellboard", daemon=True)
     reasons = select.poll()
     reasons.register(reader, select.POLLIN)
@@ -44,13 +55,14 @@ def attended(work: Callable[[], None], end: Callable[[], None], held: int = -1) 
         reasons.register(held, 0)  # a hang-up is always reported
     try:
         worker.start()
-        reasons.poll()
+        while not any(fd == held or is_reason(os.read(fd, CHUNK)) for fd, _ in reasons.poll()):
+            pass
         if not is_over.is_set():
             end()
         worker.join(GRACE)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+        signal.set_wakeup_fd(woken)
     if raised:
         raise raised[0]
-    return is_over.is_set()
