@@ -16,12 +16,15 @@ from typing import TextIO
 
 from ..core.version import VERSION
 from . import (
+    completion,
     doctor,
     evidence,
     goto,
     history,
     hooks,
     hosts,
+    manual,
+    path,
     sessions,
     tmux,
 )
@@ -126,6 +129,8 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"bellboard {VERSION}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", title="commands")
-    for part in (sessions, goto, history, evidence, hosts, hooks, tmux, doctor):
+    top.set_defaults(whole=top)
+    parts = (sessions, goto, history, evidence, hosts, hooks, tmux, doctor)
+    for part in (*parts, path, completion, manual):
         part.add_to(commands)
     return top

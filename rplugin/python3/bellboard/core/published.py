@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
-from .rules.steps import is_alone
+from .rules.steps import is_blind
 from .session import (
     ABSENT,
     URGENCY,
@@ -57,7 +57,7 @@ def publish(s: Session) -> Published:
         "tmux": s.tmux,
         "pane": s.pane,
         "nvim": s.nvim,
-        "blind": bool(s.tty) and is_alone(s),
+        "blind": bool(s.tty) and is_blind(s),
         "job": s.job,
         "terminal_program": s.terminal_program,
         "ssh": s.ssh,

@@ -14,7 +14,7 @@ from typing import Final
 from ..agents.dialect import DEPTH, Seen
 from ..agents.dialects import dialect_of
 from ..core.finding import Finding
-from ..core.rules.steps import is_alone
+from ..core.rules.steps import is_blind
 from ..core.session import ABSENT, Session, owns_pane
 from ..system.doer import Doer
 from ..system.tmux import rows_of
@@ -53,7 +53,7 @@ class Screens:
         """Read the pane of a session that has no better witness."""
         sid = s.session_id
         in_tmux = s.tmux.startswith("/") and bool(s.pane) and owns_pane(s)
-        if not (is_alone(s) and in_tmux and s.tty and s.turn != ABSENT):
+        if not (is_blind(s) and in_tmux and s.tty and s.turn != ABSENT):
             self.leave(sid)
             return
         known = self._screens.get(sid)

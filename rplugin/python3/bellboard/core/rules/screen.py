@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from ..events import Event
 from ..options import Options
 from ..session import Block, Session
-from .steps import complete, end_questions, is_alone, rest, turn_to_work
+from .steps import complete, end_questions, is_alone, is_blind, rest, turn_to_work
 
 BETTER = "its hooks or session file report that"
 OLDER = "older than the last screen"
@@ -43,7 +43,9 @@ def seen_idle(s: Session, e: Event, o: Options) -> str | None:
 
 
 def seen_asks(s: Session, e: Event, o: Options) -> str | None:
-    """Its screen shows a question."""
+    """Its screen shows a question: asked, or what its session file only says is asked."""
+    if is_blind(s) and not is_alone(s):
+        return _told_in_words(s, e)
     if refused := _refused(s, e):
         return refused
     known = next((b for b in s.blocks.values() if (b.asks, b.detail) == (e.asks, e.detail)), None)
@@ -51,6 +53,20 @@ def seen_asks(s: Session, e: Event, o: Options) -> str | None:
     s.blocks = {"screen": replace(asked, since=known.since) if known else asked}
     if s.turn != "working":
         turn_to_work(s, e.t)
+    return None
+
+
+def _told_in_words(s: Session, e: Event) -> str | None:
+    """Its session file says that it asks, and only its screen says what."""
+    if e.t < s.watched:
+        return OLDER
+    s.watched = e.t
+    slot, block = next((k, b) for k, b in s.blocks.items() if b.inferred or not b.detail)
+    if (block.asks, block.tool, block.detail) == (e.asks, e.tool, e.detail):
+        return "already shown"
+    since = e.t if block.detail else block.since
+    read = {"asks": e.asks, "tool": e.tool, "detail": e.detail, "inferred": True}
+    s.blocks = {**s.blocks, slot: replace(block, since=since, **read)}
     return None
 
 

@@ -138,6 +138,12 @@ def is_alone(s: Session) -> bool:
     return not s.hooked and not (p is not None and p.says)
 
 
+def is_blind(s: Session) -> bool:
+    """Return whether only its screen shows its status, or what it asks."""
+    asked = (b for b in s.blocks.values() if b.shown and (b.inferred or not b.detail))
+    return is_alone(s) or (not s.hooked and any(asked))
+
+
 def roll_call(
     s: Session, listed: tuple[Task, ...], t: float
 ) -> tuple[dict[str, Agent], tuple[Shell, ...]]:

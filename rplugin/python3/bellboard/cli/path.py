@@ -1,0 +1,62 @@
+"""The `path` command: link this program into ~/.local/bin."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from .home import Args, Commands, Problem, add, reason
+
+#: Where each shell reads its settings.
+PROFILES = {"bash": "~/.bashrc", "zsh": "~/.zshrc"}
+
+
+def add_to(commands: Commands) -> None:
+    path = add(commands, "path", link, "link this program into ~/.local/bin")
+    path.add_argument("--remove", action="store_true", help="remove the link")
+
+
+def link(args: Args) -> None:
+    place = Path("~/.local/bin/bellboard").expanduser()
+    if args.remove:
+        remove(place)
+        return
+    program = Path(sys.executable).parent / "bellboard"
+    if not program.is_file():
+        raise Problem(
+            f"{sys.executable} has no bellboard program; `:ClaudeSessions build` installs one"
+        )
+    if os.path.lexists(place) and not _is_ours(place):
+        raise Problem(f"{place} is something else; remove it first")
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.unlink(missing_ok=True)
+        place.symlink_to(program)
+    except OSError as e:
+        raise Problem(f"cannot link {place}: {reason(e, place)}") from None
+    print(f"linked: {place}")
+    if str(place.parent) not in os.environ.get("PATH", "").split(os.pathsep):
+        print(f"{place.parent} is not on your PATH; {_advice(place.parent)}")
+
+
+def remove(place: Path) -> None:
+    if not os.path.lexists(place):
+        print(f"{place} is not there")
+    elif not _is_ours(place):
+        raise Problem(f"{place} is something else; it was left alone")
+    else:
+        place.unlink()
+        print(f"removed: {place}")
+
+
+def _is_ours(place: Path) -> bool:
+    """Return whether it is a link to a bellboard of some environment, also of one that is gone."""
+    return place.is_symlink() and place.readlink().parts[-2:] == ("bin", "bellboard")
+
+
+def _advice(folder: Path) -> str:
+    shell = Path(os.environ.get("SHELL", "")).name
+    if shell == "fish":
+        return f"run: fish_add_path {folder}"
+    return f'add to {PROFILES.get(shell, "~/.profile")}: export PATH="{folder}:$PATH"'
