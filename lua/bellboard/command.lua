@@ -100,8 +100,15 @@ local verbs = {
   end,
 }
 
+for _, name in ipairs(require('bellboard.action.shell').commands) do
+  verbs[name] = function(_, rest)
+    require('bellboard.action.shell').run(vim.list_extend({ name }, rest))
+  end
+end
+
 --- Subcommands that do not start the background process.
-local without_host = { stop = true, health = true, restart = true, build = true }
+local without_host =
+  { stop = true, health = true, restart = true, build = true, path = true, man = true }
 
 --- Run a subcommand of `:ClaudeSessions`.
 ---@param verb string
@@ -163,7 +170,7 @@ local arguments = {
   end,
 }
 arguments.uninstall = arguments.install
-for _, verb in ipairs({ 'goto', 'snooze', 'park', 'answer' }) do
+for _, verb in ipairs({ 'goto', 'snooze', 'park', 'answer', 'explain', 'forget', 'history' }) do
   arguments[verb] = which.names
 end
 

@@ -8,20 +8,10 @@ local remembered = require('bellboard.state.remembered')
 
 local M = {}
 
-local api = vim.api
-
 --- Remembered: the user does not want to be asked at each start.
 local DECLINED = 'build-declined'
 
 local building = false
-
----@param built bellboard.Built
-local function show_log(built)
-  vim.cmd('botright new')
-  api.nvim_buf_set_lines(0, 0, -1, false, vim.split(built.log, '\n'))
-  vim.bo.buftype, vim.bo.bufhidden, vim.bo.modifiable = 'nofile', 'wipe', false
-  vim.keymap.set('n', 'q', '<Cmd>close<CR>', { buffer = 0, desc = 'close' })
-end
 
 --- Build in the background, then start.
 M.run = function()
@@ -45,7 +35,7 @@ M.run = function()
         'l',
         'show the log',
         function()
-          show_log(built)
+          require('bellboard.action.shell').show(vim.split(built.log, '\n'))
         end,
       },
       { 'q', 'close' },

@@ -27,18 +27,7 @@ local api = vim.api
 --- Explain a session's status from the log, in a new window.
 ---@param session bellboard.Session
 local function explain(session)
-  require('bellboard.system.program').run({ 'explain', session.session_id }, function(printed, why)
-    if not printed then
-      return message.info('cannot explain this session: ' .. why)
-    end
-    vim.cmd('botright new')
-    local lines = vim.split(vim.trim(printed), '\n')
-    api.nvim_buf_set_lines(0, 0, -1, false, vim.tbl_map(cells.safe_line, lines))
-    vim.bo.buftype, vim.bo.bufhidden, vim.bo.modifiable = 'nofile', 'wipe', false
-    vim.wo.wrap = false
-    vim.keymap.set('n', 'q', '<Cmd>close<CR>', { buffer = 0, desc = 'close' })
-    vim.cmd.normal({ 'G', bang = true }) -- the newest is at the end
-  end)
+  require('bellboard.action.shell').run({ 'explain', session.session_id })
 end
 
 ---@param session bellboard.Session

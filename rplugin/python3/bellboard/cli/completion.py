@@ -6,6 +6,7 @@ options and values; sessions are asked for from `bellboard completion sessions`.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Iterable
 
@@ -13,6 +14,7 @@ from .home import Args, Commands, add, opened
 from .syntax import Argument, Command, command_of, walked
 
 SESSION = "SESSION"
+SAFE = re.compile(r"[\w.-]+", re.ASCII)  # bash expands the words that it is given
 #: What a value is, by its name; others cannot be completed.
 FILES = frozenset({"FILE", "PATH", "PATH|VERSION", "TRACE"})
 
@@ -31,13 +33,15 @@ def print_completion(args: Args) -> None:
 
 
 def print_sessions() -> None:
-    """Print the id of each session and a description."""
+    """Print the id of each session and a description; no id that a shell could run."""
     from ..core import words
     from ..core.published import snapshot
     from ..core.visible import plain
 
     with opened() as clerk:
         for p in snapshot(clerk.board.sessions.values()):
+            if not SAFE.fullmatch(p["session_id"]):
+                continue
             print(p["session_id"], plain(f"{words.project(p)} {p['status']}"), sep="\t")
 
 
@@ -107,8 +111,11 @@ _bellboard() {{
   case $at:$prev in
 {chr(10).join(cases)}
   esac
-  (( $#offered )) && _describe -t commands bellboard offered
-  [[ $PREFIX == -* || $#offered -eq 0 ]] && _describe -o -t options option options
+  if [[ $PREFIX == -* || $#offered -eq 0 ]]; then
+    _describe -o -t options option options
+  else
+    _describe -t commands bellboard offered
+  fi
 }}
 if [[ $funcstack[1] == _bellboard ]]; then _bellboard "$@"; else compdef _bellboard bellboard; fi
 """
@@ -118,11 +125,9 @@ def fish(top: Command) -> str:
     lines = []
     for command in walked(top):
         here = f"complete -c bellboard -n '__bellboard_at {_place(command) or '/'}'"
-        for part in command.parts:
-            lines.append(f"{here} -a {part.path[-1]} -d {shlex.quote(part.text)}")
-        for value in command.positionals:
-            if value.choices:
-                lines.append(f"{here} -a {shlex.quote(' '.join(value.choices))}")
+        lines += [f"{here} -a {p.path[-1]} -d {shlex.quote(p.text)}" for p in command.parts]
+        chosen = [" ".join(value.choices) for value in command.positionals if value.choices]
+        lines += [f"{here} -a {shlex.quote(choices)}" for choices in chosen]
         if _takes_session(command):
             lines.append(f"{here} -a '(bellboard completion sessions 2>/dev/null)'")
         for option in command.options:

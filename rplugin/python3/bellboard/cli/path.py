@@ -24,9 +24,7 @@ def link(args: Args) -> None:
         return
     program = Path(sys.executable).parent / "bellboard"
     if not program.is_file():
-        raise Problem(
-            f"{sys.executable} has no bellboard program; `:ClaudeSessions build` installs one"
-        )
+        raise Problem(f"{sys.executable} has no bellboard program; `:Bellboard build` installs one")
     if os.path.lexists(place) and not _is_ours(place):
         raise Problem(f"{place} is something else; remove it first")
     try:

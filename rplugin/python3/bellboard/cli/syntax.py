@@ -34,7 +34,9 @@ def command_of(
     parser: argparse.ArgumentParser, path: tuple[str, ...] = (), text: str = ""
 ) -> Command:
     """Return a parser's command with everything below it."""
-    options, positionals, parts = [], [], []
+    options: list[Argument] = []
+    positionals: list[Argument] = []
+    parts: list[Command] = []
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             help_of = {choice.dest: choice.help or "" for choice in action._choices_actions}

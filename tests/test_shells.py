@@ -1,0 +1,113 @@
+"""What is generated from the argument parser, in real shells, and the link on PATH."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bellboard.cli import parser
+from bellboard.cli.syntax import command_of, walked
+from bellboard.storage.spool import Spool
+from hosting import put
+from rig.cache import CHECKOUT, Missing
+from rig.home import Home
+from rig.tools import executable
+
+pytestmark = pytest.mark.files
+
+HOSTILE = "$(touch hacked)"
+#: What is typed, and some of what is offered for the last word.
+TYPED = {
+    ("",): {"list", "hooks", "tmux", "completion"},
+    ("hooks", "in"): {"install"},
+    ("hooks", "install", "--"): {"--project", "--dry-run"},
+    ("completion", ""): {"bash", "zsh", "fish"},
+    ("goto", "session-"): {"session-1", "session-2"},
+    ("tmux", "--ap"): {"--apply"},
+}
+RUN = {
+    "bash": 'COMP_WORDS=(bellboard "$@"); COMP_CWORD=$#; _bellboard\n'
+    'printf "%s\\n" "${COMPREPLY[@]}"',
+    "zsh": 'words=(bellboard "$@"); CURRENT=${#words}; PREFIX=${words[-1]}; _bellboard',
+    "fish": "complete -C (string join ' ' -- bellboard $argv)",
+}
+#: zsh's own completion system is in no static build: what is described is printed.
+DESCRIBED = "compdef() :; _describe() print -rl -- ${${(P)@[-1]}%%:*}\n"
+
+
+@pytest.fixture
+def bellboard(home: Home) -> list[str]:
+    """The program on PATH, with sessions that a shell may be offered."""
+    program = home.bin / "bellboard"
+    code = f'PYTHONPATH={CHECKOUT / "rplugin/python3"} exec {sys.executable} -m bellboard "$@"'
+    program.write_text(f"#!/bin/sh\n{code}\n")
+    program.chmod(0o755)
+    spool = Spool(home.bellboard)
+    spool.prepare()
+    for session in ("session-1", "session-2", HOSTILE):
+        put(spool, "UserPromptSubmit", session)
+    return [str(program)]
+
+
+def output(home: Home, argv: list[str], code: int = 0) -> str:
+    done = subprocess.run(argv, env=home.env, cwd=home.project, capture_output=True, text=True)
+    assert (done.returncode, done.stderr if code == 0 else "") == (code, "")
+    return done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("shell", RUN)
+def test_completion_offers_what_the_parser_takes(
+    home: Home, bellboard: list[str], shell: str
+) -> None:
+    """Commands, verbs, options, values and sessions; what an agent calls itself never runs."""
+    if shell == "fish" and shutil.which("fish") is None:
+        raise Missing("no fish on PATH")
+    program = str(shutil.which("fish")) if shell == "fish" else str(executable(shell))
+    script = home.root / f"completion.{shell}"
+    script.write_text(output(home, [*bellboard, "completion", shell]))
+    run = home.root / f"run.{shell}"
+    run.write_text(f"{DESCRIBED if shell == 'zsh' else ''}source {script}\n{RUN[shell]}\n")
+    for words, expected in TYPED.items():
+        offered = {
+            row.split("\t")[0] for row in output(home, [program, str(run), *words]).split("\n")
+        }
+        assert expected <= offered, words
+        assert HOSTILE not in offered
+    assert not (home.project / "hacked").exists()
+
+
+def test_the_manual_page_has_every_command_and_option(home: Home, bellboard: list[str]) -> None:
+    """Without a warning of groff, where there is one."""
+    page = output(home, [*bellboard, "man"])
+    for command in walked(command_of(parser())):
+        if command.path and not command.parts:
+            assert f"\n.B {' '.join(command.path)} ".replace("-", "\\-") in page
+        for option in command.options if command.path else ():
+            if "--help" not in option.names:
+                assert option.names[-1].replace("-", "\\-") in page
+    if shutil.which("groff"):
+        file = home.file("bellboard.1", page)
+        assert "BELLBOARD(1)" in output(home, ["groff", "-ww", "-man", "-Tascii", str(file)])
+
+
+def test_path_links_the_program_and_nothing_else(home: Home, tmp_path: Path) -> None:
+    """It says what is missing on PATH; what is not ours stays, and can be removed again."""
+    program = Path(sys.executable).with_name("bellboard")
+    argv = [sys.executable, "-m", "bellboard", "path"]
+    if not program.is_file():
+        raise Missing("no bellboard program in this environment; pip install --editable .")
+    link = home.root / ".local/bin/bellboard"
+    said = output(home, argv)
+    assert f"linked: {link}" in said
+    assert f"{link.parent} is not on your PATH; add to ~/.profile: export PATH=" in said
+    assert link.readlink() == program
+    output(home, argv)
+    output(home, [*argv, "--remove"])
+    assert not link.is_symlink()
+    link.write_text("mine")
+    assert f"{link} is something else" in output(home, argv, code=1)
+    assert link.read_text() == "mine"
