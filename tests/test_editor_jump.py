@@ -85,6 +85,9 @@ def test_having_nowhere_to_go_is_reported(nvim: Editors) -> None:
     host.push(blocked("api", pid=4711, tty="/dev/pts/99", cwd="/somewhere"))
     editor.lua("require('bellboard').jump('api')")
     editor.shows("no known way to get there: pid 4711, tty /dev/pts/99, cwd /somewhere")
+    host.push(blocked("api", pid=4711, tty="/dev/pts/99", kitty="/nowhere/kitty.sock"))
+    editor.lua("require('bellboard').jump('api')")
+    editor.shows("the background process is not running: pid 4711")
     editor.lua("require('bellboard').jump('nobody')")
     editor.shows('no session matches "nobody"')
 

@@ -251,7 +251,7 @@ M.tell = function(evidence)
 end
 
 --- Request something that may be refused. Does not block.
----@param what 'stop'|'answer'
+---@param what 'stop'|'answer'|'show'
 ---@param request table
 ---@param done fun(reply: bellboard.Reply)
 M.ask = function(what, request, done)

@@ -52,6 +52,7 @@
 ---@field tmux? string socket of its tmux server
 ---@field pane? string its tmux pane
 ---@field nvim? string address of the Neovim it runs in
+---@field kitty? string socket of the kitty it runs in
 ---@field blind? boolean only its screen shows its status
 ---@field name? string given by the user
 ---@field parent? string session that it works for

@@ -147,13 +147,27 @@ local function to_neighbour(session)
   end)
 end
 
---- Go to a session outside this Neovim: to its own tmux pane, else to its Neovim.
+--- Show the window of the terminal program that a session runs in.
+---@param session bellboard.Session
+local function to_window(session)
+  host.ask('show', { session_id = session.session_id }, function(reply)
+    if reply.ok then
+      landed(session)
+    else
+      lost(session, reply.why)
+    end
+  end)
+end
+
+--- Go to a session outside this Neovim: to its own tmux pane, else to its Neovim or its window.
 ---@param session bellboard.Session
 local function to_elsewhere(session)
   local elsewhere = session.nvim and session.nvim ~= vim.v.servername
   if not tmux.has_pane(session) then
     if elsewhere then
       to_neighbour(session)
+    elseif session.kitty then
+      to_window(session)
     else
       lost(session, 'no known way to get there')
     end

@@ -337,6 +337,7 @@ def _where(given: Facts) -> Origin:
         tmux=text_of(given, "tmux") or None,
         pane=text_of(given, "pane") or None,
         nvim=text_of(given, "nvim") or None,
+        kitty=text_of(given, "kitty") or None,
     )
 
 

@@ -136,7 +136,8 @@ class Names:
             else self(k.lower().replace("_", " "), v)
             for k, v in o.env.items()
         }
-        return replace(o, tmux=self._socket(o.tmux), nvim=self._socket(o.nvim), env=env)
+        sockets = {name: self._socket(getattr(o, name)) for name in ("tmux", "nvim", "kitty")}
+        return replace(o, **sockets, env=env)
 
     def _socket(self, path: str | None) -> str | None:
         return self.path(path) if path else path

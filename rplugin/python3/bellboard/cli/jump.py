@@ -1,4 +1,4 @@
-"""Jump to a session from a shell: to its tmux pane, or the Neovim whose terminal it runs in.
+"""Jump to a session from a shell: to its tmux pane, its Neovim, or its window of kitty.
 
 Neovim gets an RPC notification, not a request: it may be waiting for a key.
 """
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ..core.published import Published
-from ..system import gate
+from ..system import gate, kitty
 from ..system.tmux import Tmux
 
 PATIENCE: Final = 2.0  # seconds for a local socket
@@ -35,6 +35,12 @@ def lead(p: Published, environ: Mapping[str, str], client: str = "") -> str:
         return ""
     if nvim:
         return f"shown in the Neovim at {nvim}"
+    if p.get("kitty"):
+        try:
+            kitty.show(p["kitty"], p["tty"])
+        except kitty.Refused as e:
+            raise JumpFailed(str(e)) from None
+        return ""
     known = ", ".join(f"{key} {p[key]}" for key in ("pid", "tty", "cwd") if p.get(key))
     raise JumpFailed(f"its terminal cannot be reached from here: {known or p['session_id']}")
 

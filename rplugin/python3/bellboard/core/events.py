@@ -28,6 +28,7 @@ class Origin(Struct, frozen=True, omit_defaults=True, gc=False):
     tmux: str | None = None  # the server's socket
     pane: str | None = None
     nvim: str | None = None
+    kitty: str | None = None  # the socket of its remote control
     env: dict[str, str] = {}  # by neutral names: see `VARIABLES` of a dialect
 
 

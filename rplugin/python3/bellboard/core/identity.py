@@ -57,7 +57,7 @@ def set_place(s: Session, o: Origin, begins: bool) -> None:
     env = o.env
     s.agent = o.agent
     if begins:
-        s.tty = s.tmux = s.pane = s.pane_tty = s.nvim = ""
+        s.tty = s.tmux = s.pane = s.pane_tty = s.nvim = s.kitty = ""
         s.headless = env.get("entrypoint", "").startswith("sdk-") and env.get("attended") != "1"
     s.job = s.job or bool(env.get("job"))
     set_terminal(s, o)
@@ -73,6 +73,7 @@ def set_terminal(s: Session, o: Origin, tty_alone: bool = False) -> None:
     if s.job:
         return
     s.tty = o.tty or s.tty
+    s.kitty = o.kitty or s.kitty
     if not tty_alone:
         s.tmux, s.pane = (o.tmux or "", o.pane) if o.pane else (s.tmux, s.pane)
         s.nvim = o.nvim or s.nvim
@@ -220,7 +221,7 @@ def _take_terminal(s: Session, other: Session) -> None:
     run = next((run for run in runs_of(other) if run.pid == s.pid), None)
     if run is not None:
         s.tty, s.tmux, s.pane = run.tty, run.tmux, run.pane
-        s.pane_tty, s.nvim = run.pane_tty, run.nvim
+        s.pane_tty, s.nvim, s.kitty = run.pane_tty, run.nvim, run.kitty
 
 
 def update_viewers(records: Records, s: Session, old: Session) -> None:

@@ -57,6 +57,7 @@ def publish(s: Session) -> Published:
         "tmux": s.tmux,
         "pane": s.pane,
         "nvim": s.nvim,
+        "kitty": s.kitty if s.tty and not (s.nvim or s.pane) else "",  # else it may be inherited
         "blind": bool(s.tty) and is_blind(s),
         "job": s.job,
         "terminal_program": s.terminal_program,

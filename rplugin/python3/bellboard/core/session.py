@@ -151,6 +151,7 @@ class Run(Struct, kw_only=True, omit_defaults=True, gc=False):
     pane: str = ""
     pane_tty: str = ""
     nvim: str = ""
+    kitty: str = ""
     terminal_program: str = ""
     ssh: str = ""
     job: bool = False

@@ -46,13 +46,13 @@ class Addresses:
 
     def shown(self, p: Published) -> Published:
         """Return a session without the addresses that the gate denies."""
-        named = tuple({p[key]: None for key in ("nvim", "tmux") if p.get(key)})
+        named = tuple({p[key]: None for key in ("nvim", "tmux", "kitty") if p.get(key)})
         if not named:
             self.leave(p["session_id"])
             return p
         self._named[p["session_id"]] = named
         refused = [address for address in named if self._why_not(address) != ""]
-        hidden = {"nvim"} if p.get("nvim") in refused else set()
+        hidden = {key for key in ("nvim", "kitty") if p.get(key) in refused}
         hidden |= {"tmux", "pane"} if p.get("tmux") in refused else set()
         return {key: value for key, value in p.items() if key not in hidden} if hidden else p
 

@@ -1,4 +1,4 @@
-"""Carry out a user's request about one session: stop it, or answer its question.
+"""Carry out a user's request about one session: stop it, answer its question, or show it.
 
 Nothing is guessed.  A process is identified by its id and start time, and must be proven to be the
 session's; a terminal is the device of that process.  Before anything is sent, the session file and
@@ -24,6 +24,7 @@ from ..agents.claude_code.witnesses.registry import LIMIT, config_of
 from ..core.events import AGENT
 from ..core.session import Block, Session, question_of
 from ..core.shellwords import HIDDEN
+from ..system import kitty
 from ..system.far import Far
 from ..system.files import Elsewhere, decoded, read, stay_near
 from ..system.mounts import Mounts
@@ -58,7 +59,7 @@ class Errands:
 
     async def do(self, what: str, request: Request) -> Reply:
         """Carry out a request; return `ok`, and `why` if it failed."""
-        errands = {"stop": self.stop, "answer": self.answer}
+        errands = {"stop": self.stop, "answer": self.answer, "show": self.show}
         try:
             if what not in errands:
                 raise Declined(f"unknown request: {what}")
@@ -149,6 +150,19 @@ class Errands:
         if not any(p.id == s.pane and p.tty == s.tty and not p.dead for p in panes):
             raise Declined(f"tmux pane {s.pane} is not its terminal {s.tty}")
         return tmux
+
+    # ------------------------------------------------------------ show
+
+    async def show(self, told: Request) -> Reply:
+        """Show the window of its terminal program that it runs in."""
+        s = self._known(told)
+        if not (s.kitty and s.tty):
+            raise Declined("its terminal cannot be reached from here")
+        try:
+            await beside(partial(kitty.show, s.kitty, s.tty))
+        except kitty.Refused as reason:
+            raise Declined(str(reason)) from None
+        return {}
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from ..core.finding import Finding
 from ..system import processes
 
 TERMINAL: Final = ("TMUX", "TMUX_PANE", "NVIM")
+KITTY: Final = "KITTY_LISTEN_ON"
 CLOCK: Final = 1.0  # seconds; the system reports its boot time to the second
 
 
@@ -25,7 +26,8 @@ def seen(now: float, pid: int, generation: str = "") -> Finding:
     started, tty = processes.started_of(pid), processes.tty_of(pid)
     if not processes.is_alive(pid):
         return gone(now, pid, started, found=True)
-    env = processes.environment_of(pid, TERMINAL)
+    env = processes.environment_of(pid, (*TERMINAL, KITTY))
+    kitty = env.get(KITTY, "")
     facts = {
         "pid": pid,
         "alive": True,
@@ -34,6 +36,7 @@ def seen(now: float, pid: int, generation: str = "") -> Finding:
         "tmux": env.get("TMUX", "").rsplit(",", 2)[0],  # socket,pid,session
         "pane": env.get("TMUX_PANE", ""),
         "nvim": env.get("NVIM", ""),
+        "kitty": kitty.removeprefix("unix:") if kitty.startswith("unix:/") else "",
     }
     known = {k: v for k, v in facts.items() if v}
     return Finding({"t": now, "process": known}, f"process {known} {generation}")
