@@ -2,7 +2,7 @@
 # For tpm, the plugin manager of tmux, which runs this at each start:
 #   set -g @plugin 'OWNER/bellboard.nvim'
 #   set -g @bellboard-apply '--status --pick S'
-# It runs `bellboard tmux --apply` with these arguments, and builds the program if it is not there.
+# It runs `bellboard tmux --apply` with these arguments, and builds the program if it is missing.
 cd "$(dirname "$0")" || exit 0
 
 say() {
@@ -13,10 +13,10 @@ say() {
   program=$PWD/.venv/bin/bellboard
   [ -x "$program" ] || program=$(command -v bellboard) || {
     program=$PWD/.venv/bin/bellboard
-    say 'building, once'
+    say 'installing its Python packages, once'
     log=$(mktemp)
     { uv sync --no-dev || { python3 -m venv .venv && .venv/bin/pip install --editable .; }; } \
-      >"$log" 2>&1 || say "cannot be built: see $log"
+      >"$log" 2>&1 || say "could not be installed: see $log"
   }
   # shellcheck disable=SC2046 # several words
   [ ! -x "$program" ] ||

@@ -1,10 +1,10 @@
-"""Looks at bellboard among other people's plugins and colours, in a real terminal.
+"""Try bellboard with other plugins and colorschemes, in a real terminal.
 
 usage: python tests/others [--plugins FOLDER] [--nvim VERSION] check [PART …]
        python tests/others [--plugins FOLDER] [--nvim VERSION] look [PART …] [--themes NAME …]
 
 `check` tries each picker and each plugin with terminals, with a user's keys. `look` writes a
-picture of each view in each theme, for you to look at. What it cannot get, it names.
+picture of each view in each theme, for you to look at. It lists what is not available.
 """
 
 # ruff: noqa: T201  what it prints is what it is for
@@ -36,7 +36,7 @@ SETTLE = 0.7  # seconds for the terminal to draw what the editor has sent
 
 @contextmanager
 def editing(version: str, plugins: list[Path], ui: bool) -> Iterator[Editor]:
-    """A Neovim with these plugins; with `ui`, its screen is read instead of shown."""
+    """Start a Neovim with these plugins; with `ui`, its screen is read instead of shown."""
     home = homes.build()
     lua = "\n".join(f"vim.opt.rtp:append('{path}')" for path in plugins)
     path = [str(folder / "usr/bin") for folder in plugins] + [home.env["PATH"]]
@@ -52,7 +52,7 @@ def editing(version: str, plugins: list[Path], ui: bool) -> Iterator[Editor]:
 
 
 def had(given: argparse.Namespace, views: dict[str, Any]) -> Iterator[tuple[str, list[Path]]]:
-    """The chosen ones whose plugins can be had; the others are named."""
+    """Return the chosen ones whose plugins are available; print the others."""
     for name, (needs, _) in views.items():
         if any(part in name for part in given.parts or [""]):
             try:

@@ -1,4 +1,4 @@
-"""Each picker as its users set it up, and what must work in each."""
+"""Each picker as its users configure it, and what must work in it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sample import Host, blocked, session
 
 @dataclass(frozen=True)
 class Picker:
-    """`setup` is what its users write; `command` opens it."""
+    """A picker: `setup` is its configuration, `command` opens it."""
 
     setup: str = ""
     needs: list[str] = field(default_factory=list)
@@ -36,7 +36,7 @@ PICKERS = {
 
 
 def opened(name: str, editor: Editor, sessions: list[dict[str, Any]]) -> Host:
-    """The picker, open with these sessions."""
+    """Open the picker with these sessions."""
     host = Host(editor)
     editor.lua(PICKERS[name].setup)
     host.push(*sessions)
@@ -62,7 +62,7 @@ end
 
 
 def checked(name: str, editor: Editor) -> Iterator[str]:
-    """Try everything, with the keys of a user; yields what has worked."""
+    """Try everything with a user's keys; yield what worked."""
     command = PICKERS[name].command.split()[0]
     if not editor.lua("return vim.fn.exists(':' .. ...) > 0", command):
         raise Missing(f"there is no :{command} in Neovim {editor.version}")

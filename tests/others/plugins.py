@@ -1,4 +1,4 @@
-"""Other people's plugins: from a folder that has them, else cloned into the cache."""
+"""Find other plugins in a folder, or clone them into the cache."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HOMES = {
 
 
 def found(name: str, folder: Path | None) -> Path:
-    """Where the plugin is, or Debian's fzf; Missing if it cannot be had."""
+    """Return the folder of a plugin, or Debian's fzf; raise Missing if it is not available."""
     if name == "fzf":
         return debian.tree("fzf", ("trixie", "sid"), ("fzf",), programs=("fzf",))
     if folder and (folder / name).is_dir():

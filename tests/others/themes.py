@@ -1,4 +1,4 @@
-"""The colours to look at: each a name, the command that sets it, and the terminal's type."""
+"""The themes to look at: name, the command that sets it, and the terminal's type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What to look at: statuslines, the float and the board, each set up in an editor."""
+"""The views to look at: statuslines, the float and the board, each set up in an editor."""
 
 from __future__ import annotations
 

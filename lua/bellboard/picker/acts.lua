@@ -1,4 +1,4 @@
--- What a picker does with a session: go there, and some of what the board can do.
+-- The actions of a picker on a session: go there, and some keys of the board.
 local deeds = require('bellboard.action.deeds')
 local jump = require('bellboard.action.jump')
 
@@ -18,7 +18,7 @@ local ALSO = {
   { name = 'snooze', key = '<M-s>', stays = false },
 }
 
---- All but going there.
+--- All actions except going there.
 ---@return bellboard.Act[]
 M.list = function()
   return vim.tbl_map(function(also)

@@ -6,7 +6,7 @@ local rows = require('bellboard.view.picker')
 local M = {}
 
 local WIDTH = 0.9 -- of the screen; the preview is below the list
-local FAR = 300 -- cells to the right: what a search finds, but nobody sees
+local FAR = 300 -- cells to the right: text that is searched, but not shown
 
 ---@param chunks bellboard.Chunk[]
 ---@return string

@@ -1,5 +1,5 @@
--- Opens the picker that the user has chosen for vim.ui.select, with a preview and the acts; if it is
--- Neovim's own, which has neither, a picker of ours.
+-- Opens the picker that the user has chosen for vim.ui.select, with a preview and actions. Neovim's
+-- own has neither, so a picker of ours replaces it.
 local acts = require('bellboard.picker.acts')
 local preview = require('bellboard.view.preview')
 local rows = require('bellboard.view.picker')
@@ -33,7 +33,7 @@ local function select(all)
   }, acts.go)
 end
 
---- Modules that replace vim.ui.select, the field that is then their function, and ours for them.
+--- Modules that replace vim.ui.select, the field with their function, and our module for them.
 local known = {
   { 'snacks.picker', 'select', 'bellboard.picker.snacks' },
   { 'fzf-lua.providers.ui_select', 'ui_select', 'bellboard.picker.fzf' },

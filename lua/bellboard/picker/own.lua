@@ -1,4 +1,4 @@
--- The picker for those who have none: a prompt, the rows that match, and a preview below.
+-- The picker for users without one: a prompt, the rows that match, and a preview below.
 local acts = require('bellboard.picker.acts')
 local preview = require('bellboard.view.preview')
 local rows = require('bellboard.view.picker')
@@ -9,7 +9,7 @@ local M = {}
 local api = vim.api
 
 local WIDEST, TALLEST = 140, 40
-local LEAST_PREVIEW = 4 -- lines; with less room there is none
+local LEAST_PREVIEW = 4 -- lines; with less room there is no preview
 
 ---@class bellboard.OwnPicker
 ---@field input integer buffers
@@ -27,7 +27,7 @@ local function scratch()
   return buf
 end
 
---- The sessions that hold each of these words.
+--- The sessions that contain all of these words.
 ---@param query string
 ---@return bellboard.Session[]
 local function matching(query)

@@ -61,8 +61,8 @@ local function places(lines, first, last)
   return found
 end
 
---- What differs. Lines that have moved are the same tables, so that one that has moved is taken out
---- here and put in there, and those between are left alone.
+--- The differences. A line that has moved is the same table, so it is removed at one place and added
+--- at another, and the lines between stay.
 ---@param before bellboard.Line[]
 ---@param after bellboard.Line[]
 ---@return bellboard.Hunk[]

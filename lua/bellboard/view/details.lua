@@ -26,7 +26,7 @@ end
 
 ---@alias bellboard.AddDetail fun(name: string, text: any)
 
---- Who works for it, and for whom it works.
+--- Its subagents and teammates, and its lead.
 ---@param session bellboard.Session
 ---@param add bellboard.AddDetail
 local function crew(session, add)
@@ -62,7 +62,7 @@ local function state(session, add)
   add('model', session.words.model)
 end
 
---- What was said, the newest prompt last.
+--- Its last messages, the newest prompt last.
 ---@param session bellboard.Session
 ---@param add bellboard.AddDetail
 local function said(session, add)

@@ -43,7 +43,7 @@ local function texts_of(session)
   return texts
 end
 
---- Split a filter into its terms. A field may be shortened: `s:blocked`.
+--- Split a filter into its terms. A field may be abbreviated: `s:blocked`.
 ---@param filter string
 ---@return bellboard.Term[]
 M.parse = function(filter)

@@ -41,11 +41,11 @@ local function texts_of(session)
 end
 
 local FIXED = 2 + 5 + 2 -- icon, age and the blanks after it
-local PLACE = 10 -- at most, for where it runs
-local LEAST = 12 -- for the question; with less, there is no place
+local PLACE = 10 -- maximum width of where it runs
+local LEAST = 12 -- for the question; if there is less, the place is dropped
 
---- Columns no wider than their contents. Age and place come first, so that whatever is cut at the
---- right is something else; the question gets the remaining width, and the title what is left.
+--- Columns no wider than their contents. Age and place come first, so that they are not cut off at
+--- the right; the question gets the remaining width, and the title the rest.
 ---@param all bellboard.Session[]
 ---@param width integer
 ---@return bellboard.PickLayout

@@ -45,7 +45,7 @@ end
 ---@type table<bellboard.Session, bellboard.Kept> a changed session is a new table
 local kept = setmetatable({}, { __mode = 'k' })
 
---- The lines of a session, as they were if nothing in them has changed.
+--- The lines of a session; the previous ones if nothing in them has changed.
 ---@param session bellboard.Session
 ---@param widths bellboard.Columns
 ---@param mixed boolean
