@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from others.pickers import PICKERS, checked, opened
+from others.terminals import KEEPERS, kept
 from rig.editor import Editor
 from sample import Host, blocked, house
 
@@ -107,11 +108,15 @@ VIEWS: dict[str, tuple[list[str], Callable[[Editor], Any]]] = {
 }
 
 
-def checking(name: str) -> Callable[[Editor], Iterator[str]]:
-    return lambda editor: checked(name, editor)
+Check = Callable[[str, Editor], Iterator[str]]
+
+
+def checking(check: Check, name: str) -> Callable[[Editor], Iterator[str]]:
+    return lambda editor: check(name, editor)
 
 
 #: name → the plugins it needs, and what tries it
 CHECKS: dict[str, tuple[list[str], Callable[[Editor], Iterator[str]]]] = {
-    f"pick-{name}": (picker.needs, checking(name)) for name, picker in PICKERS.items()
+    **{f"pick-{name}": (x.needs, checking(checked, name)) for name, x in PICKERS.items()},
+    **{f"terminal-{name}": (x.needs, checking(kept, name)) for name, x in KEEPERS.items()},
 }

@@ -1,5 +1,6 @@
 -- The window that shows a terminal after a jump.
 local config = require('bellboard.config')
+local keeper = require('bellboard.action.keeper')
 
 local M = {}
 
@@ -32,10 +33,14 @@ local function leave_float()
   end
 end
 
---- Show a hidden buffer where 'switchbuf' says; by default in the current window.
+--- Show a hidden buffer: as the plugin does that keeps it, else where 'switchbuf' says; by default in
+--- the current window.
 ---@param buf integer
 local function open(buf)
   leave_float()
+  if keeper.show(buf) then
+    return
+  end
   for _, how in ipairs(vim.split(vim.o.switchbuf, ',')) do
     local command = ({ newtab = 'tab ', vsplit = 'vertical ', split = '' })[how]
     if command then
