@@ -44,7 +44,7 @@ def house() -> list[dict[str, Any]]:
             title="add rate limits",
             detail="rm -rf build && make all",
             pane="%4",
-            tmux="/nowhere/tmux",
+            tmux="/nowhere/default",
             agents=[
                 {"id": "x", "type": "Explore", "description": "find the limiter"},
                 {"id": "y", "type": "Plan", "description": "plan the cache"},

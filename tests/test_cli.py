@@ -298,17 +298,20 @@ def test_sessions_can_be_corrected_labelled_named_parked_snoozed_and_forgotten(
         ("snooze", "a1", "5"),
         ("forget", "c1"),
     ):
-        assert shell.bellboard(*command).stdout == ""
+        printed = shell.bellboard(*command).stdout
+        assert printed.startswith("a1: ") == (command[0] in ("park", "snooze"))
     sessions = shell.sessions()
     told = sessions["a1"]
     assert (told["status"], told["label"], told["name"]) == ("working", "HEAVY", "my session")
     assert "parked" in told["markers"]
     assert told["snoozed_until"] == pytest.approx(time.time() + 300, abs=30)
     assert "c1" not in sessions
-    for command in (("label", "a1"), ("name", "a1"), ("park", "a1", "--back")):
+    for command in (("label", "a1"), ("name", "a1")):
         shell.bellboard(*command)
+    assert shell.bellboard("park", "a1").stdout == "a1: unparked\n"
+    assert shell.bellboard("snooze", "a1").stdout == "a1: snooze ended\n"
     told = shell.sessions()["a1"]
-    assert not {"label", "name"} & told.keys()
+    assert not {"label", "name", "snoozed_until"} & told.keys()
     assert "parked" not in told["markers"]
 
 

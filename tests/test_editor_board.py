@@ -255,11 +255,11 @@ def test_the_user_chooses_what_the_board_lists(nvim: Editors, version: str) -> N
     Host(editor).push(*six(), groups=["acme/web", "acme/api"])
     editor.command("execute 'ClaudeSessions board' | only")
     on_top = ["Needs you", "! acme/api main", "x acme/web assets", "+ acme/web css"]
-    rest = ["acme/web", "* login thinking", "acme/api", "* cache Edit", ". limits idle"]
+    rest = ["acme/web", "* login working", "acme/api", "* cache Edit", ". limits idle"]
     assert heads(editor) == [*on_top, *rest]
     editor.press("fs:work")
     editor.shows("2 of 6 sessions · filter: s:work")
-    assert heads(editor) == ["acme/web", "* login thinking", "acme/api", "* cache Edit"]
+    assert heads(editor) == ["acme/web", "* login working", "acme/api", "* cache Edit"]
     editor.press(" !cache<CR>")
     editor.shows("1 of 6 sessions · filter: s:work !cache")
     editor.press("f zzz")
@@ -272,7 +272,7 @@ def test_the_user_chooses_what_the_board_lists(nvim: Editors, version: str) -> N
         editor.shows(found)
     editor.press("Ft")
     editor.shows("6 sessions · by repository")
-    assert heads(editor)[:3] == ["acme/web", "x assets failed", "+ css done"]
+    assert heads(editor)[:3] == ["acme/web", "x assets error", "+ css completed"]
     editor.press("tS")
     editor.shows("6 sessions · flat · sorted by recent")
     editor.press("S")

@@ -233,6 +233,9 @@ def test_a_short_turn_ends_silently() -> None:
     house.be("working")
     house.be("completed", began=house.now - 3)
     assert house.wait(100) == []
+    house.be("working")
+    house.be("error", began=house.now - 3)
+    assert house.wait(100) == ["notify"], "an error is never too short"
 
 
 def test_in_quiet_hours_there_is_only_the_float() -> None:

@@ -91,8 +91,8 @@ def test_a_command_is_run_without_a_shell(tmp_path: Path) -> None:
     ("status", "expected"),
     [
         ("blocked", ("api needs you", "Bash: rm -rf build")),
-        ("error", ("api failed", "failed: overloaded")),
-        ("completed", ("api is done", "done: Removed 214 rules")),
+        ("error", ("api has an error", "overloaded")),
+        ("completed", ("api has completed", "Removed 214 rules")),
     ],
 )
 def test_a_notice_says_who_and_what(status: str, expected: tuple[str, str]) -> None:
@@ -103,6 +103,23 @@ def test_a_notice_says_who_and_what(status: str, expected: tuple[str, str]) -> N
         s.message = "Removed 214 rules"
         p = publish(s)
     assert wording(notice("desktop", status), p) == expected
+
+
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [
+        ({"branch": "fix/login"}, ("web (fix/login) has completed", "")),
+        ({"branch": "main", "title": "tidy css"}, ("web (tidy css) has completed", "tidy css")),
+        ({"branch": "main", "last_message": "completed"}, ("web (main) has completed", "")),
+        ({"title": "web"}, ("web has completed", "web")),
+    ],
+)
+def test_a_notice_says_which_of_several_and_nothing_twice(
+    known: dict[str, str], expected: tuple[str, str]
+) -> None:
+    """The branch, or on the main one the title."""
+    p = {"session_id": "s", "status": "completed", "project": "web", "markers": [], **known}
+    assert wording(notice("notify", "completed"), p) == expected
 
 
 def program(folder: Path, name: str) -> None:

@@ -82,7 +82,33 @@ def test_no_line_is_wider_than_the_screen(columns: int) -> None:
 @pytest.mark.pure
 def test_a_narrow_table_still_says_who_and_what() -> None:
     who = lines_of([published(repository="acme/api", branch="main", detail="rm -rf build")], 40)
-    assert who == [" !  api main  waiting rm -rf build   2m"]
+    assert who == [" !  api main  blocked rm -rf build   2m"]
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("columns", range(40, 120, 7))
+def test_a_place_is_whole_or_not_shown(columns: int) -> None:
+    """Half an address is another one: %1 for %16."""
+    crowd = {"label": "IMPORTANT", "tasks": {"done": 30, "total": 70}, "markers": ["inferred"]}
+    many = [published(project="a" * 30, branch="b" * 30, pane="%16", tmux="/t/lounge", **crowd)]
+    (line,) = lines_of(many, columns)
+    assert "tmux lounge/%16" in line or "%" not in line
+    assert len(line) <= columns
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [
+        ({"pane": "%4", "tmux": "/tmp/tmux-1000/default"}, "tmux %4"),
+        ({"pane": "%4", "tmux": "/tmp/tmux-1000/work"}, "tmux work/%4"),
+        ({"pane": "%4", "tmux": "/tmp/t/default", "nvim": "/tmp/nvim.7.0"}, "nvim %4"),
+        ({"nvim": "/run/user/1000/nvim.4711.0"}, "nvim 4711"),
+        ({"nvim": "/tmp/notes.sock"}, "nvim notes"),
+    ],
+)
+def test_a_place_says_which_neovim_and_which_server(known: Published, expected: str) -> None:
+    assert words.place(published(**known)) == expected
 
 
 @pytest.mark.pure

@@ -24,6 +24,7 @@
 ---@field notes string markers that the line shows
 ---@field model string model, mode and context in use
 ---@field pull_request string `#12`
+---@field server string what stands before the readable name of its pane, if anything
 
 --- An agent session as published. Times are seconds since the epoch.
 ---@class bellboard.Session

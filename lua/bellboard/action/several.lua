@@ -1,5 +1,6 @@
 -- Actions on several sessions at once.
 local cells = require('bellboard.view.cells')
+local config = require('bellboard.config')
 local host = require('bellboard.host')
 local mark = require('bellboard.action.mark')
 local message = require('bellboard.message')
@@ -32,11 +33,14 @@ M.ask = function(what, field, act)
   end
 end
 
-local minutes = { { '15 minutes', 15 }, { 'an hour', 60 }, { 'until tomorrow', 24 * 60 } }
-
 ---@param list bellboard.Session[]
 M.snooze = function(list)
-  local choices = vim.list_extend({}, minutes)
+  local usual = config.get().notices.snooze
+  local choices = {
+    { ('%g minutes'):format(usual), usual },
+    { 'an hour', 60 },
+    { 'until tomorrow', 24 * 60 },
+  }
   for _, session in ipairs(list) do
     if mark.is_snoozed(session) then
       table.insert(choices, 1, { 'end the snooze', 0 })

@@ -41,7 +41,7 @@ local function texts_of(session)
 end
 
 local FIXED = 2 + 5 + 2 -- icon, age and the blanks after it
-local PLACE = 10 -- maximum width of where it runs
+local PLACE = 20 -- maximum width of where it runs
 local LEAST = 12 -- for the question; if there is less, the place is dropped
 
 --- Columns no wider than their contents. Age and place come first, so that they are not cut off at

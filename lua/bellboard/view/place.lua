@@ -14,7 +14,7 @@ M.of = function(session)
     return 'terminal'
   end
   local target = session.pane and tmux.place(session)
-  return target and cells.safe(target) or session.words.place
+  return target and session.words.server .. cells.safe(target) or session.words.place
 end
 
 --- Look up the names of new panes.

@@ -7,9 +7,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 from .home import Args, Commands, Problem, add, find, opened
+
+if TYPE_CHECKING:
+    from ..core.session import Session
+
+SNOOZE: Final = 15.0  # minutes; as in g:bellboard.notices.snooze
+DAYLONG: Final = 720.0  # minutes; a longer snooze may end on another day
 
 
 def add_to(commands: Commands) -> None:
@@ -22,14 +28,12 @@ def add_to(commands: Commands) -> None:
     name = add(commands, "name", set_name, "name a session; omit NAME to remove it")
     name.add_argument("session")
     name.add_argument("name", nargs="?", default="")
-    park = add(commands, "park", park_session, "mute a session")
+    park = add(commands, "park", park_session, "mute a session; again: unmute it")
     park.add_argument("session")
-    park.add_argument("--back", action="store_true", help="unmute it")
-    snooze = add(commands, "snooze", snooze_session, "mute a session for a while")
+    park.add_argument("--back", action="store_true", help="unmute it in any case")
+    snooze = add(commands, "snooze", snooze_session, "mute a session for a while; again: unmute it")
     snooze.add_argument("session")
-    snooze.add_argument(
-        "minutes", type=float, nargs="?", default=10.0, help="default: 10; 0 ends the snooze"
-    )
+    snooze.add_argument("minutes", type=float, nargs="?", help="default: 15; 0 ends the snooze")
     forget = add(commands, "forget", forget_session, "remove a session from the board")
     forget.add_argument("session")
 
@@ -52,11 +56,28 @@ def set_name(args: Args) -> None:
 
 
 def park_session(args: Args) -> None:
-    submit(args.session, "park", parked=not args.back)
+    known = session_of(args.session)
+    parked = not (args.back or known.parked)
+    submit(known.session_id, "park", parked=parked)
+    print(f"{known.session_id}: {'parked; again to unpark it' if parked else 'unparked'}")
 
 
 def snooze_session(args: Args) -> None:
-    submit(args.session, "snooze", until=time.time() + max(0.0, args.minutes) * 60)
+    known, now = session_of(args.session), time.time()
+    minutes = args.minutes
+    if minutes is None:
+        minutes = 0.0 if known.snoozed_until > now else SNOOZE
+    until = now + 60 * minutes if minutes > 0 else 0.0
+    submit(known.session_id, "snooze", until=until)
+    at = time.strftime("%H:%M" if minutes < DAYLONG else "%a %H:%M", time.localtime(until))
+    done = f"snoozed until {at}; again to end it" if until else "snooze ended"
+    print(f"{known.session_id}: {done}")
+
+
+def session_of(called: str) -> Session:
+    """Return the session with that id, start of an id, or name."""
+    with opened() as clerk:
+        return clerk.board.sessions[find(clerk, called)]
 
 
 def forget_session(args: Args) -> None:

@@ -215,7 +215,10 @@ class Notices:
                 old.begins = now
             old.in_view, old.parked, old.snoozed_until = in_view, s.parked, s.snoozed_until
             old.label = s.label
-            old.short = status != "blocked" and 0.0 < s.since - s.began < self.policy.least
+            old.short = (
+                status in ("completed", "background")
+                and 0.0 < s.since - s.began < self.policy.least
+            )
 
     def hear(self, changes: Iterable[tuple[int, Transition, bool]]) -> None:
         """Take committed transitions; announce only those that happened live."""

@@ -20,6 +20,7 @@ from .session import (
     is_hidden,
     is_listed,
     markers_of,
+    owns_pane,
     question_of,
     status_of,
 )
@@ -56,7 +57,7 @@ def publish(s: Session) -> Published:
         "tty": s.tty,
         "tmux": s.tmux,
         "pane": s.pane,
-        "nvim": s.nvim,
+        "nvim": "" if owns_pane(s) else s.nvim,  # in a pane of its own it was inherited
         "kitty": s.kitty if s.tty and not (s.nvim or s.pane) else "",  # else it may be inherited
         "blind": bool(s.tty) and is_blind(s),
         "job": s.job,

@@ -30,6 +30,7 @@ ICONS: Final = {
 }
 ROOM: Final = 60  # cells for `status`: a third of a status bar
 NAME_ROOM: Final = 16  # cells of it for the session's name
+SERVER_ROOM: Final = 8  # cells for the name of a tmux server or of another Neovim
 
 FIRST_RUN: Final = """\
  No sessions yet.
@@ -92,6 +93,7 @@ def worded(p: Published) -> Published:
         "label": plain(p.get("label")),
         "members": members(p),
         "progress": progress(p),
+        "server": server(p),
         "place": place(p),
         "notes": notes(p),
         "model": model(p),
@@ -132,11 +134,9 @@ def doing(p: Published) -> tuple[str, str]:
     detail, status, markers = plain(p.get("detail")), p["status"], p.get("markers") or ()
     if status == "blocked":
         tool, kind = plain(p.get("tool")), plain(p.get("kind"))
-        return (tool if kind == "permission" and tool else kind) or "waiting", detail
-    if status == "error":
-        return "failed", detail
+        return (tool if kind == "permission" and tool else kind) or status, detail
     if status == "completed":
-        return "done", plain(p.get("last_message")) or detail
+        return status, plain(p.get("last_message")) or detail
     if status == "background":
         first: Published = next(iter(p.get("background") or ()), {})
         return plain(first.get("type")) or "shell", plain(first.get("description")) or detail
@@ -144,8 +144,14 @@ def doing(p: Published) -> tuple[str, str]:
         for marker in ("compacting", "retrying"):
             if marker in markers:
                 return marker, detail
-        return plain(p.get("tool")) or "thinking", detail
-    return "stopped" if "interrupted" in markers else status, detail
+        return plain(p.get("tool")) or status, detail
+    return "interrupted" if "interrupted" in markers else status, detail
+
+
+def which(p: Published) -> str:
+    """Return what tells it from others of its project: its branch, else its name or title."""
+    name, own = branch(p), plain(p.get("name") or p.get("title"))
+    return own if own and name in ("", "main", "master") else name
 
 
 def members(p: Published) -> str:
@@ -179,16 +185,24 @@ def model(p: Published) -> str:
 
 
 def place(p: Published) -> str:
-    """Return where it runs, in a word or two."""
-    if nvim := p.get("nvim"):
-        named = re.search(r"nvim\.(\d+)\.", nvim)
-        return f"nvim {named.group(1)}" if named else "nvim"
-    if p.get("pane"):
-        return f"tmux {plain(p['pane'])}"
+    """Return where it runs, in a word or two: `tmux %4`, `tmux work/%4`, `nvim %4`, `nvim 4711`."""
+    nvim, pane = p.get("nvim"), plain(p.get("pane"))
+    if pane:
+        return f"{'' if nvim else 'tmux '}{server(p)}{pane}"
+    if nvim:
+        named = re.search(r"nvim\.(\d+)\.|([^/]+?)(?:\.\w+)?$", nvim)
+        return f"nvim {cut(plain(named[1] or named[2]), SERVER_ROOM) if named else ''}".strip()
     if p.get("job") and not p.get("tty"):
         return "job"
     pid = f"pid {p['pid']}" if p.get("pid") else ""
     return f"{program(p)} {plain(p.get('tty')).removeprefix('/dev/') or pid}".strip()
+
+
+def server(p: Published) -> str:
+    """Return what stands before the name of a pane: a Neovim in it, a tmux server of its own."""
+    name = plain(p.get("tmux")).rpartition("/")[2] if p.get("pane") else ""
+    own = f"{cut(name, SERVER_ROOM)}/" if name not in ("", "default") else ""
+    return ("nvim " if p.get("nvim") else "") + own
 
 
 def program(p: Published) -> str:

@@ -58,10 +58,11 @@ APPLESCRIPT: Final = (
 )
 _HEADLINES: Final = {
     "blocked": "needs you",
-    "error": "failed",
-    "completed": "is done",
-    "background": "is done, background shells still running",
+    "error": "has an error",
+    "completed": "has completed",
+    "background": "has completed; background shells still run",
 }
+NAME_ROOM: Final = 40  # cells of a title for the project, and for the branch or title
 
 
 class Wording(NamedTuple):
@@ -74,9 +75,13 @@ class Wording(NamedTuple):
 def wording(notice: Notice, p: Published) -> Wording:
     """Return the words of a notification: plain text, one line each."""
     word, detail = words.doing(p)
-    text = f"{word}: {detail}" if detail and word != detail else detail or word
-    headline = f"{words.cut(words.project(p), 40)} {_HEADLINES[notice.status]}"
-    return Wording(headline, words.cut(text, LONGEST_TEXT))
+    if notice.status == "blocked" and word != "blocked":
+        detail = f"{word}: {detail}" if detail else word
+    name = words.cut(words.project(p), NAME_ROOM)
+    which = words.cut(words.which(p), NAME_ROOM)
+    called = f"{name} ({which})" if which not in ("", name) else name
+    text = detail if detail not in ("", notice.status) else words.title(p)
+    return Wording(f"{called} {_HEADLINES[notice.status]}", words.cut(text, LONGEST_TEXT))
 
 
 class Channels:
@@ -199,5 +204,5 @@ def _markup(text: str) -> str:
 def _osc(via: str, title: str, text: str) -> str:
     """Return an escape sequence; the text starts with our name because `9;4;` means progress."""
     if via == "osc9":
-        return f"\x1b]9;bellboard: {title}: {text}\x07"
+        return f"\x1b]9;bellboard: {title}{': ' if text else ''}{text}\x07"
     return f"\x1b]777;notify;{title.replace(';', ',')};{text.replace(';', ',')}\x07"
