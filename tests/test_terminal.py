@@ -245,6 +245,18 @@ def test_the_status_line_says_who_needs_you(
 
 
 @pytest.mark.pure
+def test_the_icons_are_those_that_the_user_chose() -> None:
+    """In columns, whatever their width; what cannot be one is the default."""
+    icons = words.icons_of({"blocked": "▲", "working": "文", "error": 7, "idle": "\x1b[31m"})
+    sessions = [published(), published(status="working"), published(status="idle")]
+    shown = [line.plain.split("api")[0] for line in terminal.table(sessions, NOW, 60, icons)]
+    assert shown == [" ▲   ", " 文  ", " .   "]
+    assert words.status_text(sessions, NOW, icons=icons) == "▲1 api: waiting 2m  文1"
+    assert words.icons_of(None) == words.icons_of({"blocked": ""}) == words.ICONS
+    assert words.icons_of({"error": "long"})["error"] == "l…"
+
+
+@pytest.mark.pure
 def test_the_status_line_keeps_to_its_width() -> None:
     told = [published(detail="d" * 300, project="p" * 50), published(status="working")]
     assert words.status_text(told, NOW, 40) == "!1 " + "p" * 15 + "…: " + "d" * 11 + "… 2m  *1"

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from bellboard.cli.wiring import FIRST, HOOKS, quoted
-from bellboard.hosting.bars import OPTION
+from bellboard.hosting.bars import ICONS, OPTION
 from bellboard.storage.spool import Spool
 from bellboard.system import tmux as tmux_module
 from bellboard.system.tmux import Tmux
@@ -357,6 +357,10 @@ def test_the_status_is_shown_while_it_is_true(tmux: Server, room: Room) -> None:
     a.shows(r"\[\*1\]")
     room.agent(pane, "api", "PermissionRequest", tool_name="Bash", tool_input={"command": "make"})
     a.shows(r"\[!1 api: make\]")
+    with opened(room.home.bellboard) as clerk, clerk.store.lock():  # as a Neovim tells its host
+        clerk.store.set_option(ICONS, {"blocked": "▲"}, 0, time.time())
+    a.shows(r"\[▲1 api: make\]")
+    assert room.bellboard("status") == "▲1 api: make\n"
     room.agent(pane, "api", "SessionEnd", reason="exit")
     a.shows(r"\[\]")
     room.bellboard("tmux", "--remove")

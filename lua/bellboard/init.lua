@@ -73,6 +73,7 @@ local function shared()
     options = next(options.host) and options.host or vim.empty_dict(),
     notices = options.notices,
     pull_requests = options.pull_requests,
+    icons = require('bellboard.view.style').icons(),
     callbacks = callbacks,
   }
 end

@@ -64,6 +64,16 @@ M.icon_named = function(status)
   return set[status] or icons.ascii[status] or '?'
 end
 
+--- All icons, for the background process: tmux and the shell show the same.
+---@return table<bellboard.IconName, string>
+M.icons = function()
+  local all = {}
+  for name in pairs(icons.ascii) do
+    all[name] = M.icon_named(name)
+  end
+  return all
+end
+
 ---@param session bellboard.Session
 ---@return string
 M.icon = function(session)

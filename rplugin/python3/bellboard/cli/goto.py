@@ -7,7 +7,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from .home import Args, Commands, Problem, add, find, listed, opened
+from .home import Args, Commands, Problem, add, find, icons, listed, opened
 
 if TYPE_CHECKING:
     from ..core.published import Published
@@ -47,7 +47,9 @@ def pick_session(args: Args) -> int:
 
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise Problem("`bellboard pick` needs a terminal; use `bellboard list` instead")
-    chosen = choose([p for p in sessions() if not p["hidden"]])
+    with opened() as clerk:
+        shown, worn = [p for p in listed(clerk) if not p["hidden"]], icons(clerk)
+    chosen = choose(shown, worn)
     if chosen is None:
         return 1
     if args.print:

@@ -7,7 +7,7 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -210,6 +210,14 @@ def first_run() -> str:
     from ..core import words
 
     return words.FIRST_RUN + ("" if is_installed(os.environ) else f"\n{words.MISSING}\n")
+
+
+def icons(clerk: Clerk) -> Mapping[str, str]:
+    """Return the icons that the user chose in Neovim."""
+    from ..core.words import icons_of
+    from ..hosting.bars import ICONS
+
+    return icons_of(clerk.store.option(ICONS))
 
 
 def find(clerk: Clerk, called: str) -> str:

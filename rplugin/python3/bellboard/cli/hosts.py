@@ -7,7 +7,7 @@ import os
 import stat
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from .home import (
@@ -17,6 +17,8 @@ from .home import (
     add,
     first_run,
     here,
+    icons,
+    opened,
     print_json,
     reason,
     warn,
@@ -93,9 +95,13 @@ def watch_sessions(args: Args) -> None:
         run_host(push, {})
         leave()
     elif sys.stdout.isatty() and os.environ.get("TERM") not in ("", "dumb", "unknown", None):
+        from ..core import words
         from ..screen.live import Live
 
-        live = Live(first_run())
+        worn: Mapping[str, str] = words.ICONS
+        with contextlib.suppress(Problem), opened() as clerk:  # the host says what is wrong
+            worn = icons(clerk)
+        live = Live(first_run(), worn)
         with live.screen as screen:
             run_host(live.push, {}, begin=live.begin)
             leave(screen.close)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from .home import Args, Commands, Problem, add, first_run, listed, opened, print_json
+from .home import Args, Commands, Problem, add, first_run, icons, listed, opened, print_json
 
 
 def add_to(commands: Commands) -> None:
@@ -31,7 +31,7 @@ def list_sessions(args: Args) -> None:
     if args.dir is not None:
         raise Problem("--dir needs --ended; for a running session use `bellboard status --dir`")
     with opened() as clerk:
-        sessions = listed(clerk)
+        sessions, worn = listed(clerk), icons(clerk)
     now = time.time()
     if args.json:
         from ..core.words import worded
@@ -40,7 +40,7 @@ def list_sessions(args: Args) -> None:
         return
     from ..screen import terminal
 
-    terminal.show_list(sessions, now, args.all, first_run())
+    terminal.show_list(sessions, now, args.all, first_run(), worn)
 
 
 def list_ended(args: Args) -> None:
@@ -71,12 +71,12 @@ def show_status(args: Args) -> int:
     from ..core.published import of_directory, snapshot
 
     with opened() as clerk:
-        sessions = snapshot(clerk.board.sessions.values())
+        sessions, worn = snapshot(clerk.board.sessions.values()), icons(clerk)
     if args.dir is not None:
         found = of_directory(sessions, directory(args.dir))
         print(found["status"] if found else "none")
         return 0 if found else 1
     room = args.width if args.width and args.width > 0 else words.ROOM
-    if text := words.status_text(sessions, time.time(), room):
+    if text := words.status_text(sessions, time.time(), room, worn):
         print(text)
     return 0

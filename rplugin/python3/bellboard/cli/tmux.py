@@ -14,6 +14,7 @@ from .home import (
     Problem,
     add,
     here,
+    icons,
     opened,
     warn,
 )
@@ -132,6 +133,6 @@ def register(tmux: Tmux, wanted: bool) -> None:
             how = ("focus" if client.focused else "away") if wanted else "gone"
             view = {"t": now, "view": {**where, "how": how}}
             clerk.spool.write({**view, "viewer": f"{tmux.socket} {client.name}"})
-        text = words.status_text(snapshot(clerk.board.sessions.values()), now)
+        text = words.status_text(snapshot(clerk.board.sessions.values()), now, icons=icons(clerk))
     if wanted:
         tmux.set_option(OPTION, text)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 from unicodedata import category, east_asian_width
 
@@ -28,6 +28,7 @@ ICONS: Final = {
     "background": "&",
     "idle": ".",
 }
+ICON_ROOM: Final = 2  # cells
 ROOM: Final = 60  # cells for `status`: a third of a status bar
 NAME_ROOM: Final = 16  # cells of it for the session's name
 SERVER_ROOM: Final = 8  # cells for the name of a tmux server or of another Neovim
@@ -107,8 +108,15 @@ def icon_name(p: Published) -> str:
     return "question" if p.get("kind") in ("question", "plan") else str(p["status"])
 
 
-def icon(p: Published) -> str:
-    return ICONS[icon_name(p)]
+def icon(p: Published, icons: Mapping[str, str] = ICONS) -> str:
+    return icons[icon_name(p)]
+
+
+def icons_of(chosen: object) -> Mapping[str, str]:
+    """Return the icons that a user chose, each short enough for a column, else the default ones."""
+    given = chosen if isinstance(chosen, dict) else {}
+    kept = {name: cut(plain(given.get(name)), ICON_ROOM) for name in ICONS}
+    return {name: kept[name] or icon for name, icon in ICONS.items()}
 
 
 def project(p: Published) -> str:
@@ -239,21 +247,28 @@ def age_changes(since: float, now: float) -> float:
 # ---------------------------------------------------------------- all sessions in a line
 
 
-def tally(sessions: Iterable[Published]) -> list[tuple[str, str, int]]:
+def tally(
+    sessions: Iterable[Published], icons: Mapping[str, str] = ICONS
+) -> list[tuple[str, str, int]]:
     """Return icon, status and count of the sessions that are not hidden, most urgent first."""
-    found = Counter((p["status"], icon(p)) for p in sessions if not p["hidden"])
-    order = list(ICONS.values())
+    found = Counter((p["status"], icon_name(p)) for p in sessions if not p["hidden"])
+    order = list(ICONS)
     ranked = sorted(found.items(), key=lambda x: order.index(x[0][1]))
-    return [(sign, status, count) for (status, sign), count in ranked]
+    return [(icons[name], status, count) for (status, name), count in ranked]
 
 
-def status_text(sessions: Iterable[Published], now: float, room: int = ROOM) -> str:
+def status_text(
+    sessions: Iterable[Published],
+    now: float,
+    room: int = ROOM,
+    icons: Mapping[str, str] = ICONS,
+) -> str:
     """Return one line: what is blocked, on what if it is only one, and counts of the rest.
 
     !1 api: rm -rf build 2m  +2 *3 &1      !2 4m  +1 *3      *3
     """
     sessions = list(sessions)
-    tallied = tally(sessions)
+    tallied = tally(sessions, icons)
     heads = " ".join(f"{sign}{n}" for sign, status, n in tallied if status == "blocked")
     rest = [f"{sign}{n}" for sign, status, n in tallied if status not in ("blocked", "idle")]
     if not heads:  # idle sessions only show if there are no others
@@ -262,7 +277,9 @@ def status_text(sessions: Iterable[Published], now: float, room: int = ROOM) -> 
     since = age(min(p["since"] for p in blocked), now)
     since = "" if since[-1] in "sw" else f" {since}"  # omitted in the first minute
     tail = since + (f"  {' '.join(rest)}" if rest else "")
-    return heads + (_who(blocked[0], room - len(heads + tail)) if len(blocked) == 1 else "") + tail
+    return (
+        heads + (_who(blocked[0], room - width(heads + tail)) if len(blocked) == 1 else "") + tail
+    )
 
 
 def _who(p: Published, room: int) -> str:

@@ -17,6 +17,7 @@ from ..system.doer import Doer
 from ..system.tmux import DEAF, Tmux
 
 OPTION: Final = "@bellboard-status"
+ICONS: Final = "icons"  # the shared option with the icons of the user who set them last
 ASKED: Final = "bars"  # the name of the shared option
 OFTEN: Final = 1.0  # seconds between two updates
 RARELY: Final = 30.0
@@ -37,13 +38,15 @@ class Bars:
         """Return the seconds until the next update is allowed."""
         return self._last + OFTEN - time.monotonic()
 
-    def update(self, asked: object, sessions: Collection[Published], now: float) -> float:
+    def update(
+        self, asked: object, icons: object, sessions: Collection[Published], now: float
+    ) -> float:
         """Set the status in each server that asked; return the seconds until the next call."""
         self._last = time.monotonic()
         sockets = [x for x in asked if isinstance(x, str)] if isinstance(asked, list) else []
         if not sockets:
             return RARELY
-        text = words.status_text(sessions, now)
+        text = words.status_text(sessions, now, icons=words.icons_of(icons))
         wait = min([RARELY, *(words.age_changes(p["since"], now) - now for p in sessions)])
         for socket in sockets:
             if self._set.get(socket) == text or self._last < self._deaf.get(socket, 0.0):

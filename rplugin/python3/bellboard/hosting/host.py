@@ -26,11 +26,12 @@ from ..system.reach import Reach
 from ..system.watch import Watch
 from .addresses import Addresses
 from .attempts import Attempts
-from .bars import ASKED, Bars
+from .bars import ASKED, ICONS, Bars
 from .bell import Bell
 from .commands import Commands
 from .connection import Connection
 from .effects import PAUSE, Effects
+from .folding import Clerk
 from .health import Health
 from .loop import Job, Loop
 from .outbox import Outbox
@@ -290,8 +291,17 @@ class Host:
         """Update the status in the tmux servers that asked for it."""
         if (early := self.bars.early()) > 0:
             return early
-        asked = self.connection.use(lambda clerk: clerk.store.option(ASKED), None)
-        return self.bars.update(asked, self.reader.sessions, time.time())
+        nothing: tuple[object, object] = None, None
+        asked, icons = self.connection.use(self._wanted, nothing)
+        return self.bars.update(asked, icons, self.reader.sessions, time.time())
+
+    def _wanted(self, clerk: Clerk) -> tuple[object, object]:
+        """Return which servers want a status, and its icons, which our editor may have chosen."""
+        store, chosen = clerk.store, self.config.pop("icons", None)
+        if chosen is not None and chosen != store.option(ICONS):
+            with store.lock():
+                store.set_option(ICONS, chosen, self.pid, time.time())
+        return store.option(ASKED), store.option(ICONS)
 
     def _examine(self) -> dict[str, Any]:
         return self.health.report(self.upkeep.counts, len(self.reader.sessions))

@@ -7,7 +7,7 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from rich.text import Text
@@ -37,7 +37,8 @@ STEPS: Final[dict[str, float]] = {
 class Live:
     """A full-screen view of the sessions, redrawn only when its text changes."""
 
-    def __init__(self, first_run: str) -> None:
+    def __init__(self, first_run: str, icons: Mapping[str, str]) -> None:
+        self._icons = icons
         self._sessions: dict[str, Published] = {}
         self._notes: list[str] = []
         self._drawn: object = None
@@ -110,7 +111,7 @@ class Live:
             (p for p in self._sessions.values() if not p["hidden"]),
             key=lambda p: (URGENCY[p["status"]], p["since"], p["session_id"]),
         )
-        body = table(ordered, now, columns)
+        body = table(ordered, now, columns, self._icons)
         if not self._sessions:
             body = self._first_run
         notes = [Text(cut(f" {plain(note)}", columns), "yellow") for note in self._notes]
@@ -135,7 +136,7 @@ class Live:
         where = {words.repository(p) for p in ordered}
         what = f"{words.amount(len(where), 'repository')} · {words.amount(len(ordered), 'session')}"
         head = Text(f" {what}   " if ordered else " ", "dim")
-        for sign, status, count in words.tally(ordered):
+        for sign, status, count in words.tally(ordered, self._icons):
             head.append(f"{sign}{count} ", COLOURS[status])
         if self.screen.keys >= 0 and (room := columns - head.cell_len - 1) > len(HINT):
             head.append(f"{HINT:>{room}}", "dim")

@@ -11,7 +11,7 @@ import os
 import select
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from rich.text import Text
@@ -28,7 +28,10 @@ HINT: Final = "type to filter, Enter to jump, Esc to cancel"
 class Choice:
     """The typed filter, the sessions that match it, and the selected one."""
 
-    def __init__(self, sessions: Sequence[Published]) -> None:
+    def __init__(
+        self, sessions: Sequence[Published], icons: Mapping[str, str] = words.ICONS
+    ) -> None:
+        self._icons = icons
         self.typed = ""
         self.over = False
         self.taken: Published | None = None
@@ -69,7 +72,7 @@ class Choice:
         room = max(1, height - 2)
         begin = max(0, min(self._at - room // 2, len(found) - room))
         shown = found[begin : begin + room]
-        rows = terminal.rows(shown, now, columns)
+        rows = terminal.rows(shown, now, columns, self._icons)
         for n, row in enumerate(rows):
             row.truncate(columns, pad=True)
             if begin + n == self._at:
@@ -80,9 +83,9 @@ class Choice:
         return [head, *rows, Text(words.cut(f" {HINT}", columns), "dim")][:height]
 
 
-def choose(sessions: Sequence[Published]) -> Published | None:
+def choose(sessions: Sequence[Published], icons: Mapping[str, str]) -> Published | None:
     """Let the user choose a session; return None if they cancel."""
-    choice = Choice(sessions)
+    choice = Choice(sessions, icons)
     resized, wake = os.pipe()
     os.set_blocking(wake, False)
 

@@ -93,13 +93,14 @@ def show_list(
     now: float,
     hidden: bool = False,
     first_run: str = words.FIRST_RUN,
+    icons: Mapping[str, str] = words.ICONS,
 ) -> None:
     """Print one line for each session, or how to get started if there are none."""
     out = console()
     listed = list(sessions)
     shown = [p for p in listed if hidden or not p["hidden"]]
     if listed:
-        write(out, table(shown, now, out.width))
+        write(out, table(shown, now, out.width, icons))
         if unshown := len(listed) - len(shown):
             write(out, [Text(f" {unshown} hidden: bellboard list --all", "dim")])
     else:
@@ -119,25 +120,33 @@ def show_ended(sessions: Iterable[Published], now: float) -> None:
     write(out, lines or [Text(" No session to resume.", "dim")])
 
 
-def table(sessions: Iterable[Published], now: float, columns: int) -> list[Text]:
+def table(
+    sessions: Iterable[Published],
+    now: float,
+    columns: int,
+    icons: Mapping[str, str] = words.ICONS,
+) -> list[Text]:
     """Return the lines of these sessions, each followed by a line for its subagents."""
     shown = list(sessions)
     lines = []
-    for p, line in zip(shown, rows(shown, now, columns), strict=True):
+    for p, line in zip(shown, rows(shown, now, columns, icons), strict=True):
         lines.append(line)
         if members := words.members(p):
             lines.append(Text(cut(f"    ▸ {members}", columns), "dim"))
     return lines
 
 
-def rows(shown: Sequence[Published], now: float, columns: int) -> list[Text]:
+def rows(
+    shown: Sequence[Published], now: float, columns: int, icons: Mapping[str, str]
+) -> list[Text]:
     """Return one line for each of these sessions."""
-    cells = [_row(p, now, columns) for p in shown]
-    widths = _fit(cells, columns)
+    cells = [{**_row(p, now, columns), "icon": words.icon(p, icons)} for p in shown]
+    space = max((width(row["icon"]) for row in cells), default=1)
+    widths = _fit(cells, columns - space + 1)
     lines = []
     for p, row in zip(shown, cells, strict=True):
         line = Text(" ")
-        line.append(row["icon"], COLOURS[p["status"]])
+        line.append(row["icon"] + " " * (space - width(row["icon"])), COLOURS[p["status"]])
         for column, room in widths.items():
             text = cut(row[column], room)
             fill = " " * (room - width(text))
@@ -158,7 +167,6 @@ def _row(p: Published, now: float, columns: int) -> dict[str, str]:
     marks = ([f"[{label}]"] if label else []) + marks
     wide = columns >= WIDE
     return {
-        "icon": words.icon(p),
         "name": f"{where} {words.branch(p)}".strip(),
         "title": words.title(p) if wide else "",
         "word": word if wide else "",
