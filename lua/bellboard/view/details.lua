@@ -26,7 +26,7 @@ end
 
 ---@alias bellboard.AddDetail fun(name: string, text: any)
 
---- Its subagents and teammates, and its lead.
+--- Its subagents, its team, its lead and its background tasks.
 ---@param session bellboard.Session
 ---@param add bellboard.AddDetail
 local function crew(session, add)
