@@ -185,7 +185,8 @@ def test_a_new_host_skips_what_was_due_and_continues_with_the_rest() -> None:
         ("quiet", "error", []),
         ("normal", "blocked", ["notify"]),
         ("normal", "error", ["notify"]),
-        ("normal", "completed", []),
+        ("normal", "completed", ["notify"]),
+        ("normal", "background", ["notify"]),
         ("normal", "working", []),
         ("all", "completed", ["notify"]),
         ("all", "background", ["notify"]),
@@ -197,6 +198,17 @@ def test_the_mode_limits_what_is_announced(mode: str, status: str, expected: lis
     house.be(status)
     assert house.wait(100) == expected
     assert house.float == (["s"] if status == "blocked" else [])
+
+
+def test_done_is_one_message_unless_all_is_announced() -> None:
+    """A person beside it gets no desktop notification for each turn, and can turn it off."""
+    for mode, expected in (("normal", ["notify"]), ("all", ["notify", "desktop"])):
+        house = House(Policy()._replace(mode=mode))
+        house.be("completed")
+        assert house.wait(100) == expected
+    house = House(policy_of({"completed": {"notify": False}}))
+    house.be("completed")
+    assert house.wait(100) == []
 
 
 def test_a_new_mode_counts_from_now_on() -> None:

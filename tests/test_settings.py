@@ -233,7 +233,9 @@ def test_without_a_terminal_the_diff_is_shown_and_nothing_done(home: Home, file:
     assert said.count('+            "command": "[ -r') + said.count('"command": "[ -r') >= 12
     assert "--yes" in said
     assert file.read_text() == TEXT
-    assert run(home, "hooks", "install", "--dry-run").splitlines()[-1].startswith(" ")
+    *diff, note = run(home, "hooks", "install", "--dry-run").splitlines()
+    assert diff[-1].startswith(" ")
+    assert note.startswith("no claude on PATH to ask for its version: left out TeammateIdle, ")
     assert file.read_text() == TEXT
     assert not installed.script(home.bellboard).exists()
 

@@ -76,7 +76,7 @@ local M = {}
 ---@alias bellboard.Ladder table<bellboard.Channel, number|boolean>
 
 ---@class (exact) bellboard.Config.Notices
----@field mode 'quiet'|'normal'|'all' only the float; what needs you; also what is done
+---@field mode 'quiet'|'normal'|'all' only the float; what needs you, and a message when done; all on every channel
 ---@field blocked bellboard.Ladder
 ---@field error bellboard.Ladder
 ---@field completed bellboard.Ladder

@@ -120,8 +120,13 @@ local function doctor()
       section = fact.section
       health.start('bellboard: ' .. section)
     end
-    local level = health[fact.level] or health.info
-    level(fact.text, fact.advice ~= '' and fact.advice or nil)
+    local advice = fact.advice ~= '' and fact.advice or nil
+    if fact.level == 'warn' or fact.level == 'error' then
+      health[fact.level](fact.text, advice)
+    else -- these take no advice
+      local level = health[fact.level] or health.info
+      level(advice and ('%s: %s'):format(fact.text, advice) or fact.text)
+    end
   end
 end
 

@@ -19,15 +19,29 @@ local function close(buf)
   end
 end
 
+--- What the program printed beside the diff.
+---@param lines string[]
+---@return string[]
+local function notes_of(lines)
+  return vim.tbl_filter(function(line)
+    return line ~= '' and not line:match('^[-+@ \\]')
+  end, lines)
+end
+
 ---@param diff string[]
 ---@param apply fun()
 local function preview(diff, apply)
   local file = vim.fn.fnamemodify((diff[2] or ''):gsub('^%+%+%+ ', ''):gsub('\t.*$', ''), ':~')
   local head = ('# %s: press y to write this (a dated backup is kept), q to cancel'):format(file)
   local buf = api.nvim_create_buf(false, true)
-  api.nvim_buf_set_lines(buf, 0, -1, false, vim.list_extend({ head, '' }, diff))
+  local lines = { head }
+  for _, note in ipairs(notes_of(diff)) do
+    lines[#lines + 1] = '# ' .. note
+  end
+  lines[#lines + 1] = ''
+  api.nvim_buf_set_lines(buf, 0, -1, false, vim.list_extend(lines, diff))
   vim.bo[buf].filetype, vim.bo[buf].bufhidden, vim.bo[buf].modifiable = 'diff', 'wipe', false
-  local height = math.min(#diff + 2, math.max(6, math.floor(vim.o.lines * 0.7)))
+  local height = math.min(#lines, math.max(6, math.floor(vim.o.lines * 0.7)))
   api.nvim_open_win(buf, true, { split = 'below', win = -1, height = height })
   for lhs, act in pairs({ y = apply, ['<CR>'] = apply, q = function() end }) do
     vim.keymap.set('n', lhs, function()
@@ -53,13 +67,10 @@ M.open = function(verb, rest)
       if not printed then
         return message.error(why)
       end
-      local summary = vim.tbl_filter(function(line)
-        return line ~= '' and not line:match('^[-+@ \\]')
-      end, vim.split(printed, '\n'))
+      local notes = notes_of(vim.split(printed, '\n'))
       -- Leave out the name of the backup: the message must fit on one line.
-      message.info(
-        (vim.trim(table.concat(summary, '\n')):gsub('; backup: %S+', ''):gsub(home, '~/'))
-      )
+      local text = table.concat(notes, '; '):gsub('; backup: %S+', ''):gsub(home, '~/')
+      message.info(#text < vim.v.echospace - 12 and text or (notes[1]:gsub('; backup: %S+', '')))
     end)
   end
   program.run(vim.list_extend({ unpack(words) }, { '--dry-run' }), function(printed, why)

@@ -68,11 +68,16 @@ def show_help(args: Args) -> None:
 
 
 def install_hooks(args: Args) -> None:
-    settings, path = _settings(), _file(args)
+    from ..agents.claude_code.version import LATER
+
+    settings, path, version = _settings(), _file(args), _version(args)
     with _problems(path):
-        change = settings.put_in(path, _version(args))
+        change = settings.put_in(path, version)
     if _do(settings, change, args.yes, args.dry_run) and change.is_none:
         print(f"the hooks are already in {_short(path)}")
+    if version is None:
+        later = ", ".join(name for names in LATER.values() for name in names)
+        print(f"no claude on PATH to ask for its version: left out {later}; install again with it")
     if args.dry_run:
         return
     if args.project:
@@ -238,13 +243,12 @@ def _file(args: Args) -> Path:
 
 def _version(args: Args) -> Version | None:
     from ..agents.claude_code.version import version_of
+    from ..diagnosis.around import oldest_running
 
     found = version_of(args.cli, os.environ)
-    if found is None:
-        if args.cli:
-            raise Problem(f"--cli {args.cli}: not a version such as 2.1.328, nor a Claude Code")
-        warn("no claude on PATH: using only the events that every version knows")
-    return found
+    if found is None and args.cli:
+        raise Problem(f"--cli {args.cli}: not a version such as 2.1.328, nor a Claude Code")
+    return found or oldest_running(os.environ)
 
 
 def _ask(question: str, yes: bool) -> None:

@@ -29,13 +29,13 @@ from .ledger import Transition
 from .machine import read_table
 from .session import Session, is_hidden, is_listed, status_of
 
-#: What notifies of which status in which mode: nothing (.), only the float, the ladder, or only
-#: what the label of the session asks for.
+#: What notifies of which status in which mode: nothing (.), the ladder, or only one channel of it.
+#: The label of a session adds to that, except where only the float may show.
 MODES_TEXT: Final = """
 mode   | blocked | error  | completed | background
 -------|---------|--------|-----------|-----------
 quiet  | float   | .      | .         | .
-normal | ladder  | ladder | label     | label
+normal | ladder  | ladder | notify    | notify
 all    | ladder  | ladder | ladder    | ladder
 """
 #: Seconds until a channel notifies, if the status still stands; a dot: never.
@@ -100,7 +100,7 @@ class Policy(NamedTuple):
         own = self.labels.get(label, {}).get(status, {})
         if channel in own:
             return own[channel]
-        if short or cell == "label":
+        if short or cell not in ("ladder", channel):
             return NEVER
         return self.ladders.get(status, {}).get(channel, NEVER)
 

@@ -18,7 +18,7 @@ from ..core import words
 from ..core.version import VERSION
 from ..system.inotify import usage
 from ..system.tmux import Tmux, sockets
-from .fact import Fact, error, info, ok, warn
+from .fact import Fact, error, info, ok, program, warn
 
 #: An administrator's settings, on Linux and on macOS.
 MANAGED: Final = (
@@ -50,8 +50,10 @@ def claude_code(environ: Mapping[str, str]) -> Iterator[Fact]:
     at_hand, versions = version_of(None, environ), _versions(records)
     if at_hand:
         yield ok(f"version {_dotted(at_hand)} on PATH")
-    elif program := shutil.which("claude", path=environ.get("PATH", "")):
-        yield warn(f"{program} does not report its version", f"run {program} --version")
+    elif found := shutil.which("claude", path=environ.get("PATH", "")):
+        yield warn(f"{found} does not report its version", f"run {found} --version")
+    else:
+        yield info("no claude on PATH: `install` then adds what every version knows")
     for version, running in versions.items():
         guessed = " or a little later" if version == SILENT else ""
         yield ok(f"version {_dotted(version)}{guessed}: {words.amount(running, 'session')}")
@@ -74,6 +76,11 @@ def _seen(environ: Mapping[str, str]) -> list[Version]:
     at_hand = version_of(None, environ)
     running = _versions(_registry(config_of(environ)).records)
     return sorted({*running, *([at_hand] if at_hand else ())}, reverse=True)
+
+
+def oldest_running(environ: Mapping[str, str]) -> Version | None:
+    """Return the oldest version that is running: all others know its hook events, too."""
+    return min(_versions(_registry(config_of(environ)).records), default=None)
 
 
 def _registry(folder: Path) -> Registry:
@@ -101,6 +108,7 @@ def hooks(home: Path, environ: Mapping[str, str], folder: Path) -> Iterator[Fact
     """Check that the hooks are installed and that Claude Code runs them."""
     settings, version = Settings(home, environ), next(iter(_seen(environ)), None)
     states = [settings.check(path, version) for path in settings.files(folder)]
+    install = f"{program(environ)} hooks install"
     for state in states:
         text = f"{state.path}: {state.summary()}"
         if state.problem:
@@ -109,18 +117,19 @@ def hooks(home: Path, environ: Mapping[str, str], folder: Path) -> Iterator[Fact
             yield warn(text, "remove disableAllHooks from it")
         elif state.events and not state.is_complete:
             file = "" if state.path == user_file(environ) else f" --settings {state.path}"
-            yield warn(text, f"bellboard hooks install{file}")
+            yield warn(text, f"{install}{file}")
         elif state.events or state.plugin:
             yield ok(text)
-    if not any(state.events or state.plugin for state in states):
-        yield warn(
-            f"no hooks in {', '.join(str(s.path) for s in states)}: "
-            "sessions are known from their files only, without tools and details",
-            "bellboard hooks install",
+    is_there = version is not None or config_of(environ).is_dir()
+    if is_there and not any(state.events or state.plugin for state in states):
+        yield info(
+            "no hooks: sessions are known from their files and screens; "
+            "hooks add the tool in use, agents and progress",
+            install,
         )
     runs = script(home)
     if any(state.events for state in states) and not runs.is_file():
-        yield error(f"the script that the hooks run is missing: {runs}", "bellboard hooks install")
+        yield error(f"the script that the hooks run is missing: {runs}", install)
     yield from _managed()
     yield from _plugin(config_of(environ))
 
@@ -180,15 +189,15 @@ def system(home: Path, environ: Mapping[str, str]) -> Iterator[Fact]:
 
 
 def _tmux(environ: Mapping[str, str]) -> Iterator[Fact]:
-    program = shutil.which("tmux", path=environ.get("PATH"))
-    if program is None:
+    tmux = shutil.which("tmux", path=environ.get("PATH"))
+    if tmux is None:
         yield info("no tmux: only sessions in Neovim terminals can be jumped to")
         return
     here = environ.get("TMUX", "").rsplit(",", 2)[0]
     servers = [Tmux(socket) for socket in dict.fromkeys((*sockets(environ), here)) if socket]
     answers = [(server, server.panes()) for server in servers]
     running = [f"{s.socket} ({words.amount(len(panes), 'pane')})" for s, panes in answers if panes]
-    yield ok(f"{program}: {', '.join(running) or 'no server is running'}")
+    yield ok(f"{tmux}: {', '.join(running) or 'no server is running'}")
     for server, panes in answers:
         if panes is None:
             yield warn(server.why, "jumps to its sessions fail; check that server")

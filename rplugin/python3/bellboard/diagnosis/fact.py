@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 
@@ -30,3 +35,14 @@ def warn(text: str, advice: str) -> Fact:
 def error(text: str, advice: str) -> Fact:
     """Return a finding that stops something from working."""
     return Fact("error", text, advice)
+
+
+def program(environ: Mapping[str, str]) -> str:
+    """Return how to run `bellboard` in this user's shell: advice must work as it stands."""
+    if shutil.which("bellboard", path=environ.get("PATH", "")):
+        return "bellboard"
+    own = Path(sys.executable).with_name("bellboard")
+    if own.is_file():
+        return shlex.quote(str(own))
+    main = Path(__file__).resolve().parents[1] / "__main__.py"
+    return f"{shlex.quote(sys.executable)} {shlex.quote(str(main))}"

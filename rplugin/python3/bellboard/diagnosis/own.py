@@ -54,16 +54,16 @@ def versions() -> Iterator[Fact]:
         yield info("installed without the Neovim plugin: only the command line is available")
     python = ".".join(map(str, sys.version_info[:3]))
     yield ok(f"Python {python}: {sys.executable}")
-    yield _packages()
+    yield _packages(with_editor)
     installed = _version_of("bellboard")
     if installed not in (None, VERSION):
         yield warn(
             f"another bellboard, {installed}, is installed for this Python",
-            "upgrade or uninstall it: python -m pip install --upgrade bellboard",
+            f"upgrade or uninstall it: it is the one of {sys.executable}",
         )
 
 
-def _packages() -> Fact:
+def _packages(with_editor: bool) -> Fact:
     found = {name: _version_of(name) for name in NEEDED}
     lacking = [
         f"{name} {there or 'is missing'}"
@@ -72,7 +72,8 @@ def _packages() -> Fact:
     ]
     if lacking:
         needed = " ".join(f"'{n}>={'.'.join(map(str, v))}'" for n, v in NEEDED.items())
-        return error(f"packages: {', '.join(lacking)}", f"{sys.executable} -m pip install {needed}")
+        pip = f"install {needed} for {sys.executable}"
+        return error(f"packages: {', '.join(lacking)}", ":Bellboard build" if with_editor else pip)
     return ok(", ".join(f"{name} {there}" for name, there in found.items()))
 
 
