@@ -57,7 +57,8 @@ class Lane:
     @property
     def is_busy(self) -> bool:
         """Return whether there is a job left, except one that hangs."""
-        return bool(self.waiting or (self.worker and self.worker.job))
+        with self.ready:  # a thread is taking the next one
+            return bool(self.waiting or (self.worker and self.worker.job))
 
     def put(self, job: Job) -> None:
         """Queue a job, in place of one with the same key."""

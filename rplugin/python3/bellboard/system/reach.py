@@ -104,7 +104,8 @@ class Reach(Doer):
     @property
     def is_at_rest(self) -> bool:
         """Return whether there is no work left except what hangs."""
-        return not (self._done or any(lane.is_busy for lane in self._lanes.values()))
+        is_busy = any(lane.is_busy for lane in self._lanes.values())  # first: it becomes a result
+        return not (is_busy or self._done)
 
     @property
     def notes(self) -> dict[str, str]:
