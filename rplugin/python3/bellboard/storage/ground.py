@@ -13,6 +13,8 @@ import stat
 from pathlib import Path
 from typing import Final
 
+from ..system.walk import TooManyLinks, parts_of
+
 PRIVATE: Final = 0o700
 MOST_LINKS: Final = 40  # the kernel's own limit
 ROOT: Final = 0
@@ -49,30 +51,17 @@ def make(home: Path, below: tuple[str, ...]) -> None:
 
 def judge(home: Path) -> None:
     """Raise `Refused` if somebody else could replace the state folder."""
-    waiting, here, links = _parts(str(home)), "", 0
-    _judge_folder("/", os.lstat("/"))
-    while waiting:
-        name = waiting.pop()
-        if name == "..":
-            here = here.rpartition("/")[0]
-            continue
-        path = f"{here}/{name}"
-        try:
-            status = os.lstat(path)
-        except FileNotFoundError:
-            return  # we create the rest
-        if stat.S_ISLNK(status.st_mode):
-            if status.st_uid not in (ROOT, os.geteuid()):
-                raise Refused(f"{path} is a link that another user made")
-            links += 1
-            if links > MOST_LINKS:
-                raise Refused(f"{home} leads through too many links")
-            target = os.readlink(path)  # noqa: PTH115 - of a string
-            here = "" if target.startswith("/") else here
-            waiting += _parts(target)
-        elif waiting:
-            _judge_folder(path, status)
-            here = path
+    try:
+        for path, status, is_last in parts_of(str(home), MOST_LINKS):
+            if stat.S_ISLNK(status.st_mode):
+                if status.st_uid not in (ROOT, os.geteuid()):
+                    raise Refused(f"{path} is a link that another user made")
+            elif not is_last:
+                _judge_folder(path, status)
+    except FileNotFoundError:
+        return  # we create the rest
+    except TooManyLinks:
+        raise Refused(f"{home} leads through too many links") from None
 
 
 def is_ours(home: Path) -> bool:
@@ -110,8 +99,3 @@ def _judge_file(path: Path, status: os.stat_result) -> None:
         raise Refused(f"a link where a file belongs: {path}; remove it")
     if status.st_uid != os.geteuid():
         raise Refused(f"belongs to another user: {path}")
-
-
-def _parts(path: str) -> list[str]:
-    """Return the names in a path, last one first."""
-    return [name for name in reversed(path.split("/")) if name not in ("", ".")]

@@ -18,10 +18,10 @@ import stat
 import struct
 import sys
 from collections.abc import Collection
-from pathlib import Path
 from typing import Final
 
 from .mounts import TABLE, near, read
+from .walk import TooManyLinks, parts_of
 
 MOST_LINKS: Final = 16  # on the way to one socket
 #: A longer path does not fit into a socket address, and some programs truncate it.
@@ -89,35 +89,26 @@ def _peer(connection: sockets.socket) -> int:
 def _walked(address: str) -> str:
     """Check each part of a path in turn, following its links."""
     programs = _programs()
-    waiting, here, links = _parts(address), "", 0
-    _judge_folder("/", os.lstat("/"))
-    while waiting:
-        name = waiting.pop()
-        if name == "..":
-            here = here.rpartition("/")[0]
-            continue
-        path = f"{here}/{name}"
+
+    def look(path: str) -> os.stat_result:
         if path in programs:  # it may lie, or let us wait forever
             raise Denied(f"{path} is a FUSE mount")
-        status = os.lstat(path)
-        if stat.S_ISLNK(status.st_mode):
+        return os.lstat(path)
+
+    try:
+        for path, status, is_last in parts_of(address, MOST_LINKS, look):
+            if stat.S_ISDIR(status.st_mode):
+                _judge_folder(path, status)
+                continue
+            if not stat.S_ISLNK(status.st_mode) and not (stat.S_ISSOCK(status.st_mode) and is_last):
+                break
             _judge_owner(path, status)
-            links += 1
-            if links > MOST_LINKS:
-                raise Denied("too many links")
-            target = str(Path(path).readlink())
-            here = "" if target.startswith("/") else here
-            waiting += _parts(target)
-        elif stat.S_ISDIR(status.st_mode):
-            _judge_folder(path, status)
-            here = path
-        elif stat.S_ISSOCK(status.st_mode) and not waiting:
-            _judge_owner(path, status)
-            if len(os.fsencode(path)) > LONGEST_PATH:
-                raise Denied("path too long for a socket")
-            return path
-        else:
-            break
+            if stat.S_ISSOCK(status.st_mode):
+                if len(os.fsencode(path)) > LONGEST_PATH:
+                    raise Denied("path too long for a socket")
+                return path
+    except TooManyLinks:
+        raise Denied("too many links") from None
     raise Denied("not a socket")
 
 
@@ -134,14 +125,9 @@ def _judge_owner(path: str, status: os.stat_result) -> None:
         raise Denied(f"{path} belongs to another user")
 
 
-def _parts(path: str) -> list[str]:
-    """Return the names in a path, last one first."""
-    return [name for name in reversed(path.split("/")) if name not in ("", ".")]
-
-
 def _programs() -> Collection[str]:
-    """Return the FUSE mounts."""
+    """Return the FUSE mounts, but not the root: nothing works if that lies."""
     try:
-        return {mount.place for mount in read(TABLE) if mount.is_fuse}
+        return {mount.place for mount in read(TABLE) if mount.is_fuse} - {"/"}
     except OSError:  # not Linux
         return ()
