@@ -169,7 +169,7 @@ def test_the_host_ranks_the_repositories(nvim: Editors) -> None:
 
 
 def test_a_row_and_its_details_show_what_is_known(nvim: Editors) -> None:
-    """Markers on the row, the branch whole while there is room; the rest where it unfolds."""
+    """Markers are on the row, with the whole branch if there is room; the rest shows unfolded."""
     editor = nvim(config=CALM, columns=120, lines=34)
     branch = "feature/a-branch-with-a-long-name-indeed"
     lead = {

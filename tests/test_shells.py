@@ -95,7 +95,7 @@ def test_the_manual_page_has_every_command_and_option(home: Home, bellboard: lis
 
 
 def test_path_links_the_program_and_nothing_else(home: Home, tmp_path: Path) -> None:
-    """It says what is missing on PATH; what is not ours stays, and can be removed again."""
+    """It reports what is missing on PATH, and leaves files that are not ours."""
     program = Path(sys.executable).with_name("bellboard")
     argv = [sys.executable, "-m", "bellboard", "path"]
     if not program.is_file():

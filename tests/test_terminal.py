@@ -88,7 +88,7 @@ def test_a_narrow_table_still_says_who_and_what() -> None:
 @pytest.mark.pure
 @pytest.mark.parametrize("columns", range(40, 120, 7))
 def test_a_place_is_whole_or_not_shown(columns: int) -> None:
-    """Half an address is another one: %1 for %16."""
+    """A truncated address would be a different one: %1 for %16."""
     crowd = {"label": "IMPORTANT", "tasks": {"done": 30, "total": 70}, "markers": ["inferred"]}
     many = [published(project="a" * 30, branch="b" * 30, pane="%16", tmux="/t/lounge", **crowd)]
     (line,) = lines_of(many, columns)
@@ -246,7 +246,7 @@ def test_the_status_line_says_who_needs_you(
 
 @pytest.mark.pure
 def test_the_icons_are_those_that_the_user_chose() -> None:
-    """In columns, whatever their width; what cannot be one is the default."""
+    """In columns of any width; an invalid icon is replaced by the default."""
     icons = words.icons_of({"blocked": "▲", "working": "文", "error": 7, "idle": "\x1b[31m"})
     sessions = [published(), published(status="working"), published(status="idle")]
     shown = [line.plain.split("api")[0] for line in terminal.table(sessions, NOW, 60, icons)]

@@ -46,7 +46,7 @@ class Desk:
 
 
 class Xterm:
-    """Shows an editor that runs without a screen; keys go to the editor."""
+    """Shows an editor that runs headless; keys go to the editor."""
 
     def __init__(
         self, desk: Desk, editor: Editor, columns: int, lines: int, term: str, dark: bool

@@ -67,7 +67,7 @@ class Watch(Beside):
         return self.outside | (set() if self.old else self.caught)
 
     def _look(self) -> None:
-        """Ask where sockets lead when one is new, and now and then: it takes the kernel long."""
+        """Look up where sockets lead if one is new, and at intervals, because that is slow."""
         seen: dict[str, float] = {}  # since when
         asked = 0.0
         while not self._over.wait(EVERY):

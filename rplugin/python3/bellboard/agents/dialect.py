@@ -49,4 +49,4 @@ class Dialect(ABC):
 
     @abstractmethod
     def on_screen(self, rows: Sequence[str]) -> Seen | None:
-        """Read what the last rows of a terminal show; return None if that is nothing known."""
+        """Read what the last rows of a terminal show; return None if that is unknown."""

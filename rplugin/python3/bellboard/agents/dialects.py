@@ -13,5 +13,5 @@ _BY_KEY: Final = {dialect.key: dialect for dialect in DIALECTS}
 
 
 def dialect_of(agent: str) -> Dialect:
-    """Return the dialect of an agent; one that is not known has hooks of the form of the first."""
+    """Return the dialect of an agent; decode an unknown one like the first."""
     return _BY_KEY.get(agent, DIALECTS[0])

@@ -38,7 +38,7 @@ def lead(p: Published, environ: Mapping[str, str], client: str = "") -> str:
     if p.get("kitty"):
         try:
             kitty.show(p["kitty"], p["tty"])
-        except kitty.Refused as e:
+        except kitty.Failed as e:
             raise JumpFailed(str(e)) from None
         return ""
     known = ", ".join(f"{key} {p[key]}" for key in ("pid", "tty", "cwd") if p.get(key))

@@ -43,6 +43,6 @@ def _named(argument: Argument) -> str:
 
 
 def _text(text: str) -> str:
-    """Escape what roff would take for its own."""
+    """Escape what roff would interpret."""
     made = text.replace("\\", "\\e").replace("-", "\\-")
     return f"\\&{made}" if made.startswith((".", "'")) else made

@@ -49,7 +49,7 @@ def remove(place: Path) -> None:
 
 
 def _is_ours(place: Path) -> bool:
-    """Return whether it is a link to a bellboard of some environment, also of one that is gone."""
+    """Return whether it is a link to bellboard in some environment, even one that is gone."""
     return place.is_symlink() and place.readlink().parts[-2:] == ("bin", "bellboard")
 
 

@@ -157,7 +157,7 @@ def doing(p: Published) -> tuple[str, str]:
 
 
 def which(p: Published) -> str:
-    """Return what tells it from others of its project: its branch, else its name or title."""
+    """Return what distinguishes it within its project: its branch, name or title."""
     name, own = branch(p), plain(p.get("name") or p.get("title"))
     return own if own and name in ("", "main", "master") else name
 
@@ -207,7 +207,7 @@ def place(p: Published) -> str:
 
 
 def server(p: Published) -> str:
-    """Return what stands before the name of a pane: a Neovim in it, a tmux server of its own."""
+    """Return the prefix of a pane's name: a Neovim in it, or a tmux server of its own."""
     name = plain(p.get("tmux")).rpartition("/")[2] if p.get("pane") else ""
     own = f"{cut(name, SERVER_ROOM)}/" if name not in ("", "default") else ""
     return ("nvim " if p.get("nvim") else "") + own

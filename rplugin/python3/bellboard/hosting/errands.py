@@ -160,7 +160,7 @@ class Errands:
             raise Declined("its terminal cannot be reached from here")
         try:
             await beside(partial(kitty.show, s.kitty, s.tty))
-        except kitty.Refused as reason:
+        except kitty.Failed as reason:
             raise Declined(str(reason)) from None
         return {}
 

@@ -194,7 +194,7 @@ def _fit(rows: list[dict[str, str]], columns: int) -> dict[str, int]:
         if over() > 0 and column in widths:
             widths[column] = max(min(least, widths[column]), widths[column] - over())
     if over() > 0:
-        widths.pop("where", None)  # half an address is another address
+        widths.pop("where", None)  # a truncated one would be a different one
     return widths
 
 

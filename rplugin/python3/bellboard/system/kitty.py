@@ -23,8 +23,8 @@ _BEGIN: Final = b"\x1bP@kitty-cmd"
 _END: Final = b"\x1b\\"
 
 
-class Refused(Exception):
-    """kitty does not do it; the text says why."""
+class Failed(Exception):
+    """The request failed; the text says why."""
 
 
 def show(socket: str, tty: str) -> None:
@@ -34,7 +34,7 @@ def show(socket: str, tty: str) -> None:
         if tty_of(pid) == tty:
             _ask(socket, "focus-window", {"match": f"id:{window}"})
             return
-    raise Refused(f"no window of kitty has {line(tty, 40)}")
+    raise Failed(f"no window of kitty has {line(tty, 40)}")
 
 
 def _ask(socket: str, command: str, payload: Mapping[str, str]) -> object:
@@ -50,17 +50,17 @@ def _ask(socket: str, command: str, payload: Mapping[str, str]) -> object:
                     break
                 raw += part
     except gate.Denied as denial:
-        raise Refused(f"not connecting to kitty at {line(socket)}: {denial}") from None
+        raise Failed(f"not connecting to kitty at {line(socket)}: {denial}") from None
     except OSError as error:
         why = error.strerror or "no answer"
-        raise Refused(f"kitty does not answer at {line(socket)}: {why}") from None
+        raise Failed(f"kitty does not answer at {line(socket)}: {why}") from None
     try:
         answer = json.loads(raw.removeprefix(_BEGIN).removesuffix(_END))
         if not answer["ok"]:
-            raise Refused(f"kitty refuses: {line(str(answer.get('error')), 200)}")
+            raise Failed(f"kitty refuses: {line(str(answer.get('error')), 200)}")
         return json.loads(answer.get("data") or "null")
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        raise Refused(f"kitty gave no answer that is understood at {line(socket)}") from None
+        raise Failed(f"kitty's answer cannot be read at {line(socket)}") from None
 
 
 def _windows(listed: object) -> Iterator[tuple[int, int]]:

@@ -57,7 +57,7 @@ def seen_asks(s: Session, e: Event, o: Options) -> str | None:
 
 
 def _told_in_words(s: Session, e: Event) -> str | None:
-    """Its session file says that it asks, and only its screen says what."""
+    """Its session file shows that it asks, and only its screen shows what."""
     if e.t < s.watched:
         return OLDER
     s.watched = e.t
