@@ -192,6 +192,14 @@ def test_colour_only_shows_urgency() -> None:
 
 
 @pytest.mark.pure
+def test_a_row_says_what_else_is_known() -> None:
+    """That it is muted, and for how long, and what its status is worth."""
+    muted = published(snoozed_until=NOW + 541, markers=["parked", "unseen", "inferred"])
+    assert "parked inferred snoozed 9m" in lines_of([muted], 100)[0]
+    assert "snoozed" not in lines_of([published(snoozed_until=NOW - 1)], 100)[0]
+
+
+@pytest.mark.pure
 def test_subagents_are_on_the_line_below() -> None:
     crew = published(agents=[{"id": "x"}, {"id": "y"}], team=["t"], background=[{"id": "b"}])
     below = lines_of([crew], 60)[1]
@@ -251,7 +259,7 @@ def test_the_icons_are_those_that_the_user_chose() -> None:
     sessions = [published(), published(status="working"), published(status="idle")]
     shown = [line.plain.split("api")[0] for line in terminal.table(sessions, NOW, 60, icons)]
     assert shown == [" ▲   ", " 文  ", " .   "]
-    assert words.status_text(sessions, NOW, icons=icons) == "▲1 api: waiting 2m  文1"
+    assert words.status_text(sessions, NOW, icons=icons) == "▲1 api: blocked 2m  文1"
     assert words.icons_of(None) == words.icons_of({"blocked": ""}) == words.ICONS
     assert words.icons_of({"error": "long"})["error"] == "l…"
 

@@ -35,7 +35,7 @@ COLOURS: Final = {
     "completed": "green",
     "unknown": "magenta",
     "working": "cyan",
-    "background": "blue",
+    "background": "bright_blue",  # plain blue is too dark on black
     "idle": "dim",
 }
 LEVELS: Final = {
@@ -163,8 +163,9 @@ def _row(p: Published, now: float, columns: int) -> dict[str, str]:
     word, text = words.doing(p)
     label = plain(p.get("label"))
     where = words.repository(p) if columns >= WIDE else words.project(p)
-    marks = [m for m in ("parked", "scheduled", "inferred", "stale") if m in p["markers"]]
-    marks = ([f"[{label}]"] if label else []) + marks
+    left = p.get("snoozed_until", 0.0) - now
+    snoozed = f"snoozed {words.age(0.0, left)}" if left > 0 else ""
+    marks = (f"[{label}]" if label else "", words.notes(p), snoozed)
     wide = columns >= WIDE
     return {
         "name": f"{where} {words.branch(p)}".strip(),
