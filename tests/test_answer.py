@@ -142,6 +142,24 @@ def test_yes_and_no_arrive_in_a_terminal_of_the_editor(
     assert "not answered" not in str(editor.lua("return _G.noted"))
 
 
+def test_yes_arrives_in_a_terminal_of_another_neovim(
+    nvim: Editors, claude: Agents, watch: Watch, version: str
+) -> None:
+    """Over its socket, which checks the question again; without going there."""
+    launch = claude.prepare(settings=settings())
+    there, here = opened(nvim, version), opened(nvim)
+    in_terminal(there, launch, watch)
+    typed(there, "play:perm please")
+    assert asks(here)["nvim"] == there.lua("return vim.v.servername")
+    shows(there, "4. No")
+    here.lua(CHOOSE, "Yes")
+    here.command("ClaudeSessions answer")
+    is_answered(here)
+    shows(there, "Touched")
+    assert (launch.cwd / "made.txt").exists()
+    assert there.lua("return { _G.prompt or '', #_G.noted }") == ["", 0]
+
+
 def test_yes_and_no_arrive_in_a_tmux_pane(nvim: Editors, claude: Agents, tmux: Server) -> None:
     """Found by socket and pane id, with the key shown on screen; no other pane gets a key."""
     agent = claude(settings=settings())

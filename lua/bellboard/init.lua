@@ -264,6 +264,16 @@ M._arrive = function(...)
   return require('bellboard.action.jump').arrive(...)
 end
 
+--- The rows of a terminal of this Neovim, to answer from another one.
+M._rows = function(...)
+  return require('bellboard.action.dialog').rows(...)
+end
+
+--- Type an answer into a terminal of this Neovim, if it still shows the question.
+M._type = function(...)
+  return require('bellboard.action.dialog').type(...)
+end
+
 --- The lines of a terminal of this Neovim, for a preview in another one.
 M._shown = function(...)
   return require('bellboard.view.preview').of_terminal(...)

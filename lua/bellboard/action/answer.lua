@@ -1,6 +1,7 @@
 -- Answer a permission with yes or no from where you are. A key is only sent to a terminal that
 -- still shows the question.
 local cells = require('bellboard.view.cells')
+local dialog = require('bellboard.action.dialog')
 local host = require('bellboard.host')
 local jump = require('bellboard.action.jump')
 local message = require('bellboard.message')
@@ -9,10 +10,6 @@ local terminals = require('bellboard.state.terminals')
 
 local M = {}
 
-local api = vim.api
-
---- Rows of the terminal to read: more than any dialog has.
-local DEPTH = 60
 --- Seconds until a new dialog accepts keys; it ignores earlier ones.
 local READY = 0.7
 --- Milliseconds to wait for the CLI to take the answer.
@@ -32,18 +29,6 @@ local function go(session, why)
   jump.to(session.session_id)
 end
 
---- Whether a terminal still shows these rows, one below the other.
----@param buf integer
----@param rows string[]
----@return boolean
-local function shows(buf, rows)
-  local lines = vim.tbl_map(function(row)
-    return (row:gsub('%s+$', ''))
-  end, terminals.rows(buf, DEPTH))
-  local text = '\n' .. table.concat(lines, '\n') .. '\n'
-  return text:find('\n' .. table.concat(rows, '\n') .. '\n', 1, true) ~= nil
-end
-
 --- Whether a session still asks the same question.
 ---@param asked bellboard.Session
 ---@return boolean
@@ -56,31 +41,41 @@ local function still(asked)
 end
 
 ---@param session bellboard.Session as it was when the user chose
+local function confirm(session)
+  vim.defer_fn(function()
+    if still(session) then
+      say('it did not take the answer; go there instead', session)
+    end
+  end, PATIENCE)
+end
+
+---@param session bellboard.Session as it was when the user chose
 ---@param yes boolean
 local function send(session, yes)
-  local buf = terminals.buffer(session.tty)
-  local request = {
-    session_id = session.session_id,
-    asked_at = session.asked_at,
-    detail = session.detail,
-    yes = yes,
-    screen = buf and terminals.rows(buf, DEPTH) or nil,
-  }
-  host.ask('answer', request, function(reply)
-    if not reply.ok then
-      return say('not answered: ' .. reply.why, session)
+  dialog.read(session, function(rows, missing)
+    if missing then
+      return go(session, 'not answered: ' .. missing)
     end
-    if buf then
-      if not (api.nvim_buf_is_valid(buf) and shows(buf, reply.rows)) then
-        return say('not answered: its terminal no longer shows that question', session)
+    local request = {
+      session_id = session.session_id,
+      asked_at = session.asked_at,
+      detail = session.detail,
+      yes = yes,
+      screen = rows,
+    }
+    host.ask('answer', request, function(reply)
+      if not reply.ok then
+        return say('not answered: ' .. reply.why, session)
+      elseif not reply.key then -- typed into its tmux pane
+        return confirm(session)
       end
-      vim.fn.chansend(vim.bo[buf].channel, reply.key)
-    end
-    vim.defer_fn(function()
-      if still(session) then
-        say('it did not take the answer; go there instead', session)
-      end
-    end, PATIENCE)
+      dialog.answer(session, reply.rows, reply.key, function(typed)
+        if not typed then
+          return say('not answered: its terminal no longer shows that question', session)
+        end
+        confirm(session)
+      end)
+    end)
   end)
 end
 
@@ -102,7 +97,7 @@ local function obstacle(session)
     or session.detail:find('***', 1, true)
   then
     return 'the question is not shown in full here'
-  elseif not terminals.buffer(session.tty) and not session.pane then
+  elseif not (terminals.buffer(session.tty) or session.pane or session.nvim) then
     return ('its terminal %s is neither in this Neovim nor in tmux'):format(cells.safe(session.tty))
   end
 end
