@@ -104,7 +104,7 @@ def test_telescope_has_the_keys_of_the_board(nvim: Editors) -> None:
 
 def test_telescope_without_sessions_says_what_to_do(nvim: Editors) -> None:
     """Like the picker: the board shows the next step."""
-    editor = nvim(config=QUIET, peers=TELESCOPE, columns=100)
+    editor = nvim(config={**QUIET, "claude": "sh"}, peers=TELESCOPE, columns=100)
     Host(editor).push()
     editor.command("Telescope bellboard")
     editor.shows("No sessions yet")

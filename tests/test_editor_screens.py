@@ -102,10 +102,14 @@ def test_the_board_is_updated_in_place(nvim: Editors) -> None:
 
 def test_the_first_run_says_what_to_do(nvim: Editors, screen: Screens, version: str) -> None:
     """Without sessions, the picker and the board show the next step."""
-    editor = nvim(version, QUIET, columns=80, lines=16)
-    Host(editor).push()
+    editor = nvim(version, {**QUIET, "claude": "sh"}, columns=80, lines=16)
+    host = Host(editor)
+    host.push()
     editor.command("ClaudeSessions")
     screen.matches(editor, "first-run")
+    editor.lua("require('bellboard').setup({ claude = 'no-such-cli' })")
+    host.push()
+    editor.shows("Claude Code is not installed: no program `no-such-cli`")
 
 
 def test_a_stale_board_says_so(nvim: Editors, screen: Screens, version: str) -> None:

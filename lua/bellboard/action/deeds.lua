@@ -1,7 +1,6 @@
 -- What the keys of the board do.
 local board = require('bellboard.view.board')
 local beside = require('bellboard.view.beside')
-local cells = require('bellboard.view.cells')
 local host = require('bellboard.host')
 local jump = require('bellboard.action.jump')
 local mark = require('bellboard.action.mark')

@@ -1,4 +1,5 @@
 -- A preview beside the board, of the session under its cursor.
+local canvas = require('bellboard.view.canvas')
 local config = require('bellboard.config')
 local page = require('bellboard.view.page')
 local preview = require('bellboard.view.preview')
@@ -58,20 +59,7 @@ local function open(board)
   local buf = api.nvim_create_buf(false, true)
   vim.bo[buf].bufhidden = 'wipe'
   win = api.nvim_open_win(buf, false, layout(board))
-  for name, value in pairs({
-    wrap = false,
-    number = false,
-    relativenumber = false,
-    signcolumn = 'no',
-    foldcolumn = '0',
-    list = false,
-    spell = false,
-    cursorline = false,
-    fillchars = 'eob: ',
-    winfixbuf = true,
-  }) do
-    api.nvim_set_option_value(name, value, { scope = 'local', win = win })
-  end
+  canvas.bare(win)
 end
 
 local function follow()

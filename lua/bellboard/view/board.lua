@@ -1,5 +1,6 @@
 -- The board's windows: page.lua has what they show, action/keys.lua their keys.
 local beside = require('bellboard.view.beside')
+local canvas = require('bellboard.view.canvas')
 local config = require('bellboard.config')
 local page = require('bellboard.view.page')
 
@@ -54,22 +55,7 @@ local function set_window_options()
   if vim.g.SessionLoad == 1 then -- a session file still puts other buffers into copies of it
     return
   end
-  for name, value in pairs({
-    wrap = false,
-    number = false,
-    relativenumber = false,
-    signcolumn = 'no',
-    foldcolumn = '0',
-    foldenable = false,
-    list = false,
-    spell = false,
-    cursorline = true,
-    scrolloff = 0, -- or the row under the cursor would move
-    fillchars = 'eob: ',
-    winfixbuf = true,
-  }) do
-    api.nvim_set_option_value(name, value, { scope = 'local', win = 0 })
-  end
+  canvas.bare(0, { cursorline = true, scrolloff = 0 }) -- or the row under the cursor would move
 end
 
 --- Make a buffer the board's; also one that a session file has restored.

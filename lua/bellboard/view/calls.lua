@@ -110,20 +110,9 @@ end
 ---@param calling bellboard.Session[]
 ---@return bellboard.Form
 M.in_short = function(calling)
-  local first, chunks, by_icon = calling[1], { { ' ' } }, {}
-  for _, session in ipairs(calling) do
-    local icon = style.icon(session)
-    if not by_icon[icon] then
-      by_icon[icon] = { icon, style.group(session), 0 }
-      chunks[#chunks + 1] = by_icon[icon]
-    end
-    by_icon[icon][3] = by_icon[icon][3] + 1
-  end
-  local taken = 1
-  for place = 2, #chunks do
-    local chunk = chunks[place]
-    chunks[place] = { ('%s%d '):format(chunk[1], chunk[3]), chunk[2] }
-    taken = taken + cells.width(chunks[place][1])
+  local first, chunks, taken = calling[1], { { ' ' }, unpack(style.tally(calling)) }, 0
+  for _, chunk in ipairs(chunks) do
+    taken = taken + cells.width(chunk[1])
   end
   local words, waits = first.words, (' %s '):format(age.of(first.since))
   local most = math.min(config.get().float.width, vim.o.columns - 2) - taken - 2

@@ -5,6 +5,29 @@ local api = vim.api
 
 local namespace = api.nvim_create_namespace('bellboard')
 
+--- Make a window show text and nothing else.
+---@param win integer
+---@param also? table<string, any> more options
+M.bare = function(win, also)
+  for name, value in
+    pairs(vim.tbl_extend('force', {
+      wrap = false,
+      number = false,
+      relativenumber = false,
+      signcolumn = 'no',
+      foldcolumn = '0',
+      foldenable = false,
+      list = false,
+      spell = false,
+      cursorline = false,
+      fillchars = 'eob: ',
+      winfixbuf = true,
+    }, also or {}))
+  do
+    api.nvim_set_option_value(name, value, { scope = 'local', win = win })
+  end
+end
+
 ---@param before bellboard.Line
 ---@param after bellboard.Line
 local function same(before, after)

@@ -20,6 +20,7 @@ local WORD = 9 -- minimum width of what a session does, in one word, beside a co
 
 ---@class bellboard.Texts
 ---@field repository string
+---@field project string the short name of the repository
 ---@field branch string what distinguishes it from others of its repository
 ---@field title string
 ---@field doing string
@@ -43,6 +44,7 @@ local function measured(session, wide)
       or words.word
     local texts = {
       repository = wide and words.repository or words.project,
+      project = words.project,
       -- Without titles, the name that the user gave stands for the branch.
       branch = not wide and session.name and words.title or words.branch,
       title = wide and words.title or '',
@@ -105,7 +107,8 @@ local function name(texts, room, mixed)
   if mixed and texts.repository ~= '' then
     local least = math.min(8, cells.width(texts.repository))
     local most = math.max(least, room - cells.width(texts.branch) - 1)
-    repository = cells.cut(texts.repository, most) .. ' '
+    local fits = cells.width(texts.repository) <= most
+    repository = cells.cut(fits and texts.repository or texts.project, most) .. ' '
   end
   local branch = cells.fit(texts.branch, math.max(0, room - cells.width(repository)))
   return {

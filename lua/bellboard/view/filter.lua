@@ -13,7 +13,8 @@ local M = {}
 ---@type bellboard.FilterField[]
 M.fields = { 'status', 'repository', 'branch', 'label', 'agent', 'text' }
 
----@type table<bellboard.Session, table<bellboard.FilterField, string>> a changed session is a new table
+--- A changed session is a new table.
+---@type table<bellboard.Session, table<bellboard.FilterField, string>>
 local kept = setmetatable({}, { __mode = 'k' })
 
 ---@param session bellboard.Session

@@ -50,14 +50,9 @@ end
 
 --- Remove marks of sessions that are not listed: keys would act on them unseen.
 local function unmark_unlisted()
-  if not next(M.choice().marked) then
-    return
-  end
   local still = {}
-  for _, section in ipairs(listed) do
-    for _, session in ipairs(section.sessions) do
-      still[session.session_id] = M.choice().marked[session.session_id]
-    end
+  for _, session in ipairs(next(M.choice().marked) and M.marked() or {}) do
+    still[session.session_id] = true
   end
   M.choice().marked = still
 end

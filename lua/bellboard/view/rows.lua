@@ -93,29 +93,13 @@ local function lines_of(session, widths, mixed, choice)
   return lines
 end
 
---- The number of sessions with each icon: `!1 ?1 *2`.
----@param some bellboard.Session[]
----@return bellboard.Chunk[]
-local function tally(some)
-  local chunks, by_icon = {}, {}
-  for _, session in ipairs(some) do
-    local icon = style.icon(session)
-    if not by_icon[icon] then
-      by_icon[icon] = { icon, style.group(session), 0 }
-      chunks[#chunks + 1] = by_icon[icon]
-    end
-    by_icon[icon][3] = by_icon[icon][3] + 1
-  end
-  return vim.tbl_map(function(chunk)
-    return { ('%s%d '):format(chunk[1], chunk[3]), chunk[2] }
-  end, chunks)
-end
-
 ---@return bellboard.Line[]
 local function first_run()
   local command = ':' .. config.command()
+  local claude = config.claude()[1]
+  local missing = (' Claude Code is not installed: no program `%s`.'):format(cells.safe(claude))
   local lines = {
-    ' No sessions yet.',
+    vim.fn.executable(claude) == 1 and ' No sessions yet.' or missing,
     '',
     ' 1  Install the hooks:          ' .. command .. ' install',
     ' 2  Start claude anywhere, or:  ' .. command .. ' new',
@@ -167,7 +151,7 @@ local function heading(all, listed, width, choice)
     count = ('%d of %s'):format(#listed, count)
   end
   local right = sessions.stale() and 'outdated  g? help ' or 'g? help '
-  local counts = width >= 60 and tally(all) or {}
+  local counts = width >= 60 and style.tally(all) or {}
   local room = width - 2 - #right
   for _, chunk in ipairs(counts) do
     room = room - cells.width(chunk[1])
@@ -189,7 +173,7 @@ local function title(section, folded)
   if folded then
     local inside = amount(#section.sessions, 'session')
     chunks[2] = { ('  ▸ %s  '):format(inside), 'BellboardDim' }
-    vim.list_extend(chunks, tally(section.sessions))
+    vim.list_extend(chunks, style.tally(section.sessions))
   end
   local made = line(chunks)
   made.section = section

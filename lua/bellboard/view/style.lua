@@ -93,6 +93,25 @@ M.group = function(session)
   return M.group_of(session.status)
 end
 
+--- How many sessions have each icon: `!1 `, `?1 `, `*2 `.
+---@param some bellboard.Session[]
+---@return bellboard.Chunk[]
+M.tally = function(some)
+  local chunks, counts, order = {}, {}, {}
+  for _, session in ipairs(some) do
+    local icon = M.icon(session)
+    if not counts[icon] then
+      counts[icon] = { 0, M.group(session) }
+      order[#order + 1] = icon
+    end
+    counts[icon][1] = counts[icon][1] + 1
+  end
+  for nth, icon in ipairs(order) do
+    chunks[nth] = { ('%s%d '):format(icon, counts[icon][1]), counts[icon][2] }
+  end
+  return chunks
+end
+
 --- The highlight group of a session's label.
 ---@param session bellboard.Session
 ---@return string
