@@ -182,3 +182,23 @@ def test_a_label_follows_a_resume_under_another_id() -> None:
 def test_the_last_hook_event_is_published() -> None:
     told = shown(*ASKS, says(9, 11, "busy"))["last_event"]
     assert told == {"event": "PermissionRequest", "t": T0 + 2.1}
+
+
+def test_the_files_that_its_tools_changed_last_are_published() -> None:
+    """Its own and its subagents', by absolute path; only once the tool has succeeded."""
+
+    def uses(t: float, name: str, tool: str, path: str, **more: str) -> Line:
+        given = {"file_path": path}
+        return hook(t, 11, name, tool_name=tool, tool_input=given, tool_use_id=f"e{t}", **more)
+
+    edited = shown(
+        *ASKS,
+        uses(3, "PreToolUse", "Edit", "/srv/asked"),
+        uses(4, "PostToolUseFailure", "Edit", "/srv/failed"),
+        uses(5, "PostToolUse", "Read", "/srv/read"),
+        uses(6, "PostToolUse", "Write", "relative"),
+        uses(7, "PostToolUse", "Write", "/srv/new"),
+        uses(8, "PostToolUse", "Edit", "/srv/old", agent_id="a1"),
+        uses(9, "PostToolUse", "Edit", "/srv/new"),
+    )["edited"]
+    assert list(edited.items()) == [("/srv/old", T0 + 8), ("/srv/new", T0 + 9)]

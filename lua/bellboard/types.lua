@@ -77,6 +77,7 @@
 ---@field last_message? string
 ---@field transcript? string
 ---@field updated? number
+---@field edited? table<string, number> files that its tools changed last, and when
 ---@field last_event? { event: string, t: number } its newest hook event
 ---@field previous? string[] ids that it had before, oldest first
 ---@field terminal_program? string

@@ -13,6 +13,7 @@ from .secrets import hide
 from .visible import visible
 
 LONGEST_LINE: Final = 200  # characters of a command, question or prompt to show
+LONGEST_PATH: Final = 4096  # bytes on Linux, the null character included
 ODD: Final = (msgspec.DecodeError, ValueError, RecursionError)  # errors of decoding
 
 _LONE = re.compile("[\ud800-\udfff]")  # lone surrogates, left by a cut in the middle of a character
@@ -78,6 +79,17 @@ def tool_detail(tool: str, raw: Raw | bytes) -> str:
         if (value := getattr(given, field)) is not None:
             return line(value)
     return ""
+
+
+def tool_file(raw: Raw | bytes) -> str:
+    """Return the absolute path of the file that a tool works on, if it is a usable one."""
+    try:
+        given = _decode_input(raw)
+    except ODD:
+        return ""
+    path = given.file_path or given.notebook_path or ""
+    usable = path.startswith("/") and len(path) <= LONGEST_PATH and path.isprintable()
+    return whole(path) if usable else ""
 
 
 def _odd_detail(raw: bytes) -> str:

@@ -61,6 +61,7 @@ class Event(Struct, frozen=True, omit_defaults=True, gc=False):
     asks: str = ""  # permission | question | plan | form | choice
     detail: str = ""
     digest: str = ""  # of all that is asked
+    file: str = ""  # the path of a file that a tool has changed
     # the session
     prompt_id: str = ""  # the CLI's id of the turn
     source: str = ""  # why it started or ended; the type of a notification

@@ -30,6 +30,7 @@ from .session import (
 
 REKEYED: Final = 10.0  # seconds after its end in which a session can continue under a new id
 MOST_PREVIOUS: Final = 20
+MOST_EDITED: Final = 8
 RESUMED: Final = frozenset({"resume", "fork"})  # how a start says that it continues another
 
 
@@ -91,6 +92,9 @@ def absorb(s: Session, e: Event) -> None:
     s.stale = False
     if e.from_hook and e.t >= s.hook_at:
         s.hook, s.hook_at = e.name, e.t
+    if e.file:
+        others = [x for x in s.edited.items() if x[0] != e.file]
+        s.edited = dict([*others[1 - MOST_EDITED :], (e.file, e.t)])
     if e.agent:
         return
     if e.cwd:

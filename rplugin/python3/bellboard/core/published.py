@@ -78,6 +78,7 @@ def publish(s: Session) -> Published:
         "last_message": s.message,
         "transcript": s.transcript,
         "snoozed_until": s.snoozed_until,
+        "edited": s.edited,
         "last_event": {"event": s.hook, "t": s.hook_at} if s.hook else None,
         **s.facts,
     }

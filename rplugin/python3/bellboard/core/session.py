@@ -178,6 +178,7 @@ class Session(Run, omit_defaults=True, gc=False):
     last: float = 0.0  # the newest evidence of any kind
     hook: str = ""  # the newest hook event
     hook_at: float = 0.0
+    edited: dict[str, float] = {}  # files that its tools changed last, and when
     cwd: str = ""
     project_dir: str = ""
     config_dir: str = ""

@@ -16,10 +16,10 @@ import msgspec
 from msgspec import Raw, Struct
 
 from ....core.asked import asked_of
-from ....core.detail import ODD, line, tool_detail, whole
+from ....core.detail import ODD, line, tool_detail, tool_file, whole
 from ....core.events import LONGEST_ID, SPAWNS, Event, Origin, Task, junk
 from ....core.lenient import LARGEST, members, value_of
-from .names import BY_AGENT, FINISHED, KINDS, NOTIFICATIONS, QUESTIONS, STARTS
+from .names import BY_AGENT, FINISHED, KINDS, NOTIFICATIONS, QUESTIONS, STARTS, WRITES
 
 
 class Payload(Struct, gc=False):
@@ -90,6 +90,8 @@ def hook(
         kind = read(p, facts) or kind
     if kind == "tool end" and p.tool_name in SPAWNS:
         facts["spawned"] = _spawned(raw, truncated)
+    if name == "PostToolUse" and p.tool_name in WRITES:
+        facts["file"] = tool_file(p.tool_input)
     if p.agent_id:
         kind = BY_AGENT.get(kind, "note")
         facts["agent"] = p.agent_id

@@ -68,6 +68,7 @@ NOTIFICATIONS: Final = {
     "elicitation_complete": "form answer",
     "elicitation_response": "form answer",
 }
+WRITES: Final = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
 QUESTIONS: Final = {"AskUserQuestion": "question", "ExitPlanMode": "plan"}
 #: What an event of a subagent becomes, because it says nothing about the parent.
 BY_AGENT: Final = {
