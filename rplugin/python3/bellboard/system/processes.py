@@ -106,10 +106,16 @@ def cwd_of(pid: int) -> str:
         return _ask(pid, "cwd") or ""
 
 
+def _read(pid: int, name: str) -> bytes:
+    """Read a file of a process; a search reads one of each, so without a Path and a buffer."""
+    with open(f"{PROC}/{pid}/{name}", "rb", buffering=0) as file:  # noqa: PTH123
+        return file.read()
+
+
 def argv_of(pid: int) -> list[str]:
     """Return the command line of a process, which it may have changed itself."""
     try:
-        raw = Path(f"{PROC}/{pid}/cmdline").read_bytes()
+        raw = _read(pid, "cmdline")
     except OSError:
         return _ask(pid, "cmdline") or []
     return raw.rstrip(b"\0").decode("utf-8", "replace").split("\0")
@@ -139,7 +145,7 @@ def environment_of(pid: int, names: Iterable[str]) -> dict[str, str]:
 def stat_of(pid: int) -> list[str] | None:
     """Return the fields of /proc/PID/stat from the third on."""
     try:
-        text = Path(f"{PROC}/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        text = _read(pid, "stat").decode("utf-8", "replace")
         return text[text.rindex(")") + 2 :].split()
     except (OSError, ValueError):
         return None
