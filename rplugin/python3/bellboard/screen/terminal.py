@@ -48,7 +48,7 @@ WIDE: Final = 90  # columns from which there is room for the title
 MIDDLE: Final = 70  # columns from which there is room for the place
 NARROW: Final = 30  # fewest columns in which a reason can be read
 ENDLESS: Final = 10_000  # width if the output is not a terminal: grep needs whole lines
-WIDEST: Final = {"name": 32, "title": 30, "word": 12, "progress": 24, "where": 20}
+WIDEST: Final = {"name": 32, "title": 30, "word": 12, "progress": 30, "where": 20}
 #: Columns to shorten if the line is too long, and their new widths, in this order.
 LEAST: Final = (
     *(("text", 24), ("title", 12), ("name", 12), ("progress", 6), ("text", 8)),
