@@ -22,8 +22,9 @@ from bellboard.core.deadlines import BY_TIME
 from bellboard.core.events import Event, line_of
 from bellboard.core.machine import TABLE
 from bellboard.hosting.folding import Clerk
+from bellboard.storage.history import Logged
 from bellboard.storage.spool import Spool
-from bellboard.storage.store import Logged, Store
+from bellboard.storage.store import Store
 from playback import TRACES, Line, encoded, play, read_lines
 
 pytestmark = [pytest.mark.files, pytest.mark.quick]

@@ -21,8 +21,9 @@ from bellboard.core.options import Options, options_of
 from bellboard.hosting.commands import Commands
 from bellboard.hosting.effects import PAUSE, Effects
 from bellboard.hosting.folding import Clerk, settings_of
+from bellboard.storage.history import Change
 from bellboard.storage.spool import Spool
-from bellboard.storage.store import Busy, Change, Store
+from bellboard.storage.store import Busy, Store
 from hosting import Make, agrees_with_its_log, emit, from_files, put, statuses, watched_since, work
 from rig.clock import Clock
 from rig.waiting import eventually

@@ -15,7 +15,7 @@ from bellboard.core import words
 from bellboard.core.events import Event
 from bellboard.core.ledger import Transition
 from bellboard.screen import terminal
-from bellboard.storage.store import Logged
+from bellboard.storage.history import Logged
 from sample import dated, house
 
 NOW = 1_800_000_000.0

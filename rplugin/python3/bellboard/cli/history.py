@@ -21,7 +21,7 @@ from .home import (
 
 if TYPE_CHECKING:
     from ..core.board import Board
-    from ..storage.store import Sent
+    from ..storage.history import Sent
 
 MOST = 1000  # notices to list
 

@@ -17,7 +17,8 @@ from ..core.detail import whole
 from ..core.notices import MODES, Notice, Notices, policy_of
 from ..core.published import publish
 from ..core.session import Session
-from ..storage.store import Change, Editor, Store
+from ..storage.history import Change
+from ..storage.store import Editor, Store
 from ..system.deaths import Deaths
 from ..system.processes import is_alive
 from .attempts import Attempts

@@ -10,7 +10,8 @@ from typing import Final
 from ..core.deadlines import NEVER
 from ..core.published import project_of
 from ..core.session import Session
-from ..storage.store import Busy, Change, Claim, Store
+from ..storage.history import Change
+from ..storage.store import Busy, Claim, Store
 from .commands import Commands
 
 SLICE: Final = 0.1  # seconds in a row to start commands in: the event loop is blocked meanwhile

@@ -11,7 +11,7 @@ from ..core.ranking import Ranking
 from ..core.session import Session, is_listed
 from ..core.version import VERSION
 from ..core.words import worded
-from ..storage.store import Change
+from ..storage.history import Change
 from .addresses import Addresses
 from .attempts import Attempts
 

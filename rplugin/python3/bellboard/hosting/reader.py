@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Final
 
 from ..core.published import Published
-from ..storage.store import Change
+from ..storage.history import Change
 from .attempts import Attempts
 from .bell import Bell
 from .connection import Connection

@@ -24,7 +24,7 @@ from ..core.lenient import decimal
 from ..core.machine import Verdict
 from ..core.published import Published, snapshot
 from ..core.words import cut, plain, width
-from ..storage.store import Logged
+from ..storage.history import Logged
 
 if TYPE_CHECKING:
     from ..diagnosis import Fact

@@ -45,9 +45,10 @@ from ..core.lenient import LARGEST
 from ..core.session import is_listed
 from ..core.sound import HIGHEST
 from .database import Busy, Damaged, Draining, Newer, Replaced
-from .rows import UNSOUND, Cells, blob, number, text, text_or_none, time
+from .history import History
+from .rows import UNSOUND, Cells, blob, number, text, time
 from .schema import SCHEMA
-from .upkeep import KEEP, Upkeep
+from .upkeep import KEEP
 
 TWICE: Final = 60.0  # seconds in which several hosts may report the same finding under one name
 
@@ -63,38 +64,14 @@ __all__ = [
     "KEEP",
     "SCHEMA",
     "Busy",
-    "Change",
     "Claim",
     "Damaged",
     "Draining",
     "Editor",
-    "Logged",
     "Newer",
     "Replaced",
     "Store",
 ]
-
-
-class Change(NamedTuple):
-    """A row of the transitions table."""
-
-    id: int
-    transition: Transition
-    live: bool  # a host was running when it happened, so it may be announced
-
-
-class Logged(NamedTuple):
-    """An event in the log, with its verdict."""
-
-    id: int
-    file: str  # the file that it came in; empty for a deadline
-    event: Event
-    session_id: str
-    rule: str
-    taken: bool
-    why: str
-    before: str | None
-    after: str | None
 
 
 class Editor(NamedTuple):
@@ -107,28 +84,15 @@ class Editor(NamedTuple):
     focused: float  # when it last got the focus
 
 
-class Sent(NamedTuple):
-    """A notification that was sent."""
-
-    t: float
-    channel: str
-    pid: int  # of the host that sent it
-    session_id: str
-    status: str | None
-    why: str
-
-
 Claim = tuple[int, str]  # a transition and an effect
 
 _encode = msgspec.msgpack.Encoder().encode
-_event = msgspec.msgpack.Decoder(Event).decode
 
 
-class Store(Upkeep):
+class Store(History):
     """The contents of board.db."""
 
     revision = 0  # the newest one that the board in memory has
-    transition = 0  # the newest one that was published
     _applied: set[str] | None = None  # cached names, valid until another host commits
 
     def __init__(self, *given: Any, **how: Any) -> None:
@@ -255,50 +219,6 @@ class Store(Upkeep):
                 gone = [n for n, t in named if not old < t < now + TWICE and not is_there(n)]
                 self.forget_applied(gone)
 
-    # ------------------------------------------------------------ history
-
-    def changes(self) -> list[Change]:
-        """Return the transitions since the last call, whichever host wrote them."""
-        rows = self.all(
-            "SELECT id, t, session_id, before, after, rule, why, live FROM transitions"
-            f" WHERE id > ? AND id < {LARGEST} ORDER BY id",
-            self.transition,
-        )
-        if rows:
-            self.transition = rows[-1][0]
-        return self.sound("transitions", rows, _change)
-
-    def skip_changes(self) -> None:
-        """Skip all transitions up to now."""
-        rows = self.all(f"SELECT max(id) FROM transitions WHERE id < {LARGEST}")
-        self.transition = rows[0][0] or 0
-
-    def standing(self, since: float) -> list[Change]:
-        """Return the last transition of each session, if it is not older than that."""
-        rows = self.all(
-            "SELECT max(id), t, session_id, before, after, rule, why, live FROM transitions"
-            " WHERE t >= ? GROUP BY session_id",
-            since,
-        )
-        return self.sound("transitions", rows, _change)
-
-    def history(self, since: float = 0.0, session_id: str = "") -> list[Transition]:
-        rows = self.all(
-            "SELECT id, t, session_id, before, after, rule, why, live FROM transitions"
-            " WHERE t >= ? AND (? = '' OR session_id = ?) ORDER BY id",
-            *(since, session_id, session_id),
-        )
-        return [change.transition for change in self.sound("transitions", rows, _change)]
-
-    def log(self, session_id: str = "", since: float = 0.0) -> list[Logged]:
-        """Return the log of events with their verdicts, oldest first."""
-        rows = self.all(
-            "SELECT id, file, event, session_id, rule, taken, why, before, after FROM events"
-            " WHERE ? = '' OR session_id = ? ORDER BY id",
-            *(session_id, session_id),
-        )
-        return [x for x in self.sound("events", rows, _logged) if x.event.clock >= since]
-
     # ------------------------------------------------------------ claims
 
     def claim(self, wanted: Sequence[Claim], pid: int, now: float) -> list[Claim]:
@@ -313,16 +233,6 @@ class Store(Upkeep):
                 ).rowcount
                 == 1
             ]
-
-    def notices(self, most: int) -> list[Sent]:
-        """Return the newest notifications of all hosts, oldest first."""
-        rows = self.all(
-            "SELECT transition_id, effect, claims.t, pid, session_id, after, why FROM claims"
-            " JOIN transitions ON transitions.id = transition_id"
-            " WHERE effect LIKE 'notice %' ORDER BY claims.t DESC LIMIT ?",
-            most,
-        )
-        return self.sound("claims", rows[::-1], _sent, columns=2)
 
     # ------------------------------------------------------------ editors
 
@@ -360,22 +270,6 @@ def _row(file: str, f: Folded) -> tuple[Any, ...]:
     statuses = (own.before, own.after) if own else (None, None)
     rule, taken, why = f.verdict
     return (f.session_id, file, rule, taken, why, *statuses, _encode(f.event))
-
-
-def _change(r: Cells) -> Change:
-    before, after, rule, why = text_or_none(r[3]), text_or_none(r[4]), text(r[5]), text(r[6])
-    transition = Transition(time(r[1]), text(r[2]), before, after, rule, why)
-    return Change(number(r[0]), transition, bool(r[7]))
-
-
-def _logged(r: Cells) -> Logged:
-    said = text(r[3]), text(r[4]), bool(r[5]), text(r[6]), text_or_none(r[7]), text_or_none(r[8])
-    return Logged(r[0], text(r[1]), _event(blob(r[2])), *said)
-
-
-def _sent(r: Cells) -> Sent:
-    channel = text(r[1]).removeprefix("notice ")
-    return Sent(time(r[2]), channel, number(r[3]), text(r[4]), text_or_none(r[5]), text(r[6]))
 
 
 def _editor(r: Cells) -> Editor:
