@@ -109,7 +109,7 @@ def test_the_first_run_says_what_to_do(nvim: Editors, screen: Screens, version: 
     screen.matches(editor, "first-run")
     editor.lua("require('bellboard').setup({ claude = 'no-such-cli' })")
     host.push()
-    editor.shows("Claude Code is not installed: no program `no-such-cli`")
+    editor.shows("Claude Code is not installed: there is no no-such-cli on PATH.")
 
 
 def test_a_stale_board_says_so(nvim: Editors, screen: Screens, version: str) -> None:

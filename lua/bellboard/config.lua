@@ -93,7 +93,7 @@ local M = {}
 ---@field labels table<string, bellboard.Config.Label>
 
 ---@class (exact) bellboard.Config.Label
----@field pin? boolean sort before other sessions with the same status
+---@field pin? boolean keep it on top: of the board, and of sessions with the same status
 ---@field highlight? string highlight group of the label
 ---@field sounds? table<string, string>
 ---@field blocked? bellboard.Ladder

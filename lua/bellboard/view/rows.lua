@@ -97,7 +97,9 @@ end
 local function first_run()
   local command = ':' .. config.command()
   local claude = config.claude()[1]
-  local missing = (' Claude Code is not installed: no program `%s`.'):format(cells.safe(claude))
+  local missing = (' Claude Code is not installed: there is no %s on PATH.'):format(
+    cells.safe(claude)
+  )
   local lines = {
     vim.fn.executable(claude) == 1 and ' No sessions yet.' or missing,
     '',
@@ -123,10 +125,10 @@ end
 local function chosen(choice)
   local options, words = config.get().board, {}
   if choice.filter ~= '' then
-    words[#words + 1] = 'filter: ' .. choice.filter
+    words[#words + 1] = 'filter: ' .. cells.safe(choice.filter)
   end
   if choice.here then
-    words[#words + 1] = 'only ' .. vim.fn.fnamemodify(choice.here, ':~')
+    words[#words + 1] = 'only ' .. cells.safe(vim.fn.fnamemodify(choice.here, ':~'))
   end
   if choice.group ~= options.group then
     words[#words + 1] = choice.group == 'none' and 'flat' or 'by ' .. choice.group
