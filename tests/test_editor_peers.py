@@ -24,10 +24,9 @@ def test_lualine_shows_the_component(nvim: Editors) -> None:
     )
     host.push(blocked(), session("working"))
     picture = editor.shows("!1 api: rm -rf build 2m  *1")
-    assert picture.groups_of("!1") == ["lualine_x_bellboard_BellboardBlocked_normal"]
+    ours = "BellboardBlockedOnlualine_c_normal"
+    assert picture.groups_of("!1") == [ours]
     assert picture.groups_of("api: rm -rf build 2m") == ["lualine_c_normal"]
-    ours = "lualine_x_bellboard_BellboardBlocked_normal"
-    assert colour(editor, ours, "fg") == colour(editor, "BellboardBlocked", "fg")
     assert colour(editor, ours, "bg") == colour(editor, "lualine_c_normal", "bg")
     host.push(session("completed"))
     editor.shows("+1")

@@ -132,7 +132,10 @@ M.attach = function()
   define_highlights()
   api.nvim_create_autocmd('ColorScheme', {
     group = api.nvim_create_augroup('bellboard.style', {}),
-    callback = define_highlights,
+    callback = function()
+      define_highlights()
+      vim.schedule(ink.renew) -- once statuslines have defined theirs
+    end,
   })
 end
 
