@@ -264,13 +264,21 @@ def test_a_pane_of_another_server(stage: Stage) -> None:
 
 
 def test_a_server_without_clients(stage: Stage) -> None:
-    """The pane is selected for the next client that attaches, and the message says so."""
+    """One question offers to attach to it; then its pane is shown in a terminal here."""
     server, other = stage.server(), stage.server()
     asker = stage.seat(server)
     target, _ = other.open(AGENT, session="a"), other.open(AGENT, session="a")
     other.run("select-window", "-t", "=a:1")
-    assert "selected pane a:0.0, but no terminal shows it" in refused(asker, agent(target))
+    asker.lua("""
+    vim.ui.select = function(items, opts, on_choice)
+      _G.asked = opts.prompt
+      on_choice(items[1], 1)
+    end""")
+    jump(asker, agent(target))
+    assert asker.lua("return asked") == "No terminal shows the tmux session a"
+    eventually(lambda: other.run("list-clients"), "a client in a terminal of the Neovim")
     assert target.ask("#{window_active}") == "1"
+    assert asker.lua("return vim.bo.buftype") == "terminal"
 
 
 def test_a_tmux_in_a_terminal_of_ours(stage: Stage, nvim: Editors) -> None:

@@ -1,3 +1,5 @@
+local cells = require('bellboard.view.cells')
+local gate = require('bellboard.system.gate')
 local host = require('bellboard.host')
 local message = require('bellboard.message')
 local neighbour = require('bellboard.system.neighbour')
@@ -67,6 +69,28 @@ local function lost(session, why)
   message.info(('%s: %s'):format(why, whereabouts(session)))
 end
 
+--- No terminal shows that tmux session: offer to attach to it here.
+---@param socket string
+---@param pane bellboard.Pane
+---@param done fun(why: string|nil)
+local function attach(socket, pane, done)
+  local name = cells.safe(pane.target:match('^(.*):') or pane.target)
+  local opts = { prompt = ('No terminal shows the tmux session %s'):format(name) }
+  vim.ui.select({ 'Attach in a terminal here', 'Leave it' }, opts, function(_, choice)
+    if choice ~= 1 then
+      return
+    end
+    gate.tmux(socket, { 'attach-session', '-t', pane.session }, function(argv, why)
+      vim.schedule(function()
+        if argv then
+          require('bellboard.action.launch').terminal(argv, { TMUX = '' }) -- it may be nested
+        end
+        done(not argv and why or nil)
+      end)
+    end)
+  end)
+end
+
 --- Make tmux show a pane. If the client runs in a terminal of this Neovim, show that as well.
 ---@param socket string
 ---@param pane bellboard.Pane
@@ -74,7 +98,10 @@ end
 ---@param clients bellboard.Client[]
 ---@param done fun(why: string|nil)
 local function to_pane(socket, pane, panes, clients, done)
-  tmux.show(socket, pane, panes, clients, function(client, why)
+  tmux.show(socket, pane, panes, clients, function(client, why, detached)
+    if detached then
+      return attach(socket, pane, done)
+    end
     local outer = client and terminals.buffer(client.tty)
     if outer then
       show(outer)

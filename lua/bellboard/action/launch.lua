@@ -27,15 +27,19 @@ local function window()
   end
 end
 
+--- Run a command in a terminal buffer, where the options put one.
 ---@param command string[]
-local function start(command)
+---@param env? table<string, string>
+M.terminal = function(command, env)
+  local opts = { env = env or vim.empty_dict() }
   window()
   local buf = api.nvim_create_buf(true, false)
   api.nvim_win_set_buf(0, buf)
   if vim.fn.has('nvim-0.11') == 1 then
-    vim.fn.jobstart(command, { term = true })
+    opts.term = true
+    vim.fn.jobstart(command, opts)
   else
-    vim.fn.termopen(command)
+    vim.fn.termopen(command, opts)
   end
   if config.get().jump.insert then
     vim.cmd.startinsert()
@@ -70,11 +74,11 @@ M.new = function(args)
     return message.error(('"%s" is not on PATH. See :help g:bellboard.claude'):format(command[1]))
   end
   if vim.list_contains(args, '--settings') then
-    return start(vim.list_extend(command, args))
+    return M.terminal(vim.list_extend(command, args))
   end
   settings_for(claude, function(json)
     vim.list_extend(command, json and { '--settings', json } or {})
-    start(vim.list_extend(command, args))
+    M.terminal(vim.list_extend(command, args))
   end)
 end
 

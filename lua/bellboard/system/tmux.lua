@@ -206,7 +206,7 @@ end
 ---@param pane bellboard.Pane
 ---@param panes bellboard.Pane[]
 ---@param clients bellboard.Client[]
----@param done fun(client: bellboard.Client|nil, why: string)
+---@param done fun(client: bellboard.Client|nil, why: string, detached: boolean)
 M.show = function(socket, pane, panes, clients, done)
   local client, session = asking(socket, clients), pane.session
   for _, place in ipairs(panes) do
@@ -224,10 +224,7 @@ M.show = function(socket, pane, panes, clients, done)
     vim.list_extend(command, { ';', 'set-option', '-p', '-t', pane.id, '@bellboard-back', back })
   end
   M.ask(socket, command, function(text, why)
-    if text and not client then
-      why = ('selected pane %s, but no terminal shows it'):format(pane.target)
-    end
-    done(text and client or nil, why)
+    done(text and client or nil, why, text ~= nil and not client)
   end)
 end
 
