@@ -198,6 +198,7 @@ def test_a_pane_of_another_window_of_the_same_session(stage: Stage, version: str
     after = world(server)
     assert after[f"client {client}"] == f"work {target.id}"
     assert {key.split()[0] for key in moved(before, after)} == {"client", "session"}
+    assert target.ask("#{@bellboard-back}") == asker.pane.id, "the key back leads here"
 
 
 def test_a_pane_beside_it_in_a_zoomed_window(stage: Stage) -> None:
