@@ -145,7 +145,7 @@ def test_without_sessions_list_says_how_to_start_and_status_prints_nothing(shell
     assert shell.bellboard("list").stdout == words.FIRST_RUN
     assert shell.bellboard("status").stdout == ""
     shell.env |= {"CLAUDE_CONFIG_DIR": "/nowhere", "PATH": "/nowhere"}
-    assert shell.bellboard("list").stdout == f"{words.FIRST_RUN}\n{words.MISSING}\n"
+    assert shell.bellboard("list").stdout == words.MISSING
 
 
 def test_without_a_host_waiting_events_are_folded(shell: Shell) -> None:

@@ -209,7 +209,7 @@ def first_run() -> str:
     from ..agents.claude_code.witnesses.registry import is_installed
     from ..core import words
 
-    return words.FIRST_RUN + ("" if is_installed(os.environ) else f"\n{words.MISSING}\n")
+    return words.FIRST_RUN if is_installed(os.environ) else words.MISSING
 
 
 def icons(clerk: Clerk) -> Mapping[str, str]:

@@ -33,14 +33,14 @@ ROOM: Final = 60  # cells for `status`: a third of a status bar
 NAME_ROOM: Final = 16  # cells of it for the session's name
 SERVER_ROOM: Final = 8  # cells for the name of a tmux server or of another Neovim
 
-FIRST_RUN: Final = """\
- No sessions yet.
+STEPS: Final = """
 
  1  Install the hooks:          bellboard hooks install
  2  Start claude anywhere, or:  :ClaudeSessions new
  3  It appears here. If not:    bellboard doctor
 """
-MISSING: Final = " Claude Code is not installed: there is no claude on PATH."
+FIRST_RUN: Final = f" No sessions yet.{STEPS}"  # Neovim says the same, with its own commands
+MISSING: Final = f" Claude Code is not installed: no program `claude`.{STEPS}"
 
 # ---------------------------------------------------------------- text
 
