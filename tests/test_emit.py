@@ -154,7 +154,7 @@ def test_it_forks_twice(shell: list[str], spool: Spool, tmp_path: Path) -> None:
     if sys.platform != "linux":
         pytest.skip("forks are counted by strace, which is for Linux")
     strace, log = str(tools.executable("strace")), tmp_path / "strace"
-    spool.announce(os.getpid())
+    spool.hosts.announce(os.getpid())
     calls = "trace=fork,vfork,clone,clone3,execve"
     run([strace, "-f", "-qq", "-o", str(log), "-e", calls, *shell], "PreToolUse", "77",
         env=environment(spool.home))  # fmt: skip
@@ -409,7 +409,7 @@ def test_a_closed_terminal_does_not_lose_the_event(
 def test_fifty_at_once_lose_nothing(shell: list[str], spool: Spool) -> None:
     """Events from 50 writers at a time: each arrives once, whole."""
     many = 200
-    spool.announce(os.getpid())
+    spool.hosts.announce(os.getpid())
     env = environment(spool.home)
 
     def emit(number: int) -> None:
@@ -480,7 +480,7 @@ def test_without_a_host_tool_events_overwrite_each_other(shell: list[str], spool
     }
     assert all(b'{"n":4}' in slots[name].read_bytes() for name in slots if name[1] == "7")
     assert "78.PreToolUse" in slots
-    spool.announce(os.getpid())
+    spool.hosts.announce(os.getpid())
     for _ in range(3):
         run(shell, "PreToolUse", "77", env=env)
     assert spool.pending() == 8

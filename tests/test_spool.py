@@ -67,7 +67,7 @@ def test_everything_is_private(spool: Spool) -> None:
     below = [spool.home, *spool.home.rglob("*")]
     assert {stat.S_IMODE(path.stat().st_mode) for path in below} == {0o700}
     spool.write({"t": 1.0, "note": "x"})
-    spool.announce(1)
+    spool.hosts.announce(1)
     put(spool, "junk").chmod(0o600)
     spool.set_aside("junk", "junk", "what it said")
     files = [path for path in spool.home.rglob("*") if path.is_file()]
@@ -206,22 +206,22 @@ def test_junk_in_slots_is_claimed_as_well(spool: Spool) -> None:
 def test_dead_hosts_are_forgotten(spool: Spool) -> None:
     """So that hooks know that no host is running."""
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    spool.announce(os.getpid())
-    spool.announce(child.pid)
+    spool.hosts.announce(os.getpid())
+    spool.hosts.announce(child.pid)
     for junk in ("0", "-1", "x", "²", "9" * 30):
         (spool.home / "hosts" / junk).touch()
     (spool.home / "hosts" / "dir").mkdir()
-    assert spool.alive_hosts() == sorted([os.getpid(), child.pid])
+    assert spool.hosts.alive() == sorted([os.getpid(), child.pid])
     child.communicate()
-    assert spool.alive_hosts() == [os.getpid()]
+    assert spool.hosts.alive() == [os.getpid()]
     assert [path.name for path in (spool.home / "hosts").iterdir()] == [str(os.getpid())]
     # The pid exists, but was not announced for long: another process has it by now.
     os.utime(spool.home / "hosts" / str(os.getpid()), (1, 1))
-    assert spool.alive_hosts() == []
-    spool.announce(os.getpid())
-    spool.withdraw(os.getpid())
-    spool.withdraw(os.getpid())
-    assert spool.alive_hosts() == []
+    assert spool.hosts.alive() == []
+    spool.hosts.announce(os.getpid())
+    spool.hosts.withdraw(os.getpid())
+    spool.hosts.withdraw(os.getpid())
+    assert spool.hosts.alive() == []
 
 
 def test_what_killed_writers_left_is_swept(spool: Spool) -> None:

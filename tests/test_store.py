@@ -290,7 +290,7 @@ def test_a_command_that_folds_announces_nothing(make: Make, clock: Clock) -> Non
     passing = Clerk(host.spool, host.store)
     emit(host, clock, "UserPromptSubmit")
     passing.step(clock())
-    host.spool.announce(os.getpid())
+    host.spool.hosts.announce(os.getpid())
     emit(host, clock, "Stop")
     passing.step(clock.advance(1))
     assert lives(host) == [("working", False), ("completed", True)]

@@ -232,7 +232,7 @@ def test_everything_created_is_private(shell: list[str], tmp_path: Path, umask: 
     try:
         spool = Spool(tmp_path / "a/b/bellboard")
         spool.prepare()
-        spool.announce(1)
+        spool.hosts.announce(1)
         spool.write({"t": 1.0, "tick": {}})
         emit(shell, spool.home)
         spool.set_aside(spool.scan()[0], "junk")
@@ -281,7 +281,7 @@ def test_a_link_among_the_hosts_is_replaced(tmp_path: Path) -> None:
     (spool.home / "hosts/7").symlink_to(precious)
     os.mkfifo(spool.home / "hosts/8")
     for pid in (7, 8):
-        spool.announce(pid)
+        spool.hosts.announce(pid)
         assert stat.S_ISREG((spool.home / f"hosts/{pid}").lstat().st_mode)
     assert not precious.exists()
 

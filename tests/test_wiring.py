@@ -53,7 +53,7 @@ class Room:
     def host(self) -> None:
         """Start a host without an editor."""
         self.running.append(warm.Program(["-m", "bellboard", "serve"], env=self.home.env))
-        eventually(lambda: self.spool.alive_hosts(), "a host")
+        eventually(lambda: self.spool.hosts.alive(), "a host")
 
     def attach(self, session: str) -> Pane:
         """Attach a terminal to a session; return its tty, which is the client's name."""

@@ -87,7 +87,7 @@ class Published:
         """Return what failed in the host because of errors in our code."""
         state = Spool(self._home.bellboard)
         reasons = [why.read_text() for why in sorted(state.new.parent.glob("bad/*.why"))]
-        notes = state.notes_of(self.pid).items()
+        notes = state.hosts.notes_of(self.pid).items()
         return reasons + [f"{job}: {note}" for job, note in notes if OURS.search(note)]
 
     @property

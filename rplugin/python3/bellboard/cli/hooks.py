@@ -202,7 +202,7 @@ def _purge(home: Path, copies: list[Path], yes: bool) -> None:
 
     if not home.exists():
         return
-    if hosts := list(Spool(home).alive_hosts()):
+    if hosts := list(Spool(home).hosts.alive()):
         pids = ", ".join(map(str, hosts))
         raise Problem(f"bellboard is still running: stop these processes first: {pids}")
     ours = [path for name in STATE for path in home.glob(name)]

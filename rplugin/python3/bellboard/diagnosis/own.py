@@ -121,13 +121,13 @@ def state(home: Path) -> Iterator[Fact]:
             "set BELLBOARD_HOME to a folder on a local disk",
         )
     spool = Spool(home)
-    hosts = spool.alive_hosts()
+    hosts = spool.hosts.alive()
     if hosts:
         running = ", ".join(f"{pid} ({_program(pid)})" for pid in hosts)
         many = "background process" if len(hosts) == 1 else f"{len(hosts)} background processes"
         yield ok(f"{many} running: {running}")
         for pid in hosts:
-            for about, note in spool.notes_of(pid).items():
+            for about, note in spool.hosts.notes_of(pid).items():
                 yield warn(words.plain(f"process {pid}: {about}: {note}"), "")
     else:
         yield info("no background process is running: events wait for the next Neovim")

@@ -110,7 +110,7 @@ class Connection:
 
     def announce(self, notes: Mapping[str, str] | None = None) -> None:
         """Record that this host is running; with notes, also what is wrong."""
-        self.spool.announce(self.pid, notes)
+        self.spool.hosts.announce(self.pid, notes)
 
     # ------------------------------------------------------------ arrival
 
@@ -146,7 +146,7 @@ class Connection:
         self.changed |= clerk.catch_up()
         store, now, key = clerk.store, time.time(), f"{self.pid} {self._arriving}"
         with store.lock():
-            others = [p for p in self.spool.alive_hosts() if p != self.pid]
+            others = [p for p in self.spool.hosts.alive() if p != self.pid]
             self.announce()
             if not others or store.option("watched_since") is None:
                 store.set_option("watched_since", now, self.pid, now)
@@ -177,7 +177,7 @@ class Connection:
             self.is_outdated, self.has_arrived = True, False
             self._owner.renewed()
             with contextlib.suppress(OSError):  # hooks need not keep every event for this host
-                self.spool.withdraw(self.pid)
+                self.spool.hosts.withdraw(self.pid)
         if self.clerk is not None and not self.clerk.board.sessions:
             with contextlib.suppress(*TROUBLE):
                 self.clerk.store.refresh(self.clerk.board)

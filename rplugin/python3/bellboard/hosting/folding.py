@@ -363,7 +363,7 @@ class Clerk:
 
     def _live_since(self) -> float:
         """Return since when events count as live; earlier ones are not announced."""
-        if not (self.watching or self.spool.alive_hosts()):
+        if not (self.watching or self.spool.hosts.alive()):
             return math.inf
         return math.inf if self._watched_since is None else float(self._watched_since)
 

@@ -167,7 +167,7 @@ class Host:
             await self.loop.run(self._jobs, lambda: self.senses.open(self._watch()))
         finally:
             leave = partial(self.connection.use, lambda clerk: self.bell.leave(clerk.store), None)
-            withdraw = partial(self.spool.withdraw, self.pid)
+            withdraw = partial(self.spool.hosts.withdraw, self.pid)
             ends = (self.senses.close, self.reach.close, self.bell.close, leave, withdraw)
             for end in (*ends, self.connection.close, self.outbox.send):
                 with contextlib.suppress(Exception):

@@ -100,7 +100,7 @@ class Trouble:
             self.notes["database"] = f"{damage}; it cannot be moved away: {described(e)}"
             return LONGEST_PAUSE
         if there is None:
-            others = [p for p in self._spool.alive_hosts() if p != self._pid]
+            others = [p for p in self._spool.hosts.alive() if p != self._pid]
             pids = ", ".join(map(str, others))
             self.notes["database"] = f"{damage}; stop the processes that have it open: {pids}"
             return LONGEST_WAIT * (1 + random.random())

@@ -52,12 +52,12 @@ from ..core.lenient import decimal
 from . import ground
 from .aside import Aside, listing, remove
 from .ground import Refused as Refused
+from .hosts import Hosts
 
 BELOW = ("spool", "spool/tmp", "spool/new", "spool/slot", "spool/bad", "hosts")
 LIMIT = 1 << 20  # bytes to read of a file
 VALUE_LIMIT = 4096  # bytes of a value in the header: PATH_MAX
 TMP_AGE = 3600.0  # seconds; no hook runs longer: the CLI's longest timeout is 600 s
-HOST_AGE = 600.0  # seconds; a host announces itself every 30 s
 
 MAGIC = b"bellboard 1\0"
 ENVIRONMENT = frozenset(
@@ -72,7 +72,6 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}", re.ASCII)
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 #: Not the file's fault: it is read once resources are available again.
 OF_THE_SYSTEM = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
-_ANNOUNCE = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _KINDS = {
     stat.S_IFDIR: "a directory",
     stat.S_IFIFO: "a pipe",
@@ -115,7 +114,7 @@ class Spool:
         self._new, self._slot = str(self.new), str(self.slot)
         self._tmp = f"{home}/spool/tmp"
         self._aside = Aside(f"{home}/spool/bad")
-        self._hosts = f"{home}/hosts"
+        self.hosts = Hosts(f"{home}/hosts")
         self._serial = itertools.count()
         self._stuck: set[str] = set()
         self._us = os.geteuid()
@@ -274,54 +273,6 @@ class Spool:
                 if os.lstat(f"{self._tmp}/{name}").st_mtime < old:
                     remove(f"{self._tmp}/{name}")
 
-    # ---------------------------------------------------------------- hosts
-
-    def announce(self, pid: int, notes: Mapping[str, str] | None = None) -> None:
-        """Record that a host is running, so that hooks keep every event; repeat at each rescan.
-
-        With notes, also record what is wrong, for doctor.
-        """
-        path = f"{self._hosts}/{pid}"
-        try:
-            fd = os.open(path, _ANNOUNCE, 0o600)
-        except OSError:  # a link or a pipe: not ours
-            if not remove(path):
-                raise
-            fd = os.open(path, _ANNOUNCE, 0o600)
-        try:
-            os.fchmod(fd, 0o600)  # whatever the umask
-            if notes is not None:
-                os.ftruncate(fd, 0)
-                os.write(fd, msgspec.json.encode(notes) if notes else b"")
-            os.utime(fd)
-        finally:
-            os.close(fd)
-
-    def notes_of(self, pid: int) -> dict[str, str]:
-        """Return the last notes of a host."""
-        try:
-            with open(f"{self._hosts}/{pid}", "rb", opener=_opener) as file:
-                return msgspec.json.decode(file.read(LIMIT) or b"{}", type=dict[str, str])
-        except (OSError, msgspec.MsgspecError):  # gone, or just being written
-            return {}
-
-    def withdraw(self, pid: int) -> None:
-        """Record that a host has stopped."""
-        Path(f"{self._hosts}/{pid}").unlink(missing_ok=True)
-
-    def alive_hosts(self) -> list[int]:
-        """Return the running hosts, and remove the records of dead ones."""
-        alive = []
-        old = time.time() - HOST_AGE  # older: the pid belongs to another process by now
-        for name in listing(self._hosts):
-            path = f"{self._hosts}/{name}"
-            with contextlib.suppress(OSError):
-                if os.lstat(path).st_mtime > old and _alive(name):
-                    alive.append(int(name))
-                else:
-                    remove(path)
-        return sorted(alive)
-
     def _unique(self) -> str:
         return f"{time.time_ns()}.{os.getpid()}.{next(self._serial)}"
 
@@ -330,10 +281,6 @@ class Spool:
             return _KINDS.get(stat.S_IFMT(os.lstat(f"{self._new}/{name}").st_mode))
         except FileNotFoundError:
             return None
-
-
-def _opener(path: str, flags: int) -> int:
-    return os.open(path, flags | _OPEN)
 
 
 def _parse(data: bytes) -> tuple[str, dict[str, object], bytes]:
@@ -365,17 +312,6 @@ def _parse_header(header: bytes) -> tuple[str, dict[str, object]]:
         origin["nvim"] = server
     origin["env"] = {name: value for name, value in records.items() if name in ENVIRONMENT}
     return records.get("event", ""), origin
-
-
-def _alive(pid: str) -> bool:
-    number = decimal(pid)
-    if not number or number >= 1 << 31:
-        return False
-    try:
-        os.kill(number, 0)
-    except OSError:
-        return False
-    return True
 
 
 def _count(path: str) -> int:

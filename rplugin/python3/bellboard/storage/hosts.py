@@ -1,0 +1,89 @@
+"""The running hosts, each with a file of its own: hooks keep every event while there is one."""
+
+# Paths are strings here, as in `spool.py`.
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from ..core.lenient import decimal
+from .aside import listing, remove
+
+HOST_AGE = 600.0  # seconds; a host announces itself every 30 s
+LARGEST_NOTES = 1 << 20  # bytes to read
+_OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_ANNOUNCE = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class Hosts:
+    """The files in hosts/, named after the processes."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+
+    def announce(self, pid: int, notes: Mapping[str, str] | None = None) -> None:
+        """Record that a host is running, so that hooks keep every event; repeat at each rescan.
+
+        With notes, also record what is wrong, for doctor.
+        """
+        path = f"{self._folder}/{pid}"
+        try:
+            fd = os.open(path, _ANNOUNCE, 0o600)
+        except OSError:  # a link or a pipe: not ours
+            if not remove(path):
+                raise
+            fd = os.open(path, _ANNOUNCE, 0o600)
+        try:
+            os.fchmod(fd, 0o600)  # whatever the umask
+            if notes is not None:
+                os.ftruncate(fd, 0)
+                os.write(fd, msgspec.json.encode(notes) if notes else b"")
+            os.utime(fd)
+        finally:
+            os.close(fd)
+
+    def notes_of(self, pid: int) -> dict[str, str]:
+        """Return the last notes of a host."""
+        try:
+            with open(f"{self._folder}/{pid}", "rb", opener=_opener) as file:
+                return msgspec.json.decode(file.read(LARGEST_NOTES) or b"{}", type=dict[str, str])
+        except (OSError, msgspec.MsgspecError):  # gone, or just being written
+            return {}
+
+    def withdraw(self, pid: int) -> None:
+        """Record that a host has stopped."""
+        Path(f"{self._folder}/{pid}").unlink(missing_ok=True)
+
+    def alive(self) -> list[int]:
+        """Return the running hosts, and remove the records of dead ones."""
+        alive = []
+        old = time.time() - HOST_AGE  # older: the pid belongs to another process by now
+        for name in listing(self._folder):
+            path = f"{self._folder}/{name}"
+            with contextlib.suppress(OSError):
+                if os.lstat(path).st_mtime > old and _alive(name):
+                    alive.append(int(name))
+                else:
+                    remove(path)
+        return sorted(alive)
+
+
+def _opener(path: str, flags: int) -> int:
+    return os.open(path, flags | _OPEN)
+
+
+def _alive(pid: str) -> bool:
+    number = decimal(pid)
+    if not number or number >= 1 << 31:
+        return False
+    try:
+        os.kill(number, 0)
+    except OSError:
+        return False
+    return True
