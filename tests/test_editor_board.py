@@ -168,6 +168,13 @@ def test_the_host_ranks_the_repositories(nvim: Editors) -> None:
     assert titles == ["acme/api", "acme/web", "dotfiles", "new", "acme/infra"]
 
 
+WIDEST = """
+require('bellboard.view.page').update()
+local lines = vim.api.nvim_buf_get_lines(0, 0, -1, false)
+return math.max(unpack(vim.tbl_map(vim.api.nvim_strwidth, lines)))
+"""
+
+
 def test_a_row_and_its_details_show_what_is_known(nvim: Editors) -> None:
     """Markers are on the row, with the whole branch if there is room; the rest shows unfolded."""
     editor = nvim(config=CALM, columns=120, lines=34)
@@ -198,7 +205,7 @@ def test_a_row_and_its_details_show_what_is_known(nvim: Editors) -> None:
     editor.press("zR")
     for name, text in {
         "teammate": "the mate, idle",
-        "lead": f"api {branch}, thinking",
+        "lead": f"api {branch}, working",
         "model": "opus, plan mode, 85k tokens",
         "ports": "3000, 8080",
         "pr": "#12 open https://github.example/acme/api/pull/12",
@@ -207,10 +214,20 @@ def test_a_row_and_its_details_show_what_is_known(nvim: Editors) -> None:
         editor.shows(f"     {name:9} {text}")
     picture = editor.shows("     prompt    test it")
     assert picture.text.index("write it") < picture.text.index("test it")
-    editor.press("zM")
-    editor.command("set columns=60")
-    editor.press("zR")
-    editor.shows("snoozed ")
+    odd = ("漢字" * 40, "🙂" * 30, "x" * 300, "%{evil}", "a\nb\x1b[31m", "")
+    host.push(
+        *(
+            session("working", f"odd{n}", branch=odd[n - 1], title=odd[n - 2], label=odd[n - 3],
+                    detail=word, repository=word, project=odd[n - 4], **{**lead, "team": []})
+            for n, word in enumerate(odd)
+        )
+    )  # fmt: skip
+    for columns in (120, 70, 60, 40):
+        editor.command(f"set columns={columns}")
+        for keys in ("zM", "t", "t", "t"):
+            editor.press(keys)
+            eventually(lambda: editor.lua(WIDEST) <= columns, "lines that fit")  # noqa: B023
+    assert editor.messages() == ""
 
 
 @pytest.mark.parametrize("columns", [60, 110])

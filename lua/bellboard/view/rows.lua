@@ -167,17 +167,21 @@ end
 
 ---@param section bellboard.Section
 ---@param folded boolean
+---@param width integer
 ---@return bellboard.Line
-local function title(section, folded)
-  local name = cells.safe(section.title)
-  local group = section.key == 'needs' and 'BellboardBlocked' or 'BellboardRepository'
-  local chunks = { { ' ' .. (name ~= '' and name or 'elsewhere'), group } }
+local function title(section, folded, width)
+  local name, room, summary = cells.safe(section.title), width - 2, {}
   if folded then
     local inside = amount(#section.sessions, 'session')
-    chunks[2] = { ('  ▸ %s  '):format(inside), 'BellboardDim' }
-    vim.list_extend(chunks, style.tally(section.sessions))
+    summary = { { ('  ▸ %s  '):format(inside), 'BellboardDim' } }
+    vim.list_extend(summary, style.tally(section.sessions))
   end
-  local made = line(chunks)
+  for _, chunk in ipairs(summary) do
+    room = room - cells.width(chunk[1])
+  end
+  local group = section.key == 'needs' and 'BellboardBlocked' or 'BellboardRepository'
+  name = cells.cut(name ~= '' and name or 'elsewhere', math.max(room, 8))
+  local made = line({ { ' ' .. name, group }, unpack(summary) })
   made.section = section
   return made
 end
@@ -215,7 +219,7 @@ M.compose = function(width, choice, held)
   for _, section in ipairs(found) do
     local folded = choice.folded[section.key] or false
     if section.title then
-      lines[#lines + 1] = title(section, folded)
+      lines[#lines + 1] = title(section, folded, width)
     end
     for at, session in ipairs(folded and {} or section.sessions) do
       for _, each in ipairs(lines_of(session, widths, section.mixed, choice)) do
