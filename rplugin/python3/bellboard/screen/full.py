@@ -127,7 +127,7 @@ class Full:
             if not self._is_open:
                 if self._keys >= 0:
                     with contextlib.suppress(termios.error):
-                        self._before = termios.tcgetattr(self._keys)
+                        self._before = self._before or termios.tcgetattr(self._keys)
                         (tty.setraw if self._raw else _set_quiet)(self._keys)
                 self._is_open = True
                 self._write(_ENTER)
@@ -145,6 +145,7 @@ class Full:
 
     def _continue(self, number: int, frame: FrameType | None) -> None:
         signal.signal(signal.SIGTSTP, self._stop)
+        self._is_open = False  # SIGSTOP cannot be caught, and the shell used the terminal since
         self._open()
         self._resized()
 
