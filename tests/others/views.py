@@ -12,6 +12,12 @@ from sample import Host, blocked, house
 
 TEXT = "vim.cmd('edit! lua/api.lua') vim.api.nvim_buf_set_lines(0, 0, -1, false, { ... })"
 CODE = ("local M = {}", "", "-- What the limiter allows.", "M.most = 30", "", "return M")
+OWN = """
+local options = { statusline = { auto = true } }
+vim.g.bellboard = vim.tbl_deep_extend('force', vim.g.bellboard, options)
+require('bellboard')._attach()
+_G.own = vim.go.statusline
+"""
 PLAIN = """
 _G.plain = function()
   return ' %f %m%=' .. require('bellboard').statusline() .. ' %l:%c '
@@ -47,7 +53,7 @@ require('lualine').setup({
 """
 #: name → the plugins it needs, and Lua
 STATUSLINES: dict[str, tuple[list[str], str]] = {
-    "default": ([], "vim.o.statusline = vim.api.nvim_get_option_info2('statusline', {}).default"),
+    "default": ([], "vim.o.statusline = own"),
     "expression": ([], PLAIN),
     "lualine": (["lualine.nvim"], LUALINE),
     "heirline": (["heirline.nvim"], HEIRLINE),
@@ -61,6 +67,7 @@ STATUSLINES: dict[str, tuple[list[str], str]] = {
 
 def statusline(name: str) -> Callable[[Editor], None]:
     def show(editor: Editor) -> None:
+        editor.lua(OWN)
         host = Host(editor)
         editor.lua("vim.o.laststatus = 2")
         editor.lua(STATUSLINES[name][1])
