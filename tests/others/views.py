@@ -15,6 +15,7 @@ CODE = ("local M = {}", "", "-- What the limiter allows.", "M.most = 30", "", "r
 OWN = """
 local options = { statusline = { auto = true } }
 vim.g.bellboard = vim.tbl_deep_extend('force', vim.g.bellboard, options)
+require('bellboard').setup()
 require('bellboard')._attach()
 _G.own = vim.go.statusline
 """

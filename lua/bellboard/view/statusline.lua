@@ -227,8 +227,7 @@ end
 ---@return table<string, any>
 local function dict()
   local first = sessions.list()[1]
-  local known = { text = texts.counts.plain, total = #sessions.list() }
-  known.stale = sessions.stale()
+  local known = { text = texts.counts.plain, total = #sessions.list(), stale = sessions.stale() }
   if first and first.status == 'blocked' then
     known.project = defused(first.words.project)
     known.asks = defused(format.of_session(first)('asks'))
@@ -272,14 +271,12 @@ M.items = function(layout)
   return texts[layout].items
 end
 
---- The group of the bar that is being drawn.
+--- The group of the bar that is drawn: in `%!`, Neovim names its window; in `%{}`, the focused one.
 ---@return string
 local function bar()
-  local current = api.nvim_get_current_win()
-  local drawn = vim.g.statusline_winid or current -- in %!
-  local focused = tonumber(vim.g.actual_curwin) or current -- in %{}, which makes `drawn` current
-  local active = vim.o.laststatus == 3 or drawn == focused
-  return active and 'StatusLine' or 'StatusLineNC'
+  local here = api.nvim_get_current_win()
+  local drawn, focused = vim.g.statusline_winid or here, tonumber(vim.g.actual_curwin) or here
+  return (vim.o.laststatus == 3 or drawn == focused) and 'StatusLine' or 'StatusLineNC'
 end
 
 --- See |bellboard.statusline()|.
