@@ -72,9 +72,14 @@ def test_the_real_cli_lists_what_its_file_says(claude: Agents, home: Home) -> No
     cli = claude()
     cli.submit("play:perm please")
     said = cli.becomes("waiting")
-    listed = listed_by(cli.pid, str(home.claude), cli.launch.env)
     expected = {key: said[key] for key in ("pid", "sessionId", "status", "waitingFor")}
-    assert expected.items() <= listed[cli.pid].items(), json.dumps(listed)
+
+    def agrees() -> bool:  # on a busy machine the CLI may answer too late
+        listed = listed_by(cli.pid, str(home.claude), cli.launch.env)
+        assert expected.items() <= listed.get(cli.pid, {}).items(), json.dumps(listed)
+        return True
+
+    eventually(agrees)
 
 
 def test_only_the_cli_is_ever_run(tmp_path: Path) -> None:

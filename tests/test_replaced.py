@@ -108,13 +108,23 @@ def test_hosts_continue_with_the_current_file(
     put(spool, "UserPromptSubmit", "before")
     for host in hosts:
         eventually(lambda host=host: "before" in host.shown)
+    eventually(lambda: not list(spool.new.iterdir()), "its commit")
+    for host in hosts:  # they must not open what `lose` has half done
+        host.process.send_signal(signal.SIGSTOP)
     lose(home.bellboard / "board.db")
+    for host in hosts:
+        host.process.send_signal(signal.SIGCONT)
     names = [put(spool, "UserPromptSubmit", f"s{n}") for n in range(20)]
     eventually(lambda: not list(spool.new.iterdir()), "an empty spool")
     names.append(put(spool, "UserPromptSubmit", "canary"))
     for host in hosts:
-        eventually(lambda host=host: {"canary", "s0", "s19"} <= host.shown.keys(), "the new event")
-        assert host.process.poll() is None
+
+        def goes_on(host: RecordedHost = host) -> bool:
+            assert host.process.poll() is None
+            assert {"canary", "s0", "s19"} <= host.shown.keys(), host.health
+            return True
+
+        eventually(goes_on)
     with opened(home.bellboard) as clerk:
         rows = [r.file for r in from_files(clerk.store.log()) if r.event.from_hook]
         assert sorted(names) == sorted(set(rows) & set(names))
