@@ -48,9 +48,13 @@ class Home:
         return self.root / "bin"
 
     def shown(self) -> str:
-        """Return the standard errors of programs, for the report of a failure."""
-        said = {path.name: path.read_text(errors="replace") for path in self.root.glob("*.stderr")}
-        return "\n".join(f"{name}: {text[-4000:]}" for name, text in sorted(said.items()) if text)
+        """The ends of what programs wrote to their standard error, for the report of a failure.
+
+        And of what hosts published, which tests keep in `*.told`.
+        """
+        files = sorted([*self.root.glob("*.stderr"), *self.root.glob("*.told")])
+        texts = {path.name: path.read_text(errors="replace") for path in files}
+        return "\n".join(f"{name}: {text[-4000:]}" for name, text in texts.items() if text)
 
     def file(self, name: str, text: str) -> Path:
         """Write a file in the project, creating its folders."""
