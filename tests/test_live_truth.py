@@ -23,15 +23,14 @@ pytestmark = [pytest.mark.claude, pytest.mark.tmux, pytest.mark.timeout(500)]
 STEADY = 0.9  # share of the time after each change was shown
 SLOWEST = 30.0  # seconds until a change must be shown
 JOBS = 3
-#: Some of each kind; `make truth` plays them all, on every CLI.
+#: One of each kind; `make truth` plays them all, on every CLI, and test_cases.py their traces.
 IN_TMUX = (
-    *("text turn", "parallel tools", "queue while busy, then Esc", "API error 500, retried"),
-    *("Esc while streaming", "Esc in a subagent", "permission: yes", "permission: no"),
-    *("permission: Esc", "question", "plan", "MCP form", "background agent asks"),
+    *("queue while busy, then Esc", "API error 500, retried", "Esc in a subagent"),
+    *("permission: yes", "permission: Esc", "question", "MCP form", "background agent asks"),
     *("background shell", "/clear", "--resume", "two processes", "kill -9", "Ctrl-Z and fg"),
 )
 IN_NEOVIM = ("permission: yes", "Esc while streaming", "closed pane")
-IN_OLD = ("permission: yes", "Esc in a tool", "/clear")
+IN_OLD = ("permission: yes", "Esc in a tool")
 HIDDEN = ("permission: yes", "Esc while streaming")
 
 

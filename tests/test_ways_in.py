@@ -22,7 +22,7 @@ from rig.waiting import eventually
 
 pytestmark = pytest.mark.claude
 
-VERSIONS = ("2.1.76", "2.1.119", claude_code.VERSION)
+VERSIONS = ("2.1.76", claude_code.VERSION)  # one between is in test_settings_claude.py
 CORE = frozenset(json.loads((CHECKOUT / "hooks/hooks.json").read_text())["hooks"])
 #: Settings alone are in test_settings_claude.py. Plugin and settings report each event twice.
 WAYS = ("the plugin and the settings", "--settings", "the settings and --settings")
