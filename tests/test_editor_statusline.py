@@ -149,9 +149,7 @@ def test_it_shows_in_the_statusline_of_neovim_itself(
 
 def test_nothing_from_an_agent_is_executed(nvim: Editors, version: str) -> None:
     """Hostile names and questions are text in the statusline, in g: and in a buffer."""
-    editor = nvim(version, QUIET, columns=160)
-    editor.lua("vim.g.bellboard = { auto_start = false, statusline = { width = 140 } }")
-    editor.lua("require('bellboard').setup({})")
+    editor = nvim(version, {**QUIET, "statusline": {"width": 140}}, columns=160)
     Host(editor).push(blocked(HOSTILE, HOSTILE, branch=HOSTILE, title=HOSTILE))
     shown = editor.nvim.api.eval_statusline("%{%v:lua.require'bellboard'.statusline()%}", {})
     assert "%{system('touch /tmp/x')}%#Error#%!v%@f@" in shown["str"]
@@ -159,7 +157,7 @@ def test_nothing_from_an_agent_is_executed(nvim: Editors, version: str) -> None:
     assert "{system('touch /tmp/x')}" in as_it_is["str"]
     assert not set("\x1b\x07\n\u202e\u009b") & set(shown["str"] + as_it_is["str"])
     editor.command("ClaudeSessions board")
-    picture = editor.shows("1 repository")
+    picture = editor.shows("g? help")
     assert not set("\x1b\x07\u202e\u009b") & set(picture.text)
 
 

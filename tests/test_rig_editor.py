@@ -78,9 +78,13 @@ def test_an_editor_sees_nothing_of_the_user(
 
 
 def test_a_config_brings_the_plugin(nvim: Editors) -> None:
-    """g:bellboard is set before plugins load, and the checkout is on the runtimepath."""
-    editor = nvim(config={})
-    assert editor.lua("return vim.g.bellboard") == {}
+    """g:bellboard is set before plugins load, and the checkout is on the runtimepath.
+
+    Only tests of it have the plugin's part of the statusline.
+    """
+    editor = nvim(config={"icons": "ascii"})
+    expected = {"icons": "ascii", "statusline": {"auto": False}}
+    assert expected == editor.lua("return vim.g.bellboard")
     assert str(CHECKOUT) in editor.lua("return vim.o.runtimepath").split(",")
     bare = nvim()
     assert str(CHECKOUT) not in bare.lua("return vim.o.runtimepath").split(",")
