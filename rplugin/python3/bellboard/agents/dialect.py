@@ -44,6 +44,10 @@ class Dialect(ABC):
         """Decode the payload of a hook; return junk, with the reason, if that is impossible."""
 
     @abstractmethod
+    def account(self, record: Facts, about: Event) -> Event:
+        """Return the event with what the CLI's session file says of the session it is about."""
+
+    @abstractmethod
     def entry(self, session_id: str, entry: Facts, t: float, now: float) -> Event:
         """Decode an entry of a transcript; raise an error of WRONG_SHAPE if it is none."""
 

@@ -35,15 +35,6 @@ VARIABLES: Final = {
 CLIENT_DOES: Final = frozenset({"looks", "focus", "away", "gone"})
 _PANE: Final = re.compile(r"%[0-9]{1,9}", re.ASCII)
 SCREENS: Final = frozenset({"idle", "busy", "waiting"})
-#: What kind of question the registry's `waitingFor` is; "dialog open" is not the agent's.
-WAITING: Final = {
-    "permission prompt": "permission",
-    "sandbox request": "permission",
-    "worker request": "permission",
-    "input needed": "question",
-    "goal proposal": "choice",
-    "dialog open": "",
-}
 
 
 def read(raw: bytes, clock: float | None = None) -> Event:
@@ -164,35 +155,9 @@ def _registry(fields: Facts, t: float, now: float) -> Event:
     if record is None:
         return Event("registry gone", "registry gone", t, now, pid=pid)
     sid = _session_id(record["sessionId"])
-    status, waiting = text_of(record, "status"), text_of(record, "waitingFor")
-    tool = waiting.removeprefix("approve ") if waiting.startswith("approve ") else ""
-    asks = ""
-    if status == "waiting":
-        asks = "permission" if tool else WAITING.get(waiting, "choice" if waiting else "permission")
-        if tool in ("AskUserQuestion", "ExitPlanMode"):
-            asks = "plan" if tool == "ExitPlanMode" else "question"
-    since = number_of(record.get("statusUpdatedAt"))
-    env = {"job": "bg"} if record.get("kind") == "bg" else {}
-    if entry := text_of(record, "entrypoint"):
-        env["entrypoint"] = entry
-    return Event(
-        "registry",
-        f"registry {status}".strip(),
-        t,
-        now,
-        session_id=sid,
-        origin=Origin(pid=pid, env=env),
-        pid=pid,
-        started=text_of(record, "procStart"),
-        status=status,
-        asks=asks,
-        tool=tool,
-        at=since / 1000 if since else t,
-        cwd=text_of(record, "cwd"),
-        source="discovered" if given.get("discovered") else "",
-        title=line(text_of(record, "name")) if record.get("nameSource") != "derived" else "",
-        named=record.get("nameSource") not in (None, "derived"),
-    )
+    source = "discovered" if given.get("discovered") else ""
+    dialect = dialect_of(text_of(given, "agent"))
+    return dialect.account(record, Event("registry", "", t, now, sid, pid=pid, source=source))
 
 
 # ---------------------------------------------------------------- transcripts

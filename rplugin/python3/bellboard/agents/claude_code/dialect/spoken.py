@@ -1,4 +1,4 @@
-"""The dialect of Claude Code: hooks, transcripts and screens, each decoded in a file of its own."""
+"""The dialect of Claude Code, whose parts are each decoded in a file of their own."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from .entries import decoded
 from .hooks import hook
 from .names import KINDS, VARIABLES
 from .screens import read
+from .session_file import account
 
 
 class ClaudeDialect(Dialect):
@@ -24,6 +25,9 @@ class ClaudeDialect(Dialect):
         self, payload: bytes, t: float, clock: float, origin: Origin, truncated: bool = False
     ) -> Event:
         return hook(payload, t, clock, origin, truncated)
+
+    def account(self, record: Facts, about: Event) -> Event:
+        return account(record, about)
 
     def entry(self, session_id: str, entry: Facts, t: float, now: float) -> Event:
         return decoded(session_id, entry, t, now)
