@@ -112,6 +112,13 @@ def test_a_place_says_which_neovim_and_which_server(known: Published, expected: 
 
 
 @pytest.mark.pure
+@pytest.mark.parametrize("status", ["error", "completed", "working", "background", "idle"])
+def test_what_it_does_is_said_once(status: str) -> None:
+    said = published(status=status, detail=status, last_message=status)
+    assert words.doing(said) in ((status, ""), ("shell", "background"))
+
+
+@pytest.mark.pure
 def test_piped_tables_are_not_cut() -> None:
     """grep must find what it looks for."""
     detail = " ".join(["word"] * 300)

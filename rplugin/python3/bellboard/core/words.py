@@ -138,7 +138,12 @@ def title(p: Published) -> str:
 
 
 def doing(p: Published) -> tuple[str, str]:
-    """Return what it does or asks, as one word and the details."""
+    """Return what it does or asks, as one word and the details, which do not repeat it."""
+    word, details = _doing(p)
+    return word, "" if details == word else details
+
+
+def _doing(p: Published) -> tuple[str, str]:
     detail, status, markers = plain(p.get("detail")), p["status"], p.get("markers") or ()
     if status == "blocked":
         tool, kind = plain(p.get("tool")), plain(p.get("kind"))
