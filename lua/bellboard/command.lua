@@ -170,7 +170,10 @@ local arguments = {
   end,
 }
 arguments.uninstall = arguments.install
-for _, verb in ipairs({ 'goto', 'snooze', 'park', 'answer', 'explain', 'forget', 'history' }) do
+-- stylua: ignore
+for _, verb in ipairs({
+  'goto', 'snooze', 'park', 'answer', 'explain', 'forget', 'history', 'name', 'set',
+}) do
   arguments[verb] = which.names
 end
 
