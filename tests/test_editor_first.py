@@ -34,6 +34,7 @@ echo "$*" >>"$HOME/uv.log"
 [ -e "$HOME/offline" ] && {{ echo "error: no network" >&2; exit 2; }}
 mkdir -p .venv/bin
 printf '#!/bin/sh\\nexec {sys.executable} "$@"\\n' >.venv/bin/python
+touch .venv/bin/bellboard
 chmod +x .venv/bin/python
 """
 RUNS = "return require('bellboard.host').status().running"
@@ -83,6 +84,14 @@ def test_the_first_start_asks_to_build_and_then_for_hooks(
     assert not (home.claude / "settings.json").exists()
     editor.press("y")
     eventually((home.claude / "settings.json").exists, "the hooks")
+    editor.command("ClaudeSessions path")
+    editor.shows("linked: ")
+    editor.shows(".local/bin is not on your PATH; add to ~/.profile")
+    editor.press("q")
+    editor.hides("linked: ")
+    editor.command("ClaudeSessions forget nobody")
+    editor.shows("bellboard: forget: no session matches")
+    editor.shows("list` to see them all")
     assert "Press ENTER" not in editor.screen.text
     again = started(nvim, plugin, version)
     eventually(lambda: again.lua(RUNS), "the host")

@@ -1,12 +1,35 @@
 -- Messages to the user.
 local M = {}
 
+--- Whether messages go to the command line, where one that does not fit waits for ENTER.
+---@return boolean
+local function is_echoed()
+  local source = debug.getinfo(vim.notify, 'S').source
+  return source == '?' or source:find('^@vim/_') ~= nil -- compiled into Neovim, or its own file
+end
+
+--- The text without its middle if it does not fit: the end says what to do.
+---@param text string
+---@return string
+local function fitted(text)
+  text = text:gsub('%s*\n%s*', '; ')
+  local long, kept = vim.fn.strcharlen(text), vim.fn.strcharlen(text)
+  local cut = text
+  while kept > 2 and vim.api.nvim_strwidth(cut) > vim.v.echospace do
+    kept = kept - 1
+    local head = math.floor(kept * 0.6)
+    cut = vim.fn.strcharpart(text, 0, head) .. '…' .. vim.fn.strcharpart(text, long - kept + head)
+  end
+  return cut
+end
+
 --- Scheduled, as a message may wait for a key.
 ---@param text string
 ---@param level integer
 local function notify(text, level)
   vim.schedule(function()
-    vim.notify('bellboard: ' .. text, level)
+    local whole = 'bellboard: ' .. text
+    vim.notify(is_echoed() and fitted(whole) or whole, level)
   end)
 end
 

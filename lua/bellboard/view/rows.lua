@@ -103,9 +103,9 @@ local function first_run()
   local lines = {
     vim.fn.executable(claude) == 1 and ' No sessions yet.' or missing,
     '',
-    ' 1  Install the hooks:          ' .. command .. ' install',
-    ' 2  Start claude anywhere, or:  ' .. command .. ' new',
-    ' 3  It appears here. If not:    ' .. command .. ' health',
+    ' 1  Start claude anywhere, or:  ' .. command .. ' new',
+    ' 2  It appears here. If not:    ' .. command .. ' health',
+    ' 3  Hooks show more detail:     ' .. command .. ' install',
   }
   return vim.tbl_map(function(text)
     return line({ { text, 'BellboardDetail' } })

@@ -35,9 +35,9 @@ SERVER_ROOM: Final = 8  # cells for the name of a tmux server or of another Neov
 
 STEPS: Final = """
 
- 1  Install the hooks:          bellboard hooks install
- 2  Start claude anywhere, or:  :ClaudeSessions new
- 3  It appears here. If not:    bellboard doctor
+ 1  Start claude anywhere, or:  :ClaudeSessions new
+ 2  It appears here. If not:    bellboard doctor
+ 3  Hooks show more detail:     bellboard hooks install
 """
 FIRST_RUN: Final = f" No sessions yet.{STEPS}"  # Neovim says the same, with its own commands
 MISSING: Final = f" Claude Code is not installed: no program `claude`.{STEPS}"
