@@ -2,10 +2,11 @@
 local M = {}
 
 --- Whether messages go to the command line, where one that does not fit waits for ENTER.
----@return boolean
+---@return boolean|nil
 local function is_echoed()
   local source = debug.getinfo(vim.notify, 'S').source
-  return source == '?' or source:find('^@vim/_') ~= nil -- compiled into Neovim, or its own file
+  local is_own = source == '?' or source:find('^@vim/_') -- compiled into Neovim, or its own file
+  return is_own and #vim.api.nvim_list_uis() > 0
 end
 
 --- The text without its middle if it does not fit: the end says what to do.
