@@ -249,6 +249,7 @@ def test_no_event_makes_a_host_connect_to_a_stranger(
     host = start()
     eventually(lambda: len(host.sessions) == 4, "the sessions")
     host.says("belongs to another user")
+    host.says("not a local path")
     place = {"tmux": str(tmux.socket), "pane": own.id}
     eventually(lambda: place.items() <= host.sessions["good"].items(), "its own address")
     for sid in ("bad", "worse", "worst"):

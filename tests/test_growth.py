@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
+import threading
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from bellboard.core.ledger import MOST_PANES
 from bellboard.core.records import LARGEST_RECORD
 from bellboard.storage import schema
 from bellboard.storage.store import KEEP, Busy, Store
-from bellboard.storage.upkeep import GONE
+from bellboard.storage.upkeep import GONE, SPARE
 from hosting import Make, emit, from_files, made, statuses
 from rig.clock import Clock
 from rig.waiting import eventually
@@ -119,6 +120,27 @@ def test_pruned_pages_are_returned_gradually(make: Make, clock: Clock) -> None:
     emit(clerk, clock, "UserPromptSubmit")
     clerk.step(clock())
     assert [("ok",)] == store.all("PRAGMA quick_check")
+
+
+def test_the_file_shrinks_although_a_checkpoint_was_still_running(make: Make, clock: Clock) -> None:
+    """The last pages are then only in the log: they are written as soon as it has ended."""
+    store = make().store
+    fill(store, clock)
+    store.db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    before = store.path.stat().st_size
+    over = threading.Event()
+    store._thread = threading.Thread(target=over.wait)
+    store._thread.start()
+    while store.all("SELECT count(*) FROM transitions") != [(0,)] or store._free() > SPARE:
+        store.prune(clock() + 2 * KEEP)
+        store.shrink()
+    over.set()
+
+    def is_small() -> bool:
+        store.shrink()
+        return store.path.stat().st_size < before / 4
+
+    eventually(is_small, "a file that shrinks")
 
 
 def test_an_older_database_shrinks_as_well(tmp_path: Path, clock: Clock) -> None:

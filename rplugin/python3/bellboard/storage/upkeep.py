@@ -39,6 +39,7 @@ class Upkeep(Rows):
         self.inspected = False
         self._due = random.randint(*OFTEN)
         self._thread: threading.Thread | None = None
+        self._shrunk = False  # in the log, and not yet in the file
 
     # ------------------------------------------------------------ at each write, within the lock
 
@@ -117,17 +118,19 @@ class Upkeep(Rows):
 
     def shrink(self) -> None:
         """Return free pages to the file system."""
-        if self._free() <= SPARE:
-            return
-        if self.all("PRAGMA auto_vacuum") != [(2,)]:  # created by an older program
-            self._aside("PRAGMA auto_vacuum = INCREMENTAL", "VACUUM")
-            return
-        until = time.monotonic() + SLICE
-        # damage found only here affects no event: whoever needs the page finds it too
-        with contextlib.suppress(Damaged), self.lock():
-            while (free := self._free()) > SPARE and time.monotonic() < until:
-                self.db.execute(f"PRAGMA incremental_vacuum({min(free - SPARE, SPARE)})").fetchall()
-        self._aside("PRAGMA wal_checkpoint")
+        if self._free() > SPARE:
+            self._shrunk = True
+            if self.all("PRAGMA auto_vacuum") != [(2,)]:  # created by an older program
+                self._aside("PRAGMA auto_vacuum = INCREMENTAL", "VACUUM")
+                return
+            until = time.monotonic() + SLICE
+            # damage found only here affects no event: whoever needs the page finds it too
+            with contextlib.suppress(Damaged), self.lock():
+                while (free := self._free()) > SPARE and time.monotonic() < until:
+                    step = min(free - SPARE, SPARE)
+                    self.db.execute(f"PRAGMA incremental_vacuum({step})").fetchall()
+        if self._shrunk:
+            self._shrunk = not self._aside("PRAGMA wal_checkpoint")
 
     def _free(self) -> int:
         return int(self.all("PRAGMA freelist_count")[0][0])
@@ -138,11 +141,13 @@ class Upkeep(Rows):
             self.commits, self._due = 0, random.randint(*OFTEN)
             self._aside("PRAGMA wal_checkpoint")
 
-    def _aside(self, *statements: str) -> None:
-        """Run statements in a thread; one at a time, even if it hangs."""
-        if self._thread is None or not self._thread.is_alive():
-            self._thread = threading.Thread(target=self._run, args=statements, daemon=True)
-            self._thread.start()
+    def _aside(self, *statements: str) -> bool:
+        """Run statements in a thread, unless one still runs or hangs; return whether it began."""
+        if self._thread is not None and self._thread.is_alive():
+            return False
+        self._thread = threading.Thread(target=self._run, args=statements, daemon=True)
+        self._thread.start()
+        return True
 
     def _run(self, *statements: str) -> None:
         uri = f"{self.path.absolute().as_uri()}?mode=rw"
