@@ -547,7 +547,8 @@ def test_ctrl_c_exits_silently(place: Place) -> None:
     """With exit code 130."""
     env = place.env | {"PYTHONPATH": str(ROOT / "rplugin/python3")}
     program = (
-        "import os, sys; import bellboard.cli as cli; "
+        "import os, signal, sys; import bellboard.cli as cli; "
+        "signal.signal(signal.SIGINT, signal.default_int_handler); "  # ignored in the background
         "cli.sessions.list_sessions.__globals__['opened'] = lambda: os.kill(os.getpid(), 2); "
         "sys.exit(cli.main(['list']))"
     )
