@@ -29,7 +29,7 @@ local guide = {
   '    Ctrl-b   the board       :ClaudeSessions board',
   '    Ctrl-q   quit; nothing is left behind',
   '',
-  '    ! blocked   x failed       + done    * working',
+  '    ! blocked   x error        + completed   * working',
   '    ? asks      & background   . idle',
   '',
 }
