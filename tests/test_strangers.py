@@ -274,6 +274,21 @@ def test_a_link_where_a_file_is_kept_is_refused(tmp_path: Path, name: str) -> No
     assert "precious" == precious.read_text()
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+@pytest.mark.parametrize("name", ground.FILES)
+def test_a_file_of_another_user_is_refused_until_it_is_moved_away(
+    tmp_path: Path, name: str
+) -> None:
+    """It may be a trap, such as a database that its owner still writes to."""
+    home = made(tmp_path / "home").home
+    (home / name).write_text("")
+    os.chown(home / name, 65534, 65534)
+    with pytest.raises(Refused, match="belongs to another user"):
+        Spool(home).prepare()
+    (home / name).unlink()
+    Spool(home).prepare()
+
+
 def test_a_link_among_the_hosts_is_replaced(tmp_path: Path) -> None:
     """By a file of ours; a pipe too."""
     spool = made(tmp_path / "home")
