@@ -23,6 +23,7 @@ from .session import (
     Process,
     Session,
     is_listed,
+    is_nameless,
     owns_pane,
     published_status,
     terminal_of,
@@ -192,7 +193,8 @@ def _yield(
             _take_terminal(s, other)
         records.keep(s)
     if other.turn == ABSENT:
-        if shared:
+        # a session file names the session of a process that was only found: it begins in a moment
+        if shared and is_nameless(s.session_id) <= is_nameless(other.session_id):
             gone = copy(other)
             gone.processes = {p: x for p, x in other.processes.items() if p not in shared}
             records.keep(gone)
