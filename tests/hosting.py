@@ -23,7 +23,7 @@ from bellboard.storage.history import Logged
 from bellboard.storage.spool import MAGIC, Spool
 from bellboard.storage.store import Store
 from playback import encoded
-from rig import warm
+from rig import tools, warm
 from rig.clock import Clock
 from rig.home import Home
 from rig.waiting import PATIENCE, eventually
@@ -229,7 +229,9 @@ class Mounts:
         self.made: list[Path] = []
 
     def __call__(self, *arguments: str, at: Path, again: bool = False) -> None:
-        done = subprocess.run(["mount", *arguments, str(at)], capture_output=True, text=True)
+        done = subprocess.run(
+            [tools.executable("mount"), *arguments, str(at)], capture_output=True, text=True
+        )
         if done.returncode != 0:
             pytest.skip(f"this needs a mount: {done.stderr.strip()}")
         if not again:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -89,7 +91,7 @@ def test_events_during_a_crash_are_caught_up_with(nvim: Editors, agent: Agent) -
     editor = hosted(nvim(config={}, lua=STATUSLINE))
     agent.emit("UserPromptSubmit", prompt="go", prompt_id="1")
     editor.shows("*1")
-    subprocess.run(["kill", "-9", str(editor.lua(JOB))], check=True)
+    os.kill(editor.lua(JOB), signal.SIGKILL)
     agent.emit("Stop", prompt_id="1", last_assistant_message="done")
     editor.shows("+1")
     assert editor.messages() == ""

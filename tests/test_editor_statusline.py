@@ -9,6 +9,7 @@ import pytest
 
 from rig.fixtures import Editors
 from rig.home import Home
+from rig.waiting import eventually
 from sample import QUIET, Host, blocked, house, session
 
 pytestmark = pytest.mark.editor
@@ -118,7 +119,7 @@ def test_it_takes_the_background_it_stands_on(nvim: Editors, version: str) -> No
     picture = editor.shows("*1")
     row = next(n for n, text in enumerate(picture.lines) if "*1" in text)
     bars = {"BellboardWorkingOnStatusLine", "BellboardWorkingOnStatusLineNC"}
-    assert bars <= set(picture.groups[row])
+    eventually(lambda: bars <= set(editor.screen.groups[row]), "both bars drawn")
     bare = "return vim.api.nvim_eval_statusline(require('bellboard').statusline(...), {}).str"
     assert editor.lua(bare, {"on": "TabLineFill"}) == "*1"
     given = editor.lua("return require('bellboard').statusline(...)", {"on": "TabLineFill"})

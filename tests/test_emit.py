@@ -301,7 +301,9 @@ def tiny(spool: Spool) -> Iterator[Spool]:
     if not ROOT or sys.platform != "linux":
         pytest.skip("mounting needs root on Linux; RLIMIT_FSIZE stands in below")
     place = str(spool.home / "spool")
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", place], check=True)
+    subprocess.run(
+        [tools.executable("mount"), "-t", "tmpfs", "-o", "size=256k", "tmpfs", place], check=True
+    )
     try:
         spool.prepare()
         yield spool
@@ -339,8 +341,8 @@ def test_a_read_only_spool_costs_the_event_and_nothing_else(shell: list[str], sp
     """Root can write regardless of permissions, so root gets a read-only mount."""
     place = spool.home / "spool"
     if ROOT and sys.platform == "linux":
-        subprocess.run(["mount", "--bind", place, place], check=True)
-        subprocess.run(["mount", "-o", "remount,ro,bind", place], check=True)
+        subprocess.run([tools.executable("mount"), "--bind", place, place], check=True)
+        subprocess.run([tools.executable("mount"), "-o", "remount,ro,bind", place], check=True)
     else:
         for name in ("tmp", "new", "slot"):
             (place / name).chmod(0o500)

@@ -13,6 +13,7 @@ from typing import TypeVar
 import pytest
 
 from bellboard.core.options import Options
+from rig import tools
 from rig.fixtures import Editors
 from sample import QUIET
 
@@ -348,6 +349,7 @@ def test_the_commands_of_the_readme_exist() -> None:
     named = {word for block in blocks("sh") for word in re.findall(r"^make (\w+)", block, re.M)}
     named |= set(re.findall(r"`make (\w+)", README))
     assert {"try", "test"} <= named
+    tools.executable("sed")
     listed = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True)
     assert {name for name in named if f"make {name}" not in listed.stdout} - {"help"} == set()
 

@@ -18,6 +18,7 @@ import pytest
 
 from bellboard.storage.aside import BYTES, FILES, SLACK
 from bellboard.storage.spool import LIMIT, MAGIC, Item, Refused, Spool
+from rig import tools
 
 pytestmark = [pytest.mark.files, pytest.mark.quick]
 
@@ -358,8 +359,8 @@ def read_only(spool: Spool) -> Iterator[Spool]:
     a_directory(spool.new / "junk")
     (spool.slot / "77.PreToolUse").write_bytes(HEADER + PAYLOAD)
     place = spool.home / "spool"
-    subprocess.run(["mount", "--bind", place, place], check=True)
-    subprocess.run(["mount", "-o", "remount,ro,bind", place], check=True)
+    subprocess.run([tools.executable("mount"), "--bind", place, place], check=True)
+    subprocess.run([tools.executable("mount"), "-o", "remount,ro,bind", place], check=True)
     yield spool
     subprocess.run(["umount", "-l", place], check=True)
 
@@ -379,7 +380,9 @@ def test_a_full_disk_leaves_nothing_half_written(spool: Spool) -> None:
     if not ROOT or sys.platform != "linux":
         pytest.skip("mounting needs root on Linux")
     place = spool.home / "spool"
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", place], check=True)
+    subprocess.run(
+        [tools.executable("mount"), "-t", "tmpfs", "-o", "size=64k", "tmpfs", place], check=True
+    )
     try:
         spool.prepare()
         with pytest.raises(OSError, match="No space"):

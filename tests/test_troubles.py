@@ -23,7 +23,7 @@ from bellboard.hosting.folding import Clerk
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Store
 from hosting import made
-from rig import warm
+from rig import tools, warm
 from rig.home import Home
 from rig.waiting import leniency
 
@@ -95,7 +95,9 @@ class Place:
             self.before = ("setpriv", "--bounding-set=-all", "--inh-caps=-all")
 
     def mount(self, *words: str) -> None:
-        done = subprocess.run(["mount", *words, str(self.board)], capture_output=True, text=True)
+        done = subprocess.run(
+            [tools.executable("mount"), *words, str(self.board)], capture_output=True, text=True
+        )
         if done.returncode != 0:
             pytest.skip(f"this needs a mount: {done.stderr.strip()}")
         self.cleanup.callback(subprocess.run, ["umount", "-l", str(self.board)], check=False)

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from bellboard.system.watch import How, Watch
+from rig import tools
 from rig.waiting import PATIENCE, at_best
 
 pytestmark = pytest.mark.files
@@ -380,10 +381,9 @@ def test_when_inotify_runs_out(tmp_path: Path, limit: str, how: str, note: str) 
 
     The limit is that of a user namespace, so that nobody else on this machine runs out.
     """
-    if shutil.which("unshare") is None:
-        pytest.fail("unshare is missing: apt-get install util-linux", pytrace=False)
+    unshare = str(tools.executable("unshare"))
     done = subprocess.run(
-        ["unshare", "--user", "--map-root-user", sys.executable, "-c", textwrap.dedent(EXHAUSTED),
+        [unshare, "--user", "--map-root-user", sys.executable, "-c", textwrap.dedent(EXHAUSTED),
          f"/proc/sys/user/{limit}", tmp_path],
         env=os.environ | {"PYTHONPATH": str(PACKAGE)},
         capture_output=True,

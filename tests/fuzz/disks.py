@@ -13,12 +13,13 @@ from random import Random
 from fuzz.case import Case, Category, no_root
 from fuzz.files import remove
 from fuzz.target import Target
+from rig import tools
 
 MOUNTED = "size=8m,nr_inodes=400,mode=0700"
 
 
 def _mount(*args: str) -> None:
-    subprocess.run(["mount", *args], check=True, capture_output=True)
+    subprocess.run([tools.executable("mount"), *args], check=True, capture_output=True)
 
 
 def disk(_: Random, how: str, early: bool) -> Case:
@@ -66,7 +67,7 @@ def disk(_: Random, how: str, early: bool) -> Case:
 
 
 def _unmount(path: Path) -> None:
-    subprocess.run(["umount", "-l", str(path)], check=False, capture_output=True)
+    subprocess.run([tools.executable("umount"), "-l", str(path)], check=False, capture_output=True)
 
 
 class Hung:
