@@ -2,4 +2,4 @@
 std = 'luajit'
 max_line_length = 100
 read_globals = { 'vim' }
-globals = { 'vim.g', 'vim.b', 'vim.bo', 'vim.wo', 'vim.o', 'vim.env' }
+globals = { 'vim.g', 'vim.b', 'vim.bo', 'vim.wo', 'vim.o', 'vim.go', 'vim.env' }

@@ -76,7 +76,8 @@ local M = {}
 ---@alias bellboard.Ladder table<bellboard.Channel, number|boolean>
 
 ---@class (exact) bellboard.Config.Notices
----@field mode 'quiet'|'normal'|'all' only the float; what needs you, and a message when done; all on every channel
+--- Quiet: only the float. Normal: what needs you, and a message when done. All: on every channel.
+---@field mode 'quiet'|'normal'|'all'
 ---@field blocked bellboard.Ladder
 ---@field error bellboard.Ladder
 ---@field completed bellboard.Ladder

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import textwrap
 from collections.abc import Collection, Mapping
 from typing import Final
 
@@ -26,7 +27,7 @@ WAYS: Final = {
     "2.1.76": How("2.1.76"),
 }
 STRICT: Final = ("2.1.330", "2.1.328", "Neovim")  # where the evidence is complete
-HEAD: Final = f"""# Is it right?
+HEAD: Final = """# Is it right?
 
 This page is written by `make truth`. It starts the real Claude Code CLI on a fake API, with
 bellboard's hook installed, and types into it. While the CLI runs, it compares two things:
@@ -40,13 +41,13 @@ processes, the more urgent of the two is right. Three things are not counted: th
 change, dialogs that you open yourself, and the time between the hook that announces a change and
 the file that follows it.
 
-Each cell says how much of the time both agreed, and how long the slowest change took to show. In
-the columns {", ".join(STRICT)} all evidence is there, and `make truth` fails if they agree for less
-than {AGREES:.1%} of the time, if a change takes longer than {SLOWEST} s, or if a session is still
-listed {LEFT:.0f} s after it ended. The other columns show what missing evidence costs. Without
-session files, nothing reports an Esc before the first output, a `!` command or a form.
-2.1.76 has no status in them, so its screen is compared instead. `-`: that version cannot do this,
-or does it differently.
+Each cell says how much of the time both agreed, and how long the slowest change took to show.
+`-`: that version cannot do this, or does it differently.
+"""
+LESS: Final = """
+The other columns show what missing evidence costs. Without session files, nothing reports an Esc
+before the first output, a `!` command or a form. 2.1.76 has no status in them, so its screen is
+compared instead.
 """
 TITLES: Final = {
     "turns": "Turns and interrupts",
@@ -131,7 +132,7 @@ class Total:
 
 def page(ways: Mapping[str, Mapping[str, Row]], walks: Walks | None = None) -> str:
     """Return doc/truth.md."""
-    lines = [HEAD, "## In all", ""]
+    lines = [head(ways), "## In all", ""]
     lines += [f"* {way}: {Total(rows.values())}" for way, rows in ways.items()]
     where = f"Played on {os.cpu_count()} cores, with a load of {os.getloadavg()[1]:.0f} at the end"
     lines += ["", f"{where}. On a busy machine, both the CLI and bellboard are late.", ""]
@@ -145,6 +146,20 @@ def page(ways: Mapping[str, Mapping[str, Row]], walks: Walks | None = None) -> s
             lines.append(f"| {scene.name} | {' | '.join(cells)} |")
         lines.append("")
     return "\n".join([*lines, UNKNOWN])
+
+
+def head(ways: Collection[str]) -> str:
+    """Return what the page is about, and which of its columns must hold which limits."""
+    strict = ", ".join(way for way in STRICT if way in ways)
+    limits = (
+        f"With all evidence ({strict}), `make truth` fails if both agree for less than "
+        f"{AGREES:.1%} of the time, if a change takes longer than {SLOWEST} s, or if a session is "
+        f"still listed {LEFT:.0f} s after it ended."
+    )
+    text = f"{HEAD}\n{textwrap.fill(limits, 100, break_on_hyphens=False)}\n"
+    text += LESS if set(ways) - set(STRICT) else ""
+    left_out = ", ".join(way for way in WAYS if way not in ways)
+    return text + (f"\nNot played for this page: {left_out}.\n" if left_out else "")
 
 
 def cell(row: Row | None) -> str:

@@ -248,7 +248,8 @@ M.paths = function(defaults)
       local under, rule = child(node, name)
       paths[#paths + 1] = under.shown
       if not (rule and (rule.inside or rule.list)) then
-        walk({ shown = under.shown .. '.', pattern = under.pattern .. '.', default = under.default })
+        local shown, pattern = under.shown .. '.', under.pattern .. '.'
+        walk({ shown = shown, pattern = pattern, default = under.default })
       end
     end
   end

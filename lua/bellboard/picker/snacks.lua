@@ -26,8 +26,7 @@ local function format(item, picker)
   return rows.columns(item.session, rows.layout(sessions.list(), width))
 end
 
----@param all bellboard.Session[]
-M.open = function(all)
+M.open = function()
   local actions, keys = {}, {}
   for _, act in ipairs(acts.list()) do
     local name = 'bellboard_' .. act.name

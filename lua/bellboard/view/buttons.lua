@@ -5,8 +5,8 @@ local M = {}
 ---@field id? string
 ---@field status? bellboard.Status
 
---- Targets by the number in the item. Numbers are never reused: the click may be on an item that was
---- drawn before the last change.
+--- Targets by the number in the item. Numbers are never reused: the click may be on an item that
+--- was drawn before the last change.
 ---@type table<integer, bellboard.Target>
 local targets = {}
 ---@type table<string, integer>

@@ -84,8 +84,8 @@ local function places(lines, first, last)
   return found
 end
 
---- The differences. A line that has moved is the same table, so it is removed at one place and added
---- at another, and the lines between stay.
+--- The differences. A line that has moved is the same table, so it is removed at one place and
+--- added at another, and the lines between stay.
 ---@param before bellboard.Line[]
 ---@param after bellboard.Line[]
 ---@return bellboard.Hunk[]
