@@ -70,7 +70,7 @@ UNKNOWN: Final = """## What remains unknown
   instead were played.
 * A CLI version newer than these. `make truth CLI=newest` fetches it, plays everything, and names
   what is different.
-* * Errors in the session file itself, because everything is compared with it.
+* Errors in the session file itself, because everything is compared with it.
 """
 
 
