@@ -19,6 +19,14 @@ QUIET = {
     "python": ["sh", "-c", "exec sleep 1000"],
     "float": {"seconds": 0},
 }
+#: Starts a terminal in a hidden buffer; returns its tty.
+HIDDEN_TERMINAL = """
+vim.cmd.file('here')
+vim.cmd.terminal('echo what it asks; sleep 600')
+_G.terminal = vim.fn.bufnr()
+vim.cmd.buffer('here')
+return vim.api.nvim_get_chan_info(vim.bo[terminal].channel).pty
+"""
 
 
 def session(status: str, id: str = "", ago: float = 130, **more: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import pytest
 from rig.editor import Editor
 from rig.fixtures import Editors
 from rig.waiting import eventually
-from sample import QUIET, Host, blocked, session
+from sample import HIDDEN_TERMINAL, QUIET, Host, blocked, session
 
 pytestmark = pytest.mark.editor
 
@@ -40,13 +40,6 @@ def colour(editor: Editor, group: str, part: str) -> Any:
 
 
 TELESCOPE = ["neovim-plenary", "neovim-telescope"]
-TERMINAL = """
-vim.cmd.file('here')
-vim.cmd.terminal('echo what it asks; sleep 600')
-_G.terminal = vim.fn.bufnr()
-vim.cmd.buffer('here')
-return vim.api.nvim_get_chan_info(vim.bo[terminal].channel).pty
-"""
 
 
 def opened(nvim: Editors, *sessions: dict[str, Any]) -> tuple[Editor, Host, str]:
@@ -54,7 +47,7 @@ def opened(nvim: Editors, *sessions: dict[str, Any]) -> tuple[Editor, Host, str]
     quiet = {**QUIET, "float": {"enabled": False}}
     editor = nvim(config=quiet, peers=TELESCOPE, columns=160, lines=40)
     host = Host(editor)
-    tty = editor.lua(TERMINAL)
+    tty = editor.lua(HIDDEN_TERMINAL)
     lines = "return vim.api.nvim_buf_get_lines(terminal, 0, -1, false)"
     eventually(lambda: "what it asks" in editor.lua(lines), "what the terminal shows")
     host.push(blocked("api", "rm -rf build", tty=tty, branch="main"), *sessions)

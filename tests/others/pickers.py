@@ -9,7 +9,7 @@ from typing import Any
 from rig.cache import Missing
 from rig.editor import Editor
 from rig.waiting import eventually
-from sample import Host, blocked, session
+from sample import HIDDEN_TERMINAL, Host, blocked, session
 
 
 @dataclass(frozen=True)
@@ -46,13 +46,6 @@ def opened(name: str, editor: Editor, sessions: list[dict[str, Any]]) -> Host:
     return host
 
 
-TERMINAL = """
-vim.cmd.file('here')
-vim.cmd.terminal('echo what it asks; sleep 600')
-_G.terminal = vim.fn.bufnr()
-vim.cmd.buffer('here')
-return vim.api.nvim_get_chan_info(vim.bo[terminal].channel).pty
-"""
 HEARD = """
 local path = ...
 require('bellboard.host').tell = function(line)
@@ -68,7 +61,7 @@ def checked(name: str, editor: Editor) -> Iterator[str]:
         raise Missing(f"there is no :{command} in Neovim {editor.version}")
     told = editor.home.root / "told"
     told.touch()
-    tty = editor.lua(TERMINAL)
+    tty = editor.lua(HIDDEN_TERMINAL)
     lines = "return table.concat(vim.api.nvim_buf_get_lines(terminal, 0, -1, false))"
     eventually(lambda: "what it asks" in editor.lua(lines))
     editor.lua(HEARD, str(told))

@@ -54,9 +54,8 @@ def line(text: str, longest: int = LONGEST_LINE) -> str:
         return ""
     most = longest * 4
     if len(text) > most:
-        text = (
-            text[:most].rpartition(" ")[0] or text[:most]
-        )  # a truncated secret may not look like one
+        # Cut at a space: a truncated secret may not look like one.
+        text = text[:most].rpartition(" ")[0] or text[:most]
     text = hide(visible(whole(text)))
     if "\n" in text or "  " in text or text != text.strip():
         text = " ".join(text.split())

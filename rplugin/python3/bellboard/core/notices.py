@@ -226,9 +226,7 @@ class Notices:
             standing = self._standing.get(t.session_id)
             if standing is None or not live or t.after != standing.status:
                 continue
-            if (
-                t.t >= standing.since - AHEAD
-            ):  # otherwise it is about an earlier time in that status
+            if t.t >= standing.since - AHEAD:  # else it is about an earlier time in that status
                 standing.id = number
 
     def set_mode(self, mode: str, now: float) -> None:

@@ -75,9 +75,8 @@ class Clerk:
         self._suspect = ""  # a file that failed alone
         self._known = time.monotonic()  # when the board was last updated
         self._read = 0.0  # when the commits of others were last shown
-        self._drained: tuple[float, int] | None = (
-            None  # another host's last progress: when, commits
-        )
+        #: The last progress of another host that drains: when, how many commits.
+        self._drained: tuple[float, int] | None = None
         self._batch: list[str] = []  # the files of the current transaction
         self._set_aside: list[Unsound] = []  # rows of the database
         self._ttys = Ttys()

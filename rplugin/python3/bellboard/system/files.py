@@ -79,10 +79,8 @@ def decoded(raw: bytes) -> dict[str, object] | None:
     try:
         value = msgspec.json.decode(raw)
     except ODD:
-        try:
-            value = json.loads(
-                raw
-            )  # accepts a lone surrogate too, which the CLI leaves when it cuts text
+        try:  # `json` accepts a lone surrogate too, which the CLI leaves when it cuts text
+            value = json.loads(raw)
         except ODD:
             return None
     return value if isinstance(value, dict) else None

@@ -96,10 +96,8 @@ def end(s: Session, t: float, reason: str, pid: int) -> None:
     if s.processes or s.aside:
         s.left = {**dict(list(s.left.items())[1 - MOST_LEFT :]), s.pid: t}
         s.aside = {p: begun(s.aside.get(p) or Run(pid=p), t) for p in {**s.aside, **s.processes}}
-        if how["turn"] in (
-            "completed",
-            "error",
-        ):  # nobody has looked yet: which process ended does not matter
+        # Nobody has looked yet: which process ended does not matter.
+        if how["turn"] in ("completed", "error"):
             s.aside = {p: replace(r, **how) if r.turn == "idle" else r for p, r in s.aside.items()}
         return
     s.viewers, s.prompts, s.left = {}, (), {}

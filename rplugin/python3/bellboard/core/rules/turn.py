@@ -67,9 +67,8 @@ def see_aside(s: Session) -> None:
                 r,
                 turn=seen(r.turn),
                 unseen=False,
-                held="moved"
-                if r.held == "stop"
-                else r.held,  # its Stop has come, so it is seen too
+                # if its Stop has come, that is seen too
+                held="moved" if r.held == "stop" else r.held,
             )
             for pid, r in s.aside.items()
         }
@@ -121,9 +120,8 @@ def work(s: Session, e: Event, o: Options) -> str | None:
         s.prompts = (*s.prompts, e.prompt)[-o.prompts :]
     if joins(s, e):
         s.queued += e.kind == "prompt"
-        s.began = (
-            s.began if e.prompt_id else max(s.began, e.t)
-        )  # it may have started a turn after all
+        if not e.prompt_id:  # it may have started a turn after all
+            s.began = max(s.began, e.t)
         s.active = max(s.active, e.t)
         return None
     if e.kind == "prompt":
@@ -329,10 +327,8 @@ def compact(s: Session, e: Event, o: Options) -> str | None:
     if s.turn in RESTS:
         s.rested, s.rested_since = s.turn, s.since
     elif s.turn != "working" and e.source == "manual":
-        s.rested, s.rested_since = (
-            "idle",
-            e.t,
-        )  # a manual compaction starts at the prompt, so at rest
+        # A manual compaction starts at the prompt, so at rest.
+        s.rested, s.rested_since = "idle", e.t
     s.turn = "working"
     s.compacting = s.active = max(s.active, e.t)
     return None

@@ -21,9 +21,8 @@ DEPTH: Final = 60  # rows from the bottom in which a dialog must be
 BELOW: Final = 3  # rows allowed below the answers: "Esc to cancel · Tab to amend"
 WRAPPED: Final = 3  # rows of a question
 
-_OPTION = re.compile(
-    r"[\s│|]*(\u276f|>)?\s*([1-9])\.(?:\s+|(?=[A-Z]))(\S.*?)[\s│|]*"
-)  # with the CLI's arrow
+#: With the CLI's arrow, if it is the selected one.
+_OPTION = re.compile(r"[\s│|]*(\u276f|>)?\s*([1-9])\.(?:\s+|(?=[A-Z]))(\S.*?)[\s│|]*")
 _TOP = re.compile(r"╭?─{8,}╮?")
 _BOX = re.compile(r"│(.*?)│?")
 _LINE = re.compile("╌{8,}")  # above and below the request, from 2.1.2xx on
@@ -39,9 +38,8 @@ class Dialog(NamedTuple):
 
     answers: dict[str, str]
     rows: tuple[str, ...]
-    asks: tuple[
-        str, ...
-    ]  # rows above the question, from the title on; empty if not all are visible
+    #: The rows above the question, from the title on; empty if not all are visible.
+    asks: tuple[str, ...]
     whole: tuple[str, ...]  # all rows on the screen, from the top of the dialog to its answers
 
     def key(self, yes: bool) -> str:

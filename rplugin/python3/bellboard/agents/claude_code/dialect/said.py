@@ -64,11 +64,9 @@ def _user(entry: Facts) -> tuple[str, Facts]:
         return "note", {}
     for block in blocks:
         if block.get("type") == "tool_result":
+            # Such an entry is written when the session is opened again; the tool may still run.
             if entry.get("toolDenialKind") == "interrupted":
-                return (
-                    "note",
-                    {},
-                )  # written when the session is opened again; the tool may still run
+                return "note", {}
             tool = {"tool_id": text_of(block, "tool_use_id"), **_turn(entry)}
             return ("said denial" if _denied(entry, block) else "said result"), tool
     text = next((text_of(b, "text") for b in blocks if b.get("type") == "text"), "")
