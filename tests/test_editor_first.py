@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
 import subprocess
 import sys
@@ -70,11 +72,19 @@ def started(nvim: Editors, root: Path, version: str = neovim.NEWEST, lua: str = 
 def test_the_first_start_asks_to_build_and_then_for_hooks(
     nvim: Editors, home: Home, plugin: Path, version: str
 ) -> None:
-    """Two keys start it and show the hooks; neither question is asked again."""
+    """Two keys start it and show the hooks; neither question is asked again.
+
+    It waits for another Neovim that is building in the same folder.
+    """
     editor = started(nvim, plugin, version)
     editor.shows("Build bellboard now?")
     assert "uv installs its Python packages" in editor.screen.text
+    other = os.open(plugin, os.O_RDONLY)
+    fcntl.flock(other, fcntl.LOCK_EX)
     editor.press("y")
+    editor.shows("waiting for another Neovim that is building it")
+    assert not (home.root / "uv.log").exists()
+    os.close(other)
     editor.shows("built with uv")
     editor.shows("Install Claude Code hooks?")
     assert (home.root / "uv.log").read_text() == "sync --no-dev --frozen\n"

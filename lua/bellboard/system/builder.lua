@@ -14,6 +14,8 @@ for minor = 14, 10, -1 do
   PYTHONS[#PYTHONS + 1] = 'python3.' .. minor
 end
 local OLD_ENOUGH = 'import sys; sys.exit(sys.version_info < (3, 10))'
+local EXCLUSIVE = 6 -- LOCK_EX | LOCK_NB
+local WOULD_BLOCK = { [11] = true, [35] = true } -- EAGAIN on Linux; on macOS and the BSDs
 --- Programs that install packages, and how.
 local MANAGERS = {
   { 'apt-get', 'apt install python3-venv' },
@@ -73,6 +75,33 @@ local function find(folder, after)
   try(1)
 end
 
+--- Wait until no other Neovim builds in this folder, then build there alone.
+--- The kernel drops the lock with the process that has it, however that ends.
+---@param root string
+---@param report fun(text: string)
+---@param build fun(release: fun())
+local function alone(root, report, build)
+  local has_ffi, ffi = pcall(require, 'ffi')
+  local fd = has_ffi and vim.uv.fs_open(root, 'r', 0)
+  if not fd then
+    return build(function() end)
+  end
+  pcall(ffi.cdef, 'int flock(int, int);')
+  local function try(waits)
+    if ffi.C.flock(fd, EXCLUSIVE) == 0 or not WOULD_BLOCK[ffi.errno()] then
+      return build(function()
+        vim.uv.fs_close(fd)
+      end)
+    elseif not waits then
+      report('waiting for another Neovim that is building it')
+    end
+    vim.defer_fn(function()
+      try(true)
+    end, 200)
+  end
+  try(false)
+end
+
 --- The last line that a program printed, without colors.
 ---@param log string
 ---@return string
@@ -110,31 +139,39 @@ local function with_pip(root, report, after)
   end)
 end
 
+--- Build with uv, or with venv and pip if that fails.
+---@param root string
+---@param report fun(text: string)
+---@param after fun(ok: boolean, text: string, log: string)
+local function build(root, report, after)
+  if vim.fn.executable('uv') == 0 then
+    return with_pip(root, report, after)
+  end
+  report('installing Python packages with uv')
+  run({ 'uv', 'sync', '--no-dev', '--frozen' }, root, function(ok, printed)
+    if ok then
+      return after(true, 'built with uv', printed)
+    end
+    with_pip(root, report, function(made, text, log)
+      local why = made and text or ('uv failed: %s; %s'):format(last_line(printed), text)
+      after(made, why, printed .. log)
+    end)
+  end)
+end
+
 --- Build. Does not block.
 ---@param root string folder of the plugin
 ---@param report fun(text: string) called with each step
 ---@param done fun(built: bellboard.Built) called once
 M.run = function(root, report, done)
-  local function finish(ok, text, log)
-    done({ ok = ok, text = text, log = log })
-  end
   if not vim.uv.fs_access(root, 'W') then
     local text = 'cannot write to %s: install its Python packages there, or set the option python'
-    return finish(false, text:format(vim.fn.fnamemodify(root, ':~')), '')
-  elseif vim.fn.executable('uv') == 0 then
-    return with_pip(root, report, finish)
+    return done({ ok = false, text = text:format(vim.fn.fnamemodify(root, ':~')), log = '' })
   end
-  report('installing Python packages with uv')
-  run({ 'uv', 'sync', '--no-dev', '--frozen' }, root, function(ok, printed)
-    if ok then
-      return finish(true, 'built with uv', printed)
-    end
-    with_pip(root, report, function(made, text, log)
-      finish(
-        made,
-        made and text or ('uv failed: %s; %s'):format(last_line(printed), text),
-        printed .. log
-      )
+  alone(root, report, function(release)
+    build(root, report, function(ok, text, log)
+      release()
+      done({ ok = ok, text = text, log = log })
     end)
   end)
 end
