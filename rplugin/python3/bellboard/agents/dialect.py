@@ -13,6 +13,7 @@ from typing import ClassVar, Final, NamedTuple
 from ..core.events import Event, Origin
 from ..core.finding import Finding
 from ..core.lenient import Facts
+from ..core.request import Answer, Request
 
 DEPTH: Final = 48  # rows of a screen to read, from the bottom up: the height of the largest dialog
 
@@ -54,3 +55,16 @@ class Dialect(ABC):
     @abstractmethod
     def on_screen(self, rows: Sequence[str]) -> Seen | None:
         """Read what the last rows of a terminal show; return None if that is unknown."""
+
+    @abstractmethod
+    def request(
+        self, payload: bytes, name: str, t: float, origin: Origin, truncated: bool = False
+    ) -> Request | None:
+        """Return what the payload of a hook asks, under this name; None if it asks nothing."""
+
+    @abstractmethod
+    def reply(self, payload: bytes, answer: Answer) -> bytes:
+        """Return what the hook prints to give an answer that `check` found nothing against.
+
+        It is one line without its end, or empty if the CLI cannot be told this.
+        """

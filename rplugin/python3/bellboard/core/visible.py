@@ -9,6 +9,7 @@ This file does no I/O and imports nothing heavy.
 from __future__ import annotations
 
 import re
+from typing import Final
 
 #: Escape sequences: CSI, terminated strings (OSC, DCS, …), and short ones.
 _ESCAPES = re.compile(
@@ -38,6 +39,42 @@ def visible(text: str) -> str:
     text = text.encode("utf-8", "replace").decode()
     text = _ACTIVE.sub(" ", _ESCAPES.sub("", text))
     return text if text.isascii() else _PILES.sub(r"\1", _UNSEEN.sub("", text))
+
+
+#: What `marked` shows as a mark, and the words for it.
+_HIDDEN: Final = (
+    ("escape sequences", re.compile("[\x1b\x9b]")),
+    ("control characters", re.compile("[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9a\x9c-\x9f]")),
+    (
+        "characters that change the writing direction",
+        re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"),
+    ),
+    ("line breaks of another kind", re.compile("[\u2028\u2029]")),
+    ("invisible characters", re.compile(rf"\ufeff|[\ud800-\udfff]|{_UNSEEN.pattern}")),
+    ("blanks of another kind", re.compile("[\xa0\u1680\u2000-\u200a\u202f\u205f\u3000\u2800]")),
+    ("piles of accents", re.compile(f"(?<={_MARK}{{4}}){_MARK}")),
+    ("blanks at the end of a line", re.compile(r"[ \t]+$", re.MULTILINE)),
+)
+
+
+def marked(text: str) -> str:
+    """Return the whole text, with a mark for each hidden character; line breaks and tabs stay."""
+    if text.isascii() and text.isprintable() and not text.endswith(" "):
+        return text
+    for _, pattern in _HIDDEN:
+        text = pattern.sub(_mark, text)
+    return text
+
+
+def warnings(text: str) -> tuple[str, ...]:
+    """Return in words what is hidden in a text."""
+    return tuple(name for name, pattern in _HIDDEN if pattern.search(text))
+
+
+def _mark(found: re.Match[str]) -> str:
+    if found[0].isspace() and found[0].strip(" \t") == "":
+        return found[0].replace(" ", "\N{MIDDLE DOT}").replace("\t", "\N{RIGHTWARDS ARROW TO BAR}")
+    return "".join(f"<U+{ord(c):04X}>" for c in found[0])
 
 
 def as_json(encoded: bytes) -> str:

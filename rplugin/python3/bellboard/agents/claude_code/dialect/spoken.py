@@ -6,10 +6,13 @@ from collections.abc import Sequence
 
 from ....core.events import AGENT, Event, Origin
 from ....core.lenient import Facts
+from ....core.request import Answer, Request
 from ...dialect import Dialect, Seen
 from .entries import decoded
 from .hooks import hook
 from .names import KINDS, VARIABLES
+from .reply import reply
+from .request import request
 from .screens import read
 from .session_file import account
 
@@ -34,3 +37,11 @@ class ClaudeDialect(Dialect):
 
     def on_screen(self, rows: Sequence[str]) -> Seen | None:
         return read(rows)
+
+    def request(
+        self, payload: bytes, name: str, t: float, origin: Origin, truncated: bool = False
+    ) -> Request | None:
+        return request(payload, name, t, origin, truncated)
+
+    def reply(self, payload: bytes, answer: Answer) -> bytes:
+        return reply(payload, answer)

@@ -1,0 +1,71 @@
+"""Read the questions and forms that Claude Code asks, as they are shown.
+
+This file does no I/O, knows no clock, and raises on no input.
+"""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Struct
+
+from ....core.lenient import Facts, text_of
+from ....core.request import Field, Option, Question
+from ....core.visible import marked
+
+
+class _Option(Struct):
+    label: str
+    description: str = ""
+
+
+class _Question(Struct):
+    question: str
+    header: str = ""
+    options: list[_Option] = []
+    multiSelect: bool = False
+
+
+def questions_of(given: Facts) -> tuple[Question, ...] | None:
+    """Return the questions of a tool's input as they are shown; None if they are no such list."""
+    try:
+        asked = msgspec.convert(given.get("questions"), list[_Question])
+    except msgspec.ValidationError:
+        return None
+    return tuple(
+        Question(
+            marked(q.question),
+            marked(q.header),
+            q.multiSelect,
+            tuple(Option(marked(o.label), marked(o.description)) for o in q.options),
+        )
+        for q in asked
+    )
+
+
+def fields_of(schema: Facts) -> tuple[Field, ...] | None:
+    """Return the fields of a form; None if one is of an unknown form."""
+    given, required = schema.get("properties"), schema.get("required", [])
+    if not isinstance(given, dict) or not isinstance(required, list):
+        return None
+    made = [_field(name, facts, name in required) for name, facts in given.items()]
+    return None if None in made else tuple(f for f in made if f is not None)
+
+
+def _field(name: str, facts: object, required: bool) -> Field | None:
+    if not isinstance(facts, dict) or marked(name) != name:
+        return None
+    kind, values = facts.get("type"), facts.get("enum", [])
+    if kind not in ("string", "number", "integer", "boolean") or not isinstance(values, list):
+        return None
+    titles = facts.get("enumNames", [])
+    titles = titles if isinstance(titles, list) and len(titles) == len(values) else values
+    if not all(isinstance(x, str) and marked(x) == x for x in (*values, *titles)):
+        return None
+    return Field(
+        name,
+        marked(text_of(facts, "title") or text_of(facts, "description")),
+        kind,
+        required,
+        tuple(Option(value, title) for value, title in zip(values, titles, strict=True)),
+        facts.get("default"),
+    )

@@ -1,0 +1,118 @@
+"""Write what a hook of Claude Code prints to answer a question.
+
+Seen on 2.1.76 to 2.1.330.  Questions and plans are never allowed without their input: newer
+versions ignore that, and older ones take it as empty answers.  Suggestions in the payload are never
+sent back: they may let the whole session edit without asking.
+
+This file does no I/O, knows no clock, and raises on no input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from ....core.lenient import Facts
+from ....core.request import JOINER, Answer
+from .forms import questions_of
+from .request import Asked, asked_in
+from .rules import rule_of
+
+DENIED: Final = "The user said no."
+ACCEPT_EDITS: Final = {"type": "setMode", "mode": "acceptEdits", "destination": "session"}
+
+
+def reply(payload: bytes, answer: Answer) -> bytes:
+    """Return the line that gives an answer; empty if the CLI cannot be told this."""
+    asked, write = asked_in(payload), WRITERS.get(answer.choice)
+    said = write(asked, answer) if asked is not None and write is not None else None
+    if asked is None or said is None:
+        return b""
+    return msgspec.json.encode(
+        {"hookSpecificOutput": {"hookEventName": asked.hook_event_name, **said}}
+    )
+
+
+def _allow(asked: Asked, answer: Answer) -> Facts:
+    return {"decision": {"behavior": "allow"}}
+
+
+def _always(asked: Asked, answer: Answer) -> Facts | None:
+    rule = rule_of(asked.tool_name, asked.tool_input, asked.permission_suggestions)
+    if rule is None:
+        return None
+    update = {
+        "type": "addRules",
+        "rules": [rule.fields],
+        "behavior": "allow",
+        "destination": "localSettings",
+    }
+    return {"decision": {"behavior": "allow", "updatedPermissions": [update]}}
+
+
+def _edit(asked: Asked, answer: Answer) -> Facts:
+    given = {**asked.tool_input, "command": answer.input}
+    return {"decision": {"behavior": "allow", "updatedInput": given}}
+
+
+def _deny(asked: Asked, answer: Answer) -> Facts:
+    return {"decision": {"behavior": "deny", "message": answer.message or DENIED}}
+
+
+def _stop(asked: Asked, answer: Answer) -> Facts:
+    return {"decision": {"behavior": "deny", "message": DENIED, "interrupt": True}}
+
+
+def _choose(asked: Asked, answer: Answer) -> Facts | None:
+    """Name each question by its own text, which may differ from the one that is shown."""
+    shown = questions_of(asked.tool_input)
+    if shown is None:
+        return None
+    answers = {}
+    for given, question in zip(asked.tool_input["questions"], shown, strict=True):
+        said = answer.answers.get(question.text)
+        if isinstance(said, str):
+            answers[given["question"]] = said
+        elif said:
+            own = {
+                o.label: raw["label"]
+                for o, raw in zip(question.options, given["options"], strict=True)
+            }
+            answers[given["question"]] = JOINER.join(own[label] for label in own if label in said)
+    return {
+        "decision": {"behavior": "allow", "updatedInput": {**asked.tool_input, "answers": answers}}
+    }
+
+
+def _approve(asked: Asked, answer: Answer) -> Facts:
+    return {"decision": {"behavior": "allow", "updatedInput": asked.tool_input}}
+
+
+def _approve_edits(asked: Asked, answer: Answer) -> Facts:
+    given = {"behavior": "allow", "updatedInput": asked.tool_input}
+    return {"decision": {**given, "updatedPermissions": [ACCEPT_EDITS]}}
+
+
+def _fill(asked: Asked, answer: Answer) -> Facts:
+    return {"action": "accept", "content": answer.content}
+
+
+def _decline(asked: Asked, answer: Answer) -> Facts:
+    return {"action": "decline"}
+
+
+WRITERS: Final[dict[str, Callable[[Asked, Answer], Facts | None]]] = {
+    "allow": _allow,
+    "always": _always,
+    "edit": _edit,
+    "deny": _deny,
+    "stop": _stop,
+    "choose": _choose,
+    "approve": _approve,
+    "approve-edits": _approve_edits,
+    "keep": _deny,
+    "fill": _fill,
+    "decline": _decline,
+}

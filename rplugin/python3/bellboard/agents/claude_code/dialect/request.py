@@ -1,0 +1,186 @@
+"""Decode what Claude Code asks, in full, from the payload of the hook that reported the question.
+
+Everything that the tool would get is shown: what no part of its own shows is in the last one.  A
+payload that is truncated, or cannot be decoded exactly, is not complete, and cannot be answered
+here.  This file does no I/O, knows no clock, and raises on no input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from ....core.detail import ODD
+from ....core.events import LONGEST_ID, Origin
+from ....core.lenient import members, text_of
+from ....core.request import (
+    Choice,
+    Part,
+    Request,
+    are_distinct,
+    digest_of,
+)
+from ....core.visible import marked
+from .forms import fields_of, questions_of
+from .names import KINDS, QUESTIONS
+from .rules import BASH, rule_of
+from .tools import Input, as_json, part, shown
+
+
+class Asked(Struct):
+    """The fields of the payload of a question."""
+
+    session_id: str
+    hook_event_name: str
+    tool_name: str = ""
+    tool_input: dict[str, Any] = {}
+    permission_suggestions: Any = None
+    agent_id: str | None = None
+    agent_type: str | None = None
+    # of a form
+    mcp_server_name: str = ""
+    message: str = ""
+    mode: str = ""
+    url: str = ""
+    requested_schema: dict[str, Any] = {}
+
+
+_decode = msgspec.json.Decoder(Asked).decode
+
+ALLOW: Final = Choice("allow", "Yes, this once")
+DENY: Final = Choice("deny", "No, and say why", "message?")
+STOP: Final = Choice("stop", "No, and stop the turn")
+EDIT: Final = Choice("edit", "Yes, but run another command", "input")
+CHOOSE: Final = Choice("choose", "Answer", "answers")
+SKIP: Final = Choice("deny", "Do not answer, and say why", "message?")
+APPROVE: Final = Choice("approve", "Yes, and ask before each edit")
+APPROVE_EDITS: Final = Choice("approve-edits", "Yes, and accept all edits of this session")
+KEEP: Final = Choice("keep", "No, keep planning", "message")
+FILL: Final = Choice("fill", "Send the form", "content")
+DECLINE: Final = Choice("decline", "Decline")
+
+SETTINGS: Final = ".claude/settings.local.json"  # in the project
+CUT: Final = "the request is larger than what is kept of it; answer in its terminal"
+UNREADABLE: Final = "the request has text that cannot be decoded; answer in its terminal"
+
+
+def asked_in(payload: bytes) -> Asked | None:
+    """Decode the payload of a question exactly, or return None."""
+    try:
+        return _decode(payload)
+    except ODD:
+        return None
+
+
+def request(
+    payload: bytes, name: str, t: float, origin: Origin, truncated: bool = False
+) -> Request | None:
+    """Return what a payload asks; None if it is not the payload of a question."""
+    asked = None if truncated else asked_in(payload)
+    exact = asked is not None
+    if asked is None and (asked := _leniently(payload, truncated)) is None:
+        return None
+    kind = KINDS.get(asked.hook_event_name)
+    if kind not in ("request", "form") or not 0 < len(asked.session_id) <= LONGEST_ID:
+        return None
+    facts = (origin.agent, asked.session_id, origin.pid, asked.agent_id, asked.hook_event_name)
+    read = _form if kind == "form" else READERS.get(asked.tool_name, _permission)
+    made = Request(
+        id=name,
+        session_id=asked.session_id,
+        agent=origin.agent,
+        pid=origin.pid or 0,
+        thread=asked.agent_id or "",
+        thread_type=asked.agent_type or "",
+        kind="form" if kind == "form" else QUESTIONS.get(asked.tool_name, "permission"),
+        tool=asked.tool_name or asked.mcp_server_name,
+        asked_at=t,
+        digest=digest_of(*facts, msgspec.to_builtins(asked) if exact else payload.hex()),
+        complete=exact,
+        why="" if exact else CUT if truncated else UNREADABLE,
+    )
+    made = msgspec.structs.replace(made, **read(asked))
+    return made if exact else msgspec.structs.replace(made, choices=())
+
+
+def _leniently(payload: bytes, truncated: bool) -> Asked | None:
+    """Decode what can be shown of a payload that cannot be decoded exactly."""
+    try:
+        top = members(payload, truncated)
+    except (*ODD, RecursionError):
+        return None
+    given = top.get("tool_input")
+    return Asked(
+        session_id=text_of(top, "session_id"),
+        hook_event_name=text_of(top, "hook_event_name"),
+        tool_name=text_of(top, "tool_name"),
+        tool_input=given if isinstance(given, dict) else {},
+        agent_id=text_of(top, "agent_id"),
+        agent_type=text_of(top, "agent_type"),
+        mcp_server_name=text_of(top, "mcp_server_name"),
+        message=text_of(top, "message"),
+    )
+
+
+# ---------------------------------------------------------------- by kind
+
+Read = dict[str, Any]  # fields of a request
+
+
+def _permission(asked: Asked) -> Read:
+    title, parts = shown(asked.tool_name, asked.tool_input)
+    rule = rule_of(asked.tool_name, asked.tool_input, asked.permission_suggestions)
+    choices = [ALLOW]
+    if rule is not None:
+        choices.append(Choice("always", f"Yes, and add {marked(str(rule))} to {SETTINGS}"))
+    command = asked.tool_input.get("command")
+    if asked.tool_name == BASH and isinstance(command, str) and marked(command) == command:
+        choices.append(EDIT)
+    return {"title": title, "parts": parts, "choices": (*choices, DENY, STOP)}
+
+
+def _questions(asked: Asked) -> Read:
+    questions = questions_of(asked.tool_input)
+    if not questions:
+        return {
+            "title": "Answer questions",
+            "parts": (as_json(asked.tool_input),),
+            "choices": (SKIP, STOP),
+        }
+    rest = {k: v for k, v in asked.tool_input.items() if k != "questions"}
+    return {
+        "title": "Answer a question" if len(questions) == 1 else "Answer questions",
+        "questions": questions,
+        "parts": (as_json(rest, "Also"),) if rest else (),
+        "choices": (*([CHOOSE] if are_distinct(questions) else ()), SKIP, STOP),
+    }
+
+
+def _plan(asked: Asked) -> Read:
+    given = Input(asked.tool_input)
+    text, path = given.text("plan"), given.text("planFilePath")
+    return {
+        "title": "Approve a plan",
+        "parts": (part("plan", text, path=path), *given.rest()),
+        "choices": (APPROVE, APPROVE_EDITS, KEEP, STOP),
+    }
+
+
+READERS: Final[dict[str, Callable[[Asked], Read]]] = {
+    "AskUserQuestion": _questions,
+    "ExitPlanMode": _plan,
+}
+
+
+def _form(asked: Asked) -> Read:
+    fields = fields_of(asked.requested_schema)
+    parts: tuple[Part, ...] = (part("text", asked.message),)
+    if fields is None or asked.url:
+        shown = {"url": asked.url, "schema": asked.requested_schema}
+        parts = (*parts, as_json({k: v for k, v in shown.items() if v}))
+    choices = (DECLINE,) if fields is None or asked.url else (FILL, DECLINE)
+    title = f"Fill in a form of {marked(asked.mcp_server_name) or 'a server'}"
+    return {"title": title, "parts": parts, "fields": fields or (), "choices": choices}

@@ -1,0 +1,81 @@
+"""The rule that would spare a question, as settings of Claude Code have it: `Bash(make test)`.
+
+It is the narrowest one that works, and only for what the CLI itself would offer a rule for.  This
+file does no I/O, knows no clock, and raises on no input.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final, NamedTuple
+
+from ....core.lenient import Facts
+
+BASH: Final = "Bash"
+#: A command whose text is a rule for it alone: without wildcards, and without a second command.
+_PLAIN: Final = re.compile(r"""[\w./:=@%+,"' -]+(?<!:)""")
+_TOOL: Final = re.compile(r"mcp__[\w-]+__[\w-]+")
+_HOST: Final = re.compile(r"https?://([A-Za-z0-9.-]+)(?::\d+)?(?:[/?#]|$)")
+#: The first words of a command that a rule may cover: a program and what it is to do.
+_PREFIX: Final = re.compile(r"[a-z][\w.-]* [a-z][\w:.-]*")
+#: Programs that run what follows: a rule for their first words would allow anything.
+_RUNS_ANYTHING: Final = re.compile(
+    r"(?:ba|z|da|fi|k|c)?sh|python[\d.]*|node|deno|bun|ruby|perl|php|lua|g?awk|find|xargs|env|npx|uvx"
+    r"|sudo|doas|su|nice|nohup|time|timeout|watch|ssh|docker|podman|kubectl|eval|exec|source|rm|dd"
+)
+
+
+class Rule(NamedTuple):
+    """A rule of the list `permissions.allow`."""
+
+    tool: str
+    content: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.tool}({self.content})" if self.content else self.tool
+
+    @property
+    def fields(self) -> Facts:
+        """Return it as a hook's answer names it."""
+        return {"toolName": self.tool, **({"ruleContent": self.content} if self.content else {})}
+
+
+def rule_of(tool: str, given: Facts, suggestions: Any) -> Rule | None:
+    """Return the rule that allows this from now on; None if there is no sensible one."""
+    offered = {content for name, content in _suggested(suggestions) if name == tool}
+    if not offered:
+        return None
+    if tool == BASH:
+        return _command_rule(given.get("command"), offered)
+    if tool == "WebFetch":
+        url = given.get("url")
+        host = _HOST.match(url) if isinstance(url, str) else None
+        return Rule(tool, f"domain:{host[1].lower()}") if host else None
+    return Rule(tool) if _TOOL.fullmatch(tool) else None
+
+
+def _suggested(suggestions: Any) -> list[tuple[str, str]]:
+    """Return the tool and content of the rules that the CLI suggests to allow."""
+    found = []
+    for update in suggestions if isinstance(suggestions, list) else ():
+        if not isinstance(update, dict) or update.get("type") != "addRules":
+            continue
+        rules = update.get("rules")
+        if update.get("behavior") == "allow" and isinstance(rules, list):
+            found += [
+                (rule["toolName"], str(rule.get("ruleContent") or ""))
+                for rule in rules
+                if isinstance(rule, dict) and isinstance(rule.get("toolName"), str)
+            ]
+    return found
+
+
+def _command_rule(command: object, offered: set[str]) -> Rule | None:
+    if not isinstance(command, str) or not _PLAIN.fullmatch(command):
+        return None
+    for content in sorted(offered, key=len, reverse=True):
+        start = content.removesuffix(":*").removesuffix(" *")
+        begins = content != start and f"{command} ".startswith(f"{start} ")
+        if begins and _PREFIX.fullmatch(start) and not _RUNS_ANYTHING.fullmatch(start.split()[0]):
+            return Rule(BASH, f"{start}:*")
+    return Rule(BASH, command)

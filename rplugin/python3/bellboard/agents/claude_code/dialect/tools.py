@@ -1,0 +1,121 @@
+"""Show what a tool of Claude Code would do: each member of its input, in full.
+
+This file does no I/O, knows no clock, and raises on no input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from ....core.lenient import Facts
+from ....core.request import Part
+from ....core.visible import marked, warnings
+from .rules import BASH
+
+Shown = tuple[str, tuple[Part, ...]]  # what it does, in words; its parts
+
+
+def part(kind: str, text: str, label: str = "", **more: str) -> Part:
+    """Return a part with hidden characters shown as marks."""
+    texts = {"text": text, **more}
+    found = dict.fromkeys(w for given in texts.values() for w in warnings(given))
+    shown = {name: marked(given) for name, given in texts.items()}
+    return Part(kind, label, **shown, warnings=tuple(found))
+
+
+class Input:
+    """The members of a tool's input, each taken once, so that none is left out."""
+
+    def __init__(self, given: Facts) -> None:
+        self.left: Facts = dict(given)
+
+    def text(self, name: str) -> str:
+        """Take a text; leave what is none."""
+        return self.left.pop(name) if isinstance(self.left.get(name), str) else ""
+
+    def rest(self, label: str = "Also") -> tuple[Part, ...]:
+        return (as_json(self.left, label),) if self.left else ()
+
+
+def as_json(value: object, label: str = "") -> Part:
+    try:
+        encoded = msgspec.json.encode(value)
+    except (ValueError, RecursionError):  # lone surrogates, of a request that is not complete
+        return part("json", repr(value), label)
+    return part("json", msgspec.json.format(encoded, indent=2).decode(), label)
+
+
+def _command(given: Input) -> Shown:
+    described = given.text("description")
+    parts = (part("command", given.text("command")),)
+    return "Run a command", (*parts, *([part("text", described)] if described else ()))
+
+
+def _edit(given: Input) -> Shown:
+    path = given.text("file_path")
+    made = part("diff", "", path=path, old=given.text("old_string"), new=given.text("new_string"))
+    return "Edit a file", (made,)
+
+
+def _edits(given: Input) -> Shown:
+    path, edits = given.text("file_path"), given.left.get("edits")
+    made = [part("file", "", path=path)]
+    if isinstance(edits, list) and all(map(_is_edit, edits)):
+        del given.left["edits"]
+        made = [
+            part("diff", "", path=path, old=edit.pop("old_string"), new=edit.pop("new_string"))
+            for edit in map(dict, edits)
+        ]
+        flags = [edit for edit in edits if {*edit} - {"old_string", "new_string"}]
+        if flags:
+            given.left["edits"] = flags
+    return "Edit a file", tuple(made)
+
+
+def _is_edit(edit: object) -> bool:
+    texts = ("old_string", "new_string")
+    return isinstance(edit, dict) and all(isinstance(edit.get(name), str) for name in texts)
+
+
+def _write(given: Input) -> Shown:
+    path = given.text("file_path")
+    return "Write a file", (part("file", given.text("content"), path=path),)
+
+
+def _notebook(given: Input) -> Shown:
+    path = given.text("notebook_path")
+    return "Edit a notebook", (part("file", given.text("new_source"), path=path),)
+
+
+def _fetch(given: Input) -> Shown:
+    wants = given.text("prompt")
+    parts = (part("url", given.text("url")),)
+    return "Fetch a page", (*parts, *([part("text", wants, "Prompt")] if wants else ()))
+
+
+def _read(given: Input) -> Shown:
+    return "Read a file", (part("file", "", path=given.text("file_path")),)
+
+
+TOOLS: Final[dict[str, Callable[[Input], Shown]]] = {
+    BASH: _command,
+    "Edit": _edit,
+    "MultiEdit": _edits,
+    "Write": _write,
+    "NotebookEdit": _notebook,
+    "WebFetch": _fetch,
+    "Read": _read,
+}
+
+
+def shown(tool: str, facts: Facts) -> Shown:
+    """Return what a tool would do, in words, and its whole input in parts."""
+    given = Input(facts)
+    read = TOOLS.get(tool)
+    if read is None:
+        return f"Use {marked(tool) or 'a tool'}", given.rest("")
+    title, parts = read(given)
+    return title, (*parts, *given.rest())

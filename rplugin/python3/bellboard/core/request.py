@@ -1,0 +1,249 @@
+"""What an agent asks, in full, and what can be answered.
+
+A *request* is made by the dialect of its CLI from the evidence of a question.  It has every text
+that is asked about, with hidden characters shown as marks, the *choices* that can be made, and a
+digest of exactly that.  An *answer* is one of these choices with what it needs; `check` says why
+one is refused.  Words are derived here and in the dialects, and every screen shows the same.
+
+This file does no I/O, knows no clock, and raises on no input.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+LONGEST_ANSWER: Final = 1 << 16  # bytes of a message, a typed answer, a changed command
+DIGITS: Final = 16  # of a digest
+JOINER: Final = ", "  # between several labels in one answer
+
+#: Characters that no answer may have: what a terminal acts on, and halves of characters.
+_CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+class Part(Struct, frozen=True, omit_defaults=True, gc=False):
+    """A text that is asked about; `old` and `new` are those of a diff."""
+
+    kind: str  # command | text | file | url | diff | plan | json
+    label: str = ""
+    text: str = ""
+    path: str = ""
+    old: str = ""
+    new: str = ""
+    warnings: tuple[str, ...] = ()  # what is hidden in it, in words
+
+
+class Option(Struct, frozen=True, omit_defaults=True, gc=False):
+    """One of the answers that a question offers."""
+
+    label: str
+    description: str = ""
+
+
+class Question(Struct, frozen=True, omit_defaults=True, gc=False):
+    """A question; `many` says that several of its options can be chosen."""
+
+    text: str
+    header: str = ""
+    many: bool = False
+    options: tuple[Option, ...] = ()
+
+
+class Field(Struct, frozen=True, omit_defaults=True, gc=False):
+    """A field of a form."""
+
+    name: str
+    title: str = ""
+    type: str = "string"  # string | number | integer | boolean
+    required: bool = False
+    options: tuple[Option, ...] = ()
+    default: Any = None
+
+
+class Choice(Struct, frozen=True, omit_defaults=True, gc=False):
+    """Something that can be answered, and what it needs; with `?`, what it may have."""
+
+    id: str
+    words: str
+    needs: str = ""  # message | message? | answers | content | input
+
+
+class Request(Struct, frozen=True, omit_defaults=True, gc=False):
+    """What is asked, in full, and by whom; `why` says what keeps it from being complete."""
+
+    id: str
+    session_id: str
+    agent: str
+    kind: str  # permission | question | plan | form
+    digest: str
+    pid: int = 0
+    thread: str = ""  # a subagent's id
+    thread_type: str = ""
+    tool: str = ""
+    asked_at: float = 0.0
+    title: str = ""
+    parts: tuple[Part, ...] = ()
+    questions: tuple[Question, ...] = ()
+    fields: tuple[Field, ...] = ()
+    choices: tuple[Choice, ...] = ()
+    complete: bool = True
+    why: str = ""
+
+
+class Answer(Struct, frozen=True, omit_defaults=True, gc=False):
+    """What a person chose, and what the choice needs."""
+
+    choice: str
+    message: str = ""
+    answers: dict[str, list[str] | str] = {}  # text of the question → labels, or a typed text
+    content: dict[str, Any] = {}  # name of the field → value
+    input: str | None = None  # the command to run instead
+
+
+#: What a choice may need → the field of an answer that has it.
+NEEDS: Final = ("message", "answers", "content", "input")
+
+
+def digest_of(*facts: object) -> str:
+    """Return a hash of JSON values; it is equal only for equal values."""
+    encoded = msgspec.json.encode(facts, order="deterministic")
+    return hashlib.sha256(encoded).hexdigest()[:DIGITS]
+
+
+def answer_of(given: Mapping[str, Any]) -> Answer | None:
+    """Decode an answer; return None for one of the wrong types.
+
+    Editors cannot tell an empty list from an empty object.
+    """
+    fields = {name: value for name, value in given.items() if value not in ([], None)}
+    try:
+        return msgspec.convert(fields, Answer)
+    except (msgspec.ValidationError, RecursionError):
+        return None
+
+
+def are_distinct(questions: Sequence[Question]) -> bool:
+    """Return whether no two questions, or options of one, look the same: answers go by text."""
+    texts = [[q.text for q in questions], *([x.label for x in q.options] for q in questions)]
+    return all(len({*group}) == len(group) for group in texts)
+
+
+# ---------------------------------------------------------------- what is refused
+
+
+def check(request: Request, answer: Answer) -> str:
+    """Return why an answer cannot be given to a request, or "" if it can."""
+    if not request.complete:
+        return request.why
+    choice = next((c for c in request.choices if c.id == answer.choice), None)
+    if choice is None:
+        offered = ", ".join(c.id for c in request.choices)
+        return f"“{plain_id(answer.choice)}” is none of its choices: {offered}"
+    needs = choice.needs.removesuffix("?")
+    for name in NEEDS:
+        if name != needs and getattr(answer, name):
+            return f"“{choice.id}” takes no {name}"
+    if choice.needs == "message" and not answer.message.strip():
+        return f"“{choice.id}” needs a message"
+    if needs == "answers":
+        return _answers(request.questions, answer.answers)
+    if needs == "content":
+        return _content(request.fields, answer.content)
+    if choice.needs == "input" and not (answer.input or "").strip():
+        return f"“{choice.id}” needs a command"
+    return _text(answer.message, "the message") or _text(answer.input or "", "the command")
+
+
+def plain_id(text: str) -> str:
+    """Return what somebody sent as a choice, as a short word of a message."""
+    return re.sub(r"[^\w-]", "?", text[:40])
+
+
+def _text(text: str, name: str) -> str:
+    if len(text) > LONGEST_ANSWER or len(text.encode("utf-8", "replace")) > LONGEST_ANSWER:
+        return f"{name} is longer than {LONGEST_ANSWER >> 10} kB"
+    if (found := _CONTROL.search(text)) is not None:
+        return f"{name} has the control character U+{ord(found[0]):04X}"
+    return ""
+
+
+def _answers(questions: Sequence[Question], given: Mapping[str, list[str] | str]) -> str:
+    by_text = {q.text: q for q in questions}
+    if not given:
+        return "no question is answered"
+    for text, said in given.items():
+        question = by_text.get(text)
+        if question is None:
+            return "it does not ask that question"
+        if why := _typed(said) if isinstance(said, str) else _chosen(question, said):
+            return why
+    return ""
+
+
+def _typed(text: str) -> str:
+    return _text(text, "the answer") if text.strip() else "an answer is empty"
+
+
+def _chosen(question: Question, labels: Sequence[str]) -> str:
+    """Return why these labels are no answer."""
+    known = [option.label for option in question.options]
+    if not labels:
+        return "an answer is empty"
+    if len(labels) > 1 and not question.many:
+        return "only one option can be chosen"
+    if not {*labels} <= {*known}:
+        return "it does not offer that option"
+    if len({*labels}) != len(labels):
+        return "an option is chosen twice"
+    if question.many and _readings(JOINER.join(labels), known) > 1:
+        return "the names of these options can be read in two ways; type the answer instead"
+    return ""
+
+
+def _readings(joined: str, labels: Sequence[str]) -> int:
+    """Return in how many ways a text can be read as a list of labels."""
+    ways = {0: 1}
+    for start in range(len(joined)):
+        if start not in ways:
+            continue
+        for label in labels:
+            end = start + len(label)
+            if label and joined.startswith(label, start):
+                if end == len(joined):
+                    ways[end] = ways.get(end, 0) + ways[start]
+                elif joined.startswith(JOINER, end):
+                    after = end + len(JOINER)
+                    ways[after] = ways.get(after, 0) + ways[start]
+    return ways.get(len(joined), 0)
+
+
+def _content(fields: Sequence[Field], given: Mapping[str, Any]) -> str:
+    by_name = {field.name: field for field in fields}
+    for name, value in given.items():
+        if name not in by_name:
+            return f"the form has no field “{plain_id(name)}”"
+        if why := _value(by_name[name], value):
+            return why
+    missing = [f for f in fields if f.required and given.get(f.name) in (None, "")]
+    return f"the form needs “{missing[0].title or missing[0].name}”" if missing else ""
+
+
+def _value(field: Field, value: object) -> str:
+    name = f"“{field.title or field.name}”"
+    if field.options and value not in [option.label for option in field.options]:
+        return f"{name} is none of its options"
+    if field.type == "boolean":
+        return "" if isinstance(value, bool) else f"{name} is yes or no"
+    if field.type in ("number", "integer"):
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number or not math.isfinite(value):  # type: ignore[arg-type]
+            return f"{name} is a number"
+        whole = field.type == "number" or value == int(value)  # type: ignore[call-overload]
+        return "" if whole else f"{name} is a whole number"
+    return _text(value, name) if isinstance(value, str) else f"{name} is a text"
