@@ -13,7 +13,7 @@ import shutil
 import signal
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -89,10 +89,10 @@ def stepping(spool: Spool, step: Step) -> Spool:
             super().set_aside(name, reason, detail)
             step("after set_aside")
 
-        def unlink(self, names: Iterable[str]) -> list[str]:
+        def unlink(self, names: Iterable[str], standing: Collection[str] = ()) -> list[str]:
             left = []
             for name in names:
-                left += super().unlink([name])
+                left += super().unlink([name], standing)
                 step("after unlink")
             return left
 

@@ -424,7 +424,10 @@ def test_an_event_of_a_version_to_come_changes_nothing() -> None:
 
 
 #: Texts that a recording keeps: generated ones, and names that the CLIs chose.
-KEPT = {"name", "session_id", "tool", "tool_id", "prompt_id", "source", "mode", "model", "started"}
+KEPT = {
+    *("name", "session_id", "tool", "tool_id", "prompt_id", "source", "mode", "model", "started"),
+    *("request", "channel"),
+}
 
 
 def test_every_text_of_an_event_is_replaced_or_known_to_be_public() -> None:

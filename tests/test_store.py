@@ -94,7 +94,7 @@ def test_a_name_leaves_applied_once_its_file_was_seen_to_be_gone(make: Make, clo
 class Dying(Spool):
     """A store whose host dies after COMMIT, before it unlinks anything."""
 
-    def unlink(self, names: Iterable[str]) -> list[str]:
+    def unlink(self, names: Iterable[str], standing: Iterable[str] = ()) -> list[str]:
         raise KeyboardInterrupt
 
 

@@ -16,6 +16,8 @@ LONGEST_ID: Final = 200  # characters; a longer session id is invalid
 UNCOUNTED: Final = -1  # the number of child processes is unknown
 AGENT: Final = "claude"  # the agent of events that name none
 SPAWNS: Final = frozenset({"Agent", "Task"})  # tools that run a subagent
+#: Kinds of hook events whose payload holds all that is asked.
+ASKING: Final = frozenset({"request", "question", "form", "agent request", "agent question"})
 AHEAD: Final = 5.0  # a stamp further in the future counts as now
 
 
@@ -61,6 +63,8 @@ class Event(Struct, frozen=True, omit_defaults=True, gc=False):
     asks: str = ""  # permission | question | plan | form | choice
     detail: str = ""
     digest: str = ""  # of all that is asked
+    request: str = ""  # the name of its file, if that holds all that is asked
+    channel: str = ""  # on which its hook waits for the answer
     file: str = ""  # the path of a file that a tool has changed
     # the session
     prompt_id: str = ""  # the CLI's id of the turn

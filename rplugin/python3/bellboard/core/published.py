@@ -46,6 +46,7 @@ def publish(s: Session) -> Published:
         "tool": tool_name,
         "detail": detail,
         "asked_at": question.since if question else 0.0,
+        "request": question.request if question else "",
         "title": s.title,
         "name": s.name,
         "label": s.label,

@@ -23,7 +23,8 @@ from ..agents import evidence
 from ..agents.dialects import dialect_of
 from ..core.board import Board
 from ..core.bounds import bounded
-from ..core.events import Event, Origin
+from ..core.events import ASKING, Event, Origin
+from ..core.front import requests_of
 from ..core.ledger import Folded
 from ..core.options import Options, options_of
 from ..storage.causes import OF_VALUES
@@ -46,6 +47,7 @@ MOST_NOTED: Final = 5
 NOTED: Final = 86400.0  # seconds in which health reports rows that were set aside
 #: Errors that may be temporary, and are not the fault of an event; any other may be.
 NO_EVENTS: Final = (Busy, Newer, OSError, MemoryError)
+NOTHING: Final[frozenset[str]] = frozenset()
 LINE: Final = "line."  # evidence of hosts: several may report the same under one name
 
 
@@ -79,6 +81,7 @@ class Clerk:
         self._drained: tuple[float, int] | None = None
         self._batch: list[str] = []  # the files of the current transaction
         self._set_aside: list[Unsound] = []  # rows of the database
+        self._requests: dict[str, frozenset[str]] = {}  # session → the files of what it asks
         self._ttys = Ttys()
         self._origins: dict[int, tuple[object, Origin]] = {}
 
@@ -133,6 +136,9 @@ class Clerk:
 
     def sweep(self, now: float) -> None:
         """Forget the names of files that are gone, whoever folded them; give back free pages."""
+        self.store.check_commits()
+        if not self.store.is_changed:  # otherwise a question may have come that is not known here
+            self.spool.drop_all_but(self._standing())
         self.store.sweep(now, self._is_there)
         self.store.shrink()
 
@@ -155,7 +161,22 @@ class Clerk:
         self.board, self._options, self._ahead = board, stored, False
         self._watched_since = self.store.option("watched_since")
         self.store.caught_up()
+        self._follow(changed)
         return changed
+
+    def _follow(self, changed: Collection[str]) -> None:
+        """Follow what changed sessions ask; remove the files of questions that have ended."""
+        for sid in changed:
+            s = self.board.sessions.get(sid)
+            asked, before = requests_of(s) if s else NOTHING, self._requests.pop(sid, NOTHING)
+            if asked:
+                self._requests[sid] = asked
+            if before - asked:
+                self.spool.drop(before - asked)
+
+    def _standing(self) -> frozenset[str]:
+        """Return the files of all questions that stand."""
+        return NOTHING.union(*self._requests.values())
 
     def _set_rows_aside(self, now: float) -> None:
         """Set damaged rows aside, within the lock."""
@@ -253,7 +274,8 @@ class Clerk:
             store.write(self.board, fresh, folded, self._live_since(), now, len(self._backlog))
         self._ahead = False
         store.check_place()
-        left = set(spool.unlink(names))
+        self._follow(changed)
+        left = set(spool.unlink(names, self._standing()))
         self._unlinked = [n for n in names if n not in left]
         store.remember_applied()
         if not self._backlog:
@@ -327,7 +349,10 @@ class Clerk:
         if item.event == "view":
             return evidence.of_tmux(item.payload, item.t, clock, evidence.origin_of(item.origin))
         origin = self._origin(item.origin)
-        return [dialect_of(origin.agent).event(item.payload, item.t, clock, origin, item.truncated)]
+        event = dialect_of(origin.agent).event(item.payload, item.t, clock, origin, item.truncated)
+        if event.kind in ASKING:
+            event = replace(event, request=item.name, channel=item.channel)
+        return [event]
 
     def _origin(self, given: dict[str, object] | None) -> Origin:
         """Decode an origin and add its terminal; cached, as the spool shares equal origins."""

@@ -7,6 +7,7 @@
       spool/bad/TIME-NAME           refused, with the reason in TIME-NAME.why: the newest 200, 20 MB
       spool/bad/refused.json        how many were ever refused, by reason
       hosts/PID                     a running host
+      answers/NAME                  an event that asks something, while its question stands
 
 A file appears in new/ or slot/ by rename, so it is always complete. Its time is its modification
 time, to the nanosecond; names decide between equal times. A NAME has up to 200 of the characters
@@ -19,6 +20,7 @@ an empty record, then the CLI's payload, byte for byte:
     agent=claude                    the agent
     event=Stop                      the name of its hook
     pid=4711                        the process of the CLI, 0 if it is not known
+    channel=4711.23                 a pipe in answers/ on which the hook waits, if it does
     TMUX_PANE=%3                    TMUX, TMUX_PANE, NVIM and the names in ENVIRONMENT below, if
                                     set; never any other, because others include tokens
 
@@ -54,10 +56,11 @@ from .aside import Aside, listing, remove
 from .ground import Refused as Refused
 from .hosts import Hosts
 
-BELOW = ("spool", "spool/tmp", "spool/new", "spool/slot", "spool/bad", "hosts")
+BELOW = ("spool", "spool/tmp", "spool/new", "spool/slot", "spool/bad", "hosts", "answers")
 LIMIT = 1 << 20  # bytes to read of a file
 VALUE_LIMIT = 4096  # bytes of a value in the header: PATH_MAX
 TMP_AGE = 3600.0  # seconds; no hook runs longer: the CLI's longest timeout is 600 s
+KEPT_AGE = 10.0  # seconds until a file that no question needs was left by a killed host
 
 MAGIC = b"bellboard 1\0"
 ENVIRONMENT = frozenset(
@@ -69,6 +72,7 @@ ENVIRONMENT = frozenset(
 )
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}", re.ASCII)
+_CHANNEL = re.compile(r"[1-9][0-9]{0,9}\.[0-9]{1,20}", re.ASCII)
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 #: Not the file's fault: it is read once resources are available again.
 OF_THE_SYSTEM = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
@@ -91,6 +95,7 @@ class Item(msgspec.Struct, frozen=True):
     origin: dict[str, object] | None
     payload: bytes
     truncated: bool
+    channel: str = ""
 
 
 def default_home(environ: Mapping[str, str]) -> Path:
@@ -113,6 +118,7 @@ class Spool:
         self.slot = home / "spool" / "slot"
         self._new, self._slot = str(self.new), str(self.slot)
         self._tmp = f"{home}/spool/tmp"
+        self._answers = f"{home}/answers"
         self._aside = Aside(f"{home}/spool/bad")
         self.hosts = Hosts(f"{home}/hosts")
         self._serial = itertools.count()
@@ -169,14 +175,19 @@ class Spool:
 
     def read(self, name: str) -> Item | None:
         """Read a file; return None if it is gone, raise `Refused` if it is not a valid event."""
+        return self._read(self._new, name)
+
+    def _read(self, folder: str, name: str) -> Item | None:
         try:
-            fd = os.open(f"{self._new}/{name}", _OPEN)
+            fd = os.open(f"{folder}/{name}", _OPEN)
         except FileNotFoundError:
             return None
         except OSError as error:
             if error.errno in OF_THE_SYSTEM:
                 raise
-            raise Refused(self._kind(name) or f"cannot be opened: {error.strerror}") from None
+            raise Refused(
+                _kind(f"{folder}/{name}") or f"cannot be opened: {error.strerror}"
+            ) from None
         try:
             status = os.fstat(fd)
             if not stat.S_ISREG(status.st_mode):
@@ -191,8 +202,8 @@ class Spool:
             os.close(fd)
         ns, truncated = status.st_mtime_ns, status.st_size > LIMIT
         if data.startswith(MAGIC):
-            event, origin, payload = _parse(data)
-            return Item(name, ns / 1e9, "hook", event, origin, payload, truncated)
+            event, origin, channel, payload = _parse(data)
+            return Item(name, ns / 1e9, "hook", event, origin, payload, truncated, channel)
         if not data.startswith(b"{"):
             # A crash of the machine leaves files that have a name but no content.
             raise Refused("unknown format" if data.strip(b"\0") else "empty")
@@ -200,17 +211,50 @@ class Spool:
             raise Refused("a line of more than 1 MB")
         return Item(name, ns / 1e9, "line", "", None, data, False)
 
-    def unlink(self, names: Iterable[str]) -> list[str]:
-        """Remove folded files; return the names that could not be removed."""
+    def unlink(self, names: Iterable[str], standing: Collection[str] = ()) -> list[str]:
+        """Remove folded files, or keep them in answers/ while their question is `standing`.
+
+        Return the names that could not be removed.
+        """
         left = []
         for name in names:
+            path = f"{self._new}/{name}"
+            if name in standing:
+                with contextlib.suppress(OSError):  # gone, or it cannot be kept
+                    os.rename(path, f"{self._answers}/{name}")
+                    continue
             try:
-                os.unlink(f"{self._new}/{name}")
+                os.unlink(path)
             except FileNotFoundError:
                 pass
             except OSError:
                 left.append(name)
         return left
+
+    # ---------------------------------------------------------------- evidence of open questions
+
+    def request(self, name: str) -> Item | None:
+        """Read the event that asked, under the same rules; return None if it is not kept."""
+        if _NAME.fullmatch(name) is None:
+            return None
+        return self._read(self._answers, name) or self._read(self._new, name)
+
+    def drop(self, names: Iterable[str]) -> None:
+        """Remove the events of questions that no longer stand."""
+        for name in names:
+            if _NAME.fullmatch(name) is not None:
+                with contextlib.suppress(OSError):  # `drop_all_but` tries again
+                    os.unlink(f"{self._answers}/{name}")
+
+    def drop_all_but(self, standing: Collection[str]) -> None:
+        """Remove what killed hosts left in answers/."""
+        old = time.time() - KEPT_AGE
+        for name in listing(self._answers):
+            if name not in standing:
+                with contextlib.suppress(OSError):
+                    status = os.lstat(path := f"{self._answers}/{name}")
+                    if stat.S_ISREG(status.st_mode) and status.st_ctime < old:
+                        os.unlink(path)
 
     # ---------------------------------------------------------------- evidence of hosts and users
 
@@ -276,14 +320,15 @@ class Spool:
     def _unique(self) -> str:
         return f"{time.time_ns()}.{os.getpid()}.{next(self._serial)}"
 
-    def _kind(self, name: str) -> str | None:
-        try:
-            return _KINDS.get(stat.S_IFMT(os.lstat(f"{self._new}/{name}").st_mode))
-        except FileNotFoundError:
-            return None
+
+def _kind(path: str) -> str | None:
+    try:
+        return _KINDS.get(stat.S_IFMT(os.lstat(path).st_mode))
+    except FileNotFoundError:
+        return None
 
 
-def _parse(data: bytes) -> tuple[str, dict[str, object], bytes]:
+def _parse(data: bytes) -> tuple[str, dict[str, object], str, bytes]:
     header, end, payload = data.partition(b"\0\0")
     if not end:
         raise Refused("incomplete header")
@@ -295,7 +340,7 @@ def _parse(data: bytes) -> tuple[str, dict[str, object], bytes]:
 
 
 @functools.lru_cache(maxsize=256)
-def _parse_header(header: bytes) -> tuple[str, dict[str, object]]:
+def _parse_header(header: bytes) -> tuple[str, dict[str, object], str]:
     records: dict[str, str] = {}
     for record in header.split(b"\0")[1:]:
         name, _, value = record.partition(b"=")
@@ -311,7 +356,8 @@ def _parse_header(header: bytes) -> tuple[str, dict[str, object]]:
     if server := records.get("NVIM"):
         origin["nvim"] = server
     origin["env"] = {name: value for name, value in records.items() if name in ENVIRONMENT}
-    return records.get("event", ""), origin
+    channel = records.get("channel", "")
+    return records.get("event", ""), origin, channel if _CHANNEL.fullmatch(channel) else ""
 
 
 def _count(path: str) -> int:

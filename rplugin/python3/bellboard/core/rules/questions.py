@@ -49,12 +49,15 @@ def ask(s: Session, e: Event, o: Options) -> str | None:
     p = own(s)
     shown = by_file or e.kind == "choice" or any(b.shown for b in same.values())
     shown = shown or (p is not None and p.says == "waiting" and p.at >= e.t - o.hold)
+    newest = block if e.request or not known else known
     block = replace(
         block,
         asks=e.asks or (known.asks if known else "permission"),
         since=min([b.since for b in same.values()] + [e.t]),
         detail=block.detail or (known.detail if known else ""),
         digest=block.digest if block.detail or not known else known.digest,
+        request=newest.request,
+        channel=newest.channel,
         shown=shown,
         early=not shown and e.kind in ASKED_LATER and bool(e.prompt_id),
     )
@@ -82,9 +85,10 @@ def named(s: Session, e: Event) -> Block:
     slot, tool = found[-1] if found else ("", None)
     tool_id = e.tool_id or (slot if "?" not in slot else "")
     if tool is None or e.tool:
-        return Block(e.asks, e.t, e.agent, e.tool, tool_id, e.detail, e.digest, key=e.key)
-    detail = e.detail or tool.detail
-    return Block(e.asks, e.t, tool.agent, tool.name, tool_id, detail, e.digest, key=e.key)
+        about = (e.agent, e.tool, tool_id, e.detail)
+    else:
+        about = (tool.agent, tool.name, tool_id, e.detail or tool.detail)
+    return Block(e.asks, e.t, *about, e.digest, e.request, e.channel, key=e.key)
 
 
 def is_of(tool: str, asked: str, asks: str) -> bool:

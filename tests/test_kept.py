@@ -1,0 +1,162 @@
+"""The event that asked a question is kept in answers/ while the question stands, and no longer."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bellboard.core.published import publish
+from bellboard.hosting.folding import Clerk
+from bellboard.storage.spool import KEPT_AGE, Refused, Spool
+from hosting import Make, emit, put_raw, statuses
+from rig.clock import Clock
+
+pytestmark = [pytest.mark.files, pytest.mark.quick]
+
+TOUCH = {"tool_name": "Bash", "tool_input": {"command": "touch a"}}
+
+
+def kept(clerk: Clerk) -> list[str]:
+    return sorted(path.name for path in (clerk.spool.home / "answers").iterdir())
+
+
+def asks(clerk: Clerk, clock: Clock, session: str = "s", **more: Any) -> str:
+    """Let a session ask, and fold that; return the name of its event."""
+    name = emit(clerk, clock, "PermissionRequest", session, **{**TOUCH, **more})
+    clerk.step(clock())
+    return name
+
+
+def goes_on(clerk: Clerk, clock: Clock, session: str = "s") -> None:
+    emit(clerk, clock, "PostToolUse", session, **TOUCH)
+    clerk.step(clock.advance(1))
+
+
+def test_it_is_kept_while_the_question_stands(make: Make, clock: Clock) -> None:
+    """Whole, under its name, which is published; the reader refuses what is not an event."""
+    clerk = make()
+    emit(clerk, clock, "UserPromptSubmit")
+    name = asks(clerk, clock, long="x" * 100_000)
+    assert kept(clerk) == [name]
+    clerk.step(clock.advance(1))
+    assert publish(clerk.board.sessions["s"])["request"] == name
+    item = clerk.spool.request(name)
+    assert item and len(item.payload) > 100_000
+    goes_on(clerk, clock)
+    assert statuses(clerk.board) == {"s": "working"}
+    assert kept(clerk) == []
+    assert clerk.spool.request(name) is None
+    assert clerk.spool.request("../board.db") is None
+
+
+def test_the_same_call_again_is_another_request(make: Make, clock: Clock) -> None:
+    """Equal calls in a row have different names, so an answer to one never answers the other."""
+    clerk = make()
+    first = asks(clerk, clock)
+    goes_on(clerk, clock)
+    clock.advance(5)
+    second = asks(clerk, clock)
+    assert first != second
+    assert kept(clerk) == [second]
+
+
+def test_a_later_event_about_the_question_takes_its_place(make: Make, clock: Clock) -> None:
+    """As the request after the tool call of a question; what says less changes nothing."""
+    clerk = make()
+    tool = {"tool_name": "AskUserQuestion", "tool_input": {"questions": []}}
+    emit(clerk, clock, "PreToolUse", **tool)
+    clerk.step(clock())
+    clock.advance(0.1)
+    name = asks(clerk, clock, **tool)
+    assert kept(clerk) == [name]
+    emit(clerk, clock, "Notification", notification_type="permission_prompt", message="?")
+    clerk.step(clock.advance(6))
+    assert publish(clerk.board.sessions["s"])["request"] == name
+
+
+def test_every_host_removes_it(make: Make, clock: Clock) -> None:
+    """Whoever sees first that the question has ended, also a process that only folds once."""
+    one, two = make(), make()
+    name = asks(one, clock)
+    two.step(clock())
+    assert kept(two) == [name]
+    goes_on(two, clock)
+    assert kept(two) == []
+    one.step(clock())
+    assert kept(one) == []
+
+
+class Dying(Spool):
+    """A spool whose host dies after COMMIT, before it touches a file."""
+
+    def unlink(self, names: Iterable[str], standing: Iterable[str] = ()) -> list[str]:
+        raise KeyboardInterrupt
+
+
+def test_it_is_kept_after_a_crash(make: Make, clock: Clock) -> None:
+    """Between COMMIT and rename: the next to fold keeps it, if the question still stands."""
+    one, two = make(), make()
+    one.spool = Dying(one.spool.home)
+    name = emit(one, clock, "PermissionRequest", **TOUCH)
+    with pytest.raises(KeyboardInterrupt):
+        one.step(clock())
+    item = two.spool.request(name)
+    assert item and item.name == name
+    two.step(clock())
+    assert kept(two) == [name]
+    goes_on(two, clock)
+    assert kept(two) == []
+
+
+def test_what_a_killed_host_left_is_removed_at_a_rescan(
+    make: Make, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only files that no question needs, and not at once: their host may be about to commit."""
+    clerk = make()
+    name = asks(clerk, clock)
+    left = clerk.spool.home / "answers" / "0001.1.PermissionRequest"
+    left.write_text("")
+    os.mkfifo(clerk.spool.home / "answers" / "1.1")
+    clerk.sweep(clock())
+    assert kept(clerk) == sorted([name, left.name, "1.1"])
+    now = os.lstat(left).st_ctime
+    monkeypatch.setattr("bellboard.storage.spool.time.time", lambda: now + KEPT_AGE + 1)
+    clerk.sweep(clock())
+    assert kept(clerk) == sorted([name, "1.1"])
+
+
+def test_a_question_that_cannot_be_kept_is_shown_all_the_same(make: Make, clock: Clock) -> None:
+    """Its file is removed as any other, so that it is not folded again for ever."""
+    clerk = make()
+    (clerk.spool.home / "answers").rmdir()
+    asks(clerk, clock)
+    clerk.step(clock.advance(1))
+    assert statuses(clerk.board) == {"s": "blocked"}
+    assert clerk.spool.scan() == []
+
+
+def test_the_folder_must_be_ours_and_no_link(tmp_path: Path) -> None:
+    spool = Spool(tmp_path / "home")
+    spool.prepare()
+    answers = spool.home / "answers"
+    assert answers.stat().st_mode & 0o777 == 0o700
+    answers.rmdir()
+    answers.symlink_to(tmp_path)
+    with pytest.raises(Refused, match="not a directory"):
+        spool.prepare()
+
+
+@pytest.mark.parametrize("channel", ["4711.23", "", "../x", "4711", "4711.23/..", "a.1"])
+def test_a_channel_is_a_name(make: Make, clock: Clock, channel: str) -> None:
+    """It goes from the header into the question; anything else is no channel."""
+    clerk = make()
+    head = f"bellboard 1\0agent=claude\0event=PermissionRequest\0pid=0\0channel={channel}\0\0"
+    body = '{"session_id":"s","hook_event_name":"PermissionRequest","tool_name":"Bash"}'
+    put_raw(clerk.spool, (head + body).encode(), clock())
+    clerk.step(clock())
+    [block] = clerk.board.sessions["s"].blocks.values()
+    assert block.channel == (channel if channel == "4711.23" else "")
