@@ -82,7 +82,7 @@ registry silent  | begin   | .         | .         | hush      | .         | .  
 
 said prompt      | hear    | hear      | go_on     | .         | hear      | hear      | hear       | hear
 said text        | hear    | hear      | go_on     | .         | hear      | hear      | hear       | hear
-said tool        | hear    | hear      | go_on     | .         | hear      | hear      | hear       | hear
+said tool        | hear    | hear      | go_on     | tell      | hear      | hear      | hear       | hear
 said result      | .       | hear      | move_on   | move_on   | hear      | hear      | hear       | hear
 said denial      | .       | .         | move_on   | move_on   | .         | .         | .          | .
 said last        | .       | .         | hear_end  | .         | .         | .         | .          | hear_end
@@ -146,7 +146,6 @@ NOTHING: Final = {
     "registry silent": "the CLI reports no status",
     "said prompt": "only its own tool or thread answers a question",
     "said text": "only its own tool or thread answers a question",
-    "said tool": "only its own tool or thread answers a question",
     "said result": "the session is not listed",
     "said denial": "no turn is running",
     "said last": "no turn is running",

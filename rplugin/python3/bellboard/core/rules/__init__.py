@@ -46,6 +46,7 @@ RULES: Final[dict[str, Rule]] = {
         questions.move_on,
         questions.answered,
         questions.hush,
+        questions.tell,
         questions.suspect,
         crew.enlist,
         crew.employ,

@@ -22,6 +22,7 @@ from .steps import (
     is_busy,
     newest_question,
     own,
+    prove_questions,
     turn_to_work,
 )
 from .turn import go_on
@@ -122,6 +123,7 @@ def confirm(s: Session, e: Event, o: Options) -> str | None:
     by_main = any(not b.agent for b in s.blocks.values())
     if e.kind in BY_FILE and by_main and e.t < newest_question(s) - o.hold:
         return "older than the question"
+    prove_questions(s)
     return show(s, e, o)
 
 
@@ -175,6 +177,15 @@ def hush(s: Session, e: Event, o: Options) -> str | None:
     if not e.source:
         return "the CLI reports no status"
     end_questions(s, set(s.blocks), e.t)
+    return None
+
+
+def tell(s: Session, e: Event, o: Options) -> str | None:
+    """The transcript shows the tool that asks."""
+    if s.hooked:
+        return "hooks report its tools"
+    begin_tool(s, e)
+    prove_questions(s)
     return None
 
 

@@ -7,7 +7,15 @@ from msgspec.structs import replace
 from ..events import Event
 from ..options import Options
 from ..session import Block, Session
-from .steps import complete, end_questions, is_alone, is_blind, rest, turn_to_work
+from .steps import (
+    complete,
+    end_questions,
+    is_alone,
+    is_blind,
+    prove_questions,
+    rest,
+    turn_to_work,
+)
 
 BETTER = "its hooks or session file report that"
 OLDER = "older than the last screen"
@@ -67,6 +75,7 @@ def _told_in_words(s: Session, e: Event) -> str | None:
     since = e.t if block.detail else block.since
     read = {"asks": e.asks, "tool": e.tool, "detail": e.detail, "inferred": True}
     s.blocks = {**s.blocks, slot: replace(block, since=since, **read)}
+    prove_questions(s)
     return None
 
 

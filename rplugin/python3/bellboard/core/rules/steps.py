@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from ..asked import squeezed
 from ..events import SPAWNS, Event, Task
 from ..session import (
     ABSENT,
@@ -128,6 +129,27 @@ def newest_question(s: Session, agents: bool = True) -> float:
     """Return when it last asked somebody; with `agents=False`, only in the main thread."""
     asked = (b.since for b in s.blocks.values() if not b.waits and (agents or not b.agent))
     return max(asked, default=0.0)
+
+
+def prove_questions(s: Session) -> None:
+    """Take as proven what a screen showed, where the session file and the transcript agree."""
+    if is_alone(s):
+        return
+    for slot, block in s.blocks.items():
+        if block.inferred and not block.tool_id:
+            same = [(i, t) for i, t in s.tools.items() if is_what(t, block)]
+            if len(same) == 1:
+                tool_id, tool = same[0]
+                proven = replace(block, tool_id=tool_id, detail=tool.detail, inferred=False)
+                s.blocks = {**s.blocks, slot: proven}
+
+
+def is_what(tool: Tool, asked: Block) -> bool:
+    """Return whether a tool is the one on a screen, which may wrap a text, or shorten a path."""
+    if (tool.name, tool.agent) != (asked.tool, asked.agent):
+        return False
+    said, read = squeezed(tool.detail), squeezed(asked.detail)
+    return not read or said == read or said.endswith(f"/{read}")
 
 
 def is_alone(s: Session) -> bool:

@@ -165,6 +165,7 @@ def go_on(s: Session, e: Event, o: Options) -> str | None:
         return wake(s, e, o)
     s.retrying = ""
     s.trusted_until = 0.0
+    s.inferred = False
     if s.compacting:
         s.compacting = max(s.compacting, e.t)
     if e.from_hook:
