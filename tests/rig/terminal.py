@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import array
 import contextlib
+import fcntl
+import os
+import termios
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -10,7 +14,7 @@ from typing import Final
 import psutil
 
 from rig.editor import Editor
-from rig.waiting import PATIENCE, matching
+from rig.waiting import PATIENCE, eventually, matching
 
 KEYS: Final = {  # by tmux's names
     "Enter": "\r",
@@ -24,6 +28,7 @@ KEYS: Final = {  # by tmux's names
     "C-z": "\x1a",
     "BSpace": "\x7f",
 }
+READS: Final = 5.0  # seconds in which a busy CLI reads its keys
 # In a window below, which is not the current one, so that it is not in view.
 OPEN = """
 local argv, cwd, columns, lines = ...
@@ -66,9 +71,33 @@ class Terminal:
         self.editor.lua("vim.fn.chansend(...)", self._job, text)
 
     def press(self, *keys: str) -> None:
-        """Press keys by tmux's names: press("Escape"), press("C-c")."""
+        """Press keys by tmux's names: press("Escape"), press("C-c").
+
+        The CLI takes keys that arrive together for pasted text, so each arrives alone.
+        """
         for key in keys:
+            self._is_read()
             self.type(KEYS.get(key, key))
+            self._is_read()
+
+    def _is_read(self) -> None:
+        """Wait until its program has read what was typed; one that is stopped never does."""
+        try:
+            tty = os.open(psutil.Process(self.pid).terminal(), os.O_RDONLY | os.O_NOCTTY)
+        except (psutil.NoSuchProcess, OSError, TypeError):
+            return
+        unread = array.array("i", [0])
+
+        def done() -> bool:
+            try:
+                fcntl.ioctl(tty, termios.FIONREAD, unread)
+            except OSError:  # it has just ended
+                return True
+            return unread[0] == 0
+
+        with contextlib.suppress(AssertionError):
+            eventually(done, within=READS)
+        os.close(tty)
 
     def shows(self, pattern: str, within: float = PATIENCE) -> str:
         """Wait until the screen matches; return its text."""
