@@ -200,8 +200,9 @@ class _Conversation(BaseHTTPRequestHandler):
         tools = tuple(str(tool.get("name")) for tool in asked.get("tools") or ())
         facts = {"model": asked.get("model", ""), "tools": tools, "prompt": last[-300:]}
         turn: Turn | Failure
-        if any(phrase in last for phrase in SUMMARY):
-            turn, request = COMPACT, self._note("compact", **facts)
+        if any(phrase in last for phrase in SUMMARY):  # `/compact play:e500` names a scenario
+            named = self.api.scenarios.get((MARKER.findall(last) or [""])[-1], (COMPACT,))
+            turn, request = named[0], self._note("compact", **facts)
         elif not tools:
             turn, request = ERRAND, self._note("errand", **facts)
         else:

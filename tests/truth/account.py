@@ -83,10 +83,23 @@ class Account:
             self._close(x["process"]["pid"], x["t"])
         if "hook" in x:
             self._take_hook(x["hook"], x.get("origin", {}).get("pid"), x["t"])
-        if "transcript" in x and is_sent_on(x["transcript"]["entry"]):
-            self._idle_is[x["transcript"]["session_id"]] = SENT_ON
+        if "transcript" in x:
+            self._take_entry(x["transcript"]["session_id"], x["transcript"]["entry"], x["t"])
         if "registry" in x and x["registry"]["pid"] not in self._dead:
             self._take_registry(x["registry"]["pid"], x["registry"]["record"], x["t"])
+
+    def _take_entry(self, sid: str, entry: Line, t: float) -> None:
+        if is_sent_on(entry):
+            self._idle_is[sid] = SENT_ON
+        elif entry.get("attachment", {}).get("type") == "hook_stopped_continuation":
+            self._idle_becomes(sid, frozenset({"completed"}), t)
+
+    def _idle_becomes(self, sid: str, means: Allowed, t: float) -> None:
+        if means != self._idle_is.get(sid, IDLE):
+            self._idle_is[sid] = means
+            for p, (_, s, allowed) in list(self._now.items()):
+                if s == sid and allowed is not None and allowed <= AT_REST:
+                    self._open(p, t, sid, means - {"prompted"} or IDLE)
 
     def _take_hook(self, hook: Line, pid: int | None, t: float) -> None:
         sid = hook.get("session_id", "")
@@ -94,13 +107,7 @@ class Account:
             self._foretell(pid, t, hook["hook_event_name"], tells)
         if not hook.get("agent_id"):
             self._take_tool(sid, hook)
-            was = self._idle_is.get(sid, IDLE)
-            now = idle_after(hook, was)
-            if now != was:
-                self._idle_is[sid] = now
-                for p, (_, s, allowed) in list(self._now.items()):
-                    if s == sid and allowed is not None and allowed <= AT_REST:
-                        self._open(p, t, sid, now - {"prompted"} or IDLE)
+            self._idle_becomes(sid, idle_after(hook, self._idle_is.get(sid, IDLE)), t)
         if pid and hook["hook_event_name"] == "SessionEnd":
             self._close(pid, t)
             self._speaks_for.pop(pid, None)  # the next session has another id, as after /clear

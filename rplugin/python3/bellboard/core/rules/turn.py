@@ -241,7 +241,7 @@ def amend(s: Session, e: Event, o: Options) -> str | None:
         s.wakeups = e.wakeups
     if not s.interrupted or e.t < s.began or e.t > s.over + o.settle:
         return recount(s, e, o) if e.kind == "stop" else "no turn was running"
-    if e.kind == "stop":
+    if e.kind in ("stop", "said end"):  # an interrupted turn has neither
         complete(s, e.t)
         return None
     return fail(s, e, o)
