@@ -134,6 +134,11 @@ others = st.one_of(
         st.sampled_from(["idle", "blocked", "working", "background", "no such status"]),
     ),
     st.builds(lambda s: {"label": {"session_id": s, "label": "HEAVY"}}, sessions),
+    st.builds(
+        lambda s, x: {"answer": {"session_id": s, "choice": "allow", "way": "hook", **x}},
+        sessions,
+        some(outcome=st.just("taken"), by=st.just("Neovim 4711"), pid=pids),
+    ),
     st.sampled_from([{"tick": {}}, {"tick": {}}, {"restart": {}}]),
 )
 
@@ -161,7 +166,20 @@ json_values = st.recursive(
 KEYS = (
     *("t", "arrived", "hook", "origin", "registry", "transcript", "process", "pane", "view"),
     *("goto", "set", "label", "config", "raw", "restart", "facts", "name", "park", "snooze"),
-    *("pid", "record", "session_id", "sessionId", "entry", "status", "type", "message", "content"),
+    *(
+        "answer",
+        "choice",
+        "way",
+        "pid",
+        "record",
+        "session_id",
+        "sessionId",
+        "entry",
+        "status",
+        "type",
+        "message",
+        "content",
+    ),
     *("hook_event_name", "tool_name", "tool_input", "agent_id", "background_tasks", "timestamp"),
     *("decoded", "kind"),
 )

@@ -315,9 +315,11 @@ LINES = {
     "config": ("grace", "approval", "clear"),
     "snooze": ("session_id", "until"),
     "label": ("session_id", "label"),
+    "answer": ("session_id", "request", "digest", "choice", "way", "by", "outcome", "pid"),
     "hook": ("session_id", "hook_event_name", "cwd", "context_tokens", "background_tasks"),
 }
 GOOD = {"session_id": "s", "pid": 4711, "alive": True, "hook_event_name": "Stop", "tmux": "/t"}
+GOOD |= {"choice": "allow", "way": "hook", "outcome": "taken"}
 RECORD = ("sessionId", "status", "waitingFor", "cwd", "name", "statusUpdatedAt", "procStart")
 
 

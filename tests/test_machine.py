@@ -23,6 +23,7 @@ pytestmark = pytest.mark.pure
 
 COLUMNS = {ABSENT, *STATUSES}
 T = 1.8e9
+SAID = {"choice": "allow", "way": "hook"}
 MANY = 30  # deadlines: no session has half as many
 
 # ---------------------------------------------------------------- completeness
@@ -62,7 +63,9 @@ def kinds_of_other_evidence() -> set[str]:
     lines = [line for f in files for x in read_lines(f) for line in x.get("trace", [x])]
     found = {from_line(x).kind for x in lines if "hook" not in x and "raw" not in x}
     people = {"goto", "set", "label", "name", "park", "snooze", "forget", "facts"} & READERS.keys()
-    return found | {from_line({"t": T, key: {"session_id": "s"}}).kind for key in people}
+    answers = [{"session_id": "s", **SAID, **more} for more in ({}, {"outcome": "taken"})]
+    lines = [*({key: {"session_id": "s"}} for key in people), *({"answer": x} for x in answers)]
+    return found | {from_line({"t": T, **line}).kind for line in lines}
 
 
 def deadline_kinds() -> set[str]:

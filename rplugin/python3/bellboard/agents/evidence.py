@@ -34,6 +34,7 @@ VARIABLES: Final = {
 #: What a tmux client can do.
 CLIENT_DOES: Final = frozenset({"looks", "focus", "away", "gone"})
 _PANE: Final = re.compile(r"%[0-9]{1,9}", re.ASCII)
+_WORD: Final = re.compile(r"[a-z]+(?:-[a-z]+)*", re.ASCII)
 SCREENS: Final = frozenset({"idle", "busy", "waiting"})
 
 
@@ -242,6 +243,29 @@ def _person(key: str, kind: str, field: str = "") -> Callable[[Facts, float, flo
     return reader
 
 
+def _answer(fields: Facts, t: float, now: float) -> Event:
+    """Decode that somebody answered a request, or what followed."""
+    given = fields["answer"]
+    choice, way = (_word(given[key]) for key in ("choice", "way"))
+    by, outcome = (line(text_of(given, key), 80) for key in ("by", "outcome"))
+    said = (choice, f"by {way}", by and f"from {by}", outcome)
+    return Event(
+        "answer outcome" if outcome else "answer",
+        "answer",
+        t,
+        now,
+        _session_id(given["session_id"]),
+        pid=_pid(given.get("pid")),
+        request=text_of(given, "request"),
+        digest=text_of(given, "digest"),
+        status=choice,
+        source=way,
+        viewer=by,
+        detail=", ".join(filter(None, said)),
+        message=outcome,
+    )
+
+
 def _facts(fields: Facts, t: float, now: float) -> Event:
     given = fields["facts"]
     known = {k: v for k, v in plain(given).items() if _is_fact(v)}
@@ -270,6 +294,7 @@ READERS: Final[dict[str, Callable[[Facts, float, float], Event]]] = {
     "park": _person("park", "park", "parked"),
     "snooze": _person("snooze", "snooze", "until"),
     "forget": _person("forget", "forget"),
+    "answer": _answer,
     "facts": _facts,
     "raw": _raw,
     "decoded": _decoded,
@@ -286,6 +311,12 @@ READERS: Final[dict[str, Callable[[Facts, float, float], Event]]] = {
 def _session_id(value: object) -> str:
     if not isinstance(value, str) or not 0 < len(value) <= LONGEST_ID or whole(value) != value:
         raise ValueError("no usable session id")
+    return value
+
+
+def _word(value: object) -> str:
+    if not isinstance(value, str) or not _WORD.fullmatch(value):
+        raise ValueError("not a word")
     return value
 
 

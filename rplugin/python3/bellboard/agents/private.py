@@ -50,6 +50,7 @@ class Names:
             tool=self.tool(e),
             detail=self.detail(e),
             digest=self("digest", e.digest),
+            rule=self("rule", e.rule),
             file=self.path(e.file),
             prompt=self("prompt", e.prompt),
             message=self("message", e.message),

@@ -32,7 +32,10 @@ MOST_EVER: Final = 100  # events to remember in any case
 STARTS: Final = frozenset({"start", "resume"})
 #: Actions of users and hosts, which say nothing about the session itself.
 NO_NEWS: Final = frozenset(
-    {"view", "jump", "set", "label", "name", "park", "snooze", "facts", "forget", "restart"}
+    (
+        *("view", "jump", "set", "label", "name", "park", "snooze", "facts", "forget", "restart"),
+        *("answer", "answer outcome"),
+    )
 )
 
 _NOT_LISTED: Final = refused("the session is not listed, and this does not list it")

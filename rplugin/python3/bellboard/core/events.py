@@ -65,6 +65,7 @@ class Event(Struct, frozen=True, omit_defaults=True, gc=False):
     digest: str = ""  # of all that is asked
     request: str = ""  # the name of its file, if that holds all that is asked
     channel: str = ""  # on which its hook waits for the answer
+    rule: str = ""  # the line of the CLI's settings that would spare the question
     file: str = ""  # the path of a file that a tool has changed
     # the session
     prompt_id: str = ""  # the CLI's id of the turn

@@ -106,6 +106,8 @@ label            | .       | mark      | mark      | mark      | mark      | mar
 name             | .       | mark      | mark      | mark      | mark      | mark      | mark       | mark
 park             | .       | mark      | mark      | mark      | mark      | mark      | mark       | mark
 snooze           | .       | mark      | mark      | mark      | mark      | mark      | mark       | mark
+answer           | .       | reply     | reply     | reply     | reply     | reply     | reply      | reply
+answer outcome   | .       | outcome   | outcome   | outcome   | outcome   | outcome   | outcome    | outcome
 facts            | .       | learn     | learn     | learn     | learn     | learn     | learn      | learn
 forget           | .       | leave     | leave     | leave     | leave     | leave     | leave      | leave
 restart          | .       | .         | doubt     | .         | .         | .         | .          | .

@@ -68,6 +68,8 @@ RULES: Final[dict[str, Rule]] = {
         people.clear,
         people.correct,
         people.mark,
+        people.reply,
+        people.outcome,
         people.learn,
         people.doubt,
     )

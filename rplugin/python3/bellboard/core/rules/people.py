@@ -54,6 +54,19 @@ def mark(s: Session, e: Event, o: Options) -> str | None:
     return None
 
 
+def reply(s: Session, e: Event, o: Options) -> str | None:
+    """You answered what it asks; it ends once the agent goes on."""
+    if not s.blocks:
+        return "nothing is asked"
+    asked = {b.request for b in s.blocks.values()}
+    return None if e.request in asked else "it now asks something else"
+
+
+def outcome(s: Session, e: Event, o: Options) -> str | None:
+    """Its agent was watched for what it does after your answer."""
+    return None
+
+
 def learn(s: Session, e: Event, o: Options) -> str | None:
     """Facts to display: repository, branch, ports."""
     s.facts = {**s.facts, **{k: v for k, v in e.settings.items() if k != "session_id"}}

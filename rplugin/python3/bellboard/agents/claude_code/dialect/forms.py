@@ -25,12 +25,12 @@ class _Question(Struct):
     multiSelect: bool = False
 
 
-def questions_of(given: Facts) -> tuple[Question, ...] | None:
-    """Return the questions of a tool's input as they are shown; None if they are no such list."""
+def questions_of(given: Facts) -> tuple[Question, ...]:
+    """Return the questions of a tool's input as they are shown; none if they are no such list."""
     try:
         asked = msgspec.convert(given.get("questions"), list[_Question])
     except msgspec.ValidationError:
-        return None
+        return ()
     return tuple(
         Question(
             marked(q.question),

@@ -20,6 +20,7 @@ from ....core.detail import ODD, line, tool_detail, tool_file, whole
 from ....core.events import LONGEST_ID, SPAWNS, Event, Origin, Task, junk
 from ....core.lenient import LARGEST, members, value_of
 from .names import BY_AGENT, FINISHED, KINDS, NOTIFICATIONS, QUESTIONS, STARTS, WRITES
+from .rules import line_of
 
 
 class Payload(Struct, gc=False):
@@ -30,6 +31,7 @@ class Payload(Struct, gc=False):
     tool_name: str | None = None
     tool_use_id: str | None = None
     tool_input: Raw = Raw(b"")
+    permission_suggestions: Raw = Raw(b"")
     prompt_id: str | None = None
     agent_id: str | None = None
     agent_type: str | None = None
@@ -56,7 +58,7 @@ class Payload(Struct, gc=False):
     task_subject: str | None = None
 
 
-RAW: Final = ("tool_input", "background_tasks", "session_crons")
+RAW: Final = ("tool_input", "permission_suggestions", "background_tasks", "session_crons")
 _decode = msgspec.json.Decoder(Payload).decode
 _TEXTS = tuple(f for f in Payload.__struct_fields__ if f not in {*RAW, "context_tokens"})
 
@@ -142,6 +144,9 @@ def _request(p: Payload, facts: Facts) -> None:
     _tool(p, facts)
     facts["asks"] = facts["asks"] or "permission"
     facts["digest"] = asked_of(p.tool_input)
+    if p.permission_suggestions:
+        given, suggested = value_of(p.tool_input), value_of(p.permission_suggestions)
+        facts["rule"] = line_of(p.tool_name or "", given, suggested)
 
 
 def _start(p: Payload, facts: Facts) -> str | None:

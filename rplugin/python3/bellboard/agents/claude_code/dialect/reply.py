@@ -14,22 +14,26 @@ from typing import Final
 
 import msgspec
 
+from ....core.events import Origin
 from ....core.lenient import Facts
-from ....core.request import JOINER, Answer
+from ....core.request import JOINER, Answer, check
 from .forms import questions_of
-from .request import Asked, asked_in
+from .request import Asked, asked_in, request
 from .rules import rule_of
 
+HOOKS: Final = frozenset({"PermissionRequest", "Elicitation"})  # whose output is an answer
 DENIED: Final = "The user said no."
 ACCEPT_EDITS: Final = {"type": "setMode", "mode": "acceptEdits", "destination": "session"}
 
 
 def reply(payload: bytes, answer: Answer) -> bytes:
-    """Return the line that gives an answer; empty if the CLI cannot be told this."""
-    asked, write = asked_in(payload), WRITERS.get(answer.choice)
-    said = write(asked, answer) if asked is not None and write is not None else None
-    if asked is None or said is None:
+    """Return the line that gives an answer; empty if it is refused, or the hook cannot give it."""
+    asked, made = asked_in(payload), request(payload, "", 0.0, Origin())
+    if asked is None or made is None or check(made, answer):
         return b""
+    if asked.hook_event_name not in HOOKS:
+        return b""
+    said = WRITERS[answer.choice](asked, answer)
     return msgspec.json.encode(
         {"hookSpecificOutput": {"hookEventName": asked.hook_event_name, **said}}
     )
@@ -39,13 +43,11 @@ def _allow(asked: Asked, answer: Answer) -> Facts:
     return {"decision": {"behavior": "allow"}}
 
 
-def _always(asked: Asked, answer: Answer) -> Facts | None:
+def _always(asked: Asked, answer: Answer) -> Facts:
     rule = rule_of(asked.tool_name, asked.tool_input, asked.permission_suggestions)
-    if rule is None:
-        return None
     update = {
         "type": "addRules",
-        "rules": [rule.fields],
+        "rules": [rule.fields] if rule else [],
         "behavior": "allow",
         "destination": "localSettings",
     }
@@ -65,25 +67,17 @@ def _stop(asked: Asked, answer: Answer) -> Facts:
     return {"decision": {"behavior": "deny", "message": DENIED, "interrupt": True}}
 
 
-def _choose(asked: Asked, answer: Answer) -> Facts | None:
-    """Name each question by its own text, which may differ from the one that is shown."""
-    shown = questions_of(asked.tool_input)
-    if shown is None:
-        return None
+def _choose(asked: Asked, answer: Answer) -> Facts:
+    """Name each question and option by its own text, which may differ from the one shown."""
     answers = {}
-    for given, question in zip(asked.tool_input["questions"], shown, strict=True):
-        said = answer.answers.get(question.text)
-        if isinstance(said, str):
-            answers[given["question"]] = said
-        elif said:
-            own = {
-                o.label: raw["label"]
-                for o, raw in zip(question.options, given["options"], strict=True)
-            }
-            answers[given["question"]] = JOINER.join(own[label] for label in own if label in said)
-    return {
-        "decision": {"behavior": "allow", "updatedInput": {**asked.tool_input, "answers": answers}}
-    }
+    for raw, shown in zip(asked.tool_input["questions"], questions_of(asked.tool_input), strict=True):
+        said = answer.answers.get(shown.text)
+        if isinstance(said, list):
+            own = zip(raw["options"], shown.options, strict=True)
+            said = JOINER.join(option["label"] for option, seen in own if seen.label in said)
+        if said:
+            answers[raw["question"]] = said
+    return {"decision": {"behavior": "allow", "updatedInput": {**asked.tool_input, "answers": answers}}}
 
 
 def _approve(asked: Asked, answer: Answer) -> Facts:
@@ -103,7 +97,7 @@ def _decline(asked: Asked, answer: Answer) -> Facts:
     return {"action": "decline"}
 
 
-WRITERS: Final[dict[str, Callable[[Asked, Answer], Facts | None]]] = {
+WRITERS: Final[dict[str, Callable[[Asked, Answer], Facts]]] = {
     "allow": _allow,
     "always": _always,
     "edit": _edit,

@@ -84,7 +84,8 @@ def request(
     if asked is None and (asked := _leniently(payload, truncated)) is None:
         return None
     kind = KINDS.get(asked.hook_event_name)
-    if kind not in ("request", "form") or not 0 < len(asked.session_id) <= LONGEST_ID:
+    asks = kind in ("request", "form") or (kind == "tool" and asked.tool_name in QUESTIONS)
+    if not asks or not 0 < len(asked.session_id) <= LONGEST_ID:
         return None
     facts = (origin.agent, asked.session_id, origin.pid, asked.agent_id, asked.hook_event_name)
     read = _form if kind == "form" else READERS.get(asked.tool_name, _permission)

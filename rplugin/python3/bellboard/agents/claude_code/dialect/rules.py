@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final, NamedTuple
 
+from ....core.detail import line
 from ....core.lenient import Facts
 
 BASH: Final = "Bash"
@@ -52,6 +53,13 @@ def rule_of(tool: str, given: Facts, suggestions: Any) -> Rule | None:
         host = _HOST.match(url) if isinstance(url, str) else None
         return Rule(tool, f"domain:{host[1].lower()}") if host else None
     return Rule(tool) if _TOOL.fullmatch(tool) else None
+
+
+def line_of(tool: str, given: Any, suggestions: Any) -> str:
+    """Return the rule as one line to show; "" if there is none, or it would have to be cut."""
+    rule = rule_of(tool, given, suggestions) if isinstance(given, dict) else None
+    text = str(rule or "")
+    return text if line(text) == text else ""
 
 
 def _suggested(suggestions: Any) -> list[tuple[str, str]]:
