@@ -160,6 +160,14 @@ HOSTILE: list[Line] = [
         "tool_input": {"questions": [{"question": f"{SECRET}?"}]},
     },
     {
+        "hook_event_name": "PermissionRequest",
+        "tool_name": "WebFetch",
+        "tool_input": {"url": f"https://{SECRET}.org/"},
+        "permission_suggestions": [
+            {"type": "addRules", "behavior": "allow", "rules": [{"toolName": "WebFetch"}]}
+        ],
+    },
+    {
         "hook_event_name": "PreToolUse",
         "tool_name": "AskUserQuestion",
         "agent_id": "a1",
@@ -178,6 +186,7 @@ HOSTILE: list[Line] = [
         "background_tasks": [{"id": "b1", "type": "shell", "command": f"run {SECRET}"}],
     },
 ]
+ANSWER: Line = {"session_id": "s", "choice": "deny", "way": "hook", "by": SECRET, "digest": SECRET}
 OTHERS: list[Line] = [
     {
         "registry": {
@@ -187,6 +196,8 @@ OTHERS: list[Line] = [
     },
     {"transcript": {"session_id": "s", "entry": {"type": "custom-title", "customTitle": SECRET}}},
     {"transcript": {"session_id": "s", "entry": {"type": "user", "message": {"content": SECRET}}}},
+    {"answer": {**ANSWER, "message": SECRET, "answers": {SECRET: SECRET}, "input": SECRET}},
+    {"answer": {**ANSWER, "outcome": f"nothing followed {SECRET}"}},
     {"label": {"session_id": "s", "label": SECRET}},
     {"name": {"session_id": "s", "name": SECRET}},
     {"view": {"session_id": "s"}, "viewer": f"nvim /run/{SECRET}"},
@@ -259,11 +270,11 @@ def test_no_checksum_can_confirm_a_guess(tmp_path: Path) -> None:
     """Keys are checksums of private text; a recording numbers them instead."""
     log, _ = lived(hostile(), tmp_path)
     told = events(record(log))
-    for field, places in (("key", len(HOSTILE) - 1), ("tool_key", 6)):
+    for field, places in (("key", len(HOSTILE) - 1), ("tool_key", 7)):
         numbers = [e[field] for e in told if field in e]
         assert numbers == list(range(1, len(numbers) + 1))
         assert len(numbers) == places
-    assert [e["digest"] for e in told if "digest" in e] == ["digest 1"]
+    assert [e["digest"] for e in told if "digest" in e] == [f"digest {n}" for n in (1, 2, 3, 3)]
 
 
 def test_public_text_is_kept(tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ class Event(Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 #: Fields with text to show: one short line each, without secrets.
-LINES: Final = ("detail", "prompt", "message", "error", "title")
+LINES: Final = ("detail", "rule", "prompt", "message", "error", "title")
 
 
 def junk(why: str, t: float, clock: float, name: str = "junk") -> Event:

@@ -70,14 +70,18 @@ def _stop(asked: Asked, answer: Answer) -> Facts:
 def _choose(asked: Asked, answer: Answer) -> Facts:
     """Name each question and option by its own text, which may differ from the one shown."""
     answers = {}
-    for raw, shown in zip(asked.tool_input["questions"], questions_of(asked.tool_input), strict=True):
+    for raw, shown in zip(
+        asked.tool_input["questions"], questions_of(asked.tool_input), strict=True
+    ):
         said = answer.answers.get(shown.text)
         if isinstance(said, list):
             own = zip(raw["options"], shown.options, strict=True)
             said = JOINER.join(option["label"] for option, seen in own if seen.label in said)
         if said:
             answers[raw["question"]] = said
-    return {"decision": {"behavior": "allow", "updatedInput": {**asked.tool_input, "answers": answers}}}
+    return {
+        "decision": {"behavior": "allow", "updatedInput": {**asked.tool_input, "answers": answers}}
+    }
 
 
 def _approve(asked: Asked, answer: Answer) -> Facts:
