@@ -19,8 +19,9 @@ from bellboard.agents.recording import record
 from bellboard.core.board import Board
 from bellboard.core.session import is_listed, status_of
 from bellboard.hosting.folding import Clerk
+from bellboard.storage.header import MAGIC
 from bellboard.storage.history import Logged
-from bellboard.storage.spool import MAGIC, Spool
+from bellboard.storage.spool import Spool
 from bellboard.storage.store import Store
 from playback import encoded
 from rig import tools, warm

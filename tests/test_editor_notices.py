@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bellboard.core.notices import Policy, policy_of
+from bellboard.core.policy import Policy, policy_of
 from bellboard.storage.spool import Spool
 from hosting import made, opened, put
 from rig.editor import Editor, command

@@ -12,7 +12,8 @@ import pytest
 
 from bellboard.cli import jump
 from bellboard.hosting.bars import ASKED, OPTION
-from bellboard.storage.spool import MAGIC, Spool
+from bellboard.storage.header import MAGIC
+from bellboard.storage.spool import Spool
 from bellboard.storage.store import Store
 from bellboard.system import gate, tmux
 from hosting import RecordedHost, put_raw

@@ -163,7 +163,7 @@ NAMES_THE_CLI = {
     "core/words.py": "the page of the first run, for users",
     "diagnosis/__init__.py": "a heading of doctor, for users",
     "diagnosis/around.py": "doctor's advice, and the places that it looks at",
-    "storage/spool.py": "the header that hooks/emit writes",
+    "storage/header.py": "the header that hooks/emit writes",
     "witnesses/repository.py": "where that CLI makes the worktrees of its own agents",
 }
 LISTS_OF_CLIS = {"agents/dialects.py", "agents/clis.py"}

@@ -10,17 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bellboard.core.ledger import Transition
-from bellboard.core.notices import (
-    CHANNELS,
-    LADDERS,
-    MINUTE,
-    MODES,
-    NEVER,
-    Notice,
-    Notices,
-    Policy,
-    policy_of,
-)
+from bellboard.core.notices import MINUTE, NEVER, Notice, Notices
+from bellboard.core.policy import CHANNELS, LADDERS, MODES, Policy, policy_of
 from bellboard.core.session import STATUSES, Block, Session, status_of
 
 pytestmark = pytest.mark.pure

@@ -13,8 +13,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bellboard.core.detail import line
+from bellboard.core.flags import FLAGS, REGISTRIES
 from bellboard.core.secrets import HIDDEN, SHAPES, hide
-from bellboard.core.shellwords import FLAGS, REGISTRIES
 
 pytestmark = pytest.mark.pure
 

@@ -17,7 +17,8 @@ from pathlib import Path
 import pytest
 
 from bellboard.storage.aside import BYTES, FILES, SLACK
-from bellboard.storage.spool import LIMIT, MAGIC, Item, Refused, Spool
+from bellboard.storage.header import MAGIC
+from bellboard.storage.spool import LIMIT, Item, Refused, Spool
 from rig import tools
 
 pytestmark = [pytest.mark.files, pytest.mark.quick]

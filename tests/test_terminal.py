@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from bellboard.core import words
 from bellboard.core.events import Event
 from bellboard.core.ledger import Transition
-from bellboard.screen import terminal
+from bellboard.screen import history, terminal
 from bellboard.storage.history import Logged
 from sample import dated, house
 
@@ -333,7 +333,7 @@ def test_explain_says_when_what_and_why(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
-    terminal.show_story(STORY)
+    history.show_story(STORY)
     assert capsys.readouterr().out == (
         " Friday, 15 January 2027\n"
         " 08:00:00  UserPromptSubmit   idle → working          A prompt begins a turn.\n"
@@ -352,7 +352,7 @@ def test_explain_wraps_on_narrow_terminals(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "60")
     told = Transition(NOW, "s", "idle", "working", "r", "Because of \x1b[2Jreason " + "longer " * 8)
-    terminal.show_history([told], {"s": "api"})
+    history.show_changes([told], {"s": "api"})
     assert capsys.readouterr().out == (
         " Friday, 15 January 2027\n"
         " 08:00:00  api  idle → working\n"

@@ -38,7 +38,7 @@ _WORD: Final = re.compile(r"[a-z]+(?:-[a-z]+)*", re.ASCII)
 SCREENS: Final = frozenset({"idle", "busy", "waiting"})
 
 
-def read(raw: bytes, clock: float | None = None) -> Event:
+def read(raw: bytes, clock: float = 0.0) -> Event:
     """Decode a trace line; return junk, with the reason, if it cannot be decoded."""
     try:
         fields = msgspec.json.decode(raw)
@@ -46,17 +46,17 @@ def read(raw: bytes, clock: float | None = None) -> Event:
         try:
             fields = json.loads(raw)
         except ODD as e:
-            return junk(f"not JSON: {e}"[:120], clock or 0.0, clock or 0.0)
+            return junk(f"not JSON: {e}"[:120], clock, clock)
     return from_line(fields, clock)
 
 
-def from_line(fields: object, clock: float | None = None) -> Event:
+def from_line(fields: object, clock: float = 0.0) -> Event:
     """Do the same for a line whose JSON is already decoded."""
     if not isinstance(fields, dict):
-        return junk("not a JSON object", clock or 0.0, clock or 0.0)
+        return junk("not a JSON object", clock, clock)
     t = number_of(fields.get("t"))
     if t is None or t <= 0:
-        return junk("invalid time", clock or 0.0, clock or 0.0)
+        return junk("invalid time", clock, clock)
     now = number_of(fields.get("arrived")) or clock or t
     for key, reader in READERS.items():
         if key in fields:
@@ -91,35 +91,24 @@ def origin_of(given: object) -> Origin:
     if not isinstance(given, dict):
         return Origin()
     env = given.get("env")
-    return Origin(
+    return msgspec.structs.replace(
+        _where(given),
         agent=text_of(given, "agent") or AGENT,
         pid=_pid(given.get("pid")),
-        tty=text_of(given, "tty") or None,
-        tmux=text_of(given, "tmux") or None,
-        pane=text_of(given, "pane") or None,
-        nvim=text_of(given, "nvim") or None,
-        env=_environment(env) if isinstance(env, dict) else {},
+        # the rest of an environment is private
+        env={VARIABLES[k]: whole(v) for k, v in env.items() if k in VARIABLES and type(v) is str}
+        if isinstance(env, dict)
+        else {},
     )
 
 
-def _environment(given: Facts) -> dict[str, str]:
-    """Keep only the known variables: the rest of an environment is private."""
-    return {VARIABLES[k]: whole(v) for k, v in given.items() if k in VARIABLES and type(v) is str}
-
-
 def _hook(fields: Facts, t: float, now: float) -> Event:
-    raw = json.dumps(fields["hook"], separators=(",", ":"), ensure_ascii=True).encode()
-    return _of_cli(raw, fields, t, now)
+    return _raw({**fields, "raw": json.dumps(fields["hook"], separators=(",", ":"))}, t, now)
 
 
 def _raw(fields: Facts, t: float, now: float) -> Event:
-    text = fields["raw"]
+    text, origin = fields["raw"], origin_of(fields.get("origin"))
     raw = text.encode("utf-8", "replace") if isinstance(text, str) else b""
-    return _of_cli(raw, fields, t, now)
-
-
-def _of_cli(raw: bytes, fields: Facts, t: float, now: float) -> Event:
-    origin = origin_of(fields.get("origin"))
     return dialect_of(origin.agent).event(raw, t, now, origin)
 
 
@@ -145,14 +134,12 @@ def _decoded(fields: Facts, t: float, now: float) -> Event:
     )
 
 
-# ---------------------------------------------------------------- the CLI's session files
+# ---------------------------------------------------------------- what the CLI writes and shows
 
 
 def _registry(fields: Facts, t: float, now: float) -> Event:
     given = fields["registry"]
-    pid, record = _pid(given["pid"]), given.get("record")
-    if pid is None:
-        raise ValueError("no process id")
+    pid, record = _process_id(given), given.get("record")
     if record is None:
         return Event("registry gone", "registry gone", t, now, pid=pid)
     sid = _session_id(record["sessionId"])
@@ -161,22 +148,16 @@ def _registry(fields: Facts, t: float, now: float) -> Event:
     return dialect.account(record, Event("registry", "", t, now, sid, pid=pid, source=source))
 
 
-# ---------------------------------------------------------------- transcripts
-
-
 def _transcript(fields: Facts, t: float, now: float) -> Event:
     given = fields["transcript"]
     sid, entry = _session_id(given["session_id"]), given["entry"]
     return dialect_of(text_of(given, "agent")).entry(sid, entry, t, now)
 
 
-# ---------------------------------------------------------------- screens
-
-
 def _screen(fields: Facts, t: float, now: float) -> Event:
     given = fields["screen"]
-    says, pid = text_of(given, "says"), _pid(given.get("pid"))
-    if says not in SCREENS or pid is None:
+    says = text_of(given, "says")
+    if says not in SCREENS:
         raise ValueError("not idle, busy or waiting")
     return Event(
         f"screen {says}",
@@ -184,7 +165,7 @@ def _screen(fields: Facts, t: float, now: float) -> Event:
         t,
         now,
         session_id=_session_id(given["session_id"]),
-        pid=pid,
+        pid=_process_id(given),
         status=says,
         asks=(text_of(given, "asks") or "choice") if says == "waiting" else "",
         tool=line(text_of(given, "tool"), 80),
@@ -197,12 +178,11 @@ def _screen(fields: Facts, t: float, now: float) -> Event:
 
 def _process(fields: Facts, t: float, now: float) -> Event:
     given = fields["process"]
-    pid, alive = _pid(given["pid"]), bool(given.get("alive"))
-    if pid is None:
-        raise ValueError("no process id")
+    pid, alive = _process_id(given), bool(given.get("alive"))
+    kind = "process" if alive else "process gone"
     return Event(
-        "process" if alive else "process gone",
-        "process" if alive else "process gone",
+        kind,
+        kind,
         t,
         now,
         pid=pid,
@@ -343,3 +323,9 @@ def _children(value: object) -> int:
 
 def _pid(value: object) -> int | None:
     return value if type(value) is int and 0 < value < 1 << 31 else None
+
+
+def _process_id(given: Facts) -> int:
+    if (pid := _pid(given.get("pid"))) is None:
+        raise ValueError("no process id")
+    return pid

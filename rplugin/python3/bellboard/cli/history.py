@@ -68,9 +68,9 @@ def show_history(args: Args) -> None:
         for change in found:
             print_json(transition_line(change))
         return
-    from ..screen import terminal
+    from ..screen.history import show_changes
 
-    terminal.show_history(found, names)
+    show_changes(found, names)
 
 
 def show_notices(sent: list[Sent], names: dict[str, str], args: Args) -> None:
@@ -88,9 +88,9 @@ def show_notices(sent: list[Sent], names: dict[str, str], args: Args) -> None:
 def explain_session(args: Args) -> None:
     with opened() as clerk:
         log = clerk.store.log(find(clerk, args.session))
-    from ..screen import terminal
+    from ..screen.history import show_story
 
-    terminal.show_story(log)
+    show_story(log)
 
 
 def record_trace(args: Args) -> None:
@@ -122,9 +122,9 @@ def replay_trace(args: Args) -> int:
                 print_json(trace.transition_line(change))
         print_json(trace.final_line(board))
     else:
-        from ..screen import terminal
+        from ..screen.history import show_replay
 
-        terminal.show_replay(folded, board)
+        show_replay(folded, board)
     counted = sum(n for name, n in board.ledger.counts.items() if name.startswith("junk"))
     if counted:
         which = f"{counted} of {lines.count} lines" if counted < lines.count else "all lines"

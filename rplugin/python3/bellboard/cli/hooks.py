@@ -21,12 +21,13 @@ from .home import (
 )
 
 if TYPE_CHECKING:
-    from ..agents.claude_code.installer.settings import Change, Settings
+    from ..agents.claude_code.installer.change import Change
+    from ..agents.claude_code.installer.settings import Settings
     from ..agents.claude_code.version import Version
 
 #: Everything that bellboard creates in the state folder.
 STATE = (
-    *("spool", "hosts", "board.db", "board.db-*", "board.db.damaged-*", "board.lock"),
+    *("spool", "hosts", "answers", "board.db", "board.db-*", "board.db.damaged-*", "board.lock"),
     "drain.lock",
     *("emit", "hooks.json", "hooks.lock"),
 )

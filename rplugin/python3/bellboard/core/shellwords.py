@@ -8,7 +8,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final
+
+from .flags import (
+    FED,
+    FLAGS,
+    LOGIN,
+    LONG,
+    OTHERS,
+    PAIRS,
+    REGISTRIES,
+    SAYS,
+    SCHEMES,
+    TAGGED,
+    Flag,
+)
 
 HIDDEN: Final = "***"
 
@@ -27,94 +41,10 @@ NAMES: Final = r"""
 WEAK: Final = r"(?: (?<! [a-z] ) (?: pass | pw | auth | sig | signature ) (?! [\w-] ) )"
 
 
-class Flag(NamedTuple):
-    """The one-letter options of a command that take a secret."""
-
-    letters: str
-    apart: bool = True  # the secret may be the next word, not only joined to the letter
-    sign: str = ""  # what the value must contain, as in `name:password`
-
-
-_LOGIN: Final = "login"
-#: Command → its options that take a secret; long options are recognized by their names.
-FLAGS: Final = {
-    **dict.fromkeys(("sshpass", _LOGIN, "cqlsh", "rabbitmqadmin", "influx"), Flag("p")),
-    **dict.fromkeys(("mongo", "mongosh", "mongodump", "mongorestore", "mongoexport"), Flag("p")),
-    **dict.fromkeys(
-        (
-            *("mysql", "mysqldump", "mysqladmin", "mysqlimport", "mysqlshow", "mysqlcheck"),
-            *("mysqlpump", "mariadb", "mariadb-dump", "mariadb-admin", "mycli"),
-            *("7z", "7za", "7zr", "7zz", "rar", "unrar"),
-        ),
-        Flag("p", apart=False),
-    ),
-    **dict.fromkeys(("redis-cli", "valkey-cli"), Flag("a")),
-    **dict.fromkeys(("zip", "unzip", "sqlcmd", "bcp", "mosquitto_pub", "mosquitto_sub"), Flag("P")),
-    **dict.fromkeys(("ldapsearch", "ldapmodify", "ldapadd", "ldapwhoami", "ldappasswd"), Flag("w")),
-    **dict.fromkeys(("http", "https", "httpie", "xh"), Flag("a", sign=":")),
-    **dict.fromkeys(("smbclient", "rpcclient", "smbmap"), Flag("U", sign="%")),
-    "curl": Flag("uU", sign=":"),
-    "lftp": Flag("u", sign=","),
-}
-#: Commands whose `login` takes a password with -p.
-REGISTRIES: Final = frozenset(
-    (
-        *(
-            "docker",
-            "podman",
-            "nerdctl",
-            "buildah",
-            "skopeo",
-            "helm",
-            "oras",
-            "crane",
-            "regctl",
-            "oc",
-            "az",
-            "cf",
-        ),
-        *("ibmcloud", "argocd"),
-    )
-)
-#: Commands that may follow one of FLAGS and use the same letters for something else.
-OTHERS: Final = frozenset(
-    (
-        *(
-            "ssh",
-            "scp",
-            "sftp",
-            "rsync",
-            "mkdir",
-            "cp",
-            "tar",
-            "ps",
-            "psql",
-            "git",
-            "install",
-            "sort",
-            "sudo",
-        ),
-    )
-)
-#: Long options that take `name:password` if the short one does.
-PAIRS: Final = frozenset(("--user", "--proxy-user", "--auth", "--cert"))
-#: Long options that take a secret and do not match NAMES.
-LONG: Final = frozenset(("--pass", "--pw", "--oauth2-bearer", "-storepass", "-keypass"))
-#: Options that take `pass:secret`.
-TAGGED: Final = frozenset(("-pass", "-passin", "-passout"))
-#: What reads a secret from a pipe, and the commands that write one there.
-FED: Final = frozenset(("--password-stdin", "--with-token", "--passphrase-fd", "chpasswd"))
-SAYS: Final = frozenset(("echo", "printf"))
-SCHEMES: Final = frozenset(
-    (
-        *("bearer", "basic", "token", "digest", "negotiate", "apikey", "oauth", "hawk", "ntlm"),
-        *("ssws", "key", "aws4-hmac-sha256"),
-    )
-)
 #: In lower case; a text with none of these names no secret.
 NAMED: Final = ("pass", "secret", "token", "key", "auth", "cookie", "pwd", "pw", "sig", "sudo")
 #: A text with none of these has no command that takes a secret as an option.
-COMMANDS: Final = (*(command for command in FLAGS if command != _LOGIN), *REGISTRIES)
+COMMANDS: Final = (*(command for command in FLAGS if command != LOGIN), *REGISTRIES)
 
 _QUOTED: Final = r"""
     (?: "(?: [^"\\] | \\ [\s\S] )*" | '[^']*'
@@ -282,8 +212,8 @@ class Reader:
         elif self._command in SAYS:
             self._said.append(len(self._out))
         command = parts[-1].strip(_WRAPPING).rpartition("/")[2]
-        if command == _LOGIN:
-            self._flag = FLAGS[_LOGIN] if self._command in REGISTRIES else self._flag
+        if command == LOGIN:
+            self._flag = FLAGS[LOGIN] if self._command in REGISTRIES else self._flag
         elif command in FLAGS:
             self._command, self._flag = command, FLAGS[command]
         elif command in REGISTRIES or command in OTHERS or command in SAYS:

@@ -14,7 +14,8 @@ from typing import Any, Final
 from ..core.board import Board
 from ..core.deadlines import NEVER
 from ..core.detail import whole
-from ..core.notices import MODES, Notice, Notices, policy_of
+from ..core.notices import Notice, Notices
+from ..core.policy import MODES, policy_of
 from ..core.published import publish
 from ..core.session import Session
 from ..storage.history import Change

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, Final, Protocol
 
 from ..core import words
 from ..core.version import VERSION
@@ -15,17 +15,22 @@ from .senses import Senses
 OFTEN: Final = 1.0  # seconds between two writes of the notes
 RARELY: Final = 30.0
 
-Source = Callable[[], Mapping[str, str]]
+
+class Part(Protocol):
+    """A part of a host, which notes what is wrong with it."""
+
+    @property
+    def notes(self) -> Mapping[str, str]: ...
 
 
 class Health:
     """Collects the notes of a host's parts; doctor reads them from a file."""
 
     def __init__(
-        self, connection: Connection, senses: Senses, bell: Bell, sources: tuple[Source, ...]
+        self, connection: Connection, senses: Senses, bell: Bell, parts: tuple[Part, ...]
     ) -> None:
         self._connection, self._senses, self._bell = connection, senses, bell
-        self._sources = sources
+        self._parts = parts
         self._home = words.plain(connection.home)
         self._notes: dict[str, str] = {}
         self._shared: dict[str, str] = {}  # the notes as last written
@@ -34,8 +39,8 @@ class Health:
     def report(self, spool: Mapping[str, Any], sessions: int) -> dict[str, Any]:
         """Return the health; `spool`: its counts, `sessions`: how many are listed."""
         self._notes = {}
-        for source in self._sources:
-            self._notes |= {words.plain(name): words.plain(x) for name, x in source().items()}
+        for part in self._parts:
+            self._notes |= {words.plain(name): words.plain(x) for name, x in part.notes.items()}
         clerk, watch = self._connection.clerk, self._senses.watch
         vanished = self._senses.vanished
         return {

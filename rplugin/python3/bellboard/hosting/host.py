@@ -81,18 +81,9 @@ class Host:
             push, publisher, self.connection, self.bell, self.effects, self.attempt, self._examine
         )
         self.upkeep = Upkeep(self.connection, self.attempt)
-        sources = (
-            lambda: self.addresses.notes,
-            lambda: self.senses.notes,
-            lambda: self.reach.notes,
-            lambda: self.commands.notes,
-            lambda: self.effects.notes,
-            lambda: self.attempt.notes,
-            lambda: self.outbox.notes,
-            lambda: self.connection.notes,
-            lambda: self.notes,
-        )
-        self.health = Health(self.connection, self.senses, self.bell, sources)
+        parts = (self.addresses, self.senses, self.reach, self.commands, self.effects)
+        noted = (*parts, self.attempt, self.outbox, self.connection, self)
+        self.health = Health(self.connection, self.senses, self.bell, noted)
         self._new, self._slot = f"{self.spool.new}/", f"{self.spool.slot}/"
         self._came: set[str] = set()  # into new/, and not folded yet
         self._elsewhere = True  # something else may have come as well

@@ -40,11 +40,6 @@ class Publisher:
         """Return the sessions that the reader knows, in no order."""
         return self._known.values()
 
-    @property
-    def listed(self) -> int:
-        """Return how many sessions the reader knows."""
-        return len(self._known)
-
     def ask_full(self) -> None:
         """Make the next push a full snapshot."""
         self._full = True

@@ -18,7 +18,8 @@ from ..core.published import Published
 from ..core.session import URGENCY
 from ..core.words import cut, plain
 from .full import Full
-from .terminal import COLOURS, ENDLESS, changes, console, table, write
+from .history import changes
+from .terminal import COLOURS, ENDLESS, console, table, write
 
 HINT: Final = "q quit"
 MORE: Final = "j k scroll"

@@ -13,20 +13,8 @@ A file appears in new/ or slot/ by rename, so it is always complete. Its time is
 time, to the nanosecond; names decide between equal times. A NAME has up to 200 of the characters
 A-Z a-z 0-9 _ . - and is never reused. It has no other meaning.
 
-A hook event, as `hooks/emit` writes it, is a header of records that each end with a NUL byte, then
-an empty record, then the CLI's payload, byte for byte:
-
-    bellboard 1                     the format
-    agent=claude                    the agent
-    event=Stop                      the name of its hook
-    pid=4711                        the process of the CLI, 0 if it is not known
-    channel=4711.23                 a pipe in answers/ on which the hook waits, if it does
-    TMUX_PANE=%3                    TMUX, TMUX_PANE, NVIM and the names in ENVIRONMENT below, if
-                                    set; never any other, because others include tokens
-
-A value may contain anything but NUL; the reader ignores one of more than 4096 bytes. The other kind
-of file is evidence that hosts and users add: one line of JSON as in a trace, `{"t": …,
-"registry": {…}}`. The reader reads the first 1 MB of a file.
+A file is a hook event (`header.py`), or evidence that hosts and users add: one line of JSON as in a
+trace, `{"t": …, "registry": {…}}`. The reader reads the first 1 MB of it.
 """
 
 # ruff: noqa: PTH104, PTH108, PTH123
@@ -36,7 +24,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import functools
 import hashlib
 import itertools
 import os
@@ -49,30 +36,17 @@ from typing import Literal
 
 import msgspec
 
-from ..core.events import AGENT
-from ..core.lenient import decimal
-from . import ground
+from . import ground, header
 from .aside import Aside, listing, remove
 from .ground import Refused as Refused
 from .hosts import Hosts
 
 BELOW = ("spool", "spool/tmp", "spool/new", "spool/slot", "spool/bad", "hosts", "answers")
 LIMIT = 1 << 20  # bytes to read of a file
-VALUE_LIMIT = 4096  # bytes of a value in the header: PATH_MAX
 TMP_AGE = 3600.0  # seconds; no hook runs longer: the CLI's longest timeout is 600 s
 KEPT_AGE = 10.0  # seconds until a file that no question needs was left by a killed host
 
-MAGIC = b"bellboard 1\0"
-ENVIRONMENT = frozenset(
-    (
-        *("CLAUDE_PID", "CLAUDE_CONFIG_DIR", "CLAUDE_PROJECT_DIR", "CLAUDE_JOB_DIR"),
-        *("CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SESSION_ATTENDED"),
-        *("CLAUDE_CODE_PARENT_SESSION_ID", "TERM_PROGRAM", "SSH_CONNECTION"),
-    )
-)
-
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}", re.ASCII)
-_CHANNEL = re.compile(r"[1-9][0-9]{0,9}\.[0-9]{1,20}", re.ASCII)
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 #: Not the file's fault: it is read once resources are available again.
 OF_THE_SYSTEM = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
@@ -159,7 +133,7 @@ class Spool:
 
     def pending(self) -> int:
         """Return how many files wait in new/."""
-        return _count(self._new) - len(self._stuck)
+        return len(listing(self._new)) - len(self._stuck)
 
     def claim_slots(self) -> int:
         """Move the files in slot/ to new/ under unique names; return how many."""
@@ -201,8 +175,8 @@ class Spool:
         finally:
             os.close(fd)
         ns, truncated = status.st_mtime_ns, status.st_size > LIMIT
-        if data.startswith(MAGIC):
-            event, origin, channel, payload = _parse(data)
+        if data.startswith(header.MAGIC):
+            event, origin, channel, payload = header.parse(data)
             return Item(name, ns / 1e9, "hook", event, origin, payload, truncated, channel)
         if not data.startswith(b"{"):
             # A crash of the machine leaves files that have a name but no content.
@@ -303,7 +277,7 @@ class Spool:
         """Count files for health: waiting, in slots, stuck, kept in bad/, and ever refused."""
         return {
             "pending": self.pending(),
-            "slots": _count(self._slot),
+            "slots": len(listing(self._slot)),
             "stuck": len(self._stuck),
             "bad": self._aside.kept(),
             "refused": self._aside.refused(),
@@ -326,39 +300,3 @@ def _kind(path: str) -> str | None:
         return _KINDS.get(stat.S_IFMT(os.lstat(path).st_mode))
     except FileNotFoundError:
         return None
-
-
-def _parse(data: bytes) -> tuple[str, dict[str, object], str, bytes]:
-    header, end, payload = data.partition(b"\0\0")
-    if not end:
-        raise Refused("incomplete header")
-    if not payload.strip():
-        raise Refused("no payload")
-    # Nearly all events of a session share a few headers: 0.2 µs instead of 4.
-    parse = _parse_header if len(header) < VALUE_LIMIT else _parse_header.__wrapped__
-    return *parse(header), payload
-
-
-@functools.lru_cache(maxsize=256)
-def _parse_header(header: bytes) -> tuple[str, dict[str, object], str]:
-    records: dict[str, str] = {}
-    for record in header.split(b"\0")[1:]:
-        name, _, value = record.partition(b"=")
-        if value and len(value) <= VALUE_LIMIT:
-            records[name.decode("ascii", "replace")] = value.decode("utf-8", "replace")
-    origin: dict[str, object] = {"agent": records.get("agent", AGENT)}
-    if (pid := decimal(records.get("pid", ""))) and pid < 1 << 31:
-        origin["pid"] = pid
-    if socket := records.get("TMUX", "").rsplit(",", 2)[0]:  # socket,pid,session
-        origin["tmux"] = socket
-    if pane := records.get("TMUX_PANE"):
-        origin["pane"] = pane
-    if server := records.get("NVIM"):
-        origin["nvim"] = server
-    origin["env"] = {name: value for name, value in records.items() if name in ENVIRONMENT}
-    channel = records.get("channel", "")
-    return records.get("event", ""), origin, channel if _CHANNEL.fullmatch(channel) else ""
-
-
-def _count(path: str) -> int:
-    return len(listing(path))

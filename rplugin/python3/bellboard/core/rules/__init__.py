@@ -12,18 +12,18 @@ from typing import Final
 from ..events import Event
 from ..options import Options
 from ..session import Session
-from . import crew, files, people, questions, screen, turn
+from . import crew, files, life, people, questions, screen, turn
 
 Rule = Callable[[Session, Event, Options], "str | None"]
 
 RULES: Final[dict[str, Rule]] = {
     rule.__name__: rule
     for rule in (
-        turn.begin,
-        turn.reopen,
-        turn.leave,
-        turn.depart,
-        turn.lose_pane,
+        life.begin,
+        life.reopen,
+        life.leave,
+        life.depart,
+        life.lose_pane,
         turn.work,
         turn.wake,
         turn.go_on,

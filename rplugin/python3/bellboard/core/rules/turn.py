@@ -8,14 +8,14 @@ from msgspec.structs import replace
 
 from ..events import Event
 from ..options import Options
-from ..session import ABSENT, NO_WORK, Agent, Crew, Session
+from ..session import ABSENT, NO_WORK, Agent, Session
+from .life import see_aside
 from .steps import (
     ask_no_more,
     begin_tool,
     break_crew,
     complete,
     die,
-    end,
     end_tool,
     end_tools,
     give_back,
@@ -30,80 +30,6 @@ from .steps import (
 )
 
 RESTS: Final = frozenset({"idle", "completed", "error", "background"})
-
-
-def begin(s: Session, e: Event, o: Options) -> str | None:
-    """It is listed, at rest; whatever its process was running continues."""
-    if s.turn != ABSENT and s.hooked:
-        return "already listed"
-    here = Crew(s.agents, s.shells, of_agents(s.tools), of_agents(s.blocks))
-    crew, s.crew = s.crew if s.crew != Crew() else here, Crew()
-    rest(s, e.t)
-    s.agents, s.shells, s.tools, s.blocks = crew.agents, crew.shells, crew.tools, crew.blocks
-    s.turn = "background" if e.status == "shell" or s.shells else "idle"
-    # Nothing ended: simultaneous events count, and all that is said of one whose status is unknown.
-    s.over = 0.0 if e.kind == "registry silent" else e.t - o.swap
-    if s.agents:
-        turn_to_work(s, e.t - o.swap, held="moved")
-    if e.from_hook and (p := own(s)) is not None and p.says:  # its file may not have changed yet
-        s.processes = {**s.processes, p.pid: replace(p, at=max(p.at, e.t), stood=False)}
-    return None
-
-
-def reopen(s: Session, e: Event, o: Options) -> str | None:
-    """It was opened in another process, at rest; how it ended elsewhere counts as seen."""
-    if s.turn != ABSENT and (e.origin.pid is None or ((p := own(s)) and p.hooked)):
-        return "already open in the same process"
-    see_aside(s)
-    s.hooked = False
-    return begin(s, e, o)
-
-
-def see_aside(s: Session) -> None:
-    """Mark its other runs as seen: whoever opens it or types into it has seen them."""
-    if s.aside:
-        s.aside = {
-            pid: replace(
-                r,
-                turn=seen(r.turn),
-                unseen=False,
-                # if its Stop has come, that is seen too
-                held="moved" if r.held == "stop" else r.held,
-            )
-            for pid, r in s.aside.items()
-        }
-
-
-def seen(turn: str) -> str:
-    """Return the status after somebody has looked."""
-    return "idle" if turn in ("completed", "error") else turn
-
-
-def leave(s: Session, e: Event, o: Options) -> str | None:
-    """It ended."""
-    if e.kind != "end":
-        s.processes, s.aside = {}, {}
-    end(s, e.t, e.source or e.kind, e.origin.pid or s.pid)
-    return None
-
-
-def depart(s: Session, e: Event, o: Options) -> str | None:
-    """Its process is gone."""
-    gone = s.processes.get(e.pid or 0)
-    if gone is None:
-        return "not its process"
-    if e.started and gone.started and e.started != gone.started:
-        return "an earlier process had the same pid"
-    end(s, e.t, "process gone", gone.pid)
-    return None
-
-
-def lose_pane(s: Session, e: Event, o: Options) -> str | None:
-    """Its pane is gone: it ended, unless its process is known to run."""
-    s.pane = s.pane_tty = ""
-    if s.pid not in s.processes:
-        end(s, e.t, "pane gone", 0)
-    return None
 
 
 def work(s: Session, e: Event, o: Options) -> str | None:

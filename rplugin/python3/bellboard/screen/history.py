@@ -1,0 +1,127 @@
+"""Print what happened on a terminal: changes of status, the events of a session, a replay."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from textwrap import wrap
+
+from rich.text import Text
+
+from ..core import words
+from ..core.board import Board
+from ..core.ledger import Folded, Transition, why_of
+from ..core.machine import Verdict
+from ..core.published import snapshot
+from ..core.words import cut, plain, width
+from ..storage.history import Logged
+from .terminal import COLOURS, ENDLESS, NARROW, console, table, write
+
+Names = Mapping[str, str]
+
+
+def show_changes(found: Iterable[Transition], names: Names) -> None:
+    """Print one line for each status change: time, session, transition, reason."""
+    out = console()
+    write(out, changes(list(found), names, out.width))
+
+
+def changes(found: list[Transition], names: Names, columns: int) -> list[Text]:
+    """Return the lines of these changes, grouped by day."""
+    called = {c.session_id: _name(c.session_id, names) for c in found}
+    room = max(map(width, called.values()), default=0)
+    lines: list[Text] = []
+    day = ""
+    for c in found:
+        day = _new_day(lines, day, c.t)
+        name = called[c.session_id]
+        line = Text(f" {_clock(c.t)}  ", "dim")
+        line.append(f"{name}{' ' * (room - width(name))}  ", "")
+        line.append(*_step(c.before, c.after))
+        lines.extend(_with_reason(line, c.why, columns))
+    return lines
+
+
+def show_story(log: Iterable[Logged]) -> None:
+    """Print every event of a session: time, event, transition, reason."""
+    out = console()
+    counted: list[tuple[Logged, int]] = []
+    for row in log:
+        if counted and _same(counted[-1][0], row):
+            counted[-1] = (counted[-1][0], counted[-1][1] + 1)
+        else:
+            counted.append((row, 1))
+    room = max((width(_event(row, n)) for row, n in counted), default=0)
+    lines: list[Text] = []
+    day = ""
+    for row, n in counted:
+        e = row.event
+        day = _new_day(lines, day, e.t)
+        name = _event(row, n)
+        line = Text(f" {_clock(e.t)}  ", "dim")
+        line.append(f"{name}{' ' * (room - width(name))}  ", "")
+        if row.before != row.after:
+            line.append(*_step(row.before, row.after))
+        else:
+            line.append(f"{'' if row.taken else 'refused':22}", "dim")
+        why = why_of(e, Verdict(row.rule, row.taken, row.why))
+        lines.extend(_with_reason(line, why, out.width))
+    write(out, lines or [Text(" No events of this session are kept.")])
+
+
+def show_replay(foldeds: Iterable[Folded], board: Board) -> None:
+    """Print the status changes of a trace, and the sessions at its end."""
+    out = console()
+    found = [change for folded in foldeds for change in folded.changes]
+    sessions = snapshot(board.sessions.values())
+    names = {p["session_id"]: words.project(p) for p in sessions}
+    write(out, changes(found, names, out.width))
+    write(out, [Text(), *table(sessions, board.ledger.clock, out.width)])
+
+
+def _same(a: Logged, b: Logged) -> bool:
+    quiet = a.before == a.after and b.before == b.after
+    facts = ("rule", "taken", "why")
+    return (
+        quiet
+        and a.event.name == b.event.name
+        and all(getattr(a, f) == getattr(b, f) for f in facts)
+    )
+
+
+def _event(row: Logged, times: int) -> str:
+    return plain(row.event.name) + (f" ×{times}" if times > 1 else "")
+
+
+def _name(sid: str, names: Names) -> str:
+    return cut(plain(names.get(sid)) or plain(sid)[:8], 20)
+
+
+def _step(before: str | None, after: str | None) -> tuple[str, str]:
+    """Return `working → blocked`, padded, and the colour of the new status."""
+    step = f"{before or 'new'} → {after or 'gone'}"
+    return f"{step:22}", COLOURS.get(after or "", "dim")
+
+
+def _clock(t: float) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(t))
+
+
+def _new_day(lines: list[Text], day: str, t: float) -> str:
+    """Add a heading if a new day starts."""
+    today = time.strftime("%A, %d %B %Y", time.localtime(t))
+    if today != day:
+        lines.append(Text(f" {today}", "dim"))
+    return today
+
+
+def _with_reason(line: Text, why: str, columns: int) -> list[Text]:
+    """Append the reason to a line, wrapped with a hanging indent."""
+    indent = width(line.plain) + 2
+    if columns - indent < NARROW and columns < ENDLESS:
+        indent = 11  # on lines of its own, below the event
+        wrapped = ["", *wrap(plain(why), max(NARROW, columns - indent))]
+    else:
+        wrapped = wrap(plain(why), columns - indent) or [""]
+    line.append(f"  {wrapped[0]}")
+    return [line, *(Text(" " * indent + rest) for rest in wrapped[1:])]
