@@ -110,8 +110,8 @@ def replaced(target: Target, random: Random) -> None:
     elif how == 3:
         copy.write_bytes(b"SQLite format 3\0" + random.randbytes(5000))
     else:
-        # another user's file is refused until it is moved away: test_strangers.py
-        left_out = ("zero", "a full folder", "another user's file")
+        # another user's file and a link are refused until they are moved away: test_strangers.py
+        left_out = ("zero", "a full folder", "another user's file", "a link")
         kind = random.choice([k for k in KINDS if not any(part in k for part in left_out)])
         remove(path)
         with contextlib.suppress(FileExistsError):  # a host may make it first

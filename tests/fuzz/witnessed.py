@@ -134,7 +134,7 @@ def git(random: Random) -> Case:
         with contextlib.suppress(OSError, ValueError, UnicodeError):
             for what, name in chosen:
                 path = root / name
-                if path.parent.resolve() != path.parent.absolute():
+                if os.path.realpath(path.parent) != str(path.parent.absolute()):
                     continue  # .git points elsewhere by now
                 remove(path)
                 GIT[what](path)

@@ -96,6 +96,6 @@ def _judge_own(path: Path, status: os.stat_result) -> None:
 
 def _judge_file(path: Path, status: os.stat_result) -> None:
     if stat.S_ISLNK(status.st_mode):
-        raise Refused(f"a link where a file belongs: {path}; remove it")
+        raise Refused(f"a link where a file belongs: {path}")
     if status.st_uid != os.geteuid():
         raise Refused(f"belongs to another user: {path}")
