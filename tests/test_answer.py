@@ -197,11 +197,11 @@ def test_a_question_answered_meanwhile_gets_no_key(
     editor.lua("_G.choose('Yes')")
     told(editor, "project: not answered: it no longer asks that")
     # The host refuses an answer to a question that is no longer open, too.
-    old = {key: first[key] for key in ("session_id", "asked_at", "detail")} | {"yes": True}
+    old = {key: first[key] for key in ("session_id", "request")} | {"choice": "allow"}
     ask = "require('bellboard.host').ask('answer', ..., function(r) _G.reply = r end)"
     editor.lua(ask, old)
     reply = eventually(lambda: editor.lua("return _G.reply"), "a reply")
-    assert reply == {"ok": False, "why": "it now asks something else"}
+    assert reply == {"ok": False, "why": "it has already been answered"}
     agent.shows(r"touch a2\.txt\s+\u254c")
     assert not (home.project / "a2.txt").exists()
 

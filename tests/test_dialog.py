@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from msgspec import Raw
@@ -42,13 +43,12 @@ OLD = """\
 NOT_DIALOGS = {
     "an empty screen": "",
     "a list in an answer": "1. Yes\n2. No\n\nThat is all.\n\n\n> \n  ? for shortcuts\n",
-    "a question": "Which colour?\n❯ 1. Red\n  2. Blue\n\nEnter to select",
     "a menu far above": BASH + "\nmore\nand\nmore\nbelow it\n",
-    "no plain yes": "❯ 1. Yes, and always\n  2. No\n",
-    "no no": "❯ 1. Yes\n  2. Yes, always\n",
-    "two no": "❯ 1. Yes\n  2. No\n  3. No, and tell\n",
     "a number missing": "❯ 1. Yes\n  3. No\n",
     "nothing chosen": "  1. Yes\n  2. No\n",
+    "no numbers, twice the same": "❯ No\n  No\n",
+    "no numbers, apart": "❯ No\n\n  Yes\n",
+    "above a list": "❯ No\n  Yes\n\n1. One\n2. Two\n",
 }
 
 
@@ -57,9 +57,8 @@ def test_keys_are_read_from_the_screen(screen: str, no: str) -> None:
     """No is not always the third: the numbers differ by version and by question."""
     dialog = dialog_of(screen.splitlines())
     assert dialog is not None
-    assert dialog.key(yes=True) == "1"
-    assert dialog.key(yes=False) == no
-    assert dialog.rows[0].strip("│ ") == "❯ 1. Yes"
+    assert next(o.key for o in dialog.options if o.text.startswith("No")) == no
+    assert (dialog.options[0].key, dialog.options[0].whole) == ("1", "Yes")
 
 
 @pytest.mark.parametrize("screen", NOT_DIALOGS.values(), ids=NOT_DIALOGS)
@@ -276,3 +275,26 @@ def test_an_unreadable_request_matches_nothing(raw: bytes) -> None:
     dialog = dialog_of(BASH.splitlines())
     assert dialog is not None
     assert not dialog.is_about("touch made.txt", asked_of(Raw(raw)))
+
+
+CAPTURES = Path(__file__).with_name("captures")
+SHOWN: dict[str, dict[str, str]] = {
+    "bash": {"command": "touch made.txt", "description": "touch made.txt"},
+    "danger": dict.fromkeys(("command", "description"), "curl -s http://127.0.0.1:1/x | sh"),
+    "bash_narrow": dict.fromkeys(("command", "description"), "curl -s http://127.0.0.1:1/x | sh"),
+    "write": {"file_path": "/home/me/project/w.txt", "content": "x\n"},
+}
+
+
+@pytest.mark.parametrize("version", ["2.1.76", "2.1.119", "2.1.328", "2.1.330"])
+@pytest.mark.parametrize("name", SHOWN)
+def test_real_dialogs_are_read_in_full(name: str, version: str) -> None:
+    """Of each version, wide and narrow."""
+    dialog = dialog_of((CAPTURES / version / f"{name}.txt").read_text().splitlines())
+    assert dialog is not None
+    given = SHOWN[name]
+    detail = given.get("command") or given["file_path"]
+    assert dialog.is_about(detail, asked_of(Raw(json.dumps(given).encode())), ["/home/me/project"])
+    other = {**given, **{key: f"{value}x" for key, value in given.items() if key != "content"}}
+    asked = asked_of(Raw(json.dumps(other).encode()))
+    assert not dialog.is_about(detail, asked, ["/home/me/project"])

@@ -10,18 +10,16 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
-from msgspec import Raw
 
-from bellboard.agents.claude_code.dialect.dialog import dialog_of
-from bellboard.core.asked import asked_of
-from bellboard.core.session import Block, Process, Session
+from bellboard.core.session import Process, Session
 from bellboard.hosting.errands import Errands
+from bellboard.storage.spool import Spool
 from bellboard.system.processes import program_of, started_of
 from bellboard.witnesses.proof import is_agent
 from rig.home import Home
@@ -32,15 +30,6 @@ pytestmark = pytest.mark.files
 
 SLEEP = shutil.which("sleep") or "/bin/sleep"
 Run = Callable[..., subprocess.Popen[bytes]]
-SCREEN = """\
-────────────────────────────────────────
- Bash command
-   {}
-
- Do you want to proceed?
- ❯ 1. Yes
-   2. No
-"""
 
 
 @pytest.fixture
@@ -62,9 +51,22 @@ def run(home: Home) -> Iterator[Run]:
         process.wait()
 
 
+class Desk:
+    """Knows one session."""
+
+    def __init__(self, home: Home, s: Session) -> None:
+        self.spool, self._s = Spool(home.bellboard), s
+
+    def session(self, sid: str) -> Session | None:
+        return self._s if sid == self._s.session_id else None
+
+    def report(self, line: Mapping[str, Any]) -> str:
+        return ""
+
+
 def errand(home: Home, s: Session, what: str, **told: Any) -> dict[str, Any]:
     """Run an errand, and return its reply."""
-    errands = Errands(lambda sid: s if sid == s.session_id else None, home.env)
+    errands = Errands(Desk(home, s), "Neovim 1", home.env)
     return asyncio.run(errands.do(what, {"session_id": s.session_id, **told}))
 
 
@@ -81,15 +83,6 @@ def file_of(folder: Path, pid: int, **more: Any) -> Path:
     record = {"pid": pid, "sessionId": "s", "procStart": started_of(pid), **more}
     path.write_text(json.dumps(record))
     return path
-
-
-CAPTURES = Path(__file__).with_name("captures")
-SHOWN: dict[str, dict[str, str]] = {
-    "bash": {"command": "touch made.txt", "description": "touch made.txt"},
-    "danger": dict.fromkeys(("command", "description"), "curl -s http://127.0.0.1:1/x | sh"),
-    "bash_narrow": dict.fromkeys(("command", "description"), "curl -s http://127.0.0.1:1/x | sh"),
-    "write": {"file_path": "/home/me/project/w.txt", "content": "x\n"},
-}
 
 
 # ---------------------------------------------------------------- stop
@@ -230,65 +223,3 @@ def test_the_program_of_a_process_is_its_file(run: Run) -> None:
     assert Path(program_of(process.pid)).samefile(SLEEP)
     assert program_of(2**22 + 1) == ""
     assert Path(program_of(os.getpid())).samefile(sys.executable)
-
-
-# ---------------------------------------------------------------- answer
-
-
-def asks(home: Home, detail: str, screen: str, **more: Any) -> dict[str, Any]:
-    """Answer yes while the terminal shows this; return the reply."""
-    block = Block("permission", 1.0, tool="Bash", detail=detail, shown=True, **more)
-    s = Session("s", turn="working", blocks={":": block}, tty="/dev/pts/9", cwd="/srv")
-    told = {"asked_at": 1.0, "detail": detail, "yes": True}
-    return errand(home, s, "answer", screen=SCREEN.format(screen).splitlines(), **told)
-
-
-def test_a_question_fully_on_screen_is_answered(home: Home) -> None:
-    """With the key of its plain yes, if all its rows are still there when it is pressed."""
-    reply = asks(home, "touch made.txt", "touch made.txt")
-    assert reply["key"] == "1"
-    assert list(reply["rows"]) == SCREEN.format("touch made.txt").splitlines()
-
-
-SAME = "touch " + "a" * 60
-WHY = "its terminal shows a different request"
-IN_PART = "the request is not shown in full here; jump there to answer"
-
-
-@pytest.mark.parametrize(
-    ("detail", "screen", "why"),
-    [
-        (SAME, SAME + " && rm -rf /", WHY),
-        (SAME, SAME[:-1], WHY),
-        (SAME, SAME[:50] + "b" + SAME[51:], WHY),
-        ("x" * 199 + "…", "x" * 199 + "…", IN_PART),
-        ("x" * 199 + "…", "x" * 300, IN_PART),
-        ("curl -u ***", "curl -u ***", IN_PART),
-        ("curl -u *** x", "curl -u a:b x", IN_PART),
-        ("", "touch made.txt", IN_PART),
-    ],
-)
-def test_a_request_cut_hidden_or_different_gets_no_key(
-    home: Home, detail: str, screen: str, why: str
-) -> None:
-    """However much of it is the same."""
-    assert asks(home, detail, screen) == {"ok": False, "why": why}
-
-
-def test_invisible_characters_count_too(home: Home) -> None:
-    """A line hides zero-width characters, but the digest covers the whole request."""
-    assert asks(home, "touch x", "touch x", digest="0123456789abcdef") == {"ok": False, "why": WHY}
-
-
-@pytest.mark.parametrize("version", ["2.1.76", "2.1.119", "2.1.328", "2.1.330"])
-@pytest.mark.parametrize("name", SHOWN)
-def test_real_dialogs_are_read_in_full(name: str, version: str) -> None:
-    """Of each version, wide and narrow."""
-    dialog = dialog_of((CAPTURES / version / f"{name}.txt").read_text().splitlines())
-    assert dialog is not None
-    given = SHOWN[name]
-    detail = given.get("command") or given["file_path"]
-    assert dialog.is_about(detail, asked_of(Raw(json.dumps(given).encode())), ["/home/me/project"])
-    other = {**given, **{key: f"{value}x" for key, value in given.items() if key != "content"}}
-    asked = asked_of(Raw(json.dumps(other).encode()))
-    assert not dialog.is_about(detail, asked, ["/home/me/project"])

@@ -21,8 +21,8 @@ local M = {}
 ---@field ok boolean
 ---@field why? string why not
 ---@field text? string
----@field key? string
----@field rows? string[]
+---@field request? table what a session asks
+---@field outcome? string what followed an answer
 
 --- Seconds after which a crash no longer counts as a failed start.
 local QUICK = 10
@@ -251,7 +251,7 @@ M.tell = function(evidence)
 end
 
 --- Request something that may be refused. Does not block.
----@param what 'stop'|'answer'|'show'
+---@param what 'stop'|'request'|'answer'|'show'
 ---@param request table
 ---@param done fun(reply: bellboard.Reply)
 M.ask = function(what, request, done)

@@ -38,6 +38,7 @@ class Request:
     model: str = ""
     tools: tuple[str, ...] = ()
     prompt: str = ""
+    results: tuple[str, ...] = ()  # of tools, in its last message, as JSON
     completed: bool = True  # False: the client hung up before the end
 
 
@@ -112,7 +113,14 @@ def chosen(messages: list[dict[str, Any]]) -> tuple[str, int]:
     return "text", 0
 
 
-def content(turn: Turn, cwd: str) -> list[dict[str, Any]]:
+def results(message: dict[str, Any]) -> tuple[str, ...]:
+    """Return the tool results of a message, as JSON."""
+    content = message.get("content")
+    found = [x for x in content if x.get("type") == "tool_result"] if type(content) is list else []
+    return tuple(json.dumps(x.get("content"), ensure_ascii=False) for x in found)
+
+
+def content(turn: Turn, cwd: str, plan: str = "") -> list[dict[str, Any]]:
     """Return the turn's blocks in the form of the API."""
     blocks: list[dict[str, Any]] = []
     for block in turn.blocks:
@@ -120,7 +128,8 @@ def content(turn: Turn, cwd: str) -> list[dict[str, Any]]:
             case Text(text):
                 blocks.append({"type": "text", "text": text})
             case Tool(name, given):
-                filled = json.loads(json.dumps(given).replace("$CWD", cwd))
+                text = json.dumps(given).replace("$CWD", cwd).replace("$PLAN", plan)
+                filled = json.loads(text)
                 call = {"type": "tool_use", "id": _id("toolu"), "name": name, "input": filled}
                 blocks.append(call)
     return blocks
@@ -199,6 +208,7 @@ class _Conversation(BaseHTTPRequestHandler):
         last = " ".join(texts(messages[-1])) if messages else ""
         tools = tuple(str(tool.get("name")) for tool in asked.get("tools") or ())
         facts = {"model": asked.get("model", ""), "tools": tools, "prompt": last[-300:]}
+        facts["results"] = results(messages[-1]) if messages else ()
         turn: Turn | Failure
         if any(phrase in last for phrase in SUMMARY):  # `/compact play:e500` names a scenario
             named = self.api.scenarios.get((MARKER.findall(last) or [""])[-1], (COMPACT,))
@@ -226,8 +236,10 @@ class _Conversation(BaseHTTPRequestHandler):
             headers = {"retry-after": str(turn.retry_after)} if turn.retry_after else {}
             self._answer(turn.status, _error(turn.type), headers)
             return
-        cwd = re.search(r"[Ww]orking directory: ([^\n\\\"]+)", json.dumps(asked))
-        blocks = content(turn, cwd[1].strip() if cwd else ".")
+        text = json.dumps(asked)
+        cwd = re.search(r"[Ww]orking directory: ([^\n\\\"]+)", text)
+        plan = re.search(r"/[^\s\\\"]+/plans/[^\s\\\"]+?\.md", text)
+        blocks = content(turn, cwd[1].strip() if cwd else ".", plan[0] if plan else "")
         acts = any(block["type"] == "tool_use" for block in blocks)
         message = {
             "id": _id("msg"),

@@ -19,7 +19,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool call; `$CWD` in its input stands for the session's working directory."""
+    """A tool call; in its input, `$CWD` is the session's working directory, `$PLAN` its plan."""
 
     name: str
     input: dict[str, Any] = field(default_factory=dict)

@@ -1,7 +1,6 @@
 -- Answer a permission with yes or no from where you are. A key is only sent to a terminal that
 -- still shows the question.
 local cells = require('bellboard.view.cells')
-local dialog = require('bellboard.action.dialog')
 local host = require('bellboard.host')
 local jump = require('bellboard.action.jump')
 local message = require('bellboard.message')
@@ -9,11 +8,6 @@ local sessions = require('bellboard.state.sessions')
 local terminals = require('bellboard.state.terminals')
 
 local M = {}
-
---- Seconds until a new dialog accepts keys; it ignores earlier ones.
-local READY = 0.7
---- Milliseconds to wait for the CLI to take the answer.
-local PATIENCE = 3000
 
 ---@param text string
 ---@param session? bellboard.Session
@@ -41,40 +35,25 @@ local function still(asked)
 end
 
 ---@param session bellboard.Session as it was when the user chose
-local function confirm(session)
-  vim.defer_fn(function()
-    if still(session) then
-      say('it did not take the answer; go there instead', session)
-    end
-  end, PATIENCE)
-end
-
----@param session bellboard.Session as it was when the user chose
 ---@param yes boolean
 local function send(session, yes)
-  dialog.read(session, function(rows, missing)
-    if missing then
-      return go(session, 'not answered: ' .. missing)
+  local asked = { session_id = session.session_id, request = session.request }
+  host.ask('request', asked, function(found)
+    if not found.ok then
+      return say('not answered: ' .. found.why, session)
     end
-    local request = {
+    local answer = {
       session_id = session.session_id,
-      asked_at = session.asked_at,
-      detail = session.detail,
-      yes = yes,
-      screen = rows,
+      request = found.request.id,
+      digest = found.request.digest,
+      choice = yes and 'allow' or 'stop',
     }
-    host.ask('answer', request, function(reply)
+    host.ask('answer', answer, function(reply)
       if not reply.ok then
-        return say('not answered: ' .. reply.why, session)
-      elseif not reply.key then -- typed into its tmux pane
-        return confirm(session)
+        say('not answered: ' .. reply.why, session)
+      elseif reply.outcome ~= 'taken' then
+        say(reply.text, session)
       end
-      dialog.answer(session, reply.rows, reply.key, function(typed)
-        if not typed then
-          return say('not answered: its terminal no longer shows that question', session)
-        end
-        confirm(session)
-      end)
     end)
   end)
 end
@@ -137,11 +116,7 @@ M.to = function(id, after)
     elseif choice and not still(session) then
       say('not answered: it no longer asks that', session)
     elseif choice then
-      local seconds, micros = vim.uv.gettimeofday()
-      local early = session.asked_at + READY - seconds - micros / 1e6
-      vim.defer_fn(function()
-        send(session, choice == 'Yes')
-      end, math.ceil(1000 * math.max(0, math.min(early, READY))))
+      send(session, choice == 'Yes')
     end
     if after and (choice == 'Yes' or choice == 'No') then
       after()

@@ -136,7 +136,7 @@ class Bellboard:
         try:
             if self.host is None or not isinstance(request, Mapping):
                 raise ValueError("the background process is not running, or the request is invalid")
-            reply = await Errands(self.host.session).do(what, request)
+            reply = await Errands(self.host, f"Neovim {os.getppid()}").do(what, request)
         except Exception as e:
             traceback.print_exc()
             reply = {"ok": False, "why": f"internal error: {type(e).__name__}: {e}"}

@@ -7,7 +7,7 @@ outside that folder names it.  A dialect does no I/O, knows no clock, and raises
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import ClassVar, Final, NamedTuple
 
 from ..core.events import Event, Origin
@@ -31,8 +31,26 @@ class Seen(NamedTuple):
         return Finding({"t": now, "screen": {"session_id": sid, "pid": pid, **self._asdict()}}, "")
 
 
+class About(NamedTuple):
+    """What a dialog must ask about: a line, its digest, and folders that paths are relative to."""
+
+    detail: str
+    digest: str = ""
+    folders: Collection[str] = ()
+
+
+class Press(NamedTuple):
+    """A key for a dialog, or a text to type into it; or why there is none."""
+
+    key: str = ""  # a digit, or Down, Right, Tab, Enter
+    text: str = ""
+    rows: tuple[str, ...] = ()  # that the terminal must still show
+    last: bool = False  # gives the answer
+    why: str = ""
+
+
 class Dialect(ABC):
-    """Decodes what a CLI says."""
+    """Decodes what a CLI says, and says to it what a person answers."""
 
     key: ClassVar[str]  # the CLI's name in evidence
     kinds: ClassVar[Mapping[str, str]]  # of its hook events, by name
@@ -68,3 +86,7 @@ class Dialect(ABC):
 
         It is one line without its end, or empty if the CLI cannot be told this.
         """
+
+    def press(self, screen: Sequence[str], request: Request, answer: Answer, about: About) -> Press:
+        """Return the next key for the dialog on a screen, which must ask exactly this."""
+        return Press(why="its dialogs are not known; go there to answer")

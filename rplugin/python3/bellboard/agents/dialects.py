@@ -12,6 +12,11 @@ DIALECTS: Final[tuple[Dialect, ...]] = (ClaudeDialect(),)
 _BY_KEY: Final = {dialect.key: dialect for dialect in DIALECTS}
 
 
+def is_known(agent: str) -> bool:
+    """Return whether bellboard knows the agent's own words."""
+    return agent in _BY_KEY
+
+
 def dialect_of(agent: str) -> Dialect:
     """Return the dialect of an agent; decode an unknown one like the first."""
     return _BY_KEY.get(agent, DIALECTS[0])

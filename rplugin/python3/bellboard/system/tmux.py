@@ -22,6 +22,7 @@ from . import gate
 PATIENCE: Final = 1.0  # seconds; an answer takes 3 ms
 DEAF: Final = 20.0  # seconds to leave a server alone that did not answer
 
+KEYS: Final = frozenset({"Down", "Right", "Tab", "Enter"})  # that may be pressed in a pane
 PANE: Final = re.compile(r"%[0-9]{1,9}", re.ASCII)
 _PANES: Final = "#{pane_id} #{pane_pid} #{pane_dead} #{session_id} #{window_id} #{pane_tty}"
 #: An option of a pane that a jump led to: the pane where you were before.
@@ -118,11 +119,18 @@ class Tmux:
         return rows[-most:] if any(rows) else []
 
     def type(self, pane: str, text: str) -> bool:
-        """Type letters or digits into a pane; key names and commands are not allowed."""
-        if not PANE.fullmatch(pane) or not (text.isascii() and text.isalnum()):
+        """Type a text of one line into a pane; it is not searched for names of keys."""
+        if not PANE.fullmatch(pane) or not (text and text.isprintable()):
             self.why = f"cannot type into {line(pane, 40)}"
             return False
-        return self.ask("send-keys", "-t", pane, "-l", "--", text) is not None
+        return self.ask("send-keys", "-t", pane, "-l", "--", argument(text)) is not None
+
+    def press(self, pane: str, key: str) -> bool:
+        """Press one of the KEYS in a pane."""
+        if not PANE.fullmatch(pane) or key not in KEYS:
+            self.why = f"cannot press a key in {line(pane, 40)}"
+            return False
+        return self.ask("send-keys", "-t", pane, "--", key) is not None
 
     def say(self, client: str, text: str) -> bool:
         """Show a message in the status line of a client."""

@@ -16,13 +16,16 @@ from typing import Final, NamedTuple
 
 from ....core.asked import digest, squeezed
 
-READY: Final = 0.5  # seconds until the CLI takes keys: it ignores them for the first 0.15
 DEPTH: Final = 60  # rows from the bottom in which a dialog must be
 BELOW: Final = 3  # rows allowed below the answers: "Esc to cancel · Tab to amend"
 WRAPPED: Final = 3  # rows of a question
 
-#: With the CLI's arrow, if it is the selected one.
-_OPTION = re.compile(r"[\s│|]*(\u276f|>)?\s*([1-9])\.(?:\s+|(?=[A-Z]))(\S.*?)[\s│|]*")
+#: With the CLI's arrow, if it is the selected one; a box, if several can be chosen; a text.
+_OPTION = re.compile(
+    r"[\s│|]*(?P<arrow>\u276f|>)?\s*(?P<key>[1-9])\.(?:\s+|(?=[A-Z]))"
+    r"(?:\[(?P<box>[ ✔])\]\s+)?(?P<text>\S.*?)[\s│|]*"
+)
+_PLAIN = re.compile(r"\s*(?P<arrow>\u276f)?\s+(?P<text>Yes|No)")  # in auto mode
 _TOP = re.compile(r"╭?─{8,}╮?")
 _BOX = re.compile(r"│(.*?)│?")
 _LINE = re.compile("╌{8,}")  # above and below the request, from 2.1.2xx on
@@ -33,19 +36,25 @@ _NO_DESCRIPTION: Final = "Run shell command"  # shown if there is no description
 _AFTER_URL: Final = {True: "prompt:", False: "Claude wants to fetch content from "}
 
 
-class Dialog(NamedTuple):
-    """A question on a terminal: its answers by key, and its rows."""
+class Option(NamedTuple):
+    """An answer that a dialog offers."""
 
-    answers: dict[str, str]
-    rows: tuple[str, ...]
+    key: str  # its number; empty if it has none, as in auto mode
+    text: str  # of its first row
+    whole: str  # of all its rows
+    chosen: bool  # has the CLI's arrow
+    checked: bool | None  # None: it has no box
+    row: int
+
+
+class Dialog(NamedTuple):
+    """A question on a terminal: its answers, and its rows."""
+
+    options: tuple[Option, ...]
     #: The rows above the question, from the title on; empty if not all are visible.
     asks: tuple[str, ...]
-    whole: tuple[str, ...]  # all rows on the screen, from the top of the dialog to its answers
-
-    def key(self, yes: bool) -> str:
-        """Return the key for a plain yes or a no, or "" if there is not exactly one."""
-        plain = [key for key, text in self.answers.items() if _is_plain(text, yes)]
-        return plain[0] if len(plain) == 1 else ""
+    below: tuple[str, ...]
+    whole: tuple[str, ...]  # all rows on the screen, from the top of the dialog to its end
 
     def is_about(self, detail: str, asked: str = "", folders: Collection[str] = ()) -> bool:
         """Return whether it asks for exactly that; `asked` is its digest, if known.
@@ -60,31 +69,54 @@ class Dialog(NamedTuple):
 
 def dialog_of(screen: Sequence[str]) -> Dialog | None:
     """Return the yes-or-no question at the bottom of a screen, or None."""
+    rows = bottom_of(screen)
+    options = options_in(rows)
+    if len(options) < 2 or sum(option.chosen for option in options) != 1:
+        return None
+    at, end = options[0].row, options[-1].row + 1
+    below = tuple(row for row in rows[end:] if row.strip(" │|╰─╯"))
+    if len(below) > BELOW:
+        return None
+    top = max((n for n, row in enumerate(rows[:at]) if _TOP.fullmatch(row)), default=None)
+    asks = _asked(rows[top + 1 : at]) if top is not None else ()
+    return Dialog(options, asks, below, tuple(rows[top or 0 :]))
+
+
+def bottom_of(screen: Sequence[str]) -> list[str]:
+    """Return the rows that a dialog can be in, without the blanks around them."""
     rows = [row.rstrip() for row in screen]
     while rows and not rows[-1]:
         rows.pop()
-    rows = rows[-DEPTH:]
-    found = [(n, match) for n, row in enumerate(rows) if (match := _OPTION.fullmatch(row))]
-    first = max((place for place, (_, m) in enumerate(found) if m[2] == "1"), default=None)
-    if first is None:
-        return None
-    found = found[first:]
-    answers = {m[2]: m[3] for _, m in found}
-    in_order = [m[2] for _, m in found] == [str(n) for n in range(1, len(found) + 1)]
-    chosen = sum(1 for _, m in found if m[1])
-    below = [row for row in rows[found[-1][0] + 1 :] if row.strip(" │|╰─╯")]
-    if not in_order or chosen != 1 or len(below) > BELOW:
-        return None
-    at, end = found[0][0], found[-1][0] + 1
-    top = max((n for n, row in enumerate(rows[:at]) if _TOP.fullmatch(row)), default=None)
-    asks = _asked(rows[top + 1 : at]) if top is not None else ()
-    dialog = Dialog(answers, tuple(rows[at:end]), asks, tuple(rows[top or 0 : end]))
-    return dialog if dialog.key(True) and dialog.key(False) else None
+    return rows[-DEPTH:]
 
 
-def _is_plain(text: str, yes: bool) -> bool:
-    """Return whether a text is a yes to this request only, or any form of no."""
-    return text == "Yes" if yes else re.match(r"No\b", text) is not None
+def options_in(rows: Sequence[str]) -> tuple[Option, ...]:
+    """Return the last list of answers: numbered from 1 without a gap, or a plain Yes and No."""
+    found = _matches(_OPTION, rows)
+    first = max((place for place, (_, m) in enumerate(found) if m["key"] == "1"), default=0)
+    found, plain = found[first:], _matches(_PLAIN, rows)[-2:]
+    if len(plain) == 2 and (not found or plain[0][0] > found[-1][0]):
+        found = plain
+        is_list = plain[1][0] == plain[0][0] + 1 and plain[0][1]["text"] != plain[1][1]["text"]
+    else:
+        is_list = [m["key"] for _, m in found] == [str(n + 1) for n in range(len(found))]
+    if not (found and is_list):
+        return ()
+    ends = [n for n, _ in found[1:]] + [len(rows)]
+    return tuple(_option(n, m, rows[n + 1 : end]) for (n, m), end in zip(found, ends, strict=True))
+
+
+def _matches(shape: re.Pattern[str], rows: Sequence[str]) -> list[tuple[int, re.Match[str]]]:
+    return [(n, match) for n, row in enumerate(rows) if (match := shape.fullmatch(row))]
+
+
+def _option(row: int, m: re.Match[str], more: Sequence[str]) -> Option:
+    """Read an answer; it goes on in the rows below, up to an empty one."""
+    end = next((n for n, text in enumerate(more) if not text.strip(" │|")), len(more))
+    whole = "\n".join([m["text"], *(text.strip(" │|") for text in more[:end])])
+    facts = m.groupdict("")  # a plain answer has neither number nor box
+    box, key = facts.get("box", ""), facts.get("key", "")
+    return Option(key, m["text"], whole, bool(m["arrow"]), box == "✔" if box else None, row)
 
 
 # ---------------------------------------------------------------- the request

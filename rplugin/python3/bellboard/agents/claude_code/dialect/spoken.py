@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from ....core.events import AGENT, Event, Origin
 from ....core.lenient import Facts
 from ....core.request import Answer, Request
-from ...dialect import Dialect, Seen
+from ...dialect import About, Dialect, Press, Seen
 from .entries import decoded
 from .hooks import hook
 from .names import KINDS, VARIABLES
+from .pressing import press
 from .reply import reply
 from .request import request
 from .screens import read
@@ -45,3 +46,6 @@ class ClaudeDialect(Dialect):
 
     def reply(self, payload: bytes, answer: Answer) -> bytes:
         return reply(payload, answer)
+
+    def press(self, screen: Sequence[str], request: Request, answer: Answer, about: About) -> Press:
+        return press(screen, request, answer, about)

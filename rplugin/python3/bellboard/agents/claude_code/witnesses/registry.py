@@ -215,6 +215,18 @@ def of_listing(known: Mapping[str, object], now: float) -> Seen:
     return Seen(record, f"{ODD}; using `claude agents --json` instead", False)
 
 
+def went_on(directory: Path, pid: int, session_id: str, since: float) -> bool:
+    """Return whether a session file shows work after `since`; it does so before any hook."""
+    try:
+        record = decoded(read(directory / f"{pid}.json", LIMIT)[0]) or {}
+    except OSError:
+        return False
+    at = record.get("statusUpdatedAt")
+    is_at_work = record.get("status", "waiting") != "waiting"
+    is_later = isinstance(at, int | float) and at >= since * 1000
+    return record.get("sessionId") == session_id and is_at_work and is_later
+
+
 def state_of(directory: Path, pid: int) -> Seen:
     """Read the session file of a process, and check that the process runs; never raises."""
     path = directory / f"{pid}.json"

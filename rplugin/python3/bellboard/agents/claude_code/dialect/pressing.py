@@ -1,0 +1,135 @@
+"""Which key to press next, so that the dialog on a screen gets an answer.
+
+Nothing is counted or remembered: each key follows from the screen alone, which must show exactly
+what is asked.  So an answer of several keys is proven after each of them, and one that somebody
+else has begun to give is either completed as it was meant or left alone.
+
+This file does no I/O.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Sequence
+from typing import Final
+
+from ....core.asked import squeezed
+from ....core.request import Answer, Request
+from ...dialect import About, Press
+from .dialog import Dialog, Option, bottom_of, dialog_of, options_in
+from .filling import (
+    DIFFERENT,
+    DOWN,
+    ENTER,
+    IN_PART,
+    NOT_OFFERED,
+    NOT_SHOWN,
+    NOT_TYPED,
+    form,
+    question,
+    write,
+)
+
+LONGEST: Final = 200  # characters to type: the CLI folds a longer paste
+TAB: Final = "Tab"
+
+#: Answers of a plan's dialog, as seen in 2.1.76, 2.1.119, 2.1.328 and 2.1.330 (tests/captures).
+APPROVE: Final = frozenset(
+    {
+        "Yes",
+        "Yes, manually approve edits",
+        "Yes, and manually approve edits",
+        "Yes, and switch to default (ask each time) for this session",
+    }
+)
+APPROVE_EDITS: Final = frozenset({"Yes, auto-accept edits", "Yes, and auto-accept edits"})
+KEEP: Final = "Tell Claude what to change"
+NO_PLAN: Final = "Claude wants to exit plan mode"
+NO_AND: Final = "No, and tell Claude what to do differently"
+STOPS: Final = "“No” without a message also stops the turn: choose “stop”, or give a message"
+
+_TITLE: Final = re.compile(r"\s*(?:Exit plan mode|Ready to code)\?")
+_DOTS: Final = re.compile(r"\s*╌{8,}")
+_AMEND: Final = re.compile(r"\bTab to amend\b")
+
+
+def press(screen: Sequence[str], request: Request, answer: Answer, about: About) -> Press:
+    """Return the next key, or why there is none."""
+    texts = [answer.message, *answer.answers.values(), *answer.content.values()]
+    if not all(is_typeable(text) for text in texts if isinstance(text, str)):
+        return Press(why=NOT_TYPED)
+    rows = bottom_of(screen)
+    if request.kind == "permission":
+        return _permission(rows, answer, about)
+    kinds: dict[str, Callable[[Sequence[str], Request, Answer], Press]]
+    kinds = {"question": question, "plan": _plan, "form": form}
+    kind = kinds.get(request.kind)
+    return kind(rows, request, answer) if kind else Press(why=NOT_OFFERED)
+
+
+def is_typeable(text: str) -> bool:
+    """Return whether a text arrives as it is when it is typed."""
+    return len(text) <= LONGEST and text == text.strip() and text.isprintable()
+
+
+def _take(options: Sequence[Option], texts: Collection[str], rows: tuple[str, ...]) -> Press:
+    """Take the only answer with one of these texts, by its number or by moving to it."""
+    found = [option for option in options if option.whole in texts]
+    if len(found) != 1:
+        return Press(why=NOT_OFFERED)
+    if found[0].key:
+        return Press(found[0].key, rows=rows, last=True)
+    return Press(ENTER, rows=rows, last=True) if found[0].chosen else Press(DOWN, rows=rows)
+
+
+def _permission(rows: Sequence[str], answer: Answer, about: About) -> Press:
+    dialog = dialog_of(rows)
+    if dialog is None:
+        return Press(why=NOT_SHOWN)
+    if not dialog.asks:
+        return Press(why=IN_PART)
+    if not dialog.is_about(*about):
+        return Press(why=DIFFERENT)
+    if answer.choice == "allow":
+        return _take(dialog.options, {"Yes"}, dialog.whole)
+    nos = [option for option in dialog.options if re.match(r"No\b", option.text)]
+    if len(nos) != 1 or answer.choice not in ("deny", "stop"):
+        return Press(why=NOT_OFFERED)
+    if answer.choice == "stop":
+        return _take(dialog.options, {nos[0].whole}, dialog.whole)
+    return _deny(dialog, nos[0], answer.message) if answer.message else Press(why=STOPS)
+
+
+def _deny(dialog: Dialog, no: Option, message: str) -> Press:
+    """Move to the no, open its text, type the message, send it."""
+    if not no.chosen:
+        return Press(DOWN, rows=dialog.whole)
+    if any(map(_AMEND.search, dialog.below)):
+        return Press(TAB, rows=dialog.whole) if no.text == "No" else Press(why=NOT_OFFERED)
+    empty = no.text == "No" or no.text.startswith(NO_AND)
+    return write(no.whole, empty, f"No, {message}", message, dialog.whole)
+
+
+def _plan(rows: Sequence[str], request: Request, answer: Answer) -> Press:
+    top = max((n for n, row in enumerate(rows) if _TITLE.fullmatch(row)), default=-1)
+    options = [option for option in options_in(rows) if option.row > top >= 0]
+    if len(options) < 2 or sum(option.chosen for option in options) != 1:
+        return Press(why=NOT_SHOWN)
+    shown, head = tuple(rows[top:]), rows[top : options[0].row]
+    plan = "".join(part.text for part in request.parts if part.kind == "plan")
+    dots = [n for n, row in enumerate(head) if _DOTS.fullmatch(row)]
+    asks = "".join(head[dots[0] + 1 : dots[-1]]) if dots else ""
+    if _letters(asks) != _letters(plan) or not (dots or any(NO_PLAN in row for row in head)):
+        return Press(why=DIFFERENT)
+    keep = options[-1]
+    if answer.choice == "keep" and keep.chosen and keep.key == "3":
+        return write(keep.text, keep.text == KEEP, answer.message, answer.message, shown)
+    if answer.choice == "keep":
+        return Press(keep.key, rows=shown) if keep.text == KEEP else Press(why=NOT_OFFERED)
+    texts = {"approve": APPROVE, "approve-edits": APPROVE_EDITS, "stop": {"No"}}
+    return _take(options, texts.get(answer.choice, ()), shown)
+
+
+def _letters(text: str) -> str:
+    """Return the letters and digits of a plan, because the CLI renders its Markdown."""
+    return re.sub(r"[\W_]+", "", squeezed(text))

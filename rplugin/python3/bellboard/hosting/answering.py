@@ -1,0 +1,221 @@
+"""Answer what an agent asks: exactly this request, exactly once, and see what follows.
+
+Hosts do this for their editors, and the command line does it by itself.  An answer is bound to a
+session, a process, a request and the digest of all that it asks; each is checked again when the
+answer is given, and whatever differs is refused in a sentence, which is logged.  Of several answers
+at the same moment, the first to claim the request counts.  An answer was successful if the agent
+went on, not because it was sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from ..agents.dialect import Press
+from ..agents.dialects import dialect_of
+from ..core.detail import line
+from ..core.request import Answer, Choice, Request, answer_of, check
+from ..core.session import Run, Session
+from ..storage.answers import Answers, Claim, Unusable
+from ..storage.spool import Spool
+from .beside import Declined, beside
+from .keyboard import Terminal, enter, terminal_of
+from .standing import ANSWERED, THERE, Asked, asked_of, is_double, name_of, obstacle, standing
+
+READY: Final = 0.5  # seconds until the CLI takes keys: it ignores them for the first 0.15
+FOLLOWS: Final = 2.0  # seconds in which the agent goes on
+GLANCE: Final = 0.02
+WORDS: Final = {
+    "hook": "its hook, which waits",
+    "keys": "keys in its terminal, which shows the question",
+    "go": "go there",
+}
+
+Given = Mapping[str, Any]
+Reply = dict[str, Any]
+
+
+class Desk(Protocol):
+    """Where answers are given: a host, or a command."""
+
+    @property
+    def spool(self) -> Spool: ...
+
+    def session(self, sid: str) -> Session | None:
+        """Fold pending events, and return a session, or None if it is not listed."""
+        ...
+
+    def report(self, line: Mapping[str, Any]) -> str: ...
+
+
+class Answering:
+    """Shows requests, and answers them."""
+
+    def __init__(
+        self,
+        desk: Desk,
+        by: str,
+        environ: Mapping[str, str] = os.environ,
+        terminal: Callable[[Run], Terminal | None] = terminal_of,
+    ) -> None:
+        self._desk, self._by, self._environ = desk, by, environ
+        self._terminal = terminal
+        self._answers = Answers(desk.spool.home)
+
+    async def request(self, given: Given) -> Reply:
+        """Return what a session asks, in full, and the ways in which it can be answered."""
+        asked = await self._asked(given)
+        ways = await self._ways(asked)
+        shown = msgspec.to_builtins(asked.request)
+        shown["ways"] = [{"name": name, "words": WORDS[name]} for name in ways]
+        return {"request": {**shown, "way": ways[0]}}
+
+    async def answer(self, given: Given) -> Reply:
+        """Give an answer; log it and what followed, or why it was refused."""
+        answer = answer_of({k: v for k, v in given.items() if k in Answer.__struct_fields__})
+        by = line(str(given.get("by") or self._by), 80)
+        claim = Claim(by, time.time(), line(answer.choice, 20) if answer else "", os.getpid())
+        try:
+            return await self._answer(given, answer, claim)
+        except (Declined, OSError) as error:
+            why = str(error.strerror or error) if isinstance(error, OSError) else str(error)
+            self._log(given, claim, "none", f"refused: {why}")
+            raise Declined(why) from None
+
+    async def _answer(self, given: Given, answer: Answer | None, claim: Claim) -> Reply:
+        if answer is None:
+            raise Declined("the answer has not the form that this bellboard knows; update both")
+        asked = await self._asked(given)
+        if asked.request.digest != given.get("digest"):
+            raise Declined("it now asks something else than you were shown; look again")
+        if why := check(asked.request, answer):
+            raise Declined(why)
+        name = name_of(asked.request)
+        if first := await beside(partial(self._answers.claim, name, claim)):
+            raise Declined(f"already answered by {first.by}")
+        try:
+            if not self._stands(asked):
+                raise Declined(ANSWERED)
+            way = await self._send(given, asked, answer, claim)
+        except BaseException:
+            with suppress(OSError):  # then nobody can answer for some seconds
+                self._answers.release(name, claim)
+            raise
+        return await self._outcome(given, asked, claim, way)
+
+    # ------------------------------------------------------------ what is asked
+
+    async def _asked(self, given: Given) -> Asked:
+        """Return the request, if it stands and its process is proven to be the session's."""
+        s = self._desk.session(str(given.get("session_id")))
+        if s is None:
+            raise Declined("the session no longer exists")
+        name = str(given.get("request") or given.get("id") or "")
+        found = standing(s, name)
+        if found is None:
+            first = self._answers.claimed(name) if name else None
+            raise Declined(f"already answered by {first.by}" if first else ANSWERED)
+        asked = asked_of(s, *found, self._desk.spool)
+        if why := await beside(partial(obstacle, asked, self._environ)):
+            raise Declined(why)
+        return asked
+
+    # ------------------------------------------------------------ ways
+
+    async def _ways(self, asked: Asked) -> list[str]:
+        """Return the ways that are open for any choice, best first."""
+        ways = ["hook"] if self._listens(asked) else []
+        terminal = self._terminal(asked.run)
+        if terminal is not None and not is_double(asked):
+            with suppress(Declined):
+                screen = await beside(terminal.rows)
+                dialect, request = dialect_of(asked.session.agent), asked.request
+                trials = (_sample(request, choice) for choice in request.choices)
+                if any(not dialect.press(screen, request, x, asked.about).why for x in trials):
+                    ways.append("keys")
+        return [*ways, "go"]
+
+    def _listens(self, asked: Asked) -> bool:
+        channel = asked.block.channel
+        return bool(channel and asked.payload) and self._answers.listens(channel)
+
+    async def _send(self, given: Given, asked: Asked, answer: Answer, claim: Claim) -> str:
+        """Send an answer in the best way that takes it; return that way."""
+        dialect, name = dialect_of(asked.session.agent), name_of(asked.request)
+        reply = dialect.reply(asked.payload, answer) if self._listens(asked) else b""
+        if reply and b"\n" not in reply:
+            self._log(given, claim, "hook")
+            with suppress(Unusable):  # it ended meanwhile: the terminal may still ask
+                await beside(partial(self._answers.send, asked.block.channel, reply))
+                return "hook"
+        terminal = self._terminal(asked.run)
+        if terminal is None:
+            raise Declined(f"its terminal is neither in tmux nor in a Neovim{THERE}")
+        if is_double(asked):
+            raise Declined(f"it asks the same twice, and keys cannot tell which{THERE}")
+        await asyncio.sleep(max(0.0, min(asked.block.since + READY - time.time(), READY)))
+        begun = False
+
+        def following(screen: Sequence[str]) -> Press:
+            return dialect.press(screen, asked.request, answer, asked.about)
+
+        def is_ours() -> bool:
+            nonlocal begun
+            if not begun:
+                begun = True
+                self._log(given, claim, "keys")
+            return self._stands(asked) and self._answers.renew(name, claim)
+
+        await enter(terminal, following, is_ours)
+        return "keys"
+
+    # ------------------------------------------------------------ what follows
+
+    async def _outcome(self, given: Given, asked: Asked, claim: Claim, way: str) -> Reply:
+        """Wait until the agent goes on; log whether it did."""
+        begun = time.monotonic()
+        while (took := time.monotonic() - begun) < FOLLOWS and self._stands(asked):
+            await asyncio.sleep(GLANCE)
+        done = took < FOLLOWS
+        outcome = f"taken after {took:.1f} s" if done else f"nothing followed in {FOLLOWS:.0f} s"
+        self._log(given, claim, way, outcome)
+        said = "taken" if done else "nothing"
+        return {"way": way, "outcome": said, "text": outcome if done else outcome + THERE}
+
+    def _stands(self, asked: Asked) -> bool:
+        s = self._desk.session(asked.session.session_id)
+        found = standing(s, asked.block.request) if s is not None else None
+        if found is None:
+            return False
+        now, block = found[1], asked.block
+        return (now.since, now.agent, now.tool) == (block.since, block.agent, block.tool)
+
+    def _log(self, given: Given, claim: Claim, way: str, outcome: str = "") -> None:
+        """Report an answer before it is sent, what followed, or why it was refused."""
+        facts = {
+            "session_id": str(given.get("session_id")),
+            "request": line(str(given.get("request") or ""), 200),
+            "digest": line(str(given.get("digest") or ""), 40),
+            "choice": claim.choice or "none",
+            "way": way,
+            "by": claim.by,
+            "outcome": line(outcome, 200),
+        }
+        with suppress(ValueError, OSError):  # the answer counts, even if it cannot be logged
+            self._desk.report({"t": time.time(), "answer": facts})
+
+
+def _sample(request: Request, choice: Choice) -> Answer:
+    """Return an answer with that choice, to see whether keys can give it."""
+    first: dict[str, list[str] | str]
+    first = {q.text: [o.label for o in q.options[:1]] for q in request.questions}
+    message = "x" if choice.needs.startswith("message") else ""
+    return Answer(choice.id, message, first)

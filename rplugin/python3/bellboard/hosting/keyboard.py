@@ -1,0 +1,138 @@
+"""Type an answer into the dialog of a session, wherever its terminal is: in tmux or in a Neovim.
+
+The dialect reads the screen and says which key is next.  Each key is typed only while the terminal
+still shows the rows that it follows from, and the next one only after the rows have changed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final, Protocol
+
+from ..agents.dialect import Press
+from ..core.session import Run, owns_pane
+from ..system import neovim
+from ..system.tmux import Tmux
+from .beside import Declined, beside
+
+TAKES: Final = 5.0  # seconds for the CLI to show what a key did; it takes 0.05, on a busy machine 2
+GLANCE: Final = 0.03
+MOST: Final = 100  # keys of one answer
+DEPTH: Final = 60  # rows of a terminal: more than any dialog has
+
+#: Run in a Neovim, which may have another version of this plugin.
+READ: Final = "local ok, rows = pcall(require('bellboard')._rows, ...) return ok and rows or false"
+TYPE: Final = "local ok, typed = pcall(require('bellboard')._type, ...) return ok and typed"
+#: Names of keys → what a terminal sends for them.
+SENT: Final = {"Down": "\x1b[B", "Right": "\x1b[C", "Tab": "\t", "Enter": "\r"}
+
+MEANWHILE: Final = "it was answered meanwhile"
+GONE: Final = "its terminal no longer shows that; go there to answer"
+
+
+class Terminal(Protocol):
+    """The terminal of a session. Its methods may block, and raise `Declined`."""
+
+    def rows(self) -> Sequence[str]: ...
+
+    def type(self, press: Press) -> None: ...
+
+
+class Pane:
+    """A pane of tmux."""
+
+    def __init__(self, socket: str, pane: str, tty: str) -> None:
+        self._tmux, self._pane, self._tty = Tmux(socket), pane, tty
+
+    def rows(self) -> Sequence[str]:
+        if not any(
+            p.id == self._pane and p.tty == self._tty and not p.dead
+            for p in self._tmux.panes() or ()
+        ):
+            why = self._tmux.why or f"tmux pane {self._pane} is not its terminal {self._tty}"
+            raise Declined(why)
+        return self._tmux.capture(self._pane, DEPTH)
+
+    def type(self, press: Press) -> None:
+        if not _shows(self._tmux.capture(self._pane, DEPTH), press.rows):
+            raise Declined(GONE)
+        named = press.key in SENT
+        done = (
+            self._tmux.press(self._pane, press.key)
+            if named
+            else self._tmux.type(self._pane, press.key or press.text)
+        )
+        if not done:
+            raise Declined(f"tmux did not take the key: {self._tmux.why}")
+
+
+class Buffer:
+    """A terminal buffer of a Neovim."""
+
+    def __init__(self, address: str, tty: str) -> None:
+        self._address, self._tty = address, tty
+
+    def rows(self) -> Sequence[str]:
+        rows = self._ask(READ, self._tty)
+        if not isinstance(rows, list):
+            raise Declined("its Neovim no longer has its terminal")
+        return [str(row) for row in rows]
+
+    def type(self, press: Press) -> None:
+        sent = press.text or SENT.get(press.key, press.key)
+        if self._ask(TYPE, self._tty, list(press.rows), sent) is not True:
+            raise Declined(GONE)
+
+    def _ask(self, code: str, *arguments: object) -> object:
+        try:
+            return neovim.ask(self._address, code, *arguments)
+        except neovim.Failed as why:
+            raise Declined(str(why)) from None
+
+
+def terminal_of(run: Run) -> Terminal | None:
+    """Return the terminal that keys can be typed into, if it is known."""
+    if not run.tty:
+        return None
+    if run.nvim and not owns_pane(run):
+        return Buffer(run.nvim, run.tty)
+    if run.pane and run.tmux.startswith("/"):
+        return Pane(run.tmux, run.pane, run.tty)
+    return None
+
+
+async def enter(
+    terminal: Terminal, following: Callable[[Sequence[str]], Press], ours: Callable[[], bool]
+) -> None:
+    """Type the keys of an answer; `following` returns the next key for what the terminal shows.
+
+    Before each key, `ours` says whether it still asks, and we are still those who answer.
+    """
+    before, until = Press(), 0.0
+    for _ in range(MOST):
+        press = following(await beside(terminal.rows))
+        while (press == before or (press.why and before.rows)) and time.monotonic() < until:
+            await asyncio.sleep(GLANCE)
+            if not ours():
+                break
+            press = following(await beside(terminal.rows))
+        if press.why and not before.rows:
+            raise Declined(press.why)
+        if not ours():
+            raise Declined(MEANWHILE)
+        if press.why or press == before:
+            raise Declined(press.why or "its dialog did not take the last key; go there to answer")
+        await beside(partial(terminal.type, press))
+        if press.last:
+            return
+        before, until = press, time.monotonic() + TAKES
+    raise Declined("its dialog needs too many keys; go there to answer")
+
+
+def _shows(screen: Sequence[str], rows: Sequence[str]) -> bool:
+    """Return whether rows are on a screen, one below the other."""
+    text = "\n".join(["", *(row.rstrip() for row in screen), ""])
+    return "\n".join(["", *rows, ""]) in text

@@ -1,0 +1,133 @@
+"""What an agent asks now: a question that stands, of a process that is proven to ask it.
+
+The event that asked is read again each time, so that what is answered is what it says now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from ..agents import evidence
+from ..agents.claude_code.witnesses.registry import config_of, went_on
+from ..agents.dialect import About
+from ..agents.dialects import dialect_of, is_known
+from ..core.detail import line
+from ..core.front import runs_of
+from ..core.request import Choice, Part, Request, digest_of
+from ..core.session import Block, Run, Session, question_of
+from ..core.shellwords import HIDDEN
+from ..storage.spool import Refused, Spool
+from ..witnesses.proof import objection
+from .beside import Declined
+
+THERE: Final = "; go there to answer"
+ANSWERED: Final = "it has already been answered"
+#: What can be said to a question that no hook reported.
+SEEN: Final = (
+    Choice("allow", "Yes, this once"),
+    Choice("deny", "No, and say why", "message"),
+    Choice("stop", "No, and stop the turn"),
+)
+
+
+class Asked(NamedTuple):
+    """A request that stands, and what it was read from."""
+
+    session: Session
+    run: Run
+    block: Block
+    request: Request
+    payload: bytes  # empty if no hook reported it
+    about: About
+
+
+def asked_of(s: Session, run: Run, block: Block, spool: Spool) -> Asked:
+    """Return what a question asks; raise `Declined` if that cannot be answered from here."""
+    if not is_known(s.agent):
+        raise Declined(f"cannot answer {line(s.agent, 20)} from here{THERE}")
+    asked = _read(s, run, block, spool) if block.request else _seen(s, run, block)
+    if run.pid not in (0, asked.request.pid):
+        raise Declined(f"another process asks that{THERE}")
+    return asked
+
+
+def obstacle(asked: Asked, environ: Mapping[str, str]) -> str:
+    """Return why its process does not ask this now, or "". Reads files, so it may hang."""
+    s, pid = asked.session, asked.request.pid
+    process = s.processes.get(pid)
+    if process is None:
+        return f"the process that asks is not known to run the session{THERE}"
+    config = Path(s.config_dir or config_of(environ))
+    if why := objection(s.session_id, s.agent, process, (config,)):
+        return f"{why}{THERE}"
+    return ANSWERED if went_on(config / "sessions", pid, s.session_id, asked.block.since) else ""
+
+
+def name_of(request: Request) -> str:
+    """Return the name under which a request is claimed."""
+    return request.id or f"seen.{request.digest}"
+
+
+def _folders(s: Session) -> list[str]:
+    return [folder for folder in (s.cwd, s.project_dir) if folder]
+
+
+def standing(s: Session, name: str) -> tuple[Run, Block] | None:
+    """Return the question with that name; without one, the one that has waited longest."""
+    if name:
+        found = [(r, b) for r in runs_of(s) for b in r.blocks.values() if b.request == name]
+        return found[0] if found else None
+    asking = [(r, b) for r in runs_of(s) if (b := question_of(r)) is not None]
+    return min(asking, key=lambda each: each[1].since, default=None)
+
+
+def is_double(asked: Asked) -> bool:
+    """Return whether another question looks the same on the screen."""
+    other = [b for r in runs_of(asked.session) for b in r.blocks.values() if b is not asked.block]
+    same = asked.block.tool, asked.block.detail, asked.block.digest
+    return any((b.tool, b.detail, b.digest) == same for b in other)
+
+
+def _read(s: Session, run: Run, block: Block, spool: Spool) -> Asked:
+    """Read the event that asked, as it is now."""
+    try:
+        item = spool.request(block.request)
+    except (Refused, OSError) as why:
+        raise Declined(f"what it asks cannot be read: {why}{THERE}") from None
+    if item is None or item.origin is None:
+        raise Declined(f"what it asks was not kept{THERE}")
+    dialect, origin = dialect_of(s.agent), evidence.origin_of(item.origin)
+    request = dialect.request(item.payload, block.request, item.t, origin, item.truncated)
+    ids = (s.session_id, *s.previous)
+    if request is None or request.session_id not in ids or origin.agent != s.agent:
+        raise Declined(f"what it asks is about another session{THERE}")
+    event = dialect.event(item.payload, item.t, item.t, origin, item.truncated)
+    about = About(event.detail, event.digest, _folders(s))
+    return Asked(s, run, block, request, item.payload, about)
+
+
+def _seen(s: Session, run: Run, block: Block) -> Asked:
+    """Return a question that no hook reported: only one line of it is known."""
+    pid = run.pid or next(iter(s.processes), 0)
+    is_whole = bool(block.detail) and not block.detail.endswith("…") and HIDDEN not in block.detail
+    is_known = is_whole and block.asks == "permission"
+    facts = (s.agent, s.session_id, pid, block.agent, block.tool, block.detail, block.digest)
+    request = Request(
+        id="",
+        session_id=s.session_id,
+        agent=s.agent,
+        kind=block.asks,
+        digest=digest_of(*facts, block.since),
+        pid=pid,
+        thread=block.agent,
+        tool=block.tool,
+        asked_at=block.since,
+        title=block.tool,
+        parts=(Part("text", text=block.detail),) if block.detail else (),
+        choices=SEEN if is_known else (),
+        complete=is_known,
+        why="" if is_known else f"what it asks is not known in full here{THERE}",
+    )
+    return Asked(s, run, block, request, b"", About(block.detail, block.digest, _folders(s)))

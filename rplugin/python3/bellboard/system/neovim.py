@@ -1,0 +1,53 @@
+"""Run Lua code in a Neovim over its socket.
+
+A Neovim that waits for a key answers only some requests.  It is asked for its mode first, because
+other code would run later, unexpectedly.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Final
+
+from ..core.detail import line
+from . import gate
+
+PATIENCE: Final = 0.5  # seconds; an answer takes 1 ms
+REQUEST, RESPONSE = 0, 1
+
+
+class Failed(Exception):
+    """The code was not run, or failed; the text says why."""
+
+
+def ask(address: str, code: str, *arguments: Any) -> Any:
+    """Run code in the Neovim that listens there, and return its result."""
+    import msgpack  # type: ignore[import-untyped] # it carries no types
+
+    unpacker = msgpack.Unpacker()
+    until = time.monotonic() + PATIENCE
+
+    def call(method: str, given: list[Any]) -> Any:
+        connection.sendall(msgpack.packb([REQUEST, 0, method, given]))
+        while True:
+            for message in unpacker:
+                if message[0] == RESPONSE:
+                    if message[2] is not None:
+                        raise Failed(f"its Neovim refused: {line(str(message[2][1]))}")
+                    return message[3]
+            if time.monotonic() > until:
+                raise Failed("its Neovim does not respond")
+            data = connection.recv(1 << 16)
+            if not data:
+                raise Failed("its Neovim is gone")
+            unpacker.feed(data)
+
+    try:
+        with gate.connected(address, PATIENCE) as connection:
+            if call("nvim_get_mode", [])["blocking"]:
+                raise Failed("its Neovim is waiting for a key")
+            return call("nvim_exec_lua", [code, list(arguments)])
+    except gate.Denied as denial:
+        raise Failed(f"not connecting to the Neovim at {line(address)}: {denial}") from None
+    except OSError:
+        raise Failed("its Neovim does not respond") from None

@@ -1,0 +1,115 @@
+"""A desk at which answers are given, without a host: the session is what the test says."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from bellboard.core.session import Block, Process, Session
+from bellboard.hosting.answering import Answering
+from bellboard.hosting.beside import Declined
+from bellboard.hosting.keyboard import Terminal
+from bellboard.storage.spool import Spool
+from bellboard.system.processes import started_of
+from rig.home import Home
+
+NAME = "00004711.1.PermissionRequest"
+INPUT = {"command": "make all", "description": "Build it"}
+
+
+class Desk:
+    """A session whose process asks to run `make all`, in an event that is kept."""
+
+    def __init__(self, home: Home, pid: int, **payload: Any) -> None:
+        self.spool = Spool(home.bellboard)
+        self.spool.prepare()
+        self.home, self.pid = home, pid
+        self.folder = home.bellboard / "answers"
+        self.told: list[dict[str, Any]] = []
+        self.goes_on = True  # the agent, once it is answered
+        self.terminal: Terminal | None = None
+        self.asks(**payload)
+        self.s = self.session_of()
+
+    def asks(self, agent: str = "claude", pid: int | None = None, **payload: Any) -> None:
+        """Write the event that asked."""
+        given = {"session_id": "s", "hook_event_name": "PermissionRequest", "tool_name": "Bash"}
+        text = json.dumps({**given, "tool_input": INPUT, **payload})
+        head = f"bellboard 1\0agent={agent}\0event=PermissionRequest\0pid={pid or self.pid}\0\0"
+        path = self.folder / NAME
+        path.write_bytes(head.encode() + text.encode())
+        path.chmod(0o600)
+
+    def session_of(self, **facts: Any) -> Session:
+        """Return the session, as hosts know it."""
+        block = Block("permission", 1.0, tool="Bash", detail="make all", request=NAME, shown=True)
+        process = Process(self.pid, started_of(self.pid))
+        given = {"processes": {self.pid: process}, "pid": self.pid, "blocks": {":": block}}
+        return Session(session_id="s", turn="working", **{**given, **facts})
+
+    def becomes(self, **facts: Any) -> None:
+        """Change the question that stands."""
+        block = replace(self.s.blocks[":"], **facts)
+        self.s = self.session_of(blocks={":": block})
+
+    # ------------------------------------------------------------ see `answering.Desk`
+
+    def session(self, sid: str) -> Session | None:
+        return self.s if sid == "s" else None
+
+    def report(self, line: Mapping[str, Any]) -> str:
+        self.told.append(dict(line["answer"]))
+        return ""
+
+    # ------------------------------------------------------------ what a person does
+
+    def _do(self, what: str, given: Mapping[str, Any]) -> dict[str, Any]:
+        answering = Answering(self, "Neovim 1", self.home.env, lambda run: self.terminal)
+        try:
+            return asyncio.run(getattr(answering, what)(given))
+        except Declined as why:
+            return {"why": str(why)}
+
+    def request(self, **given: Any) -> dict[str, Any]:
+        return self._do("request", {"session_id": "s", "request": NAME, **given})
+
+    def answer(self, choice: str = "allow", **given: Any) -> dict[str, Any]:
+        """Answer what is shown now, unless a digest is given."""
+        if "digest" not in given:
+            given["digest"] = self.request().get("request", {}).get("digest", "")
+        shown = {"session_id": "s", "request": NAME, "choice": choice}
+        return self._do("answer", {**shown, **given})
+
+    # ------------------------------------------------------------ what a hook does
+
+    def waits(self, channel: str = "1.1", mode: int = 0o600) -> Hook:
+        """Let the hook that asked wait on a pipe."""
+        os.mkfifo(self.folder / channel, mode)
+        hook = Hook(self, self.folder / channel)
+        self.becomes(channel=channel)
+        return hook
+
+
+class Hook:
+    """A hook that waits; the agent goes on with what it says."""
+
+    def __init__(self, desk: Desk, pipe: Path) -> None:
+        self._desk = desk
+        self.said: list[str] = []
+        self._file = os.fdopen(os.open(pipe, os.O_RDWR), encoding="utf-8")
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        line = self._file.readline()
+        self.said.append(line)
+        self._file.close()
+        if self._desk.goes_on and line:
+            self._desk.s = self._desk.session_of(blocks={})
