@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, Final
 
 import msgspec
@@ -201,25 +201,24 @@ def _chosen(question: Question, labels: Sequence[str]) -> str:
         return "it does not offer that option"
     if len({*labels}) != len(labels):
         return "an option is chosen twice"
-    if question.many and _readings(JOINER.join(labels), known) > 1:
+    chosen = {*labels}
+    in_order = [label for label in known if label in chosen]
+    if question.many and _readings(JOINER.join(in_order), {*known}) > 1:
         return "the names of these options can be read in two ways; type the answer instead"
     return ""
 
 
-def _readings(joined: str, labels: Sequence[str]) -> int:
+def _readings(joined: str, labels: Set[str]) -> int:
     """Return in how many ways a text can be read as a list of labels."""
+    lengths = sorted({len(label) for label in labels} - {0})
     ways = {0: 1}
     for start in range(len(joined)):
-        if start not in ways:
-            continue
-        for label in labels:
-            end = start + len(label)
-            if label and joined.startswith(label, start):
-                if end == len(joined):
-                    ways[end] = ways.get(end, 0) + ways[start]
-                elif joined.startswith(JOINER, end):
-                    after = end + len(JOINER)
-                    ways[after] = ways.get(after, 0) + ways[start]
+        for end in (start + length for length in lengths if start in ways):
+            if joined[start:end] not in labels:
+                continue
+            after = end if end == len(joined) else end + len(JOINER)
+            if end == len(joined) or joined.startswith(JOINER, end):
+                ways[after] = ways.get(after, 0) + ways[start]
     return ways.get(len(joined), 0)
 
 

@@ -53,7 +53,7 @@ _HIDDEN: Final = (
     ("invisible characters", re.compile(rf"\ufeff|[\ud800-\udfff]|{_UNSEEN.pattern}")),
     ("blanks of another kind", re.compile("[\xa0\u1680\u2000-\u200a\u202f\u205f\u3000\u2800]")),
     ("piles of accents", re.compile(f"(?<={_MARK}{{4}}){_MARK}")),
-    ("blanks at the end of a line", re.compile(r"[ \t]+$", re.MULTILINE)),
+    ("blanks at the end of a line", re.compile(r"(?<![ \t])[ \t]+$", re.MULTILINE)),
 )
 
 

@@ -58,8 +58,8 @@ def reply(s: Session, e: Event, o: Options) -> str | None:
     """You answered what it asks; it ends once the agent goes on."""
     if not s.blocks:
         return "nothing is asked"
-    asked = {b.request for b in s.blocks.values()}
-    return None if e.request in asked else "it now asks something else"
+    asked = {b.request for b in s.blocks.values()}  # empty: known without its file
+    return None if asked & {e.request, ""} else "it now asks something else"
 
 
 def outcome(s: Session, e: Event, o: Options) -> str | None:

@@ -75,8 +75,8 @@ def _choose(asked: Asked, answer: Answer) -> Facts:
     ):
         said = answer.answers.get(shown.text)
         if isinstance(said, list):
-            own = zip(raw["options"], shown.options, strict=True)
-            said = JOINER.join(option["label"] for option, seen in own if seen.label in said)
+            own, chosen = zip(raw["options"], shown.options, strict=True), {*said}
+            said = JOINER.join(option["label"] for option, seen in own if seen.label in chosen)
         if said:
             answers[raw["question"]] = said
     return {

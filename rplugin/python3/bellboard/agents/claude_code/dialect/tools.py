@@ -63,7 +63,7 @@ def _edit(given: Input) -> Shown:
 def _edits(given: Input) -> Shown:
     path, edits = given.text("file_path"), given.left.get("edits")
     made = [part("file", "", path=path)]
-    if isinstance(edits, list) and all(map(_is_edit, edits)):
+    if isinstance(edits, list) and edits and all(map(_is_edit, edits)):
         del given.left["edits"]
         made = [
             part("diff", "", path=path, old=edit.pop("old_string"), new=edit.pop("new_string"))

@@ -1,0 +1,371 @@
+"""What the hook prints for each answer, and which answers are refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from asking import (
+    CLAUDE,
+    COLOUR,
+    FROM,
+    PLAN,
+    SIZES,
+    allows,
+    asked,
+    decided,
+    form,
+    ids,
+    payload,
+    printed,
+    words,
+)
+from bellboard.core.request import (
+    LONGEST_ANSWER,
+    Answer,
+    Field,
+    Option,
+    Request,
+    answer_of,
+    are_distinct,
+    check,
+)
+from strategies import json_values
+
+pytestmark = pytest.mark.pure
+
+
+@pytest.mark.parametrize(
+    ("answer", "decision"),
+    [
+        (Answer("allow"), {"behavior": "allow"}),
+        (Answer("deny", "Not\nthat"), {"behavior": "deny", "message": "Not\nthat"}),
+        (Answer("deny"), {"behavior": "deny", "message": "The user said no."}),
+        (
+            Answer("stop"),
+            {"behavior": "deny", "message": "The user said no.", "interrupt": True},
+        ),
+        (
+            Answer("edit", input="make -n"),
+            {"behavior": "allow", "updatedInput": {"command": "make -n", "timeout": 5}},
+        ),
+    ],
+)
+def test_a_permission(answer: Answer, decision: object) -> None:
+    raw = payload("Bash", {"command": "make", "timeout": 5})
+    assert ids(asked(raw)) == ["allow", "edit", "deny", "stop"]
+    assert decided(raw, answer) == decision
+
+
+MAKE = {"toolName": "Bash", "ruleContent": "make test"}
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "suggested", "rule"),
+    [
+        ("Bash", {"command": "make test"}, [MAKE], "Bash(make test)"),
+        ("Bash", {"command": "make -n a"}, [{**MAKE, "ruleContent": "make:*"}], "Bash(make -n a)"),
+        (
+            "Bash",
+            {"command": "npm run a"},
+            [{**MAKE, "ruleContent": "npm run:*"}],
+            "Bash(npm run:*)",
+        ),
+        (
+            "Bash",
+            {"command": "npm run a"},
+            [{**MAKE, "ruleContent": "npm run *"}],
+            "Bash(npm run:*)",
+        ),
+        ("Bash", {"command": "npm rune"}, [{**MAKE, "ruleContent": "npm run:*"}], "Bash(npm rune)"),
+        (
+            "Bash",
+            {"command": "sudo rm a"},
+            [{**MAKE, "ruleContent": "sudo rm:*"}],
+            "Bash(sudo rm a)",
+        ),
+        ("Bash", {"command": "a; b"}, [{**MAKE, "ruleContent": "a; b"}], ""),
+        ("Bash", {"command": "ls *"}, [{**MAKE, "ruleContent": "ls *"}], ""),
+        ("Bash", {"command": "ls:*"}, [{**MAKE, "ruleContent": "ls:*"}], ""),
+        ("Bash", {"command": "ls $(x)"}, [MAKE], ""),
+        ("Bash", {"command": "ls\nrm"}, [MAKE], ""),
+        ("Bash", {"command": "make test"}, [], ""),
+        ("Bash", {"command": 3}, [MAKE], ""),
+        ("Bash", {"command": "make"}, [{"toolName": "Read"}], ""),
+        (
+            "WebFetch",
+            {"url": "https://A.org:80/x"},
+            [{"toolName": "WebFetch"}],
+            "WebFetch(domain:a.org)",
+        ),
+        ("WebFetch", {"url": "https://a@b.org/"}, [{"toolName": "WebFetch"}], ""),
+        ("WebFetch", {"url": "https://a.org\\@b.org/"}, [{"toolName": "WebFetch"}], ""),
+        ("mcp__db__ask", {"table": "x"}, [{"toolName": "mcp__db__ask"}], "mcp__db__ask"),
+        ("mcp__db", {"table": "x"}, [{"toolName": "mcp__db"}], ""),
+        ("Edit", {"file_path": "/a"}, [{"toolName": "Edit"}], ""),
+    ],
+)
+def test_always_is_the_narrowest_rule(
+    tool: str, given: object, suggested: list[dict[str, str]], rule: str
+) -> None:
+    """It is shown before, and only offered where the CLI itself suggests to allow that tool."""
+    raw = payload(tool, given, permission_suggestions=allows(*suggested))
+    assert ("always" in ids(asked(raw))) == bool(rule)
+    if not rule:
+        assert CLAUDE.reply(raw, Answer("always")) == b""
+        return
+    assert words(raw, "always") == f"Yes, and add {rule} to .claude/settings.local.json"
+    (update,) = decided(raw, Answer("always"))["updatedPermissions"]
+    name, _, content = rule.rstrip(")").partition("(")
+    written = {"toolName": name, **({"ruleContent": content} if content else {})}
+    assert update == {
+        "type": "addRules",
+        "rules": [written],
+        "behavior": "allow",
+        "destination": "localSettings",
+    }
+    event = CLAUDE.event(raw, 1.0, 1.0, FROM)
+    assert event.rule == rule
+
+
+@given(st.lists(json_values), json_values)
+def test_suggestions_are_never_sent_back(suggestions: list[Any], command: Any) -> None:
+    """Whatever they are: only a rule that was computed here, never a mode."""
+    mode = {"type": "setMode", "mode": "acceptEdits", "destination": "session"}
+    folder = {"type": "addDirectories", "directories": ["/"], "destination": "session"}
+    deny = allows(MAKE, behavior="deny")
+    raw = payload(
+        "Bash", {"command": command}, permission_suggestions=[mode, folder, *deny, *suggestions]
+    )
+    for choice in ("allow", "always", "deny", "stop"):
+        assert b"setMode" not in (said := CLAUDE.reply(raw, Answer(choice)))
+        assert b"addDirectories" not in said
+
+
+@pytest.mark.parametrize("given", [PLAN, {}])
+def test_a_plan(given: dict[str, str]) -> None:
+    """It is always sent back with the approval: without it, some versions take it as empty."""
+    raw = payload("ExitPlanMode", given)
+    assert ids(asked(raw)) == ["approve", "approve-edits", "keep", "stop"]
+    assert decided(raw, Answer("approve")) == {"behavior": "allow", "updatedInput": given}
+    mode = {"type": "setMode", "mode": "acceptEdits", "destination": "session"}
+    assert decided(raw, Answer("approve-edits")) == {
+        "behavior": "allow",
+        "updatedInput": given,
+        "updatedPermissions": [mode],
+    }
+    assert decided(raw, Answer("keep", "More")) == {"behavior": "deny", "message": "More"}
+    assert "needs a message" in check(asked(raw), Answer("keep", " \n"))
+
+
+@pytest.mark.parametrize("tool", ["AskUserQuestion", "ExitPlanMode"])
+def test_a_question_or_plan_is_never_just_allowed(tool: str) -> None:
+    """Up to 2.1.119, that would be an empty answer."""
+    raw = payload(tool, {"questions": [COLOUR]})
+    for choice in ("allow", "always", "edit"):
+        assert "none of its choices" in check(asked(raw), Answer(choice, input="x"))
+        assert CLAUDE.reply(raw, Answer(choice, input="x")) == b""
+
+
+def test_questions() -> None:
+    """By the question's text; labels are joined in the order of the options."""
+    raw = payload("AskUserQuestion", {"questions": [COLOUR, SIZES]})
+    request = asked(raw)
+    assert [(q.text, q.header, q.many) for q in request.questions] == [
+        ("Which colour?", "Colour", False),
+        ("Which sizes?", "", True),
+    ]
+    assert request.questions[0].options == (Option("Red", "warm"), Option("Blue"))
+    given = {"Which colour?": ["Blue"], "Which sizes?": ["L", "M"]}
+    assert decided(raw, Answer("choose", answers=given)) == {
+        "behavior": "allow",
+        "updatedInput": {
+            "questions": [COLOUR, SIZES],
+            "answers": {"Which colour?": "Blue", "Which sizes?": "M, L"},
+        },
+    }
+    typed = decided(raw, Answer("choose", answers={"Which colour?": 'a "horn", please'}))
+    assert typed["updatedInput"]["answers"] == {"Which colour?": 'a "horn", please'}
+
+
+def test_a_question_with_hidden_characters_is_answered_by_its_own_text() -> None:
+    """What is shown has marks; what is sent has not."""
+    odd = {
+        "question": "a\u202eb?",
+        "options": [{"label": "x "}, {"label": "y\0"}],
+        "multiSelect": True,
+    }
+    raw = payload("AskUserQuestion", {"questions": [odd]})
+    (shown,) = asked(raw).questions
+    assert (shown.text, [o.label for o in shown.options]) == ("a<U+202E>b?", ["x·", "y<U+0000>"])
+    said = decided(raw, Answer("choose", answers={"a<U+202E>b?": ["y<U+0000>", "x·"]}))
+    assert said["updatedInput"]["answers"] == {"a\u202eb?": "x , y\0"}
+
+
+@pytest.mark.parametrize(
+    "questions",
+    [
+        [COLOUR, COLOUR],
+        [{**COLOUR, "options": [{"label": "Red"}, {"label": "Red", "description": "other"}]}],
+        [{**COLOUR, "options": [{"label": "x "}, {"label": "x·"}]}],
+        [{**COLOUR, "question": "a\0"}, {**COLOUR, "question": "a<U+0000>"}],
+    ],
+)
+def test_what_looks_the_same_is_not_answered_here(questions: list[object]) -> None:
+    """Answers go by text: a choice between equal texts would be no choice."""
+    raw = payload("AskUserQuestion", {"questions": questions})
+    assert ids(asked(raw)) == ["deny", "stop"]
+    assert not are_distinct(asked(raw).questions)
+    said = Answer("choose", answers={asked(raw).questions[0].text: "Red"})
+    assert CLAUDE.reply(raw, said) == b""
+
+
+def test_questions_of_an_unknown_form_are_shown_and_refused() -> None:
+    for odd in ({}, {"questions": []}, {"questions": [{"ask": 1}]}, {"questions": "?"}):
+        request = asked(payload("AskUserQuestion", odd))
+        assert (ids(request), len(request.parts)) == (["deny", "stop"], 1)
+
+
+def test_a_form() -> None:
+    raw = form()
+    request = asked(raw)
+    assert (request.kind, request.tool, ids(request)) == ("form", "db", ["fill", "decline"])
+    assert [part.text for part in request.parts] == ["Who?"]
+    assert request.fields == (
+        Field("name", "Your name", required=True),
+        Field("age", type="integer"),
+        Field("sure", type="boolean", default=True),
+        Field("size", options=(Option("s", "Small"), Option("m", "Medium"))),
+    )
+    content = {"name": "Ada", "age": 36, "sure": False, "size": "m"}
+    said = printed(raw, Answer("fill", content=content))
+    assert said == {"hookEventName": "Elicitation", "action": "accept", "content": content}
+    assert printed(raw, Answer("decline"))["action"] == "decline"
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        form({"properties": {"x": {"type": "object"}}}),
+        form({"properties": {"x": 3}}),
+        form({"properties": {"x\0": {"type": "string"}}}),
+        form({}),
+        form({"properties": {}, "required": "x"}),
+        form(url="https://a.org/login"),
+    ],
+)
+def test_a_form_of_an_unknown_form_can_be_declined(raw: bytes) -> None:
+    """All of it is shown."""
+    assert ids(asked(raw)) == ["decline"]
+    assert [part.kind for part in asked(raw).parts] == ["text", "json"]
+
+
+# ---------------------------------------------------------------- what is refused
+
+BASH = asked(payload("Bash", {"command": "make"}))
+ASKS = asked(payload("AskUserQuestion", {"questions": [COLOUR, SIZES]}))
+FORM = asked(form())
+LONG = "x" * (LONGEST_ANSWER + 1)
+
+
+@pytest.mark.parametrize(
+    ("request_", "answer", "why"),
+    [
+        (BASH, Answer("approve"), "“approve” is none of its choices: allow, edit, deny, stop"),
+        (BASH, Answer("\x1b[2J"), "“??2J” is none of its choices: allow, edit, deny, stop"),
+        (BASH, Answer("allow", "but"), "“allow” takes no message"),
+        (BASH, Answer("deny", input="ls"), "“deny” takes no input"),
+        (BASH, Answer("deny", LONG), "the message is longer than 64 kB"),
+        (BASH, Answer("deny", "é" * (LONGEST_ANSWER // 2 + 1)), "the message is longer than 64 kB"),
+        (BASH, Answer("deny", "a\0b"), "the message has the control character U+0000"),
+        (BASH, Answer("deny", "a\rb"), "the message has the control character U+000D"),
+        (BASH, Answer("deny", "\ud800"), "the message has the control character U+D800"),
+        (BASH, Answer("edit"), "“edit” needs a command"),
+        (BASH, Answer("edit", input=" "), "“edit” needs a command"),
+        (BASH, Answer("edit", input="a\x1b"), "the command has the control character U+001B"),
+        (BASH, Answer("edit", input=LONG), "the command is longer than 64 kB"),
+        (ASKS, Answer("choose"), "no question is answered"),
+        (ASKS, Answer("choose", answers={"Which?": ["Red"]}), "it does not ask that question"),
+        (ASKS, Answer("choose", answers={"Which colour?": []}), "an answer is empty"),
+        (ASKS, Answer("choose", answers={"Which colour?": " "}), "an answer is empty"),
+        (
+            ASKS,
+            Answer("choose", answers={"Which colour?": "\0"}),
+            "the answer has the control character U+0000",
+        ),
+        (
+            ASKS,
+            Answer("choose", answers={"Which colour?": ["red"]}),
+            "it does not offer that option",
+        ),
+        (
+            ASKS,
+            Answer("choose", answers={"Which colour?": ["Red", "Blue"]}),
+            "only one option can be chosen",
+        ),
+        (ASKS, Answer("choose", answers={"Which sizes?": ["L", "L"]}), "an option is chosen twice"),
+        (
+            ASKS,
+            Answer("choose", answers={"Which sizes?": ["S", "M"]}),
+            "the names of these options can be read in two ways; type the answer instead",
+        ),
+        (FORM, Answer("fill"), "the form needs “Your name”"),
+        (FORM, Answer("fill", content={"name": ""}), "the form needs “Your name”"),
+        (FORM, Answer("fill", content={"name": 3}), "“Your name” is a text"),
+        (
+            FORM,
+            Answer("fill", content={"name": "a\0"}),
+            "“Your name” has the control character U+0000",
+        ),
+        (FORM, Answer("fill", content={"name": "a", "x\n": 1}), "the form has no field “x?”"),
+        (FORM, Answer("fill", content={"name": "a", "age": "3"}), "“age” is a number"),
+        (FORM, Answer("fill", content={"name": "a", "age": True}), "“age” is a number"),
+        (FORM, Answer("fill", content={"name": "a", "age": 1e999}), "“age” is a number"),
+        (FORM, Answer("fill", content={"name": "a", "age": 3.5}), "“age” is a whole number"),
+        (FORM, Answer("fill", content={"name": "a", "sure": 1}), "“sure” is yes or no"),
+        (
+            FORM,
+            Answer("fill", content={"name": "a", "size": "xl"}),
+            "“size” is none of its options",
+        ),
+        (
+            FORM,
+            Answer("fill", content={"name": "a", "size": ["s"]}),
+            "“size” is none of its options",
+        ),
+    ],
+)
+def test_an_answer_that_does_not_fit_is_refused_in_words(
+    request_: Request, answer: Answer, why: str
+) -> None:
+    assert check(request_, answer) == why
+
+
+def test_a_command_with_hidden_characters_is_not_edited() -> None:
+    """The marks that show them would become a part of it."""
+    assert ids(asked(payload("Bash", {"command": "ls\u200b"}))) == ["allow", "deny", "stop"]
+
+
+def test_an_answer_is_decoded_strictly() -> None:
+    """An editor cannot tell an empty list from an empty object."""
+    empty: dict[str, Any] = {
+        "choice": "allow",
+        "answers": [],
+        "content": [],
+        "input": None,
+        "by": 1,
+    }
+    assert answer_of(empty) == Answer("allow")
+    full = {"choice": "choose", "answers": {"a": ["b"], "c": "d"}}
+    assert answer_of(full) == Answer("choose", answers={"a": ["b"], "c": "d"})
+    for wrong in (
+        {},
+        {"choice": 3},
+        {"choice": "a", "message": 3},
+        {"choice": "a", "answers": [1]},
+    ):
+        assert answer_of(wrong) is None
+    assert answer_of({"choice": "a", "answers": {"a": {"b": 1}}}) is None

@@ -1,0 +1,298 @@
+"""What is asked, in full, and what hostile text does to it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from asking import (
+    CLAUDE,
+    COLOUR,
+    FROM,
+    PLAN,
+    SIZES,
+    asked,
+    ids,
+    payload,
+)
+from bellboard.core.events import Origin
+from bellboard.core.request import (
+    Answer,
+    Choice,
+    Option,
+    Question,
+    Request,
+    check,
+)
+from bellboard.core.visible import marked, visible, warnings
+from strategies import json_values
+
+pytestmark = pytest.mark.pure
+
+
+def test_a_request_says_who_asks_and_everything_that_the_tool_would_get() -> None:
+    """What no part of its own shows is in the last one, a switch as well."""
+    told = {"command": "make\nls", "description": "Build", "dangerouslyDisableSandbox": True}
+    request = asked(payload("Bash", told, agent_id="a1", agent_type="Explore"))
+    about = (request.id, request.session_id, request.agent, request.pid, request.asked_at)
+    assert about == ("the-file", "s", "claude", 11, 5.0)
+    assert (request.thread, request.thread_type) == ("a1", "Explore")
+    assert (request.kind, request.tool, request.complete) == ("permission", "Bash", True)
+    assert [(part.kind, part.text) for part in request.parts] == [
+        ("command", "make\nls"),
+        ("text", "Build"),
+        ("json", '{\n  "dangerouslyDisableSandbox": true\n}'),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "kinds"),
+    [
+        ("Edit", {"file_path": "/a", "old_string": "x", "new_string": "y"}, ["diff"]),
+        ("Edit", {"file_path": "/a", "old_string": "x", "new_string": 3}, ["diff", "json"]),
+        (
+            "MultiEdit",
+            {"file_path": "/a", "edits": [{"old_string": "x", "new_string": "y"}] * 2},
+            ["diff", "diff"],
+        ),
+        ("MultiEdit", {"file_path": "/a", "edits": "?"}, ["file", "json"]),
+        ("Write", {"file_path": "/a", "content": "x\n"}, ["file"]),
+        (
+            "NotebookEdit",
+            {"notebook_path": "/a", "new_source": "x", "cell_id": "1"},
+            ["file", "json"],
+        ),
+        ("WebFetch", {"url": "https://a.org", "prompt": "Sum up"}, ["url", "text"]),
+        ("Read", {"file_path": "/a"}, ["file"]),
+        ("mcp__db__ask", {"table": "users"}, ["json"]),
+        ("mcp__db__ask", {}, []),
+        ("ExitPlanMode", PLAN, ["plan"]),
+        ("ExitPlanMode", {}, ["plan"]),
+        ("ExitPlanMode", {**PLAN, "allowedPrompts": [1]}, ["plan", "json"]),
+    ],
+)
+def test_each_tool_is_shown_in_parts(tool: str, given: object, kinds: list[str]) -> None:
+    assert [part.kind for part in asked(payload(tool, given)).parts] == kinds
+
+
+members = st.sampled_from(["command", "url", "plan", "edits", "questions", "file_path", "x"])
+
+
+@given(st.dictionaries(members, json_values | st.text(max_size=5)))
+def test_nothing_of_an_input_is_left_out(given: dict[str, Any]) -> None:
+    """Each member is a text of some part, or is named in the last one."""
+    for tool in ("Bash", "Edit", "MultiEdit", "WebFetch", "ExitPlanMode", "AskUserQuestion", "New"):
+        request = CLAUDE.request(payload(tool, given), "n", 1.0, FROM)
+        if request is not None and request.complete:
+            texts = [getattr(p, at) for p in request.parts for at in ("text", "path", "old", "new")]
+            named = [p.text for p in request.parts if p.kind == "json"]
+            left = {name for name, value in given.items() if f'"{name}": ' not in "".join(named)}
+            assert {name for name in left if marked(str(given[name])) not in texts} == set()
+
+
+@pytest.mark.parametrize(
+    ("text", "shown", "hidden"),
+    [
+        ("ls -l\n\tcd", "ls -l\n\tcd", ()),
+        ("ls  \nx\t", "ls··\nx⇥", ("blanks at the end of a line",)),
+        ("\x1b[2Kls", "<U+001B>[2Kls", ("escape sequences",)),
+        ("a\0b\rc\x85", "a<U+0000>b<U+000D>c<U+0085>", ("control characters",)),
+        ("a\u202eb", "a<U+202E>b", ("characters that change the writing direction",)),
+        ("a\u200bb\ufeff\ud800", "a<U+200B>b<U+FEFF><U+D800>", ("invisible characters",)),
+        ("a\u2028b", "a<U+2028>b", ("line breaks of another kind",)),
+        ("rm\xa0x\u3000", "rm<U+00A0>x<U+3000>", ("blanks of another kind",)),
+        ("e" + "\u0301" * 6, "e" + "\u0301" * 4 + "<U+0301>" * 2, ("piles of accents",)),
+        ("über 日本語 \N{GRINNING FACE}", "über 日本語 \N{GRINNING FACE}", ()),
+    ],
+)
+def test_hidden_characters_are_shown_as_marks(text: str, shown: str, hidden: tuple[str]) -> None:
+    assert (marked(text), warnings(text)) == (shown, hidden)
+
+
+@given(st.text())
+def test_a_marked_text_hides_nothing(text: str) -> None:
+    """Nothing in it is invisible, nothing is left out, and a second time changes nothing."""
+    shown = marked(text)
+    assert visible(shown.replace("\t", "")) == shown.replace("\t", "")
+    assert marked(shown) == shown
+    assert bool(warnings(text)) == (shown != text)
+    assert len(shown) >= len(text)
+
+
+def test_a_digest_is_of_everything_that_binds_an_answer() -> None:
+    """And of nothing else: the order of members does not count."""
+    told = {"command": "make", "timeout": 5}
+    same = {"timeout": 5, "command": "make"}
+    raw = payload("Bash", told)
+    assert asked(raw).digest == asked(payload("Bash", same)).digest
+    changed = [
+        asked(payload("Bash", {**told, "command": "make "})),
+        asked(payload("Bash", {**told, "timeout": 6})),
+        asked(payload("Other", told)),
+        asked(payload("Bash", told, session_id="t")),
+        asked(payload("Bash", told, agent_id="a1")),
+        asked(payload("Bash", told, permission_suggestions=[])),
+        asked(raw, Origin(pid=12)),
+        asked(raw, Origin(agent="codex", pid=11)),
+        asked(raw, truncated=True),
+    ]
+    digests = {asked(raw).digest, *(request.digest for request in changed)}
+    assert len(digests) == len(changed) + 1
+    assert {len(digest) for digest in digests} == {16}
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        payload("Bash", {"command": "x\ud800"}).replace(b"\\\\", b"\\"),
+        payload("Bash", {"command": "x"}).replace(b'"x"', b"NaN"),
+        payload("Bash", ["ls"]),
+        payload("Bash", {"command": "x"}, tool_name=["Bash"]),
+        payload("Bash", {"command": "x"})[:-1] + b",",
+        payload("Bash", {"command": "\xff"}).replace(b"\\u00ff", b"\xff"),
+    ],
+)
+def test_what_cannot_be_decoded_exactly_can_only_be_answered_in_its_terminal(raw: bytes) -> None:
+    request = CLAUDE.request(raw, "n", 1.0, FROM)
+    if request is not None:
+        assert (request.complete, request.choices) == (False, ())
+        for choice in ("allow", "deny", "stop", "edit"):
+            assert check(request, Answer(choice)) == request.why != ""
+            assert CLAUDE.reply(raw, Answer(choice)) == b""
+
+
+def test_a_payload_that_was_cut_shows_what_is_left_of_it() -> None:
+    """A limit of the spool must not make a part of a command look like all of it."""
+    request = asked(payload("Bash", {"command": "ls"}) + b"x" * 10, truncated=True)
+    assert (request.complete, request.choices) == (False, ())
+    assert [part.text for part in request.parts] == ["ls"]
+    assert "larger than what is kept" in check(request, Answer("allow"))
+
+
+@pytest.mark.parametrize("name", ["Stop", "PostToolUse", "PreToolUse", "Notification", "", "x"])
+def test_other_events_ask_nothing(name: str) -> None:
+    raw = payload("Bash", {"command": "ls"}, hook_event_name=name)
+    assert CLAUDE.request(raw, "n", 1.0, FROM) is None
+    assert CLAUDE.reply(raw, Answer("allow")) == b""
+
+
+def test_a_hook_that_runs_before_a_question_shows_it_and_cannot_answer_it() -> None:
+    """Its output would mean something else."""
+    raw = payload("AskUserQuestion", {"questions": [COLOUR]}, hook_event_name="PreToolUse")
+    assert ids(asked(raw)) == ["choose", "deny", "stop"]
+    assert CLAUDE.reply(raw, Answer("choose", answers={"Which colour?": ["Red"]})) == b""
+
+
+# ---------------------------------------------------------------- attacks
+
+choices = st.sampled_from(
+    ["allow", "always", "deny", "stop", "edit", "choose", "approve", "keep", "fill", "decline", ""]
+)
+answers = st.builds(
+    Answer,
+    choices,
+    st.text(max_size=9),
+    st.dictionaries(
+        st.text(max_size=3), st.text(max_size=3) | st.lists(st.text(max_size=3)), max_size=2
+    ),
+    st.dictionaries(st.text(max_size=3), json_values, max_size=2),
+    st.none() | st.text(max_size=9),
+)
+tools = st.sampled_from(
+    ["Bash", "Edit", "MultiEdit", "AskUserQuestion", "ExitPlanMode", "WebFetch", "x"]
+)
+inputs = json_values | st.dictionaries(
+    st.sampled_from(["command", "questions", "edits", "plan", "url", "file_path"]), json_values
+)
+fields = st.dictionaries(
+    st.sampled_from(["agent_id", "permission_suggestions", "message", "requested_schema", "url"]),
+    json_values,
+)
+
+
+@given(tools, inputs, fields, st.sampled_from(["PermissionRequest", "Elicitation"]), answers)
+def test_no_input_breaks_it_and_what_is_refused_is_never_written(
+    tool: str, told: Any, more: dict[str, Any], name: str, answer: Answer
+) -> None:
+    raw = payload(tool, told, **more, hook_event_name=name)
+    request = CLAUDE.request(raw, "n", 1.0, FROM)
+    said = CLAUDE.reply(raw, answer)
+    if request is None or check(request, answer):
+        assert said == b""
+    else:
+        assert json.loads(said)["hookSpecificOutput"]["hookEventName"] == name
+
+
+@given(st.binary(max_size=300), st.booleans(), answers)
+def test_no_bytes_break_it(raw: bytes, truncated: bool, answer: Answer) -> None:
+    CLAUDE.request(raw, "n", 1.0, FROM, truncated)
+    assert CLAUDE.reply(raw, answer) == b""
+
+
+@given(
+    st.lists(st.sampled_from(["a", "b", "a, b", "b, a", "c,", " "]), min_size=1, unique=True),
+    st.data(),
+)
+def test_labels_that_are_sent_can_be_read_in_one_way(
+    labels: list[str], data: st.DataObject
+) -> None:
+    """No other choice of options gives the same text."""
+    question = Question("?", many=True, options=tuple(map(Option, labels)))
+    request = Request(
+        "",
+        "",
+        "",
+        "question",
+        "",
+        questions=(question,),
+        choices=(Choice("choose", "", "answers"),),
+    )
+    some = data.draw(st.lists(st.sampled_from(labels), min_size=1, unique=True))
+    in_order = [label for label in labels if label in some]
+    others = [
+        [x for n, x in enumerate(labels) if number >> n & 1]
+        for number in range(1, 1 << len(labels))
+    ]
+    same = [other for other in others if ", ".join(other) == ", ".join(in_order)]
+    if not check(request, Answer("choose", answers={"?": some})):
+        assert same == [in_order]
+
+
+def nested(value: bytes) -> bytes:
+    return payload("Bash", {"command": "x"}).replace(b'"x"', value)
+
+
+def questions(*made: object) -> bytes:
+    return payload("AskUserQuestion", {"questions": [*made]})
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: payload("Bash", {"command": "x" * 2_000_000}),
+        lambda: payload("Bash", {"command": " " * 300_000 + "x"}),
+        lambda: payload("Bash", {"command": "e" + "\u0301" * 20_000}),
+        lambda: payload("Write", {"content": "\u202e \n" * 50_000}),
+        lambda: payload("mcp__a__b", {f"k{n}": n for n in range(20_000)}),
+        lambda: questions(*({**SIZES, "question": str(n)} for n in range(500))),
+        lambda: questions({**SIZES, "options": [{"label": f"{n}, "} for n in range(3000)]}),
+        lambda: questions({**SIZES, "options": [{"label": "a" * n} for n in range(1, 300)]}),
+        lambda: nested(b"[" * 100_000 + b"]" * 100_000),
+        lambda: nested(b'{"a":' * 900 + b"1" + b"}" * 900),
+        lambda: nested(b"9" * 100_000),
+    ],
+)
+def test_large_requests_take_no_time(make: Callable[[], bytes]) -> None:
+    """Quadratic work on one of these would take minutes."""
+    raw, start = make(), time.process_time()
+    request = CLAUDE.request(raw, "n", 1.0, FROM)
+    if request is not None:
+        labels = {q.text: [o.label for o in q.options] for q in request.questions}
+        check(request, Answer("choose", answers={**labels}))
+    assert time.process_time() - start < 10
