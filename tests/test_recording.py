@@ -393,6 +393,12 @@ def test_every_kind_can_be_recorded_or_comes_from_a_deadline() -> None:
         assert evidence.from_line(line_of(e)) == e
 
 
+def test_a_recording_keeps_the_window_of_kitty() -> None:
+    """An origin is read alike in evidence and in a decoded event."""
+    e = evidence.from_line({"t": 1.8e9, "process": {"pid": 7, "alive": True, "kitty": "/tmp/k"}})
+    assert "/tmp/k" == e.origin.kitty == evidence.from_line(line_of(e)).origin.kitty
+
+
 def test_a_line_cannot_contain_a_deadline() -> None:
     """It would lack the state that its rule needs."""
     for kind in BY_TIME:
