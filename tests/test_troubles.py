@@ -265,6 +265,7 @@ def a_full_disk(place: Place) -> None:
 
 @trouble
 def a_disk_that_is_read_only(place: Place) -> None:
+    (place.board / "answers").rmdir()  # as an older version left it
     place.mount("--bind", str(place.board))
     place.mount("-o", "remount,ro,bind")
 
@@ -302,6 +303,20 @@ def junk_among_the_hosts(place: Place) -> None:
 @trouble
 def hosts_that_are_a_file(place: Place) -> None:
     place.replace(place.board / "hosts", file)
+
+
+@trouble
+def answers_that_are_a_file(place: Place) -> None:
+    place.replace(place.board / "answers", file)
+
+
+@trouble
+def junk_among_the_answers(place: Place) -> None:
+    answers = place.board / "answers"
+    os.mkfifo(answers / "1.1")
+    (answers / "1.1.taken").mkdir()
+    (answers / os.fsdecode(b"\xff")).write_text("")
+    (answers / "link").symlink_to(place.home.file("precious", "precious"))
 
 
 @trouble

@@ -41,7 +41,8 @@ from .aside import Aside, listing, remove
 from .ground import Refused as Refused
 from .hosts import Hosts
 
-BELOW = ("spool", "spool/tmp", "spool/new", "spool/slot", "spool/bad", "hosts", "answers")
+BELOW = ("spool", "spool/tmp", "spool/new", "spool/slot", "spool/bad", "hosts")
+ANSWERS = "answers"
 LIMIT = 1 << 20  # bytes to read of a file
 TMP_AGE = 3600.0  # seconds; no hook runs longer: the CLI's longest timeout is 600 s
 KEPT_AGE = 10.0  # seconds until a file that no question needs was left by a killed host
@@ -92,7 +93,7 @@ class Spool:
         self.slot = home / "spool" / "slot"
         self._new, self._slot = str(self.new), str(self.slot)
         self._tmp = f"{home}/spool/tmp"
-        self._answers = f"{home}/answers"
+        self._answers = f"{home}/{ANSWERS}"
         self._aside = Aside(f"{home}/spool/bad")
         self.hosts = Hosts(f"{home}/hosts")
         self._serial = itertools.count()
@@ -102,6 +103,8 @@ class Spool:
     def prepare(self) -> None:
         """Create the private folders; raise `Refused` if somebody else could replace them."""
         ground.make(self.home, BELOW)
+        with contextlib.suppress(OSError):  # a full disk, since an update: no request is kept
+            ground.make(self.home, (ANSWERS,))
 
     # ---------------------------------------------------------------- waiting events
 
