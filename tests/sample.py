@@ -19,7 +19,16 @@ QUIET = {
     "python": ["sh", "-c", "exec sleep 1000"],
     "float": {"seconds": 0},
 }
-#: Starts a terminal in a hidden buffer; returns its tty.
+#: Starts a terminal in a hidden buffer; returns the buffer and its tty.
+TERMINAL = """
+vim.cmd.file('here') -- :terminal would take an empty buffer over
+local before = vim.api.nvim_get_current_buf()
+vim.cmd('terminal sleep 600')
+local buf = vim.api.nvim_get_current_buf()
+vim.api.nvim_win_set_buf(0, before)
+return { buf, vim.api.nvim_get_chan_info(vim.bo[buf].channel).pty }
+"""
+#: Starts one that shows a text; returns its tty.
 HIDDEN_TERMINAL = """
 vim.cmd.file('here')
 vim.cmd.terminal('echo what it asks; sleep 600')

@@ -9,18 +9,10 @@ import pytest
 from rig.editor import Editor
 from rig.fixtures import Editors
 from rig.waiting import eventually
-from sample import QUIET, Host, blocked, session
+from sample import QUIET, TERMINAL, Host, blocked, session
 
 pytestmark = pytest.mark.editor
 
-TERMINAL = """
-vim.cmd.file('here') -- :terminal would take an empty buffer over
-local before = vim.api.nvim_get_current_buf()
-vim.cmd('terminal sleep 60')
-local buf = vim.api.nvim_get_current_buf()
-vim.api.nvim_win_set_buf(0, before)
-return { buf, vim.api.nvim_get_chan_info(vim.bo[buf].channel).pty }
-"""
 BUFFER = "return vim.api.nvim_get_current_buf()"
 
 

@@ -19,8 +19,7 @@ from rig.home import Home
 from rig.tmux import Server
 from rig.waiting import PATIENCE, eventually
 from ringing import Desktop
-from sample import QUIET, Host, blocked, session
-from test_editor_jump import TERMINAL
+from sample import QUIET, TERMINAL, Host, blocked, session
 from test_editor_live import STATUSLINE, hosted
 
 pytestmark = pytest.mark.editor

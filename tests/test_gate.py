@@ -33,13 +33,6 @@ Listen = Callable[[Path], Path]
 
 
 @pytest.fixture
-def stranger() -> Iterator[Stranger]:
-    made = Stranger()
-    yield made
-    made.close()
-
-
-@pytest.fixture
 def listen() -> Iterator[Listen]:
     """listen(path): listen on a socket there, creating its folders."""
     made: list[sockets.socket] = []

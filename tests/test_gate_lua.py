@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket as sockets
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from rig.fixtures import Editors
 from rig.home import Home
 from rig.stranger import Stranger
 from rig.waiting import eventually
-from sample import QUIET, Host, blocked
+from sample import QUIET, TERMINAL, Host, blocked
 
 pytestmark = pytest.mark.editor
 
@@ -34,20 +33,6 @@ else
   gate.tmux(address, { 'list-panes' }, function(argv, why) _G.verdict = { argv or false, why } end)
 end
 """
-#: A terminal that is not shown.
-TERMINAL = """
-vim.cmd('terminal sleep 600')
-local buf = vim.api.nvim_get_current_buf()
-vim.cmd.enew()
-return vim.api.nvim_get_chan_info(vim.bo[buf].channel).pty
-"""
-
-
-@pytest.fixture
-def stranger() -> Iterator[Stranger]:
-    made = Stranger()
-    yield made
-    made.close()
 
 
 @pytest.fixture
@@ -188,7 +173,7 @@ def test_what_a_neighbour_answers_leads_to_no_stranger(
     Host(editor).push(blocked("api", nvim=address, tty="/dev/pts/9999"))
     editor.lua("require('bellboard').jump('api')")
     assert "belongs to another user" in said(editor)
-    tty = editor.lua(TERMINAL)
+    _, tty = editor.lua(TERMINAL)
     editor.lua("require('bellboard.action.jump').arrive(...)", tty, {"tmux": trap, "pane": "%0"})
     editor.lua("require('bellboard').back()")
     assert "belongs to another user" in said(editor)

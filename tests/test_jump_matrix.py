@@ -23,7 +23,7 @@ from rig.home import Home
 from rig.screen import connected
 from rig.tmux import Pane, Server
 from rig.waiting import eventually
-from sample import QUIET, Host, blocked
+from sample import QUIET, TERMINAL, Host, blocked
 
 pytestmark = pytest.mark.tmux
 
@@ -42,14 +42,6 @@ vim.notify = function(text)
 end
 """
 JUMP = "_G.began = vim.uv.hrtime() require('bellboard').jump(...)"
-TERMINAL = """
-vim.cmd.file('here') -- :terminal would take an empty buffer over
-local before = vim.api.nvim_get_current_buf()
-vim.cmd('terminal sleep 600')
-local buf = vim.api.nvim_get_current_buf()
-vim.api.nvim_win_set_buf(0, before)
-return { buf, vim.api.nvim_get_chan_info(vim.bo[buf].channel).pty }
-"""
 BUFFER = "return vim.api.nvim_get_current_buf()"
 PROMPT = 150.0  # ms that a jump may take; a loaded machine gets more
 

@@ -24,6 +24,7 @@ from rig.editor import Editor
 from rig.home import Home
 from rig.loopback import Watch
 from rig.screen import Picture
+from rig.stranger import Stranger
 
 VERSIONS = os.environ.get("BELLBOARD_NVIMS", "0.10 0.12").split()
 SCREENS = CHECKOUT / "tests" / "screens"
@@ -258,3 +259,11 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
             if shows and (text := value.shown()):
                 report.sections.append((f"what {name} shows", text))
     return report
+
+
+@pytest.fixture
+def stranger() -> Iterator[Stranger]:
+    """Another user of this machine, with sockets of their own."""
+    made = Stranger()
+    yield made
+    made.close()

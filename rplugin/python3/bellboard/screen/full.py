@@ -15,7 +15,7 @@ import termios
 import threading
 import tty
 from collections.abc import Callable, Sequence
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any, Final
 
 from rich.text import Text
@@ -68,12 +68,7 @@ class Full:
         self._open()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
