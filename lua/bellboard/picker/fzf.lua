@@ -1,5 +1,5 @@
 -- The picker of fzf-lua.
-local acts = require('bellboard.picker.acts')
+local deeds = require('bellboard.picker.deeds')
 local preview = require('bellboard.view.preview')
 local rows = require('bellboard.view.picker')
 
@@ -31,18 +31,18 @@ M.open = function(all)
   end
   local actions = {
     enter = function(selected)
-      acts.go(session_of(selected[1]))
+      deeds.go(session_of(selected[1]))
     end,
   }
-  for _, act in ipairs(acts.list()) do
-    actions[act.key:gsub('<M%-(.)>', 'alt-%1')] = {
-      desc = act.desc,
-      exec_silent = act.stays or nil,
+  for _, deed in ipairs(deeds.list()) do
+    actions[deed.key:gsub('<M%-(.)>', 'alt-%1')] = {
+      desc = deed.desc,
+      exec_silent = deed.stays or nil,
       fn = function(selected)
         local session = session_of(selected[1])
         if session then
           vim.schedule(function()
-            act.run(session)
+            deed.run(session)
           end)
         end
       end,

@@ -1,5 +1,5 @@
 -- The picker of mini.pick.
-local acts = require('bellboard.picker.acts')
+local deeds = require('bellboard.picker.deeds')
 local preview = require('bellboard.view.preview')
 local rows = require('bellboard.view.picker')
 
@@ -12,17 +12,17 @@ M.open = function(all)
     return { text = rows.words(session), session = session }
   end, all)
   local mappings = {}
-  for _, act in ipairs(acts.list()) do
-    mappings['bellboard_' .. act.name] = {
-      char = act.key,
+  for _, deed in ipairs(deeds.list()) do
+    mappings['bellboard_' .. deed.name] = {
+      char = deed.key,
       func = function()
         local item = (pick.get_picker_matches() or {}).current
         if item then
           vim.schedule(function()
-            act.run(item.session)
+            deed.run(item.session)
           end)
         end
-        return not act.stays -- true closes the picker
+        return not deed.stays -- true closes the picker
       end,
     }
   end
@@ -44,7 +44,7 @@ M.open = function(all)
         preview.into(item.session, buf)
       end,
       choose = function(item)
-        acts.go(item.session)
+        deeds.go(item.session)
       end,
     },
     mappings = mappings,

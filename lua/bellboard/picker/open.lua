@@ -1,6 +1,6 @@
 -- Opens the picker that the user has chosen for vim.ui.select, with a preview and actions. Neovim's
 -- own has neither, so a picker of ours replaces it.
-local acts = require('bellboard.picker.acts')
+local deeds = require('bellboard.picker.deeds')
 local preview = require('bellboard.view.preview')
 local rows = require('bellboard.view.picker')
 
@@ -30,7 +30,7 @@ local function select(all)
       return in_chunks == true and chunks or rows.text(chunks)
     end,
     preview_item = preview_item,
-  }, acts.go)
+  }, deeds.go)
 end
 
 --- Modules that replace vim.ui.select, the field with their function, and our module for them.

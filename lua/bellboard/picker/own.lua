@@ -1,5 +1,5 @@
 -- The picker for users without one: a prompt, the rows that match, and a preview below.
-local acts = require('bellboard.picker.acts')
+local deeds = require('bellboard.picker.deeds')
 local preview = require('bellboard.view.preview')
 local rows = require('bellboard.view.picker')
 local sessions = require('bellboard.state.sessions')
@@ -158,15 +158,15 @@ local function attach(picker)
       move(picker, by)
     end)
   end
-  map({ '<CR>' }, 'go to the session', leave(acts.go))
+  map({ '<CR>' }, 'go to the session', leave(deeds.go))
   map({ '<Esc>', '<C-c>' }, 'close', leave(function() end))
-  for _, act in ipairs(acts.list()) do
+  for _, deed in ipairs(deeds.list()) do
     local function stay()
       if picker.shown[picker.at] then
-        act.run(picker.shown[picker.at])
+        deed.run(picker.shown[picker.at])
       end
     end
-    map({ act.key }, act.desc, act.stays and stay or leave(vim.schedule_wrap(act.run)))
+    map({ deed.key }, deed.desc, deed.stays and stay or leave(vim.schedule_wrap(deed.run)))
   end
   local group = api.nvim_create_augroup('bellboard.picker', {})
   api.nvim_create_autocmd({ 'TextChangedI', 'TextChanged' }, {

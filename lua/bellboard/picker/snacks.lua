@@ -1,5 +1,5 @@
 -- The picker of snacks.nvim.
-local acts = require('bellboard.picker.acts')
+local deeds = require('bellboard.picker.deeds')
 local preview = require('bellboard.view.preview')
 local rows = require('bellboard.view.picker')
 local sessions = require('bellboard.state.sessions')
@@ -28,21 +28,21 @@ end
 
 M.open = function()
   local actions, keys = {}, {}
-  for _, act in ipairs(acts.list()) do
-    local name = 'bellboard_' .. act.name
-    keys[act.key] = { name, mode = { 'n', 'i' }, desc = act.desc }
+  for _, deed in ipairs(deeds.list()) do
+    local name = 'bellboard_' .. deed.name
+    keys[deed.key] = { name, mode = { 'n', 'i' }, desc = deed.desc }
     actions[name] = function(picker, item)
-      if not act.stays then
+      if not deed.stays then
         picker:close()
       end
       if item then
-        act.run(item.session)
+        deed.run(item.session)
       end
     end
   end
   actions.confirm = function(picker, item)
     picker:close()
-    acts.go(item and item.session)
+    deeds.go(item and item.session)
   end
   local picker = require('snacks').picker.pick({
     source = 'bellboard',

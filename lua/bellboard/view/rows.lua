@@ -31,15 +31,9 @@ local function line(chunks, id, head)
   return { chunks = chunks, text = text, id = id, head = head }
 end
 
----@class bellboard.Kept the lines of a session, and what they depend on
+---@class bellboard.Kept the lines of a session
 ---@field lines bellboard.Line[]
----@field since string
----@field left string
----@field place string
----@field group string
----@field widths string
----@field mixed boolean
----@field marked boolean
+---@field key string what they depend on
 ---@field open boolean
 
 ---@type table<bellboard.Session, bellboard.Kept> a changed session is a new table
@@ -54,20 +48,17 @@ local kept = setmetatable({}, { __mode = 'k' })
 local function lines_of(session, widths, mixed, choice)
   local id = session.session_id
   local open, marked = choice.unfolded[id] or false, choice.marked[id] or false
-  local since, left = age.of(session.since), age.left(session.snoozed_until)
-  local place, group = widths.places[session] or '', style.group(session)
+  local key = table.concat({
+    age.of(session.since),
+    age.left(session.snoozed_until),
+    widths.places[session] or '',
+    style.group(session),
+    widths.key,
+    mixed and 'mixed' or '',
+    marked and 'marked' or '',
+  }, '\0')
   local known = kept[session]
-  if
-    known
-    and not (open or known.open)
-    and known.since == since
-    and known.left == left
-    and known.place == place
-    and known.group == group
-    and known.widths == widths.key
-    and known.mixed == mixed
-    and known.marked == marked
-  then
+  if known and known.key == key and not (open or known.open) then
     return known.lines
   end
   local lines = { line(columns.chunks(session, widths, mixed, marked), id, true) }
@@ -79,17 +70,7 @@ local function lines_of(session, widths, mixed, choice)
   elseif members ~= '' then
     lines[2] = line({ { '   ▸ ' .. members, 'BellboardDim' } }, id)
   end
-  kept[session] = {
-    lines = lines,
-    since = since,
-    left = left,
-    place = place,
-    group = group,
-    widths = widths.key,
-    mixed = mixed,
-    marked = marked,
-    open = open,
-  }
+  kept[session] = { lines = lines, key = key, open = open }
   return lines
 end
 

@@ -1,5 +1,5 @@
 -- :Telescope bellboard, the picker of sessions with the keys of the board under Alt.
-local acts = require('bellboard.picker.acts')
+local deeds = require('bellboard.picker.deeds')
 local bellboard = require('bellboard')
 local pick = require('bellboard.view.picker')
 local preview = require('bellboard.view.preview')
@@ -76,18 +76,18 @@ local function attach(prompt, map)
   actions.select_default:replace(function()
     local entry = action_state.get_selected_entry()
     actions.close(prompt)
-    acts.go(entry and entry.value)
+    deeds.go(entry and entry.value)
   end)
-  for _, act in ipairs(acts.list()) do
-    map({ 'i', 'n' }, act.key, function()
+  for _, deed in ipairs(deeds.list()) do
+    map({ 'i', 'n' }, deed.key, function()
       local entry = action_state.get_selected_entry()
-      if not act.stays then
+      if not deed.stays then
         actions.close(prompt)
       end
       if entry then
-        act.run(entry.value)
+        deed.run(entry.value)
       end
-    end, { desc = act.desc })
+    end, { desc = deed.desc })
   end
   follow(prompt)
   return true

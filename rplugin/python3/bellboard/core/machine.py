@@ -7,9 +7,10 @@ other sessions.
 
 A session runs in one or more processes.  Each has a main thread, which is in a *turn* or at rest,
 and any number of open *questions*, each asked by a thread (the main one or a subagent) about a
-tool.  Turns, questions, tools and queued prompts belong to their process, thread and tool, and news
-of another never ends them: a rule sees only the run of one process (`front.py`).  A run shows
-`blocked` while a question is open, else the state of its turn; a session shows its most urgent run.
+tool.  Turns, questions, tools and queued prompts belong to their process, thread and tool, and an
+event about another never ends them: a rule sees only the run of one process (`front.py`).  A run
+shows `blocked` while a question is open, else the state of its turn; a session shows its most
+urgent run.
 
 Hooks report at once what happens, but they miss Esc, denials, approvals and kills.  The registry
 (the CLI's own session file) reports the state of the CLI a moment later, and the transcript reports

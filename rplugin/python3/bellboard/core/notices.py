@@ -5,7 +5,8 @@ attention, each channel may notify once, after its own delay; together the delay
 Everything is checked again when it falls due, so a question answered meanwhile notifies nobody.
 
 * Looking at a session is as good as a notification: nothing is sent while it is in view, and the
-  ladder starts again when it no longer is.  After a snooze it starts again; parked, it never does.
+  ladder starts again when it no longer is.  It also starts again after a snooze, and never while
+  the session is parked.
 * A status that was due before a host was running, or before the mode changed, is skipped.
 * A session is announced at most once per `gap` on a channel, a channel notifies at most `cap` times
   a minute.  What they hold back is sent later, if it still applies.

@@ -2,9 +2,9 @@
 
 There is one for each Neovim, or `bellboard serve` without one.  All are equal and independent.
 
-A host is complete once it is constructed, and keeps what it receives before `run`.  Nothing from
-outside ends it: jobs, and the sessions and sources within a job, fail one by one; health names what
-failed, and it is tried again after a pause.
+A host is complete once it is constructed, and keeps what it receives before `run`.  No failure ends
+it: if a job fails, or one session or source within a job, the rest goes on.  Health names what
+failed, and the host retries it after a pause.
 """
 
 from __future__ import annotations

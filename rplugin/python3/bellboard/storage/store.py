@@ -12,7 +12,7 @@ The contract of the hosts (`folding.py` keeps it, this file supports it):
    moments).
 5. Only then are the files unlinked.  A name leaves `applied` in a later transaction, once its file
    is gone: soon, by the host that unlinked it, or later, by whichever host sweeps (`sweep`).
-6. Every host publishes from its own cursors (`revision`, `transition`), whoever committed.
+6. Every host publishes from its own cursors (`revision`, `transition`), no matter who committed.
 
 Sessions carry the revision of the transaction that wrote them.  Under the lock, a host updates its
 memory with the rows newer than its own revision; a row without a record is a deleted session.  So

@@ -1,10 +1,10 @@
--- The actions of a picker on a session: go there, and some keys of the board.
+-- What the keys of a picker do: go to the session, and some deeds of the board.
 local deeds = require('bellboard.action.deeds')
 local jump = require('bellboard.action.jump')
 
 local M = {}
 
----@class bellboard.Act
+---@class bellboard.PickerDeed a deed with its key in a picker
 ---@field key string
 ---@field name string
 ---@field desc string
@@ -18,8 +18,8 @@ local ALSO = {
   { name = 'snooze', key = '<M-s>', stays = false },
 }
 
---- All actions except going there.
----@return bellboard.Act[]
+--- All deeds except going there.
+---@return bellboard.PickerDeed[]
 M.list = function()
   return vim.tbl_map(function(also)
     for _, deed in ipairs(deeds.list) do
