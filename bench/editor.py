@@ -46,7 +46,7 @@ local function timed(act)
 end
 
 local function push(text)
-  bellboard._push(vim.json.decode(text, { luanil = { object = true, array = true } }))
+  bellboard._push(text)
 end
 
 _G.bench = {
@@ -145,7 +145,7 @@ class Host:
 
     def message(self, sessions: list[dict[str, Any]], full: bool) -> str:
         self.seq += 1
-        head = {"v": 1, "version": self.version, "seq": self.seq, "full": full, "now": time.time()}
+        head = {"v": 2, "version": self.version, "seq": self.seq, "full": full, "now": time.time()}
         groups = {"groups": sorted({s["repository"] for s in sessions})} if full else {}
         rest: dict[str, Any] = {"removed": [], "transitions": [], **groups}
         return json.dumps({**head, "sessions": sessions, **rest})

@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 from bellboard.core.words import worded
+from bellboard.hosting.sendable import Wire
 from rig.editor import Editor
 
 SET_UP = """
@@ -129,6 +130,7 @@ class Host:
     def __init__(self, editor: Editor, set_up: str = SET_UP) -> None:
         self.editor = editor
         self.seq = 0
+        self.wire = Wire()
         editor.lua(set_up)
 
     def push(self, *sessions: dict[str, Any], full: bool = True, **more: Any) -> None:
@@ -139,7 +141,7 @@ class Host:
             calling = [s["session_id"] for s in sorted(blocked, key=lambda s: -float(s["ago"]))]
             more = {"front": True, "float": calling, **more}
         message = {
-            "v": 1,
+            "v": 2,
             "version": self.editor.lua("return require('bellboard').version"),
             "seq": self.seq,
             "full": full,
@@ -150,4 +152,4 @@ class Host:
             "health": {},
             **more,
         }
-        self.editor.lua("require('bellboard')._push(...)", message)
+        self.editor.lua("require('bellboard')._push(...)", self.wire.encoded(message))

@@ -34,10 +34,10 @@ def main() -> None:
         with notes.open("a") as file:
             file.write(json.dumps([name, *arguments]) + "\n")
         if name in ("start", "snapshot"):
-            push = {"v": 1, "version": "0.1.0", "seq": 1, "full": True, "now": 0.0}
+            push = {"v": 2, "version": "0.1.0", "seq": 1, "full": True, "now": 0.0}
             one = {"session_id": "a", "status": "working", "since": 0.0}
             push["sessions"] = [worded({**one, "hidden": False, "markers": []})]
-            nvim.exec_lua("require('bellboard')._push(...)", push, async_=True)
+            nvim.exec_lua("require('bellboard')._push(...)", json.dumps(push), async_=True)
         elif name == "stop":
             os._exit(0)
 

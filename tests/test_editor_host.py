@@ -115,8 +115,8 @@ def test_a_missing_interpreter_is_reported(nvim: Editors) -> None:
 def test_a_gap_asks_for_one_full_snapshot(nvim: Editors, notes: Path) -> None:
     """A lost push is noticed by its number."""
     editor = running(nvim(config=config("well", notes), ui=False))
-    push = {"v": 1, "version": "0.1.0", "full": False, "sessions": [], "seq": 7}
-    editor.lua("for n = 7, 9 do require('bellboard')._push(...) end", push)
+    push = {"v": 2, "version": "0.1.0", "full": False, "sessions": [], "seq": 7}
+    editor.lua("for n = 7, 9 do require('bellboard')._push(...) end", json.dumps(push))
     editor.lua("require('bellboard').tell({ note = 1 })")
     eventually(lambda: told(notes, "evidence"), "what was sent after it")
     assert len(told(notes, "snapshot")) == 1

@@ -21,9 +21,7 @@ from sample import QUIET, Host, blocked, dated, session
 
 pytestmark = [pytest.mark.editor, pytest.mark.timeout(120)]
 
-PUSH = (
-    "require('bellboard')._push(vim.json.decode(..., { luanil = { object = true, array = true } }))"
-)
+PUSH = "require('bellboard')._push(...)"
 BEGIN = """
 vim.cmd('enew!')
 vim.o.shortmess = vim.o.shortmess .. 'I'
@@ -136,7 +134,7 @@ def message(host: Host, *sessions: dict[str, Any]) -> str:
     """Return a message as a host sends it: one string."""
     host.seq += 1
     calling = [s["session_id"] for s in sessions if s["status"] == "blocked"]
-    head = {"v": 1, "version": VERSION, "seq": host.seq, "full": True, "now": time.time()}
+    head = {"v": 2, "version": VERSION, "seq": host.seq, "full": True, "now": time.time()}
     rest: dict[str, Any] = {"removed": [], "transitions": [], "front": True, "float": calling}
     return json.dumps({**head, "sessions": [*sessions], **rest})
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from bellboard.hosting.sendable import Wire
 from rig.fixtures import Editors
 from rig.waiting import eventually
-from sample import QUIET, Host, blocked, house, session
+from sample import QUIET, Host, blocked, dated, house, session
 
 pytestmark = pytest.mark.editor
 
@@ -50,6 +53,40 @@ def test_changes_are_merged_into_the_state(nvim: Editors) -> None:
     host.push(blocked("api"), session("working"), session("idle"))
     host.push(session("completed", "api"), full=False, removed=["idle"])
     assert editor.lua(IDS) == ["api", "working"]
+
+
+def test_of_a_session_that_changes_only_the_changes_are_sent(nvim: Editors, version: str) -> None:
+    """Applied in Lua, they give what was published; a session that was kept stays as it was."""
+    editor = nvim(version, QUIET, ui=False)
+    host, wire = Host(editor), Wire()
+    first = session("working", "api", tool="Edit", tasks={"done": 1, "total": 3}, ago=9)
+    last = session("completed", "api", last_message="Done.", tasks={"done": 3, "total": 3}, ago=1)
+    host.push(first)
+    editor.lua("_G.kept = require('bellboard').session('api'); _G.copy = vim.deepcopy(kept)")
+    host.push(last, full=False)
+    now = editor.lua("return require('bellboard').session('api')")
+    assert now == dated(last, now["since"] + 1)
+    assert editor.lua("return vim.deep_equal(kept, copy)")
+    messages = [
+        {"full": full, "removed": [], "sessions": [dated(each, 10.0)]}
+        for each, full in ((first, True), (last, False), (last, True))
+    ]
+    sent = [json.loads(wire.encoded(message)) for message in messages]
+    assert [[len(m["sessions"]), len(m["changes"])] for m in sent] == [[1, 0], [0, 1], [1, 0]]
+    assert sent[1]["changes"][0]["gone"] == ["tool"]
+    assert "project" not in sent[1]["changes"][0]
+
+
+def test_changes_of_an_unknown_session_wait_for_the_snapshot(nvim: Editors) -> None:
+    """After a lost message, Lua asks for all sessions; until then, half a session is none."""
+    editor = nvim(config=QUIET, ui=False)
+    host = Host(editor)
+    host.push(session("idle"))
+    host.wire.encoded({"full": False, "removed": [], "sessions": [dated(blocked(), 1.0)]})  # lost
+    host.push(session("working", "api"), full=False)
+    assert editor.lua(IDS) == ["idle"]
+    host.push(session("working", "api"), session("idle"))
+    assert editor.lua(IDS) == ["api", "idle"]
 
 
 def test_transitions_are_announced_once_and_only_live(nvim: Editors, version: str) -> None:

@@ -255,7 +255,7 @@ end
 -- The rest is called from other Neovims, which may have another version of this plugin.
 
 --- Receive what the background process publishes.
----@param published bellboard.Push|string
+---@param published string
 M._push = function(published)
   push.receive(published, M.version)
 end

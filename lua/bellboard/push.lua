@@ -21,21 +21,6 @@ local function warn_once(key, text)
   end
 end
 
---- Remove vim.NIL (Python's None) at every depth, as it is truthy.
-local function without_nil(value)
-  if type(value) ~= 'table' then
-    return value
-  end
-  for key, member in pairs(value) do
-    if member == vim.NIL then
-      value[key] = nil
-    elseif type(member) == 'table' then
-      without_nil(member)
-    end
-  end
-  return value
-end
-
 ---@param callback bellboard.Callback|nil
 ---@param data bellboard.TransitionData
 local function call(callback, data)
@@ -66,8 +51,8 @@ end
 ---@param version string of this plugin
 ---@return boolean understood
 local function check(push, version)
-  if push.v ~= 1 then
-    local text = 'the background process uses protocol %s, the plugin 1. Restart Neovim'
+  if push.v ~= 2 then
+    local text = 'the background process uses protocol %s, the plugin 2. Restart Neovim'
     warn_once('v', text:format(push.v))
     return false
   elseif push.version ~= version then
@@ -87,12 +72,14 @@ local function report_vanished(where)
   message.warn(text)
 end
 
+--- vim.NIL would be truthy.
 local nil_is_nil = { luanil = { object = true, array = true } }
 
----@param push bellboard.Push|string JSON: pynvim converts it faster than a table
+---@param encoded string JSON: pynvim converts it faster than a table
 ---@param version string of this plugin
-M.receive = function(push, version)
-  push = type(push) == 'string' and vim.json.decode(push, nil_is_nil) or without_nil(push)
+M.receive = function(encoded, version)
+  ---@type bellboard.Push
+  local push = vim.json.decode(encoded, nil_is_nil)
   if not check(push, version) then
     return
   end
@@ -103,9 +90,9 @@ M.receive = function(push, version)
     asked = true
     host.notify('snapshot')
   end
-  last = push.seq
   local vanished = sessions.health().vanished
   local changed = sessions.take(push)
+  last = push.seq -- only now: one that fails counts as missed
   local health = sessions.health()
   if health.vanished and health.vanished ~= vanished then
     report_vanished(health.vanished)

@@ -93,7 +93,11 @@
 ---@field why? string
 ---@field live? boolean false if it happened while no background process ran
 
---- A message of the background process: all sessions, or those that have changed.
+--- What has changed in a session: its new values and words, and the keys that it no longer has.
+---@class bellboard.Change: bellboard.Session
+---@field gone string[]
+
+--- A message of the background process: all sessions, or what has changed.
 ---@class bellboard.Push
 ---@field v integer
 ---@field version string
@@ -101,6 +105,7 @@
 ---@field full boolean
 ---@field now number
 ---@field sessions bellboard.Session[]
+---@field changes? bellboard.Change[]
 ---@field removed? string[]
 ---@field groups? string[] all repositories, the busiest first; if their order has changed
 ---@field float? string[] sessions to show in this Neovim's float

@@ -72,6 +72,20 @@ local function reorder()
   table.sort(ordered, more_urgent)
 end
 
+--- A copy of a session with what has changed in it: callbacks may have kept the session.
+---@param session bellboard.Session
+---@param change bellboard.Change
+---@return bellboard.Session
+local function with(session, change)
+  local words = vim.tbl_extend('force', session.words, change.words)
+  local copy = vim.tbl_extend('force', session, change, { words = words })
+  for _, key in ipairs(change.gone) do
+    copy[key] = nil
+  end
+  copy.gone = nil
+  return copy
+end
+
 --- Store a push.
 ---@param push bellboard.Push
 ---@return boolean changed whether there is anything new to show
@@ -87,14 +101,19 @@ M.take = function(push)
     end
   end
   calling, mode = push.float or calling, push.mode or mode
-  local sessions, removed = push.sessions or {}, push.removed or {}
+  local sessions, changes, removed = push.sessions or {}, push.changes or {}, push.removed or {}
   local beside = push.full or push.health or push.float or was_stale ~= stale
-  if not beside and #sessions == 0 and #removed == 0 then
+  if not beside and #sessions + #changes + #removed == 0 then
     return false
   end
   by_id, gone = push.full and {} or by_id, {}
   for _, session in ipairs(sessions) do
     by_id[session.session_id] = session
+  end
+  for _, change in ipairs(changes) do
+    local session = by_id[change.session_id]
+    -- Unknown only after a lost message: all sessions are on their way.
+    by_id[change.session_id] = session and with(session, change)
   end
   for _, id in ipairs(removed) do
     gone[id], by_id[id] = by_id[id], nil

@@ -51,6 +51,7 @@ class Bellboard:
         self.nvim = nvim
         _plugins.append(self)
         self.host: Any = None
+        self.wire: Any = None
         self.task: asyncio.Task[None] | None = None
         self.errands: set[asyncio.Task[None]] = set()
 
@@ -61,11 +62,13 @@ class Bellboard:
             return
         try:
             from .hosting.host import Host
+            from .hosting.sendable import Wire
             from .storage.spool import default_home
 
             config = config if isinstance(config, Mapping) else {}
             home = config.get("home")
             where = Path(home) if isinstance(home, str) and home else default_home(os.environ)
+            self.wire = Wire()
             self.host = Host(where, self._push, config)
         except Exception as e:  # pynvim would only print it and keep the process alive
             _die(e)
@@ -144,9 +147,7 @@ class Bellboard:
 
     def _push(self, message: dict[str, Any]) -> None:
         # As one string: pynvim walks every value of an argument, which takes 0.2 ms a session.
-        from .hosting.sendable import encoded
-
-        self.nvim.exec_lua(PUSH, encoded(message), async_=True)
+        self.nvim.exec_lua(PUSH, self.wire.encoded(message), async_=True)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         """Exit when the host has ended, so that Neovim notices."""

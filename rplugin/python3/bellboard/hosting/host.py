@@ -43,6 +43,7 @@ from .upkeep import Upkeep
 RESCAN: Final = 30.0  # no system promises to report every change
 PATIENCE: Final = 0.1  # seconds to create a database: the event loop is blocked meanwhile
 JUMP: Final = 5.0  # the machine slept, or its clock was set: look at everything
+HEAD_START: Final = 0.001  # seconds to draw before the commit needs the processor, as few are idle
 MOST: Final = 1000  # paths to remember while they cannot be folded
 
 Made = TypeVar("Made")
@@ -231,10 +232,13 @@ class Host:
             self.senses.changed({p for p in others if not p.startswith(self._slot)})
         if self.loop.is_running:
             self.loop.wake()
-        else:
-            if not self._elsewhere:
-                self.attempt("publish", "early", partial(self.reader.publish_early, self._came))
-            self.loop.round()  # at once, which saves 0.05 ms over waking the loop
+            return
+        if not self._elsewhere and not self.reader.is_early:
+            self.attempt("publish", "early", partial(self.reader.publish_early, self._came))
+            if self.reader.is_early:
+                self.loop.pause(HEAD_START)
+                return
+        self.loop.round()  # at once, which saves 0.05 ms over waking the loop
 
     # ------------------------------------------------------------ jobs
 

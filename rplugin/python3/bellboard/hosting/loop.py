@@ -77,9 +77,14 @@ class Loop:
             return
         finally:
             self.is_running = False
+        self.pause(wait)
+
+    def pause(self, seconds: float) -> None:
+        """Run the next round after this time, unless something wakes the host before."""
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self._loop.call_later(max(wait, 0.0), self.round)
+        if self._loop is not None:
+            self._timer = self._loop.call_later(max(seconds, 0.0), self.round)
 
     def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """Note that a callback of the event loop failed: a watch, a timer, a task."""

@@ -15,7 +15,7 @@ from ..storage.history import Change
 from .addresses import Addresses
 from .attempts import Attempts
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 NOTHING: Final[Mapping[str, Any]] = {}
 
 

@@ -42,7 +42,7 @@ class Reader:
         self._publisher = publisher
         self._known: dict[str, Any] = {}  # the health in the last message
         self._changes: list[Change] = []  # committed, not sent yet
-        self._is_early = False  # the changes were sent before the commit; transitions were not
+        self.is_early = False  # the changes were sent before the commit; transitions were not
         self._wants_notices = False
         self._last_push = -PUBLISH
 
@@ -86,7 +86,7 @@ class Reader:
 
         def show(changed: set[str]) -> None:
             message = self._publisher.push(board, changed, (), None, now)
-            self._is_early = message is not None
+            self.is_early = message is not None
             self._send(message)
 
         clerk.preview(now, came, show)
@@ -95,11 +95,11 @@ class Reader:
     def publish(self) -> float:
         """Send what changed, unless it is too early; return the seconds until the next call."""
         early = self._last_push + PUBLISH - time.monotonic()
-        if early > 0 and not self._is_early:
+        if early > 0 and not self.is_early:
             return early
         clerk, connection = self._connection.clerk, self._connection
         changed, changes = connection.changed, self._changes[-MOST:]
-        self._is_early = False
+        self.is_early = False
         board = clerk.board if clerk is not None else None
         if board is not None:
             for sid in changed:
