@@ -35,17 +35,17 @@ class Following:
         self.transcripts = Transcripts()
         self._reach, self._watched = means.reach, means.watched
         self._report, self._clock = means.report, means.clock
-        self._since: dict[str, float] = {}  # session → its newest evidence
+        self._needing: dict[str, Session] = {}  # sessions whose transcripts are needed
         self._awaited: dict[str, str] = {}  # session → its transcript, while its folder is missing
 
     def attend(self, s: Session, config_dir: str) -> None:
         """Follow the transcript of a session if it is needed now, else stop."""
         sid = s.session_id
         if not is_needed(status_of(s), s.since, self._clock(), is_alone(s)):
-            self._since.pop(sid, None)
+            self._needing.pop(sid, None)
             self._follow(sid, "")
             return
-        self._since[sid] = s.last if self.transcripts.tail(sid) else known_until(s)
+        self._needing[sid] = s
         if s.transcript:
             self._follow(sid, s.transcript)
         elif is_path(config_dir):  # no hook reported its path
@@ -55,7 +55,7 @@ class Following:
 
     def forget(self, sid: str) -> None:
         """Drop a session that has ended."""
-        self._since.pop(sid, None)
+        self._needing.pop(sid, None)
         self._follow(sid, "")
         self.transcripts.forget(sid)
 
@@ -75,7 +75,7 @@ class Following:
             self._read(sid)
 
     def _found(self, sid: str, path: str) -> None:
-        if sid in self._since:
+        if sid in self._needing:
             self._follow(sid, path)
 
     def _follow(self, sid: str, path: str) -> None:
@@ -88,7 +88,8 @@ class Following:
         self._watched.leave(before, WATCHES, sid)
         self._stop_waiting(sid)
         if path:
-            self.transcripts.follow(sid, path, self._since[sid])
+            s = self._needing[sid]
+            self.transcripts.follow(sid, path, s.last if before else known_until(s))
             self._watched.need(path, WATCHES, sid)
             self._read(sid)
 

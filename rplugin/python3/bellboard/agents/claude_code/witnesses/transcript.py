@@ -23,7 +23,7 @@ from ..dialect.entries import event_of, gist, is_noise
 TAIL: Final = 128 << 10  # bytes to read first; titles are repeated from time to time
 WIDER: Final = 2 << 20  # bytes to read if those contain only the large result of a tool
 LINE: Final = 1 << 20  # bytes; a longer line is a pasted file or image
-CHUNK: Final = 256 << 10
+CHUNK: Final = LINE  # so that few lines are put together from two
 BEHIND: Final = 4 << 20  # bytes; a reader further behind starts again near the end
 LINGER: Final = 10.0  # seconds after the end of a turn: title, usage and errors are still written
 NEEDED: Final = frozenset({"working", "blocked", "unknown"})
@@ -174,10 +174,10 @@ class Tail:
             self._odd += given is None and not noise
             event = event_of(self._session_id, given, now) if given is not None else None
             if event is not None and given is not None:
-                uuid = given.get("uuid")
-                # A file that was truncated and rewritten has other lines at the same offsets.
-                where = f"{self._identity[1]}:{offset}:{crc32(raw):x}"
-                name = uuid if isinstance(uuid, str) else where
+                name = given.get("uuid")
+                if not isinstance(name, str):
+                    # A file that was truncated and rewritten has other lines at the same offsets.
+                    name = f"{self._identity[1]}:{offset}:{crc32(raw):x}"
                 key = f"transcript {self._session_id} {name[:200]}"
                 yield Finding(line_of(event), key), event
 
