@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -56,6 +57,11 @@ def line(text: str, longest: int = LONGEST_LINE) -> str:
     if len(text) > most:
         # Cut at a space: a truncated secret may not look like one.
         text = text[:most].rpartition(" ")[0] or text[:most]
+    return _shown(text, longest)
+
+
+@lru_cache(maxsize=256)  # a tool's hooks repeat its command, and each is decoded twice
+def _shown(text: str, longest: int) -> str:
     text = hide(visible(whole(text)))
     if "\n" in text or "  " in text or text != text.strip():
         text = " ".join(text.split())
