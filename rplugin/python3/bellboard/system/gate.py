@@ -3,8 +3,9 @@
 A tmux client runs what its server tells it to, and evidence can name any server.  So we connect to
 a socket only if it, and every folder and link on the way to it, belongs to us or to root, and
 nobody else may write to those folders, unless they are sticky like /tmp.  Then nobody else can
-replace the socket between the check and the connection, either.  We never connect to a host and
-port, nor to a socket on a FUSE mount: its program may lie, or let us wait forever.
+replace the socket between the check and the connection, either.  We never connect to a socket on a
+FUSE mount: its program may lie, or let us wait forever.  Of ports, only those of this machine that
+a known process listens on itself are admitted.
 
 The check may hang, like any access to a file: run it outside the event loop.
 """
@@ -20,6 +21,7 @@ import sys
 from collections.abc import Collection
 from typing import Final
 
+from . import processes
 from .mounts import TABLE, near, read
 from .walk import TooManyLinks, parts_of
 
@@ -30,7 +32,12 @@ ROOT: Final = 0
 #: Folders of the machine; in a rootless container they belong to nobody.
 MACHINE: Final = frozenset({"/", "/home", "/run", "/run/user", "/tmp", "/var", "/var/tmp"})
 NOBODY: Final = 65534
-_LOCAL_PEERCRED: Final = (0, 1)  # macOS and the BSDs: level and option
+#: macOS and the BSDs: level and option; the second one is macOS's alone.
+_LOCAL_PEERCRED: Final = (0, 1)
+_LOCAL_PEERPID: Final = (0, 2)
+HERE: Final = "127.0.0.1"
+
+Connection = sockets.socket
 
 
 class Denied(OSError):
@@ -61,29 +68,45 @@ def program() -> str:
     return shutil.which("tmux", path=near(os.environ.get("PATH", os.defpath))) or ""
 
 
-def connected(address: str, patience: float) -> sockets.socket:
-    """Connect to a Neovim."""
+def connected(address: str, patience: float, pid: int = 0) -> sockets.socket:
+    """Connect to a socket; with a process id, only if that process listens there."""
     path = admitted(address)
     connection = sockets.socket(sockets.AF_UNIX)
     try:
         connection.settimeout(patience)
         connection.connect(path)
-        if _peer(connection) not in (ROOT, os.geteuid()):
+        user, listener = _peer(connection)
+        if user not in (ROOT, os.geteuid()):
             raise Denied("another user listens there")
+        if pid and listener != pid:
+            raise Denied("another process listens there")
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def _peer(connection: sockets.socket) -> int:
-    """Return the user at the other end."""
+def looped(port: int, pid: int, patience: float) -> sockets.socket:
+    """Connect to a port of this machine that the process itself listens on."""
+    if port not in processes.own_ports(pid):
+        raise Denied(f"process {pid} does not listen on port {port}")
+    connection = sockets.create_connection((HERE, port), patience)
+    if port in processes.own_ports(pid):  # still: a port that it left could be another's by now
+        return connection
+    connection.close()
+    raise Denied(f"process {pid} no longer listens on port {port}")
+
+
+def _peer(connection: sockets.socket) -> tuple[int, int]:
+    """Return the user and the process at the other end; 0 for a process that is unknown."""
     if hasattr(sockets, "SO_PEERCRED"):
         size = struct.calcsize("3i")
         raw = connection.getsockopt(sockets.SOL_SOCKET, sockets.SO_PEERCRED, size)
-        return int(struct.unpack("3i", raw)[1])
+        pid, user, _ = struct.unpack("3i", raw)
+        return user, pid
     raw = connection.getsockopt(*_LOCAL_PEERCRED, struct.calcsize("2I"))
-    return int(struct.unpack("2I", raw)[1])
+    pid = connection.getsockopt(*_LOCAL_PEERPID) if sys.platform == "darwin" else 0
+    return int(struct.unpack("2I", raw)[1]), pid
 
 
 def _walked(address: str) -> str:

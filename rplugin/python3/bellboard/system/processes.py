@@ -181,7 +181,15 @@ def listening(pids: Iterable[int]) -> list[int]:
 
 def ports(pid: int) -> list[int]:
     """Return the TCP ports that a process and its descendants listen on; takes 2 ms."""
-    family = [pid, *descendants(pid)]
+    return _ports(pid, [pid, *descendants(pid)])
+
+
+def own_ports(pid: int) -> list[int]:
+    """Return the TCP ports that a process itself listens on."""
+    return _ports(pid, [pid])
+
+
+def _ports(pid: int, family: Iterable[int]) -> list[int]:
     if not has_proc():
         return _ports_elsewhere(family)
     sockets: dict[str, int] = {}
