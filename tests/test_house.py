@@ -51,7 +51,10 @@ SYSTEM_MAY_KNOW = {"core.detail", "core.lenient"}
 PURE = (
     *sorted((PACKAGE / "core").rglob("*.py")),
     *sorted(PACKAGE.glob("agents/*/dialect/*.py")),
-    *(PACKAGE / f"agents/{n}.py" for n in ("dialect", "dialects", "evidence", "private", "trace")),
+    *(
+        PACKAGE / f"agents/{n}.py"
+        for n in ("dialect", "dialects", "evidence", "parts", "private", "trace")
+    ),
     *(
         PACKAGE / f"agents/claude_code/installer/{name}.py"
         for name in ("jsontext", "settings_text", "hookline")
@@ -60,7 +63,7 @@ PURE = (
 NO_IO = {
     *("__future__", "abc", "bisect", "collections", "contextlib", "copy", "dataclasses"),
     *("datetime", "enum", "functools", "hashlib", "heapq", "itertools", "json", "math", "msgspec"),
-    *("operator", "re", "string", "textwrap", "types", "typing", "typing_extensions"),
+    *("operator", "re", "shlex", "string", "textwrap", "types", "typing", "typing_extensions"),
     *("unicodedata", "zlib"),
 }
 CLOCKS = re.compile(r"\b(datetime\.(now|utcnow|today)|date\.today|time\.time)\b")

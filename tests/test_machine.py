@@ -6,12 +6,14 @@ from functools import cache
 from itertools import islice, product
 
 import pytest
+from msgspec.json import encode
 
 from bellboard.agents.claude_code.dialect import names as dialects
 from bellboard.agents.claude_code.dialect.hooks import hook
 from bellboard.agents.evidence import READERS, from_line
+from bellboard.agents.opencode.dialect import events as opencode
 from bellboard.core import deadlines, machine
-from bellboard.core.events import Event
+from bellboard.core.events import Event, Origin
 from bellboard.core.machine import NOTHING, TABLE, TABLE_TEXT, read_table
 from bellboard.core.options import Options
 from bellboard.core.routes import ROUTES
@@ -27,6 +29,18 @@ SAID = {"choice": "allow", "way": "hook"}
 MANY = 30  # deadlines: no session has half as many
 
 # ---------------------------------------------------------------- completeness
+
+
+@cache
+def kinds_of_events() -> set[str]:
+    """Return every kind that an event of OpenCode can become, by name, fields and thread."""
+    found = set()
+    for name in [*opencode.KINDS, "no.such"]:
+        for parent in ("", "p"):
+            for said in ({"status": {"type": "retry"}}, {"reply": "reject"}, {}):
+                given = {"type": name, "parent": parent, "properties": {"sessionID": "s", **said}}
+                found.add(opencode.event(encode(given), T, T, Origin("opencode")).kind)
+    return found
 
 
 @cache
@@ -88,7 +102,11 @@ def deadline_kinds() -> set[str]:
 def missing(table: dict[str, dict[str, str]]) -> list[str]:
     """Return what is missing in the table."""
     kinds = (
-        kinds_of_hooks() | kinds_of_the_registry() | kinds_of_other_evidence() | deadline_kinds()
+        kinds_of_hooks()
+        | kinds_of_events()
+        | kinds_of_the_registry()
+        | kinds_of_other_evidence()
+        | deadline_kinds()
     ) - (ROUTES.keys() - {"unknown", "restart", "view", "process gone", "pane gone"})
     holes = [f"no row for {kind}" for kind in sorted(kinds - table.keys())]
     holes += [f"nothing makes {kind}" for kind in sorted(table.keys() - kinds)]

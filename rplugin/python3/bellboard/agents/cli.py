@@ -1,11 +1,12 @@
-"""What bellboard asks of a CLI besides its dialect: to observe it."""
+"""What bellboard asks of a CLI besides its dialect: to observe it, and to take answers."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from pathlib import Path
+from typing import ClassVar, NamedTuple
 
 from ..core.finding import Finding
 from ..core.session import Session
@@ -62,12 +63,41 @@ class Witness(ABC):
         """Stop observing."""
 
 
+class Asked(NamedTuple):
+    """A request that stands on the board, for a CLI to find it again on its own side."""
+
+    session_id: str
+    pid: int  # the process that asks: alive, and the session's
+    payload: bytes  # of the hook that reported it
+    home: Path  # the state folder
+    tool_id: str = ""  # the CLI's id of the tool that asks, if it is known
+
+
+class Unanswered(Exception):
+    """An answer was not given; the text says why, and completes "it was not answered: …"."""
+
+
 class Cli(ABC):
     """A CLI; its dialect is in `dialects.py`."""
 
     key: ClassVar[str]  # its name in evidence
-    modules: ClassVar[Collection[str]]  # of its folder, whose work may run in another process
+    modules: ClassVar[Collection[str]] = ()  # of its folder, whose work may run in another process
 
-    @abstractmethod
-    def witness(self, means: Means) -> Witness:
-        """Start observing; needs a running event loop."""
+    def witness(self, means: Means) -> Witness | None:
+        """Start observing, if there is more than hooks; needs a running event loop."""
+        return None
+
+    def unanswerable(self, asked: Asked) -> str:
+        """Return why no server or plugin of the CLI can take an answer now; "" if one can.
+
+        May take seconds: call it outside the event loop.
+        """
+        return "it has no server that takes answers"
+
+    def answer(self, asked: Asked, reply: bytes) -> None:
+        """Give the server or plugin what `Dialect.reply` wrote; return once it has taken it.
+
+        Raise `Unanswered` if it did not: the request was answered, or is no longer the same.  May
+        take seconds, like `unanswerable`.
+        """
+        raise Unanswered(self.unanswerable(asked))

@@ -6,5 +6,14 @@ from typing import Final
 
 from .claude_code.cli import ClaudeCode
 from .cli import Cli
+from .codex.cli import Codex
+from .opencode.cli import OpenCode
 
-CLIS: Final[tuple[Cli, ...]] = (ClaudeCode(),)
+CLIS: Final[tuple[Cli, ...]] = (ClaudeCode(), Codex(), OpenCode())
+
+_BY_KEY: Final = {cli.key: cli for cli in CLIS}
+
+
+def cli_of(agent: str) -> Cli | None:
+    """Return the CLI of an agent; None if it is unknown."""
+    return _BY_KEY.get(agent)

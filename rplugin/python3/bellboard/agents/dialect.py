@@ -62,17 +62,17 @@ class Dialect(ABC):
     ) -> Event:
         """Decode the payload of a hook; return junk, with the reason, if that is impossible."""
 
-    @abstractmethod
     def account(self, record: Facts, about: Event) -> Event:
         """Return the event with what the CLI's session file says of the session it is about."""
+        raise ValueError("this CLI has no session files")
 
-    @abstractmethod
     def entry(self, session_id: str, entry: Facts, t: float, now: float) -> Event:
         """Decode an entry of a transcript; raise an error of WRONG_SHAPE if it is none."""
+        raise ValueError("this CLI has no transcripts")
 
-    @abstractmethod
     def on_screen(self, rows: Sequence[str]) -> Seen | None:
         """Read what the last rows of a terminal show; return None if that is unknown."""
+        return None
 
     @abstractmethod
     def request(
@@ -82,9 +82,10 @@ class Dialect(ABC):
 
     @abstractmethod
     def reply(self, payload: bytes, answer: Answer) -> bytes:
-        """Return what the hook prints to give an answer that `check` found nothing against.
+        """Return what gives an answer that `check` found nothing against, in the CLI's own words.
 
-        It is one line without its end, or empty if the CLI cannot be told this.
+        A hook prints it, as one line, or `Cli.answer` delivers it.  It is empty if the CLI cannot
+        be told this.
         """
 
     def press(self, screen: Sequence[str], request: Request, answer: Answer, about: About) -> Press:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from .claude_code.dialect.spoken import ClaudeDialect
+from .codex.dialect.spoken import CodexDialect
 from .dialect import Dialect
+from .opencode.dialect.spoken import OpenCodeDialect
 
-DIALECTS: Final[tuple[Dialect, ...]] = (ClaudeDialect(),)
+DIALECTS: Final[tuple[Dialect, ...]] = (ClaudeDialect(), CodexDialect(), OpenCodeDialect())
 
 _BY_KEY: Final = {dialect.key: dialect for dialect in DIALECTS}
 

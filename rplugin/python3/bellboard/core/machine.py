@@ -60,6 +60,7 @@ form answer      | .       | .         | move_on   | move_on   | .         | .  
 nudge            | ask     | .         | remind    | confirm   | .         | .         | .          | .
 choice           | ask     | ask       | ask       | ask       | ask       | ask       | ask        | ask
 idle nudge       | .       | .         | missed    | .         | .         | .         | .          | missed
+rest             | .       | .         | finish    | finish    | .         | .         | .          | finish
 
 agent start      | .       | enlist    | enlist    | enlist    | enlist    | enlist    | enlist     | enlist
 agent stop       | .       | dismiss   | dismiss   | dismiss   | dismiss   | dismiss   | dismiss    | dismiss
@@ -136,6 +137,7 @@ NOTHING: Final = {
     "form answer": "nothing was asked",
     "nudge": "only a running turn can ask that",
     "idle nudge": "already at rest",
+    "rest": "already at rest",
     "agent start": "a subagent does not list a session",
     "agent stop": "a subagent does not end a session",
     "agent tool": "a subagent's tool does not change the status",

@@ -56,7 +56,8 @@ class Lookout:
         self.watched = Watched(watch)
         means = Means(reach, self.watched, report, clock, environ, generation)
         asks = PullRequests(self._answered, environ, reach) if pull_requests else None
-        self.witnesses = {cli.key: cli.witness(means) for cli in CLIS}
+        found = {cli.key: cli.witness(means) for cli in CLIS}
+        self.witnesses = {key: witness for key, witness in found.items() if witness is not None}
         self.directories = Directories(means, asks)
         self.panes = Panes(generation)
         self.deaths = Deaths(self._died)

@@ -24,10 +24,11 @@ from ....core.request import (
     digest_of,
 )
 from ....core.visible import marked
+from ...parts import Input, as_json, part
 from .forms import fields_of, questions_of
 from .names import KINDS, QUESTIONS
 from .rules import BASH, rule_of
-from .tools import Input, as_json, part, shown
+from .tools import shown
 
 
 class Asked(Struct):

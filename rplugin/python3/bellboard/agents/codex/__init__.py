@@ -1,0 +1,1 @@
+"""Codex: its dialect, and its server, which takes answers."""

@@ -1,0 +1,41 @@
+"""Map the names that Codex uses to neutral ones.
+
+The kinds are the rows of the table in `machine.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+#: Hook → kind.
+KINDS: Final[dict[str, str]] = {
+    "SessionStart": "start",  # or resume, compacted: by its source
+    "SessionEnd": "end",
+    "UserPromptSubmit": "prompt",
+    "PreToolUse": "tool",  # or question: by its tool
+    "PermissionRequest": "request",
+    "PostToolUse": "tool end",
+    "Stop": "stop",
+    "Interrupt": "interrupt",
+    "PreCompact": "compacting",
+    "PostCompact": "compacted",
+    "SubagentStart": "agent start",
+    "SubagentStop": "agent stop",
+    "PreModelRequest": "note",
+    "PostModelRequest": "note",
+}
+STARTS: Final = {"resume": "resume", "compact": "compacted"}
+#: What an event of a subagent becomes, because it says nothing about the parent.
+BY_AGENT: Final = {
+    "tool": "agent tool",
+    "question": "agent question",
+    "request": "agent request",
+    "tool end": "agent tool end",
+    "agent start": "agent start",
+    "agent stop": "agent stop",
+}
+BASH: Final = "Bash"
+PATCH: Final = "apply_patch"
+QUESTION: Final = "request_user_input"
+#: Tools that ask a person → what they ask.
+QUESTIONS: Final = {QUESTION: "question"}

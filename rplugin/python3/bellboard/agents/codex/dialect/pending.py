@@ -1,0 +1,123 @@
+"""Recognise, among what Codex's server sends, the request that a hook reported.
+
+A hook's payload has no id of the server's request.  It has the turn and the command, and the tool
+that asks has the id of the item that waits.  This file does no I/O, knows no clock, and raises on
+no input.
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import Final, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from ....core.detail import ODD
+from ....core.lenient import Facts, text_of
+from .names import PATCH, QUESTION
+
+COMMAND: Final = "item/commandExecution/requestApproval"
+CHANGE: Final = "item/fileChange/requestApproval"
+INPUT: Final = "item/tool/requestUserInput"
+#: Tool of the hook → the server's method that asks.
+ASKS: Final = {PATCH: CHANGE, QUESTION: INPUT}
+#: What the server says of a thread that waits.
+FLAGS: Final = frozenset({"waitingOnApproval", "waitingOnUserInput"})
+CANCEL: Final = "cancel"
+REFUSALS: Final = ("decline", CANCEL)
+RESOLVED: Final = "serverRequest/resolved"
+
+
+class _Input(Struct, frozen=True):
+    command: str | None = None
+
+
+class _Payload(Struct):
+    session_id: str
+    hook_event_name: str
+    tool_name: str
+    turn_id: str | None = None
+    agent_id: str | None = None
+    tool_use_id: str | None = None
+    tool_input: _Input = _Input()
+
+
+_decode = msgspec.json.Decoder(_Payload).decode
+
+
+class Wanted(NamedTuple):
+    """A request as the hook reported it."""
+
+    method: str
+    thread: str
+    turn: str
+    item: str  # the id of the tool; may be unknown for a command
+    command: str
+
+    def found_in(self, message: Facts) -> Facts | None:
+        """Return the parameters of a message, with its id, if it is this request."""
+        given = message.get("params")
+        if message.get("method") != self.method or not isinstance(given, dict):
+            return None
+        if (given.get("threadId"), given.get("turnId")) != (self.thread, self.turn):
+            return None
+        if (given.get("itemId") != self.item) if self.item else self.method != COMMAND:
+            return None
+        if self.method == COMMAND and not runs(text_of(given, "command"), self.command):
+            return None
+        return {**given, "id": message.get("id")}
+
+
+def wanted_of(payload: bytes, tool_id: str) -> Wanted | None:
+    """Return what to look for; None if the payload does not ask, or not exactly enough."""
+    try:
+        p = _decode(payload)
+    except ODD:
+        return None
+    method = ASKS.get(p.tool_name, COMMAND)
+    command = p.tool_input.command or ""
+    if not p.turn_id or (method == COMMAND and not command):
+        return None
+    thread, item = p.agent_id or p.session_id, p.tool_use_id or tool_id
+    return Wanted(method, thread, p.turn_id, item, command)
+
+
+def waits(given: Facts) -> bool:
+    """Return whether a thread that was resumed waits for somebody."""
+    thread = given.get("thread")
+    status = thread.get("status") if isinstance(thread, dict) else None
+    flags = status.get("activeFlags") if isinstance(status, dict) else None
+    return isinstance(flags, list) and any(flag in FLAGS for flag in flags if type(flag) is str)
+
+
+def runs(line: str, command: str) -> bool:
+    """Return whether a command line runs exactly this command, as it is or in a shell."""
+    try:
+        words = shlex.split(line)
+    except ValueError:
+        return False
+    return line == command or (len(words) == 3 and words[2] == command)
+
+
+def is_resolved(message: Facts, request: Facts) -> bool:
+    """Return whether a message says that somebody has answered the request."""
+    given = message.get("params")
+    its = isinstance(given, dict) and given.get("requestId") == request["id"]
+    return its and message.get("method") == RESOLVED
+
+
+def contradicts(message: Facts, request: Facts, result: object) -> bool:
+    """Return whether a message shows that another answer than this result counted."""
+    given, method = message.get("params"), message.get("method")
+    decision = result.get("decision") if isinstance(result, dict) else None
+    if not isinstance(given, dict):
+        return False
+    item, turn = given.get("item"), given.get("turn")
+    if method == "item/completed" and isinstance(item, dict):
+        is_refused = item.get("status") == "declined"
+        return item.get("id") == request.get("itemId") and is_refused != (decision in REFUSALS)
+    if method == "turn/completed" and isinstance(turn, dict):
+        is_its = turn.get("id") == request.get("turnId")
+        return is_its and turn.get("status") == "interrupted" and decision != CANCEL
+    return False

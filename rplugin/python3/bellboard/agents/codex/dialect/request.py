@@ -1,0 +1,161 @@
+"""Decode what Codex asks, in full, and write what its server takes as the answer.
+
+A command that is declined is refused, and the turn goes on; `stop` is what “No” in its terminal
+does.  Every member of the payload is shown.  This file does no I/O, knows no clock, and raises on
+no input.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from ....core.detail import ODD
+from ....core.events import LONGEST_ID, Origin
+from ....core.lenient import Facts
+from ....core.request import (
+    Answer,
+    Choice,
+    Option,
+    Part,
+    Question,
+    Request,
+    are_distinct,
+    digest_of,
+)
+from ....core.visible import marked
+from ...parts import Input, as_json, part
+from .names import BASH, PATCH, QUESTION
+
+ALLOW: Final = Choice("allow", "Yes, this once")
+ALWAYS: Final = Choice("always", "Yes, and do not ask about this again in this session")
+DENY: Final = Choice("deny", "No; the turn goes on")
+STOP: Final = Choice("stop", "No, and stop the turn")
+CHOOSE: Final = Choice("choose", "Answer", "answers")
+DECISIONS: Final = {
+    "allow": "accept",
+    "always": "acceptForSession",
+    "deny": "decline",
+    "stop": "cancel",
+}
+UNREADABLE: Final = "the request cannot be read in full; answer in its terminal"
+
+
+class _Payload(Struct):
+    session_id: str
+    hook_event_name: str
+    tool_name: str
+    turn_id: str = ""
+    tool_use_id: str | None = None
+    tool_input: dict[str, Any] = {}
+    agent_id: str | None = None
+    agent_type: str | None = None
+
+
+class _Option(Struct):
+    label: str
+    description: str = ""
+
+
+class _Question(Struct):
+    id: str
+    question: str
+    header: str = ""
+    options: list[_Option] | None = None
+
+
+_decode = msgspec.json.Decoder(_Payload).decode
+
+
+def request(
+    payload: bytes, name: str, t: float, origin: Origin, truncated: bool = False
+) -> Request | None:
+    """Return what a payload asks; None if it is not the payload of a question."""
+    try:
+        p = _decode(payload)
+    except ODD:
+        return None
+    questions = p.hook_event_name == "PreToolUse" and p.tool_name == QUESTION
+    if not (questions or p.hook_event_name == "PermissionRequest"):
+        return None
+    if not 0 < len(p.session_id) <= LONGEST_ID:
+        return None
+    made = Request(
+        id=name,
+        session_id=p.session_id,
+        agent=origin.agent,
+        pid=origin.pid or 0,
+        thread=p.agent_id or "",
+        thread_type=p.agent_type or "",
+        kind="question" if questions else "permission",
+        tool=p.tool_name,
+        asked_at=t,
+        digest=digest_of(origin.agent, origin.pid, msgspec.to_builtins(p)),
+    )
+    return msgspec.structs.replace(made, **(_asked(p) if questions else _permission(p)))
+
+
+def reply(payload: bytes, answer: Answer) -> bytes:
+    """Return the result that the server takes; empty if it takes none of that kind."""
+    if decision := DECISIONS.get(answer.choice):
+        return msgspec.json.encode({"decision": decision})
+    try:
+        asked = _questions(_decode(payload).tool_input)
+    except ODD:
+        return b""
+    if answer.choice != "choose" or asked is None:
+        return b""
+    answers: Facts = {}
+    for q in asked:
+        said = answer.answers.get(marked(q.question))
+        labels = {marked(o.label): o.label for o in q.options or ()}
+        if said:
+            given = [said] if isinstance(said, str) else [labels[x] for x in said if x in labels]
+            answers[q.id] = {"answers": given}
+    return msgspec.json.encode({"answers": answers})
+
+
+def _permission(p: _Payload) -> dict[str, Any]:
+    given = Input(p.tool_input)
+    parts: tuple[Part, ...] = ()
+    if p.tool_name in (BASH, PATCH) and (text := given.text("command")):
+        parts = (part("command" if p.tool_name == BASH else "text", text),)
+    if reason := given.text("description"):
+        parts = (*parts, part("text", reason))
+    words = {BASH: "Run a command", PATCH: "Change files"}
+    return {
+        "title": words.get(p.tool_name) or f"Use {marked(p.tool_name) or 'a tool'}",
+        "parts": (*parts, *given.rest()),
+        "choices": (ALLOW, ALWAYS, DENY, STOP),
+    }
+
+
+def _asked(p: _Payload) -> dict[str, Any]:
+    asked = _questions(p.tool_input)
+    if not asked:
+        return {"parts": (as_json(p.tool_input),), "complete": False, "why": UNREADABLE}
+    questions = tuple(
+        Question(
+            marked(q.question),
+            marked(q.header),
+            False,
+            tuple(Option(marked(o.label), marked(o.description)) for o in q.options or ()),
+        )
+        for q in asked
+    )
+    rest = {k: v for k, v in p.tool_input.items() if k != "questions"}
+    return {
+        "title": "Answer a question" if len(questions) == 1 else "Answer questions",
+        "questions": questions,
+        "parts": (as_json(rest, "Also"),) if rest else (),
+        "choices": (CHOOSE,) if are_distinct(questions) else (),
+    }
+
+
+def _questions(given: Facts) -> list[_Question] | None:
+    try:
+        return msgspec.convert(given.get("questions"), list[_Question])
+    except msgspec.ValidationError:
+        return None

@@ -1,0 +1,204 @@
+"""Decode what OpenCode asks, in full, and write what it takes as the answer.
+
+This file does no I/O, knows no clock, and raises on no input.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final, NamedTuple
+
+import msgspec
+from msgspec import Struct
+
+from ....core.detail import ODD
+from ....core.events import LONGEST_ID, Origin
+from ....core.lenient import Facts
+from ....core.request import (
+    Answer,
+    Choice,
+    Option,
+    Part,
+    Question,
+    Request,
+    are_distinct,
+    digest_of,
+)
+from ....core.visible import marked
+from ...parts import as_json, part
+
+PERMISSION, QUESTION = "permission", "question"
+#: Event → what it asks.
+ASKS: Final = {"permission.asked": PERMISSION, "question.asked": QUESTION}
+_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")
+
+ALLOW: Final = Choice("allow", "Yes, this once")
+DENY: Final = Choice("deny", "No, and say why; the turn goes on", "message")
+STOP: Final = Choice("stop", "No, and stop the turn")
+CHOOSE: Final = Choice("choose", "Answer", "answers")
+SKIP: Final = Choice("stop", "Do not answer, and stop the turn")
+UNREADABLE: Final = "the request cannot be read in full; answer in its terminal"
+
+
+class _Properties(Struct):
+    id: str
+    sessionID: str
+    # of a permission
+    permission: str = ""
+    patterns: list[str] = []
+    metadata: dict[str, Any] = {}
+    always: list[str] = []
+    # of questions
+    questions: Any = None
+    tool: dict[str, Any] | None = None
+
+
+class _Payload(Struct):
+    type: str
+    properties: _Properties
+    parent: str = ""  # the session whose terminal shows it, if that is another
+
+
+class _Option(Struct):
+    label: str
+    description: str = ""
+
+
+class _Question(Struct):
+    question: str
+    header: str = ""
+    options: list[_Option] = []
+    multiple: bool | None = None
+
+
+_decode = msgspec.json.Decoder(_Payload).decode
+
+
+class Id(NamedTuple):
+    """How OpenCode finds a request again."""
+
+    kind: str
+    request: str
+    session: str
+
+    def verb(self, reply: bytes) -> str:
+        """Return what its HTTP calls this reply."""
+        return "reject" if self.kind == QUESTION and b'"answers"' not in reply else "reply"
+
+
+def id_of(payload: bytes) -> Id | None:
+    """Return the id of the request in a payload; None if it asks nothing."""
+    try:
+        p = _decode(payload)
+    except ODD:
+        return None
+    kind, request = ASKS.get(p.type), p.properties.id
+    return Id(kind, request, p.properties.sessionID) if kind and _ID.fullmatch(request) else None
+
+
+def request(
+    payload: bytes, name: str, t: float, origin: Origin, truncated: bool = False
+) -> Request | None:
+    """Return what a payload asks; None if it is not the payload of a question."""
+    wanted = id_of(payload)
+    if wanted is None:
+        return None
+    p = _decode(payload)
+    session = p.parent or wanted.session
+    if not 0 < len(session) <= LONGEST_ID:
+        return None
+    made = Request(
+        id=name,
+        session_id=session,
+        agent=origin.agent,
+        pid=origin.pid or 0,
+        thread=wanted.session if p.parent else "",
+        kind=wanted.kind,
+        tool=p.properties.permission or QUESTION,
+        asked_at=t,
+        digest=digest_of(origin.agent, origin.pid, msgspec.to_builtins(p)),
+    )
+    read = _permission if wanted.kind == PERMISSION else _asked
+    return msgspec.structs.replace(made, **read(p.properties))
+
+
+def reply(payload: bytes, answer: Answer) -> bytes:
+    """Return the body that OpenCode takes; empty if it takes none of that kind."""
+    try:
+        p = _decode(payload)
+    except ODD:
+        return b""
+    if ASKS.get(p.type) == PERMISSION:
+        word = REPLIES.get(answer.choice)
+        message = {"message": answer.message} if answer.message else {}
+        return msgspec.json.encode({"reply": word, **message}) if word else b""
+    asked = _questions(p.properties)
+    if answer.choice == "stop":
+        return b"{}"
+    if answer.choice != "choose" or asked is None:
+        return b""
+    answers = []
+    for q in asked:
+        said = answer.answers.get(marked(q.question), [])
+        labels = {marked(o.label): o.label for o in q.options}
+        answers.append(
+            [said] if isinstance(said, str) else [labels[x] for x in said if x in labels]
+        )
+    return msgspec.json.encode({"answers": answers})
+
+
+REPLIES: Final = {"allow": "once", "always": "always", "deny": "reject", "stop": "reject"}
+
+
+def _permission(p: _Properties) -> Facts:
+    left = dict(p.metadata)
+    parts: list[Part] = []
+    command, diff, path = (_text(left, name) for name in ("command", "diff", "filepath"))
+    if command:
+        parts.append(part("command", command))
+    if diff:
+        parts.append(part("text", diff, path=path))
+    elif path:
+        parts.append(part("file", "", path=path))
+    if p.patterns and p.patterns not in ([command], [path]):
+        left["patterns"] = p.patterns
+    if left:
+        parts.append(as_json(left, "Also" if parts else ""))
+    words = {"bash": "Run a command", "edit": "Change a file", "webfetch": "Fetch a page"}
+    always = Choice("always", f"Yes, and allow {marked(', '.join(p.always))} until it is restarted")
+    return {
+        "title": words.get(p.permission) or f"Use {marked(p.permission) or 'a tool'}",
+        "parts": tuple(parts),
+        "choices": (ALLOW, *([always] if p.always else ()), DENY, STOP),
+    }
+
+
+def _text(given: Facts, name: str) -> str:
+    return given.pop(name) if isinstance(given.get(name), str) else ""
+
+
+def _asked(p: _Properties) -> Facts:
+    asked = _questions(p)
+    if not asked:
+        return {"parts": (as_json(p.questions),), "complete": False, "why": UNREADABLE}
+    questions = tuple(
+        Question(
+            marked(q.question),
+            marked(q.header),
+            bool(q.multiple),
+            tuple(Option(marked(o.label), marked(o.description)) for o in q.options),
+        )
+        for q in asked
+    )
+    return {
+        "title": "Answer a question" if len(questions) == 1 else "Answer questions",
+        "questions": questions,
+        "choices": (*([CHOOSE] if are_distinct(questions) else ()), SKIP),
+    }
+
+
+def _questions(p: _Properties) -> list[_Question] | None:
+    try:
+        return msgspec.convert(p.questions, list[_Question])
+    except msgspec.ValidationError:
+        return None

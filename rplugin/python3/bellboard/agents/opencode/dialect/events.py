@@ -1,0 +1,155 @@
+"""Decode the events of OpenCode, as our plugin reports them.
+
+An event of a subagent's session names, in `parent`, the session whose terminal shows it.  This file
+does no I/O, knows no clock, and raises on no input.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Final
+from zlib import crc32
+
+import msgspec
+
+from ....core.detail import ODD, line, tool_detail
+from ....core.events import LONGEST_ID, Event, Origin, junk
+from ....core.lenient import Facts, members, text_of
+
+#: Event → kind; some say more with what they hold.
+KINDS: Final[dict[str, str]] = {
+    "session.created": "start",  # or agent start: by its parent
+    "session.deleted": "end",
+    "session.status": "activity",  # or said retry, note: by its type
+    "session.idle": "rest",
+    "session.error": "failure",  # or interrupt: by its name
+    "session.compacted": "compacted",
+    "chat.message": "prompt",
+    "tool.execute.before": "tool",
+    "tool.execute.after": "tool end",
+    "permission.asked": "request",
+    "permission.replied": "form answer",  # or interrupt: by the reply
+    "question.asked": "request",
+    "question.replied": "form answer",
+    "question.rejected": "interrupt",
+    "dispose": "note",  # the process ends right after it
+}
+#: What an event of a subagent becomes, because it says nothing about the parent.
+BY_AGENT: Final = {
+    "start": "agent start",
+    "rest": "agent stop",
+    "request": "agent request",
+    "form answer": "agent tool end",
+    "interrupt": "agent tool end",
+    "tool": "agent tool",
+    "tool end": "agent tool end",
+}
+ABORTED: Final = "MessageAbortedError"
+
+
+def event(raw: bytes, t: float, clock: float, origin: Origin, truncated: bool = False) -> Event:
+    """Decode an event; return junk, with the reason, if it cannot be decoded."""
+    if not (math.isfinite(t) and t > 0):
+        return junk("invalid time", clock, clock)
+    try:
+        top = members(raw, truncated)
+    except ODD as e:
+        return junk(str(e)[:120], t, clock)
+    name, given = text_of(top, "type")[:60], top.get("properties")
+    if not name:
+        return junk("no event name", t, clock)
+    given = given if isinstance(given, dict) else {}
+    session, parent = text_of(given, "sessionID"), text_of(top, "parent")
+    if name == "session.created" and isinstance(info := given.get("info"), dict):
+        session, parent = session or text_of(info, "id"), text_of(info, "parentID")
+    kind = KINDS.get(name, "unknown")
+    if name == "dispose":
+        return Event(kind, name, t, clock, origin=origin)
+    if not 0 < len(session) <= LONGEST_ID or len(parent) > LONGEST_ID:
+        return junk("no usable session id", t, clock, name)
+    facts: dict[str, Any] = {"cwd": text_of(top, "directory")}
+    if (read := READ.get(name)) is not None:
+        kind = read(given, facts) or kind
+    if parent:
+        kind = BY_AGENT.get(kind, "note")
+        facts["agent"], session = session, parent
+    return Event(kind, name, t, clock, session, origin, crc32(raw) or 1, **facts)
+
+
+# ---------------------------------------------------------------- facts by event
+
+
+def _created(given: Facts, facts: dict[str, Any]) -> None:
+    info = given.get("info")
+    if isinstance(info, dict):
+        facts["cwd"] = text_of(info, "directory") or facts["cwd"]
+
+
+def _status(given: Facts, facts: dict[str, Any]) -> str:
+    status = given.get("status")
+    status = status if isinstance(status, dict) else {}
+    facts["detail"] = line(text_of(status, "message"))
+    return {"busy": "activity", "retry": "said retry"}.get(text_of(status, "type"), "note")
+
+
+def _error(given: Facts, facts: dict[str, Any]) -> str:
+    error = given.get("error")
+    error = error if isinstance(error, dict) else {}
+    data = error.get("data")
+    why = text_of(data, "message") if isinstance(data, dict) else ""
+    name = text_of(error, "name")
+    if name == ABORTED:
+        return "interrupt"
+    facts["error"] = line(": ".join(x for x in (name, why) if x) or "unknown")
+    return "failure"
+
+
+def _prompt(given: Facts, facts: dict[str, Any]) -> None:
+    facts["prompt"] = line(text_of(given, "text"))
+
+
+def _tool(given: Facts, facts: dict[str, Any]) -> None:
+    args = given.get("args")
+    facts["tool"], facts["tool_id"] = text_of(given, "tool"), text_of(given, "callID")
+    if isinstance(args, dict):
+        facts["tool_key"] = crc32(encoded := msgspec.json.encode(args))
+        facts["detail"] = tool_detail(facts["tool"], encoded)
+
+
+def _permission(given: Facts, facts: dict[str, Any]) -> None:
+    """Take the id of the request for that of the tool: the reply names nothing else."""
+    facts["asks"], facts["tool_id"] = "permission", text_of(given, "id")
+    facts["tool"] = text_of(given, "permission")
+    about = given.get("metadata")
+    if isinstance(about, dict):
+        command, path = text_of(about, "command"), text_of(about, "filepath")
+        facts["detail"] = line(command or path)
+    if not facts.get("detail") and isinstance(patterns := given.get("patterns"), list):
+        facts["detail"] = line(", ".join(x for x in patterns if isinstance(x, str)))
+
+
+def _question(given: Facts, facts: dict[str, Any]) -> None:
+    facts["asks"], facts["tool"], facts["tool_id"] = "question", "question", text_of(given, "id")
+    facts["detail"] = tool_detail("question", msgspec.json.encode(given))
+
+
+def _answered(given: Facts, facts: dict[str, Any]) -> str | None:
+    facts["tool_id"] = text_of(given, "requestID")
+    return "interrupt" if given.get("reply") == "reject" else None
+
+
+#: Event → the function that reads its own fields, and may return a more exact kind.
+READ: Final[dict[str, Callable[[Facts, dict[str, Any]], str | None]]] = {
+    "session.created": _created,
+    "session.status": _status,
+    "session.error": _error,
+    "chat.message": _prompt,
+    "tool.execute.before": _tool,
+    "tool.execute.after": _tool,
+    "permission.asked": _permission,
+    "permission.replied": _answered,
+    "question.asked": _question,
+    "question.replied": _answered,
+    "question.rejected": _answered,
+}

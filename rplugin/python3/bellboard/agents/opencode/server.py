@@ -1,0 +1,112 @@
+"""OpenCode: find a request that waits there, and answer it.
+
+Our plugin runs in OpenCode's own process, and listens on a socket in the state folder while
+something is asked.  Without it, `opencode --port` serves HTTP.  Either has to be the process of the
+session itself; OpenCode then says whether the request still stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+import msgspec
+
+from ...core.detail import ODD
+from ...system import gate, http, processes
+from ...system.wire import Broken, Wire
+from ..cli import Asked, Unanswered
+from .dialect.asking import Id, id_of
+
+FOLDER: Final = "opencode"  # of sockets, in the state folder
+PATIENCE: Final = 2.5  # seconds for everything; a plugin takes 10 ms
+LIMIT: Final = 4 << 20  # bytes of a conversation
+LINE: Final = 4096
+FOUND, GONE, LOCKED, UNABLE = 200, 404, 401, 501
+NOBODY: Final = "it has already been answered, or this OpenCode runs without bellboard's plugin"
+WHY: Final = {
+    GONE: "it has already been answered",
+    LOCKED: "its server wants a password",
+    UNABLE: "this version takes no answers from plugins",
+}
+
+
+def find(asked: Asked) -> None:
+    """Find the request; raise `Unanswered` if it does not wait there."""
+    _deliver(asked, b"")
+
+
+def answer(asked: Asked, reply: bytes) -> None:
+    """Answer the request; raise `Unanswered` if that did not count."""
+    _deliver(asked, reply)
+
+
+def _deliver(asked: Asked, reply: bytes) -> None:
+    """Give the reply to the plugin, or else to the server; an empty one only asks."""
+    wanted = id_of(asked.payload)
+    if wanted is None:
+        raise Unanswered("it is not known exactly what is asked")
+    try:
+        status = _plugin(asked, wanted, reply)
+    except FileNotFoundError:
+        status = _server(asked, wanted, reply)
+    except (gate.Denied, Broken) as reason:
+        raise Unanswered(f"bellboard's plugin in OpenCode: {reason}") from None
+    except OSError as error:
+        raise Unanswered(f"bellboard's plugin in OpenCode: {error.strerror or error}") from None
+    if status != FOUND:
+        raise Unanswered(WHY.get(status, f"OpenCode refused it with status {status}"))
+
+
+def _plugin(asked: Asked, wanted: Id, reply: bytes) -> int:
+    address = f"{asked.home}/{FOLDER}/{asked.pid}"
+    message = {"request": wanted.request, **({"reply": msgspec.Raw(reply)} if reply else {})}
+    with Wire(gate.connected(address, PATIENCE, asked.pid), PATIENCE, LIMIT) as wire:
+        wire.send(msgspec.json.encode(message) + b"\n")
+        said = _json(wire.until(b"\n", LINE))
+    status = said.get("status") if isinstance(said, dict) else None
+    if not isinstance(status, int):
+        raise Broken("it sends something else than a status")
+    return status
+
+
+def _server(asked: Asked, wanted: Id, reply: bytes) -> int:
+    """Do it with the HTTP of that process."""
+    ports = processes.own_ports(asked.pid)
+    if not ports:
+        raise Unanswered(NOBODY)
+    why = ""
+    for port in ports:
+        try:
+            return _http(partial(gate.looped, port, asked.pid, PATIENCE), wanted, reply)
+        except Broken as reason:
+            why = f"port {port}: {reason}"
+        except OSError as error:
+            why = f"port {port}: {error.strerror or error}"
+    raise Unanswered(f"OpenCode on {why}")
+
+
+def _http(connect: Callable[[], gate.Connection], wanted: Id, reply: bytes) -> int:
+    with Wire(connect(), PATIENCE, LIMIT) as wire:
+        status, body = http.ask(wire, "GET", f"/{wanted.kind}")
+    if status != FOUND:
+        return status
+    waiting = _json(body)
+    if not isinstance(waiting, list):
+        raise Broken("it sends something else than a list")
+    same = {"id": wanted.request, "sessionID": wanted.session}
+    if not any(isinstance(x, dict) and same.items() <= x.items() for x in waiting):
+        return GONE
+    if not reply:
+        return FOUND
+    with Wire(connect(), PATIENCE, LIMIT) as wire:
+        verb = wanted.verb(reply)
+        return http.ask(wire, "POST", f"/{wanted.kind}/{wanted.request}/{verb}", reply)[0]
+
+
+def _json(data: bytes) -> object:
+    try:
+        return msgspec.json.decode(data)
+    except ODD:
+        raise Broken("it sends something else than JSON") from None

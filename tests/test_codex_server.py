@@ -1,0 +1,349 @@
+"""Answers to Codex through its shared server: found, given once, refused in words."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket as sockets
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from bellboard.agents.cli import Asked, Unanswered
+from bellboard.agents.codex import server
+from bellboard.agents.codex.cli import Codex
+from bellboard.agents.codex.dialect.pending import runs, wanted_of
+from bellboard.agents.codex.dialect.spoken import CodexDialect
+from bellboard.core.events import Origin
+from bellboard.core.request import Answer, check
+from rig.home import Home
+from rig.waiting import eventually
+
+pytestmark = pytest.mark.files
+
+CODEX, SPEAKS = Codex(), CodexDialect()
+THREAD, TURN, ITEM = "01a1ffc4-27ac", "01a1ffc4-2eeb", "exec-59ee"
+PAYLOAD = {
+    "session_id": THREAD,
+    "turn_id": TURN,
+    "hook_event_name": "PermissionRequest",
+    "tool_name": "Bash",
+    "tool_input": {"command": "touch 'a b'", "description": "May it leave?"},
+}
+ASKS = {
+    "method": "item/commandExecution/requestApproval",
+    "id": 0,
+    "params": {
+        "threadId": THREAD,
+        "turnId": TURN,
+        "itemId": ITEM,
+        "reason": "May it leave?",
+        "command": """/bin/bash -lc "touch 'a b'\"""",
+    },
+}
+QUESTION = {
+    "session_id": THREAD,
+    "turn_id": TURN,
+    "hook_event_name": "PreToolUse",
+    "tool_name": "request_user_input",
+    "tool_use_id": "call_1",
+    "tool_input": {
+        "questions": [
+            {"id": "c", "question": "Which?", "options": [{"label": "Red"}, {"label": "Blue"}]}
+        ]
+    },
+}
+QUESTION_ASKS = {
+    "method": "item/tool/requestUserInput",
+    "id": 7,
+    "params": {"threadId": THREAD, "turnId": TURN, "itemId": "call_1", "questions": []},
+}
+
+#: A server in a process of its own, as the socket has to be that process's; it speaks as recorded.
+FAKE = """
+import base64, hashlib, json, socket, struct, sys, time
+
+path, plan = sys.argv[1], json.loads(sys.argv[2])
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(path)
+listener.listen()
+print("up", flush=True)
+
+
+def need(n):
+    data = b""
+    while len(data) < n:
+        data += (piece := connection.recv(n - len(data)))
+        if not piece:
+            raise EOFError
+    return data
+
+
+def read():
+    first, second = need(2)
+    size = second & 127
+    if size == 126:
+        (size,) = struct.unpack(">H", need(2))
+    mask, data = need(4), None
+    data = bytes(x ^ mask[i % 4] for i, x in enumerate(need(size)))
+    return read() if first == 0x8A else json.loads(data)  # the answer to a ping
+
+
+def write(message):
+    data = message if isinstance(message, bytes) else json.dumps(message).encode()
+    size = len(data)
+    head = bytes([size]) if size < 126 else bytes([126]) + struct.pack(">H", size)
+    connection.sendall(bytes([0x81]) + head + data)
+
+
+def play():
+    request = b""
+    while b"\\r\\n\\r\\n" not in request:
+        request += connection.recv(4096)
+    if plan.get("mute"):
+        time.sleep(60)
+    key = [x for x in request.split(b"\\r\\n") if x.startswith(b"Sec-WebSocket-Key")][0].split()[1]
+    proof = hashlib.sha1(key + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11").digest()
+    proof = b"wrong" if plan.get("no_proof") else base64.b64encode(proof)
+    head = b"HTTP/1.1 101 Switching\\r\\nSec-WebSocket-Accept: "
+    connection.sendall(head + proof + b"\\r\\n\\r\\n")
+    while True:
+        said = read()
+        method = said.get("method")
+        if method and method in plan.get("refuse", ()):
+            write({"id": said["id"], "error": {"code": -32601, "message": "unknown method"}})
+        elif method and method == plan.get("close_at"):
+            return
+        elif method == "initialize":
+            connection.sendall(bytes([0x89, 2]) + b"hi")  # a ping
+            write({"id": said["id"], "result": {}})
+        elif method == "thread/loaded/list":
+            write({"id": said["id"], "result": {"data": plan["loaded"], "nextCursor": None}})
+        elif method == "thread/resume":
+            flags = ["waitingOnApproval"] if plan["asks"] else []
+            status = {"type": "active", "activeFlags": flags}
+            if plan.get("flood"):
+                connection.sendall(bytes([0x81, 127]) + struct.pack(">Q", 100 << 20))
+                for _ in range(1600):
+                    connection.sendall(b" " * 65536)
+            write({"id": said["id"], "result": {"thread": {"id": "t", "status": status}}})
+            for message in plan["asks"]:
+                write(message)
+        elif "result" in said and "method" not in said:
+            print(json.dumps(said), flush=True)
+            asked = next(x for x in plan["asks"] if x.get("id") == said["id"])
+            given = asked["params"]
+            done = {"threadId": given["threadId"], "requestId": said["id"]}
+            write({"method": "serverRequest/resolved", "params": done})
+            fate = plan.get("fate", "declined" if said["result"].get("decision") in
+                            ("decline", "cancel") else "")
+            if fate:
+                item = {"id": given["itemId"], "status": fate}
+                write({"method": "item/completed", "params": {"item": item}})
+
+
+while True:
+    connection, _ = listener.accept()
+    try:
+        play()
+    except (EOFError, OSError):
+        pass
+    connection.close()
+"""
+
+
+class Fake:
+    """The fake server, and requests to it."""
+
+    def __init__(self, home: Home, **plan: Any) -> None:
+        folder = home.root / ".codex/app-server-control"
+        folder.mkdir(parents=True, exist_ok=True)
+        self.path = folder / "app-server-control.sock"
+        self.home = home
+        plan = {"loaded": [THREAD], "asks": [ASKS], **plan}
+        argv = [sys.executable, "-c", textwrap.dedent(FAKE), str(self.path), json.dumps(plan)]
+        env = {"HOME": str(home.root)}
+        self.process = subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        assert self.process.stdout.readline() == "up\n"
+        self.asked = self.about(PAYLOAD)
+
+    def about(self, payload: Any, tool_id: str = ITEM) -> Asked:
+        data = json.dumps(payload).encode()
+        return Asked(THREAD, self.process.pid, data, self.home.bellboard, tool_id)
+
+    def heard(self) -> Any:
+        assert self.process.stdout is not None
+        return json.loads(self.process.stdout.readline())
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+
+@contextlib.contextmanager
+def fake(home: Home, **plan: Any) -> Iterator[Fake]:
+    made = Fake(home, **plan)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def said(choice: str, payload: Any = PAYLOAD, **more: Any) -> bytes:
+    return SPEAKS.reply(json.dumps(payload).encode(), Answer(choice, **more))
+
+
+def refused(asked: Asked, reply: bytes = b'{"decision":"accept"}') -> str:
+    with pytest.raises(Unanswered) as caught:
+        CODEX.answer(asked, reply)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("choice", "decision"),
+    [
+        ("allow", "accept"),
+        ("always", "acceptForSession"),
+        ("deny", "decline"),
+        ("stop", "cancel"),
+    ],
+)
+def test_a_command_is_answered(home: Home, choice: str, decision: str) -> None:
+    """Each choice is the decision that does what its words say."""
+    with fake(home) as codex:
+        assert CODEX.unanswerable(codex.asked) == ""
+        CODEX.answer(codex.asked, said(choice))
+        assert codex.heard() == {"id": 0, "result": {"decision": decision}}
+
+
+def test_questions_are_answered_by_their_ids(home: Home) -> None:
+    """Labels, or a text that somebody typed."""
+    asked_text = {"Which?": ["Blue"]}
+    with fake(home, asks=[QUESTION_ASKS]) as codex:
+        asked = codex.about(QUESTION, "")
+        CODEX.answer(asked, said("choose", QUESTION, answers=asked_text))
+        assert codex.heard() == {"id": 7, "result": {"answers": {"c": {"answers": ["Blue"]}}}}
+
+
+def test_only_the_same_request_is_answered(home: Home) -> None:
+    """Not another thread, turn, tool or command, nor one of two that are the same."""
+    other = {**ASKS, "params": {**ASKS["params"], "command": "/bin/bash -lc 'rm -r /'"}}  # type: ignore
+    twice = [ASKS, {**ASKS, "id": 1}]
+    for asks, tool, why in (
+        ([other], ITEM, "Codex now asks something else"),
+        ([ASKS], "exec-other", "Codex now asks something else"),
+        ([{**ASKS, "method": "item/fileChange/requestApproval"}], ITEM, "something else"),
+        (twice, "", "the same thing several times"),
+        ([], ITEM, "already been answered"),
+    ):
+        with fake(home, asks=asks) as codex:
+            assert why in refused(codex.about(PAYLOAD, tool))
+            codex.path.unlink()
+    turned = {**PAYLOAD, "turn_id": "another"}
+    with fake(home) as codex:
+        assert "something else" in refused(codex.about(turned))
+        patch = {**PAYLOAD, "tool_name": "apply_patch"}
+        assert "something else" in refused(codex.about(patch, ""))  # without its id: any patch
+        assert "not known exactly" in refused(codex.about({"session_id": THREAD}))
+
+
+def test_a_request_that_is_sent_twice_is_one(home: Home) -> None:
+    """A client that subscribes while it is asked gets it again."""
+    with fake(home, asks=[ASKS, ASKS]) as codex:
+        CODEX.answer(codex.asked, said("allow"))
+
+
+def test_another_answer_was_first(home: Home) -> None:
+    """What becomes of the tool shows whose answer counted."""
+    with fake(home, fate="declined") as codex:
+        assert refused(codex.asked, said("allow")) == server.ELSEWHERE
+        codex.path.unlink()
+    with fake(home, fate="completed") as codex:
+        assert refused(codex.asked, said("deny")) == server.ELSEWHERE
+        codex.path.unlink()
+    codex_done = {"method": "serverRequest/resolved", "params": {"requestId": 0}}
+    with fake(home, asks=[ASKS, codex_done]) as codex:
+        assert "something else" in refused(codex.asked)
+
+
+def test_a_thread_that_is_not_loaded_is_not_resumed(home: Home) -> None:
+    """That would start it."""
+    with fake(home, loaded=["another"], refuse=["thread/resume"]) as codex:
+        assert refused(codex.asked) == "Codex's server no longer has this thread"
+
+
+@pytest.mark.parametrize(
+    ("plan", "why"),
+    [
+        ({"mute": True}, "it does not answer in time"),
+        ({"no_proof": True}, "it speaks no WebSocket"),
+        ({"flood": True}, "it announces more than it may send"),
+        ({"close_at": "thread/resume"}, "it hung up"),
+        ({"refuse": ["thread/resume"]}, "it refused thread/resume: unknown method"),
+        ({"refuse": ["initialize"]}, "it refused initialize: unknown method"),
+    ],
+)
+def test_a_server_that_fails_is_refused_in_words(
+    home: Home, plan: dict[str, Any], why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It hangs, lies, sends 100 MB, closes in the middle, or is of another version."""
+    monkeypatch.setattr(server, "PATIENCE", 0.3 if "mute" in plan else 20.0)
+    with fake(home, **plan) as codex:
+        assert refused(codex.asked) == f"Codex's server: {why}"
+
+
+def test_only_the_sessions_own_process_is_asked(home: Home) -> None:
+    """The address comes from its environment, and the listener has to be it."""
+    with fake(home) as codex, sockets.socket(sockets.AF_UNIX) as mine:
+        other = subprocess.Popen(["sleep", "60"], env={"HOME": str(home.root)})
+        try:
+            asked = codex.asked._replace(pid=other.pid)
+            eventually(lambda: server.home_of(other.pid) == f"{home.root}/.codex")
+            assert "another process listens there" in refused(asked)
+        finally:
+            other.kill()
+            other.wait()
+        codex.path.unlink()
+        assert refused(codex.asked) == "this Codex runs without its shared server"
+        mine.bind(str(codex.path))
+        assert "refused" in refused(codex.asked)  # nobody listens
+        codex.path.unlink()
+    with fake(home) as codex:
+        codex.path.parent.chmod(0o777)
+        assert "others may write to" in refused(codex.asked)
+
+
+@pytest.mark.pure
+def test_requests_are_read_in_full() -> None:
+    """Nothing of the payload is left out, and the choices say what they do."""
+    data = json.dumps(PAYLOAD).encode()
+    made = SPEAKS.request(data, "name", 5.0, Origin("codex", 7))
+    assert made is not None
+    assert (made.kind, made.session_id, made.title) == ("permission", THREAD, "Run a command")
+    assert [p.text for p in made.parts] == ["touch 'a b'", "May it leave?"]
+    words = {c.id: c.words for c in made.choices}
+    assert words["deny"] == "No; the turn goes on"
+    assert words["stop"] == "No, and stop the turn"
+    extra = {**PAYLOAD, "tool_input": {**PAYLOAD["tool_input"], "workdir": "/"}}  # type: ignore
+    other = SPEAKS.request(json.dumps(extra).encode(), "name", 5.0, Origin("codex", 7))
+    assert other is not None
+    assert "workdir" in other.parts[-1].text
+    assert other.digest != made.digest
+    assert SPEAKS.request(data, "name", 5.0, Origin("codex", 8)).digest != made.digest  # type: ignore
+    assert check(made, Answer("deny", message="why")) == "“deny” takes no message"
+
+
+@pytest.mark.pure
+def test_commands_are_compared_whole() -> None:
+    """A shell around one is the same, anything else is not."""
+    assert runs("/bin/bash -lc 'touch a'", "touch a")
+    assert runs("touch a", "touch a")
+    assert not runs("/bin/bash -lc 'touch a' b", "touch a")
+    assert not runs("/bin/bash -lc 'touch a; touch b'", "touch a")
+    assert not runs("'", "touch a")
+    assert wanted_of(b"\xff", "") is None

@@ -1,0 +1,291 @@
+"""Answers to OpenCode through our plugin in it, or its HTTP: given once, refused in words."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from bellboard.agents.cli import Asked, Unanswered
+from bellboard.agents.opencode import server
+from bellboard.agents.opencode.cli import OpenCode
+from bellboard.agents.opencode.dialect.spoken import OpenCodeDialect
+from bellboard.core.events import Origin
+from bellboard.core.request import Answer
+from bellboard.storage.spool import Spool
+from rig import node
+from rig.cache import CHECKOUT
+from rig.home import Home
+from rig.waiting import eventually
+
+pytestmark = pytest.mark.files
+
+OPENCODE, SPEAKS = OpenCode(), OpenCodeDialect()
+SESSION = "ses_1"
+PERMISSION = {
+    "type": "permission.asked",
+    "properties": {
+        "id": "per_1",
+        "sessionID": SESSION,
+        "permission": "bash",
+        "patterns": ["touch a"],
+        "metadata": {"command": "touch a"},
+        "always": ["touch *"],
+        "tool": {"messageID": "msg_1", "callID": "call_1"},
+    },
+}
+QUESTION = {
+    "type": "question.asked",
+    "properties": {
+        "id": "que_1",
+        "sessionID": SESSION,
+        "questions": [
+            {"question": "Which?", "header": "", "options": [{"label": "Red", "description": ""}]}
+        ],
+    },
+}
+
+#: Runs the plugin with a client that prints what it is asked to post, and events from its input.
+PLAY = """
+import readline from "node:readline"
+import { Bellboard } from "./bellboard.mjs"
+const status = Number(process.argv[2])
+const post = async ({ url, body }) => {
+  console.log(JSON.stringify({ url, body }))
+  return { response: { status } }
+}
+const plugin = await Bellboard({ client: status ? { _client: { post } } : {}, directory: "/srv" })
+console.log("up")
+for await (const line of readline.createInterface({ input: process.stdin })) {
+  await plugin.event({ event: JSON.parse(line) })
+  console.log("heard")
+}
+await plugin.dispose()
+process.exit(0)
+"""
+#: Serves the pending permission over HTTP, and prints what is posted.
+HTTP = """
+import http.server, json, sys
+
+pending = json.loads(sys.argv[1])
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.reply(pending)
+
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        print(json.dumps({"url": self.path, "body": body}), flush=True)
+        self.reply(True)
+
+    def reply(self, value):
+        data = json.dumps(value).encode()
+        self.send_response(int(sys.argv[2]))
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *args):
+        pass
+
+
+server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+print("up", flush=True)
+server.serve_forever()
+"""
+
+
+class Program:
+    """A program that stands for OpenCode; it prints what it is told."""
+
+    def __init__(self, home: Home, *argv: str) -> None:
+        self.home = home
+        how: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        self.process = subprocess.Popen(argv, env=home.env, cwd=home.root, **how)
+        assert self.line() == "up"
+
+    def line(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().strip()
+
+    def told(self) -> Any:
+        return json.loads(self.line())
+
+    def hears(self, event: Any) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(event) + "\n")
+        self.process.stdin.flush()
+        assert self.line() == "heard"
+
+    def about(self, payload: Any) -> Asked:
+        data = json.dumps(payload).encode()
+        return Asked(SESSION, self.process.pid, data, self.home.bellboard)
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+
+@pytest.fixture
+def started(home: Home) -> Iterator[Any]:
+    """started(status): the plugin in a node of its own, whose OpenCode replies with that status."""
+    made: list[Program] = []
+    Spool(home.bellboard).prepare()
+    shutil.copy(CHECKOUT / "hooks/emit", home.bellboard / "emit")
+    shutil.copy(CHECKOUT / "hooks/opencode.js", home.root / "bellboard.mjs")
+    (home.root / "play.mjs").write_text(PLAY)
+
+    def start(status: int = 200) -> Program:
+        made.append(Program(home, str(node.node()), "play.mjs", str(status)))
+        return made[-1]
+
+    yield start
+    for program in made:
+        program.close()
+
+
+def said(payload: Any, choice: str, **more: Any) -> bytes:
+    return SPEAKS.reply(json.dumps(payload).encode(), Answer(choice, **more))
+
+
+def refused(asked: Asked, reply: bytes = b'{"reply":"once"}') -> str:
+    with pytest.raises(Unanswered) as caught:
+        OPENCODE.answer(asked, reply)
+    return str(caught.value)
+
+
+def test_the_plugin_takes_an_answer_to_what_is_asked(started: Any) -> None:
+    """While it is asked, by its own process, once; and nothing listens before or long after."""
+    opencode = started()
+    asked = opencode.about(PERMISSION)
+    assert refused(asked) == server.NOBODY
+    opencode.hears(PERMISSION)
+    eventually(lambda: not OPENCODE.unanswerable(asked))
+    OPENCODE.answer(asked, said(PERMISSION, "deny", message="Use b"))
+    body = {"reply": "reject", "message": "Use b"}
+    assert opencode.told() == {"url": "/permission/per_1/reply", "body": body}
+    other = {**PERMISSION, "properties": {**PERMISSION["properties"], "id": "per_2"}}  # type: ignore
+    assert refused(opencode.about(other)) == "it has already been answered"
+    replied = {"requestID": "per_1", "sessionID": SESSION, "reply": "reject"}
+    opencode.hears({"type": "permission.replied", "properties": replied})
+    assert refused(asked) == "it has already been answered"
+
+
+def test_questions_reach_the_plugin(started: Any) -> None:
+    """Answered in the order of the questions, or rejected."""
+    opencode = started()
+    opencode.hears(QUESTION)
+    asked = opencode.about(QUESTION)
+    eventually(lambda: not OPENCODE.unanswerable(asked))
+    OPENCODE.answer(asked, said(QUESTION, "choose", answers={"Which?": "a pale green"}))
+    told = {"url": "/question/que_1/reply", "body": {"answers": [["a pale green"]]}}
+    assert opencode.told() == told
+    OPENCODE.answer(asked, said(QUESTION, "stop"))
+    assert opencode.told() == {"url": "/question/que_1/reject", "body": {}}
+
+
+def test_what_opencode_refuses_is_said(started: Any, home: Home) -> None:
+    """It was answered in its terminal at the same moment, or takes nothing from plugins."""
+    for status, why in (
+        (404, "it has already been answered"),
+        (500, "OpenCode refused it with status 500"),
+        (0, "this version takes no answers from plugins"),
+    ):
+        opencode = started(status)
+        opencode.hears(PERMISSION)
+        asked = opencode.about(PERMISSION)
+        eventually(lambda asked=asked: not OPENCODE.unanswerable(asked))
+        assert refused(asked) == why
+
+
+def test_the_plugin_reports_in_order(started: Any, home: Home) -> None:
+    """Through `emit`, with the session that a subagent belongs to."""
+    opencode = started()
+    child = {"id": "ses_2", "parentID": SESSION, "directory": "/srv"}
+    opencode.hears({"type": "session.created", "properties": {"sessionID": "ses_2", "info": child}})
+    busy = {"sessionID": "ses_2", "status": {"type": "busy"}}
+    opencode.hears({"type": "session.status", "properties": busy})
+    opencode.hears({"type": "message.part.updated", "properties": {"sessionID": "ses_2"}})
+    opencode.hears({**PERMISSION, "properties": {**PERMISSION["properties"], "sessionID": "ses_2"}})  # type: ignore
+    spool = Spool(home.bellboard)
+    eventually(lambda: len(spool.scan()) == 3)
+    items = [item for name in spool.scan() if (item := spool.read(name)) is not None]
+    events = [
+        SPEAKS.event(item.payload, item.t, item.t, Origin("opencode", opencode.process.pid))
+        for item in items
+    ]
+    assert [e.kind for e in events] == ["agent start", "note", "agent request"]
+    assert {e.session_id for e in events} == {SESSION}
+    assert events[2].agent == "ses_2"
+    assert {item.origin["pid"] for item in items if item.origin} == {opencode.process.pid}
+    made = SPEAKS.request(items[2].payload, "name", 5.0, Origin("opencode"))
+    assert made is not None
+    assert (made.session_id, made.thread) == (SESSION, "ses_2")
+
+
+def test_a_plugin_in_a_folder_of_others_does_not_listen(started: Any, home: Home) -> None:
+    """Nor does anybody connect to one there, or to another process."""
+    (home.bellboard / "opencode").mkdir(mode=0o777)
+    (home.bellboard / "opencode").chmod(0o777)
+    opencode = started()
+    opencode.hears(PERMISSION)
+    asked = opencode.about(PERMISSION)
+    assert "others may write to" in refused(asked)
+    (home.bellboard / "opencode").chmod(0o700)
+    opencode.hears(PERMISSION)
+    eventually(lambda: not OPENCODE.unanswerable(asked))
+    where = home.bellboard / "opencode" / str(opencode.process.pid)
+    other = asked._replace(pid=1)
+    where.rename(where.with_name("1"))
+    assert refused(other).endswith("another process listens there")
+
+
+def http(home: Home, pending: Any, status: int = 200) -> Program:
+    return Program(home, sys.executable, "-c", HTTP, json.dumps(pending), str(status))
+
+
+def test_a_port_of_its_own_process_takes_an_answer(home: Home) -> None:
+    """It says itself what is pending, in which session; a password is never guessed."""
+    waiting = [{"id": "per_1", "sessionID": SESSION}]
+    for pending, status, why in (
+        (waiting, 200, ""),
+        ([{"id": "per_1", "sessionID": "another"}], 200, "it has already been answered"),
+        (waiting, 401, "its server wants a password"),
+        ({}, 200, "it sends something else than a list"),
+    ):
+        program = http(home, pending, status)
+        try:
+            asked = program.about(PERMISSION)
+            if why:
+                assert refused(asked).endswith(why)
+                continue
+            OPENCODE.answer(asked, said(PERMISSION, "always"))
+            told = {"url": "/permission/per_1/reply", "body": {"reply": "always"}}
+            assert program.told() == told
+            sleeping = subprocess.Popen(["sleep", "60"])
+            assert refused(asked._replace(pid=sleeping.pid)) == server.NOBODY
+            sleeping.kill()
+            sleeping.wait()
+        finally:
+            program.close()
+
+
+@pytest.mark.pure
+def test_requests_are_read_in_full() -> None:
+    """What a choice does is said, with the patterns that would be allowed."""
+    made = SPEAKS.request(json.dumps(PERMISSION).encode(), "name", 5.0, Origin("opencode", 7))
+    assert made is not None
+    assert [p.text for p in made.parts] == ["touch a"]
+    words = {c.id: c.words for c in made.choices}
+    assert words["always"] == "Yes, and allow touch * until it is restarted"
+    assert made.digest
+    question = SPEAKS.request(json.dumps(QUESTION).encode(), "name", 5.0, Origin("opencode", 7))
+    assert question is not None
+    assert [c.id for c in question.choices] == ["choose", "stop"]
+    assert SPEAKS.request(b'{"type":"session.idle"}', "name", 5.0, Origin("opencode")) is None
