@@ -122,7 +122,8 @@ def registry(records: Records, e: Event) -> Iterator[Step]:
 def is_end(s: Session, value: Process) -> bool:
     """Return whether a session file confirms at once that the end just reported was the end."""
     rests = value.says in ("idle", "shell")
-    return rests and s.held in ("stop", "fail") and not s.queued and value.at >= s.stopped
+    is_told = s.hooked and s.held in ("stop", "fail") and not s.queued
+    return rests and is_told and value.at >= s.stopped
 
 
 def said(e: Event, known: Process | None, began: float) -> Process:

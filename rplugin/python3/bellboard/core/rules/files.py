@@ -15,8 +15,8 @@ from .steps import (
     die,
     give_back,
     is_alone,
+    is_busy,
     newest_question,
-    own,
     rest,
     turn_to_work,
 )
@@ -29,7 +29,8 @@ def stir(s: Session, e: Event, o: Options) -> str | None:
     """The CLI is working although no hook reported a prompt."""
     if e.t < s.over:
         return "older than the end of the turn"
-    s.rested, s.rested_since = (s.turn if s.turn != "unknown" else ""), s.since
+    is_command = s.turn != "unknown" and (s.hooked or s.began <= s.over)
+    s.rested, s.rested_since = (s.turn if is_command else ""), s.since
     s.prompted = False
     turn_to_work(s, e.t)
     return None
@@ -51,7 +52,7 @@ def settle(s: Session, e: Event, o: Options) -> str | None:
             complete(s, max(e.t, s.stopped))
         elif s.held == "moved":
             rest(s, e.t)
-        elif not s.hooked and not asked:
+        elif not (s.hooked or asked or s.said_id):  # nothing else says how it ended
             complete(s, e.t)
         elif s.rested:
             give_back(s, e.t)
@@ -67,6 +68,8 @@ def settle(s: Session, e: Event, o: Options) -> str | None:
 def hear(s: Session, e: Event, o: Options) -> str | None:
     """The transcript shows that it is working."""
     if not is_alone(s) and s.turn != "unknown":
+        if e.kind == "said prompt" and not s.hooked:
+            s.began, s.said_id = max(s.began, e.t), e.prompt_id
         return "its hooks or session file report that"
     if e.t <= s.over:
         return "older than the end of the turn"
@@ -80,7 +83,11 @@ def hear(s: Session, e: Event, o: Options) -> str | None:
 
 
 def hear_end(s: Session, e: Event, o: Options) -> str | None:
-    """The transcript shows that the turn is over."""
+    """The transcript shows that the turn is over, once its session file says so, too."""
+    told = not (s.hooked or is_alone(s)) and s.turn == "working"
+    if told and (e.kind == "said last" or is_busy(s)):  # Stop hooks or agents may still run
+        s.stopped, s.held = max(s.stopped, e.t), "stop"
+        return None
     if e.kind == "said last" and not is_alone(s) and s.turn != "unknown":
         return "its hooks or session file report that"
     if e.kind == "said stop" and s.held != "stop":
@@ -89,8 +96,7 @@ def hear_end(s: Session, e: Event, o: Options) -> str | None:
         return "agents are still running"
     if e.t < max(s.active, s.began) - (o.swap if s.held else 0.0):
         return "older than the newest hook"
-    p = own(s)
-    if p is not None and not s.over and e.t < p.at:
+    if e.t < s.started:
         rest(s, e.t)  # it ended before it was found, so it counts as seen
         return None
     complete(s, max(e.t, s.stopped))

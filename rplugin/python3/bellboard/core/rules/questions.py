@@ -14,6 +14,7 @@ from ..events import SPAWNS, Event
 from ..options import APPROVAL_CLASS, Options
 from ..session import ABSENT, Block, Session
 from .steps import (
+    ask_on,
     begin_tool,
     end_questions,
     end_tool,
@@ -159,7 +160,7 @@ def move_on(s: Session, e: Event, o: Options) -> str | None:
     end_questions(s, ended, e.t)
     if not e.agent and s.turn != "working":
         turn_to_work(s, e.t)
-    return None
+    return "another thread is asking" if ended and ask_on(s) else None
 
 
 def answered(s: Session, e: Event, o: Options) -> str | None:
@@ -184,6 +185,7 @@ def tell(s: Session, e: Event, o: Options) -> str | None:
     """The transcript shows the tool that asks."""
     if s.hooked:
         return "hooks report its tools"
+    s.rested = ""  # a turn, and not only a command
     begin_tool(s, e)
     prove_questions(s)
     return None

@@ -131,6 +131,15 @@ def newest_question(s: Session, agents: bool = True) -> float:
     return max(asked, default=0.0)
 
 
+def ask_on(s: Session) -> bool:
+    """Without hooks, ask on while the session file says so: it is another thread that asks."""
+    p = own(s)
+    if s.hooked or p is None or p.says != "waiting" or not p.asks:
+        return False
+    s.blocks = {**s.blocks, ":": Block(p.asks, p.at, tool=p.tool, shown=True)}
+    return True
+
+
 def prove_questions(s: Session) -> None:
     """Take as proven what a screen showed, where the session file and the transcript agree."""
     if is_alone(s):

@@ -12,6 +12,7 @@ from ..session import ABSENT, NO_WORK, Agent, Session
 from .life import see_aside
 from .steps import (
     ask_no_more,
+    ask_on,
     begin_tool,
     break_crew,
     complete,
@@ -103,6 +104,9 @@ def go_on(s: Session, e: Event, o: Options) -> str | None:
         s.said_id = e.prompt_id if e.kind == "said prompt" else s.said_id
         if s.hooked and e.kind == "said tool":
             return None  # hooks report its tools
+        if not s.hooked and e.name.startswith("transcript"):
+            s.rested = ""  # a turn, and not only a command
+            s.held = s.held if e.t <= s.stopped else ""
     if e.kind in ("tool", "said tool"):
         begin_tool(s, e)
     elif e.kind in ("tool end", "said result"):
@@ -165,7 +169,8 @@ def amend(s: Session, e: Event, o: Options) -> str | None:
     if e.kind == "stop":
         s.stopped = max(s.stopped, e.t)
         s.wakeups = e.wakeups
-    if not s.interrupted or e.t < s.began or e.t > s.over + o.settle:
+    unheard = e.kind == "said end" and not s.hooked and e.t >= s.active
+    if not (s.interrupted or unheard) or e.t < s.began or e.t > s.over + o.settle:
         return recount(s, e, o) if e.kind == "stop" else "no turn was running"
     if e.kind in ("stop", "said end"):  # an interrupted turn has neither
         complete(s, e.t)
@@ -224,6 +229,7 @@ def break_off(s: Session, e: Event, o: Options) -> str | None:
         if p.was == "idle" and not (s.agents or s.queued or s.blocks):
             return "its session file decides that"  # such a line may be a second late
     break_crew(s)
+    ask_on(s)
     if s.queued:
         s.queued -= 1
         s.held = ""  # the registry, which is as old, may say that it is at rest
