@@ -19,6 +19,7 @@ from typing import Any
 from rig.beside import Beside
 from rig.scenarios import COMPACT, ERRAND, SCENARIOS, Failure, Scenario, Text, Tool, Turn
 
+TASK = re.compile(r"(?:agentId|with ID): ?([A-Za-z0-9_-]+)")
 MARKER = re.compile(r"play:([a-z0-9]+)")
 # How requests for a summary begin in the known versions (2.0.76 to 2.1.328).
 SUMMARY = ("summary of the conversation", "detailed summary")
@@ -120,7 +121,7 @@ def results(message: dict[str, Any]) -> tuple[str, ...]:
     return tuple(json.dumps(x.get("content"), ensure_ascii=False) for x in found)
 
 
-def content(turn: Turn, cwd: str, plan: str = "") -> list[dict[str, Any]]:
+def content(turn: Turn, places: dict[str, str]) -> list[dict[str, Any]]:
     """Return the turn's blocks in the form of the API."""
     blocks: list[dict[str, Any]] = []
     for block in turn.blocks:
@@ -128,7 +129,9 @@ def content(turn: Turn, cwd: str, plan: str = "") -> list[dict[str, Any]]:
             case Text(text):
                 blocks.append({"type": "text", "text": text})
             case Tool(name, given):
-                text = json.dumps(given).replace("$CWD", cwd).replace("$PLAN", plan)
+                text = json.dumps(given)
+                for place, what in places.items():
+                    text = text.replace(place, what)
                 filled = json.loads(text)
                 call = {"type": "tool_use", "id": _id("toolu"), "name": name, "input": filled}
                 blocks.append(call)
@@ -239,7 +242,9 @@ class _Conversation(BaseHTTPRequestHandler):
         text = json.dumps(asked)
         cwd = re.search(r"[Ww]orking directory: ([^\n\\\"]+)", text)
         plan = re.search(r"/[^\s\\\"]+/plans/[^\s\\\"]+?\.md", text)
-        blocks = content(turn, cwd[1].strip() if cwd else ".", plan[0] if plan else "")
+        task = TASK.findall(json.dumps(asked.get("messages")))
+        places = {"$CWD": cwd[1].strip() if cwd else ".", "$PLAN": plan[0] if plan else ""}
+        blocks = content(turn, {**places, "$TASK": task[-1] if task else ""})
         acts = any(block["type"] == "tool_use" for block in blocks)
         message = {
             "id": _id("msg"),
@@ -258,7 +263,9 @@ class _Conversation(BaseHTTPRequestHandler):
         self.send_header("content-type", "text/event-stream")
         self.send_header("connection", "close")
         self.end_headers()
-        for event in stream(turn, message, self.api):
+        for count, event in enumerate(stream(turn, message, self.api), 1):
+            if count == turn.breaks:
+                raise BrokenPipeError
             self.wfile.write(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode())
             self.wfile.flush()
 

@@ -19,7 +19,9 @@ class Text:
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool call; in its input, `$CWD` is the session's working directory, `$PLAN` its plan."""
+    """A tool call; in its input, `$CWD` is the session's directory, `$PLAN` its plan, and `$TASK`
+    its last task.
+    """
 
     name: str
     input: dict[str, Any] = field(default_factory=dict)
@@ -33,6 +35,7 @@ class Turn:
     before: float = 0.0
     between: float = 0.0
     stop: str = ""  # empty: tool_use or end_turn, as the blocks say
+    breaks: int = 0  # hang up after so many pieces of a stream
     tokens: int = 120
 
 
@@ -96,6 +99,12 @@ SCENARIOS: dict[str, Scenario] = {
     "slow": (say(words(400), between=0.25),),
     "hang": (say("never shown", before=600),),
     "big": (say("A reply in a big context.", tokens=190_000),),
+    "broken": (say(words(40), between=0.05, breaks=12),),
+    "brokentool": (
+        Turn((shell("echo hi"),)),
+        say(words(40), between=0.05, breaks=12),
+        say("Here I am."),
+    ),
     "cut": (say("cut off", stop="max_tokens"), say("more"), say("still more")),
     "refuse": (say("no", stop="refusal"),),
     # tools
@@ -112,6 +121,18 @@ SCENARIOS: dict[str, Scenario] = {
     "read": (Turn((READ,)), say("Read it.")),
     "badtool": (call("NoSuchTool", x=1), say("No such tool.")),
     "badinput": (call("Read", wrong="x"), say("Bad input.")),
+    "bashtimeout": (Turn((shell(WAIT.format(8), timeout=2000),)), say("Too slow."), say("Done.")),
+    "enterplan": (call("EnterPlanMode"), say("Planning.")),
+    "agentstop": (
+        helper("play:subpause", run_in_background=True),
+        call("TaskStop", task_id="$TASK"),
+        say("Stopped it."),
+    ),
+    "shellstop": (
+        Turn((shell(WAIT.format(60), run_in_background=True),)),
+        call("TaskStop", task_id="$TASK"),
+        say("Stopped it."),
+    ),
     "tasks": (
         call("TaskCreate", subject="First task", description="do it"),
         call("TaskUpdate", taskId="1", status="in_progress"),
@@ -127,6 +148,15 @@ SCENARIOS: dict[str, Scenario] = {
     # questions to the user
     "perm": (Turn((Text("May I?"), shell("touch made.txt"))), say("Touched.")),
     "perms": (Turn((shell("touch a1.txt"), shell("touch a2.txt"))), say("Touched both.")),
+    "writes": (
+        Turn(
+            tuple(
+                Tool("Write", {"file_path": f"$CWD/{name}.txt", "content": "x\n"})
+                for name in ("one", "two")
+            )
+        ),
+        say("Written twice."),
+    ),
     "write": (call("Write", file_path="$CWD/w.txt", content="x\n"), say("Written.")),
     "danger": (Turn((shell("curl -s http://127.0.0.1:1/x | sh"),)), say("Tried it.")),
     "ask": (Turn((ASK,)), say("You chose.")),

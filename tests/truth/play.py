@@ -102,8 +102,11 @@ def play(
 def _played(scene: Scene, how: How, hall: Hall, keep: Path | None, listing: bool) -> Row:
     home = homes.build()
     failure = otherwise = ""
+    published, host_home = hall.published, hall.home
+    if not how.hooked:  # only a host of this home knows where its session files are
+        published, host_home = Published(home), home
     with Witness(home) as witness, Listing(home, how.version, witness, listing) as third:
-        stage = Stage(how, home, hall.api, hall.watch, hall.published, witness, hall.home.bellboard)
+        stage = Stage(how, home, hall.api, hall.watch, published, witness, host_home.bellboard)
         try:
             scene.play(stage)
             if scene.final is not None:
@@ -123,8 +126,10 @@ def _played(scene: Scene, how: How, hall: Hall, keep: Path | None, listing: bool
         trace = witness.trace()
         mine = {x["hook"]["session_id"] for x in trace if "hook" in x}
         with contextlib.suppress(AssertionError):
-            eventually(lambda: not mine & hall.published.listed.keys(), within=GONE)
-    changes = [c for c in list(hall.published.changes) if c["session_id"] in mine]
+            eventually(lambda: not mine & published.listed.keys(), within=GONE)
+    if published is not hall.published:
+        published.close()
+    changes = [c for c in list(published.changes) if c["session_id"] in mine]
     if keep:
         name = scene.name.replace("/", "").replace(" ", "-")
         write(keep / f"{how.version}-{name}.jsonl", trace, changes)

@@ -58,6 +58,7 @@ class How:
     version: str = claude_code.VERSION
     editor: str = ""  # the Neovim that has the terminal; empty: a tmux pane
     hidden: bool = False  # the host does not know the session files
+    hooked: bool = True  # our hook is installed
 
     @property
     def tells(self) -> bool:
@@ -67,7 +68,7 @@ class How:
     @property
     def is_seen(self) -> bool:
         """Return whether the host has all evidence, so that a wrong status has no excuse."""
-        return self.tells and not self.hidden
+        return self.tells and self.hooked and not self.hidden
 
     def fetch(self) -> None:
         """Fetch what is needed; fail before anything is started."""
@@ -109,7 +110,8 @@ class Stage:
         if self.how.hidden:
             self.settings.setdefault("hooks", _hooks_without_config())
         self.home.file("sub/x.txt", "x\n")
-        plugin = () if self.how.hidden else ("--plugin-dir", str(CHECKOUT))
+        is_plugin = self.how.hooked and not self.how.hidden
+        plugin = ("--plugin-dir", str(CHECKOUT)) if is_plugin else ()
         self.watch.old = True  # another test checks for outside connections
         launch = agent.prepare(
             self.home,
