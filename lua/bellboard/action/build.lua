@@ -35,7 +35,7 @@ M.run = function()
         'l',
         'show the log',
         function()
-          require('bellboard.action.shell').show(vim.split(built.log, '\n'))
+          require('bellboard.view.popup').window(vim.split(built.log, '\n'))
         end,
       },
       { 'q', 'close' },

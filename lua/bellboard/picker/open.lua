@@ -1,5 +1,6 @@
 -- Opens the picker that the user has chosen for vim.ui.select, with a preview and actions. Neovim's
 -- own has neither, so a picker of ours replaces it.
+local canvas = require('bellboard.view.canvas')
 local deeds = require('bellboard.picker.deeds')
 local preview = require('bellboard.view.preview')
 local rows = require('bellboard.view.picker')
@@ -27,7 +28,7 @@ local function select(all)
     kind = 'bellboard',
     format_item = function(session, in_chunks)
       local chunks = rows.columns(session, layout)
-      return in_chunks == true and chunks or rows.text(chunks)
+      return in_chunks == true and chunks or canvas.text(chunks)
     end,
     preview_item = preview_item,
   }, deeds.go)

@@ -1,4 +1,4 @@
--- Writes lines into a buffer, and only those that differ from what is there.
+-- Writes lines of coloured chunks into a buffer, and only those that differ from what is there.
 local M = {}
 
 local api = vim.api
@@ -35,12 +35,25 @@ local function same(before, after)
     or before.text == after.text and vim.deep_equal(before.chunks, after.chunks)
 end
 
+--- The text of chunks, without blanks at the end.
+---@param chunks bellboard.Chunk[]
+---@return string
+M.text = function(chunks)
+  local parts = {}
+  for nth, chunk in ipairs(chunks) do
+    parts[nth] = chunk[1]
+  end
+  return (table.concat(parts):gsub('%s+$', ''))
+end
+
+--- Colour a line that shows that text of these chunks.
 ---@param buf integer
 ---@param row integer
----@param line bellboard.Line
-local function colour(buf, row, line)
-  local from, length = 0, #line.text
-  for _, chunk in ipairs(line.chunks) do
+---@param text string
+---@param chunks bellboard.Chunk[]
+M.colour = function(buf, row, text, chunks)
+  local from, length = 0, #text
+  for _, chunk in ipairs(chunks) do
     local to = math.min(from + #chunk[1], length)
     if chunk[2] and to > from then
       api.nvim_buf_set_extmark(buf, namespace, row - 1, from, { end_col = to, hl_group = chunk[2] })
@@ -68,7 +81,7 @@ local function put(buf, hunk, lines)
   end
   api.nvim_buf_set_lines(buf, hunk.first - 1, hunk.last, false, texts)
   for nth = hunk.first_new, hunk.last_new do
-    colour(buf, hunk.first + nth - hunk.first_new, lines[nth])
+    M.colour(buf, hunk.first + nth - hunk.first_new, lines[nth].text, lines[nth].chunks)
   end
 end
 

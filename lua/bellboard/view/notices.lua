@@ -1,5 +1,6 @@
 -- Shows notices with vim.notify, the bell or the desktop.
 local cells = require('bellboard.view.cells')
+local popup = require('bellboard.view.popup')
 local sessions = require('bellboard.state.sessions')
 
 local M = {}
@@ -136,15 +137,7 @@ M.history = function(rung)
     local when = os.date('%d %b %H:%M:%S', math.floor(one.t)) --[[@as string]]
     lines[place] = ('%s  %-8s %-16s %-10s %s'):format(when, unpack(words))
   end
-  vim.cmd('botright new')
-  local buf = api.nvim_get_current_buf()
-  vim.bo[buf].buftype, vim.bo[buf].bufhidden, vim.bo[buf].swapfile = 'nofile', 'wipe', false
-  api.nvim_buf_set_lines(buf, 0, -1, false, #lines > 0 and lines or { 'No notices yet.' })
-  vim.bo[buf].modifiable = false
-  vim.wo.wrap = false
-  api.nvim_win_set_height(0, math.max(3, math.min(#lines, 12)))
-  vim.cmd('normal! G')
-  vim.keymap.set('n', 'q', '<Cmd>close<CR>', { buffer = buf, desc = 'Close' })
+  popup.window(#lines > 0 and lines or { 'No notices yet.' })
 end
 
 return M

@@ -1,5 +1,6 @@
 -- The rows of a picker, and what a search finds.
 local age = require('bellboard.view.age')
+local canvas = require('bellboard.view.canvas')
 local cells = require('bellboard.view.cells')
 local place = require('bellboard.view.place')
 local sessions = require('bellboard.state.sessions')
@@ -96,32 +97,15 @@ M.columns = function(session, layout)
   }
 end
 
----@param chunks bellboard.Chunk[]
----@return string
-M.text = function(chunks)
-  return (
-    table
-      .concat(vim.tbl_map(function(chunk)
-        return chunk[1]
-      end, chunks))
-      :gsub('%s+$', '')
-  )
-end
-
 --- Put lines and their colours into a buffer.
 ---@param buf integer
 ---@param lines bellboard.Chunk[][]
 M.fill = function(buf, lines)
   api.nvim_buf_clear_namespace(buf, namespace, 0, -1)
-  api.nvim_buf_set_lines(buf, 0, -1, false, vim.tbl_map(M.text, lines))
+  local texts = vim.tbl_map(canvas.text, lines)
+  api.nvim_buf_set_lines(buf, 0, -1, false, texts)
   for row, chunks in ipairs(lines) do
-    local from, length = 0, #M.text(chunks)
-    for _, chunk in ipairs(chunks) do
-      local to = math.min(from + #chunk[1], length)
-      local opts = { end_col = to, hl_group = chunk[2] }
-      api.nvim_buf_set_extmark(buf, namespace, row - 1, math.min(from, to), opts)
-      from = to
-    end
+    canvas.colour(buf, row, texts[row], chunks)
   end
 end
 

@@ -1,4 +1,4 @@
--- A float to read, over the board.
+-- Lines to read: in a float over the board, or in a window of their own.
 local cells = require('bellboard.view.cells')
 local config = require('bellboard.config')
 
@@ -51,6 +51,18 @@ M.open = function(lines, title, at_end)
     callback = vim.schedule_wrap(close),
   })
   return shown
+end
+
+--- Show lines in a new window below the others, from the last one.
+---@param lines string[]
+M.window = function(lines)
+  vim.cmd('botright new')
+  api.nvim_buf_set_lines(0, 0, -1, false, vim.tbl_map(cells.safe_line, lines))
+  vim.bo.buftype, vim.bo.bufhidden, vim.bo.modifiable = 'nofile', 'wipe', false
+  vim.wo.wrap = false
+  api.nvim_win_set_height(0, math.max(3, math.min(#lines, math.floor(vim.o.lines / 2))))
+  vim.keymap.set('n', 'q', '<Cmd>close<CR>', { buffer = 0, desc = 'close' })
+  vim.cmd.normal({ 'G', bang = true })
 end
 
 return M

@@ -1,5 +1,6 @@
 -- The lines of the board.
 local age = require('bellboard.view.age')
+local canvas = require('bellboard.view.canvas')
 local cells = require('bellboard.view.cells')
 local columns = require('bellboard.view.columns')
 local config = require('bellboard.config')
@@ -23,12 +24,7 @@ local M = {}
 ---@param head? boolean
 ---@return bellboard.Line
 local function line(chunks, id, head)
-  local parts = {}
-  for nth, chunk in ipairs(chunks) do
-    parts[nth] = chunk[1]
-  end
-  local text = table.concat(parts):gsub('%s+$', '')
-  return { chunks = chunks, text = text, id = id, head = head }
+  return { chunks = chunks, text = canvas.text(chunks), id = id, head = head }
 end
 
 ---@class bellboard.Kept the lines of a session
