@@ -161,6 +161,7 @@ def newer(_: Random, version: int) -> Case:
     """A database of a newer version: nothing is folded or written, and health reports it."""
 
     def do(target: Target) -> None:
+        target.canary()  # the host may still be replacing a damaged one
         db = _db(target)
         db.execute(f"PRAGMA user_version = {version}")
         db.close()

@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 from ..core.detail import line, whole
 from ..core.lenient import decimal
 from . import gate
+from .program import run
 
 PATIENCE: Final = 1.0  # seconds; an answer takes 3 ms
 DEAF: Final = 20.0  # seconds to leave a server alone that did not answer
@@ -155,22 +156,16 @@ class Tmux:
             self.why = f"not connecting to {line(self.socket)}: {denial}"
             return None
         try:
-            done = subprocess.run(
-                argv,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=PATIENCE,
-                check=False,
-            )
+            done = run(argv, PATIENCE)
         except subprocess.TimeoutExpired:
             self.why = f"tmux does not answer: {self.socket}"
             return None
         except (OSError, ValueError) as error:  # not installed; a NUL in an argument
             self.why = f"cannot run tmux: {error}"
             return None
-        if done.returncode == 0:
-            return done.stdout.decode("utf-8", "replace")
-        self.why = line(done.stderr.decode("utf-8", "replace")) or "tmux failed"
+        if done.code == 0:
+            return done.output.decode("utf-8", "replace")
+        self.why = line(done.errors.decode("utf-8", "replace")) or "tmux failed"
         self.is_gone = self.why.startswith(("no server running", "error connecting", "server ex"))
         return None
 

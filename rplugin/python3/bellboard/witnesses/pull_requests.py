@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import threading
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final, NamedTuple
@@ -18,11 +17,11 @@ from ..core.detail import line
 from ..system.doer import Doer
 from ..system.files import decoded
 from ..system.mounts import near
+from ..system.program import run
 
 KEPT: Final = 300.0  # seconds that an answer is valid, even an empty one
 MOST: Final = 200  # branches to remember
 PATIENCE: Final = 20.0  # seconds for an answer; it usually takes one
-LIMIT: Final = 1 << 16  # bytes of an answer
 PASSED: Final = ("HOME", "PATH", "GH_CONFIG_DIR", "GH_TOKEN", "GITHUB_TOKEN", "XDG_CONFIG_HOME")
 
 
@@ -83,22 +82,11 @@ def ask(branch: Branch, environ: Mapping[str, str]) -> PullRequest | None:
     what = ("--state=all", "--limit=1", "--json=number,state,url", "--jq=.[0] // {}")
     argv = (program, "pr", "list", f"--repo={branch.remote}", f"--head={branch.name}", *what)
     env = {**environ, "GH_PROMPT_DISABLED": "1", "NO_COLOR": "1"}
-    null, pipe = subprocess.DEVNULL, subprocess.PIPE
     try:
-        with subprocess.Popen(
-            argv, stdin=null, stdout=pipe, stderr=null, cwd="/", env=env
-        ) as process:
-            end = threading.Timer(PATIENCE, process.kill)
-            end.start()
-            assert process.stdout is not None
-            raw = process.stdout.read(LIMIT)
-            if len(raw) == LIMIT:
-                process.kill()
-            code = process.wait()
-            end.cancel()
-    except (OSError, ValueError):  # gone meanwhile; a NUL in a name
+        done = run(argv, PATIENCE, env, cwd="/")
+    except (OSError, ValueError, subprocess.TimeoutExpired):  # gone meanwhile; a NUL in a name
         return None
-    answer = decoded(raw) if code == 0 else None
+    answer = decoded(done.output) if done.code == 0 else None
     if answer is None:
         return None
     number, state, url = (answer.get(key) for key in ("number", "state", "url"))

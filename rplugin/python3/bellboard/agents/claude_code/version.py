@@ -15,6 +15,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from ...system.program import run
+
 Version = tuple[int, ...]
 
 #: Known to every supported version.
@@ -77,17 +79,8 @@ def _by_place(program: Path) -> Version | None:
 
 def _by_asking(program: str, environ: Mapping[str, str]) -> Version | None:
     with contextlib.suppress(OSError, subprocess.SubprocessError):
-        done = subprocess.run(
-            [program, "--version"],
-            env=dict(environ),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=PATIENCE,
-            check=False,
-        )
-        if found := _VERSION.search(done.stdout):
+        done = run([program, "--version"], PATIENCE, environ)
+        if found := _VERSION.search(done.output.decode("utf-8", "replace")):
             return _numbers(found)
     return None
 

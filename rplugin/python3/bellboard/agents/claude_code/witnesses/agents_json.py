@@ -15,11 +15,11 @@ from typing import Any, Final
 
 from ....core.detail import ODD
 from ....system.processes import PROC, argv_of, owner_of
+from ....system.program import run
 from .discovery import INTERPRETERS, is_agent
 
 COMMAND: Final = ("agents", "--json")  # since 2.1.145
 PATIENCE: Final = 10.0  # seconds; on a busy machine it takes a few
-MOST: Final = 1 << 20  # characters
 KEPT: Final = ("PATH", "HOME", "LANG", "TMPDIR")
 
 
@@ -30,16 +30,8 @@ def listed_by(pid: int, config_dir: str, environ: Mapping[str, str]) -> dict[int
         return {}
     env = {name: environ[name] for name in KEPT if name in environ}
     try:
-        done = subprocess.run(
-            [*program, *COMMAND],
-            env={**env, "CLAUDE_CONFIG_DIR": config_dir},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            timeout=PATIENCE,
-            check=False,
-        )
-        listed = json.loads(done.stdout[:MOST])
+        done = run([*program, *COMMAND], PATIENCE, {**env, "CLAUDE_CONFIG_DIR": config_dir})
+        listed = json.loads(done.output)
     except (OSError, subprocess.TimeoutExpired, *ODD):
         return {}
     rows = listed if isinstance(listed, list) else []
