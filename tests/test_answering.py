@@ -395,9 +395,10 @@ class Typewriter:
     def rows(self) -> list[str]:
         return self.screen.splitlines()
 
-    def type(self, press: Any) -> None:
+    def type(self, press: Any) -> bool:
         self.keys += press.key or press.text
         self.desk.s = self.desk.session_of(blocks={})
+        return True
 
 
 def test_keys_are_typed_where_no_hook_waits(desk: Desk) -> None:

@@ -196,7 +196,7 @@ def test_what_is_printed_is_what_is_set(tmux: Server, room: Room) -> None:
     tmux.open(["sh"], session="one")
     printed = room.bellboard("tmux")
     lines = [line.removeprefix("#   ") for line in printed.splitlines() if line.startswith("#  ")]
-    assert len(lines) == len(HOOKS) + 3
+    assert len(lines) == len(HOOKS) + 4
     file = room.home.file("tmux.conf", "\n".join(lines))
     tmux.run("source-file", str(file))
     sourced = set_there(tmux)

@@ -16,6 +16,7 @@ from typing import TextIO
 
 from ..core.version import VERSION
 from . import (
+    answer,
     completion,
     doctor,
     evidence,
@@ -130,7 +131,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"bellboard {VERSION}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     top.set_defaults(whole=top)
-    parts = (sessions, goto, history, evidence, hosts, hooks, tmux, doctor)
+    parts = (sessions, goto, answer, history, evidence, hosts, hooks, tmux, doctor)
     for part in (*parts, path, completion, manual):
         part.add_to(commands)
     return top

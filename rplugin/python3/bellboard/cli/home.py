@@ -144,6 +144,16 @@ def _catch_up(clerk: Clerk) -> None:
         )
 
 
+def refresh(clerk: Clerk) -> None:
+    """Fold what is pending, or, while another process does, read what it has folded."""
+    from ..storage.store import Busy
+
+    try:
+        _fold(clerk, time.monotonic())
+    except Busy:
+        clerk.catch_up()
+
+
 def _fold(clerk: Clerk, deadline: float) -> None:
     from ..storage.store import Busy
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 #: The keys after the prefix.
-KEYS: Final = {"pick": "b", "next": "B", "back": "M-b"}
+KEYS: Final = {"pick": "b", "answer": "M-a", "next": "B", "back": "M-b"}
 NOT_SHOWN = """\
   status       not in the status line yet; --status adds it, or put it where you like:
                  set -ga status-right ' #{@bellboard-status}'

@@ -1,6 +1,6 @@
 """The tmux configuration: print it for a tmux.conf, apply it to a running server, or remove it.
 
-It has hooks that report who looks at which pane, three key bindings, and an option that hosts
+It has hooks that report who looks at which pane, four key bindings, and an option that hosts
 update, which is put into the status line if the user says so.  Each hook uses its own index in the
 hook's array, and each key must be free: nothing that is not ours is ever touched.  A hook runs
 `hooks/emit` only if somebody looks at the pane, and its formats contain no text that a program can
@@ -50,7 +50,8 @@ class Wiring:
         self._say = _words(*env, self._emit)
         self._command = _words(*env, sys.executable, str(_HERE / "__main__.py"))
         self.keys = {
-            keys["pick"]: ("pick a session", self._pick()),
+            keys["pick"]: ("pick a session", self._popup("pick", "60%")),
+            keys["answer"]: ("answer what is asked", self._popup("answer --popup", "80%")),
             keys["next"]: ("go to the next session that needs you", self._next()),
             keys["back"]: ("go back to where you were before", _return()),
         }
@@ -67,9 +68,9 @@ class Wiring:
         run = f"run-shell -b {quoted(shell)}"
         return f"if-shell -F {quoted(f'#{{{clients}}}')} {quoted(run)}"
 
-    def _pick(self) -> list[str]:
-        shell = f": bellboard; exec {self._command} pick --client #{{q:client_name}}"
-        return ["run-shell", "-C", f"display-popup -E -w 90% -h 60% {quoted(shell)}"]
+    def _popup(self, what: str, height: str) -> list[str]:
+        shell = f": bellboard; exec {self._command} {what} --client #{{q:client_name}}"
+        return ["run-shell", "-C", f"display-popup -E -w 90% -h {height} {quoted(shell)}"]
 
     def _next(self) -> list[str]:
         shell = f": bellboard; exec {self._command} goto --next --client #{{q:client_name}}"

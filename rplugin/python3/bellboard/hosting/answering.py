@@ -28,13 +28,26 @@ from ..storage.answers import Answers, Claim, Unusable
 from ..storage.spool import Spool
 from .beside import Declined, beside
 from .keyboard import Terminal, enter, terminal_of
-from .standing import ANSWERED, THERE, Asked, asked_of, is_double, name_of, obstacle, standing
+from .standing import (
+    ANSWERED,
+    THERE,
+    Asked,
+    asked_of,
+    has_gone_on,
+    is_double,
+    name_of,
+    obstacle,
+    serve,
+    standing,
+    unserved,
+)
 
 READY: Final = 0.5  # seconds until the CLI takes keys: it ignores them for the first 0.15
 FOLLOWS: Final = 2.0  # seconds in which the agent goes on
 GLANCE: Final = 0.02
 WORDS: Final = {
     "hook": "its hook, which waits",
+    "server": "its server, or a plugin",
     "keys": "keys in its terminal, which shows the question",
     "go": "go there",
 }
@@ -133,6 +146,8 @@ class Answering:
     async def _ways(self, asked: Asked) -> list[str]:
         """Return the ways that are open for any choice, best first."""
         ways = ["hook"] if self._listens(asked) else []
+        if not await beside(partial(unserved, asked, self._desk.spool.home)):
+            ways.append("server")
         terminal = self._terminal(asked.run)
         if terminal is not None and not is_double(asked):
             with suppress(Declined):
@@ -149,13 +164,23 @@ class Answering:
 
     async def _send(self, given: Given, asked: Asked, answer: Answer, claim: Claim) -> str:
         """Send an answer in the best way that takes it; return that way."""
-        dialect, name = dialect_of(asked.session.agent), name_of(asked.request)
-        reply = dialect.reply(asked.payload, answer) if self._listens(asked) else b""
-        if reply and b"\n" not in reply:
+        agent, home = asked.session.agent, self._desk.spool.home
+        reply = dialect_of(agent).reply(asked.payload, answer) if asked.payload else b""
+        if reply and b"\n" not in reply and self._listens(asked):
             self._log(given, claim, "hook")
             with suppress(Unusable):  # it ended meanwhile: the terminal may still ask
                 await beside(partial(self._answers.send, asked.block.channel, reply))
                 return "hook"
+        if reply and not await beside(partial(unserved, asked, home)):
+            self._log(given, claim, "server")
+            await beside(partial(serve, asked, home, reply))
+            return "server"
+        await self._type(given, asked, answer, claim)
+        return "keys"
+
+    async def _type(self, given: Given, asked: Asked, answer: Answer, claim: Claim) -> None:
+        """Type an answer, key by key."""
+        dialect, name = dialect_of(asked.session.agent), name_of(asked.request)
         terminal = self._terminal(asked.run)
         if terminal is None:
             raise Declined(f"its terminal is neither in tmux nor in a Neovim{THERE}")
@@ -175,14 +200,16 @@ class Answering:
             return self._stands(asked) and self._answers.renew(name, claim)
 
         await enter(terminal, following, is_ours)
-        return "keys"
 
     # ------------------------------------------------------------ what follows
 
     async def _outcome(self, given: Given, asked: Asked, claim: Claim, way: str) -> Reply:
         """Wait until the agent goes on; log whether it did."""
         begun = time.monotonic()
-        while (took := time.monotonic() - begun) < FOLLOWS and self._stands(asked):
+        gone_on = partial(has_gone_on, asked, self._environ)
+        while (took := time.monotonic() - begun) < FOLLOWS:
+            if not self._stands(asked) or await beside(gone_on):
+                break
             await asyncio.sleep(GLANCE)
         done = took < FOLLOWS
         outcome = f"taken after {took:.1f} s" if done else f"nothing followed in {FOLLOWS:.0f} s"

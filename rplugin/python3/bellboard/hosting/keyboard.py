@@ -30,7 +30,7 @@ TYPE: Final = "local ok, typed = pcall(require('bellboard')._type, ...) return o
 SENT: Final = {"Down": "\x1b[B", "Right": "\x1b[C", "Tab": "\t", "Enter": "\r"}
 
 MEANWHILE: Final = "it was answered meanwhile"
-GONE: Final = "its terminal no longer shows that; go there to answer"
+STUCK: Final = "its dialog does not take the keys; go there to answer"
 
 
 class Terminal(Protocol):
@@ -38,7 +38,9 @@ class Terminal(Protocol):
 
     def rows(self) -> Sequence[str]: ...
 
-    def type(self, press: Press) -> None: ...
+    def type(self, press: Press) -> bool:
+        """Type a key if the terminal still shows its rows; return whether it did."""
+        ...
 
 
 class Pane:
@@ -56,9 +58,9 @@ class Pane:
             raise Declined(why)
         return self._tmux.capture(self._pane, DEPTH)
 
-    def type(self, press: Press) -> None:
+    def type(self, press: Press) -> bool:
         if not _shows(self._tmux.capture(self._pane, DEPTH), press.rows):
-            raise Declined(GONE)
+            return False
         named = press.key in SENT
         done = (
             self._tmux.press(self._pane, press.key)
@@ -67,6 +69,7 @@ class Pane:
         )
         if not done:
             raise Declined(f"tmux did not take the key: {self._tmux.why}")
+        return True
 
 
 class Buffer:
@@ -81,10 +84,9 @@ class Buffer:
             raise Declined("its Neovim no longer has its terminal")
         return [str(row) for row in rows]
 
-    def type(self, press: Press) -> None:
+    def type(self, press: Press) -> bool:
         sent = press.text or SENT.get(press.key, press.key)
-        if self._ask(TYPE, self._tty, list(press.rows), sent) is not True:
-            raise Declined(GONE)
+        return self._ask(TYPE, self._tty, list(press.rows), sent) is True
 
     def _ask(self, code: str, *arguments: object) -> object:
         try:
@@ -111,25 +113,20 @@ async def enter(
 
     Before each key, `ours` says whether it still asks, and we are still those who answer.
     """
-    before, until = Press(), 0.0
-    for _ in range(MOST):
+    before, until, typed = Press(), time.monotonic() + TAKES, 0
+    while typed < MOST and time.monotonic() < until:
         press = following(await beside(terminal.rows))
-        while (press == before or (press.why and before.rows)) and time.monotonic() < until:
-            await asyncio.sleep(GLANCE)
-            if not ours():
-                break
-            press = following(await beside(terminal.rows))
         if press.why and not before.rows:
             raise Declined(press.why)
         if not ours():
             raise Declined(MEANWHILE)
-        if press.why or press == before:
-            raise Declined(press.why or "its dialog did not take the last key; go there to answer")
-        await beside(partial(terminal.type, press))
+        if press.why or press == before or not await beside(partial(terminal.type, press)):
+            await asyncio.sleep(GLANCE)  # it is not drawn yet, or is being drawn
+            continue
         if press.last:
             return
-        before, until = press, time.monotonic() + TAKES
-    raise Declined("its dialog needs too many keys; go there to answer")
+        before, until, typed = press, time.monotonic() + TAKES, typed + 1
+    raise Declined(following(await beside(terminal.rows)).why or STUCK)
 
 
 def _shows(screen: Sequence[str], rows: Sequence[str]) -> bool:

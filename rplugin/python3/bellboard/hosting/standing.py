@@ -9,8 +9,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from msgspec.structs import replace
+
 from ..agents import evidence
 from ..agents.claude_code.witnesses.registry import config_of, went_on
+from ..agents.cli import Asked as AskedOfCli
+from ..agents.cli import Unanswered
+from ..agents.clis import cli_of
 from ..agents.dialect import About
 from ..agents.dialects import dialect_of, is_known
 from ..core.detail import line
@@ -19,10 +24,12 @@ from ..core.request import Choice, Part, Request, digest_of
 from ..core.session import Block, Run, Session, question_of
 from ..core.shellwords import HIDDEN
 from ..storage.spool import Refused, Spool
+from ..system.processes import began_at, started_of
 from ..witnesses.proof import objection
 from .beside import Declined
 
 THERE: Final = "; go there to answer"
+COARSE: Final = 2.0  # seconds by which the start of a process is known; `btime` has no fractions
 ANSWERED: Final = "it has already been answered"
 #: What can be said to a question that no hook reported.
 SEEN: Final = (
@@ -59,10 +66,20 @@ def obstacle(asked: Asked, environ: Mapping[str, str]) -> str:
     process = s.processes.get(pid)
     if process is None:
         return f"the process that asks is not known to run the session{THERE}"
+    since, began = asked.block.since, began_at(pid)
+    if not process.started and began is not None and began < since - COARSE:
+        process = replace(process, started=started_of(pid))  # it is the one that asked
     config = Path(s.config_dir or config_of(environ))
     if why := objection(s.session_id, s.agent, process, (config,)):
         return f"{why}{THERE}"
-    return ANSWERED if went_on(config / "sessions", pid, s.session_id, asked.block.since) else ""
+    return ANSWERED if has_gone_on(asked, environ) else ""
+
+
+def has_gone_on(asked: Asked, environ: Mapping[str, str]) -> bool:
+    """Return whether its session file says so, which comes before any hook. May hang."""
+    s, pid = asked.session, asked.request.pid
+    config = Path(s.config_dir or config_of(environ))
+    return went_on(config / "sessions", pid, s.session_id, asked.block.since)
 
 
 def name_of(request: Request) -> str:
@@ -131,3 +148,26 @@ def _seen(s: Session, run: Run, block: Block) -> Asked:
         why="" if is_known else f"what it asks is not known in full here{THERE}",
     )
     return Asked(s, run, block, request, b"", About(block.detail, block.digest, _folders(s)))
+
+
+def unserved(asked: Asked, home: Path) -> str:
+    """Return why no server or plugin of its CLI can take an answer, or "". May take seconds."""
+    cli = cli_of(asked.session.agent)
+    if cli is None or not asked.payload:
+        return "nothing is known of its server"
+    return cli.unanswerable(_of_cli(asked, home))
+
+
+def serve(asked: Asked, home: Path, reply: bytes) -> None:
+    """Give an answer to a server or plugin; raise `Declined` if it does not take it."""
+    cli = cli_of(asked.session.agent)
+    try:
+        if cli is not None:
+            cli.answer(_of_cli(asked, home), reply)
+    except Unanswered as why:
+        raise Declined(str(why)) from None
+
+
+def _of_cli(asked: Asked, home: Path) -> AskedOfCli:
+    sid, pid = asked.request.session_id, asked.request.pid
+    return AskedOfCli(sid, pid, asked.payload, home, asked.block.tool_id)

@@ -1,16 +1,11 @@
 """Pick a session from a list in a terminal, such as a tmux popup.
 
 Type to filter, move with Up and Down, choose with Enter, cancel with Esc.  `Choice` holds the state
-and applies keys; `choose` handles the terminal.
+and applies keys.
 """
 
 from __future__ import annotations
 
-import contextlib
-import os
-import select
-import signal
-import time
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -19,9 +14,8 @@ from rich.text import Text
 from ..core import words
 from ..core.published import Published
 from . import terminal
-from .full import Full
+from .operating import operate
 
-ESCAPE: Final = 0.05  # seconds to wait for the rest of a key that starts with Esc
 HINT: Final = "type to filter, Enter to jump, Esc to cancel"
 
 
@@ -44,7 +38,7 @@ class Choice:
         wanted = self.typed.lower().split()
         return [p for p in self._all if all(w in _text(p) for w in wanted)]
 
-    def press(self, key: str) -> None:
+    def press(self, key: str, now: float = 0.0) -> None:
         """Apply a key: a name in `full.KEYS`, or a character."""
         found = self.matching
         if key == "leave":
@@ -86,44 +80,8 @@ class Choice:
 def choose(sessions: Sequence[Published], icons: Mapping[str, str]) -> Published | None:
     """Let the user choose a session; return None if they cancel."""
     choice = Choice(sessions, icons)
-    resized, wake = os.pipe()
-    os.set_blocking(wake, False)
-
-    def renew() -> None:
-        with contextlib.suppress(BlockingIOError):
-            os.write(wake, b".")
-
-    def end(number: int, frame: object) -> None:
-        raise SystemExit(128 + number)
-
-    before = {n: signal.signal(n, end) for n in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        with Full(renew, raw=True) as screen:
-            _run(choice, screen, resized)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        os.close(resized)
-        os.close(wake)
+    operate(choice)
     return choice.taken
-
-
-def _run(choice: Choice, screen: Full, resized: int) -> None:
-    keys = screen.keys
-    while not choice.over:
-        screen.paint(choice.lines(time.time(), *screen.size()))
-        if resized in select.select([keys, resized], [], [])[0]:
-            os.read(resized, 512)
-            continue
-        data = os.read(keys, 4096)
-        if data.endswith(b"\x1b") and select.select([keys], [], [], ESCAPE)[0]:
-            data += os.read(keys, 4096)
-        if not data:  # the terminal is gone
-            return
-        for key in screen.named(data):
-            choice.press(key)
-            if choice.over:
-                break
 
 
 def _text(p: Published) -> str:

@@ -1,0 +1,77 @@
+"""Where the command line answers: without a host, or beside those that run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from .home import Problem, find, listed, refresh
+
+if TYPE_CHECKING:
+    from ..core.published import Published
+    from ..core.request import Request
+    from ..core.session import Session
+    from ..hosting.folding import Clerk
+    from ..storage.spool import Spool
+
+Reply = dict[str, Any]
+
+
+def asking(clerk: Clerk, called: str | None) -> Published:
+    """Return a session that asks: the one that is called so, or the one that waits longest."""
+    sessions = listed(clerk)
+    if called:
+        sid = find(clerk, called)
+        found = next((p for p in sessions if p["session_id"] == sid), None)
+        if found is None or found["status"] != "blocked":
+            raise Problem(f"{called} asks nothing; run `bellboard list` to see what asks")
+        return found
+    blocked = waiting(sessions)
+    if not blocked:
+        raise Problem("no session asks anything")
+    return blocked[0]
+
+
+def waiting(sessions: list[Published]) -> list[Published]:
+    """Return the sessions that ask, in the order in which they began to."""
+    blocked = [p for p in sessions if p["status"] == "blocked" and "parked" not in p["markers"]]
+    return sorted(blocked, key=lambda p: float(p.get("asked_at", 0.0)))
+
+
+class Counter:
+    """Answers from the command line, whether a host runs or not."""
+
+    def __init__(self, clerk: Clerk, by: str) -> None:
+        from ..hosting.errands import Errands
+
+        self._clerk = clerk
+        self._errands = Errands(self, by)
+
+    @property
+    def spool(self) -> Spool:
+        return self._clerk.spool
+
+    def session(self, sid: str) -> Session | None:
+        from ..core.session import is_listed
+
+        refresh(self._clerk)
+        s = self._clerk.board.sessions.get(sid)
+        return s if s is not None and is_listed(s) else None
+
+    def report(self, line: Mapping[str, Any]) -> str:
+        self._clerk.spool.write({"t": time.time(), **line})
+        return ""
+
+    def do(self, what: str, given: Mapping[str, Any]) -> Reply:
+        import asyncio
+
+        return asyncio.run(self._errands.do(what, given))
+
+
+def decoded(request: Reply) -> Request:
+    import msgspec
+
+    from ..core.request import Request
+
+    return msgspec.convert(request, Request)

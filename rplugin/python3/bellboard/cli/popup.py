@@ -1,0 +1,126 @@
+"""Answer on the whole terminal, such as a popup of tmux: one session after the other."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Final
+
+from rich.text import Text
+
+from ..core import words
+from ..core.visible import plain
+from ..screen.operating import operate
+from ..screen.request import SOON, Prompt
+from .counter import Counter, asking, decoded, waiting
+from .goto import flash
+from .goto import show as go_there
+from .home import Args, Problem, listed, opened
+
+if TYPE_CHECKING:
+    from ..core.published import Published
+    from ..hosting.folding import Clerk
+
+EVERY: Final = 1.0  # seconds between two looks at whether it is still asked
+Asks = tuple[str, str, float]  # session, request, since when
+
+
+def run(args: Args) -> int:
+    """Show what is asked, longest waiting first, until nothing is, or the user leaves."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise Problem("`bellboard answer --popup` needs a terminal; leave out --popup")
+    with opened() as clerk:
+        first = asking(clerk, args.session)["session_id"] if args.session else ""
+        flow = Flow(clerk, Counter(clerk, "a popup"), first)
+        operate(flow, EVERY)
+    if flow.goes is not None:
+        try:
+            go_there(flow.goes, args.client)
+        except Problem as e:
+            if not args.client:
+                raise
+            flash(str(e), args.client)  # from a popup: it closes before anyone can read it
+    return 0 if flow.answered or flow.goes else 1
+
+
+class Flow:
+    """The request on the screen, what came of the last one, and those that follow."""
+
+    def __init__(self, clerk: Clerk, counter: Counter, first: str) -> None:
+        self.over = False
+        self.goes: Published | None = None  # where to go
+        self.answered = 0
+        self._clerk, self._counter, self._first = clerk, counter, first
+        self._skipped: set[Asks] = set()
+        self._notes: list[str] = []
+        self._done = 0.0  # when the last answer was given
+        self._asks: Asks | None = None
+        self._session: Published = {}
+        self._prompt: Prompt | None = None
+
+    def press(self, key: str, now: float) -> None:
+        """Apply a key; give the answer once it is whole."""
+        prompt = self._prompt
+        if prompt is None:
+            self.over = now > self._done + SOON  # not by a key meant for the last request
+            return
+        prompt.press(key, now)
+        if prompt.taken is not None:
+            self._give(prompt)
+        elif prompt.does == "skip" and self._asks:
+            self._skipped.add(self._asks)
+        elif prompt.does:
+            self.over = True
+            self.goes = self._session if prompt.does == "go" else None
+        if prompt.over:
+            self._asks = self._prompt = None
+
+    def lines(self, now: float, columns: int, height: int) -> list[Text]:
+        """Return the screen; what is no longer asked makes room for the next."""
+        self._look(now)
+        notes = [Text(words.cut(f" {note}", columns), "dim") for note in self._notes[-3:]]
+        if self._prompt is not None:
+            return [*notes, *self._prompt.lines(now, columns, height - len(notes))]
+        asks = "Nothing else asks." if self._skipped or self._notes else "No session asks anything."
+        return [*notes, Text(f" {asks}"), Text(" Any key closes this.", "dim")]
+
+    def _look(self, now: float) -> None:
+        """Find out what is asked now."""
+        self._counter.session("")  # brings the board up to date
+        asking = [p for p in waiting(listed(self._clerk)) if _asks(p) not in self._skipped]
+        asking.sort(key=lambda p: p["session_id"] != self._first)
+        if any(_asks(p) == self._asks for p in asking):
+            return
+        if self._prompt is not None and self._asks:
+            self._note(self._session, "was answered elsewhere")
+        self._asks = self._prompt = None
+        for n, session in enumerate(asking):
+            reply = self._counter.do("request", {"session_id": session["session_id"]})
+            if not reply["ok"]:
+                self._note(session, reply["why"])
+                self._skipped.add(_asks(session))
+                continue
+            more = f"   ({len(asking) - n - 1} more)" if len(asking) - n > 1 else ""
+            heading = f"{words.project(session)} asks{more}"
+            self._prompt = Prompt(decoded(reply["request"]), heading, now)
+            self._session, self._asks = session, _asks(session)
+            return
+
+    def _give(self, prompt: Prompt) -> None:
+        request = prompt.request
+        about = {"session_id": request.session_id, "request": request.id, "digest": request.digest}
+        reply = self._counter.do("answer", {**about, **(prompt.taken or {})})
+        if reply["ok"] and reply["outcome"] == "taken":
+            self.answered += 1
+        elif self._asks:
+            self._skipped.add(self._asks)
+        self._done = time.time()
+        choice = (prompt.taken or {})["choice"]
+        self._note(self._session, f"{choice}: {reply['text'] if reply['ok'] else reply['why']}")
+
+    def _note(self, session: Published, text: str) -> None:
+        self._notes.append(plain(f"{words.project(session)}: {text}"))
+
+
+def _asks(p: Published) -> Asks:
+    return p["session_id"], p.get("request", ""), float(p.get("asked_at", 0.0))

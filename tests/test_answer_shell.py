@@ -1,0 +1,124 @@
+"""Answering from a shell and from a popup, without a host; the agent is the demo's."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rig import tmux as tmuxes
+from rig import warm
+from rig.home import Home
+from rig.waiting import eventually
+
+pytestmark = pytest.mark.tmux
+
+ROOT = Path(__file__).resolve().parents[1]
+PYTHON = {"PYTHONPATH": str(ROOT / "rplugin/python3")}
+COMMAND = "rm -rf build && make all"
+
+
+class Agent:
+    """A simulated agent in a pane, and the shell that answers it."""
+
+    def __init__(self, home: Home, tmux: tmuxes.Server) -> None:
+        self.home, self.tmux = home, tmux
+        self.bellboard("list")  # makes the spool
+        argv = [sys.executable, ROOT / "tests/demo/agent.py", ROOT / "hooks/emit", "api"]
+        self.pane = tmux.open(argv, session="agent", columns=90)
+
+    def bellboard(self, *args: str, code: int = 0) -> str:
+        done = warm.run(["-m", "bellboard", *args], env=self.home.env | PYTHON, input="")
+        assert done.returncode == code, (args, done.stdout, done.stderr)
+        return str(done.stdout or done.stderr)
+
+    def asks(self) -> dict[str, Any]:
+        """Wait until it asks; return its session."""
+
+        def look() -> Any:
+            found = json.loads(self.bellboard("list", "--json"))["sessions"]
+            return next((s for s in found if s["status"] == "blocked" and s.get("request")), None)
+
+        return dict(eventually(look, "a question"))
+
+    def again(self) -> None:
+        """Let it ask again."""
+        self.pane.shows("Enter: the same again")
+        self.pane.press("Enter")
+
+    def popup(self, *args: str) -> tmuxes.Pane:
+        argv = [sys.executable, "-m", "bellboard", "answer", "--popup", *args]
+        return self.tmux.open(argv, session="popup", env=PYTHON, columns=90)
+
+
+def pressed(popup: tmuxes.Pane, key: str, before: str, after: str) -> None:
+    """Press a key until it does something: one that comes too soon is ignored."""
+
+    def look() -> bool:
+        shown = popup.text()
+        if before in shown:
+            popup.press(key)
+        return after in shown
+
+    eventually(look, after, pause=0.2)
+
+
+@pytest.fixture
+def agent(home: Home, tmux: tmuxes.Server) -> Agent:
+    return Agent(home, tmux)
+
+
+def test_a_shell_prints_the_whole_request_and_answers_it(agent: Agent) -> None:
+    """It needs the session, and with a digest exactly that request; it says what followed."""
+    sid = agent.asks()["session_id"]
+    printed = agent.bellboard("answer")
+    assert COMMAND in printed
+    assert "Build from scratch" in printed
+    assert "allow " in printed
+    request = json.loads(agent.bellboard("answer", sid, "--json"))["request"]
+    assert [way["name"] for way in request["ways"]] == ["keys", "go"]
+    assert f"bellboard answer {sid} CHOICE --digest {request['digest']}" in printed
+    assert "name the session" in agent.bellboard("answer", "allow", code=1)
+    other = agent.bellboard("answer", sid, "allow", "--digest", "0" * 16, code=1)
+    assert "it now asks something else than you were shown" in other
+    assert "takes no message" in agent.bellboard("answer", sid, "allow", "--message", "x", code=1)
+    said = agent.bellboard("answer", sid, "allow", "--digest", request["digest"])
+    assert said.startswith("project: taken after ")
+    agent.pane.shows("tests pass")
+    assert "asks nothing" in agent.bellboard("answer", sid, "allow", code=1)
+    history = agent.bellboard("explain", sid)
+    for text in ("refused: it now asks something else", "allow, by keys", "taken after"):
+        assert text in history
+
+
+def test_a_popup_shows_the_request_and_takes_a_key(agent: Agent) -> None:
+    """It asks for what a choice needs, notices what is answered elsewhere, and shows the next."""
+    agent.asks()
+    popup = agent.popup()
+    assert COMMAND in popup.shows("go there    s  skip")
+    pressed(popup, "3", before="go there", after="Message (Enter for none)")
+    popup.press("Escape")
+    popup.shows("3  No, and say why")
+    agent.pane.press("2")  # in its terminal
+    popup.shows("project: was answered elsewhere")
+    agent.again()
+    popup.shows("go there    s  skip")
+    pressed(popup, "1", before="go there", after="allow: taken after")
+    agent.pane.shows("tests pass")
+    popup.shows("Nothing else asks.")
+    eventually(lambda: popup.dead or popup.press("q"), "the end of the popup", pause=0.2)
+
+
+def test_going_there_leads_from_the_popup_to_the_pane(agent: Agent) -> None:
+    """As `bellboard goto` does; without anything asked, it says so."""
+    agent.asks()
+    agent.tmux.attach("agent")
+    popup = agent.popup()
+    popup.shows("go there    s  skip")
+    eventually(lambda: popup.dead or popup.press("g"), "the end of the popup", pause=0.5)
+    agent.pane.press("1")
+    agent.pane.shows("tests pass")
+    agent.popup().shows("No session asks anything.")
