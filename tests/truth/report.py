@@ -57,6 +57,8 @@ TITLES: Final = {
     "sessions": "Agents, shells, and sessions that come and go",
     "stop_hooks": "Your own Stop hooks",
     "ask_hooks": "Your own hooks before a question",
+    "deciding_hooks": "Your own hooks that decide",
+    "everyday": "Everyday life",
     "processes": "One session in two processes",
     "modes": "Auto mode, and the trust dialog",
     "owners": "Several questions at once",

@@ -8,6 +8,8 @@ from typing import Final
 from truth.scene import Scene
 from truth.scenes import (
     ask_hooks,
+    deciding_hooks,
+    everyday,
     leaving,
     modes,
     owners,
@@ -24,6 +26,7 @@ GROUPS: Final[Mapping[str, tuple[Scene, ...]]] = {
     module.__name__.rpartition(".")[2]: module.SCENES
     for module in (
         *(turns, retries, questions, sessions, stop_hooks, ask_hooks),
+        *(deciding_hooks, everyday),
         *(processes, modes, owners, queues, leaving),
     )
 }

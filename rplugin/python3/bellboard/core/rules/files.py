@@ -27,7 +27,7 @@ NO_END = frozenset({"", "esc", "moved"})
 
 def stir(s: Session, e: Event, o: Options) -> str | None:
     """The CLI is working although no hook reported a prompt."""
-    if e.t < s.over:
+    if e.t < s.over - (0.0 if s.hooked else o.settle):  # what the transcript says has later stamps
         return "older than the end of the turn"
     is_command = s.turn != "unknown" and (s.hooked or s.began <= s.over)
     s.rested, s.rested_since = (s.turn if is_command else ""), s.since
@@ -52,8 +52,8 @@ def settle(s: Session, e: Event, o: Options) -> str | None:
             complete(s, max(e.t, s.stopped))
         elif s.held == "moved":
             rest(s, e.t)
-        elif not (s.hooked or asked or s.said_id):  # nothing else says how it ended
-            complete(s, e.t)
+        elif not (s.hooked or asked or s.said_id or s.previous):
+            complete(s, e.t)  # nothing else says how it ended
         elif s.rested:
             give_back(s, e.t)
         else:

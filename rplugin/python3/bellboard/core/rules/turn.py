@@ -58,8 +58,8 @@ def work(s: Session, e: Event, o: Options) -> str | None:
     s.prompted = e.kind != "registry busy"
     s.began = max(s.began, e.t) if s.prompted else s.began
     s.prompt_id, s.said_id = e.prompt_id, ""
+    s.rested, s.rested_since = "" if s.prompted or s.turn != ABSENT else "idle", e.t
     turn_to_work(s, e.t)
-    s.rested = ""
     return None
 
 
