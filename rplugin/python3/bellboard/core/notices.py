@@ -65,6 +65,7 @@ class Notices:
         self._standing: dict[str, Standing] = {}
         self._last: dict[tuple[str, str], float] = {}  # session, channel → when it last notified
         self._sent: dict[str, deque[float]] = {c: deque() for c in CHANNELS}
+        self._delays: dict[tuple[str, str, bool, str], float] = {}  # by what they depend on
 
     def see(self, sessions: Mapping[str, Session], changed: Iterable[str], now: float) -> None:
         """Update the sessions that may have changed."""
@@ -99,7 +100,7 @@ class Notices:
     def set_mode(self, mode: str, now: float) -> None:
         """Change the mode."""
         if mode in MODES and mode != self.policy.mode:
-            self.policy = self.policy._replace(mode=mode)
+            self.policy, self._delays = self.policy._replace(mode=mode), {}
             self.pass_over(now)
 
     def pass_over(self, now: float, but: Collection[str] = ()) -> None:
@@ -148,9 +149,9 @@ class Notices:
 
     def wake(self, now: float, able: Collection[str]) -> float:
         """Return when something may next be due, or the float may change."""
-        moments = [NEVER]
+        moments, others = [NEVER], set(able) - {"float"}
         for sid, s in self._standing.items():
-            moments += [self._moment(sid, s, c, now) for c in able if c != "float"]
+            moments += [self._moment(sid, s, c, now) for c in others]
             if "float" in able and not (s.in_view or s.parked):
                 t = s.snoozed_until if "float" in s.heard else self._ready(sid, s, "float")
                 moments.append(t if t > now else NEVER)
@@ -161,12 +162,18 @@ class Notices:
         self._last[sid, channel] = now
 
     def _delay(self, s: Standing, channel: str) -> float:
-        return self.policy.delay(s.status, s.label, s.short, channel)
+        about = s.status, s.label, s.short, channel
+        if about not in self._delays:
+            self._delays[about] = self.policy.delay(*about)
+        return self._delays[about]
 
     def _ready(self, sid: str, s: Standing, channel: str) -> float:
         """Return when a status has stood long enough."""
+        delay = self._delay(s, channel)
+        if delay == NEVER:  # as of most, while many sessions wait
+            return NEVER
         again = self._last.get((sid, channel), -NEVER) + self.policy.gap
-        return max(s.begins + self._delay(s, channel), s.snoozed_until, again)
+        return max(s.begins + delay, s.snoozed_until, again)
 
     def _moment(self, sid: str, s: Standing, channel: str, now: float) -> float:
         """Return when a channel is to notify, as things are now."""
