@@ -1,0 +1,153 @@
+"""The keys of whole answers, as they were typed into real CLIs (`walks.py`)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from bellboard.agents.claude_code.dialect.hooks import hook
+from bellboard.agents.claude_code.dialect.pressing import press
+from bellboard.agents.claude_code.dialect.request import request
+from bellboard.agents.dialect import About, Press
+from bellboard.core.events import Origin
+from bellboard.core.request import Answer, Request
+from walks import FOLDER, WALKS
+
+pytestmark = pytest.mark.pure
+
+FILES = sorted(FOLDER.glob("*/*.txt"))
+
+
+class Walk(NamedTuple):
+    """Screens, each with the key that followed, and what was asked."""
+
+    steps: list[tuple[list[str], str]]
+    request: Request
+    about: About
+    heard: str
+
+
+def walk(path: Path) -> Walk:
+    *rows, last = path.read_text().splitlines()
+    steps: list[tuple[list[str], str]] = []
+    screen: list[str] = []
+    for row in rows:
+        if row.startswith("── "):
+            steps.append((screen, row.removeprefix("── ")))
+            screen = []
+        else:
+            screen.append(row)
+    facts = json.loads(last)
+    raw = json.dumps(facts["payload"]).encode()
+    asked = request(raw, "name", 1.0, Origin(pid=1))
+    assert asked is not None
+    event = hook(raw, 1.0, 1.0, Origin(pid=1))
+    about = About(event.detail, event.digest, ["/home/me/project"])
+    return Walk(steps, asked, about, facts["heard"])
+
+
+def said(key: Press) -> str:
+    """Return a key as a walk has it."""
+    assert not key.why
+    done = f"press {key.key}" if key.key else f"type {key.text}"
+    return f"{done}{' (last)' if key.last else ''}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_each_key_follows_from_the_screen(path: Path) -> None:
+    """Of each version; and the model was told exactly the answer."""
+    given = walk(path)
+    answer = WALKS[path.stem].answer
+    for screen, key in given.steps:
+        assert said(press(screen, given.request, answer, given.about)) == key
+    texts = [answer.message, *answer.content.values()]
+    for value in answer.answers.values():
+        texts += [value] if isinstance(value, str) else value
+    assert all(text in json.loads(given.heard) for text in texts if given.heard)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_no_key_follows_from_a_screen_that_asks_something_else(path: Path) -> None:
+    """Not one of the same kind, nor the end of the right one."""
+    given = walk(path)
+    answer = WALKS[path.stem].answer
+    payload = json.loads(path.read_text().splitlines()[-1])["payload"]
+    other = json.dumps(payload).replace("made.txt", "make.txt").replace("w.txt", "v.txt")
+    other = other.replace("Which ", "What ").replace("Touch", "Remove").replace("What name", "Who")
+    raw = other.encode()
+    asked = request(raw, "name", 1.0, Origin(pid=1))
+    assert asked is not None
+    event = hook(raw, 1.0, 1.0, Origin(pid=1))
+    about = About(event.detail, event.digest, ["/home/me/project"])
+    if answer.choice == "choose":
+        kept = {q.text.replace("Which ", "What "): a for q, a in _answers(given, answer)}
+        answer = Answer("choose", answers=kept)
+    for screen, _ in given.steps:
+        assert asked == given.request or press(screen, asked, answer, about).why
+
+
+def _answers(given: Walk, answer: Answer) -> list[tuple[object, object]]:
+    return [(q, answer.answers[q.text]) for q in given.request.questions]  # type: ignore[misc]
+
+
+AUTO = """\
+────────────────────────────────────────────────────
+ Bash command
+ touch made.txt
+╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌
+ touch made.txt
+╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌
+ Auto mode can't check actions in this session, so this one needs your approval
+
+ Do you want to proceed?
+ ❯ No
+   Yes
+
+ Esc to cancel · Tab to amend
+"""
+MOVED = AUTO.replace("❯ No", "  No").replace("  Yes", "❯ Yes")
+
+
+@pytest.mark.parametrize(
+    ("screen", "choice", "key"),
+    [
+        (AUTO, "allow", "press Down"),
+        (MOVED, "allow", "press Enter (last)"),
+        (AUTO, "stop", "press Enter (last)"),
+        (MOVED, "stop", "press Down"),
+    ],
+)
+def test_answers_without_numbers_are_moved_to(screen: str, choice: str, key: str) -> None:
+    """In auto mode No is the default: Enter counts only once the screen shows the right one."""
+    asked = Request("", "s", "claude", "permission", "d")
+    command = {"command": "touch made.txt", "description": "touch made.txt"}
+    payload = {"session_id": "s", "hook_event_name": "PreToolUse", "tool_name": "Bash"}
+    raw = json.dumps({**payload, "tool_input": command}).encode()
+    event = hook(raw, 1.0, 1.0, Origin(pid=1))
+    about = About(event.detail, event.digest)
+    assert said(press(screen.splitlines(), asked, Answer(choice), about)) == key
+
+
+@pytest.mark.parametrize("text", ["two\nlines", "x" * 201, "a\tb", " blank", "a\u200bb", "\x1b[A"])
+def test_a_text_that_would_not_arrive_as_it_is_is_not_typed(text: str) -> None:
+    given = walk(FOLDER / "2.1.330" / "deny.txt")
+    refused = press(given.steps[0][0], given.request, Answer("deny", text), given.about)
+    assert refused.why == "this text cannot be typed into its dialog; go there to answer"
+
+
+def test_what_somebody_else_has_typed_is_left_alone() -> None:
+    given = walk(FOLDER / "2.1.330" / "deny.txt")
+    screen = [row.replace("No, Use another", "No, Use no other") for row in given.steps[-1][0]]
+    answer = WALKS["deny"].answer
+    refused = press(screen, given.request, answer, given.about)
+    assert refused.why == "something else is entered in its dialog; go there to answer"
+
+
+def test_no_without_a_message_is_called_what_it_is() -> None:
+    """In the terminal it stops the turn."""
+    given = walk(FOLDER / "2.1.330" / "deny.txt")
+    refused = press(given.steps[0][0], given.request, Answer("deny"), given.about)
+    assert "also stops the turn" in refused.why
