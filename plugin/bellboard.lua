@@ -63,7 +63,8 @@ local verbs = {
   install = 'install the hooks', uninstall = 'remove the hooks', health = 'check the health',
   start = 'start the background process', restart = 'restart it', stop = 'stop it',
   build = 'build it', path = 'link the shell program', tmux = 'show the set-up of tmux',
-  history = 'show past changes of status', record = 'record a trace', man = 'show the manual page',
+  history = 'show past changes of status', rules = 'list rules that would spare questions',
+  record = 'record a trace', man = 'show the manual page',
 }
 for verb, desc in pairs(verbs) do
   local opts = { desc = 'bellboard: ' .. desc }

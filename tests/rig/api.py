@@ -39,7 +39,7 @@ class Request:
     model: str = ""
     tools: tuple[str, ...] = ()
     prompt: str = ""
-    results: tuple[str, ...] = ()  # of tools, in its last message, as JSON
+    results: tuple[str, ...] = ()  # of tools, since the last answer, as JSON
     completed: bool = True  # False: the client hung up before the end
 
 
@@ -114,10 +114,15 @@ def chosen(messages: list[dict[str, Any]]) -> tuple[str, int]:
     return "text", 0
 
 
-def results(message: dict[str, Any]) -> tuple[str, ...]:
-    """Return the tool results of a message, as JSON."""
-    content = message.get("content")
-    found = [x for x in content if x.get("type") == "tool_result"] if type(content) is list else []
+def results(messages: list[dict[str, Any]]) -> tuple[str, ...]:
+    """Return the tool results since the model's last message, as JSON."""
+    said = [index for index, message in enumerate(messages) if message["role"] == "assistant"]
+    found = [
+        block
+        for message in messages[said[-1] + 1 if said else 0 :]
+        for block in (message["content"] if type(message["content"]) is list else ())
+        if block.get("type") == "tool_result"
+    ]
     return tuple(json.dumps(x.get("content"), ensure_ascii=False) for x in found)
 
 
@@ -211,7 +216,7 @@ class _Conversation(BaseHTTPRequestHandler):
         last = " ".join(texts(messages[-1])) if messages else ""
         tools = tuple(str(tool.get("name")) for tool in asked.get("tools") or ())
         facts = {"model": asked.get("model", ""), "tools": tools, "prompt": last[-300:]}
-        facts["results"] = results(messages[-1]) if messages else ()
+        facts["results"] = results(messages)
         turn: Turn | Failure
         if any(phrase in last for phrase in SUMMARY):  # `/compact play:e500` names a scenario
             named = self.api.scenarios.get((MARKER.findall(last) or [""])[-1], (COMPACT,))

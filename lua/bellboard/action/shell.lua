@@ -8,8 +8,19 @@ local M = {}
 
 --- Its commands that are subcommands here, too; others have their own form in Neovim, such as the
 --- board for `list` and `watch`.
-M.commands =
-  { 'explain', 'forget', 'history', 'man', 'name', 'path', 'record', 'replay', 'set', 'tmux' }
+M.commands = {
+  'explain',
+  'forget',
+  'history',
+  'man',
+  'name',
+  'path',
+  'record',
+  'replay',
+  'rules',
+  'set',
+  'tmux',
+}
 
 --- Run a command of the program.
 ---@param words string[]

@@ -55,6 +55,7 @@ class Dialect(ABC):
     key: ClassVar[str]  # the CLI's name in evidence
     kinds: ClassVar[Mapping[str, str]]  # of its hook events, by name
     variables: ClassVar[Mapping[str, str]]  # of its environment → the names that events have
+    rules: ClassVar[str] = ""  # where a project has its own list of what is allowed
 
     @abstractmethod
     def event(

@@ -229,9 +229,10 @@ def _answer(fields: Facts, t: float, now: float) -> Event:
     choice, way = (_word(given[key]) for key in ("choice", "way"))
     by, outcome = (line(text_of(given, key), 80) for key in ("by", "outcome"))
     said = (choice, f"by {way}", by and f"from {by}", outcome)
+    kind = "answer outcome" if outcome else "answer"
     return Event(
-        "answer outcome" if outcome else "answer",
-        "answer",
+        kind,
+        kind,
         t,
         now,
         _session_id(given["session_id"]),

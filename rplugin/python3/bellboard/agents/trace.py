@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ..core.board import Board
+from ..core.events import Event
 from ..core.ledger import Folded, Transition
 from ..core.session import is_hidden, is_listed, markers_of, question_of, status_of
 from .evidence import read
@@ -30,6 +31,12 @@ def transition_line(c: Transition) -> dict[str, Any]:
         "rule": c.rule,
         "why": c.why,
     }
+
+
+def answer_line(t: float, session_id: str, e: Event) -> dict[str, Any]:
+    """Return an answer, or what followed one, as `history --json` prints it."""
+    said = {"answer": e.status, "way": e.source, "by": e.viewer, "outcome": e.message}
+    return {"t": t, "session_id": session_id, "request": e.request, "digest": e.digest, **said}
 
 
 def final_line(board: Board) -> dict[str, Any]:

@@ -1,7 +1,8 @@
-"""Commands about the past: history, explain, record, replay."""
+"""Commands about the past: history, explain, rules, record, replay."""
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -27,7 +28,7 @@ MOST = 1000  # notices to list
 
 
 def add_to(commands: Commands) -> None:
-    history = add(commands, "history", show_history, "list status changes")
+    history = add(commands, "history", show_history, "list status changes and answers")
     history.add_argument("session", nargs="?", help="only this session")
     history.add_argument("--since", type=float, metavar="MINUTES", help="only the last MINUTES")
     history.add_argument("--notices", action="store_true", help="list notifications instead")
@@ -36,6 +37,10 @@ def add_to(commands: Commands) -> None:
         commands, "explain", explain_session, "list every event of a session and its effect"
     )
     explain.add_argument("session")
+    rules = add(
+        commands, "rules", show_rules, "list rules that would have spared you repeated questions"
+    )
+    rules.add_argument("--json", action="store_true", help="print one JSON object per line")
     record = add(
         commands, "record", record_trace, "print a trace for a bug report, without private text"
     )
@@ -53,24 +58,27 @@ def add_to(commands: Commands) -> None:
 
 
 def show_history(args: Args) -> None:
-    from ..agents.trace import transition_line
+    from ..agents.trace import answer_line, transition_line
 
     with opened() as clerk:
         since = time.time() - args.since * 60 if args.since is not None else 0.0
         sid = find(clerk, args.session) if args.session else ""
         found = clerk.store.history(since, sid)
+        answers = clerk.store.answers(since, sid)
         sent = clerk.store.notices(MOST) if args.notices else []
         names = _names(clerk.board)
     if args.notices:
         show_notices([r for r in sent if r.t >= since and sid in ("", r.session_id)], names, args)
         return
     if args.json:
-        for change in found:
-            print_json(transition_line(change))
+        lines = [transition_line(change) for change in found]
+        lines += [answer_line(a.event.t, a.session_id, a.event) for a in answers]
+        for line in sorted(lines, key=lambda line: float(line["t"])):
+            print_json(line)
         return
-    from ..screen.history import show_changes
+    from ..screen.history import as_change, show_changes
 
-    show_changes(found, names)
+    show_changes(sorted([*found, *map(as_change, answers)], key=lambda c: c.t), names)
 
 
 def show_notices(sent: list[Sent], names: dict[str, str], args: Args) -> None:
@@ -91,6 +99,32 @@ def explain_session(args: Args) -> None:
     from ..screen.history import show_story
 
     show_story(log)
+
+
+def show_rules(args: Args) -> None:
+    from msgspec import to_builtins
+
+    from ..agents.dialects import dialect_of
+    from ..core import words
+    from ..core.spared import OFTEN, spared
+
+    with opened() as clerk:
+        log = [(row.session_id, row.event) for row in clerk.store.log()]
+        folders = {sid: s.project_dir or s.cwd for sid, s in clerk.board.sessions.items()}
+    found = spared(log, folders)
+    if args.json:
+        for each in found:
+            print_json(to_builtins(each))
+        return
+    if not found:
+        print(f" No permission was asked for and given {OFTEN} times in the log.")
+        return
+    user_home = os.environ.get("HOME", "")
+    for agent in dict.fromkeys(each.agent for each in found):
+        print(f" To be asked less, add to {dialect_of(agent).rules}:")
+        for each in (x for x in found if x.agent == agent):
+            where = ", ".join(words.plain(words.tilde(path, user_home)) for path in each.folders)
+            print(f'   "{words.plain(each.rule)}"  asked {each.count} times in {where or "?"}')
 
 
 def record_trace(args: Args) -> None:

@@ -17,11 +17,12 @@ from ..core.words import cut, plain, width
 from ..storage.history import Logged
 from .terminal import COLOURS, ENDLESS, NARROW, console, table, write
 
+ANSWERS = frozenset({"reply", "outcome"})  # rules of events that are listed one by one
 Names = Mapping[str, str]
 
 
 def show_changes(found: Iterable[Transition], names: Names) -> None:
-    """Print one line for each status change: time, session, transition, reason."""
+    """Print one line for each status change or answer: time, session, transition, reason."""
     out = console()
     write(out, changes(list(found), names, out.width))
 
@@ -40,6 +41,12 @@ def changes(found: list[Transition], names: Names, columns: int) -> list[Text]:
         line.append(*_step(c.before, c.after))
         lines.extend(_with_reason(line, c.why, columns))
     return lines
+
+
+def as_change(row: Logged) -> Transition:
+    """Return an answer, or what followed one, as a line of the history; it changes no status."""
+    why = why_of(row.event, Verdict(row.rule, row.taken, row.why))
+    return Transition(row.event.t, row.session_id, row.before, row.before, row.rule, why)
 
 
 def show_story(log: Iterable[Logged]) -> None:
@@ -84,6 +91,7 @@ def _same(a: Logged, b: Logged) -> bool:
     facts = ("rule", "taken", "why")
     return (
         quiet
+        and a.rule not in ANSWERS
         and a.event.name == b.event.name
         and all(getattr(a, f) == getattr(b, f) for f in facts)
     )
@@ -99,7 +107,7 @@ def _name(sid: str, names: Names) -> str:
 
 def _step(before: str | None, after: str | None) -> tuple[str, str]:
     """Return `working → blocked`, padded, and the colour of the new status."""
-    step = f"{before or 'new'} → {after or 'gone'}"
+    step = f"{before or 'new'} → {after or 'gone'}" if before != after else ""
     return f"{step:22}", COLOURS.get(after or "", "dim")
 
 

@@ -96,6 +96,16 @@ class History(Upkeep):
         )
         return [x for x in self.sound("events", rows, _logged) if x.event.clock >= since]
 
+    def answers(self, since: float = 0.0, session_id: str = "") -> list[Logged]:
+        """Return the answers that were given, and what followed them, oldest first."""
+        rows = self.all(
+            "SELECT id, file, event, session_id, rule, taken, why, before, after FROM events"
+            " WHERE rule IN ('reply', 'outcome') AND taken AND (? = '' OR session_id = ?)"
+            " ORDER BY id",
+            *(session_id, session_id),
+        )
+        return [x for x in self.sound("events", rows, _logged) if x.event.t >= since]
+
     def notices(self, most: int) -> list[Sent]:
         """Return the newest notifications of all hosts, oldest first."""
         rows = self.all(

@@ -13,7 +13,7 @@ from .hooks import hook
 from .names import KINDS, VARIABLES
 from .pressing import press
 from .reply import reply
-from .request import request
+from .request import SETTINGS, request
 from .screens import read
 from .session_file import account
 
@@ -24,6 +24,7 @@ class ClaudeDialect(Dialect):
     key = AGENT
     kinds = KINDS
     variables = VARIABLES
+    rules = f"permissions.allow in {SETTINGS}"
 
     def event(
         self, payload: bytes, t: float, clock: float, origin: Origin, truncated: bool = False

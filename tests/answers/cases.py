@@ -1,0 +1,140 @@
+"""Each kind of question with each choice, and what must arrive."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from bellboard.core.request import Answer
+from rig import claude_code
+from rig.home import Home
+from rig.scenarios import QUESTION, SCENARIOS, Scenario, Tool, Turn, call, say, shell
+
+MAKE: Final = Turn((shell("make --dry-run alpha"),))
+SEVERAL: Final = [
+    QUESTION,
+    {**QUESTION, "question": "Which sizes?", "header": "Size", "multiSelect": True},
+]
+FETCHED: Final = "https://example.invalid/page"
+PLAYED: Final[dict[str, Scenario]] = {
+    **SCENARIOS,
+    "make": (MAKE, MAKE, say("Made twice.")),
+    "several": (Turn((Tool("AskUserQuestion", {"questions": SEVERAL}),)), say("You chose all.")),
+    "fetch": (call("WebFetch", url=FETCHED, prompt="Sum it up"), say("Fetched.")),
+}
+PLANNING: Final = ("--permission-mode", "plan")
+FORM: Final = ("form",)  # stands for the arguments of its MCP server
+
+
+@dataclass(frozen=True)
+class Case:
+    """An answer; `result` is in what the model gets, `file` and `rule` are there afterwards."""
+
+    name: str
+    scenario: str
+    answer: Answer
+    result: str
+    old: str = ""  # the result up to 2.1.119, if it differs
+    args: tuple[str, ...] = ()
+    file: str = ""
+    gone: str = ""  # a file that is not there
+    rule: str = ""  # in the project's settings
+    mode: str = ""  # of the next hooks
+    stops: bool = False  # the turn ends: the model gets the result with the next prompt
+    since: tuple[int, ...] = ()
+
+    def expected(self, version: str) -> str:
+        is_old = claude_code.numbers(version) <= (2, 1, 119)
+        return self.old if self.old and is_old else self.result
+
+    def wrong(self, home: Home, version: str, heard: str, mode: str, asks: int) -> str:
+        """Return what did not arrive as it should."""
+        settings = home.project / ".claude/settings.local.json"
+        written = settings.read_text() if settings.exists() else ""
+        checks = {
+            f"the model got {heard!r}": self.expected(version) in heard,
+            f"it was asked {asks} times": asks == (self.args != FORM),
+            f"{self.file} is missing": not self.file or (home.project / self.file).exists(),
+            f"{self.gone} is there": not self.gone or not (home.project / self.gone).exists(),
+            f"no rule in {written}": self.rule in written,
+            f"the mode is {mode}": self.mode in ("", mode),
+        }
+        return "; ".join(text for text, fits in checks.items() if not fits)
+
+
+def chosen(**answers: Any) -> Answer:
+    named = {"colour": "Which colour?", "sizes": "Which sizes?"}
+    return Answer("choose", answers={named[key]: said for key, said in answers.items()})
+
+
+APPROVED: Final = "User has approved"
+STOPPED: Final = "doesn't want to"
+ACCEPTED: Final = "acceptEdits"
+ONCE: Final = (2, 1, 119)
+
+CASES: Final = (
+    Case("permission: deny", "perm", Answer("deny"), "The user said no.", gone="made.txt"),
+    Case(
+        "permission: deny with a message",
+        "perm",
+        Answer("deny", 'Not "that"\nname'),
+        'Not "that"\nname',
+    ),
+    Case("permission: stop", "perm", Answer("stop"), STOPPED, "The user said no.", stops=True),
+    Case(
+        "permission: edit",
+        "perm",
+        Answer("edit", input="touch x.txt"),
+        "",
+        file="x.txt",
+        gone="made.txt",
+    ),
+    Case("permission: allow", "perm", Answer("allow"), "", file="made.txt"),
+    Case("permission: always", "make", Answer("always"), "", rule="Bash(make --dry-run alpha)"),
+    Case("fetch: always", "fetch", Answer("always"), "", rule="WebFetch(domain:example.invalid)"),
+    Case("write: deny", "write", Answer("deny", "No file"), "No file", gone="w.txt"),
+    Case("write: allow", "write", Answer("allow"), "w.txt", file="w.txt"),
+    Case("question: choose", "ask", chosen(colour=["Blue"]), '"Which colour?"="Blue"'),
+    Case("question: type", "ask", chosen(colour='a "horn", please'), 'a "horn", please'),
+    Case("question: deny", "ask", Answer("deny", "Ask later"), "Ask later"),
+    Case("question: stop", "ask", Answer("stop"), STOPPED, "The user said no.", stops=True),
+    Case(
+        "questions: choose",
+        "several",
+        chosen(colour=["Red"], sizes=["Blue", "Red"]),
+        '"Which sizes?"="Red, Blue"',
+    ),
+    Case(
+        "questions: choose one of two", "several", chosen(sizes=["Blue"]), '"Which sizes?"="Blue"'
+    ),
+    Case("plan: approve", "plan", Answer("approve"), APPROVED, args=PLANNING),
+    Case(
+        "plan: approve-edits",
+        "plan",
+        Answer("approve-edits"),
+        APPROVED,
+        args=PLANNING,
+        mode=ACCEPTED,
+    ),
+    Case(
+        "plan: keep", "plan", Answer("keep", "Add tests"), "Add tests", args=PLANNING, mode="plan"
+    ),
+    Case(
+        "plan: stop",
+        "plan",
+        Answer("stop"),
+        STOPPED,
+        "The user said no.",
+        args=PLANNING,
+        stops=True,
+    ),
+    Case(
+        "form: fill",
+        "elicit",
+        Answer("fill", content={"name": "Ada"}),
+        "Ada",
+        args=FORM,
+        since=ONCE,
+    ),
+    Case("form: decline", "elicit", Answer("decline"), "decline", args=FORM, since=ONCE),
+)
