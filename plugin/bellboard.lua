@@ -55,7 +55,8 @@ end
 local verbs = {
   pick = 'pick an agent session', board = 'open the board of agent sessions',
   next = 'go to the next session that needs you', prev = 'go to the previous one',
-  back = 'go back to where you were', answer = 'answer the session that asks',
+  back = 'go back to where you were', answer = 'show what asks, to answer it',
+  triage = 'answer one session after the other',
   snooze = 'snooze this session or those in the float', park = 'park it',
   label = 'remove its label', notices = 'list past notices',
   quiet = 'show the float only', normal = 'announce what needs you', all = 'announce all',

@@ -37,14 +37,6 @@ vim.cmd.tabnew()
 return vim.fn.jobpid(_G.agent)
 """
 SCREEN = "return table.concat(vim.api.nvim_buf_get_lines(_G.terminal, 0, -1, false), '\\n')"
-CHOOSE = """
-local wanted = ... -- false: the person is still choosing
-vim.ui.select = function(items, opts, on_choice)
-  _G.prompt = opts.prompt
-  _G.choose = on_choice
-  if wanted then on_choice(wanted) end
-end
-"""
 SESSION = "return require('bellboard').sessions()[1]"
 #: Collects messages, so that none needs Enter.
 NOTED = "_G.noted = {} vim.notify = function(text) table.insert(_G.noted, text) end"
@@ -61,7 +53,8 @@ def settings() -> dict[str, Any]:
 
 
 def opened(nvim: Editors, version: str = "0.12") -> Editor:
-    editor = nvim(version, {"float": {"enabled": False}}, lua=NOTED, columns=110, lines=45)
+    config = {"float": {"enabled": False}, "answer": {"ready": 0}}
+    editor = nvim(version, config, lua=NOTED, columns=110, lines=45)
     new = editor.home.bellboard / "spool" / "new"
     eventually(lambda: new.is_dir() and editor.lua("return require('bellboard').health().version"))
     return editor
@@ -114,8 +107,11 @@ def is_answered(editor: Editor) -> None:
     eventually(look)
 
 
-def told(editor: Editor, text: str) -> None:
-    eventually(lambda: any(text in each for each in editor.lua("return _G.noted")), text)
+def answered(editor: Editor, text: str, keys: str, named: str = "") -> None:
+    """Press keys in the view of a request, once it shows that text."""
+    editor.command(f"ClaudeSessions answer {named}")
+    editor.shows(text)
+    editor.press(keys)
 
 
 def test_yes_and_no_arrive_in_a_terminal_of_the_editor(
@@ -126,18 +122,16 @@ def test_yes_and_no_arrive_in_a_terminal_of_the_editor(
     editor = opened(nvim, version)
     in_terminal(editor, launch, watch)
     made = launch.cwd / "made.txt"
-    for choice in ("No", "Yes"):
+    for key in "SA":
         typed(editor, "play:perm please")
         asked = asks(editor)
         shows(editor, "4. No")
         assert asked["detail"] == "touch made.txt"
         assert not made.exists()
-        editor.lua(CHOOSE, choice)
-        editor.command("ClaudeSessions answer")
+        answered(editor, "Yes, this once", key)
         is_answered(editor)
-        shows(editor, "Touched" if choice == "Yes" else "Interrupted")
+        shows(editor, "Touched" if key == "A" else "Interrupted")
     assert made.exists()
-    assert editor.lua("return _G.prompt") == "project asks: Bash touch made.txt"
     assert editor.lua("return vim.api.nvim_get_current_buf() ~= _G.terminal")
     assert "not answered" not in str(editor.lua("return _G.noted"))
 
@@ -152,12 +146,11 @@ def test_yes_arrives_in_a_terminal_of_another_neovim(
     typed(there, "play:perm please")
     assert asks(here)["nvim"] == there.lua("return vim.v.servername")
     shows(there, "4. No")
-    here.lua(CHOOSE, "Yes")
-    here.command("ClaudeSessions answer")
+    answered(here, "Yes, this once", "A")
     is_answered(here)
     shows(there, "Touched")
     assert (launch.cwd / "made.txt").exists()
-    assert there.lua("return { _G.prompt or '', #_G.noted }") == ["", 0]
+    assert there.lua("return _G.noted") == []
 
 
 def test_yes_and_no_arrive_in_a_tmux_pane(nvim: Editors, claude: Agents, tmux: Server) -> None:
@@ -166,15 +159,14 @@ def test_yes_and_no_arrive_in_a_tmux_pane(nvim: Editors, claude: Agents, tmux: S
     other = tmux.open(["cat"], session="agent0")
     editor = opened(nvim)
     made = agent.launch.cwd / "made.txt"
-    for choice in ("No", "Yes"):
+    for key in "SA":
         agent.submit("play:perm please")
         asked = asks(editor)
         agent.shows("4. No")
         assert asked["pane"] == agent.pane.id
-        editor.lua(CHOOSE, choice)
-        editor.lua("require('bellboard').answer(...)", asked["session_id"])
+        answered(editor, "Yes, this once", key, asked["session_id"])
         is_answered(editor)
-        agent.shows("Touched" if choice == "Yes" else "Interrupted")
+        agent.shows("Touched" if key == "A" else "Interrupted")
     assert made.exists()
     assert other.text().strip() == ""
     assert "not answered" not in str(editor.lua("return _G.noted"))
@@ -183,19 +175,18 @@ def test_yes_and_no_arrive_in_a_tmux_pane(nvim: Editors, claude: Agents, tmux: S
 def test_a_question_answered_meanwhile_gets_no_key(
     nvim: Editors, claude: Agents, home: Home
 ) -> None:
-    """Answered while the user was choosing: nothing is typed, and a message says why."""
+    """Answered while the user was reading: nothing is typed, and the view says why."""
     agent = claude(settings=settings())
     editor = opened(nvim)
     agent.submit("play:perms please")
     first = asks(editor)
-    editor.lua(CHOOSE, False)
-    editor.command("ClaudeSessions answer")
+    answered(editor, "touch a1.txt", "")
     # Answered by hand; the next question, which was not shown here, is asked at once.
     agent.answer("Enter", dialog=r"touch a1\.txt\s+\u254c")
     agent.shows(r"touch a2\.txt\s+\u254c")
     eventually(lambda: (editor.lua(SESSION) or {}).get("detail") == "touch a2.txt", "the next")
-    editor.lua("_G.choose('Yes')")
-    told(editor, "project: not answered: it no longer asks that")
+    editor.shows("Not asked any more: it has already been answered.")
+    editor.press("A")
     # The host refuses an answer to a question that is no longer open, too.
     old = {key: first[key] for key in ("session_id", "request")} | {"choice": "allow"}
     ask = "require('bellboard.host').ask('answer', ..., function(r) _G.reply = r end)"
@@ -206,15 +197,15 @@ def test_a_question_answered_meanwhile_gets_no_key(
     assert not (home.project / "a2.txt").exists()
 
 
-def test_a_question_without_yes_or_no_is_jumped_to(
-    nvim: Editors, claude: Agents, watch: Watch
-) -> None:
-    """A choice between colors has no yes or no: you are taken to its terminal and told why."""
+def test_a_question_is_answered_with_an_option(nvim: Editors, claude: Agents, watch: Watch) -> None:
+    """Chosen by its number in the view, and sent with another key."""
     launch = claude.prepare(settings=settings())
     editor = opened(nvim)
     in_terminal(editor, launch, watch)
     typed(editor, "play:ask please")
     asks(editor)
-    editor.command("ClaudeSessions answer")
-    told(editor, "project: a question needs more than yes or no")
-    assert editor.lua("return vim.api.nvim_get_current_buf() == _G.terminal")
+    answered(editor, "Blue", "2")
+    editor.shows("(x)")
+    editor.press("A")
+    is_answered(editor)
+    assert editor.lua("return vim.api.nvim_get_current_buf() ~= _G.terminal")

@@ -42,6 +42,9 @@ local verbs = {
   answer = function(_, rest)
     bellboard.answer(#rest > 0 and table.concat(rest, ' ') or nil)
   end,
+  triage = function()
+    require('bellboard.action.triage').run()
+  end,
   ['goto'] = on_one(function(session)
     require('bellboard.action.jump').to(session.session_id)
   end),

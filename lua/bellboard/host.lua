@@ -21,8 +21,9 @@ local M = {}
 ---@field ok boolean
 ---@field why? string why not
 ---@field text? string
----@field request? table what a session asks
----@field outcome? string what followed an answer
+---@field request? bellboard.Request
+---@field way? string in which an answer was sent
+---@field outcome? string what followed
 
 --- Seconds after which a crash no longer counts as a failed start.
 local QUICK = 10

@@ -196,14 +196,27 @@ M.back = function()
   require('bellboard.action.jump').back()
 end
 
---- Answer a session's permission request; by default the most urgent one.
----@param called? string
-M.answer = function(called)
+--- Show what a session asks, to answer it; or answer it.
+---@param called? string default: the most urgent one
+---@param choice? string|bellboard.Answer
+---@param done? fun(reply: bellboard.Reply)
+M.answer = function(called, choice, done)
   local answer = require('bellboard.action.answer')
-  if called then
-    with(called, answer.to)
-  else
-    answer.to()
+  local session = called and require('bellboard.action.which').one(called)
+  if session and choice then
+    answer.give(session, choice, done or function() end)
+  elseif session or not called then
+    answer.to(session and session.session_id)
+  end
+end
+
+--- Get what a session asks, in full.
+---@param called string
+---@param done fun(request: bellboard.Request|nil, why: string|nil)
+M.request = function(called, done)
+  local session = require('bellboard.action.which').one(called)
+  if session then
+    require('bellboard.action.sending').get(session, nil, done)
   end
 end
 

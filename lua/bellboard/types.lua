@@ -36,6 +36,7 @@
 ---@field kind? 'permission'|'question'|'plan'|'form'|'choice' what blocks it
 ---@field detail? string what it asks, why it failed, or what it does
 ---@field asked_at? number when it asked what it asks
+---@field request? string id of the request that it waits for
 ---@field tool? string
 ---@field markers? string[] unseen interrupted compacting scheduled retrying parked stale inferred
 ---@field hidden? boolean
@@ -83,6 +84,62 @@
 ---@field terminal_program? string
 ---@field ssh? string
 ---@field urgency? integer
+
+--- What a session asks, in full, as the background process decodes it.
+---@class bellboard.Request
+---@field id string
+---@field session_id string
+---@field digest string of exactly this
+---@field kind 'permission'|'question'|'plan'|'form'|'choice'
+---@field title? string
+---@field asked_at? number
+---@field thread? string id of the subagent that asks
+---@field thread_type? string
+---@field parts? bellboard.Part[]
+---@field questions? bellboard.Question[]
+---@field fields? bellboard.Field[]
+---@field choices? bellboard.Choice[]
+---@field complete? boolean false: it cannot be answered here
+---@field why? string what is missing
+---@field ways? { name: string, words: string }[] in which it can be answered, the best first
+---@field way? string
+
+--- A text that is asked about; hidden characters are marks.
+---@class bellboard.Part
+---@field kind 'command'|'text'|'file'|'url'|'diff'|'plan'|'json'
+---@field label? string
+---@field text? string
+---@field path? string
+---@field old? string
+---@field new? string
+---@field warnings? string[] what is hidden in it
+
+---@class bellboard.Question
+---@field text string
+---@field header? string
+---@field many? boolean several options can be chosen
+---@field options? { label: string, description?: string }[]
+
+---@class bellboard.Field of a form
+---@field name string
+---@field title? string
+---@field type? 'string'|'number'|'integer'|'boolean'
+---@field required? boolean
+---@field options? { label: string, description?: string }[]
+---@field default? any
+
+---@class bellboard.Choice something that can be answered
+---@field id string
+---@field words string
+---@field needs? 'message'|'message?'|'answers'|'content'|'input'
+
+---@class bellboard.Answer
+---@field choice string
+---@field message? string
+---@field answers? table<string, string[]|string> by the text of the question
+---@field content? table<string, any> by the name of the field
+---@field input? string the command to run instead
+---@field digest? string of the request that was read
 
 ---@class bellboard.Transition
 ---@field t number

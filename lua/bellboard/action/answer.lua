@@ -1,126 +1,103 @@
--- Answer a permission with yes or no from where you are. A key is only sent to a terminal that
--- still shows the question.
-local cells = require('bellboard.view.cells')
-local host = require('bellboard.host')
-local jump = require('bellboard.action.jump')
+-- Answer what a session asks, from where you are: in its view, or from a function.
 local message = require('bellboard.message')
+local request_view = require('bellboard.action.request')
+local sending = require('bellboard.action.sending')
 local sessions = require('bellboard.state.sessions')
-local terminals = require('bellboard.state.terminals')
 
 local M = {}
 
----@param text string
----@param session? bellboard.Session
-local function say(text, session)
-  local name = session and session.words.project .. ': ' or ''
-  message.info(name .. text)
-end
-
+--- What to show of a question that the background process does not have in full.
 ---@param session bellboard.Session
 ---@param why string
-local function go(session, why)
-  say(why, session)
-  jump.to(session.session_id)
+---@return bellboard.Request
+M.unknown = function(session, why)
+  return {
+    id = session.request or '',
+    session_id = session.session_id,
+    digest = '',
+    kind = session.kind or 'permission',
+    title = session.words.word,
+    asked_at = session.asked_at,
+    parts = { { kind = 'text', text = session.words.text } },
+    choices = {},
+    complete = false,
+    why = why,
+  }
 end
 
---- Whether a session still asks the same question.
----@param asked bellboard.Session
+--- Whether an answer was followed by what it should.
+---@param reply bellboard.Reply
 ---@return boolean
-local function still(asked)
-  local now = sessions.get(asked.session_id)
-  return now ~= nil
-    and now.status == 'blocked'
-    and now.asked_at == asked.asked_at
-    and now.detail == asked.detail
+M.is_taken = function(reply)
+  return reply.ok and reply.outcome == 'taken'
 end
 
----@param session bellboard.Session as it was when the user chose
----@param yes boolean
-local function send(session, yes)
-  local asked = { session_id = session.session_id, request = session.request }
-  host.ask('request', asked, function(found)
-    if not found.ok then
-      return say('not answered: ' .. found.why, session)
+--- What came of an answer, in words.
+---@param reply bellboard.Reply
+---@return string
+M.told = function(reply)
+  return reply.ok and 'answered; ' .. (reply.text or '') or 'not answered: ' .. reply.why
+end
+
+--- Show what a session asks.
+---@param session bellboard.Session
+local function show(session)
+  sending.get(session, nil, function(request, why)
+    if not request and not sending.stands(session) then
+      return message.info(session.words.project .. ': it no longer asks that')
     end
-    local answer = {
-      session_id = session.session_id,
-      request = found.request.id,
-      digest = found.request.digest,
-      choice = yes and 'allow' or 'stop',
+    ---@type bellboard.Shown
+    local shown = {
+      session = session,
+      request = request or M.unknown(session, why or 'unknown'),
+      over = function(_, told)
+        request_view.close()
+        if told then
+          message.info(('%s: %s'):format(session.words.project, told))
+        end
+      end,
     }
-    host.ask('answer', answer, function(reply)
-      if not reply.ok then
-        say('not answered: ' .. reply.why, session)
-      elseif reply.outcome ~= 'taken' then
-        say(reply.text, session)
+    shown.sent = function(reply)
+      if M.is_taken(reply) or not request_view.heard(shown, reply) then
+        request_view.leave(shown)
+        message.info(('%s: %s'):format(session.words.project, M.told(reply)))
       end
-    end)
+    end
+    request_view.show(shown)
   end)
 end
 
---- Why a session cannot be answered from here, if it cannot.
----@param session bellboard.Session
----@return string|nil
-local function obstacle(session)
-  if session.kind ~= 'permission' then
-    return ('a %s needs more than yes or no'):format(session.kind or 'question')
-  elseif session.agent and session.agent ~= 'claude' then
-    return ('cannot answer %s from here'):format(cells.safe(session.agent))
-  elseif sessions.stale() then
-    return 'the background process is not running, so this may be outdated'
-  elseif not (session.tty and session.asked_at) then
-    return 'its terminal is unknown'
-  elseif
-    not session.detail
-    or session.detail:match('…$')
-    or session.detail:find('***', 1, true)
-  then
-    return 'the question is not shown in full here'
-  elseif not (terminals.buffer(session.tty) or session.pane or session.nvim) then
-    return ('its terminal %s is neither in this Neovim nor in tmux'):format(cells.safe(session.tty))
-  end
-end
-
---- The most urgent blocked session, permissions first.
----@return bellboard.Session|nil
-local function first()
-  local found
-  for _, session in ipairs(sessions.list()) do
-    if session.status == 'blocked' and (not found or found.kind ~= 'permission') then
-      found = (not found or session.kind == 'permission') and session or found
-    end
-  end
-  return found
-end
-
---- Let the user choose an answer, and send it if the session still asks the same.
----@param id? string default: the most urgent permission
----@param after? fun() called once the user has said yes or no
-M.to = function(id, after)
-  local session = id and sessions.get(id) or not id and first() or nil
-  if not session then
-    return say(id and 'that session has ended' or 'no session is asking anything')
+--- Show what a session asks, to answer it.
+---@param id? string default: the most urgent one
+M.to = function(id)
+  local first = sessions.list()[1]
+  local session = id and sessions.get(id) or not id and first or nil
+  if not session or not id and session.status ~= 'blocked' then
+    message.info(id and 'that session has ended' or 'no session asks anything')
   elseif session.status ~= 'blocked' then
-    return say('it asks nothing', session)
+    message.info(session.words.project .. ': it asks nothing')
+  elseif sessions.stale() then
+    message.info('the background process is not running, so this may be outdated')
+  else
+    show(session)
   end
-  local why = obstacle(session)
-  if why then
-    return go(session, why)
-  end
-  local words = session.words
-  local prompt = ('%s asks: %s %s'):format(words.project, words.word, words.text)
-  local choices = { 'Yes', 'No', 'Go there' }
-  vim.ui.select(choices, { prompt = prompt, kind = 'bellboard-answer' }, function(choice)
-    if choice == 'Go there' then
-      jump.to(session.session_id)
-    elseif choice and not still(session) then
-      say('not answered: it no longer asks that', session)
-    elseif choice then
-      send(session, choice == 'Yes')
+end
+
+--- Answer what a session asks now.
+---@param session bellboard.Session
+---@param choice string|bellboard.Answer a choice, or an answer with the digest of what was read
+---@param done fun(reply: bellboard.Reply)
+M.give = function(session, choice, done)
+  local answer = type(choice) == 'string' and { choice = choice } or vim.deepcopy(choice)
+  local digest = answer.digest
+  answer.digest = nil
+  sending.get(session, nil, function(request, why)
+    if not request then
+      return done({ ok = false, why = why })
+    elseif digest and digest ~= request.digest then
+      return done({ ok = false, why = 'it asks something else now' })
     end
-    if after and (choice == 'Yes' or choice == 'No') then
-      after()
-    end
+    sending.send(session, request, answer --[[@as bellboard.Answer]], done)
   end)
 end
 

@@ -87,7 +87,7 @@ M.list = {
       jump.to(session.session_id)
     end,
   },
-  { 'answer', 'answer: yes, no, or go there', all = several.answer },
+  { 'answer', 'show what it asks, to answer it', all = several.answer },
   { 'preview', 'preview', one = preview },
   { 'beside', 'preview beside the board', anywhere = beside.toggle },
   {

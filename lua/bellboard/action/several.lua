@@ -107,23 +107,14 @@ M.stop = function(list)
   end)
 end
 
---- Answer them one after another; skip those that ask nothing, unless none asks.
+--- Show what one asks, or triage those that ask something.
 ---@param list bellboard.Session[]
 M.answer = function(list)
-  local asking = vim.tbl_filter(function(session)
-    return session.status == 'blocked'
-  end, list)
-  asking = #asking > 0 and asking or { list[1] }
-  local function step(nth)
-    if asking[nth] then
-      require('bellboard.action.answer').to(asking[nth].session_id, function()
-        vim.schedule(function()
-          step(nth + 1)
-        end)
-      end)
-    end
+  if #list > 1 then
+    require('bellboard.action.triage').run(list)
+  else
+    require('bellboard.action.answer').to(list[1].session_id)
   end
-  step(1)
 end
 
 ---@param list bellboard.Session[]

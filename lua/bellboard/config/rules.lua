@@ -51,6 +51,11 @@ local rules = {
   ['board.sort'] = { among = { 'urgency', 'recent', 'name' } },
   ['board.keys'] = { inside = true, notation = true },
   ['board.keys.*'] = { types = { 'string', 'function', 'false' }, defaults = true },
+  ['answer.layout'] = { among = { 'float', 'split' } },
+  ['answer.width'] = { least = 30 },
+  ['answer.ready'] = { least = 0 },
+  ['answer.keys'] = { inside = true, notation = true },
+  ['answer.keys.*'] = { types = { 'string', 'false' }, defaults = true },
   ['notices.mode'] = { among = { 'quiet', 'normal', 'all' } },
   ['notices.via'] = { among = { 'auto', 'notify-send', 'osascript', 'osc9', 'osc777' } },
   ['notices.quiet_hours'] = {

@@ -78,15 +78,18 @@ local function leave(act)
   vim.schedule(act)
 end
 
---- Go to the session of a line; the one-line form opens the full float, "and 3 more" the picker.
+--- Go to the session of a line, or show what it asks; the one-line form opens the full float, "and
+--- 3 more" the picker.
 ---@param row integer
-local function choose(row)
+---@param answers? boolean
+local function choose(row, answers)
   local form = shown
   leave(function()
     if not form then
       return
     elseif form.ids[row] then
-      require('bellboard.action.jump').to(form.ids[row])
+      local act = answers and 'bellboard.action.answer' or 'bellboard.action.jump'
+      require(act).to(form.ids[row])
     elseif not form.title then
       M.unfold()
     elseif form.lines[row] then
@@ -102,10 +105,15 @@ local function create()
   local function map(modes, key, act, desc)
     vim.keymap.set(modes, key, act, { buffer = made, desc = desc, nowait = true })
   end
-  map({ 'n', 'i', 'x' }, '<LeftRelease>', function()
-    local mouse = vim.fn.getmousepos()
-    choose(mouse.winid == win and mouse.line or 0)
-  end, 'go to the session')
+  for button, what in pairs({ Left = 'go to the session', Right = 'answer' }) do
+    map({ 'n', 'i', 'x' }, ('<%sRelease>'):format(button), function()
+      local mouse = vim.fn.getmousepos()
+      choose(mouse.winid == win and mouse.line or 0, button == 'Right')
+    end, what)
+  end
+  map('n', 'a', function()
+    choose(api.nvim_win_get_cursor(0)[1], true)
+  end, 'answer')
   map('n', '<CR>', function()
     choose(api.nvim_win_get_cursor(0)[1])
   end, 'go to the session')

@@ -1,0 +1,173 @@
+-- What the answering keys of a request do: choose, type, fill in, and send.
+local cells = require('bellboard.view.cells')
+local diff = require('bellboard.view.request.diff')
+local draft = require('bellboard.action.draft')
+local input = require('bellboard.view.input')
+local opened = require('bellboard.action.opened')
+local sending = require('bellboard.action.sending')
+local window = require('bellboard.view.request.window')
+
+local M = {}
+
+--- They need no reading to the end.
+local REFUSES = { deny = true, decline = true, keep = true, stop = true }
+
+---@param answer bellboard.Answer
+local function send(answer)
+  local open = assert(opened.now())
+  diff.close()
+  window.enter()
+  open.is_busy = true
+  opened.say('Sending ...')
+  sending.send(open.session, open.request, answer, open.sent)
+  if open.sending then
+    open.sending()
+  end
+end
+
+--- Let the user type, then do something if the view still shows the same.
+---@param what bellboard.Input
+---@param act fun(text: string)
+local function ask(what, act)
+  local open = opened.now()
+  input.open(what, function(text)
+    window.enter()
+    if text and open == opened.now() and not open.is_over then
+      act(text)
+    end
+  end)
+end
+
+--- What keeps a choice from being sent, if anything does.
+---@param choice bellboard.Choice
+---@return string|nil
+local function obstacle(choice)
+  local open = assert(opened.now())
+  if choice.needs == 'answers' then
+    if not next(draft.answers(open.draft, open.request)) then
+      return 'Choose first: press the number of an option, or i to type an answer.'
+    end
+    local first = draft.open(open.draft, open.request, 0)
+    if first and not open.warned then
+      open.warned = true
+      window.seek({ question = first })
+      return 'Not all are answered. Press the key again to send it so.'
+    end
+  end
+  if not (REFUSES[choice.id] or window.is_seen()) then
+    return 'Read it to the end first (<Space>, G).'
+  end
+end
+
+---@param open bellboard.Open
+---@return string
+local function command_of(open)
+  for _, part in ipairs(open.request.parts or {}) do
+    if part.kind == 'command' then
+      return part.text
+    end
+  end
+  return ''
+end
+
+--- Send the choice that a key stands for, after asking for what it needs.
+---@param name string of the key
+M.answer = function(name)
+  local open, choice = assert(opened.now()), opened.choice_of(name)
+  if not choice then
+    return
+  end
+  local why = obstacle(choice)
+  if why then
+    return opened.say(why)
+  elseif name == 'reply' or choice.needs == 'message' then
+    ask({ title = choice.words }, function(text)
+      send({ choice = choice.id, message = vim.trim(text) })
+    end)
+  elseif choice.needs == 'input' then
+    ask({ title = choice.words, text = command_of(open), filetype = 'sh' }, function(text)
+      send({ choice = choice.id, input = text })
+    end)
+  elseif choice.needs == 'answers' then
+    send({ choice = choice.id, answers = draft.answers(open.draft, open.request) })
+  elseif choice.needs == 'content' then
+    send({ choice = choice.id, content = draft.content(open.draft, open.request) })
+  else
+    send({ choice = choice.id })
+  end
+end
+
+--- Choose an option of the question under the cursor, and go to the next question.
+---@param nth integer
+M.option = function(nth)
+  local open, spot = assert(opened.now()), window.spot() or { question = 1 }
+  local at = spot.question
+  local question = at and (open.request.questions or {})[at]
+  if not (question and (question.options or {})[nth]) then
+    return
+  end
+  draft.choose(open.draft, question, at, nth)
+  opened.say(nil)
+  local following = not question.many and draft.open(open.draft, open.request, at)
+  if following then
+    window.seek({ question = following })
+  end
+end
+
+---@param at integer
+---@param field bellboard.Field
+local function fill(at, field)
+  local open = assert(opened.now())
+  local name = cells.safe((field.title or '') ~= '' and field.title or field.name)
+  local function put(value)
+    window.enter()
+    if value ~= nil and open == opened.now() then
+      open.draft.values[at] = value
+      opened.say(nil)
+    end
+  end
+  if field.type == 'boolean' then
+    return put(not open.draft.values[at])
+  elseif field.options and #field.options > 0 then
+    local labels = vim.tbl_map(function(option)
+      return option.label
+    end, field.options)
+    return vim.ui.select(labels, { prompt = name, kind = 'bellboard-answer' }, put)
+  end
+  local before = open.draft.values[at]
+  ask({ title = name, text = before ~= nil and tostring(before) or '' }, function(text)
+    opened.say(draft.set(open.draft, field, at, text))
+  end)
+end
+
+--- Type an answer to the question under the cursor, or set the field.
+M.type = function()
+  local open = assert(opened.now())
+  local request = open.request
+  local spot = window.spot() or { question = 1, field = 1 }
+  local question = spot.question and (request.questions or {})[spot.question]
+  local field = spot.field and (request.fields or {})[spot.field]
+  if question then
+    local title = (question.header or '') ~= '' and question.header or 'Answer'
+    ask({ title = cells.safe(title), text = open.draft.typed[spot.question] }, function(text)
+      draft.type(open.draft, spot.question, text)
+      opened.say(nil)
+    end)
+  elseif field then
+    fill(spot.field, field)
+  end
+end
+
+--- Choose the option or set the field under the cursor; elsewhere show the next page.
+M.pick = function()
+  local spot = window.spot() or {}
+  if spot.option then
+    M.option(spot.option)
+  elseif spot.field then
+    M.type()
+  else
+    window.page()
+  end
+end
+
+return M

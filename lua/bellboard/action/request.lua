@@ -1,0 +1,214 @@
+-- The view of a request and its keys. No key answers while hands may still be typing something
+-- else, or once the request is answered elsewhere.
+local choosing = require('bellboard.action.choosing')
+local config = require('bellboard.config')
+local diff = require('bellboard.view.request.diff')
+local foot = require('bellboard.view.request.foot')
+local jump = require('bellboard.action.jump')
+local mark = require('bellboard.action.mark')
+local opened = require('bellboard.action.opened')
+local sending = require('bellboard.action.sending')
+local sessions = require('bellboard.state.sessions')
+local window = require('bellboard.view.request.window')
+
+local M = {}
+
+local api = vim.api
+
+--- Close the view, and go back to where the user was.
+M.close = function()
+  opened.set(nil)
+  api.nvim_create_augroup('bellboard.request.update', {})
+  diff.close()
+  window.close()
+end
+
+--- It is not asked any more: say so, or leave it if nobody looks at it.
+---@param why string
+local function gone(why)
+  local open = assert(opened.now())
+  local is_here = window.is_of(api.nvim_get_current_win()) or diff.is_open()
+  if open.skip or not is_here then
+    return open.over('gone', why)
+  end
+  open.is_over = true
+  diff.close()
+  opened.say(why)
+end
+
+--- Whether it still stands; the background process knows it even of one that another one hides.
+local function check()
+  local open = opened.now()
+  if not open or open.is_over or open.is_busy then
+    return
+  elseif not sessions.get(open.session.session_id) then
+    return gone('The session has ended.')
+  elseif sending.stands(open.session) then
+    return
+  end
+  sending.get(open.session, open.request.id, function(request, why)
+    if open ~= opened.now() or open.is_over or open.is_busy then
+      return
+    elseif not request then
+      gone(('Not asked any more: %s.'):format(why))
+    elseif request.digest ~= open.request.digest then
+      gone('It asks something else now.')
+    end
+  end)
+end
+
+--- Say that an answer did not do what it should, in the view that still shows its request.
+---@param shown bellboard.Shown
+---@param reply bellboard.Reply
+---@return boolean whether it does
+M.heard = function(shown, reply)
+  local open = opened.now()
+  if not open or open.request ~= shown.request then
+    return false
+  end
+  open.is_busy = false
+  if reply.ok then
+    open.is_over = true
+    opened.say('Answered, but ' .. (reply.text or 'nothing followed') .. '.')
+  else
+    opened.say('Not answered: ' .. reply.why .. '.')
+    check()
+  end
+  return true
+end
+
+--- Close the view if it still shows that request.
+---@param shown bellboard.Shown
+M.leave = function(shown)
+  local open = opened.now()
+  if open and open.request == shown.request then
+    M.close()
+  end
+end
+
+---@type table<string, fun(open: bellboard.Open)> the name of a key → what it does
+local moves = {
+  fill = choosing.type,
+  pick = choosing.pick,
+  page = window.page,
+  diff = function(open)
+    for _, part in ipairs(open.request.parts or {}) do
+      if part.kind == 'diff' then
+        return diff.open(part, M.attach)
+      end
+    end
+  end,
+  skip = function(open)
+    if open.skip then
+      open.skip()
+    end
+  end,
+  snooze = function(open)
+    mark.snooze(open.session.session_id)
+    open.over('snoozed')
+  end,
+  go = function(open)
+    open.over('closed')
+    jump.to(open.session.session_id)
+  end,
+  update = function(open)
+    if open.is_over then
+      open.over('closed')
+      require('bellboard.action.answer').to(open.session.session_id)
+    end
+  end,
+  close = function(open)
+    if diff.is_open() then
+      diff.close()
+      window.enter()
+    else
+      open.over('closed')
+    end
+  end,
+}
+
+---@param name string
+local function press(name)
+  local open = opened.now()
+  if not open then
+    return
+  elseif not opened.MEANS[name] then
+    moves[name](open)
+  elseif not opened.is_ready() then
+    opened.guard()
+  elseif opened.can() then
+    choosing.answer(name)
+  end
+end
+
+--- Map the keys in a buffer of the view.
+---@param buf integer
+M.attach = function(buf)
+  local function map(lhs, act, desc)
+    vim.keymap.set('n', lhs, act, { buffer = buf, nowait = true, desc = desc })
+  end
+  for _, lhs in ipairs(foot.INERT) do
+    map(lhs, function()
+      if not opened.is_ready() then
+        opened.guard()
+      end
+    end, 'nothing')
+  end
+  for nth = 1, 9 do
+    map(tostring(nth), function()
+      if opened.can() then
+        choosing.option(nth)
+      end
+    end, 'choose an option')
+  end
+  for lhs, name in pairs(config.get().answer.keys) do
+    if name then
+      map(lhs, function()
+        press(name)
+      end, name)
+    end
+  end
+end
+
+--- Open the windows, without a request.
+local function open_windows()
+  window.open({
+    close = function()
+      local open = opened.now()
+      if open then
+        open.over('closed')
+      end
+    end,
+    changed = opened.draw,
+  })
+  M.attach(window.buffer())
+  api.nvim_create_autocmd('User', {
+    group = api.nvim_create_augroup('bellboard.request.update', {}),
+    pattern = 'BellboardUpdate',
+    callback = vim.schedule_wrap(function()
+      opened.draw()
+      check()
+    end),
+  })
+end
+
+--- Show a request, in the open view or in a new one.
+---@param shown bellboard.Shown
+M.show = function(shown)
+  local request = shown.request
+  if not request.complete and (request.why or '') ~= '' then
+    local why = 'Cannot be answered here: ' .. request.why .. '.'
+    shown.status = shown.status and shown.status .. '. ' .. why or why
+  end
+  opened.set(shown)
+  diff.close()
+  if not window.is_open() then
+    open_windows()
+  end
+  opened.draw(true)
+  if request.questions or request.fields then
+    window.seek(request.questions and { question = 1 } or { field = 1 })
+  end
+end
+
+return M

@@ -1,0 +1,70 @@
+-- Get a session's request, and send an answer to it. The background process checks both and finds
+-- the way.
+local config = require('bellboard.config')
+local host = require('bellboard.host')
+local message = require('bellboard.message')
+local remembered = require('bellboard.state.remembered')
+local sessions = require('bellboard.state.sessions')
+
+local M = {}
+
+---@param done fun(request: bellboard.Request|nil, why: string|nil)
+---@return fun(reply: bellboard.Reply)
+local function unpacked(done)
+  return function(reply)
+    if reply.ok and reply.request then
+      done(reply.request)
+    else
+      done(nil, reply.why or 'the background process is older than this plugin; restart it')
+    end
+  end
+end
+
+--- Get what a session asks, in full.
+---@param session bellboard.Session
+---@param id string|nil of a request; default: the one that it shows
+---@param done fun(request: bellboard.Request|nil, why: string|nil)
+M.get = function(session, id, done)
+  local wanted = { session_id = session.session_id, id = id or session.request or '' }
+  host.ask('request', wanted, unpacked(done))
+end
+
+--- Whether a session still shows what it asked.
+---@param session bellboard.Session as it was
+---@return boolean
+M.stands = function(session)
+  local now = sessions.get(session.session_id)
+  return now ~= nil
+    and now.status == 'blocked'
+    and now.request == session.request
+    and now.asked_at == session.asked_at
+end
+
+--- Say once how to do without keys.
+---@param reply bellboard.Reply
+local function offer(reply)
+  if reply.ok and reply.way == 'keys' and remembered.note('answers') then
+    local text = 'typed as keys; :%s answers on answers without them, see :help bellboard-answers'
+    message.info(text:format(config.command()))
+  end
+end
+
+--- Send an answer; `done` gets what came of it.
+---@param session bellboard.Session
+---@param request bellboard.Request
+---@param answer bellboard.Answer
+---@param done fun(reply: bellboard.Reply)
+M.send = function(session, request, answer, done)
+  local sent = vim.tbl_extend('error', {
+    session_id = session.session_id,
+    request = request.id,
+    digest = request.digest,
+    by = ('Neovim %d'):format(vim.fn.getpid()),
+  }, answer)
+  host.ask('answer', sent, function(reply)
+    offer(reply)
+    done(reply)
+  end)
+end
+
+return M

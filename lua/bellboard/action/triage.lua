@@ -1,0 +1,201 @@
+-- Triage: one blocked session after the other, the most urgent first, each with its whole request.
+local answer = require('bellboard.action.answer')
+local mark = require('bellboard.action.mark')
+local message = require('bellboard.message')
+local opened = require('bellboard.action.opened')
+local request_view = require('bellboard.action.request')
+local sending = require('bellboard.action.sending')
+local sessions = require('bellboard.state.sessions')
+
+local M = {}
+
+--- Requests to have ready before they are shown.
+local AHEAD = 2
+
+---@class bellboard.Triage
+---@field only table<string, true>|nil the sessions that were chosen; nil: all
+---@field passed table<string, true> what was asked and is dealt with
+---@field ready table<string, bellboard.Request> by what is asked
+---@field counts table<string, integer> how many were answered, skipped, snoozed, …
+---@field wrong string[] answers that did not do what they should
+---@field pending integer answers on their way
+---@field note? string what has just happened
+---@field is_over? boolean
+
+---@type bellboard.Triage|nil
+local run
+
+--- What a session asks now.
+---@param session bellboard.Session
+---@return string
+local function key_of(session)
+  return ('%s %s %s'):format(session.session_id, session.request or '', session.asked_at or '')
+end
+
+--- The sessions that are still to be asked about, most urgent first.
+---@return bellboard.Session[]
+local function waiting()
+  return vim.tbl_filter(function(session)
+    local muted = not run.only and (mark.is_snoozed(session) or mark.is_parked(session))
+    return session.status == 'blocked'
+      and not muted
+      and not run.passed[key_of(session)]
+      and (not run.only or run.only[session.session_id] == true)
+  end, sessions.list())
+end
+
+---@param what string
+local function count(what)
+  run.counts[what] = (run.counts[what] or 0) + 1
+end
+
+--- Say at the end what was done, once the last answer has been followed by something.
+local function summarize()
+  if not (run.is_over and run.pending == 0) then
+    return
+  end
+  local told = {}
+  for _, what in ipairs({ 'answered', 'answered elsewhere', 'snoozed', 'skipped', 'left' }) do
+    told[#told + 1] = run.counts[what] and ('%d %s'):format(run.counts[what], what) or nil
+  end
+  vim.list_extend(told, run.wrong)
+  run = nil
+  message.info('triage: ' .. (#told > 0 and table.concat(told, ', ') or 'nothing was asked'))
+end
+
+local function finish()
+  run.is_over = true
+  request_view.close()
+  summarize()
+end
+
+--- Get what the next ones ask.
+---@param list bellboard.Session[]
+local function prefetch(list)
+  local of = run
+  for nth = 2, math.min(#list, AHEAD + 1) do
+    local key = key_of(list[nth])
+    if not of.ready[key] then
+      sending.get(list[nth], nil, function(request)
+        of.ready[key] = request
+      end)
+    end
+  end
+end
+
+local step
+
+--- What came of an answer.
+---@param session bellboard.Session
+---@return fun(reply: bellboard.Reply)
+local function heard(session)
+  local of = run
+  return function(reply)
+    of.pending = of.pending - 1
+    local told = ('%s: %s'):format(session.words.project, answer.told(reply))
+    if answer.is_taken(reply) then
+      of.counts.answered = (of.counts.answered or 0) + 1
+    else
+      of.wrong[#of.wrong + 1] = told
+    end
+    if of ~= run then
+      return
+    elseif run.is_over then
+      summarize()
+    else
+      opened.say(told)
+    end
+  end
+end
+
+---@param session bellboard.Session
+---@param request bellboard.Request
+local function show(session, request)
+  local of, key = run, key_of(session)
+  --- Go on with the next one.
+  local function pass(what)
+    if of == run and not run.is_over and not run.passed[key] then
+      run.passed[key] = true
+      if what then
+        count(what)
+      end
+      step()
+    end
+  end
+  request_view.show({
+    session = session,
+    request = request,
+    status = run.note,
+    prefix = function()
+      return of == run and ('%d left · '):format(#waiting()) or ''
+    end,
+    sent = heard(session),
+    sending = function()
+      run.pending = run.pending + 1
+      pass()
+    end,
+    skip = function()
+      pass('skipped')
+    end,
+    over = function(how, why)
+      if how == 'closed' then
+        count('left')
+        run.counts.left = #waiting()
+        finish()
+      elseif how == 'snoozed' then
+        pass('snoozed')
+      else
+        run.note = ('%s: %s'):format(session.words.project, why)
+        pass('answered elsewhere')
+      end
+    end,
+  })
+  run.note = nil
+end
+
+--- Show the next one, or end.
+step = function()
+  local of, list = run, waiting()
+  local session = list[1]
+  if not session then
+    return finish()
+  end
+  local key = key_of(session)
+  prefetch(list)
+  if run.ready[key] then
+    return show(session, run.ready[key])
+  end
+  sending.get(session, nil, function(request, why)
+    if of ~= run or run.is_over then
+      return
+    elseif sending.stands(session) then
+      show(session, request or answer.unknown(session, why or 'unknown'))
+    else
+      step()
+    end
+  end)
+end
+
+--- Answer one session after the other.
+---@param only? bellboard.Session[] default: all that are blocked, not snoozed and not parked
+M.run = function(only)
+  if run and not run.is_over then
+    finish()
+  end
+  run = { passed = {}, ready = {}, counts = {}, wrong = {}, pending = 0 }
+  for _, session in ipairs(only or {}) do
+    run.only = run.only or {}
+    run.only[session.session_id] = true
+  end
+  if sessions.stale() then
+    run = nil
+    message.info('the background process is not running, so this may be outdated')
+  elseif #waiting() == 0 then
+    run = nil
+    message.info('no session asks anything')
+  else
+    step()
+  end
+end
+
+return M

@@ -1,0 +1,150 @@
+-- The rows of a request: who asks, what is asked, and what the user has chosen so far.
+local cells = require('bellboard.view.cells')
+local parts = require('bellboard.view.request.parts')
+local wrap = require('bellboard.view.request.wrap')
+
+local M = {}
+
+---@class bellboard.Draft what the user has chosen so far
+---@field chosen table<integer, table<integer, true>> by question, its options
+---@field typed table<integer, string> by question
+---@field values table<integer, any> by field
+
+---@param rows bellboard.Row[]
+---@param text string
+---@param width integer
+---@param group? string
+---@param indent? string
+---@param spot? bellboard.Spot
+local function say(rows, text, width, group, indent, spot)
+  indent = indent or ''
+  for _, each in ipairs(wrap.text(text, width - #indent)) do
+    local row = parts.row(indent .. each.text, group)
+    row.spot = spot
+    rows[#rows + 1] = row
+  end
+end
+
+--- A row that starts with a mark; what does not fit goes below its text.
+---@param rows bellboard.Row[]
+---@param head string
+---@param text string
+---@param width integer
+---@param spot bellboard.Spot
+---@param group? string
+local function marked(rows, head, text, width, spot, group)
+  local blank = (' '):rep(cells.width(head))
+  for nth, each in ipairs(wrap.text(text, width - #blank)) do
+    local start = nth == 1 and head or blank
+    rows[#rows + 1] = {
+      text = start .. each.text,
+      chunks = { { start, 'BellboardKey' }, { each.text, group } },
+      spot = spot,
+    }
+  end
+end
+
+---@param question bellboard.Question
+---@param at integer
+---@param draft bellboard.Draft
+---@param width integer
+---@param rows bellboard.Row[]
+local function question_of(question, at, draft, width, rows)
+  local here = { question = at }
+  if (question.header or '') ~= '' then
+    say(rows, question.header, width, 'BellboardHeading', '', here)
+  end
+  say(rows, question.text, width, nil, '', here)
+  local chosen, typed = draft.chosen[at] or {}, draft.typed[at]
+  for nth, option in ipairs(question.options or {}) do
+    local is = chosen[nth] and not typed
+    local mark = (question.many and '[%s]' or '(%s)'):format(is and 'x' or ' ')
+    local spot = { question = at, option = nth }
+    local head = ('%s%d %s '):format(parts.INDENT, nth, mark)
+    marked(rows, head, option.label, width, spot, is and 'BellboardChosen' or nil)
+    if (option.description or '') ~= '' then
+      say(rows, option.description, width, 'BellboardDim', (' '):rep(#head), spot)
+    end
+  end
+  if typed then
+    marked(rows, parts.INDENT .. '> ', typed, width, here, 'BellboardChosen')
+  end
+end
+
+--- A value of a form, in words.
+---@param value any
+---@return string
+local function shown(value)
+  if type(value) == 'boolean' then
+    return value and 'yes' or 'no'
+  end
+  return value == nil and '' or tostring(value)
+end
+
+---@param request bellboard.Request
+---@param draft bellboard.Draft
+---@param width integer
+---@param rows bellboard.Row[]
+local function form_of(request, draft, width, rows)
+  local widest = 0
+  local function name(field)
+    local title = cells.safe((field.title or '') ~= '' and field.title or field.name)
+    return title .. (field.required and ' *' or '')
+  end
+  for _, field in ipairs(request.fields) do
+    widest = math.min(math.max(widest, cells.width(name(field))), math.floor(width / 2))
+  end
+  for nth, field in ipairs(request.fields) do
+    local value = draft.values[nth]
+    local head = parts.INDENT .. cells.fit(name(field), widest) .. '  '
+    local kind = field.options and #field.options > 0 and 'choose' or field.type or 'string'
+    local text = value == nil and ('(%s)'):format(kind) or shown(value)
+    local group = value == nil and 'BellboardDim' or 'BellboardChosen'
+    marked(rows, head, text == '' and '""' or text, width, { field = nth }, group)
+  end
+end
+
+--- Who asks, in one or two rows.
+---@param session bellboard.Session
+---@param request bellboard.Request
+---@return string
+local function asker(session, request)
+  local words, who = session.words, {}
+  for _, word in ipairs({
+    words.repository ~= '' and words.repository or words.project,
+    words.branch,
+    words.title,
+    request.thread_type and request.thread_type ~= '' and 'subagent ' .. request.thread_type or '',
+    (request.thread or '') ~= '' and (request.thread_type or '') == '' and 'a subagent' or '',
+    words.place,
+  }) do
+    who[#who + 1] = word ~= '' and cells.safe(word) or nil
+  end
+  return table.concat(who, ' · ')
+end
+
+--- All rows of a request.
+---@param session bellboard.Session
+---@param request bellboard.Request
+---@param draft bellboard.Draft
+---@param width integer
+---@return bellboard.Row[]
+M.rows = function(session, request, draft, width)
+  local rows = {}
+  say(rows, asker(session, request), width, 'BellboardDim')
+  for _, part in ipairs(request.parts or {}) do
+    rows[#rows + 1] = parts.row('')
+    parts.add(part, width, rows)
+  end
+  for nth, question in ipairs(request.questions or {}) do
+    rows[#rows + 1] = parts.row('')
+    question_of(question, nth, draft, width, rows)
+  end
+  if request.fields and #request.fields > 0 then
+    rows[#rows + 1] = parts.row('')
+    form_of(request, draft, width, rows)
+  end
+  return rows
+end
+
+return M

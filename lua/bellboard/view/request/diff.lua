@@ -1,0 +1,133 @@
+-- A change of a file as a diff of two buffers, in a tab page of its own.
+local M = {}
+
+local api = vim.api
+
+--- Columns that two windows beside each other need.
+local WIDE = 120
+--- Bytes of a file to read; of a larger one, only what changes is shown.
+local LARGEST = 2 * 1024 * 1024
+
+---@type { tab: integer, close: fun() }|nil
+local shown
+
+--- Read a file without waiting for it: it may be on a file system that hangs.
+---@param path string
+---@param done fun(text: string|nil)
+local function read(path, done)
+  local finish = vim.schedule_wrap(done)
+  vim.uv.fs_open(path, 'r', 0, function(_, file)
+    if not file then
+      return finish(nil)
+    end
+    vim.uv.fs_fstat(file, function(_, stat)
+      local size = stat and stat.type == 'file' and stat.size or math.huge
+      if size > LARGEST then
+        vim.uv.fs_close(file, function() end)
+        return finish(nil)
+      end
+      vim.uv.fs_read(file, size, 0, function(_, text)
+        vim.uv.fs_close(file, function() end)
+        finish(text)
+      end)
+    end)
+  end)
+end
+
+--- The whole file before and after, if it has what is to be replaced exactly once.
+---@param text string|nil
+---@param part bellboard.Part
+---@return string old
+---@return string new
+local function whole(text, part)
+  local old, new = part.old or '', part.new or ''
+  local first, last = (text or ''):find(old, 1, true)
+  if text and old ~= '' and first and not text:find(old, last + 1, true) then
+    return text, text:sub(1, first - 1) .. new .. text:sub(last + 1)
+  end
+  return old, new
+end
+
+---@param text string
+---@param path string
+---@param what string
+---@return integer buf
+local function buffer(text, path, what)
+  local buf = api.nvim_create_buf(false, true)
+  local lines = vim.split(text, '\n', { plain = true })
+  if #lines > 1 and lines[#lines] == '' then
+    lines[#lines] = nil
+  end
+  api.nvim_buf_set_lines(buf, 0, -1, false, lines)
+  vim.bo[buf].bufhidden = 'wipe'
+  pcall(api.nvim_buf_set_name, buf, ('bellboard://%s/%s'):format(what, path))
+  local ok, filetype = pcall(vim.filetype.match, { filename = path, buf = buf })
+  vim.bo[buf].filetype = ok and filetype or ''
+  vim.bo[buf].modifiable = false
+  return buf
+end
+
+--- Close it, and go back to the tab page where it was opened.
+M.close = function()
+  local closed = shown
+  shown = nil
+  if closed then
+    closed.close()
+  end
+end
+
+---@return boolean
+M.is_open = function()
+  return shown ~= nil and api.nvim_tabpage_is_valid(shown.tab)
+end
+
+---@param part bellboard.Part
+---@param old string
+---@param new string
+---@param attach fun(buf: integer)
+local function open(part, old, new, attach)
+  local path, back = part.path or '', api.nvim_get_current_tabpage()
+  local before, after = buffer(old, path, 'now'), buffer(new, path, 'then')
+  vim.cmd(('tab sbuffer %d'):format(before))
+  local tab, left = api.nvim_get_current_tabpage(), api.nvim_get_current_win()
+  local beside = vim.o.columns >= WIDE and 'right' or 'below'
+  local right = api.nvim_open_win(after, true, { split = beside, win = left })
+  for win, what in pairs({ [left] = 'now', [right] = 'then' }) do
+    vim.wo[win].winbar = (' %s  %%#BellboardDim#%s'):format(what, path:gsub('%%', '%%%%'))
+    api.nvim_win_call(win, function()
+      vim.cmd.diffthis()
+    end)
+  end
+  attach(before)
+  attach(after)
+  vim.cmd.normal({ 'gg]c', bang = true })
+  shown = {
+    tab = tab,
+    close = function()
+      if api.nvim_tabpage_is_valid(tab) then
+        vim.cmd.tabclose(api.nvim_tabpage_get_number(tab)) -- its buffers go with it
+      end
+      if api.nvim_tabpage_is_valid(back) then
+        api.nvim_set_current_tabpage(back)
+      end
+    end,
+  }
+  api.nvim_create_autocmd('WinClosed', {
+    pattern = { tostring(left), tostring(right) },
+    once = true,
+    callback = vim.schedule_wrap(M.close),
+  })
+end
+
+--- Show a change; `attach` maps keys in both buffers.
+---@param part bellboard.Part
+---@param attach fun(buf: integer)
+M.open = function(part, attach)
+  read(part.path or '', function(text)
+    local old, new = whole(text, part)
+    M.close()
+    open(part, old, new, attach)
+  end)
+end
+
+return M

@@ -1,0 +1,124 @@
+-- The rows below a request: what can be answered, with which key, and what else there is to do.
+local cells = require('bellboard.view.cells')
+local config = require('bellboard.config')
+local parts = require('bellboard.view.request.parts')
+local wrap = require('bellboard.view.request.wrap')
+
+local M = {}
+
+--- Keys that change text or leave Normal mode, and do nothing in a view.
+-- stylua: ignore
+M.INERT = {
+  'a', 'c', 'd', 'i', 'o', 'p', 'r', 's', 'x', '~', 'u', '.', 'q', 'Q', 'A', 'C', 'D', 'I', 'J',
+  'O', 'P', 'R', 'S', 'X', 'U', '<', '>', '=', '&', '<C-r>', '<C-a>', '<C-x>', '<CR>', 'gi', 'gI',
+  'K',
+}
+
+---@class bellboard.Foot
+---@field status? string
+---@field can boolean whether its keys answer now
+---@field is_over boolean whether they never will again
+---@field skips boolean whether there is a next one
+---@field asks boolean whether there is something else to show
+---@field keys table<string, string> choice → the name of its key
+
+--- The key with that name.
+---@param name string
+---@return string|nil
+M.key_of = function(name)
+  local found = {}
+  for lhs, means in pairs(config.get().answer.keys) do
+    found[#found + 1] = means == name and lhs or nil
+  end
+  table.sort(found, function(a, b)
+    return #a < #b or #a == #b and a < b
+  end)
+  return found[1]
+end
+
+---@param rows bellboard.Row[]
+---@param lhs string
+---@param words string
+---@param foot bellboard.Foot
+---@param width integer
+local function choice(rows, lhs, words, foot, width)
+  local wide = math.max(4, cells.width(lhs) + 2)
+  for nth, each in ipairs(wrap.text(words, width - wide)) do
+    local head = cells.fit(nth == 1 and lhs or '', wide)
+    rows[#rows + 1] = {
+      text = head .. each.text,
+      chunks = {
+        { head, foot.can and 'BellboardKey' or 'BellboardDim' },
+        { each.text, foot.is_over and 'BellboardDim' or nil },
+      },
+    }
+  end
+end
+
+--- The other keys, in as many rows as they need.
+---@param rows bellboard.Row[]
+---@param request bellboard.Request
+---@param foot bellboard.Foot
+---@param width integer
+local function others(rows, request, foot, width)
+  local has_diff = false
+  for _, part in ipairs(request.parts or {}) do
+    has_diff = has_diff or part.kind == 'diff'
+  end
+  local fills = not foot.is_over and (request.questions or request.fields)
+  local chunks, used = {}, 0
+  local function put()
+    local row = parts.row('')
+    row.chunks = chunks
+    for _, chunk in ipairs(chunks) do
+      row.text = row.text .. chunk[1]
+    end
+    rows[#rows + 1], chunks, used = row, {}, 0
+  end
+  for _, hint in ipairs({
+    fills and { 'fill', request.questions and 'type an answer' or 'fill' } or false,
+    has_diff and { 'diff', 'diff' } or false,
+    foot.asks and { 'update', 'what it asks now' } or false,
+    { 'go', 'there' },
+    { 'snooze', 'snooze' },
+    foot.skips and { 'skip', 'next' } or false,
+    { 'close', foot.skips and 'quit' or 'close' },
+  }) do
+    local lhs = hint and M.key_of(hint[1])
+    if lhs then
+      local head, text = lhs .. ' ', hint[2] .. '   '
+      if used + cells.width(head .. text) - 3 > width then
+        put()
+      end
+      chunks[#chunks + 1], chunks[#chunks + 2] = { head, 'BellboardKey' }, { text, 'BellboardDim' }
+      used = used + cells.width(head .. text)
+    end
+  end
+  put()
+end
+
+--- All rows below a request.
+---@param request bellboard.Request
+---@param foot bellboard.Foot
+---@param width integer
+---@return bellboard.Row[]
+M.rows = function(request, foot, width)
+  local rows = {}
+  for _, each in ipairs(foot.status and wrap.text(foot.status, width) or {}) do
+    rows[#rows + 1] = parts.row(each.text, 'BellboardStatus')
+  end
+  for _, each in ipairs(request.choices or {}) do
+    local lhs, reply = foot.keys[each.id] and M.key_of(foot.keys[each.id]), M.key_of('reply')
+    local is_twofold = each.needs == 'message?' and reply ~= nil
+    -- "No, and say why": one key for no, another one to say why.
+    local words = is_twofold and each.words:match('^[^,]+') or each.words
+    choice(rows, lhs or '', words, foot, width)
+    if is_twofold then
+      choice(rows, reply --[[@as string]], each.words, foot, width)
+    end
+  end
+  others(rows, request, foot, width)
+  return rows
+end
+
+return M

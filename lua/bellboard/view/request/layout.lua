@@ -1,0 +1,73 @@
+-- Where the two parts of a request's view go on the screen.
+local config = require('bellboard.config')
+
+local M = {}
+
+--- Columns beside the text: a border and a blank on both sides.
+local BESIDE = 4
+--- Rows that are left of the screen, borders included.
+local AROUND = 5
+--- The upper part ends where the lower one starts.
+local ABOVE = { '╭', '─', '╮', '│', '┤', '─', '├', '│' }
+local BELOW = { '', '', '', '│', '╯', '─', '╰', '│' }
+
+---@return boolean
+M.is_split = function()
+  return config.get().answer.layout == 'split'
+end
+
+--- The cells of a row.
+---@return integer
+M.width = function()
+  local most = M.is_split() and math.huge or config.get().answer.width
+  return math.max(math.min(most, vim.o.columns) - BESIDE, 16)
+end
+
+--- Where both parts go as floats.
+---@param high integer rows of the text
+---@param foot integer rows of the foot
+---@return vim.api.keyset.win_config body
+---@return vim.api.keyset.win_config foot
+local function floats(high, foot)
+  local room = math.max(vim.o.lines - vim.o.cmdheight - foot - AROUND, 1)
+  local height = math.max(math.min(high, room), 1)
+  local width = M.width() + 2
+  local top = math.max(math.floor((vim.o.lines - height - foot - 4) / 2) - 1, 0)
+  local both = {
+    relative = 'editor',
+    width = width,
+    col = math.max(math.floor((vim.o.columns - width - 2) / 2), 0),
+    zindex = config.get().float.zindex + 1,
+  }
+  return vim.tbl_extend('error', { row = top, height = height, border = ABOVE }, both),
+    vim.tbl_extend('error', { row = top + height + 2, height = foot, border = BELOW }, both)
+end
+
+--- Where they go as splits.
+---@param body integer|nil window
+---@param foot integer rows of the foot
+---@return vim.api.keyset.win_config body
+---@return vim.api.keyset.win_config foot
+local function splits(body, foot)
+  local height = math.max(math.floor(vim.o.lines * 0.5), 6)
+  return { split = 'below', win = -1, height = height }, {
+    split = 'below',
+    win = body,
+    height = foot,
+  }
+end
+
+--- Where both parts go.
+---@param body integer|nil window of the upper one, if it is open
+---@param high integer rows of the text
+---@param foot integer rows of the foot
+---@return vim.api.keyset.win_config body
+---@return vim.api.keyset.win_config foot
+M.of = function(body, high, foot)
+  if M.is_split() then
+    return splits(body, foot)
+  end
+  return floats(high, foot)
+end
+
+return M

@@ -1,0 +1,38 @@
+-- Where the user was before a view opened, and what brings them back.
+local M = {}
+
+local api = vim.api
+
+--- What brings the user back: the window, the mode and the cursor.
+---@param is_split boolean the sizes of windows will change
+---@return fun()
+M.keep = function(is_split)
+  local win, mode, sizes = api.nvim_get_current_win(), api.nvim_get_mode().mode, nil
+  local buf, cursor = api.nvim_get_current_buf(), api.nvim_win_get_cursor(0)
+  if is_split then
+    sizes = vim.fn.winrestcmd()
+  end
+  if mode:find('^[it]') then
+    vim.cmd.stopinsert()
+  elseif mode:find('^[vVsS\22\19]') then
+    vim.cmd.normal({ '\27', bang = true })
+  end
+  return function()
+    if sizes then
+      pcall(vim.cmd, 'silent ' .. sizes)
+    end
+    if not (api.nvim_win_is_valid(win) and api.nvim_win_get_buf(win) == buf) then
+      return
+    end
+    api.nvim_set_current_win(win)
+    if mode:find('^i') then
+      local line = api.nvim_get_current_line()
+      vim.cmd.startinsert({ bang = cursor[2] >= #line })
+      pcall(api.nvim_win_set_cursor, win, cursor)
+    elseif mode:find('^t') then
+      vim.cmd.startinsert()
+    end
+  end
+end
+
+return M

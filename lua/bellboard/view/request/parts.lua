@@ -1,0 +1,146 @@
+-- The rows of what a request is about: commands, texts, files, diffs, plans.
+local wrap = require('bellboard.view.request.wrap')
+
+local M = {}
+
+---@class bellboard.Row a row of a request
+---@field text string
+---@field chunks? bellboard.Chunk[] how it is coloured; without, as its syntax says
+---@field gutter? bellboard.Chunk stands before it and is no part of the text
+---@field group? string of the whole row
+---@field spot? bellboard.Spot
+---@field syntax? string
+
+---@class bellboard.Spot what a row is: a question or one of its options, or a field of a form
+---@field question? integer
+---@field option? integer
+---@field field? integer
+
+--- Indentation of what is asked, below what says so.
+M.INDENT = '  '
+--- Rows that are coloured by their syntax; more would be slow.
+local COLOURED = 1000
+--- Lines around a change.
+local CONTEXT = 3
+
+local DIFFERENT = { ['+'] = 'DiffAdd', ['-'] = 'DiffDelete' }
+local SYNTAX = { command = 'sh', plan = 'markdown', json = 'json' }
+
+--- A row in one colour.
+---@param text string
+---@param group? string
+---@return bellboard.Row
+M.row = function(text, group)
+  return { text = text, chunks = { { text, group } } }
+end
+
+--- Colour the marks that stand for hidden characters. Their text is all that there is without
+--- colours.
+---@param row bellboard.Row
+local function mark(row)
+  local chunks, at = {}, 1
+  local function add(first, last)
+    if first > at then
+      chunks[#chunks + 1] = { row.text:sub(at, first - 1) }
+    end
+    chunks[#chunks + 1] = { row.text:sub(first, last), 'BellboardHidden' }
+    at = last + 1
+  end
+  for first, last in row.text:gmatch('()<U%+%x+>()') do
+    add(first, last - 1)
+  end
+  local tail = vim.fn.matchstrpos(row.text, '[·⇥]\\+$')
+  if tail[2] >= at - 1 and tail[2] >= 0 then
+    add(tail[2] + 1, tail[3])
+  end
+  if #chunks > 0 then
+    chunks[#chunks + 1] = { row.text:sub(at) }
+    row.chunks = chunks
+  end
+end
+
+---@param path string
+---@return string|nil
+local function syntax_of(path)
+  local ok, filetype = pcall(vim.filetype.match, { filename = path })
+  return ok and filetype or nil
+end
+
+--- A text; its lines have numbers if there are several.
+---@param part bellboard.Part
+---@param width integer
+---@param rows bellboard.Row[]
+local function text_of(part, width, rows)
+  local many = part.text:find('\n', 1, true) ~= nil
+  local figures = many and #tostring(select(2, part.text:gsub('\n', '')) + 1) or 0
+  local gutter = #M.INDENT + (many and figures + 1 or 0)
+  local syntax = SYNTAX[part.kind] or part.kind == 'text' and syntax_of(part.path or '') or nil
+  for nth, row in ipairs(wrap.text(part.text, width - gutter - (many and 0 or 2))) do
+    local number = row.line and tostring(row.line) or ''
+    local before = many and (' '):rep(figures - #number) .. number .. ' '
+      or row.line == nil and '  '
+      or ''
+    local made = { text = row.text, gutter = { M.INDENT .. before, 'BellboardDim' } }
+    made.syntax = nth <= COLOURED and syntax or nil
+    if part.warnings and #part.warnings > 0 then
+      mark(made)
+    end
+    rows[#rows + 1] = made
+  end
+end
+
+--- What a diff changes, with some lines around it.
+---@param part bellboard.Part
+---@param width integer
+---@param rows bellboard.Row[]
+local function diff_of(part, width, rows)
+  local differ = vim.text and vim.text.diff or vim.diff
+  local function ended(text)
+    return (text == '' or vim.endswith(text, '\n')) and text or text .. '\n'
+  end
+  local found = differ(ended(part.old or ''), ended(part.new or ''), { ctxlen = CONTEXT })
+  local syntax, first = syntax_of(part.path or ''), true
+  for line in vim.gsplit(found, '\n', { plain = true, trimempty = true }) do
+    local sign = line:sub(1, 1)
+    if sign == '@' and not first then
+      rows[#rows + 1] = M.row(M.INDENT .. '...', 'BellboardDim')
+    end
+    first = false
+    for nth, row in ipairs(sign:find('[ +-]') and wrap.text(line:sub(2), width - 4) or {}) do
+      local made = { text = row.text, group = DIFFERENT[sign] }
+      made.gutter = { M.INDENT .. (nth == 1 and sign or ' ') .. ' ', DIFFERENT[sign] }
+      made.syntax = #rows <= COLOURED and syntax or nil
+      if part.warnings and #part.warnings > 0 then
+        mark(made)
+      end
+      rows[#rows + 1] = made
+    end
+  end
+  if found == '' then
+    rows[#rows + 1] = M.row(M.INDENT .. 'no difference', 'BellboardDim')
+  end
+end
+
+--- Add the rows of a part: what it is, what is hidden in it, and the part.
+---@param part bellboard.Part
+---@param width integer
+---@param rows bellboard.Row[] changed
+M.add = function(part, width, rows)
+  local head = vim.trim((part.label or '') .. '  ' .. (part.path or ''))
+  for _, row in ipairs(head ~= '' and wrap.text(head, width) or {}) do
+    rows[#rows + 1] = M.row(row.text, 'BellboardHeading')
+  end
+  if part.warnings and #part.warnings > 0 then
+    local text = ' ! hidden in it: ' .. table.concat(part.warnings, ', ') .. ' '
+    for _, row in ipairs(wrap.text(text, width)) do
+      rows[#rows + 1] = M.row(row.text, 'BellboardHidden')
+    end
+  end
+  if part.kind == 'diff' then
+    diff_of(part, width, rows)
+  elseif (part.text or '') ~= '' then
+    text_of(part, width, rows)
+  end
+end
+
+return M

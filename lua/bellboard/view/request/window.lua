@@ -1,0 +1,297 @@
+-- The windows of a request: what is asked, which scrolls, and below it what can be answered. They
+-- are a float in two parts, or two splits.
+local canvas = require('bellboard.view.canvas')
+local foot = require('bellboard.view.request.foot')
+local ink = require('bellboard.view.ink')
+local layout = require('bellboard.view.request.layout')
+local origin = require('bellboard.view.request.origin')
+local syntax = require('bellboard.view.request.syntax')
+
+local M = {}
+
+local api = vim.api
+
+local namespace = api.nvim_create_namespace('bellboard.request')
+
+---@class bellboard.Sheet
+---@field body integer window
+---@field foot integer window
+---@field rows bellboard.Row[]
+---@field title bellboard.Chunk[]
+---@field is_seen boolean whether the last row was on the screen
+---@field more integer rows below the screen
+---@field restore fun()
+
+---@class bellboard.Sheet.Content
+---@field title bellboard.Chunk[]
+---@field rows bellboard.Row[]
+---@field foot bellboard.Row[]
+---@field again? boolean the same request, so the cursor stays
+
+---@type bellboard.Sheet|nil
+local sheet
+
+---@return boolean
+M.is_open = function()
+  return sheet ~= nil and api.nvim_win_is_valid(sheet.body) and api.nvim_win_is_valid(sheet.foot)
+end
+
+---@param win integer
+---@return boolean
+M.is_of = function(win)
+  return sheet ~= nil and (win == sheet.body or win == sheet.foot)
+end
+
+---@return integer buf
+M.buffer = function()
+  return api.nvim_win_get_buf(assert(sheet).body)
+end
+
+---@param buf integer
+---@param rows bellboard.Row[]
+local function write(buf, rows)
+  vim.bo[buf].modifiable = true
+  api.nvim_buf_clear_namespace(buf, namespace, 0, -1)
+  api.nvim_buf_set_lines(
+    buf,
+    0,
+    -1,
+    false,
+    vim.tbl_map(function(row)
+      return row.text
+    end, rows)
+  )
+  vim.bo[buf].modifiable = false
+  for nth, row in ipairs(rows) do
+    local from = 0
+    for _, chunk in ipairs(row.chunks or {}) do
+      local to = math.min(from + #chunk[1], #row.text)
+      if chunk[2] and to > from then
+        local opts = { end_col = to, hl_group = chunk[2] }
+        api.nvim_buf_set_extmark(buf, namespace, nth - 1, from, opts)
+      end
+      from = to
+    end
+    if row.gutter or row.group then
+      api.nvim_buf_set_extmark(buf, namespace, nth - 1, 0, {
+        virt_text = row.gutter and { row.gutter },
+        virt_text_pos = row.gutter and 'inline',
+        line_hl_group = row.group,
+      })
+    end
+  end
+end
+
+---@param text string
+---@return string
+local function escaped(text)
+  return (text:gsub('%%', '%%%%'))
+end
+
+--- Show in the border, or the bar, what the window is about and how much is below.
+local function label()
+  local more = sheet.more > 0
+    and ('%d more line%s'):format(sheet.more, sheet.more > 1 and 's' or '')
+  local key = more and foot.key_of('page')
+  more = more and (' %s%s '):format(more, key and ': ' .. key or '') or ''
+  if layout.is_split() then
+    local title = table.concat(vim.tbl_map(function(chunk)
+      return ('%%#%s#%s%%*'):format(chunk[2] or 'WinBar', escaped(chunk[1]))
+    end, sheet.title))
+    vim.wo[sheet.body].winbar = title .. '%=%#BellboardHidden#' .. more
+    return
+  end
+  local title = vim.tbl_map(function(chunk)
+    return { chunk[1], chunk[2] and ink.on(chunk[2], 'BellboardFloat') }
+  end, sheet.title)
+  local footer = more ~= '' and { { more, 'BellboardHidden' } } or ''
+  local opts = { title = title, footer = footer, footer_pos = more ~= '' and 'right' or nil }
+  api.nvim_win_set_config(sheet.body, opts)
+end
+
+--- Note what is on the screen.
+---@return boolean changed
+local function look()
+  local last = #sheet.rows
+  local bottom = vim.fn.line('w$', sheet.body)
+  local more, was = math.max(last - bottom, 0), sheet.is_seen
+  sheet.is_seen = was or more == 0
+  local changed = more ~= sheet.more
+  sheet.more = more
+  if changed then
+    label()
+  end
+  return changed or was ~= sheet.is_seen
+end
+
+--- Whether the last row was on the screen.
+---@return boolean
+M.is_seen = function()
+  look()
+  return sheet ~= nil and sheet.is_seen
+end
+
+---@param win integer
+local function dress(win)
+  canvas.bare(win, {
+    foldcolumn = '1',
+    statuscolumn = '',
+    colorcolumn = '',
+    scrolloff = 0,
+    winfixheight = true,
+  })
+  if api.nvim_win_get_config(win).relative ~= '' then
+    vim.wo[win].winhighlight = table.concat({
+      'NormalFloat:BellboardFloat',
+      'FloatBorder:BellboardFloatBorder',
+      'FoldColumn:BellboardFloat',
+      'CursorLineFold:BellboardFloat',
+    }, ',')
+  end
+end
+
+---@return integer
+local function scratch()
+  local buf = api.nvim_create_buf(false, true)
+  vim.bo[buf].bufhidden, vim.bo[buf].modifiable, vim.bo[buf].undolevels = 'wipe', false, -1
+  return buf
+end
+
+--- Close both, and go back to where the user was.
+M.close = function()
+  local closed = sheet
+  sheet = nil
+  if not closed then
+    return
+  end
+  api.nvim_create_augroup('bellboard.request', {})
+  local is_here = closed.body == api.nvim_get_current_win()
+    or closed.foot == api.nvim_get_current_win()
+  for _, win in ipairs({ closed.foot, closed.body }) do
+    if api.nvim_win_is_valid(win) then
+      pcall(api.nvim_win_close, win, true)
+    end
+  end
+  if is_here then
+    closed.restore()
+  end
+end
+
+--- Open both, without text.
+---@param on { close: fun(), changed: fun() } told what happens to them
+M.open = function(on)
+  sheet = {
+    rows = {},
+    title = {},
+    is_seen = false,
+    more = 0,
+    restore = origin.keep(layout.is_split()),
+  }
+  sheet.body = api.nvim_open_win(scratch(), true, (layout.of(nil, 1, 1)))
+  local _, below = layout.of(sheet.body, 1, 1)
+  if not layout.is_split() then
+    below.focusable = false
+  end
+  sheet.foot = api.nvim_open_win(scratch(), false, below)
+  dress(sheet.body)
+  dress(sheet.foot)
+  local group = api.nvim_create_augroup('bellboard.request', {})
+  api.nvim_create_autocmd('WinClosed', {
+    group = group,
+    callback = function(event)
+      if M.is_of(tonumber(event.match) or -1) then
+        vim.schedule(on.close)
+      end
+    end,
+  })
+  api.nvim_create_autocmd({ 'WinScrolled', 'CursorMoved' }, {
+    group = group,
+    callback = function()
+      if M.is_open() and look() then
+        on.changed()
+      end
+    end,
+  })
+  api.nvim_create_autocmd('VimResized', {
+    group = group,
+    callback = vim.schedule_wrap(function()
+      on.changed()
+    end),
+  })
+end
+
+---@param win integer
+---@param where vim.api.keyset.win_config
+local function place(win, where)
+  if layout.is_split() then
+    api.nvim_win_set_height(win, where.height)
+  else
+    api.nvim_win_set_config(win, where)
+  end
+end
+
+--- Show a request, or how it has changed.
+---@param content bellboard.Sheet.Content
+M.draw = function(content)
+  sheet.rows, sheet.title = content.rows, content.title
+  local cursor = content.again and api.nvim_win_get_cursor(sheet.body) or { 1, 0 }
+  write(M.buffer(), content.rows)
+  write(api.nvim_win_get_buf(sheet.foot), content.foot)
+  local body, below = layout.of(sheet.body, #content.rows, #content.foot)
+  place(sheet.foot, below)
+  place(sheet.body, body)
+  pcall(api.nvim_win_set_cursor, sheet.body, cursor)
+  if not content.again then
+    sheet.is_seen = false
+    syntax.paint(M.buffer(), content.rows)
+    vim.wo[sheet.body].cursorline = vim.iter(content.rows):any(function(row)
+      return row.spot ~= nil
+    end)
+    api.nvim_win_call(sheet.body, function()
+      vim.fn.winrestview({ topline = 1 })
+    end)
+  end
+  look()
+  label()
+end
+
+--- What is under the cursor.
+---@return bellboard.Spot|nil
+M.spot = function()
+  local row = sheet.rows[api.nvim_win_get_cursor(sheet.body)[1]]
+  return row and row.spot
+end
+
+--- Put the cursor on the first row of a question or a field, and show all of it.
+---@param spot bellboard.Spot
+M.seek = function(spot)
+  local first, last
+  for nth, row in ipairs(sheet.rows) do
+    local its = row.spot
+    if its and its.question == spot.question and its.field == spot.field then
+      first, last = first or nth, nth
+    end
+  end
+  for _, nth in ipairs(first and { last, first } or {}) do
+    api.nvim_win_set_cursor(sheet.body, { nth, 0 })
+    api.nvim_win_call(sheet.body, vim.fn.winsaveview) -- scrolls as far as needed
+  end
+end
+
+--- Show the next page; the cursor stays on it.
+M.page = function()
+  api.nvim_win_call(sheet.body, function()
+    local height = api.nvim_win_get_height(0)
+    vim.cmd.normal({ math.max(height - 1, 1) .. vim.keycode('<C-d>'), bang = true })
+    vim.wo.scroll = 0
+  end)
+end
+
+--- Enter it again, after another window.
+M.enter = function()
+  if M.is_open() then
+    api.nvim_set_current_win(sheet.body)
+  end
+end
+
+return M

@@ -1,0 +1,63 @@
+-- Breaks text into rows of a width, so that a row of the buffer is a row of the screen.
+local cells = require('bellboard.view.cells')
+
+local M = {}
+
+--- Bytes of a character, with room for what is combined with it.
+local BYTES = 8
+--- Cells of a tab.
+local TAB = (' '):rep(4)
+
+--- The longest start of a text that fits.
+---@param text string
+---@param width integer
+---@return string
+local function start_of(text, width)
+  local head = text:sub(1, width)
+  if head:find('[\128-\255]') or text:find('^[\128-\191]', width + 1) then
+    head = vim.fn.strcharpart(text:sub(1, BYTES * width), 0, width)
+    while cells.width(head) > width do
+      head = vim.fn.strcharpart(head, 0, vim.fn.strcharlen(head) - 1)
+    end
+    head = head ~= '' and head or vim.fn.strcharpart(text:sub(1, BYTES), 0, 1)
+  end
+  return head
+end
+
+--- The rows of one line; broken after a blank, unless that leaves less than half a row.
+---@param text string
+---@param width integer
+---@return string[]
+M.line = function(text, width)
+  local rows = {}
+  text = text:gsub('\t', TAB)
+  width = math.max(width, 2)
+  while #text > BYTES * width or cells.width(text) > width do
+    local head = start_of(text, width)
+    local blank = #(head:match('^.*%s') or '')
+    if not text:find('^%s', #head + 1) and blank > #head / 2 then
+      head = head:sub(1, blank)
+    end
+    rows[#rows + 1] = head
+    text = text:sub(#head + 1)
+  end
+  rows[#rows + 1] = text
+  return rows
+end
+
+--- The rows of a text with line breaks, each with the number of its line; none for those that
+--- continue a line.
+---@param text string
+---@param width integer
+---@return { text: string, line?: integer }[]
+M.text = function(text, width)
+  local rows = {}
+  for number, line in ipairs(vim.split(text, '\n', { plain = true })) do
+    for nth, row in ipairs(M.line(cells.safe_line(line:gsub('\t', TAB)), width)) do
+      rows[#rows + 1] = { text = row, line = nth == 1 and number or nil }
+    end
+  end
+  return rows
+end
+
+return M

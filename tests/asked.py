@@ -1,0 +1,151 @@
+"""Requests as the background process decodes them, and one that answers as it does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rig.editor import Editor
+from sample import blocked
+
+#: Plays the background process: has requests by session, keeps answers, and says what came of them.
+PLAYED = """
+_G.asked, _G.answers, _G.requests, _G.outcome = {}, {}, ..., {}
+require('bellboard.host').ask = function(what, request, done)
+  table.insert(asked, what)
+  vim.schedule(function()
+    local found = requests[request.session_id]
+    if what == 'request' then
+      local same = found and (request.id == '' or request.id == found.id)
+      done(same and { ok = true, request = vim.deepcopy(found) }
+        or { ok = false, why = 'answered by Neovim 4711' })
+    elseif what == 'answer' then
+      request.screen = nil
+      table.insert(answers, request)
+      done(outcome[request.session_id]
+        or { ok = true, way = 'hook', outcome = 'taken', text = 'taken after 0.1 s' })
+    end
+  end)
+end
+"""
+LOCAL = ".claude/settings.local.json"
+DENY = {"id": "deny", "words": "No, and say why", "needs": "message?"}
+STOP = {"id": "stop", "words": "No, and stop the turn"}
+EDIT = {"id": "edit", "words": "Yes, but run another command", "needs": "input"}
+TEST = """\
+def test_limits() -> None:
+    assert limit("api") == 10
+"""
+
+
+def request(session: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """Return the request of a session that is blocked."""
+    common = {
+        "id": session["request"],
+        "session_id": session["session_id"],
+        "agent": "claude",
+        "digest": "0123456789abcdef",
+        "kind": session["kind"],
+        "asked_at": 0.0,
+        "complete": True,
+        "ways": [{"name": "hook", "words": "by its hook"}],
+        "way": "hook",
+    }
+    return {**common, **more}
+
+
+def asks(project: str = "api", **more: Any) -> dict[str, Any]:
+    """Return a session that waits for a request."""
+    return blocked(project, request=f"{project}-1", asked_at=1.0, **more)
+
+
+def command(session: dict[str, Any], text: str, *warnings: str) -> dict[str, Any]:
+    """Return a request to run a command."""
+    part = {"kind": "command", "text": text, "warnings": [*warnings]}
+    return request(
+        session,
+        title="Run a command",
+        parts=[part, {"kind": "text", "label": "Why", "text": "Build it from scratch"}],
+        choices=[
+            {"id": "allow", "words": "Yes, this once"},
+            {"id": "always", "words": f"Yes, and add Bash(make:*) to {LOCAL}"},
+            EDIT,
+            DENY,
+            STOP,
+        ],
+    )
+
+
+def edit(session: dict[str, Any], path: str, old: str, new: str) -> dict[str, Any]:
+    """Return a request to edit a file."""
+    part = {"kind": "diff", "label": "Edit", "path": path, "old": old, "new": new}
+    choices = [{"id": "allow", "words": "Yes, this once"}, DENY, STOP]
+    return request(session, title="Edit a file", parts=[part], choices=choices)
+
+
+def questions(session: dict[str, Any]) -> dict[str, Any]:
+    """Return two questions, the second with several answers."""
+    return request(
+        session,
+        title="Answer questions",
+        questions=[
+            {
+                "header": "Database",
+                "text": "Which database should the tests use?",
+                "options": [
+                    {"label": "Postgres", "description": "As in production, slower to start"},
+                    {"label": "SQLite", "description": "In memory"},
+                ],
+            },
+            {
+                "header": "Colours",
+                "text": "Which colours?",
+                "many": True,
+                "options": [{"label": "Red"}, {"label": "Green"}, {"label": "Blue"}],
+            },
+        ],
+        choices=[
+            {"id": "choose", "words": "Answer", "needs": "answers"},
+            {"id": "deny", "words": "Do not answer, and say why", "needs": "message?"},
+            STOP,
+        ],
+    )
+
+
+def form(session: dict[str, Any]) -> dict[str, Any]:
+    """Return a form of an MCP server."""
+    return request(
+        session,
+        title="Fill in a form of tickets",
+        parts=[{"kind": "text", "text": "Who takes the ticket?"}],
+        fields=[
+            {"name": "name", "title": "Name", "type": "string", "required": True},
+            {"name": "days", "title": "Days", "type": "integer"},
+            {"name": "urgent", "title": "Urgent", "type": "boolean", "default": False},
+            {"name": "team", "options": [{"label": "core"}, {"label": "web"}]},
+        ],
+        choices=[
+            {"id": "fill", "words": "Send the form", "needs": "content"},
+            {"id": "decline", "words": "Decline"},
+        ],
+    )
+
+
+def plan(session: dict[str, Any]) -> dict[str, Any]:
+    """Return a plan to approve."""
+    text = "# Rate limits\n\n1. Add `limits.py`\n2. **Test** it\n\n```python\nlimit = 10\n```"
+    return request(
+        session,
+        title="Approve a plan",
+        parts=[{"kind": "plan", "text": text}],
+        choices=[
+            {"id": "approve", "words": "Yes, and ask before each edit"},
+            {"id": "approve-edits", "words": "Yes, and accept all edits of this session"},
+            {"id": "keep", "words": "No, keep planning", "needs": "message"},
+            STOP,
+        ],
+    )
+
+
+def play(editor: Editor, *requests: dict[str, Any]) -> None:
+    """Answer for the background process, with these requests."""
+    editor.lua(PLAYED, {each["session_id"]: each for each in requests})

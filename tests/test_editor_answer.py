@@ -1,0 +1,307 @@
+"""The view of a request and triage: what they show, and what keys send."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from asked import asks, command, edit, form, plan, play, questions
+from rig.editor import Editor
+from rig.fixtures import Editors, Screens
+from rig.waiting import eventually
+from sample import QUIET, Host, session
+
+pytestmark = pytest.mark.editor
+
+CALM = {**QUIET, "float": {"enabled": False}, "answer": {"ready": 0}}
+LONG = "\n".join(f"echo step {n}" for n in range(1, 60)) + "  \nrm -rf /"
+SAID = "_G.said = {} vim.notify = function(text) table.insert(said, text) end"
+#: Windows, tab pages and the mode: what must be as before.
+AROUND = """
+return { #vim.api.nvim_list_wins(), #vim.api.nvim_list_tabpages(), vim.fn.mode() }
+"""
+
+
+def opened(editor: Editor, name: str, title: str) -> None:
+    editor.command(f"ClaudeSessions answer {name}")
+    editor.shows(f"{name}: {title}")
+
+
+def typed(editor: Editor, title: str, text: str) -> None:
+    """Type into the window with that title, and send it."""
+    editor.shows(f"╭ {title}")
+    eventually(lambda: editor.lua("return vim.fn.mode()") == "i", "insert mode")
+    editor.press(text + "<C-s>")
+
+
+def sent(editor: Editor) -> dict[str, Any]:
+    """Wait for an answer and for the end of the view; return what was chosen."""
+    eventually(lambda: editor.lua("return #answers == 1"), "an answer")
+    (answer,) = editor.lua("local sent = answers _G.answers = {} return sent")
+    assert answer["digest"] == "0123456789abcdef"
+    assert answer["by"] == f"Neovim {editor.pid}"
+    assert answer["request"] == f"{answer['session_id']}-1"
+    eventually(lambda: editor.lua("return #vim.api.nvim_list_wins()") == 1, "the view to close")
+    about = ("digest", "by", "request", "session_id")
+    return {name: value for name, value in answer.items() if name not in about}
+
+
+def said(editor: Editor, text: str) -> None:
+    eventually(lambda: text in str(editor.lua("return _G.said")), text)
+
+
+def test_keys_answer_what_is_asked(nvim: Editors, version: str) -> None:
+    """Each kind of request, each kind of choice; the windows are as before."""
+    editor = nvim(version, CALM, columns=70, lines=30)
+    host = Host(editor)
+    editor.lua(SAID)
+    api, web = asks("api"), asks("web", kind="question")
+    form_, plan_ = asks("form", kind="form"), asks("plan", kind="plan")
+    file = editor.home.project / "limits.py"
+    file.write_text("import os\n\ndef limit():\n    return 5\n")
+    edit_ = asks("edit", tool="Edit")
+    play(
+        editor,
+        command(api, "rm -rf build && make"),
+        questions(web),
+        form(form_),
+        plan(plan_),
+        edit(edit_, str(file), "    return 5\n", "    return 10\n"),
+    )
+    host.push(api, web, form_, plan_, edit_)
+    before = editor.lua(AROUND)
+
+    opened(editor, "api", "Run a command")
+    editor.press("<CR>pxyyi")  # nothing of this answers
+    editor.press("A")
+    assert sent(editor) == {"choice": "allow"}
+    said(editor, "api: answered; taken after 0.1 s")
+    opened(editor, "api", "Run a command")
+    editor.press("R")
+    typed(editor, "No", "use make<CR>clean")
+    assert sent(editor) == {"choice": "deny", "message": "use make\nclean"}
+    opened(editor, "api", "Run a command")
+    editor.press("R")
+    editor.shows("cancel")
+    editor.press("<Esc><Esc>")
+    editor.hides("cancel")
+    editor.press("C")
+    typed(editor, "Yes, but run another command", "<C-u>make clean")
+    assert sent(editor) == {"choice": "edit", "input": "make clean"}
+
+    opened(editor, "web", "Answer questions")
+    editor.press("A")
+    editor.shows("Choose first")
+    editor.press("2")
+    editor.shows("2 (x) SQLite")
+    editor.press("13")  # the cursor is in the next question
+    editor.shows("3 [x] Blue")
+    editor.press("A")
+    chosen = {"Which database should the tests use?": ["SQLite"], "Which colours?": ["Red", "Blue"]}
+    assert sent(editor) == {"choice": "choose", "answers": chosen}
+    opened(editor, "web", "Answer questions")
+    editor.press("i")
+    typed(editor, "Database", "neither")
+    editor.shows("> neither")
+    editor.press("A")
+    editor.shows("Not all are answered")
+    editor.press("A")
+    answers = {"Which database should the tests use?": "neither"}
+    assert sent(editor) == {"choice": "choose", "answers": answers}
+
+    opened(editor, "form", "Fill in a form")
+    editor.press("i")
+    typed(editor, "Name", "Ada")
+    editor.shows("Name *  Ada")
+    editor.press("j<CR>")
+    typed(editor, "Days", "1.5")
+    editor.shows("1.5 is not a whole number")
+    editor.press("<CR>")
+    typed(editor, "Days", "3")
+    editor.press("j<CR>")
+    editor.shows("Urgent  yes")
+    editor.press("A")
+    content = {"name": "Ada", "days": 3, "urgent": True}
+    assert sent(editor) == {"choice": "fill", "content": content}
+
+    opened(editor, "plan", "Approve a plan")
+    editor.press("P")
+    assert sent(editor) == {"choice": "approve-edits"}
+
+    opened(editor, "edit", "Edit a file")
+    editor.shows("-     return 5")
+    editor.press("gd")
+    editor.shows("import os")  # the whole file
+    assert editor.lua("return { vim.wo.diff, vim.bo.filetype }") == [True, "python"]
+    editor.press("q")
+    editor.shows("edit: Edit a file")
+    editor.press("gd")
+    editor.shows("import os")
+    editor.press("A")
+    assert sent(editor) == {"choice": "allow"}
+    assert editor.lua(AROUND) == before
+    assert editor.messages().strip() == ""
+
+
+def test_nothing_is_allowed_unread_or_by_accident(
+    nvim: Editors, screen: Screens, version: str
+) -> None:
+    """Not below the screen, not under typing hands, not once it is answered elsewhere."""
+    editor = nvim(version, CALM, columns=60, lines=24)
+    host = Host(editor)
+    editor.lua(SAID)
+    api = asks("api", repository="acme/api", branch="main", title="add rate limits")
+    long = command(api, LONG.replace("  \n", "··\n"), "blanks at the end of a line")
+    play(editor, long)
+    host.push(api)
+    opened(editor, "api", "Run a command")
+    editor.press("A")
+    editor.shows("Read it to the end first")
+    screen.matches(editor, "request-60")
+    editor.press("<Space>A")
+    editor.shows("Read it to the end first")
+    editor.press("G")
+    editor.hides("more line")
+    assert editor.lua("return answers") == []
+
+    # An answer that fails leaves the view; one that nothing follows offers to go there.
+    editor.lua("outcome.api = { ok = false, why = 'the message is longer than 64 kB' }")
+    editor.press("A")
+    editor.shows("Not answered: the message is longer")
+    nothing = "{ ok = true, outcome = 'nothing', text = 'nothing followed in 2 s' }"
+    editor.lua(f"outcome.api = {nothing}")
+    editor.press("A")
+    editor.shows("Answered, but nothing followed")
+    editor.press("A")
+    editor.press("q")
+    editor.hides("nothing followed")
+    assert editor.lua("return #answers") == 2
+
+    # The keys of a view that has just opened wait for a pause.
+    editor.lua("require('bellboard').setup({ answer = { ready = 1000 } })")
+    opened(editor, "api", "Run a command")
+    editor.press("GAADSP")
+    editor.press("<Esc>")
+    editor.hides("Run a command")
+    assert editor.lua("return #answers") == 2
+    editor.lua("require('bellboard').setup({ answer = { ready = 0 } })")
+
+    # Answered elsewhere: said, and its keys no longer answer; `u` shows what it asks now.
+    opened(editor, "api", "Run a command")
+    editor.press("G")
+    other = {**api, "request": "api-2", "asked_at": 2.0}
+    play(editor, command(other, "make all"))
+    host.push(other)
+    editor.shows("Not asked any more: answered by Neovim 4711.")
+    editor.press("A")
+    editor.press("u")
+    editor.shows("make all")
+    play(editor)
+    host.push(session("working", "api"))
+    editor.shows("Not asked any more")
+    editor.press("Aq")
+    editor.hides("Run a command")
+    assert editor.lua("return answers") == []
+    assert editor.messages().strip() == ""
+
+
+def test_triage_answers_one_after_the_other(nvim: Editors, version: str) -> None:
+    """From insert mode and back to it; new ones join, those answered elsewhere leave."""
+    editor = nvim(version, CALM, columns=64, lines=30)
+    host = Host(editor)
+    editor.lua(SAID)
+    many = [asks(f"p{n}", ago=100 - n) for n in range(6)]
+    new = asks("new", ago=1)
+    play(editor, *[command(each, f"make {each['session_id']}") for each in [*many, new]])
+    host.push(*many)
+    editor.lua("vim.keymap.set('i', '<C-g>', '<Plug>(bellboard-triage)')")
+    editor.press("ihello<C-g>")
+    editor.shows("6 left · p0")
+    for n, key in enumerate("AAD"):
+        editor.shows(f"make p{n}")
+        editor.press(key)
+    editor.shows("make p3")
+    editor.shows("p2: answered; taken")
+    host.push(*many[4:], new)
+    editor.shows("make p4")
+    editor.shows("3 left · p4")
+    editor.press("<Tab>")
+    editor.shows("make p5")
+    editor.lua("outcome.p5 = { ok = false, why = 'its terminal shows a different request' }")
+    editor.press("A")
+    editor.shows("make new")
+    editor.press("A")
+    said(editor, "triage: 4 answered, 1 answered elsewhere, 1 skipped, p5: not answered: its")
+    chosen = [(each["session_id"], each["choice"]) for each in editor.lua("return answers")]
+    assert chosen[:3] == [("p0", "allow"), ("p1", "allow"), ("p2", "deny")]
+    assert chosen[3:] == [("p5", "allow"), ("new", "allow")]
+    editor.press(" world")
+    editor.shows("hello world")
+    host.push()
+    editor.command("ClaudeSessions triage")
+    said(editor, "no session asks anything")
+    assert editor.messages().strip() == ""
+
+
+def test_a_function_answers_what_was_read(nvim: Editors) -> None:
+    """And the view is a split, a board's marked sessions are triaged, terminals get keys."""
+    config = {**CALM, "answer": {"ready": 0, "layout": "split"}}
+    editor = nvim(config=config, columns=80, lines=30)
+    host = Host(editor)
+    editor.lua(SAID)
+    editor.command("vsplit")
+    sizes = editor.lua("return vim.fn.winrestcmd()")
+    two = [asks("api"), asks("web")]
+    play(editor, command(two[0], "make"), command(two[1], "make install"))
+    host.push(*two)
+    answer = "require('bellboard').answer(...,  function(reply) _G.reply = reply end)"
+    give = "local called, choice = ... " + answer.replace("...", "called, choice")
+    editor.lua(give, "api", {"choice": "deny", "digest": "another"})
+    eventually(lambda: editor.lua("return reply"), "a reply")
+    assert editor.lua("return reply") == {"ok": False, "why": "it asks something else now"}
+    editor.lua(give, "api", "allow")
+    eventually(lambda: editor.lua("return reply.ok"), "a reply")
+    opened(editor, "api", "Run a command")
+    editor.shows("Yes, this once")
+    editor.press("q")
+    editor.hides("Yes, this once")
+    assert editor.lua("return vim.fn.winrestcmd()") == sizes
+    editor.command("ClaudeSessions board")
+    editor.press("ggVGa")
+    editor.shows("2 left")
+    editor.press("A")
+    editor.shows("1 left")
+    editor.press("q")
+    said(editor, "triage: 1 answered, 1 left")
+    assert editor.messages().strip() == ""
+
+
+def test_text_is_broken_and_drafts_are_kept(nvim: Editors) -> None:
+    """Pure: wide characters, long words, marks; numbers, several options."""
+    editor = nvim(config=QUIET, ui=False)
+    line = "return require('bellboard.view.request.wrap').line(...)"
+    assert editor.lua(line, "make all now", 9) == ["make all ", "now"]
+    assert editor.lua(line, "x" * 25, 10) == ["x" * 10, "x" * 10, "x" * 5]
+    assert editor.lua(line, "日本語日本語", 5) == ["日本", "語日", "本語"]
+    assert editor.lua(line, "", 5) == [""]
+    whole = "é日" * 5000
+    assert "".join(editor.lua(line, whole, 40)) == whole
+    rows = """
+      local rows = {}
+      require('bellboard.view.request.parts').add(..., 40, rows)
+      return rows
+    """
+    part = {"kind": "command", "text": "ls <U+202E>x ··", "warnings": ["it turns"]}
+    warning, row = editor.lua(rows, part)
+    assert "hidden in it: it turns" in warning["text"]
+    marks = [chunk[0] for chunk in row["chunks"] if chunk[1:] == ["BellboardHidden"]]
+    assert marks == ["<U+202E>", "··"]
+    draft = """
+      local draft = require('bellboard.action.draft')
+      local form = { fields = { { name = 'n', type = 'number' }, { name = 's', default = 'x' } } }
+      local made = draft.new(form)
+      local why = draft.set(made, form.fields[1], 1, 'many')
+      return { why, draft.set(made, form.fields[1], 1, '2.5') or '', draft.content(made, form) }
+    """
+    assert editor.lua(draft) == ['"many" is not a number', "", {"n": 2.5, "s": "x"}]
