@@ -78,6 +78,7 @@ def test_a_session_that_one_forgets_is_forgotten_by_all(make: Make, clock: Clock
     one.step(clock.advance(1))
     two.step(clock())
     assert {"other"} == two.board.sessions.keys()
+    assert "s" not in two.board.dirty  # it does not write again what the other one wrote
 
 
 def test_a_name_leaves_applied_once_its_file_was_seen_to_be_gone(make: Make, clock: Clock) -> None:

@@ -87,14 +87,14 @@ class History(Upkeep):
         )
         return [change.transition for change in self.sound("transitions", rows, _change)]
 
-    def log(self, session_id: str = "", since: float = 0.0) -> list[Logged]:
+    def log(self, session_id: str = "") -> list[Logged]:
         """Return the log of events with their verdicts, oldest first."""
         rows = self.all(
             "SELECT id, file, event, session_id, rule, taken, why, before, after FROM events"
             " WHERE ? = '' OR session_id = ? ORDER BY id",
             *(session_id, session_id),
         )
-        return [x for x in self.sound("events", rows, _logged) if x.event.clock >= since]
+        return self.sound("events", rows, _logged)
 
     def answers(self, since: float = 0.0, session_id: str = "") -> list[Logged]:
         """Return the answers that were given, and what followed them, oldest first."""

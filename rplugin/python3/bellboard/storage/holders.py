@@ -6,12 +6,13 @@ loop never waits for one: a suspended process keeps its locks.
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import os
 import time
 from pathlib import Path
 from typing import Final
+
+from ..system import flocks
 
 PAUSE: Final = 0.005  # seconds between two tries
 #: What SQLite locks for writing: a byte of the shared memory, or RESERVED in the file itself.
@@ -52,7 +53,7 @@ class Drain:
 
     def holder(self) -> int | None:
         """Return the process that has it, if the system lists it."""
-        return _flocked(self._path, _held())
+        return flocks.holder(self._path)
 
     def close(self) -> None:
         if self._fd >= 0:
@@ -108,32 +109,11 @@ def alone(home: Path) -> int | None:
 
 def holder(home: Path) -> int | None:
     """Return the process that blocks writing or opening, if the system lists it."""
-    held = _held()
     for name, byte in LOCKED:
-        for row in _of(home / name, held):
+        for row in flocks.held(home / name):
             if row[1] == "POSIX" and int(row[6]) <= byte and _end(row[7]) >= byte:
                 return int(row[4])
-    return _flocked(home / "board.lock", held)
-
-
-def _held() -> list[list[str]]:
-    """Return exclusive locks as fields: `1: POSIX ADVISORY WRITE 4711 fd:01:2345 120 120`."""
-    try:
-        rows = [row.split() for row in Path("/proc/locks").read_text().splitlines()]
-    except OSError:
-        return []
-    return [row for row in rows if row[3:4] == ["WRITE"] and len(row) == 8]
-
-
-def _flocked(path: Path, held: list[list[str]]) -> int | None:
-    return next((int(row[4]) for row in _of(path, held) if row[1] == "FLOCK"), None)
-
-
-def _of(path: Path, rows: list[list[str]]) -> list[list[str]]:
-    with contextlib.suppress(OSError):
-        inode = path.stat().st_ino
-        return [row for row in rows if row[5].endswith(f":{inode}")]
-    return []
+    return flocks.holder(home / "board.lock")
 
 
 def _end(field: str) -> float:

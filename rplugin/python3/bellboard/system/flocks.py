@@ -43,28 +43,38 @@ def locked(path: Path, patience: float = PATIENCE) -> Iterator[None]:
                 break
             except BlockingIOError:
                 if time.monotonic() > until:
-                    raise Held(_why(path, os.fstat(descriptor).st_ino)) from None
+                    raise Held(_why(path)) from None
                 time.sleep(PAUSE)
         yield
     finally:
         os.close(descriptor)
 
 
-def _why(path: Path, inode: int) -> str:
-    pid = _holder(inode)
+def held(path: Path) -> list[list[str]]:
+    """Return the exclusive locks on a file, if the system lists them.
+
+    Each as its fields: `1: POSIX ADVISORY WRITE 4711 fd:01:2345 120 120`.
+    """
+    try:
+        inode = path.stat().st_ino
+        rows = [row.split() for row in Path(LOCKS).read_text().splitlines()]
+    except OSError:
+        return []
+    return [
+        row for row in rows if len(row) == 8 and row[3] == "WRITE" and row[5].endswith(f":{inode}")
+    ]
+
+
+def holder(path: Path) -> int | None:
+    """Return the process that holds the lock of a file, if the system lists it."""
+    return next((int(row[4]) for row in held(path) if row[1] == "FLOCK"), None)
+
+
+def _why(path: Path) -> str:
+    pid = holder(path)
     if pid is None:
         return f"{path} is held by another process; try again"
     stat = stat_of(pid)
     if stat and stat[0] in ("T", "t"):
         return f"{path} is held by process {pid}, which is suspended: kill -CONT {pid}, or stop it"
     return f"{path} is held by process {pid}: try again, or stop it"
-
-
-def _holder(inode: int) -> int | None:
-    """Return the holder if the system lists it: `2: FLOCK ADVISORY WRITE 4711 fd:01:2345 0 EOF`."""
-    with contextlib.suppress(OSError, ValueError):
-        for row in Path(LOCKS).read_text().splitlines():
-            fields = row.split()
-            if fields[1:2] == ["FLOCK"] and fields[5].endswith(f":{inode}"):
-                return int(fields[4])
-    return None
