@@ -20,17 +20,11 @@ import msgspec
 
 from ..core.deadlines import BY_TIME
 from ..core.detail import ODD, line, whole
-from ..core.events import AGENT, LINES, LONGEST_ID, UNCOUNTED, Event, Origin, junk
+from ..core.events import LINES, LONGEST_ID, UNCOUNTED, Event, Origin, junk
 from ..core.lenient import WRONG_SHAPE, Facts, number_of, plain, text_of
-from .dialects import DIALECTS, dialect_of
+from .dialects import dialect_of
+from .origins import origin_of, pid_of, where_of
 
-#: Names of variables in a trace line: a CLI's own, or those of an event.
-VARIABLES: Final = {
-    known: field
-    for dialect in DIALECTS
-    for name, field in dialect.variables.items()
-    for known in (name, field)
-}
 #: What a tmux client can do.
 CLIENT_DOES: Final = frozenset({"looks", "focus", "away", "gone"})
 _PANE: Final = re.compile(r"%[0-9]{1,9}", re.ASCII)
@@ -86,22 +80,6 @@ def of_tmux(said: bytes, t: float, now: float, origin: Origin) -> list[Event]:
     ]
 
 
-def origin_of(given: object) -> Origin:
-    """Decode an origin, without values of the wrong type."""
-    if not isinstance(given, dict):
-        return Origin()
-    env = given.get("env")
-    return msgspec.structs.replace(
-        _where(given),
-        agent=text_of(given, "agent") or AGENT,
-        pid=_pid(given.get("pid")),
-        # the rest of an environment is private
-        env={VARIABLES[k]: whole(v) for k, v in env.items() if k in VARIABLES and type(v) is str}
-        if isinstance(env, dict)
-        else {},
-    )
-
-
 def _hook(fields: Facts, t: float, now: float) -> Event:
     return _raw({**fields, "raw": json.dumps(fields["hook"], separators=(",", ":"))}, t, now)
 
@@ -127,7 +105,7 @@ def _decoded(fields: Facts, t: float, now: float) -> Event:
         e,
         session_id=_session_id(e.session_id) if e.session_id else "",
         origin=origin,
-        pid=_pid(e.pid),
+        pid=pid_of(e.pid),
         children=_children(e.children),
         settings=plain(e.settings),
         **{field: line(text) for field in LINES if (text := getattr(e, field))},
@@ -187,7 +165,7 @@ def _process(fields: Facts, t: float, now: float) -> Event:
         now,
         pid=pid,
         started=text_of(given, "started"),
-        origin=msgspec.structs.replace(_where(given), pid=pid),
+        origin=msgspec.structs.replace(where_of(given), pid=pid),
         alive=alive,
         at=0.0 if given.get("found") is True else t,
         children=_children(given.get("children")),
@@ -198,12 +176,12 @@ def _pane(fields: Facts, t: float, now: float) -> Event:
     given = fields["pane"]
     alive = bool(given.get("alive"))
     kind = "pane" if alive else "pane gone"
-    return Event(kind, kind, t, now, origin=_where(given), alive=alive)
+    return Event(kind, kind, t, now, origin=where_of(given), alive=alive)
 
 
 def _view(fields: Facts, t: float, now: float) -> Event:
     given = fields["view"] or {}
-    where = _where(given)
+    where = where_of(given)
     viewer = text_of(fields, "viewer") or text_of(given, "viewer")
     how, sid = text_of(given, "how"), text_of(given, "session_id")
     return Event("view", "view", t, now, sid, where, viewer=viewer, source=how)
@@ -236,7 +214,7 @@ def _answer(fields: Facts, t: float, now: float) -> Event:
         t,
         now,
         _session_id(given["session_id"]),
-        pid=_pid(given.get("pid")),
+        pid=pid_of(given.get("pid")),
         request=text_of(given, "request"),
         digest=text_of(given, "digest"),
         status=choice,
@@ -307,26 +285,11 @@ def _is_fact(value: object) -> bool:
     return isinstance(value, str | int | float)
 
 
-def _where(given: Facts) -> Origin:
-    """Decode the terminal that a line names."""
-    return Origin(
-        tty=text_of(given, "tty") or None,
-        tmux=text_of(given, "tmux") or None,
-        pane=text_of(given, "pane") or None,
-        nvim=text_of(given, "nvim") or None,
-        kitty=text_of(given, "kitty") or None,
-    )
-
-
 def _children(value: object) -> int:
     return value if type(value) is int and 0 <= value < 1 << 31 else UNCOUNTED
 
 
-def _pid(value: object) -> int | None:
-    return value if type(value) is int and 0 < value < 1 << 31 else None
-
-
 def _process_id(given: Facts) -> int:
-    if (pid := _pid(given.get("pid"))) is None:
+    if (pid := pid_of(given.get("pid"))) is None:
         raise ValueError("no process id")
     return pid

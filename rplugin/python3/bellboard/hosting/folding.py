@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from ..agents import evidence
 from ..agents.dialects import dialect_of
+from ..agents.origins import origin_of
 from ..core.board import Board
 from ..core.bounds import bounded
 from ..core.events import ASKING, Event, Origin
@@ -347,7 +348,7 @@ class Clerk:
             event = evidence.read(item.payload, clock)
             return [event if event.clock == clock else replace(event, clock=clock)]
         if item.event == "view":
-            return evidence.of_tmux(item.payload, item.t, clock, evidence.origin_of(item.origin))
+            return evidence.of_tmux(item.payload, item.t, clock, origin_of(item.origin))
         origin = self._origin(item.origin)
         event = dialect_of(origin.agent).event(item.payload, item.t, clock, origin, item.truncated)
         if event.kind in ASKING:
@@ -359,7 +360,7 @@ class Clerk:
         known = self._origins.get(id(given))
         if known is not None and known[0] is given:
             return known[1]
-        origin = evidence.origin_of(given)
+        origin = origin_of(given)
         if origin.tty is None and origin.pid is not None:
             tty = self._ttys.of(origin.pid)
             origin = replace(origin, tty=tty) if tty else origin

@@ -11,13 +11,13 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from ..agents import evidence
 from ..agents.claude_code.witnesses.registry import config_of, went_on
 from ..agents.cli import Asked as AskedOfCli
 from ..agents.cli import Unanswered
 from ..agents.clis import cli_of
 from ..agents.dialect import About
 from ..agents.dialects import dialect_of, is_known
+from ..agents.origins import origin_of
 from ..core.detail import line
 from ..core.front import runs_of
 from ..core.request import Choice, Part, Request, digest_of
@@ -115,7 +115,7 @@ def _read(s: Session, run: Run, block: Block, spool: Spool) -> Asked:
         raise Declined(f"what it asks cannot be read: {why}{THERE}") from None
     if item is None or item.origin is None:
         raise Declined(f"what it asks was not kept{THERE}")
-    dialect, origin = dialect_of(s.agent), evidence.origin_of(item.origin)
+    dialect, origin = dialect_of(s.agent), origin_of(item.origin)
     request = dialect.request(item.payload, block.request, item.t, origin, item.truncated)
     ids = (s.session_id, *s.previous)
     if request is None or request.session_id not in ids or origin.agent != s.agent:

@@ -1,0 +1,54 @@
+"""Decode where evidence came from: the agent, its process, its terminal, its environment.
+
+This file does no I/O.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from ..core.detail import whole
+from ..core.events import AGENT, Origin
+from ..core.lenient import Facts, text_of
+from .dialects import DIALECTS
+
+#: Names of variables in a trace line: a CLI's own, or those of an event.
+VARIABLES: Final = {
+    known: field
+    for dialect in DIALECTS
+    for name, field in dialect.variables.items()
+    for known in (name, field)
+}
+
+
+def origin_of(given: object) -> Origin:
+    """Decode an origin, without values of the wrong type."""
+    if not isinstance(given, dict):
+        return Origin()
+    env = given.get("env")
+    return msgspec.structs.replace(
+        where_of(given),
+        agent=text_of(given, "agent") or AGENT,
+        pid=pid_of(given.get("pid")),
+        # the rest of an environment is private
+        env={VARIABLES[k]: whole(v) for k, v in env.items() if k in VARIABLES and type(v) is str}
+        if isinstance(env, dict)
+        else {},
+    )
+
+
+def where_of(given: Facts) -> Origin:
+    """Decode the terminal that a line names."""
+    return Origin(
+        tty=text_of(given, "tty") or None,
+        tmux=text_of(given, "tmux") or None,
+        pane=text_of(given, "pane") or None,
+        nvim=text_of(given, "nvim") or None,
+        kitty=text_of(given, "kitty") or None,
+    )
+
+
+def pid_of(value: object) -> int | None:
+    return value if type(value) is int and 0 < value < 1 << 31 else None
