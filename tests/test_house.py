@@ -53,7 +53,7 @@ PURE = (
     *sorted(PACKAGE.glob("agents/*/dialect/*.py")),
     *(
         PACKAGE / f"agents/{n}.py"
-        for n in ("dialect", "dialects", "evidence", "parts", "private", "trace")
+        for n in ("dialect", "dialects", "evidence", "origins", "parts", "private", "trace")
     ),
     *(
         PACKAGE / f"agents/claude_code/installer/{name}.py"
