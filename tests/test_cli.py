@@ -224,6 +224,42 @@ def test_history_and_explain_agree(shell: Shell) -> None:
     assert [json.loads(x)["session_id"] for x in since] == ["a1"]
 
 
+def test_answers_are_in_the_history_and_rules_come_from_them(shell: Shell) -> None:
+    """Who answered what, from where, and what followed; nothing is allowed by itself."""
+    fill(shell)
+    rule = {"toolName": "Bash", "ruleContent": "make test"}
+    ask = {
+        "tool_name": "Bash",
+        "tool_input": {"command": "make test"},
+        "permission_suggestions": [{"type": "addRules", "rules": [rule], "behavior": "allow"}],
+    }
+    answer = {"session_id": "a2", "choice": "allow", "way": "hook", "by": "Neovim 4711"}
+    for n in range(3):
+        assert shell.bellboard("rules").stdout.startswith(" No permission was asked for and given")
+        shell.emitted(60 - n, "a2", "PermissionRequest", **ask)
+        shell.spool.write({"t": shell.now - 59.9 + n, "answer": answer})
+        followed = {**answer, "outcome": "taken after 0.1 s"}
+        shell.spool.write({"t": shell.now - 59.8 + n, "answer": followed})
+        shell.emitted(59.7 - n, "a2", "PostToolUse", **ask)
+    assert shell.bellboard("rules").stdout.splitlines() == [
+        " To be asked less, add to permissions.allow in .claude/settings.local.json:",
+        '   "Bash(make test)"  asked 3 times in /w/api',
+    ]
+    told = json.loads(shell.bellboard("rules", "--json").stdout)
+    assert (told["rule"], told["count"], told["folders"]) == ("Bash(make test)", 3, ["/w/api"])
+    said = "(allow, by hook, from Neovim 4711)"
+    assert shell.bellboard("history", "a2").stdout.count(said) == 3
+    story = shell.bellboard("explain", "a2").stdout
+    assert story.count(said) == 3
+    assert story.count("from Neovim 4711, taken after 0.1 s)") == 3
+    lines = map(json.loads, shell.bellboard("history", "a2", "--json").stdout.splitlines())
+    answers = [line for line in lines if "answer" in line]
+    assert [line["outcome"] for line in answers] == ["", "taken after 0.1 s"] * 3
+    assert {(line["answer"], line["way"], line["by"]) for line in answers} == {
+        ("allow", "hook", "Neovim 4711")
+    }
+
+
 # ---------------------------------------------------------------- record, replay
 
 

@@ -1,0 +1,26 @@
+"""What a waiting hook prints is what the real CLI takes: the model's next request has it.
+
+One session and a few answers; `python -m answers` gives all of them to every pinned version.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from answers.cases import CASES
+from answers.giving import give
+
+pytestmark = [pytest.mark.claude, pytest.mark.tmux, pytest.mark.timeout(300)]
+
+SOME = (
+    *("permission: deny with a message", "permission: stop", "permission: edit"),
+    *("permission: allow", "permission: always", "questions: choose"),
+)
+
+
+def test_the_model_gets_what_was_answered() -> None:
+    """Each choice has its own effect, and none is asked for twice."""
+    cases = [case for case in CASES if case.name in SOME]
+    assert len(cases) == len(SOME)
+    told = {case.name: wrong for case, wrong in give("2.1.330", cases)}
+    assert told == dict.fromkeys(SOME, "")
