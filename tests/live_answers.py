@@ -18,7 +18,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from bellboard.agents.cli import Asked, Cli, Unanswered
+from bellboard.agents.cli import Cli, Unanswered, Waiting
 from bellboard.agents.clis import cli_of
 from bellboard.agents.dialects import dialect_of
 from bellboard.core.events import Origin
@@ -70,10 +70,10 @@ class Asking:
     def __init__(self, board: Board, s: Session, b: Block) -> None:
         kept = board.spool.home / "answers" / b.request
         payload = kept.read_bytes().partition(b"\0\0")[2]
-        self.cli: Cli = cli_of(s.agent) or sys.exit(f"no CLI {s.agent}")
+        self.cli: Cli = cli_of(s.agent)
         self.dialect = dialect_of(s.agent)
         pid = next(iter(s.processes))
-        self.asked = Asked(s.session_id, pid, payload, board.spool.home, b.tool_id)
+        self.asked = Waiting(s.session_id, pid, b.tool_id, payload, board.spool.home)
         made = self.dialect.request(payload, b.request, b.since, Origin(s.agent, pid))
         assert made is not None
         self.request: Request = made
@@ -138,7 +138,7 @@ def of_codex() -> None:
             say(pane, f"DO: {script}")
             asking = board.waits()[0]
             pane.shows("Would you like|Which colour")
-            assert asking.cli.unanswerable(asking.asked) == ""
+            asking.cli.find(asking.asked)
             print(f"codex: {name}: {asking.request.title}", [c.id for c in asking.request.choices])
             return asking
 
@@ -146,7 +146,7 @@ def of_codex() -> None:
         t = time.monotonic()
         assert first.says("allow") == ""
         print(f"  taken after {time.monotonic() - t:.3f} s")
-        pane.shows("After a1")
+        pane.shows("• After a1")
         assert (home.project / "a1").exists()
         board.rests()
         assert first.says("allow") in (
@@ -156,7 +156,7 @@ def of_codex() -> None:
 
         asking = scene("deny", "esc touch b1; say After b1")
         assert asking.says("deny") == ""
-        pane.shows("After b1")
+        pane.shows("• After b1")
         told(model, "rejected by user")
         assert not (home.project / "b1").exists()
         board.rests()
@@ -170,7 +170,7 @@ def of_codex() -> None:
 
         asking = scene("always", "esc touch d1; say After d1")
         assert asking.says("always") == ""
-        pane.shows("After d1")
+        pane.shows("• After d1")
         board.rests()
         say(pane, "DO: esc touch d1; say Not asked again")
         pane.shows("• Not asked again")
@@ -179,16 +179,18 @@ def of_codex() -> None:
         asking = scene("question", "ask; say Thanks")
         assert asking.says("choose", answers={"Which colour do you want?": ["Blue"]}) == ""
         told(model, '"answers":["Blue"]')
+        pane.shows("• Thanks")
         board.rests()
 
         asking = scene("question, typed", "ask; say Thanks again")
         assert asking.says("choose", answers={"Which colour do you want?": "a pale green"}) == ""
         told(model, "a pale green")
+        pane.shows("• Thanks again")
         board.rests()
 
         asking = scene("the user first", "esc touch e1; say After e1")
         pane.press("y")
-        pane.shows("After e1")
+        pane.shows("• After e1")
         why = asking.says("deny")
         print("  refused:", why)
         assert why and (home.project / "e1").exists()
@@ -202,7 +204,7 @@ def of_codex() -> None:
             counts.append(said.count(""))
             print("  ", said, (home.project / f"f{n}").exists())
             allowed = said[0] == "" or said[2] == ""
-            pane.shows(f"After f{n} again")
+            pane.shows(f"• After f{n} again")
             assert allowed == (home.project / f"f{n}").exists()
             board.rests()
         print("  counted:", counts)
@@ -220,7 +222,7 @@ def of_codex() -> None:
         second = board.waits()[0]
         assert asking.says("allow")  # the first is over
         assert second.says("deny") == ""
-        pane.shows("After h")
+        pane.shows("• After h")
         assert (home.project / "h1").exists() and not (home.project / "h2").exists()
         board.rests()
 
@@ -231,8 +233,8 @@ def of_codex() -> None:
         waiting = {a.request.parts[0].text: a for a in board.waits(2)}
         assert waiting["touch i1"].says("deny") == ""
         assert waiting["touch i2"].says("allow") == ""
-        other.shows("After i2")
-        pane.shows("After i1")
+        other.shows("• After i2")
+        pane.shows("• After i1")
         assert (home.project / "i2").exists() and not (home.project / "i1").exists()
         print("codex: two sessions at once")
         board.rests()
@@ -263,8 +265,7 @@ def of_opencode(args: tuple[str, ...] = (), plugin: bool = True) -> None:
             if not plugin:
                 (home.bellboard / "opencode" / str(asking.asked.pid)).unlink()
             pane.shows("Permission required|Which colour")
-            why = asking.cli.unanswerable(asking.asked)
-            assert why == "", why
+            asking.cli.find(asking.asked)
             print(f"opencode: {name}: {asking.request.title}", asking.request.choices)
             return asking
 
@@ -272,7 +273,7 @@ def of_opencode(args: tuple[str, ...] = (), plugin: bool = True) -> None:
         t = time.monotonic()
         assert asking.says("allow") == ""
         print(f"  taken after {time.monotonic() - t:.3f} s")
-        pane.shows("After a1")
+        pane.shows("(?m)^ +After a1")
         assert (home.project / "a1").exists()
         board.rests()
         assert asking.says("allow")
@@ -280,7 +281,7 @@ def of_opencode(args: tuple[str, ...] = (), plugin: bool = True) -> None:
         asking = scene("deny", "run touch b1; say After b1")
         assert asking.says("deny", message="use another name") == ""
         told(model, "use another name")
-        pane.shows("After b1")
+        pane.shows("(?m)^ +After b1")
         assert not (home.project / "b1").exists()
         board.rests()
 
@@ -292,7 +293,7 @@ def of_opencode(args: tuple[str, ...] = (), plugin: bool = True) -> None:
         asking = scene("question", "ask; say Thanks")
         assert asking.says("choose", answers={"Which colour do you want?": ["Blue"]}) == ""
         told(model, "Blue")
-        pane.shows("Thanks")
+        pane.shows("(?m)^ +Thanks")
         board.rests()
 
         asking = scene("question, not answered", "ask; say Never")
@@ -301,7 +302,7 @@ def of_opencode(args: tuple[str, ...] = (), plugin: bool = True) -> None:
 
         asking = scene("the user first", "run touch e1; say After e1")
         pane.press("Enter")
-        pane.shows("After e1")
+        pane.shows("(?m)^ +After e1")
         print("  refused:", why := asking.says("stop"))
         assert why
         board.rests()
@@ -320,7 +321,7 @@ def of_opencode(args: tuple[str, ...] = (), plugin: bool = True) -> None:
         waiting = {a.request.parts[0].text: a for a in board.waits(2)}
         assert waiting["touch h2"].says("allow") == ""
         assert waiting["touch h1"].says("allow") == ""
-        pane.shows("After h")
+        pane.shows("(?m)^ +After h")
         print("opencode: two requests at once")
         board.rests()
 
@@ -333,9 +334,9 @@ def of_opencode(args: tuple[str, ...] = (), plugin: bool = True) -> None:
 
         asking = scene("always", "run touch d1; say After d1")
         assert asking.says("always") == ""
-        pane.shows("After d1")
+        pane.shows("(?m)^ +After d1")
         say(pane, "DO: run touch d2; say Not asked")
-        pane.shows("Not asked")
+        pane.shows("(?m)^ +Not asked")
         board.rests()
 
         asking = scene("killed", "edit j1; say After j1")

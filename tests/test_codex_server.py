@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import socket as sockets
 import subprocess
 import sys
@@ -12,14 +13,17 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from bellboard.agents.cli import Asked, Unanswered
+from bellboard.agents.cli import Unanswered, Waiting
 from bellboard.agents.codex import server
 from bellboard.agents.codex.cli import Codex
 from bellboard.agents.codex.dialect.pending import runs, wanted_of
 from bellboard.agents.codex.dialect.spoken import CodexDialect
 from bellboard.core.events import Origin
 from bellboard.core.request import Answer, check
+from bellboard.storage.spool import Spool
+from desk import Desk
 from rig.home import Home
 from rig.waiting import eventually
 
@@ -165,16 +169,17 @@ class Fake:
         self.path = folder / "app-server-control.sock"
         self.home = home
         plan = {"loaded": [THREAD], "asks": [ASKS], **plan}
-        argv = [sys.executable, "-c", textwrap.dedent(FAKE), str(self.path), json.dumps(plan)]
+        argv = ["codex", "-c", textwrap.dedent(FAKE), str(self.path), json.dumps(plan)]
         env = {"HOME": str(home.root)}
-        self.process = subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, text=True)
+        how: dict[str, Any] = {"executable": sys.executable, "stdout": subprocess.PIPE}
+        self.process = subprocess.Popen(argv, env=env, text=True, **how)
         assert self.process.stdout is not None
         assert self.process.stdout.readline() == "up\n"
         self.asked = self.about(PAYLOAD)
 
-    def about(self, payload: Any, tool_id: str = ITEM) -> Asked:
+    def about(self, payload: Any, tool_id: str = ITEM) -> Waiting:
         data = json.dumps(payload).encode()
-        return Asked(THREAD, self.process.pid, data, self.home.bellboard, tool_id)
+        return Waiting(THREAD, self.process.pid, tool_id, data, self.home.bellboard)
 
     def heard(self) -> Any:
         assert self.process.stdout is not None
@@ -198,7 +203,7 @@ def said(choice: str, payload: Any = PAYLOAD, **more: Any) -> bytes:
     return SPEAKS.reply(json.dumps(payload).encode(), Answer(choice, **more))
 
 
-def refused(asked: Asked, reply: bytes = b'{"decision":"accept"}') -> str:
+def refused(asked: Waiting, reply: bytes = b'{"decision":"accept"}') -> str:
     with pytest.raises(Unanswered) as caught:
         CODEX.answer(asked, reply)
     return str(caught.value)
@@ -216,7 +221,7 @@ def refused(asked: Asked, reply: bytes = b'{"decision":"accept"}') -> str:
 def test_a_command_is_answered(home: Home, choice: str, decision: str) -> None:
     """Each choice is the decision that does what its words say."""
     with fake(home) as codex:
-        assert CODEX.unanswerable(codex.asked) == ""
+        CODEX.find(codex.asked)
         CODEX.answer(codex.asked, said(choice))
         assert codex.heard() == {"id": 0, "result": {"decision": decision}}
 
@@ -318,6 +323,24 @@ def test_only_the_sessions_own_process_is_asked(home: Home) -> None:
         assert "others may write to" in refused(codex.asked)
 
 
+def test_an_answer_from_anywhere_takes_the_server(home: Home) -> None:
+    """It is the best way while the server has the request; else it says why."""
+    asks = {**ASKS, "params": {**ASKS["params"], "threadId": "s"}}  # type: ignore[dict-item]
+    with fake(home, loaded=["s"], asks=[asks]) as codex:
+        desk = Desk(home, codex.process.pid)
+        desk.asks("codex", **{k: v for k, v in PAYLOAD.items() if k != "session_id"})
+        desk.s = desk.session_of(agent="codex")
+        shown = desk.request()["request"]
+        assert [way["name"] for way in shown["ways"]] == ["server", "go"]
+        desk.answer("deny")
+        assert codex.heard()["result"] == {"decision": "decline"}
+        assert [x["way"] for x in desk.told] == ["server", "server"]
+        block = replace(desk.s.blocks[":"], tool_id="exec-other")
+        desk.s = desk.session_of(agent="codex", blocks={":": block})
+        digest = shown["digest"]
+        eventually(lambda: "something else" in desk.answer(digest=digest)["why"])  # a claim is old
+
+
 @pytest.mark.pure
 def test_requests_are_read_in_full() -> None:
     """Nothing of the payload is left out, and the choices say what they do."""
@@ -347,3 +370,23 @@ def test_commands_are_compared_whole() -> None:
     assert not runs("/bin/bash -lc 'touch a; touch b'", "touch a")
     assert not runs("'", "touch a")
     assert wanted_of(b"\xff", "") is None
+
+
+def test_the_printed_hooks_report_to_the_spool(home: Home) -> None:
+    """As a shell of Codex runs them: with its own process, and as Codex's."""
+    argv = [sys.executable, "-m", "bellboard", "hooks", "print", "--agent", "codex"]
+    printed = subprocess.run(argv, env=home.env, capture_output=True, text=True, check=True)
+    hooks = json.loads(printed.stdout)["hooks"]
+    assert {hooks[event][0]["hooks"][0]["timeout"] for event in ("Interrupt", "SessionEnd")} == {3}
+    line = hooks["PermissionRequest"][0]["hooks"][0]["command"]
+    subprocess.run(["sh", "-c", line], env=home.env, input=json.dumps(PAYLOAD).encode(), check=True)
+    spool = Spool(home.bellboard)
+    (name,) = spool.scan()
+    item = spool.read(name)
+    assert item is not None and item.origin is not None
+    assert (item.origin["agent"], item.origin["pid"]) == ("codex", os.getpid())
+    event = SPEAKS.event(item.payload, item.t, item.t, Origin("codex"))
+    assert (event.kind, event.session_id, event.detail) == ("request", THREAD, "touch 'a b'")
+    argv[-1] = "opencode"
+    plugin = subprocess.run(argv, env=home.env, capture_output=True, text=True, check=True)
+    assert "export const Bellboard" in plugin.stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import subprocess
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from bellboard.agents.cli import Asked, Unanswered
+from bellboard.agents.cli import Unanswered, Waiting
 from bellboard.agents.opencode import server
 from bellboard.agents.opencode.cli import OpenCode
 from bellboard.agents.opencode.dialect.spoken import OpenCodeDialect
@@ -123,9 +124,9 @@ class Program:
         self.process.stdin.flush()
         assert self.line() == "heard"
 
-    def about(self, payload: Any) -> Asked:
+    def about(self, payload: Any) -> Waiting:
         data = json.dumps(payload).encode()
-        return Asked(SESSION, self.process.pid, data, self.home.bellboard)
+        return Waiting(SESSION, self.process.pid, "", data, self.home.bellboard)
 
     def close(self) -> None:
         self.process.kill()
@@ -154,10 +155,22 @@ def said(payload: Any, choice: str, **more: Any) -> bytes:
     return SPEAKS.reply(json.dumps(payload).encode(), Answer(choice, **more))
 
 
-def refused(asked: Asked, reply: bytes = b'{"reply":"once"}') -> str:
+def refused(asked: Waiting, reply: bytes = b'{"reply":"once"}') -> str:
     with pytest.raises(Unanswered) as caught:
         OPENCODE.answer(asked, reply)
     return str(caught.value)
+
+
+def found(asked: Waiting) -> None:
+    """Wait until the plugin listens."""
+
+    def is_found() -> bool:
+        with contextlib.suppress(Unanswered):
+            OPENCODE.find(asked)
+            return True
+        return False
+
+    eventually(is_found)
 
 
 def test_the_plugin_takes_an_answer_to_what_is_asked(started: Any) -> None:
@@ -166,7 +179,7 @@ def test_the_plugin_takes_an_answer_to_what_is_asked(started: Any) -> None:
     asked = opencode.about(PERMISSION)
     assert refused(asked) == server.NOBODY
     opencode.hears(PERMISSION)
-    eventually(lambda: not OPENCODE.unanswerable(asked))
+    found(asked)
     OPENCODE.answer(asked, said(PERMISSION, "deny", message="Use b"))
     body = {"reply": "reject", "message": "Use b"}
     assert opencode.told() == {"url": "/permission/per_1/reply", "body": body}
@@ -182,7 +195,7 @@ def test_questions_reach_the_plugin(started: Any) -> None:
     opencode = started()
     opencode.hears(QUESTION)
     asked = opencode.about(QUESTION)
-    eventually(lambda: not OPENCODE.unanswerable(asked))
+    found(asked)
     OPENCODE.answer(asked, said(QUESTION, "choose", answers={"Which?": "a pale green"}))
     told = {"url": "/question/que_1/reply", "body": {"answers": [["a pale green"]]}}
     assert opencode.told() == told
@@ -200,7 +213,7 @@ def test_what_opencode_refuses_is_said(started: Any, home: Home) -> None:
         opencode = started(status)
         opencode.hears(PERMISSION)
         asked = opencode.about(PERMISSION)
-        eventually(lambda asked=asked: not OPENCODE.unanswerable(asked))
+        found(asked)
         assert refused(asked) == why
 
 
@@ -239,7 +252,7 @@ def test_a_plugin_in_a_folder_of_others_does_not_listen(started: Any, home: Home
     assert "others may write to" in refused(asked)
     (home.bellboard / "opencode").chmod(0o700)
     opencode.hears(PERMISSION)
-    eventually(lambda: not OPENCODE.unanswerable(asked))
+    found(asked)
     where = home.bellboard / "opencode" / str(opencode.process.pid)
     other = asked._replace(pid=1)
     where.rename(where.with_name("1"))

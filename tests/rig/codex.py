@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from bellboard.agents.codex.cli import Codex as Reporting
 from rig import node, npm
 from rig.cache import CHECKOUT, Missing
 from rig.home import Home
@@ -18,10 +18,6 @@ from rig.waiting import eventually
 
 NAME: Final = "@openai/codex"
 VERSION: Final = "0.169.0"
-EVENTS: Final = (
-    *("SessionStart", "SessionEnd", "UserPromptSubmit", "PreToolUse", "PermissionRequest"),
-    *("PostToolUse", "SubagentStart", "SubagentStop", "Stop", "Interrupt"),
-)
 EMIT: Final = CHECKOUT / "hooks/emit"
 READY: Final = "Ask Codex|Hooks need review"
 
@@ -44,8 +40,9 @@ class Codex:
         folder = home.root / ".codex"
         folder.mkdir(exist_ok=True)
         (folder / "config.toml").write_text(_config(home, model))
-        hooks = {event: [{"hooks": [_hook(home, event)]}] for event in EVENTS}
-        (folder / "hooks.json").write_text(json.dumps({"hooks": hooks}))
+        command = f"BELLBOARD_HOME='{home.bellboard}' '{EMIT}'"
+        hooks = Reporting().reporting(lambda event: f"{command} {event} $PPID codex")
+        (folder / "hooks.json").write_text(hooks)
         self.env = {**home.env, "FAKE_KEY": "dummy", "NO_PROXY": "127.0.0.1,localhost"}
         self.socket = folder / "app-server-control/app-server-control.sock"
         start = [str(executable()), "--enable", "default_mode_request_user_input"]
@@ -91,11 +88,6 @@ def running(home: Home, tmux: Server, args: Sequence[str] = ()) -> Iterator[tupl
         if codex is not None:
             codex.close()
         model.close()
-
-
-def _hook(home: Home, event: str) -> dict[str, object]:
-    command = f"BELLBOARD_HOME='{home.bellboard}' '{EMIT}' {event} $PPID codex"
-    return {"type": "command", "command": command, "timeout": 3}
 
 
 def _config(home: Home, model: Model) -> str:

@@ -63,18 +63,22 @@ class Witness(ABC):
         """Stop observing."""
 
 
-class Asked(NamedTuple):
+class Waiting(NamedTuple):
     """A request that stands on the board, for a CLI to find it again on its own side."""
 
     session_id: str
     pid: int  # the process that asks: alive, and the session's
+    tool_id: str  # the CLI's id of the tool that asks, if it is known
     payload: bytes  # of the hook that reported it
     home: Path  # the state folder
-    tool_id: str = ""  # the CLI's id of the tool that asks, if it is known
 
 
 class Unanswered(Exception):
-    """An answer was not given; the text says why, and completes "it was not answered: …"."""
+    """An answer was not given; the text says why."""
+
+
+class Unreachable(Unanswered):
+    """There is nobody who could take it: another way may be open."""
 
 
 class Cli(ABC):
@@ -87,17 +91,23 @@ class Cli(ABC):
         """Start observing, if there is more than hooks; needs a running event loop."""
         return None
 
-    def unanswerable(self, asked: Asked) -> str:
-        """Return why no server or plugin of the CLI can take an answer now; "" if one can.
+    def reporting(self, line: Callable[[str], str]) -> str:
+        """Return the file that lets the CLI report; `line` gives the shell command of an event.
 
-        May take seconds: call it outside the event loop.
+        It is empty if an installer of its own edits the CLI's settings.
         """
-        return "it has no server that takes answers"
+        return ""
 
-    def answer(self, asked: Asked, reply: bytes) -> None:
-        """Give the server or plugin what `Dialect.reply` wrote; return once it has taken it.
+    def find(self, waiting: Waiting) -> None:
+        """Find a request again with the CLI's own server or plugin, to answer it there.
 
-        Raise `Unanswered` if it did not: the request was answered, or is no longer the same.  May
-        take seconds, like `unanswerable`.
+        Raise `Unanswered`.  This may take seconds, so call it outside the event loop.
         """
-        raise Unanswered(self.unanswerable(asked))
+        raise Unreachable("it has no server that takes answers")
+
+    def answer(self, waiting: Waiting, reply: bytes) -> None:
+        """Do the same, and give it what `Dialect.reply` wrote; return once that was taken.
+
+        Raise `Unanswered` if it was not: somebody else answered, or something else is asked now.
+        """
+        self.find(waiting)

@@ -14,6 +14,6 @@ CLIS: Final[tuple[Cli, ...]] = (ClaudeCode(), Codex(), OpenCode())
 _BY_KEY: Final = {cli.key: cli for cli in CLIS}
 
 
-def cli_of(agent: str) -> Cli | None:
-    """Return the CLI of an agent; None if it is unknown."""
-    return _BY_KEY.get(agent)
+def cli_of(agent: str) -> Cli:
+    """Return the CLI of an agent; treat an unknown one like the first."""
+    return _BY_KEY.get(agent, CLIS[0])

@@ -29,8 +29,12 @@ if TYPE_CHECKING:
 STATE = (
     *("spool", "hosts", "answers", "board.db", "board.db-*", "board.db.damaged-*", "board.lock"),
     "drain.lock",
-    *("emit", "hooks.json", "hooks.lock"),
+    *("emit", "hooks.json", "hooks.lock", "opencode"),
 )
+
+
+#: Agents whose own file is printed, to be put where they look for it.
+REPORTING = ("codex", "opencode")
 
 
 def add_to(commands: Commands) -> None:
@@ -42,6 +46,9 @@ def add_to(commands: Commands) -> None:
     check = add(verbs, "check", check_hooks, "show where the hooks are; fails if any is missing")
     check.add_argument("--json", action="store_true", help="print JSON, and succeed")
     printed = add(verbs, "print", print_hooks, "print the hooks for claude --settings")
+    printed.add_argument(
+        "--agent", choices=REPORTING, help="print the file that lets this agent report"
+    )
     for verb in (install, uninstall, check):
         which = verb.add_mutually_exclusive_group()
         which.add_argument("--user", action="store_true", help="user settings (default)")
@@ -126,6 +133,10 @@ def print_hooks(args: Args) -> None:
     import json
 
     settings = _settings()
+    if args.agent:
+        with _problems(settings.home):
+            print(settings.reporting(args.agent).rstrip())
+        return
     with _problems(settings.home):
         printed = settings.printed(_version(args))
     print(json.dumps(printed, indent=2, ensure_ascii=False))

@@ -35,11 +35,11 @@ from .standing import (
     asked_of,
     has_gone_on,
     is_double,
+    is_served,
     name_of,
     obstacle,
     serve,
     standing,
-    unserved,
 )
 
 READY: Final = 0.5  # seconds until the CLI takes keys: it ignores them for the first 0.15
@@ -146,8 +146,9 @@ class Answering:
     async def _ways(self, asked: Asked) -> list[str]:
         """Return the ways that are open for any choice, best first."""
         ways = ["hook"] if self._listens(asked) else []
-        if not await beside(partial(unserved, asked, self._desk.spool.home)):
-            ways.append("server")
+        with suppress(Declined):
+            if await beside(partial(is_served, asked, self._desk.spool.home)):
+                ways.append("server")
         terminal = self._terminal(asked.run)
         if terminal is not None and not is_double(asked):
             with suppress(Declined):
@@ -171,7 +172,8 @@ class Answering:
             with suppress(Unusable):  # it ended meanwhile: the terminal may still ask
                 await beside(partial(self._answers.send, asked.block.channel, reply))
                 return "hook"
-        if reply and not await beside(partial(unserved, asked, home)):
+        served = bool(reply) and await beside(partial(is_served, asked, home))
+        if served:
             self._log(given, claim, "server")
             await beside(partial(serve, asked, home, reply))
             return "server"

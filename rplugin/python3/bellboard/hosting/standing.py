@@ -12,8 +12,7 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from ..agents.claude_code.witnesses.registry import config_of, went_on
-from ..agents.cli import Asked as AskedOfCli
-from ..agents.cli import Unanswered
+from ..agents.cli import Unanswered, Unreachable, Waiting
 from ..agents.clis import cli_of
 from ..agents.dialect import About
 from ..agents.dialects import dialect_of, is_known
@@ -150,24 +149,29 @@ def _seen(s: Session, run: Run, block: Block) -> Asked:
     return Asked(s, run, block, request, b"", About(block.detail, block.digest, _folders(s)))
 
 
-def unserved(asked: Asked, home: Path) -> str:
-    """Return why no server or plugin of its CLI can take an answer, or "". May take seconds."""
-    cli = cli_of(asked.session.agent)
-    if cli is None or not asked.payload:
-        return "nothing is known of its server"
-    return cli.unanswerable(_of_cli(asked, home))
+def is_served(asked: Asked, home: Path) -> bool:
+    """Return whether a server or plugin of its CLI has the request. May take seconds.
+
+    Raise `Declined` if it says that the request is over, or another.
+    """
+    try:
+        if asked.payload:
+            cli_of(asked.session.agent).find(_of_cli(asked, home))
+    except Unreachable:
+        return False
+    except Unanswered as why:
+        raise Declined(str(why)) from None
+    return bool(asked.payload)
 
 
 def serve(asked: Asked, home: Path, reply: bytes) -> None:
     """Give an answer to a server or plugin; raise `Declined` if it does not take it."""
-    cli = cli_of(asked.session.agent)
     try:
-        if cli is not None:
-            cli.answer(_of_cli(asked, home), reply)
+        cli_of(asked.session.agent).answer(_of_cli(asked, home), reply)
     except Unanswered as why:
         raise Declined(str(why)) from None
 
 
-def _of_cli(asked: Asked, home: Path) -> AskedOfCli:
-    sid, pid = asked.request.session_id, asked.request.pid
-    return AskedOfCli(sid, pid, asked.payload, home, asked.block.tool_id)
+def _of_cli(asked: Asked, home: Path) -> Waiting:
+    ids = asked.request.session_id, asked.request.pid, asked.block.tool_id
+    return Waiting(*ids, asked.payload, home)

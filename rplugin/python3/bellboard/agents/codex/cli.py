@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
-from ..cli import Asked, Cli, Unanswered
+import json
+from collections.abc import Callable
+from typing import Final
+
+from ..cli import Cli, Waiting
 from . import server
+from .dialect.names import KINDS
+
+EVENTS: Final = tuple(name for name, kind in KINDS.items() if kind != "note")
+#: Seconds that its hooks may take, at most: it warns of more for those that run at an end.
+AT_ENDS, OTHERWISE = 3, 60
 
 
 class Codex(Cli):
@@ -11,12 +20,17 @@ class Codex(Cli):
 
     key = "codex"
 
-    def unanswerable(self, asked: Asked) -> str:
-        try:
-            server.find(asked)
-        except Unanswered as reason:
-            return str(reason)
-        return ""
+    def reporting(self, line: Callable[[str], str]) -> str:
+        hooks = {event: [{"hooks": [_hook(event, line(event))]}] for event in EVENTS}
+        return json.dumps({"hooks": hooks}, indent=2, ensure_ascii=False)
 
-    def answer(self, asked: Asked, reply: bytes) -> None:
-        server.answer(asked, reply)
+    def find(self, waiting: Waiting) -> None:
+        server.find(waiting)
+
+    def answer(self, waiting: Waiting, reply: bytes) -> None:
+        server.answer(waiting, reply)
+
+
+def _hook(event: str, command: str) -> dict[str, object]:
+    limit = AT_ENDS if event in ("Interrupt", "SessionEnd") else OTHERWISE
+    return {"type": "command", "command": command, "timeout": limit}

@@ -24,25 +24,25 @@ from ...core.version import VERSION
 from ...system import gate, processes
 from ...system.websocket import WebSocket
 from ...system.wire import Broken, Wire
-from ..cli import Asked, Unanswered
+from ..cli import Unanswered, Unreachable, Waiting
 from .dialect.pending import contradicts, is_resolved, waits, wanted_of
 
 SOCKET: Final = "app-server-control/app-server-control.sock"
 PATIENCE: Final = 2.5  # seconds for everything; a server takes 10 ms
 SETTLE: Final = 0.1  # seconds in which it sends what is pending; it takes 1 ms
-VERDICT: Final = 0.1  # seconds in which a refused tool or turn ends; it takes 5 ms
+VERDICT: Final = 0.3  # seconds in which a refused tool or turn ends; it takes 5 ms
 LIMIT: Final = 8 << 20  # bytes of a conversation; a thread without its turns has 10 kB
 MOST: Final = 1000  # messages of a conversation
 ELSEWHERE: Final = "it was answered elsewhere first"
 
 
-def find(asked: Asked) -> None:
+def find(asked: Waiting) -> None:
     """Find the request; raise `Unanswered` if it does not wait there."""
     with _conversation(asked.pid) as server:
         server.find(asked)
 
 
-def answer(asked: Asked, reply: bytes) -> None:
+def answer(asked: Waiting, reply: bytes) -> None:
     """Answer the request; raise `Unanswered` if that did not count."""
     result = msgspec.json.decode(reply)
     with _conversation(asked.pid) as server:
@@ -60,11 +60,11 @@ def _conversation(pid: int) -> Iterator[_Server]:
     try:
         connection = gate.connected(f"{home_of(pid)}/{SOCKET}", PATIENCE, pid)
     except FileNotFoundError:
-        raise Unanswered("this Codex runs without its shared server") from None
+        raise Unreachable("this Codex runs without its shared server") from None
     except gate.Denied as denial:
-        raise Unanswered(f"the socket of Codex's server: {denial}") from None
+        raise Unreachable(f"the socket of Codex's server: {denial}") from None
     except OSError as error:
-        raise Unanswered(f"Codex's server: {error.strerror or error}") from None
+        raise Unreachable(f"Codex's server: {error.strerror or error}") from None
     with Wire(connection, PATIENCE, LIMIT) as wire:
         try:
             yield _Server(wire)
@@ -84,7 +84,7 @@ class _Server:
         self._call("initialize", {"clientInfo": about, "capabilities": {"experimentalApi": True}})
         self._send({"method": "initialized"})
 
-    def find(self, asked: Asked) -> Facts:
+    def find(self, asked: Waiting) -> Facts:
         """Return the request that the payload is about, while it waits."""
         wanted = wanted_of(asked.payload, asked.tool_id)
         if wanted is None:
@@ -94,13 +94,11 @@ class _Server:
         resumed = self._call("thread/resume", {"threadId": wanted.thread, "excludeTurns": True})
         if not waits(resumed):
             raise Unanswered("it has already been answered")
-        self._listen(SETTLE)
-        found = {}
-        for message in self._said:
-            if (request := wanted.found_in(message)) is not None:
-                found[str(request["id"])] = request  # it may be sent twice
-            for key in [key for key, known in found.items() if is_resolved(message, known)]:
-                del found[key]
+        found = wanted.among(self._said)
+        until = time.monotonic() + SETTLE
+        while self._hears(0.0 if wanted.item and found else until):
+            self._hear()
+            found = wanted.among(self._said)
         if not found:
             raise Unanswered("Codex now asks something else")
         if len(found) > 1:
@@ -113,7 +111,9 @@ class _Server:
         self._send({"id": request["id"], "result": result})
         while not any(is_resolved(message, request) for message in self._said):
             self._hear()
-        self._listen(VERDICT)
+        until = time.monotonic() + VERDICT
+        while self._hears(until):
+            self._hear()
         if any(contradicts(message, request, result) for message in self._said):
             raise Unanswered(ELSEWHERE)
 
@@ -146,11 +146,9 @@ class _Server:
     def _send(self, message: Facts) -> None:
         self._socket.send(msgspec.json.encode(message))
 
-    def _listen(self, seconds: float) -> None:
-        """Hear what it says in that time."""
-        until = time.monotonic() + seconds
-        while (left := until - time.monotonic()) > 0 and self._wire.hears(left):
-            self._hear()
+    def _hears(self, until: float) -> bool:
+        """Return whether it says something by that time, or has said it."""
+        return self._wire.hears(until - time.monotonic())
 
     def _hear(self) -> Facts:
         """Return the next message, and remember it."""

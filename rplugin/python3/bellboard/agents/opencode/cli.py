@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from ..cli import Asked, Cli, Unanswered
+from collections.abc import Callable
+
+from ...system.shipped import shipped
+from ..cli import Cli, Waiting
 from . import server
 
 
@@ -11,12 +14,11 @@ class OpenCode(Cli):
 
     key = "opencode"
 
-    def unanswerable(self, asked: Asked) -> str:
-        try:
-            server.find(asked)
-        except Unanswered as reason:
-            return str(reason)
-        return ""
+    def reporting(self, line: Callable[[str], str]) -> str:
+        return shipped("opencode.js").read_text()
 
-    def answer(self, asked: Asked, reply: bytes) -> None:
-        server.answer(asked, reply)
+    def find(self, waiting: Waiting) -> None:
+        server.find(waiting)
+
+    def answer(self, waiting: Waiting, reply: bytes) -> None:
+        server.answer(waiting, reply)

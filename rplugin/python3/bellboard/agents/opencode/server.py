@@ -16,7 +16,7 @@ import msgspec
 from ...core.detail import ODD
 from ...system import gate, http, processes
 from ...system.wire import Broken, Wire
-from ..cli import Asked, Unanswered
+from ..cli import Unanswered, Unreachable, Waiting
 from .dialect.asking import Id, id_of
 
 FOLDER: Final = "opencode"  # of sockets, in the state folder
@@ -32,17 +32,17 @@ WHY: Final = {
 }
 
 
-def find(asked: Asked) -> None:
+def find(asked: Waiting) -> None:
     """Find the request; raise `Unanswered` if it does not wait there."""
     _deliver(asked, b"")
 
 
-def answer(asked: Asked, reply: bytes) -> None:
+def answer(asked: Waiting, reply: bytes) -> None:
     """Answer the request; raise `Unanswered` if that did not count."""
     _deliver(asked, reply)
 
 
-def _deliver(asked: Asked, reply: bytes) -> None:
+def _deliver(asked: Waiting, reply: bytes) -> None:
     """Give the reply to the plugin, or else to the server; an empty one only asks."""
     wanted = id_of(asked.payload)
     if wanted is None:
@@ -59,7 +59,7 @@ def _deliver(asked: Asked, reply: bytes) -> None:
         raise Unanswered(WHY.get(status, f"OpenCode refused it with status {status}"))
 
 
-def _plugin(asked: Asked, wanted: Id, reply: bytes) -> int:
+def _plugin(asked: Waiting, wanted: Id, reply: bytes) -> int:
     address = f"{asked.home}/{FOLDER}/{asked.pid}"
     message = {"request": wanted.request, **({"reply": msgspec.Raw(reply)} if reply else {})}
     with Wire(gate.connected(address, PATIENCE, asked.pid), PATIENCE, LIMIT) as wire:
@@ -71,11 +71,11 @@ def _plugin(asked: Asked, wanted: Id, reply: bytes) -> int:
     return status
 
 
-def _server(asked: Asked, wanted: Id, reply: bytes) -> int:
+def _server(asked: Waiting, wanted: Id, reply: bytes) -> int:
     """Do it with the HTTP of that process."""
     ports = processes.own_ports(asked.pid)
     if not ports:
-        raise Unanswered(NOBODY)
+        raise Unreachable(NOBODY)
     why = ""
     for port in ports:
         try:

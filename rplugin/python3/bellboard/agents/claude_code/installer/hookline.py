@@ -18,7 +18,7 @@ _HOME: Final = re.compile(r"\$(?:HOME|\{HOME\})(?![A-Za-z0-9_])|\\([$`\"\\])")
 _EVENT: Final = re.compile(r"[A-Za-z]{1,40}")
 
 
-def hook_line(script: str, event: str, user_home: str) -> str:
+def hook_line(script: str, event: str, user_home: str, agent: str = "") -> str:
     """Return the command for an event: silent, with exit code 0 even if the script is gone.
 
     It runs the script only if the user owns it, so that nobody can put another in its place.
@@ -26,8 +26,8 @@ def hook_line(script: str, event: str, user_home: str) -> str:
     The script is sourced by the shell that the CLI starts: the parent of that shell is the CLI,
     and it saves a fork.  A path below the user's home is written with $HOME.
     """
-    path = _quoted(script, user_home)
-    return f'[ -r {path} ] && [ -O {path} ] && {{ set -- {event} "$PPID"; . {path}; }}; exit 0'
+    path, said = _quoted(script, user_home), f'{event} "$PPID"' + (f" {agent}" if agent else "")
+    return f"[ -r {path} ] && [ -O {path} ] && {{ set -- {said}; . {path}; }}; exit 0"
 
 
 def script_of(command: str, user_home: str) -> str | None:

@@ -19,6 +19,7 @@ from ....storage.ground import is_ours
 from ....system.atomic import content, replace
 from ....system.files import opened, touch
 from ....system.flocks import locked
+from ....system.shipped import shipped as shipped_file
 from .settings_text import Before
 
 MARK: Final = b"into bellboard's spool"  # at the top of every version of the script
@@ -38,10 +39,8 @@ HookedFiles = dict[str, HookedFile]
 
 
 def shipped() -> Path:
-    """Return the script of this installation: in a checkout or in the installed package."""
-    package = Path(__file__).resolve().parents[3]
-    inside = package / "hooks" / "emit"
-    return inside if inside.is_file() else package.parents[2] / "hooks" / "emit"
+    """Return the script of this installation."""
+    return shipped_file("emit")
 
 
 def script(home: Path) -> Path:

@@ -102,6 +102,16 @@ class Settings:
         group = settings_text.group_of
         return {"hooks": {e: [group(c)] for e, c in self.commands(version).items()}}
 
+    def reporting(self, agent: str) -> str:
+        """Return the file that lets another CLI report, and install the script that it runs."""
+        from ...clis import cli_of
+
+        self._prepare()
+        script = str(installed.script(self.home))
+        return cli_of(agent).reporting(
+            lambda event: hookline.hook_line(script, event, self._user_home, agent)
+        )
+
     def is_ours(self, command: str) -> bool:
         """Return whether a command runs our script."""
         script = hookline.script_of(command, self._user_home)

@@ -8,6 +8,7 @@ no input.
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 import msgspec
@@ -54,6 +55,16 @@ class Wanted(NamedTuple):
     turn: str
     item: str  # the id of the tool; may be unknown for a command
     command: str
+
+    def among(self, said: Iterable[Facts]) -> dict[str, Facts]:
+        """Return those of these requests that wait, by their ids: each may be sent twice."""
+        found: dict[str, Facts] = {}
+        for message in said:
+            if (request := self.found_in(message)) is not None:
+                found[repr(request["id"])] = request
+            for key in [key for key, known in found.items() if is_resolved(message, known)]:
+                del found[key]
+        return found
 
     def found_in(self, message: Facts) -> Facts | None:
         """Return the parameters of a message, with its id, if it is this request."""
