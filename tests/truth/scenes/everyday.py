@@ -112,14 +112,16 @@ def menu(command: str, scenario: str) -> Callable[[Stage], None]:
 
 
 def suspended(scenario: str) -> Callable[[Stage], None]:
-    """Ctrl-Z has no effect on an open dialog."""
+    """Ctrl-Z suspends a CLI that asks; with fg it asks on."""
 
     def play(stage: Stage) -> None:
         stage.start(shell=True)
         stage.prompt(scenario)
         stage.stands("waiting")
         stage.press("C-z")
+        stage.agent.shows("(?i)stopped|suspended")
         stage.stands("waiting", 2 * STANDS)
+        stage.agent.pane.type("fg\n")
         stage.agent.answer("Escape", dialog="Esc to cancel")
         stage.stands("idle")
 
