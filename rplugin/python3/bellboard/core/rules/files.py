@@ -52,8 +52,8 @@ def settle(s: Session, e: Event, o: Options) -> str | None:
             complete(s, max(e.t, s.stopped))
         elif s.held == "moved":
             rest(s, e.t)
-        elif not (s.hooked or asked or s.said_id or s.previous):
-            complete(s, e.t)  # nothing else says how it ended
+        elif not (s.hooked or asked or is_told(s)):
+            complete(s, e.t)
         elif s.rested:
             give_back(s, e.t)
         else:
@@ -63,6 +63,11 @@ def settle(s: Session, e: Event, o: Options) -> str | None:
         at_rest = "completed" if unseen else "idle"
         s.turn, s.unseen = ("background", unseen) if has_shell else (at_rest, False)
     return None if asked or before != (s.turn, s.unseen) else "already at rest"
+
+
+def is_told(s: Session) -> bool:
+    """Return whether a transcript would have shown the end of a turn of this process."""
+    return bool(s.said_id or s.previous) and len(s.processes) == 1 and not s.left
 
 
 def hear(s: Session, e: Event, o: Options) -> str | None:

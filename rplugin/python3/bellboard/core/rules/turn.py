@@ -226,7 +226,7 @@ def break_off(s: Session, e: Event, o: Options) -> str | None:
     if (p := own(s)) and p.says == "busy":
         if p.at > e.t - o.settle:
             return "the CLI started working after that"
-        if p.was == "idle" and not (s.agents or s.queued or s.blocks):
+        if not s.hooked or (p.was == "idle" and not (s.agents or s.queued or s.blocks)):
             return "its session file decides that"  # such a line may be a second late
     break_crew(s)
     ask_on(s)
