@@ -184,7 +184,11 @@ class Stage:
         eventually(lambda: not following(pane.rows()).why)
         time.sleep(0.5)  # until it takes keys
         before = len(self.api.requests)
-        asyncio.run(enter(pane, following, lambda: True))
+
+        async def ours() -> bool:
+            return True
+
+        asyncio.run(enter(pane, following, ours))
         heard = "" if answer.choice == "stop" else eventually(lambda: self._heard(before))
         kept = {key: value for key, value in payload.items() if key in KEPT}
         text = "\n".join([*pane.walk, json.dumps({"payload": kept, "heard": heard}), ""])

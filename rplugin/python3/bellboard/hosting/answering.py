@@ -119,8 +119,8 @@ class Answering:
                 raise Declined(ANSWERED)
             way = await self._send(given, asked, answer, claim)
         except BaseException:
-            with suppress(OSError):  # then nobody can answer for some seconds
-                self._answers.release(name, claim)
+            with suppress(OSError, Declined):  # then nobody can answer for some seconds
+                await beside(partial(self._answers.release, name, claim))
             raise
         return await self._outcome(given, asked, claim, way)
 
@@ -194,12 +194,12 @@ class Answering:
         def following(screen: Sequence[str]) -> Press:
             return dialect.press(screen, asked.request, answer, asked.about)
 
-        def is_ours() -> bool:
+        async def is_ours() -> bool:
             nonlocal begun
             if not begun:
                 begun = True
                 self._log(given, claim, "keys")
-            return self._stands(asked) and self._answers.renew(name, claim)
+            return self._stands(asked) and await beside(partial(self._answers.renew, name, claim))
 
         await enter(terminal, following, is_ours)
 

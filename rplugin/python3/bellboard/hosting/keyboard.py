@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Final, Protocol
 
@@ -107,7 +107,9 @@ def terminal_of(run: Run) -> Terminal | None:
 
 
 async def enter(
-    terminal: Terminal, following: Callable[[Sequence[str]], Press], ours: Callable[[], bool]
+    terminal: Terminal,
+    following: Callable[[Sequence[str]], Press],
+    ours: Callable[[], Awaitable[bool]],
 ) -> None:
     """Type the keys of an answer; `following` returns the next key for what the terminal shows.
 
@@ -118,7 +120,7 @@ async def enter(
         press = following(await beside(terminal.rows))
         if press.why and not before.rows:
             raise Declined(press.why)
-        if not ours():
+        if not await ours():
             raise Declined(MEANWHILE)
         if press.why or press == before or not await beside(partial(terminal.type, press)):
             await asyncio.sleep(GLANCE)  # it is not drawn yet, or is being drawn

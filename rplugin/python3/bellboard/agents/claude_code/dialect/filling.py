@@ -161,8 +161,9 @@ def form(rows: Sequence[str], request: Request, answer: Answer) -> Press:
         return Press(RIGHT if buttons["accept"] else DOWN, rows=(*shown,))
     if answer.choice != "fill" or any(f.type != "string" or f.options for f in request.fields):
         return Press(why=NOT_TYPED)
-    named = [f.title or f.name for f in request.fields]
-    if named != [m["name"] for _, m in found]:
+    named = [m["name"] for _, m in found]
+    known = [(f.name, f.title) for f in request.fields]
+    if len(named) != len(known) or any(n not in k for n, k in zip(named, known, strict=True)):
         return Press(why=DIFFERENT)
     wanted = [str(answer.content.get(f.name, "")) for f in request.fields]
     values = ["" if m["value"] in EMPTY else m["value"] for _, m in found]
