@@ -44,7 +44,7 @@ end
 ---@param reply bellboard.Reply
 local function offer(reply)
   if reply.ok and reply.way == 'keys' and remembered.note('answers') then
-    local text = 'typed as keys; :%s answers on answers without them, see :help bellboard-answers'
+    local text = 'typed as keys; ":%s answers on" needs none: :help bellboard-answer'
     message.info(text:format(config.command()))
   end
 end

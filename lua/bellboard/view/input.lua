@@ -1,6 +1,7 @@
 -- A small window to type in, of one or more lines.
 local canvas = require('bellboard.view.canvas')
 local config = require('bellboard.config')
+local ink = require('bellboard.view.ink')
 
 local M = {}
 
@@ -32,14 +33,14 @@ M.open = function(input, done)
     col = math.max(math.floor((vim.o.columns - width - 2) / 2), 0),
     style = 'minimal',
     border = 'rounded',
-    title = (' %s '):format(input.title),
-    footer = ' <C-s> send · <C-c> cancel ',
+    title = { { (' %s '):format(input.title), ink.on('BellboardFloatTitle', 'BellboardFloat') } },
+    footer = { { ' <C-s> send · <C-c> cancel ', ink.on('BellboardDim', 'BellboardFloat') } },
     footer_pos = 'right',
     zindex = config.get().float.zindex + 2,
   })
   canvas.bare(win, { wrap = true, linebreak = true })
-  vim.wo[win].winhighlight =
-    'NormalFloat:BellboardFloat,FloatBorder:BellboardFloatBorder,FloatTitle:BellboardFloatTitle'
+  local edge = ink.on('BellboardFloatBorder', 'BellboardFloat')
+  vim.wo[win].winhighlight = 'NormalFloat:BellboardFloat,FloatBorder:' .. edge
   vim.bo[buf].syntax = input.filetype or ''
   local over = false
   ---@param text string|nil

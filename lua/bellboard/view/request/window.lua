@@ -47,6 +47,14 @@ M.buffer = function()
   return api.nvim_win_get_buf(assert(sheet).body)
 end
 
+--- The group with a colour that can be read in the float; what has a background keeps it.
+---@param group string
+---@return string
+local function legible(group)
+  local keeps = group == 'BellboardHidden' or layout.is_split()
+  return keeps and group or ink.on(group, 'BellboardFloat')
+end
+
 ---@param buf integer
 ---@param rows bellboard.Row[]
 local function write(buf, rows)
@@ -67,7 +75,7 @@ local function write(buf, rows)
     for _, chunk in ipairs(row.chunks or {}) do
       local to = math.min(from + #chunk[1], #row.text)
       if chunk[2] and to > from then
-        local opts = { end_col = to, hl_group = chunk[2] }
+        local opts = { end_col = to, hl_group = legible(chunk[2]) }
         api.nvim_buf_set_extmark(buf, namespace, nth - 1, from, opts)
       end
       from = to
@@ -102,7 +110,7 @@ local function label()
     return
   end
   local title = vim.tbl_map(function(chunk)
-    return { chunk[1], chunk[2] and ink.on(chunk[2], 'BellboardFloat') }
+    return { chunk[1], chunk[2] and legible(chunk[2]) }
   end, sheet.title)
   local footer = more ~= '' and { { more, 'BellboardHidden' } } or ''
   local opts = { title = title, footer = footer, footer_pos = more ~= '' and 'right' or nil }
@@ -143,7 +151,7 @@ local function dress(win)
   if api.nvim_win_get_config(win).relative ~= '' then
     vim.wo[win].winhighlight = table.concat({
       'NormalFloat:BellboardFloat',
-      'FloatBorder:BellboardFloatBorder',
+      'FloatBorder:' .. legible('BellboardFloatBorder'),
       'FoldColumn:BellboardFloat',
       'CursorLineFold:BellboardFloat',
     }, ',')
