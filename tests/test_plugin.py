@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from bellboard.agents.claude_code.dialect.names import KINDS
+from bellboard.agents.claude_code.installer.settings_text import TIMEOUTS
 from rig.cache import CHECKOUT
 from rig.fixtures import Agents
 from rig.home import Home
@@ -95,3 +96,4 @@ def test_the_plugin_registers_the_twelve_events_that_every_cli_knows() -> None:
     assert set(hooks) <= set(KINDS)
     for event, entries in hooks.items():
         assert f"set -- {event} " in entries[0]["hooks"][0]["command"]
+        assert entries[0]["hooks"][0].get("timeout") == TIMEOUTS.get(event)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from bellboard.agents.claude_code.installer import hookline
 from bellboard.agents.claude_code.installer.jsontext import Broken, parse
 from bellboard.agents.claude_code.installer.settings_text import (
+    TIMEOUTS,
     Before,
     Malformed,
     entries,
@@ -237,3 +238,23 @@ def test_a_restricted_copy_of_ours_is_not_enough() -> None:
     before: Before = {}
     new, before = put_in(json.dumps({"hooks": {"Stop": groups}}), commands(), ours, before)
     assert loaded(new)["hooks"]["Stop"] == [{"matcher": "*", "hooks": [handler]}]
+
+
+@SOME
+@given(texts(), st.sampled_from([None, 60, "5"]))
+def test_the_hook_that_waits_gets_its_time(text: str, timeout: object) -> None:
+    """An older version wrote none: in place, and without a trace once it is removed."""
+    new, before = put_in(text, commands(), ours, {})
+    event, line = "PermissionRequest", json.dumps(TIMEOUTS["PermissionRequest"])
+    [entry] = [e for e in entries(new, ours) if e.event == event]
+    limit = entry.handler.member("timeout")
+    assert limit is not None
+    assert new[limit.start : limit.end] == line
+    if timeout is None:
+        start = entry.handler.children[-2].end
+        old = new[:start] + new[limit.end :]
+    else:
+        old = new[: limit.start] + json.dumps(timeout) + new[limit.end :]
+    again, before = put_in(old, commands(), ours, before)
+    assert loaded(again) == loaded(new)
+    assert take_out(again, ours, before) == text

@@ -9,6 +9,7 @@ local M = {}
 --- Its commands that are subcommands here, too; others have their own form in Neovim, such as the
 --- board for `list` and `watch`.
 M.commands = {
+  'answers',
   'explain',
   'forget',
   'history',

@@ -17,6 +17,7 @@ from typing import TextIO
 from ..core.version import VERSION
 from . import (
     answer,
+    answers,
     completion,
     doctor,
     evidence,
@@ -131,7 +132,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"bellboard {VERSION}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     top.set_defaults(whole=top)
-    parts = (sessions, goto, answer, history, evidence, hosts, hooks, tmux, doctor)
+    parts = (sessions, goto, answer, answers, history, evidence, hosts, hooks, tmux, doctor)
     for part in (*parts, path, completion, manual):
         part.add_to(commands)
     return top

@@ -24,7 +24,7 @@ from ..agents.dialects import dialect_of
 from ..core.detail import line
 from ..core.request import Answer, Choice, Request, answer_of, check
 from ..core.session import Run, Session
-from ..storage.answers import Answers, Claim, Unusable
+from ..storage.answers import Answers, Claim
 from ..storage.spool import Spool
 from .beside import Declined, beside
 from .keyboard import Terminal, enter, terminal_of
@@ -82,6 +82,7 @@ class Answering:
         self._desk, self._by, self._environ = desk, by, environ
         self._terminal = terminal
         self._answers = Answers(desk.spool.home)
+        self._pipes = desk.spool.pipes
 
     async def request(self, given: Given) -> Reply:
         """Return what a session asks, in full, and the ways in which it can be answered."""
@@ -161,7 +162,7 @@ class Answering:
 
     def _listens(self, asked: Asked) -> bool:
         channel = asked.block.channel
-        return bool(channel and asked.payload) and self._answers.listens(channel)
+        return bool(channel and asked.payload) and self._pipes.is_read(channel)
 
     async def _send(self, given: Given, asked: Asked, answer: Answer, claim: Claim) -> str:
         """Send an answer in the best way that takes it; return that way."""
@@ -169,8 +170,7 @@ class Answering:
         reply = dialect_of(agent).reply(asked.payload, answer) if asked.payload else b""
         if reply and b"\n" not in reply and self._listens(asked):
             self._log(given, claim, "hook")
-            with suppress(Unusable):  # it ended meanwhile: the terminal may still ask
-                await beside(partial(self._answers.send, asked.block.channel, reply))
+            if await beside(partial(self._pipes.send, asked.block.channel, reply)):
                 return "hook"
         served = bool(reply) and await beside(partial(is_served, asked, home))
         if served:

@@ -39,6 +39,7 @@ from .publishing import Publisher
 from .reader import Push, Reader
 from .senses import MODULES, Senses
 from .upkeep import Upkeep
+from .waiting import Waiting
 
 RESCAN: Final = 30.0  # no system promises to report every change
 PATIENCE: Final = 0.1  # seconds to create a database: the event loop is blocked meanwhile
@@ -82,8 +83,9 @@ class Host:
             push, publisher, self.connection, self.bell, self.effects, self.attempt, self._examine
         )
         self.upkeep = Upkeep(self.connection, self.attempt)
+        self.waiting = Waiting(self.spool)
         parts = (self.addresses, self.senses, self.reach, self.commands, self.effects)
-        noted = (*parts, self.attempt, self.outbox, self.connection, self)
+        noted = (*parts, self.waiting, self.attempt, self.outbox, self.connection, self)
         self.health = Health(self.connection, self.senses, self.bell, noted)
         self._new, self._slot = f"{self.spool.new}/", f"{self.spool.slot}/"
         self._came: set[str] = set()  # into new/, and not folded yet
@@ -94,6 +96,7 @@ class Host:
             ("write", self.outbox.send),
             ("rescan", self._rescan),
             ("read", self.reader.read),
+            ("answers", self._wait),
             ("publish", self._publish),
             ("callbacks", self._run_callbacks),
             ("notices", self.reader.notify),
@@ -160,7 +163,10 @@ class Host:
         finally:
             leave = partial(self.connection.use, lambda clerk: self.bell.leave(clerk.store), None)
             withdraw = partial(self.spool.hosts.withdraw, self.pid)
-            ends = (self.senses.close, self.reach.close, self.bell.close, leave, withdraw)
+            ends = (
+                *(self.senses.close, self.reach.close, self.bell.close, self.waiting.close),
+                *(leave, withdraw),
+            )
             for end in (*ends, self.connection.close, self.outbox.send):
                 with contextlib.suppress(Exception):
                     end()
@@ -263,6 +269,16 @@ class Host:
             if self.upkeep.run() == 0.0:
                 self.loop.wake()
         return min(self.senses.rescan(), self._rescanned + RESCAN - now)
+
+    def _wait(self) -> float:
+        """Look after the hooks that wait for an answer."""
+        waiting, clerk = self.waiting, self.connection.clerk
+        waiting.note_changed(self.connection.changed)
+        if clerk is None or not self.connection.is_well:
+            return waiting.go_blind()
+        return self.connection.use(
+            lambda clerk: waiting.run(clerk.store, clerk.board.sessions), PAUSE
+        )
 
     def _publish(self) -> float:
         """Publish what changed."""

@@ -1,8 +1,8 @@
-"""The folder answers/: who answers a request, and the pipes on which hooks wait for an answer.
+"""The folder answers/: who answers a request.
 
     answers/NAME            the event that asked (`spool.py`)
     answers/NAME.answer     who answers it: the first to create this file, for a few seconds
-    answers/PID.N           a pipe; the hook that asked waits at its other end
+    answers/PID.SERIAL      a pipe on which the hook that asked waits (`pipes.py`)
 
 Nothing in it is used that is not ours, or is not what its name says.
 """
@@ -14,7 +14,6 @@ import errno
 import fcntl
 import os
 import re
-import select
 import stat
 import time
 from collections.abc import Iterator
@@ -33,7 +32,6 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}", re.ASCII)
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_PIPE: Final = os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class Claim(Struct, frozen=True):
@@ -122,49 +120,6 @@ class Answers:
             return claim, status.st_mtime
         finally:
             os.close(fd)
-
-    # ---------------------------------------------------------------- pipes
-
-    def listens(self, channel: str) -> bool:
-        """Return whether a hook waits at the other end of a pipe."""
-        try:
-            with self._opened() as folder:
-                os.close(self._pipe(folder, channel))
-        except OSError:
-            return False
-        return True
-
-    def send(self, channel: str, line: bytes) -> None:
-        """Send a line to the hook that waits; raise `Unusable` if it gets nothing of it."""
-        with self._opened() as folder:
-            fd = self._pipe(folder, channel)
-        until, whole = time.monotonic() + PATIENCE, line + b"\n"
-        rest = whole
-        try:
-            while rest:
-                wait = max(0.0, until - time.monotonic())
-                if not select.select([], [fd], [], wait)[1]:
-                    raise TimeoutError("the hook that waits does not take the answer")
-                rest = rest[os.write(fd, rest) :]
-        except OSError as error:
-            if rest is whole:
-                raise Unusable(str(error)) from None
-            raise
-        finally:
-            os.close(fd)
-
-    def _pipe(self, folder: int, channel: str) -> int:
-        if not _NAME.fullmatch(channel):
-            raise Unusable("not the name of a pipe")
-        try:
-            fd = os.open(channel, _PIPE, dir_fd=folder)
-        except OSError as error:
-            raise Unusable(f"{self._path}/{channel}: {error.strerror}") from None
-        status = os.fstat(fd)
-        if not stat.S_ISFIFO(status.st_mode) or status.st_uid != self._us:
-            os.close(fd)
-            raise Unusable(f"{self._path}/{channel} is not a pipe of ours")
-        return fd
 
     # ---------------------------------------------------------------- the folder
 

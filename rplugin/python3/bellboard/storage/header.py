@@ -17,11 +17,11 @@ A value may contain anything but NUL; one of more than 4096 bytes is ignored.
 from __future__ import annotations
 
 import functools
-import re
 
 from ..core.events import AGENT
 from ..core.lenient import decimal
 from .ground import Refused
+from .pipes import is_channel
 
 MAGIC = b"bellboard 1\0"
 VALUE_LIMIT = 4096  # bytes of a value: PATH_MAX
@@ -32,7 +32,6 @@ ENVIRONMENT = frozenset(
         *("CLAUDE_CODE_PARENT_SESSION_ID", "TERM_PROGRAM", "SSH_CONNECTION"),
     )
 )
-_CHANNEL = re.compile(r"[1-9][0-9]{0,9}\.[0-9]{1,20}", re.ASCII)
 
 
 def parse(data: bytes) -> tuple[str, dict[str, object], str, bytes]:
@@ -65,4 +64,4 @@ def _read(header: bytes) -> tuple[str, dict[str, object], str]:
         origin["nvim"] = server
     origin["env"] = {name: value for name, value in records.items() if name in ENVIRONMENT}
     channel = records.get("channel", "")
-    return records.get("event", ""), origin, channel if _CHANNEL.fullmatch(channel) else ""
+    return records.get("event", ""), origin, channel if is_channel(channel) else ""

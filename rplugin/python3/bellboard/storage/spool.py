@@ -40,6 +40,7 @@ from . import ground, header
 from .aside import Aside, listing, remove
 from .ground import Refused as Refused
 from .hosts import Hosts
+from .pipes import Pipes, belongs_to_one
 
 BELOW = ("spool", "spool/tmp", "spool/new", "spool/slot", "spool/bad", "hosts")
 ANSWERS = "answers"
@@ -96,6 +97,7 @@ class Spool:
         self._answers = f"{home}/{ANSWERS}"
         self._aside = Aside(f"{home}/spool/bad")
         self.hosts = Hosts(f"{home}/hosts")
+        self.pipes = Pipes(self._answers)
         self._serial = itertools.count()
         self._stuck: set[str] = set()
         self._us = os.geteuid()
@@ -227,7 +229,7 @@ class Spool:
         """Remove what killed hosts left in answers/."""
         old = time.time() - KEPT_AGE
         for name in listing(self._answers):
-            if name not in standing:
+            if name not in standing and not belongs_to_one(name):
                 with contextlib.suppress(OSError):
                     status = os.lstat(path := f"{self._answers}/{name}")
                     if stat.S_ISREG(status.st_mode) and status.st_ctime < old:

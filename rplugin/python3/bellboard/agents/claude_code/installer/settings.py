@@ -44,13 +44,15 @@ class State:
     events: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()  # events that this CLI knows
     outdated: tuple[str, ...] = ()  # events that run another script than the kept one
+    short: tuple[str, ...] = ()  # events that the CLI ends before an answer may come
     plugin: bool = False  # whether the file enables the plugin
     disabled: bool = False  # whether it disables all hooks
 
     @property
     def is_complete(self) -> bool:
         """Return whether every event runs the right script."""
-        return not (self.problem or self.missing or self.outdated or self.disabled)
+        incomplete = self.missing or self.outdated or self.short
+        return not (self.problem or incomplete or self.disabled)
 
     def summary(self) -> str:
         """Describe the state in one line."""
@@ -62,6 +64,10 @@ class State:
             notes.append(f"missing {', '.join(self.missing)}")
         if self.outdated:
             notes.append(f"from another installation: {', '.join(self.outdated)}")
+        if self.short:
+            notes.append(
+                f"an older version, which waits less for an answer: {', '.join(self.short)}"
+            )
         if self.plugin:
             notes.append("plugin enabled")
         if self.disabled:
@@ -100,7 +106,7 @@ class Settings:
         """Return the settings for `claude --settings`, and install the script that they run."""
         self._prepare()
         group = settings_text.group_of
-        return {"hooks": {e: [group(c)] for e, c in self.commands(version).items()}}
+        return {"hooks": {e: [group(e, c)] for e, c in self.commands(version).items()}}
 
     def reporting(self, agent: str) -> str:
         """Return the file that lets another CLI report, and install the script that it runs."""
@@ -196,6 +202,7 @@ class Settings:
             return State(path, problem=str(e))
         wanted = self.commands(version)
         whole = {entry.event: entry.command for entry in entries if entry.whole}
+        timeouts = {entry.event: entry.timeout for entry in entries if entry.whole}
         settings = settings if isinstance(settings, dict) else {}
         plugins = settings.get("enabledPlugins")
         return State(
@@ -203,6 +210,9 @@ class Settings:
             events=tuple(whole),
             missing=tuple(event for event in wanted if event not in whole),
             outdated=tuple(e for e, c in whole.items() if e in wanted and c != wanted[e]),
+            short=tuple(
+                e for e, t in settings_text.TIMEOUTS.items() if e in whole and timeouts[e] != t
+            ),
             plugin=isinstance(plugins, dict)
             and any(on is True and p.partition("@")[0] == PLUGIN for p, on in plugins.items()),
             disabled=settings.get("disableAllHooks") is True,

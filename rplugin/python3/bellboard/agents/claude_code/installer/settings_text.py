@@ -26,6 +26,9 @@ Ours = Callable[[str], bool]  # whether a command is ours
 #: the whole text if there was no top object.
 Before = dict[str, "str | None"]
 
+#: Seconds until the CLI ends a hook, where its usual time is too short: to wait for an answer.
+TIMEOUTS: Final = {"PermissionRequest": 86_400}
+
 NAMES: Final = {
     "object": "an object",
     "array": "a list",
@@ -44,6 +47,7 @@ class Entry(NamedTuple):
 
     event: str
     command: str
+    timeout: object  # None if it has none
     whole: bool  # runs for the whole event, not restricted by a matcher
     group: Node
     handler: Node
@@ -73,15 +77,14 @@ def put_in(
         return applied(text, [edit]), {**_emptiness(text, root, ""), **_made(commands)}
     there = {entry.event: entry for entry in _entries(text, hooks, ours)}
     before = dict(before) if there else {}
-    edits, missing = [], {}
+    edits: list[Edit] = []
+    missing: dict[str, str] = {}
     for event, command in commands.items():
         if event in there:
-            node = there[event].handler.member("command")
-            if node is not None and there[event].command != command:
-                edits.append(Edit(node.start, node.end, layout.render(command, None)))
+            edits += _renewed(text, layout, there[event].handler, _handler_of(event, command))
         elif (list_ := hooks.member(event)) is not None:
             before |= _emptiness(text, list_, f"hooks.{event}")
-            edits.append(layout.add(list_, [("", group_of(command))]))
+            edits.append(layout.add(list_, [("", group_of(event, command))]))
         else:
             missing[event] = command
     if missing:
@@ -119,9 +122,27 @@ def without(told: Any, ours: Ours) -> Any:
     return {**others, "hooks": left} if left else others
 
 
-def group_of(command: str) -> dict[str, Any]:
+def group_of(event: str, command: str) -> dict[str, Any]:
     """Return a settings entry that runs a command for every occurrence of an event."""
-    return {"hooks": [{"type": "command", "command": command}]}
+    return {"hooks": [_handler_of(event, command)]}
+
+
+def _handler_of(event: str, command: str) -> dict[str, Any]:
+    handler = {"type": "command", "command": command}
+    return {**handler, "timeout": TIMEOUTS[event]} if event in TIMEOUTS else handler
+
+
+def _renewed(text: str, layout: Layout, handler: Node, wanted: Mapping[str, Any]) -> Iterator[Edit]:
+    """Yield the edits that give a handler these members; others stay."""
+    missing = []
+    for key, new in wanted.items():
+        node = handler.member(key)
+        if node is None:
+            missing.append((key, new))
+        elif value(text, node) != new:
+            yield Edit(node.start, node.end, layout.render(new, None))
+    if missing:
+        yield layout.add(handler, missing)
 
 
 def _taken_out(text: str, gone: list[Entry], before: Before | None) -> str | None:
@@ -222,11 +243,13 @@ def _entries(text: str, hooks: Node, ours: Ours) -> Iterator[Entry]:
                 if command is not None and command.kind == "string":
                     line = value(text, command)
                     if ours(line):
-                        yield Entry(event.key, line, whole, group, handler)
+                        limit = handler.member("timeout")
+                        timeout = value(text, limit) if limit is not None else None
+                        yield Entry(event.key, line, timeout, whole, group, handler)
 
 
 def _groups(commands: Mapping[str, str]) -> dict[str, Any]:
-    return {event: [group_of(command)] for event, command in commands.items()}
+    return {event: [group_of(event, command)] for event, command in commands.items()}
 
 
 def _made(commands: Mapping[str, str]) -> Before:

@@ -1,0 +1,38 @@
+"""The command that turns answers on and off."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from .home import Args, Commands, Problem, add, opened
+
+ON = """\
+Answers are on. While Neovim or `bellboard serve` is running, you can answer a permission, a
+question or a plan from anywhere. The terminal asks as before; the first answer counts.
+Subagents, forms and headless runs are not affected: they would ask nothing while a hook waits.
+Turn this off with `bellboard answers off`."""
+OFF = "Answers are off: no hook waits, and a question is answered in its terminal."
+
+
+def add_to(commands: Commands) -> None:
+    made = add(commands, "answers", answers, "let hooks wait for your answer, or not")
+    made.add_argument("state", nargs="?", choices=("on", "off"), help="without it: say which it is")
+
+
+def answers(args: Args) -> None:
+    from ..hosting.waiting import OPTION
+
+    with opened() as clerk:
+        store, spool = clerk.store, clerk.spool
+        if args.state and store.readonly:
+            raise Problem("the database cannot be written; nothing was changed")
+        is_on = args.state == "on" if args.state else store.option(OPTION) is True
+        if args.state:
+            with store.lock():
+                store.set_option(OPTION, is_on, os.getpid(), time.time())
+            if not is_on:
+                for name in spool.pipes.found():
+                    spool.pipes.dismiss(name)
+            spool.write({"t": time.time(), "tick": {}})  # wakes the hosts
+    print(ON if is_on else OFF)

@@ -1,0 +1,168 @@
+"""Hooks wait only while a host is there to answer, and never longer than their question stands."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bellboard.cli import main
+from bellboard.storage.spool import Spool
+from hosting import RecordedHost, put
+from rig.home import Home
+from rig.waiting import eventually
+from waiting_hook import Hook
+
+pytestmark = pytest.mark.files
+
+BASH = {"tool_name": "Bash", "tool_input": {"command": "make"}}
+
+
+class Place:
+    """A state folder with hosts, and the CLI's hooks."""
+
+    def __init__(self, home: Home, start: Callable[..., RecordedHost]) -> None:
+        self.spool = Spool(home.bellboard)
+        self.start = start
+        self.hooks: list[Hook] = []
+        # what runs the hooks
+        self.cli = subprocess.Popen(["sleep", "600"])
+
+    def turn(self, state: str) -> None:
+        assert main(["answers", state]) == 0
+
+    @property
+    def pipes(self) -> dict[str, bool]:
+        return self.spool.pipes.found()
+
+    @property
+    def offered(self) -> int:
+        return sum(not taken for taken in self.pipes.values())
+
+    def ask(self, session: str = "s", **more: Any) -> Hook:
+        """Let a hook ask, once there is a pipe for it."""
+        eventually(lambda: self.offered >= 8)
+        given = {"prompt_id": f"{len(self.hooks)}", "session_id": session, **more}
+        hook = Hook(self.spool.home, pid=self.cli.pid, **given)
+        self.hooks.append(hook)
+        return hook
+
+    def asks(self, host: RecordedHost, session: str = "s", **more: Any) -> Hook:
+        """Do so, and wait until a host shows it."""
+        hook = self.ask(session, **more)
+        eventually(lambda: host.shown.get(session) == "blocked")
+        return hook
+
+    def goes_on(self, session: str = "s") -> None:
+        """The user answered in the terminal."""
+        put(self.spool, "PostToolUse", session, prompt_id=f"{len(self.hooks)}", **BASH)
+
+    @property
+    def channel(self) -> str:
+        [name] = [name for name, taken in self.pipes.items() if taken]
+        return name
+
+
+@pytest.fixture
+def place(
+    home: Home, start: Callable[..., RecordedHost], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Place]:
+    monkeypatch.setenv("BELLBOARD_HOME", str(home.bellboard))
+    made = Place(home, start)
+    yield made
+    made.cli.kill()
+    made.cli.wait()
+    for hook in made.hooks:
+        hook.end()
+
+
+def test_a_hook_waits_for_an_answer_until_its_question_ends(place: Place) -> None:
+    """An answer arrives; what is answered in the terminal sends it away; nothing is left."""
+    host = place.start()
+    assert place.pipes == {}
+    place.turn("on")
+    hook = place.asks(host)
+    assert hook.waits
+    assert place.spool.pipes.send(place.channel, b'{"yes":1}')
+    assert hook.printed() == b'{"yes":1}\n'
+    place.goes_on()
+    eventually(lambda: len(place.pipes) == place.offered == 8)
+    hook = place.asks(host)
+    place.goes_on()
+    assert hook.printed() == b""
+    eventually(lambda: len(place.pipes) == place.offered == 8)
+    hook = place.asks(host)
+    place.turn("off")
+    assert hook.printed() == b""
+    eventually(lambda: place.pipes == {})
+    place.turn("on")
+    eventually(lambda: place.offered == 8)
+
+
+def test_a_hook_goes_when_its_cli_has_died(place: Place) -> None:
+    """Killed, so that it ends no hook; its session ends."""
+    host = place.start()
+    place.turn("on")
+    put(place.spool, "SessionStart")
+    hook = place.asks(host)
+    place.cli.kill()
+    assert hook.printed() == b""
+
+
+def test_a_hook_whose_event_asks_nothing_goes(place: Place) -> None:
+    """As the second of two hooks for one question: the plugin's and the settings'."""
+    host = place.start()
+    place.turn("on")
+    first = place.asks(host)
+    second = place.ask(prompt_id="0")
+    assert second.printed() == b""
+    assert first.waits
+    eventually(lambda: sorted(place.pipes.values()) == [False] * 8 + [True])
+
+
+def test_a_hook_waits_on_while_any_host_lives(place: Place) -> None:
+    """The one that offered its pipe is closed; of the others one is suspended, and none is left."""
+    one = place.start("one")
+    place.turn("on")
+    hook = place.asks(one)
+    two, three = place.start("two"), place.start("three")
+    eventually(lambda: two.shown.get("s") == three.shown.get("s") == "blocked")
+    one.kill(signal.SIGTERM)
+    eventually(lambda: place.offered == 16)
+    assert hook.waits
+    channel = place.channel
+    assert channel.startswith(f"{one.pid}.")
+    two.process.send_signal(signal.SIGSTOP)
+    place.goes_on()
+    assert hook.printed() == b""
+    eventually(lambda: channel not in place.pipes)
+    two.process.send_signal(signal.SIGCONT)
+    hook = place.asks(three)
+    eventually(lambda: two.shown.get("s") == "blocked")
+    two.kill()
+    three.kill()
+    assert hook.printed() == b""
+    four = place.start("four")
+    eventually(lambda: {int(name.partition(".")[0]) for name in place.pipes} == {four.pid})
+    four.kill(signal.SIGTERM)
+    assert place.pipes == {}
+
+
+def test_host_and_cli_killed_at_once_leave_nothing(place: Place) -> None:
+    """No process, and no file once a host is there again."""
+    host = place.start()
+    place.turn("on")
+    hook = place.asks(host)
+    os.kill(place.cli.pid, signal.SIGKILL)
+    host.kill()
+    assert hook.printed() == b""
+    again = place.start("again")
+    eventually(lambda: {int(name.partition(".")[0]) for name in place.pipes} == {again.pid})
+    eventually(lambda: again.shown == {})
+    kept = [path for path in Path(place.spool.home, "answers").iterdir() if path.is_file()]
+    eventually(lambda: not [path for path in kept if path.exists()])
