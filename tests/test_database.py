@@ -48,6 +48,16 @@ def test_a_newer_program_migrates_it_and_an_older_one_stops(make: Make, clock: C
     assert len(list(old.spool.new.iterdir())) == 1
 
 
+@pytest.mark.parametrize("version", [-1, schema.UNLIKELY])
+def test_an_impossible_schema_version_is_damage(tmp_path: Path, version: int) -> None:
+    """A byte has changed; no program is that much newer."""
+    store = Store(tmp_path)
+    store.db.execute(f"PRAGMA user_version = {version}")
+    store.close()
+    with pytest.raises(Damaged, match="impossible schema version"):
+        Store(tmp_path)
+
+
 def test_a_migration_that_fails_changes_nothing(make: Make, clock: Clock) -> None:
     old = make()
     work(old, clock)
