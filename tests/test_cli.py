@@ -251,7 +251,7 @@ def test_answers_are_in_the_history_and_rules_come_from_them(shell: Shell) -> No
     assert shell.bellboard("history", "a2").stdout.count(said) == 3
     story = shell.bellboard("explain", "a2").stdout
     assert story.count(said) == 3
-    assert story.count("from Neovim 4711, taken after 0.1 s)") == 3
+    assert story.count("What followed your answer (taken after 0.1 s)") == 3
     lines = map(json.loads, shell.bellboard("history", "a2", "--json").stdout.splitlines())
     answers = [line for line in lines if "answer" in line]
     assert [line["outcome"] for line in answers] == ["", "taken after 0.1 s"] * 3

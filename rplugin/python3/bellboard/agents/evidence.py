@@ -206,7 +206,7 @@ def _answer(fields: Facts, t: float, now: float) -> Event:
     given = fields["answer"]
     choice, way = (_word(given[key]) for key in ("choice", "way"))
     by, outcome = (line(text_of(given, key), 80) for key in ("by", "outcome"))
-    said = (choice, f"by {way}", by and f"from {by}", outcome)
+    said = (outcome,) if outcome else (choice, f"by {way}", by and f"from {by}")
     kind = "answer outcome" if outcome else "answer"
     return Event(
         kind,

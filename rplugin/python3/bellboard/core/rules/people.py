@@ -55,7 +55,7 @@ def mark(s: Session, e: Event, o: Options) -> str | None:
 
 
 def reply(s: Session, e: Event, o: Options) -> str | None:
-    """You answered what it asks; it ends once the agent goes on."""
+    """You answered it; the question ends once the agent goes on."""
     if not s.blocks:
         return "nothing is asked"
     asked = {b.request for b in s.blocks.values()}  # empty: known without its file
@@ -63,7 +63,7 @@ def reply(s: Session, e: Event, o: Options) -> str | None:
 
 
 def outcome(s: Session, e: Event, o: Options) -> str | None:
-    """Its agent was watched for what it does after your answer."""
+    """What followed your answer."""
     return None
 
 
