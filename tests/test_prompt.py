@@ -1,0 +1,126 @@
+"""The screen on which a request is answered in a terminal: what it shows, what its keys give."""
+
+from __future__ import annotations
+
+import pytest
+
+from bellboard.core.request import Choice, Field, Option, Part, Question, Request
+from bellboard.screen.request import Prompt, lines_of, page
+
+pytestmark = pytest.mark.pure
+
+LATER = 1.0  # when keys count
+COMMAND = Part("command", text="make all\nmake test", warnings=("trailing blanks",))
+DIFF = Part("diff", path="/srv/a.py", old="one\ntwo\n", new="one\n2\n")
+CHOICES = (
+    Choice("allow", "Yes, this once"),
+    Choice("edit", "Yes, but run another command", "input"),
+    Choice("deny", "No", "message?"),
+    Choice("keep", "No, keep planning", "message"),
+    Choice("choose", "Answer", "answers"),
+    Choice("fill", "Send the form", "content"),
+)
+QUESTIONS = (
+    Question("Which colour?", options=(Option("Red", "warm"), Option("Blue"))),
+    Question("Which extras?", many=True, options=(Option("Horn"), Option("Bell"), Option("Lamp"))),
+)
+FIELDS = (
+    Field("name", "Name", required=True),
+    Field("age", type="integer"),
+    Field("sure", type="boolean"),
+)
+REQUEST = Request(
+    *("name", "s", "claude", "permission", "0123456789abcdef"),
+    title="Run a command",
+    parts=(COMMAND, DIFF),
+    questions=QUESTIONS,
+    fields=FIELDS,
+    choices=CHOICES,
+)
+
+
+def pressed(*keys: str) -> Prompt:
+    prompt = Prompt(REQUEST, "api asks", 0.0)
+    for key in keys:
+        prompt.press(key, LATER)
+    return prompt
+
+
+def shown(prompt: Prompt, columns: int = 60, height: int = 60) -> str:
+    return "\n".join(line.plain for line in prompt.lines(LATER, columns, height))
+
+
+@pytest.mark.parametrize(
+    ("keys", "taken"),
+    [
+        ("1", {"choice": "allow"}),
+        (("3", "take"), {"choice": "deny"}),
+        (("3", *"no, 1", "take"), {"choice": "deny", "message": "no, 1"}),
+        (("4", "take", *"why", "take"), {"choice": "keep", "message": "why"}),
+        (("2", "clear", *"ls", "take"), {"choice": "edit", "input": "ls"}),
+        (
+            ("5", "2", "1", "3", "1", "take"),
+            {"choice": "choose", "answers": {"Which colour?": ["Blue"], "Which extras?": ["Lamp"]}},
+        ),
+        (
+            ("5", "t", *"green", "rub", "take", "2", "take"),
+            {"choice": "choose", "answers": {"Which colour?": "gree", "Which extras?": ["Bell"]}},
+        ),
+        (
+            ("6", *"Ada", "take", *"36", "take", "1"),
+            {"choice": "fill", "content": {"name": "Ada", "age": 36, "sure": True}},
+        ),
+        (("6", *"Ada", "take", "take", "take"), {"choice": "fill", "content": {"name": "Ada"}}),
+    ],
+)
+def test_keys_give_an_answer(keys: tuple[str, ...], taken: dict[str, object]) -> None:
+    """What a choice needs is asked for, one thing after the other."""
+    assert pressed(*keys).taken == taken
+
+
+@pytest.mark.parametrize(
+    ("keys", "does"), [("q", "leave"), (("leave",), "leave"), ("s", "skip"), ("g", "go")]
+)
+def test_keys_that_answer_nothing(keys: tuple[str, ...], does: str) -> None:
+    prompt = pressed(*keys)
+    assert (prompt.over, prompt.does, prompt.taken) == (True, does, None)
+
+
+def test_a_key_that_came_too_soon_answers_nothing() -> None:
+    """It was typed before the request could be read; leaving is always possible."""
+    prompt = Prompt(REQUEST, "api asks", 0.9)
+    prompt.press("1", LATER)
+    assert not prompt.over
+    prompt.press("leave", LATER)
+    assert prompt.does == "leave"
+
+
+def test_what_is_missing_is_said_and_escape_goes_back() -> None:
+    prompt = pressed("4", "take")
+    assert "nothing is typed" in shown(prompt)
+    prompt.press("leave", LATER)
+    assert "Yes, this once" in shown(prompt)
+    refused = pressed("6", *"Ada", "take", *"old", "take", "1")
+    assert refused.taken is None
+    assert "is a number" in shown(refused)
+
+
+@pytest.mark.parametrize("columns", [40, 60, 120])
+def test_all_of_it_is_shown(columns: int) -> None:
+    """However narrow; what has no room can be scrolled to, and is announced."""
+    text = shown(pressed(), columns)
+    for part in ("make all", "make test", "! trailing blanks", "/srv/a.py", "-two", "+2", "warm"):
+        assert part in text
+    assert all(len(line.plain) <= columns for line in lines_of(REQUEST, columns))
+    prompt = pressed()
+    assert "more rows: Down" in shown(prompt, columns, 16)
+    for _ in range(40):
+        prompt.press("down", LATER)
+    assert "sure: boolean" in shown(prompt, columns, 16)
+    assert "more rows" not in shown(prompt, columns, 16)
+
+
+def test_a_printed_request_says_how_to_answer_it() -> None:
+    text = "\n".join(line.plain for line in page(REQUEST, "api", 80))
+    assert "bellboard answer s CHOICE --digest 0123456789abcdef" in text
+    assert "[--message TEXT]" in text
