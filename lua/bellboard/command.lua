@@ -173,6 +173,9 @@ local arguments = {
   end,
 }
 arguments.uninstall = arguments.install
+arguments.answers = function(before)
+  return before == '' and { 'on', 'off' } or {}
+end
 -- stylua: ignore
 for _, verb in ipairs({
   'goto', 'snooze', 'park', 'answer', 'explain', 'forget', 'history', 'name', 'set',
