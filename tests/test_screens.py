@@ -140,3 +140,18 @@ def test_work_on_the_screen_keeps_a_silent_transcript_from_ending_the_turn() -> 
     board = board_of(said, saw(2, "busy"))
     board.advance(T + 120)
     assert "working" == published_status(board.sessions["s"])
+
+
+def test_a_terminal_found_before_the_session_file_says_more_is_kept() -> None:
+    """The file is written twice at the start; the process is looked at once."""
+    record = {"pid": 7, "sessionId": "s", "cwd": "/srv", "procStart": "1"}
+    board = Board()
+    for told in (
+        {"t": T, "registry": {"pid": 7, "record": record}},
+        {"t": T + 0.1, "process": {"pid": 7, "alive": True, "started": "1", "tty": "/dev/pts/3"}},
+        {"t": T + 0.2, "registry": {"pid": 7, "record": {**record, "status": "idle"}}},
+        {"t": T + 2, "tick": {}},
+    ):
+        board.fold(from_line(told))
+    session = board.sessions["s"]
+    assert ("idle", "/dev/pts/3") == (published_status(session), session.tty)

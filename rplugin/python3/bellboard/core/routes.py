@@ -108,7 +108,8 @@ def registry(records: Records, e: Event) -> Iterator[Step]:
     was = published_status(s)
     take_up(s, pid)
     if s.turn == ABSENT:
-        set_place(s, e.origin, begins=True)
+        if known is None:  # else its terminal may be known already
+            set_place(s, e.origin, begins=True)
         inherit(records, s)
     if is_end(s, value):
         value = msgspec.structs.replace(value, stood=True)
