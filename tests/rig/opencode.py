@@ -14,6 +14,7 @@ from rig.cache import CHECKOUT, Missing
 from rig.home import Home
 from rig.model import Model
 from rig.tmux import Pane, Server
+from rig.waiting import PATIENCE
 
 NAME: Final = "opencode-ai"
 VERSION: Final = "1.18.33"
@@ -51,7 +52,7 @@ def running(
     try:
         env = {**OFF, "NO_PROXY": "127.0.0.1,localhost"}
         pane = tmux.open([executable(), *args], env=env, columns=120, lines=44)
-        pane.shows("Ask anything")
+        pane.shows("Ask anything", within=3 * PATIENCE)  # its first start installs packages
         yield pane, model
     finally:
         model.close()
