@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from bellboard.core.session import Block, Process
 from bellboard.hosting import keyboard
-from bellboard.storage.answers import Answers, Claim
+from bellboard.storage.claims import Claim, Claims
 from desk import NAME, Desk
 from rig.home import Home
 from rig.waiting import eventually
@@ -134,7 +134,7 @@ def test_of_many_answers_at_once_one_counts(desk: Desk) -> None:
 def test_a_crash_between_claim_and_answer_blocks_nobody_for_long(desk: Desk) -> None:
     """The claim of a process that died counts for three seconds."""
     desk.waits()
-    Answers(desk.home.bellboard).claim(NAME, Claim("Neovim 9", time.time(), "allow", 9))
+    Claims(desk.home.bellboard).claim(NAME, Claim("Neovim 9", time.time(), "allow", 9))
     assert desk.answer()["why"] == "already answered by Neovim 9"
     os.utime(desk.folder / f"{NAME}.answer", (time.time() - 4,) * 2)
     assert desk.answer()["outcome"] == "taken"
@@ -142,7 +142,7 @@ def test_a_crash_between_claim_and_answer_blocks_nobody_for_long(desk: Desk) -> 
 
 def test_a_claim_is_only_renewed_and_released_by_its_owner(desk: Desk) -> None:
     """Whoever was too slow neither goes on nor frees the request of the next."""
-    answers = Answers(desk.home.bellboard)
+    answers = Claims(desk.home.bellboard)
     slow, next_ = Claim("a", 1.0, "allow", 1), Claim("b", 2.0, "allow", 2)
     assert answers.claim(NAME, slow) is None
     os.utime(desk.folder / f"{NAME}.answer", (time.time() - 4,) * 2)

@@ -17,7 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from bellboard.storage.spool import Item, Spool
+from bellboard.storage.item import Item
+from bellboard.storage.spool import Spool
 from rig import tools
 from rig.waiting import PATIENCE, eventually
 

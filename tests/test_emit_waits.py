@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from bellboard.storage.pipes import TAKEN
-from bellboard.storage.spool import Item, Spool
+from bellboard.storage.answers import TAKEN
+from bellboard.storage.item import Item
+from bellboard.storage.spool import Spool
 from rig import tools
 from rig.waiting import eventually
 from waiting_hook import Hook

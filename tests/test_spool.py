@@ -17,8 +17,10 @@ from pathlib import Path
 import pytest
 
 from bellboard.storage.aside import BYTES, FILES, SLACK
+from bellboard.storage.ground import Refused
 from bellboard.storage.header import MAGIC
-from bellboard.storage.spool import LIMIT, Item, Refused, Spool
+from bellboard.storage.item import LIMIT, Item
+from bellboard.storage.spool import Spool
 from rig import tools
 
 pytestmark = [pytest.mark.files, pytest.mark.quick]

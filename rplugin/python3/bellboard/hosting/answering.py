@@ -24,7 +24,7 @@ from ..agents.dialects import dialect_of
 from ..core.detail import line
 from ..core.request import Answer, Choice, Request, answer_of, check
 from ..core.session import Run, Session
-from ..storage.answers import Answers, Claim
+from ..storage.claims import Claim, Claims
 from ..storage.spool import Spool
 from .beside import Declined, beside
 from .keyboard import Terminal, enter, terminal_of
@@ -81,7 +81,7 @@ class Answering:
     ) -> None:
         self._desk, self._by, self._environ = desk, by, environ
         self._terminal = terminal
-        self._answers = Answers(desk.spool.home)
+        self._claims = Claims(desk.spool.home)
         self._pipes = desk.spool.pipes
 
     async def request(self, given: Given) -> Reply:
@@ -113,7 +113,7 @@ class Answering:
         if why := check(asked.request, answer):
             raise Declined(why)
         name = name_of(asked.request)
-        if first := await beside(partial(self._answers.claim, name, claim)):
+        if first := await beside(partial(self._claims.claim, name, claim)):
             raise Declined(f"already answered by {first.by}")
         try:
             if not self._stands(asked):
@@ -121,7 +121,7 @@ class Answering:
             way = await self._send(given, asked, answer, claim)
         except BaseException:
             with suppress(OSError, Declined):  # then nobody can answer for some seconds
-                await beside(partial(self._answers.release, name, claim))
+                await beside(partial(self._claims.release, name, claim))
             raise
         return await self._outcome(given, asked, claim, way)
 
@@ -135,7 +135,7 @@ class Answering:
         name = str(given.get("request") or given.get("id") or "")
         found = standing(s, name)
         if found is None:
-            first = self._answers.claimed(name) if name else None
+            first = self._claims.claimed(name) if name else None
             raise Declined(f"already answered by {first.by}" if first else ANSWERED)
         asked = asked_of(s, *found, self._desk.spool)
         if why := await beside(partial(obstacle, asked, self._environ)):
@@ -199,7 +199,7 @@ class Answering:
             if not begun:
                 begun = True
                 self._log(given, claim, "keys")
-            return self._stands(asked) and await beside(partial(self._answers.renew, name, claim))
+            return self._stands(asked) and await beside(partial(self._claims.renew, name, claim))
 
         await enter(terminal, following, is_ours)
 

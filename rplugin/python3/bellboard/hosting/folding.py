@@ -29,8 +29,10 @@ from ..core.front import requests_of
 from ..core.ledger import Folded
 from ..core.options import Options, options_of
 from ..storage.causes import OF_VALUES
+from ..storage.ground import Refused
+from ..storage.item import OF_THE_SYSTEM, Item
 from ..storage.rows import Unsound
-from ..storage.spool import OF_THE_SYSTEM, Item, Refused, Spool
+from ..storage.spool import Spool
 from ..storage.store import Busy, Draining, Newer, Store
 from ..storage.upkeep import GONE
 from ..system.processes import Ttys, stat_of

@@ -1,162 +1,62 @@
-"""The folder answers/: who answers a request.
+"""The folder answers/: what is asked, who answers it, and the pipes on which hooks wait.
 
-    answers/NAME            the event that asked (`spool.py`)
-    answers/NAME.answer     who answers it: the first to create this file, for a few seconds
-    answers/PID.SERIAL      a pipe on which the hook that asked waits (`pipes.py`)
+    answers/NAME                the event that asked, while its question stands (`spool.py`)
+    answers/NAME.answer         who answers it (`claims.py`)
+    answers/PID.SERIAL          a pipe on which the hook that asked waits (`pipes.py`)
+    answers/PID.SERIAL.taken    the hook that waits on it took it by creating this file
 
-Nothing in it is used that is not ours, or is not what its name says.
+Only we may write to it, and nothing in it is used that is not ours, or is not what its name says.
 """
 
 from __future__ import annotations
 
 import contextlib
-import errno
-import fcntl
 import os
 import re
 import stat
-import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
-import msgspec
-from msgspec import Struct
+FOLDER: Final = "answers"
+CLAIM: Final = ".answer"
+TAKEN: Final = ".taken"
 
-COUNTS: Final = 3.0  # seconds; whoever claimed it and sent nothing until then has died
-PATIENCE: Final = 1.0  # seconds: others hold the lock for less than a millisecond
-PAUSE: Final = 0.005
-LARGEST: Final = 4096  # bytes of a claim
-
-_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}", re.ASCII)
-_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-
-
-class Claim(Struct, frozen=True):
-    """Who answers a request, and how."""
-
-    by: str = "somebody"
-    t: float = 0.0
-    choice: str = ""
-    pid: int = 0
+_PIPE: Final = re.compile(r"[1-9][0-9]{0,9}\.[0-9]{1,20}", re.ASCII)
+_OPEN: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Unusable(OSError):
     """The folder, or a file in it, is not what it should be; the text says why."""
 
 
-class Answers:
-    """The folder, by its place."""
-
-    def __init__(self, home: Path) -> None:
-        self._path = f"{home}/answers"
-        self._us = os.geteuid()
-
-    # ---------------------------------------------------------------- claims
-
-    def claim(self, name: str, claim: Claim) -> Claim | None:
-        """Claim a request, or return the claim of somebody else that counts."""
-        file = _file(name)
-        with self._locked() as folder:
-            known = self._known(folder, file)
-            if known is not None and abs(time.time() - known[1]) <= COUNTS:
-                return known[0]
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(file, dir_fd=folder)
-            fd = os.open(file, _CREATE, 0o600, dir_fd=folder)
-            try:
-                os.write(fd, msgspec.json.encode(claim))
-            finally:
-                os.close(fd)
-        return None
-
-    def renew(self, name: str, claim: Claim) -> bool:
-        """Let a claim count for longer; return False if it is no longer ours."""
-        file = _file(name)
-        with self._locked() as folder:
-            known = self._known(folder, file)
-            if known is None or known[0] != claim:
-                return False
-            os.utime(file, dir_fd=folder, follow_symlinks=False)
-        return True
-
-    def release(self, name: str, claim: Claim) -> None:
-        """Withdraw a claim, because nothing was sent."""
-        file = _file(name)
-        with self._locked() as folder:
-            known = self._known(folder, file)
-            if known is not None and known[0] == claim:
-                os.unlink(file, dir_fd=folder)
-
-    def claimed(self, name: str) -> Claim | None:
-        """Return who answered a request last."""
-        with contextlib.suppress(OSError), self._opened() as folder:
-            known = self._known(folder, _file(name))
-            return known[0] if known else None
-        return None
-
-    def _known(self, folder: int, file: str) -> tuple[Claim, float] | None:
-        """Return a claim and when it was made; one that cannot be read counts as well."""
-        try:
-            fd = os.open(file, _READ, dir_fd=folder)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            if error.errno == errno.ELOOP:  # a link: not ours
-                return None
-            raise
-        try:
-            status = os.fstat(fd)
-            if stat.S_ISDIR(status.st_mode):
-                raise Unusable(f"{self._path}/{file} is a directory; remove it")
-            if not stat.S_ISREG(status.st_mode) or status.st_uid != self._us:
-                return None
-            try:
-                claim = msgspec.json.decode(os.read(fd, LARGEST), type=Claim)
-            except (msgspec.MsgspecError, UnicodeDecodeError):
-                claim = Claim()
-            return claim, status.st_mtime
-        finally:
-            os.close(fd)
-
-    # ---------------------------------------------------------------- the folder
-
-    @contextlib.contextmanager
-    def _opened(self) -> Iterator[int]:
-        """Open the folder; raise `Unusable` if somebody else could put something into it."""
-        try:
-            folder = os.open(self._path, _FOLDER)
-        except NotADirectoryError:
-            raise Unusable(f"{self._path} is a link or a file; remove it") from None
-        except OSError as error:
-            raise Unusable(f"{self._path}: {error.strerror}") from None
-        try:
-            status = os.fstat(folder)
-            if status.st_uid != self._us or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-                raise Unusable(f"others may write to {self._path}; make it private")
-            yield folder
-        finally:
-            os.close(folder)
-
-    @contextlib.contextmanager
-    def _locked(self) -> Iterator[int]:
-        """Hold the lock of the folder, which ends with the process that holds it."""
-        with self._opened() as folder:
-            until = time.monotonic() + PATIENCE
-            while True:
-                try:
-                    fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError:
-                    if time.monotonic() > until:
-                        raise Unusable(f"{self._path} is locked by another process") from None
-                    time.sleep(PAUSE)
-            yield folder
+def is_pipe(name: str) -> bool:
+    """Return whether this can be the name of a pipe."""
+    return _PIPE.fullmatch(name) is not None
 
 
-def _file(name: str) -> str:
-    if not _NAME.fullmatch(name):
-        raise Unusable("not the name of a request")
-    return f"{name}.answer"
+def belongs_to_pipe(name: str) -> bool:
+    """Return whether a file is a pipe, or what takes one."""
+    return is_pipe(name.removesuffix(TAKEN))
+
+
+def is_ours(status: os.stat_result) -> bool:
+    """Return whether a file belongs to us."""
+    return status.st_uid == os.geteuid()
+
+
+@contextlib.contextmanager
+def opened(path: str) -> Iterator[int]:
+    """Open the folder; raise `Unusable` if somebody else could put something into it."""
+    try:
+        folder = os.open(path, _OPEN)
+    except NotADirectoryError:
+        raise Unusable(f"{path} is a link or a file; remove it") from None
+    except OSError as error:
+        raise Unusable(f"{path}: {error.strerror}") from None
+    try:
+        status = os.fstat(folder)
+        if not is_ours(status) or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            raise Unusable(f"others may write to {path}; make it private")
+        yield folder
+    finally:
+        os.close(folder)

@@ -20,8 +20,8 @@ import functools
 
 from ..core.events import AGENT
 from ..core.lenient import decimal
+from .answers import is_pipe
 from .ground import Refused
-from .pipes import is_channel
 
 MAGIC = b"bellboard 1\0"
 VALUE_LIMIT = 4096  # bytes of a value: PATH_MAX
@@ -64,4 +64,4 @@ def _read(header: bytes) -> tuple[str, dict[str, object], str]:
         origin["nvim"] = server
     origin["env"] = {name: value for name, value in records.items() if name in ENVIRONMENT}
     channel = records.get("channel", "")
-    return records.get("event", ""), origin, channel if is_channel(channel) else ""
+    return records.get("event", ""), origin, channel if is_pipe(channel) else ""

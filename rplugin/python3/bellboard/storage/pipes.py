@@ -1,10 +1,8 @@
 """The pipes on which the hooks of permissions wait for their answers.
 
-    answers/PID.SERIAL          a pipe that the host PID offers
-    answers/PID.SERIAL.taken    the hook that waits on it took it by creating this file
-
-The header of the hook's event names the pipe, its `channel`.  A host holds the write end of those
-it offers, and of those whose question it shows, so that reading ends once the last of them is gone.
+A host offers pipes in answers/ (`answers.py`), and a hook takes one.  The header of the hook's
+event names it, its `channel`.  A host holds the write end of those it offers, and of those whose
+question it shows, so that reading ends once the last of them is gone.
 An answer is one line, then `end`; an empty line sends the hook away.
 
 Nothing here waits for a hook: no open and no write blocks.
@@ -18,33 +16,21 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import re
 import select
 import stat
 import time
 from typing import Final
 
+from .answers import TAKEN, is_ours, is_pipe
 from .aside import listing
 
-TAKEN: Final = ".taken"
 END: Final = b"\nend\n"
 DISMISSAL: Final = b"\n"
 PATIENCE: Final = 2.0  # seconds for a hook to read on, if the pipe cannot hold an answer
 ROOM: Final = 1 << 16  # bytes that a pipe holds
 _SET_ROOM: Final = getattr(fcntl, "F_SETPIPE_SZ", None)
-_NAME: Final = re.compile(r"[1-9][0-9]{0,9}\.[0-9]{1,20}", re.ASCII)
 _WRITE: Final = os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 _BOTH: Final = os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
-
-
-def is_channel(name: str) -> bool:
-    """Return whether this can be the name of a pipe."""
-    return _NAME.fullmatch(name) is not None
-
-
-def belongs_to_one(name: str) -> bool:
-    """Return whether a file is a pipe, or what takes one."""
-    return is_channel(name.removesuffix(TAKEN))
 
 
 class Pipes:
@@ -129,18 +115,18 @@ class Pipes:
         """Return all pipes, and whether a hook has taken them."""
         names = listing(self._folder)
         taken = {name[: -len(TAKEN)] for name in names if name.endswith(TAKEN)}
-        return {name: name in taken for name in {*names, *taken} if is_channel(name)}
+        return {name: name in taken for name in {*names, *taken} if is_pipe(name)}
 
     def _open(self, name: str) -> int | None:
         """Open a pipe to write; return None if nobody reads it, or it is not ours."""
-        if not is_channel(name):
+        if not is_pipe(name):
             return None
         try:
             fd = os.open(self._path(name), _WRITE)
         except OSError:
             return None
         status = os.fstat(fd)
-        if stat.S_ISFIFO(status.st_mode) and status.st_uid == os.geteuid():
+        if stat.S_ISFIFO(status.st_mode) and is_ours(status):
             return fd
         os.close(fd)
         return None

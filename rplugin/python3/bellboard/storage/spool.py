@@ -7,14 +7,13 @@
       spool/bad/TIME-NAME           refused, with the reason in TIME-NAME.why: the newest 200, 20 MB
       spool/bad/refused.json        how many were ever refused, by reason
       hosts/PID                     a running host
-      answers/NAME                  an event that asks something, while its question stands
+      answers/                      what is asked, and who answers it (`answers.py`)
 
 A file appears in new/ or slot/ by rename, so it is always complete. Its time is its modification
 time, to the nanosecond; names decide between equal times. A NAME has up to 200 of the characters
 A-Z a-z 0-9 _ . - and is never reused. It has no other meaning.
 
-A file is a hook event (`header.py`), or evidence that hosts and users add: one line of JSON as in a
-trace, `{"t": …, "registry": {…}}`. The reader reads the first 1 MB of it.
+A file is a hook event, or evidence that hosts and users add (`item.py`).
 """
 
 # ruff: noqa: PTH104, PTH108, PTH123
@@ -23,7 +22,6 @@ trace, `{"t": …, "registry": {…}}`. The reader reads the first 1 MB of it.
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import itertools
 import os
@@ -32,46 +30,22 @@ import stat
 import time
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
-from . import ground, header
+from . import ground
+from .answers import FOLDER, belongs_to_pipe
 from .aside import Aside, listing, remove
 from .ground import Refused as Refused
 from .hosts import Hosts
-from .pipes import Pipes, belongs_to_one
+from .item import LIMIT, Item, read_item
+from .pipes import Pipes
 
 BELOW = ("spool", "spool/tmp", "spool/new", "spool/slot", "spool/bad", "hosts")
-ANSWERS = "answers"
-LIMIT = 1 << 20  # bytes to read of a file
 TMP_AGE = 3600.0  # seconds; no hook runs longer: the CLI's longest timeout is 600 s
 KEPT_AGE = 10.0  # seconds until a file that no question needs was left by a killed host
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}", re.ASCII)
-_OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-#: Not the file's fault: it is read once resources are available again.
-OF_THE_SYSTEM = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
-_KINDS = {
-    stat.S_IFDIR: "a directory",
-    stat.S_IFIFO: "a pipe",
-    stat.S_IFLNK: "a symlink",
-    stat.S_IFSOCK: "a socket",
-}
-
-
-class Item(msgspec.Struct, frozen=True):
-    """A file in the spool."""
-
-    name: str
-    t: float
-    kind: Literal["hook", "line"]
-    event: str  # the name of the hook; the payload may lack it
-    # agent, pid, tmux, pane, nvim, env, as far as known; shared, so do not change it. None: a line
-    origin: dict[str, object] | None
-    payload: bytes
-    truncated: bool
-    channel: str = ""
 
 
 def default_home(environ: Mapping[str, str]) -> Path:
@@ -94,19 +68,18 @@ class Spool:
         self.slot = home / "spool" / "slot"
         self._new, self._slot = str(self.new), str(self.slot)
         self._tmp = f"{home}/spool/tmp"
-        self._answers = f"{home}/{ANSWERS}"
+        self._answers = f"{home}/{FOLDER}"
         self._aside = Aside(f"{home}/spool/bad")
         self.hosts = Hosts(f"{home}/hosts")
         self.pipes = Pipes(self._answers)
         self._serial = itertools.count()
         self._stuck: set[str] = set()
-        self._us = os.geteuid()
 
     def prepare(self) -> None:
         """Create the private folders; raise `Refused` if somebody else could replace them."""
         ground.make(self.home, BELOW)
         with contextlib.suppress(OSError):  # a full disk, since an update: no request is kept
-            ground.make(self.home, (ANSWERS,))
+            ground.make(self.home, (FOLDER,))
 
     # ---------------------------------------------------------------- waiting events
 
@@ -154,41 +127,7 @@ class Spool:
 
     def read(self, name: str) -> Item | None:
         """Read a file; return None if it is gone, raise `Refused` if it is not a valid event."""
-        return self._read(self._new, name)
-
-    def _read(self, folder: str, name: str) -> Item | None:
-        try:
-            fd = os.open(f"{folder}/{name}", _OPEN)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            if error.errno in OF_THE_SYSTEM:
-                raise
-            raise Refused(
-                _kind(f"{folder}/{name}") or f"cannot be opened: {error.strerror}"
-            ) from None
-        try:
-            status = os.fstat(fd)
-            if not stat.S_ISREG(status.st_mode):
-                raise Refused(_KINDS.get(stat.S_IFMT(status.st_mode), "a device"))
-            if status.st_uid != self._us:
-                raise Refused("belongs to another user")
-            want = min(status.st_size, LIMIT)
-            data = os.read(fd, want)
-            while len(data) < want and (more := os.read(fd, want - len(data))):
-                data += more
-        finally:
-            os.close(fd)
-        ns, truncated = status.st_mtime_ns, status.st_size > LIMIT
-        if data.startswith(header.MAGIC):
-            event, origin, channel, payload = header.parse(data)
-            return Item(name, ns / 1e9, "hook", event, origin, payload, truncated, channel)
-        if not data.startswith(b"{"):
-            # A crash of the machine leaves files that have a name but no content.
-            raise Refused("unknown format" if data.strip(b"\0") else "empty")
-        if truncated:
-            raise Refused("a line of more than 1 MB")
-        return Item(name, ns / 1e9, "line", "", None, data, False)
+        return read_item(self._new, name)
 
     def unlink(self, names: Iterable[str], standing: Collection[str] = ()) -> list[str]:
         """Remove folded files, or keep them in answers/ while their question is `standing`.
@@ -216,7 +155,7 @@ class Spool:
         """Read the event that asked, under the same rules; return None if it is not kept."""
         if _NAME.fullmatch(name) is None:
             return None
-        return self._read(self._answers, name) or self._read(self._new, name)
+        return read_item(self._answers, name) or read_item(self._new, name)
 
     def drop(self, names: Iterable[str]) -> None:
         """Remove the events of questions that no longer stand."""
@@ -229,7 +168,7 @@ class Spool:
         """Remove what killed hosts left in answers/."""
         old = time.time() - KEPT_AGE
         for name in listing(self._answers):
-            if name not in standing and not belongs_to_one(name):
+            if name not in standing and not belongs_to_pipe(name):
                 with contextlib.suppress(OSError):
                     status = os.lstat(path := f"{self._answers}/{name}")
                     if stat.S_ISREG(status.st_mode) and status.st_ctime < old:
@@ -298,10 +237,3 @@ class Spool:
 
     def _unique(self) -> str:
         return f"{time.time_ns()}.{os.getpid()}.{next(self._serial)}"
-
-
-def _kind(path: str) -> str | None:
-    try:
-        return _KINDS.get(stat.S_IFMT(os.lstat(path).st_mode))
-    except FileNotFoundError:
-        return None
