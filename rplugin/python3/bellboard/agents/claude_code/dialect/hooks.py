@@ -64,7 +64,7 @@ _TEXTS = tuple(f for f in Payload.__struct_fields__ if f not in {*RAW, "context_
 
 
 def hook(
-    raw: bytes,
+    payload: bytes,
     t: float,
     clock: float,
     origin: Origin = Origin(),  # noqa: B008 - frozen
@@ -74,11 +74,11 @@ def hook(
     if not (math.isfinite(t) and t > 0):
         return junk("invalid time", clock, clock)
     try:
-        odd = raw.count(b'"session_id"') > 1  # nested, or a key given twice
-        p = _lenient(raw, truncated) if odd else _decode(raw)
+        odd = payload.count(b'"session_id"') > 1  # nested, or a key given twice
+        p = _lenient(payload, truncated) if odd else _decode(payload)
     except ODD:
         try:
-            p = _lenient(raw, truncated)
+            p = _lenient(payload, truncated)
         except ODD as e:
             return junk(str(e)[:120], t, clock)
     sid, name = p.session_id, p.hook_event_name
@@ -91,13 +91,13 @@ def hook(
     if (read := READ.get(kind)) is not None:
         kind = read(p, facts) or kind
     if kind == "tool end" and p.tool_name in SPAWNS:
-        facts["spawned"] = _spawned(raw, truncated)
+        facts["spawned"] = _spawned(payload, truncated)
     if name == "PostToolUse" and p.tool_name in WRITES:
         facts["file"] = tool_file(p.tool_input)
     if p.agent_id:
         kind = BY_AGENT.get(kind, "note")
         facts["agent"] = p.agent_id
-    key = crc32((name + p.tool_use_id).encode()) if p.tool_use_id else crc32(raw)
+    key = crc32((name + p.tool_use_id).encode()) if p.tool_use_id else crc32(payload)
     return Event(kind, name, t, clock, sid, origin, key or 1, **facts)
 
 
@@ -224,10 +224,10 @@ READ: Final[dict[str, Callable[[Payload, Facts], str | None]]] = {
 }
 
 
-def _spawned(raw: bytes, truncated: bool) -> str:
+def _spawned(payload: bytes, truncated: bool) -> str:
     """Return the subagent that a tool left running; only for a few tools, as results are large."""
     try:
-        left = members(raw, truncated).get("tool_response")
+        left = members(payload, truncated).get("tool_response")
     except ODD:
         return ""
     agent = left.get("agentId") if isinstance(left, dict) and left.get("isAsync") else ""
@@ -237,9 +237,9 @@ def _spawned(raw: bytes, truncated: bool) -> str:
 # ---------------------------------------------------------------- unexpected JSON
 
 
-def _lenient(raw: bytes, truncated: bool) -> Payload:
+def _lenient(payload: bytes, truncated: bool) -> Payload:
     """Decode unexpected JSON: use the values that have the right type."""
-    top = members(raw, truncated)
+    top = members(payload, truncated)
     p = Payload("", "")
     for field in _TEXTS:
         value = top.get(field)

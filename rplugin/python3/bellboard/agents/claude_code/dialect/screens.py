@@ -62,9 +62,9 @@ _WORKS: Final = re.compile(r"\besc to inter")  # a notice beside it may cut it
 _ASIDE: Final = re.compile(r"Tip: .*|This command requires approval")
 
 
-def read(screen: Sequence[str]) -> Seen | None:
+def read(rows: Sequence[str]) -> Seen | None:
     """Return what a screen shows; None if it has no known input box or dialog."""
-    rows = [row.replace("\xa0", " ").strip(" │|\t") for row in screen]
+    rows = [row.replace("\xa0", " ").strip(" │|\t") for row in rows]
     while rows and not rows[-1]:
         rows.pop()
     rows = rows[-DEPTH:]

@@ -45,15 +45,15 @@ _decode = msgspec.json.Decoder(Payload).decode
 _TEXTS: Final = tuple(f for f in Payload.__struct_fields__ if f != "tool_input")
 
 
-def hook(raw: bytes, t: float, clock: float, origin: Origin, truncated: bool = False) -> Event:
+def hook(payload: bytes, t: float, clock: float, origin: Origin, truncated: bool = False) -> Event:
     """Decode a hook's payload; return junk, with the reason, if it cannot be decoded."""
     if not (math.isfinite(t) and t > 0):
         return junk("invalid time", clock, clock)
     try:
-        p = _leniently(raw, truncated) if truncated else _decode(raw)
+        p = _leniently(payload, truncated) if truncated else _decode(payload)
     except ODD:
         try:
-            p = _leniently(raw, truncated)
+            p = _leniently(payload, truncated)
         except ODD as e:
             return junk(str(e)[:120], t, clock)
     name = p.hook_event_name[:60]
@@ -72,7 +72,7 @@ def hook(raw: bytes, t: float, clock: float, origin: Origin, truncated: bool = F
         facts["asks"] = "permission"
     if p.agent_id:
         kind = BY_AGENT.get(kind, "note")
-    key = crc32((name + p.tool_use_id).encode()) if p.tool_use_id else crc32(raw)
+    key = crc32((name + p.tool_use_id).encode()) if p.tool_use_id else crc32(payload)
     return Event(kind, name, t, clock, p.session_id, origin, key or 1, **facts)
 
 
@@ -101,9 +101,9 @@ def _facts(p: Payload) -> dict[str, Any]:
     return facts
 
 
-def _leniently(raw: bytes, truncated: bool) -> Payload:
+def _leniently(payload: bytes, truncated: bool) -> Payload:
     """Decode unexpected JSON: use the values that have the right type."""
-    top = members(raw, truncated)
+    top = members(payload, truncated)
     p = Payload(text_of(top, "session_id"), text_of(top, "hook_event_name"))
     if not p.hook_event_name:
         raise ValueError("no event name")

@@ -48,12 +48,12 @@ BY_AGENT: Final = {
 ABORTED: Final = "MessageAbortedError"
 
 
-def event(raw: bytes, t: float, clock: float, origin: Origin, truncated: bool = False) -> Event:
+def event(payload: bytes, t: float, clock: float, origin: Origin, truncated: bool = False) -> Event:
     """Decode an event; return junk, with the reason, if it cannot be decoded."""
     if not (math.isfinite(t) and t > 0):
         return junk("invalid time", clock, clock)
     try:
-        top = members(raw, truncated)
+        top = members(payload, truncated)
     except ODD as e:
         return junk(str(e)[:120], t, clock)
     name, given = text_of(top, "type")[:60], top.get("properties")
@@ -74,7 +74,7 @@ def event(raw: bytes, t: float, clock: float, origin: Origin, truncated: bool = 
     if parent:
         kind = BY_AGENT.get(kind, "note")
         facts["agent"], session = session, parent
-    return Event(kind, name, t, clock, session, origin, crc32(raw) or 1, **facts)
+    return Event(kind, name, t, clock, session, origin, crc32(payload) or 1, **facts)
 
 
 # ---------------------------------------------------------------- facts by event
