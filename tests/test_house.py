@@ -173,8 +173,7 @@ LISTS_OF_CLIS = {"agents/dialects.py", "agents/clis.py"}
 #: Where code imports that CLI by name, besides the lists of all.  This should shrink as well.
 PLUGS_IT_IN = {
     *("cli/home.py", "cli/hooks.py", "cli/tmux.py", "cli/wiring.py"),
-    *("diagnosis/around.py", "hosting/errands.py", "hosting/senses.py", "hosting/standing.py"),
-    "witnesses/proof.py",
+    *("diagnosis/around.py", "hosting/senses.py"),
 }
 THE_CLI = re.compile("claude|anthropic", re.I)
 

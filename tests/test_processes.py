@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Collection, Coroutine, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -326,6 +326,12 @@ def test_a_command_line_can_name_the_session() -> None:
         assert "" == session_in(["claude", *argv])
 
 
+def search(discovery: Discovery, now: float, known: Collection[int] = ()) -> list[Found]:
+    """Search at once; return nothing if it is too early."""
+    begun = discovery.begin(now, known)
+    return discovery.end(begun()) if begun is not None else []
+
+
 @linux
 def test_an_agent_in_a_terminal_is_found(
     start: Callable[..., subprocess.Popen[bytes]], terminal: tuple[int, str], tmp_path: Path
@@ -344,13 +350,14 @@ def test_an_agent_in_a_terminal_is_found(
     eventually(lambda: processes.argv_of(pid)[:1] == [str(program)])
     now = began_at(pid)
     assert now
-    assert [True] == [found.is_new for found in Discovery(env).check(now + 4.0) if found.pid == pid]
-    assert pid not in [found.pid for found in Discovery({"HOME": "/"}).check(now + 8.0)]
+    [found] = [it for it in search(Discovery(env), now + 4.0) if it.pid == pid]
+    assert found.is_new
+    assert pid not in [found.pid for found in search(Discovery({"HOME": "/"}), now + 8.0)]
     discovery = Discovery(env)
-    mine = [found for found in discovery.check(now + 8.0) if found.pid in (pid, hidden.pid)]
+    mine = [found for found in search(discovery, now + 8.0) if found.pid in (pid, hidden.pid)]
     assert [Found(pid, started_of(pid), name, str(tmp_path), "", config, False)] == mine
-    assert [] == discovery.check(now + 37.0)
-    assert pid not in [found.pid for found in discovery.check(now + 39.0, {pid})]
+    assert [] == search(discovery, now + 37.0)
+    assert pid not in [found.pid for found in search(discovery, now + 39.0, {pid})]
     event = from_line(mine[0].finding(1.0).line)
     assert ("registry", f"process-{pid}-{started_of(pid)}", pid, "") == (
         event.kind,
@@ -366,6 +373,6 @@ def test_the_real_cli_is_found(claude: Any, home: Home, version: str) -> None:
     """As a node script that calls itself claude, and as a program."""
     agent = claude(version=version)
     # The CLI forks, and its children are old enough to be found as well.
-    [found] = [it for it in Discovery(home.env).check(time.time() + 9.0) if it.pid == agent.pid]
+    [found] = [it for it in search(Discovery(home.env), time.time() + 9.0) if it.pid == agent.pid]
     assert (agent.pane.tty, str(agent.launch.cwd)) == (found.tty, found.cwd)
     assert str(home.claude) == found.config

@@ -98,6 +98,14 @@ class Cli(ABC):
         """
         return ""
 
+    def session_of(self, pid: int, environ: Mapping[str, str]) -> str:
+        """Return the session that a process says it runs, or "" if it says nothing. May hang."""
+        return ""
+
+    def has_gone_on(self, pid: int, s: Session, since: float, environ: Mapping[str, str]) -> bool:
+        """Return whether the CLI itself says that a session went on after `since`. May hang."""
+        return False
+
     def find(self, waiting: Waiting) -> None:
         """Find a request again with the CLI's own server or plugin, to answer it there.
 

@@ -15,7 +15,6 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from ..agents.claude_code.witnesses.registry import config_of
 from ..core.session import Session
 from ..system import kitty
 from ..system.processes import is_alive, runs
@@ -67,11 +66,10 @@ class Errands:
         process = s.processes.get(pid) if type(pid) is int else None
         if process is None:
             raise Declined(f"it no longer runs as process {pid}")
-        configs = (config_of(self._environ),)
         with _hold(process.pid) as send:
             if not is_alive(process.pid):
                 raise Declined(f"process {pid} has already ended")
-            if why := await beside(partial(objection, s.session_id, s.agent, process, configs)):
+            if why := await beside(partial(objection, s, process, self._environ)):
                 raise Declined(why)
             try:
                 send(signal.SIGTERM)

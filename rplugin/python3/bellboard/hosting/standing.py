@@ -11,7 +11,6 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from ..agents.claude_code.witnesses.registry import config_of, went_on
 from ..agents.cli import Unanswered, Unreachable, Waiting
 from ..agents.clis import cli_of
 from ..agents.dialect import About
@@ -68,17 +67,15 @@ def obstacle(asked: Asked, environ: Mapping[str, str]) -> str:
     since, began = asked.block.since, began_at(pid)
     if not process.started and began is not None and began < since - COARSE:
         process = replace(process, started=started_of(pid))  # it is the one that asked
-    config = Path(s.config_dir or config_of(environ))
-    if why := objection(s.session_id, s.agent, process, (config,)):
+    if why := objection(s, process, environ):
         return f"{why}{THERE}"
     return ANSWERED if has_gone_on(asked, environ) else ""
 
 
 def has_gone_on(asked: Asked, environ: Mapping[str, str]) -> bool:
-    """Return whether its session file says so, which comes before any hook. May hang."""
+    """Return whether its CLI says so, which comes before any hook. May hang."""
     s, pid = asked.session, asked.request.pid
-    config = Path(s.config_dir or config_of(environ))
-    return went_on(config / "sessions", pid, s.session_id, asked.block.since)
+    return cli_of(s.agent).has_gone_on(pid, s, asked.block.since, environ)
 
 
 def name_of(request: Request) -> str:

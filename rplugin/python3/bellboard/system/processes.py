@@ -13,6 +13,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
+#: Programs that run an agent's script.
+INTERPRETERS = frozenset({"node", "bun", "deno"})
 PROC = "/proc"
 MOST: Final = 512  # terminals to remember
 ENVIRONMENT_LIMIT: Final = 1 << 20

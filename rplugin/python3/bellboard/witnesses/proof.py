@@ -9,21 +9,20 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
-from pathlib import Path, PurePosixPath
+from collections.abc import Mapping
+from pathlib import PurePosixPath
 from typing import Final
 
-from ..agents.claude_code.witnesses.discovery import CONFIG, INTERPRETERS
-from ..agents.claude_code.witnesses.registry import config_of, state_of
+from ..agents.clis import cli_of
 from ..core.detail import line
-from ..core.session import Process
-from ..system.processes import argv_of, environment_of, owner_of, program_of, started_of
+from ..core.session import Process, Session
+from ..system.processes import INTERPRETERS, argv_of, owner_of, program_of, started_of
 
 LONGEST_ARGV: Final = 60  # characters of a command line in a message
 
 
-def objection(session_id: str, agent: str, process: Process, configs: Iterable[Path]) -> str:
-    """Return why a process does not run that session, or "" if it does."""
+def objection(s: Session, process: Process, environ: Mapping[str, str]) -> str:
+    """Return why a process does not run that session, or "" if it does. Reads files; may hang."""
     pid = process.pid
     if not process.started:
         return f"the start time of process {pid} is unknown: it may be another process"
@@ -31,15 +30,12 @@ def objection(session_id: str, agent: str, process: Process, configs: Iterable[P
         return f"process {pid} is a different process now"
     if owner_of(pid) != os.geteuid():
         return f"process {pid} belongs to another user"
-    own = config_of(environment_of(pid, (CONFIG, "HOME")))
-    for config in dict.fromkeys((own, *configs)):
-        record = state_of(config / "sessions", pid).record
-        if record is not None:
-            is_its = record["sessionId"] == session_id
-            return "" if is_its else f"process {pid} runs another session"
+    if runs := cli_of(s.agent).session_of(pid, environ):
+        return "" if runs == s.session_id else f"process {pid} runs another session"
     argv = argv_of(pid)
-    if not is_agent(agent, argv, program_of(pid)):
-        return f"process {pid} does not run {line(agent, 20)}: {line(' '.join(argv), LONGEST_ARGV)}"
+    if not is_agent(s.agent, argv, program_of(pid)):
+        shown = line(" ".join(argv), LONGEST_ARGV)
+        return f"process {pid} does not run {line(s.agent, 20)}: {shown}"
     return ""
 
 

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
+
 from ...core.events import AGENT
+from ...core.session import Session
+from ...system.processes import environment_of
 from ..cli import Cli, Means, Witness
 from .witnesses import transcript
+from .witnesses.registry import CONFIG, config_of, state_of, went_on
 from .witnesses.witness import ClaudeWitness
 
 
@@ -16,3 +22,15 @@ class ClaudeCode(Cli):
 
     def witness(self, means: Means) -> Witness:
         return ClaudeWitness(means)
+
+    def session_of(self, pid: int, environ: Mapping[str, str]) -> str:
+        own = config_of(environment_of(pid, (CONFIG, "HOME")))
+        for config in dict.fromkeys((own, config_of(environ))):
+            record = state_of(config / "sessions", pid).record
+            if record is not None:
+                return str(record["sessionId"])
+        return ""
+
+    def has_gone_on(self, pid: int, s: Session, since: float, environ: Mapping[str, str]) -> bool:
+        config = Path(s.config_dir or config_of(environ))
+        return went_on(config / "sessions", pid, s.session_id, since)

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from ....core.detail import ODD
-from ....system.processes import PROC, argv_of, owner_of
+from ....system.processes import INTERPRETERS, PROC, argv_of, owner_of
 from ....system.program import run
-from .discovery import INTERPRETERS, is_agent
+from .discovery import is_agent
 
 COMMAND: Final = ("agents", "--json")  # since 2.1.145
 PATIENCE: Final = 10.0  # seconds; on a busy machine it takes a few

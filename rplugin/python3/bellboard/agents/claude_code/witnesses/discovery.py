@@ -19,11 +19,11 @@ from ....core.lenient import decimal
 from ....core.session import nameless
 from ....storage.spool import Refused, default_home
 from ....system import processes
+from .registry import CONFIG
 from .transcript import begun_in
 
 EVERY: Final = 30.0  # seconds; a search takes 10 µs for each process of ours
 GRACE: Final = 5.0  # seconds for a new agent to report itself, with its session id
-INTERPRETERS: Final = frozenset({"node", "bun", "deno"})
 #: Commands of the CLI that are not a session, although they may have a terminal.
 COMMANDS: Final = frozenset(
     (
@@ -33,7 +33,6 @@ COMMANDS: Final = frozenset(
         *("--help", "-p", "--print", "--bg"),
     )
 )
-CONFIG: Final = "CLAUDE_CONFIG_DIR"
 TERMINAL: Final = ("TMUX", "TMUX_PANE")
 BOARD: Final = ("BELLBOARD_HOME", "XDG_STATE_HOME", "HOME")
 
@@ -71,11 +70,6 @@ class Discovery:
         self._due = 0.0
         self._search: Search | None = None  # the one running now
         self._passed: set[int] = set()  # processes on which a search hung
-
-    def check(self, now: float, known: Collection[int] = ()) -> list[Found]:
-        """Return agents that are not known yet; none if it is too early to search."""
-        search = self.begin(now, known)
-        return self.end(search()) if search is not None else []
 
     def hasten(self) -> None:
         """Allow a search at once: an agent may have started."""
@@ -155,7 +149,7 @@ def is_agent(argv: list[str]) -> bool:
     if not argv:
         return False
     name = PurePosixPath(argv[0]).name
-    if name in INTERPRETERS:
+    if name in processes.INTERPRETERS:
         script = next((n for n, arg in enumerate(argv[1:], 1) if not arg.startswith("-")), 0)
         if not script or not _SCRIPT.search(argv[script]):
             return False

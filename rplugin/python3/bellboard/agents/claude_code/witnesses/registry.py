@@ -27,6 +27,7 @@ FIELDS: Final = (
     *("pid", "sessionId", "cwd", "status", "waitingFor", "statusUpdatedAt", "updatedAt"),
     *("startedAt", "procStart", "version", "kind", "entrypoint", "name", "nameSource", "tmux"),
 )
+CONFIG: Final = "CLAUDE_CONFIG_DIR"  # the variable that names the config directory
 ODD: Final = "cannot be parsed"
 LIMIT: Final = 64 << 10  # bytes of a file; real ones have 700
 MOST: Final = 2000  # files of a directory to read
@@ -59,7 +60,7 @@ class Seen(NamedTuple):
 
 def config_of(environ: Mapping[str, str]) -> Path:
     """Return the CLI's config directory, by its own rule."""
-    given = environ.get("CLAUDE_CONFIG_DIR")
+    given = environ.get(CONFIG)
     return Path(given) if given else Path(environ.get("HOME", "/")) / ".claude"
 
 

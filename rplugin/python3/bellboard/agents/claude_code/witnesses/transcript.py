@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Final
 from zlib import crc32
@@ -85,12 +85,6 @@ class Transcripts:
         """Drop a session that has ended."""
         self.leave(session_id)
         self._left.pop(session_id, None)
-
-    def check(self, now: float, changed: Iterable[str] | None = None) -> list[Finding]:
-        """Return what was added, to all or to the changed ones; never raises."""
-        paths = None if changed is None else set(changed)
-        tails = [t for t in self._followed.values() if paths is None or t.path in paths]
-        return [finding for tail in tails for finding in tail.check(now)]
 
     def tail(self, session_id: str) -> Tail | None:
         """Return the tail of a followed session."""
