@@ -178,7 +178,7 @@ def test_an_invalid_record_is_set_aside_and_reported(
     emit(clerk, clock, "Stop", "s2")
     clerk.step(clock())
     assert {"s0": "working", "s2": "completed", "s3": "working"} == statuses(clerk.board)
-    note = clerk.notes(clock())["rows"]
+    note = clerk.damaged.notes(clock())["rows"]
     assert "session s1 could not be read" in note
     assert time.strftime("%Y-%m-%d", time.localtime(clock())) in note
     assert [("sessions", "s1")] == aside(home)
@@ -190,8 +190,8 @@ def test_an_invalid_record_is_set_aside_and_reported(
     later = make()
     emit(later, clock, "Stop", "s1")
     later.step(clock.advance(1))
-    assert "session s1" in later.notes(clock())["rows"]
-    assert {} == later.notes(clock() + 2 * 86400)
+    assert "session s1" in later.damaged.notes(clock())["rows"]
+    assert {} == later.damaged.notes(clock() + 2 * 86400)
 
 
 def test_a_running_host_rewrites_a_damaged_record(make: Make, clock: Clock) -> None:
@@ -217,7 +217,7 @@ def test_an_invalid_ledger_is_replaced(make: Make, clock: Clock) -> None:
     emit(clerk, clock, "Stop", "s0")
     clerk.step(clock())
     assert "completed" == statuses(clerk.board)["s0"]
-    assert "the ledger" in clerk.notes(clock())["rows"]
+    assert "the ledger" in clerk.damaged.notes(clock())["rows"]
     with opened(home) as late:
         assert clock() == late.board.ledger.clock
 

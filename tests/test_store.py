@@ -17,10 +17,10 @@ from bellboard.core import machine
 from bellboard.core.events import Event
 from bellboard.core.ledger import Transition
 from bellboard.core.notices import NEVER
-from bellboard.core.options import Options, options_of
+from bellboard.core.options import Options, options_of, settings_of
 from bellboard.hosting.commands import Commands
 from bellboard.hosting.effects import PAUSE, Effects
-from bellboard.hosting.folding import Clerk, settings_of
+from bellboard.hosting.folding import Clerk
 from bellboard.storage.history import Change
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Busy, Store

@@ -53,7 +53,8 @@ class Place:
         return hook
 
     def asks(self, host: RecordedHost, session: str = "s", **more: Any) -> Hook:
-        """Do so, and wait until a host shows it."""
+        """Do so, and wait until a host shows it, and not the question before."""
+        eventually(lambda: host.shown.get(session) != "blocked")
         hook = self.ask(session, **more)
         eventually(lambda: host.shown.get(session) == "blocked")
         return hook

@@ -33,14 +33,6 @@ def runs_of(s: Session) -> Iterator[Run]:
     yield from s.aside.values()
 
 
-def requests_of(s: Session) -> frozenset[str]:
-    """Return the files with what a session asks, of all its runs and of what it left running."""
-    if not (s.blocks or s.aside or s.crew.blocks):
-        return frozenset()
-    asking = (*(run.blocks for run in runs_of(s)), s.crew.blocks)
-    return frozenset(b.request for blocks in asking for b in blocks.values() if b.request)
-
-
 def whose(s: Session, e: Event) -> int:
     """Return the process that an event is about: the one it names, or one that fits."""
     pid = e.origin.pid if e.from_hook else e.pid

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 
@@ -75,3 +75,8 @@ def options_of(settings: Mapping[str, Any], base: Options) -> Options:
     elif approval is False:
         changed["approval"] = {}
     return replace(base, **changed)
+
+
+def settings_of(options: Options) -> dict[str, Any]:
+    """Return all options as settings, so that omitted ones go back to their defaults."""
+    return {**to_builtins(options), "approval": options.approval or False}

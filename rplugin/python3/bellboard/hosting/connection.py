@@ -13,10 +13,10 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
-from ..core.options import Options, options_of
+from ..core.options import Options, options_of, settings_of
 from ..storage.spool import Spool
 from ..storage.store import Busy, Damaged, Newer, Store
-from .folding import Clerk, Step, settings_of
+from .folding import Clerk, Step
 from .trouble import OF_NO_USE, TROUBLE, Trouble
 
 RARELY: Final = 30.0
@@ -90,7 +90,7 @@ class Connection:
             self.notes["spool"] = f"{step.left} folded events cannot be deleted"
         self.changed |= step.changed
         self.notes.pop("rows", None)
-        self.notes |= self.clerk.notes(time.time()) if self.clerk is not None else {}
+        self.notes |= self.clerk.damaged.notes(time.time()) if self.clerk is not None else {}
         due = self.clerk.board.due() if self.clerk is not None else None
         if step.more:
             return 0.0

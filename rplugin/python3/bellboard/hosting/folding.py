@@ -13,44 +13,29 @@ import sqlite3
 import time
 import traceback
 from collections.abc import Callable, Collection, Iterator, Sequence
-from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-import msgspec
-from msgspec.structs import replace
-
-from ..agents import evidence
-from ..agents.dialects import dialect_of
-from ..agents.origins import origin_of
+from ..core.asking import Requests
 from ..core.board import Board
-from ..core.bounds import bounded
-from ..core.events import ASKING, Event, Origin
-from ..core.front import requests_of
+from ..core.events import Event
 from ..core.ledger import Folded
-from ..core.options import Options, options_of
+from ..core.options import Options, options_of, settings_of
 from ..storage.causes import OF_VALUES
 from ..storage.ground import Refused
 from ..storage.item import OF_THE_SYSTEM, Item
-from ..storage.rows import Unsound
 from ..storage.spool import Spool
-from ..storage.store import Busy, Draining, Newer, Store
+from ..storage.store import Busy, Newer, Store
 from ..storage.upkeep import GONE
-from ..system.processes import Ttys, stat_of
+from .damage import DamagedRows
+from .decoding import Decoder
+from .draining import Others
 
 BATCH: Final = 1000  # files in one transaction, so that other hosts need not wait long
 SLICE: Final = 0.1  # seconds to read and fold in one transaction, because files may be large
-ORIGINS: Final = 256  # origins to cache; the spool caches as many headers
-STALLED: Final = 0.4  # seconds without a commit after which a suspended draining host is ignored
-GLANCE: Final = 2.0  # seconds between two reads of its progress
-LOST: Final = 10.0  # seconds without a commit after which any draining host is ignored
 BACK: Final = 1.0  # the board's clock is this far ahead only if the machine's was set back
 UNNOTICED: Final = 60.0  # seconds in which a host may miss that: twice its rescan
-SMALL: Final = 4096  # bytes of a payload that cannot contain anything too large to store
-MOST_NOTED: Final = 5
-NOTED: Final = 86400.0  # seconds in which health reports rows that were set aside
 #: Errors that may be temporary, and are not the fault of an event; any other may be.
 NO_EVENTS: Final = (Busy, Newer, OSError, MemoryError)
-NOTHING: Final[frozenset[str]] = frozenset()
 LINE: Final = "line."  # evidence of hosts: several may report the same under one name
 
 
@@ -69,6 +54,7 @@ class Clerk:
         self.spool = spool
         self.store = store
         self.board = Board()
+        self.others, self.damaged = Others(), DamagedRows()
         self.refused = 0  # files set aside
         self.watching = watching  # True for a host, False for a command that only folds once
         self._options: object = None  # as the table has them
@@ -79,14 +65,9 @@ class Clerk:
         self._most = BATCH  # files in the next transaction
         self._suspect = ""  # a file that failed alone
         self._known = time.monotonic()  # when the board was last updated
-        self._read = 0.0  # when the commits of others were last shown
-        #: The last progress of another host that drains: when, how many commits.
-        self._drained: tuple[float, int] | None = None
         self._batch: list[str] = []  # the files of the current transaction
-        self._set_aside: list[Unsound] = []  # rows of the database
-        self._requests: dict[str, frozenset[str]] = {}  # session → the files of what it asks
-        self._ttys = Ttys()
-        self._origins: dict[int, tuple[object, Origin]] = {}
+        self._requests = Requests()
+        self._decoder = Decoder()
 
     def preview(
         self, now: float, arrived: Collection[str], show: Callable[[set[str]], None]
@@ -104,7 +85,7 @@ class Clerk:
             with contextlib.suppress(Exception):  # `step` reports what is wrong with it
                 item = self.spool.read(name)
                 if item is not None:
-                    for event in self._events(item, now):
+                    for event in self._decoded(item, now):
                         self.board.suppose(event, show)
 
     def step(self, now: float, arrived: Collection[str] = ()) -> Step:
@@ -116,7 +97,7 @@ class Clerk:
             return self._fold(now, arrived)
         due = self.board.due()
         is_due = due is not None and due <= now
-        if is_due or self._backlog or self._is_set_back(now) or self._holds_any():
+        if is_due or self._backlog or self._is_set_back(now) or self.spool.holds_any():
             return self._fold(now)
         changed = self.catch_up()
         return self._fold(now) if self.store.unsound else Step(False, changed)
@@ -126,23 +107,12 @@ class Clerk:
         self.store.check_commits()
         return self._refresh()
 
-    def is_to_read(self) -> bool:
-        """Return whether to read what others committed; during a backlog, only now and then.
-
-        Reading and showing every step of it took the hosts longer than the backlog itself.
-        """
-        now = time.monotonic()
-        if self._drained is not None and now < self._read + GLANCE:
-            return False
-        self._read = now
-        return True
-
     def sweep(self, now: float) -> None:
         """Forget the names of files that are gone, whoever folded them; give back free pages."""
         self.store.check_commits()
         if not self.store.is_changed:  # otherwise a question may have come that is not known here
-            self.spool.drop_all_but(self._standing())
-        self.store.sweep(now, self._is_there)
+            self.spool.drop_all_but(self._requests.standing())
+        self.store.sweep(now, self.spool.is_there)
         self.store.shrink()
 
     def _refresh(self) -> set[str]:
@@ -168,41 +138,13 @@ class Clerk:
         return changed
 
     def _follow(self, changed: Collection[str]) -> None:
-        """Follow what changed sessions ask; remove the files of questions that have ended."""
-        for sid in changed:
-            s = self.board.sessions.get(sid)
-            asked, before = requests_of(s) if s else NOTHING, self._requests.pop(sid, NOTHING)
-            if asked:
-                self._requests[sid] = asked
-            if before - asked:
-                self.spool.drop(before - asked)
-
-    def _standing(self) -> frozenset[str]:
-        """Return the files of all questions that stand."""
-        return NOTHING.union(*self._requests.values())
-
-    def _set_rows_aside(self, now: float) -> None:
-        """Set damaged rows aside, within the lock."""
-        store = self.store
-        if store.inspect():
-            self._set_aside = store.set_aside_since(now - NOTED)
-        if store.unsound:
-            self._set_aside += store.set_unsound_aside(now)
-        self.board.dirty |= store.mend
-        store.mend.clear()
-
-    def notes(self, now: float) -> dict[str, str]:
-        """Return the rows set aside recently, for health."""
-        lately = [row for row in self._set_aside if row.t > now - NOTED]
-        if not lately:
-            return {}
-        named = "; ".join(str(row) for row in lately[-MOST_NOTED:])
-        more = f" and {len(lately) - MOST_NOTED} before" if len(lately) > MOST_NOTED else ""
-        return {"rows": f"of the database {named}{more}; they are in its table `damaged`"}
+        """Remove the files of questions that have ended in changed sessions."""
+        if ended := self._requests.follow(self.board.sessions, changed):
+            self.spool.drop(ended)
 
     def _fold(self, now: float, arrived: Collection[str] = ()) -> Step:
         """Run a transaction; if it cannot be written, make the next one half as large."""
-        self._let_drain()
+        self.others.let_drain(self.store)
         try:
             step = self._transact(now, arrived)
         except NO_EVENTS:
@@ -216,24 +158,6 @@ class Clerk:
             self._most = min(2 * self._most, BATCH) or 1
             step = step._replace(more=True)
         return step
-
-    def _let_drain(self) -> None:
-        """Raise Draining while another host works through a backlog and makes progress."""
-        store, now = self.store, time.monotonic()
-        if not store.drain.is_taken():
-            self._drained = None
-            return
-        store.check_commits()
-        if self._drained is None or self._drained[1] != store.commits:
-            self._drained = now, store.commits
-        quiet = now - self._drained[0]
-        if quiet < STALLED or (quiet < LOST and not self._is_suspended(store.drain.holder())):
-            raise Draining
-
-    @staticmethod
-    def _is_suspended(pid: int | None) -> bool:
-        stat = stat_of(pid) if pid else None
-        return stat is None or stat[0] in ("T", "t")
 
     def _halve(self, error: Exception) -> Step:
         """Narrow down the file that cannot be written; raise if there is none."""
@@ -255,11 +179,10 @@ class Clerk:
         spool, store = self.spool, self.store
         self._batch = []
         with store.lock():
-            if self._drained is None and store.drain.is_taken():
-                raise Draining  # since we began to wait
+            self.others.check_again(store)
             changed = self._refresh()
             self._ahead = True  # until COMMIT
-            self._set_rows_aside(now)
+            self.board.dirty |= self.damaged.set_aside(store, now)
             if not arrived:
                 spool.claim_slots()
             old = bool(self._backlog)  # more may have come since it was listed
@@ -278,7 +201,7 @@ class Clerk:
         self._ahead = False
         store.check_place()
         self._follow(changed)
-        left = set(spool.unlink(names, self._standing()))
+        left = set(spool.unlink(names, self._requests.standing()))
         self._unlinked = [n for n in names if n not in left]
         store.remember_applied()
         if not self._backlog:
@@ -315,7 +238,7 @@ class Clerk:
             if item is None:
                 return None
             found: list[tuple[str, Folded]] = []
-            for event in self._events(item, now):
+            for event in self._decoded(item, now):
                 if event.kind == "junk":
                     self._refuse(name, "not an event", event.why)
                 folded = self.board.fold(event)
@@ -336,40 +259,9 @@ class Clerk:
         self.refused += 1
         self.spool.set_aside(name, reason, detail)
 
-    def _events(self, item: Item, now: float) -> list[Event]:
-        """Decode a file, with every value limited so that it can be stored."""
-        events = self._decoded(item, now)
-        if item.kind == "hook" and len(item.payload) <= SMALL:
-            return events  # the decoder has checked its numbers
-        return [bounded(event) for event in events]
-
     def _decoded(self, item: Item, now: float) -> list[Event]:
         # A backlog is folded with the clock of its events, so that deadlines between them count.
-        clock = max(self.board.ledger.clock, min(now, item.t))
-        if item.kind == "line":
-            event = evidence.read(item.payload, clock)
-            return [event if event.clock == clock else replace(event, clock=clock)]
-        if item.event == "view":
-            return evidence.of_tmux(item.payload, item.t, clock, origin_of(item.origin))
-        origin = self._origin(item.origin)
-        event = dialect_of(origin.agent).event(item.payload, item.t, clock, origin, item.truncated)
-        if event.kind in ASKING:
-            event = replace(event, request=item.name, channel=item.channel)
-        return [event]
-
-    def _origin(self, given: dict[str, object] | None) -> Origin:
-        """Decode an origin and add its terminal; cached, as the spool shares equal origins."""
-        known = self._origins.get(id(given))
-        if known is not None and known[0] is given:
-            return known[1]
-        origin = origin_of(given)
-        if origin.tty is None and origin.pid is not None:
-            tty = self._ttys.of(origin.pid)
-            origin = replace(origin, tty=tty) if tty else origin
-        if len(self._origins) >= ORIGINS:
-            self._origins.clear()
-        self._origins[id(given)] = (given, origin)
-        return origin
+        return self._decoder.events(item, max(self.board.ledger.clock, min(now, item.t)))
 
     # ------------------------------------------------------------ clock, live events, options
 
@@ -401,22 +293,3 @@ class Clerk:
             self._options = settings_of(self.board.options)
             pid = configs[-1].settings.get("pid")
             self.store.set_option("config", self._options, pid if type(pid) is int else 0, now)
-
-    # ------------------------------------------------------------ files
-
-    def _is_there(self, name: str) -> bool:
-        return os.path.lexists(self.spool.new / name)
-
-    def _holds_any(self) -> bool:
-        return _holds(self.spool.new) or _holds(self.spool.slot)
-
-
-def _holds(directory: Path) -> bool:
-    """Return whether a folder has any entries; takes a few microseconds."""
-    with os.scandir(directory) as entries:
-        return next(entries, None) is not None
-
-
-def settings_of(options: Options) -> dict[str, Any]:
-    """Return all options as settings, so that omitted ones go back to their defaults."""
-    return {**msgspec.to_builtins(options), "approval": options.approval or False}

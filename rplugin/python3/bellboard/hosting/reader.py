@@ -63,7 +63,7 @@ class Reader:
         """Read what other hosts committed, even while one of them holds the lock."""
 
         def read(clerk: Clerk) -> None:
-            if not clerk.is_to_read():
+            if not clerk.others.is_to_read():
                 return
             self._changes += clerk.store.changes()  # first, so that the board is at least as new
             self._connection.changed |= clerk.catch_up()

@@ -109,6 +109,14 @@ class Spool:
         name = path[len(self._new) + 1 :]
         return [] if _NAME.fullmatch(name) is None or name in self._stuck else [name]
 
+    def is_there(self, name: str) -> bool:
+        """Return whether a file is in new/."""
+        return os.path.lexists(f"{self._new}/{name}")
+
+    def holds_any(self) -> bool:
+        """Return whether any file waits, also in slots; takes a few microseconds."""
+        return _holds(self._new) or _holds(self._slot)
+
     def pending(self) -> int:
         """Return how many files wait in new/."""
         return len(listing(self._new)) - len(self._stuck)
@@ -237,3 +245,8 @@ class Spool:
 
     def _unique(self) -> str:
         return f"{time.time_ns()}.{os.getpid()}.{next(self._serial)}"
+
+
+def _holds(folder: str) -> bool:
+    with os.scandir(folder) as entries:
+        return next(entries, None) is not None
