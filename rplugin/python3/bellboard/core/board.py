@@ -197,7 +197,7 @@ def _unfit(s: Session, e: Event, from_hook: bool) -> Verdict | None:
     if from_hook:
         recent = s.recent
         before = recent.get(e.key)
-        if before is not None and abs(e.t - before) < TWICE:
+        if before is not None and abs(e.t - before) < TWICE and not _asks_again(s, e):
             return _TWICE
         if len(recent) > MOST_RECENT:
             recent = {k: t for k, t in recent.items() if t > e.t - TWICE}
@@ -205,3 +205,8 @@ def _unfit(s: Session, e: Event, from_hook: bool) -> Verdict | None:
                 recent = dict(list(recent.items())[-MOST_RECENT:])
         s.recent = {**recent, e.key: e.t}
     return None
+
+
+def _asks_again(s: Session, e: Event) -> bool:
+    """Return whether it asks what was answered before; no id of a tool tells the two apart."""
+    return bool(e.asks) and not e.tool_id and all(b.key != e.key for b in s.blocks.values())

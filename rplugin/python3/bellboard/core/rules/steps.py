@@ -113,8 +113,6 @@ def begun(run: Run, t: float) -> Run:
 def end_questions(s: Session, ended: set[str], t: float) -> None:
     if not ended:
         return
-    asked = {s.blocks[k].key for k in ended}
-    s.recent = {k: x for k, x in s.recent.items() if k not in asked}  # it may ask the same again
     s.blocks = {k: b for k, b in s.blocks.items() if k not in ended}
     s.answered = max(s.answered, t)
 
