@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from bellboard.agents.dialect import Press
 from bellboard.core.session import Block, Process
 from bellboard.hosting import keyboard
 from bellboard.storage.claims import Claim, Claims
@@ -457,3 +459,30 @@ def test_a_terminal_that_is_gone_is_named(desk: Desk) -> None:
     pane = keyboard.Pane("/nowhere/tmux", "%1", "/dev/pts/9")
     with pytest.raises(keyboard.Declined, match="no server running on /nowhere/tmux"):
         pane.rows()
+
+
+def test_enter_waits_until_a_row_has_been_shown_for_a_moment() -> None:
+    """The form of a CLI draws a button before it takes a key for it."""
+
+    class Form:
+        shown, taken = 0.0, ""
+
+        def rows(self) -> list[str]:
+            return ["Accept" if self.shown else "Name"]
+
+        def type(self, press: Press) -> bool:
+            took = time.monotonic() > self.shown + 0.1
+            self.taken += press.key if took else ""
+            self.shown = self.shown or time.monotonic()
+            return True
+
+    async def ours() -> bool:
+        return True
+
+    def following(rows: Sequence[str]) -> Press:
+        done = rows == ["Accept"]
+        return Press("Enter" if done else "Down", rows=tuple(rows), last=done)
+
+    form = Form()
+    asyncio.run(keyboard.enter(form, following, ours))
+    assert form.taken == "DownEnter"

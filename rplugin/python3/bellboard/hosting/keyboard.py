@@ -20,6 +20,7 @@ from .beside import Declined, beside
 
 TAKES: Final = 5.0  # seconds for the CLI to show what a key did; it takes 0.05, on a busy machine 2
 GLANCE: Final = 0.03
+RESTS: Final = 0.25  # seconds for which it shows a row before Enter counts there; 2.1.330 needs 0.1
 MOST: Final = 100  # keys of one answer
 DEPTH: Final = 60  # rows of a terminal: more than any dialog has
 
@@ -116,13 +117,18 @@ async def enter(
     Before each key, `ours` says whether it still asks, and we are still those who answer.
     """
     before, until, typed = Press(), time.monotonic() + TAKES, 0
+    seen, since = before, 0.0
     while typed < MOST and time.monotonic() < until:
         press = following(await beside(terminal.rows))
+        if press != seen:
+            seen, since = press, time.monotonic()
         if press.why and not before.rows:
             raise Declined(press.why)
         if not await ours():
             raise Declined(MEANWHILE)
-        if press.why or press == before or not await beside(partial(terminal.type, press)):
+        is_new = typed > 0 and time.monotonic() < since + RESTS
+        waits = bool(press.why) or press == before or is_new
+        if waits or not await beside(partial(terminal.type, press)):
             await asyncio.sleep(GLANCE)  # it is not drawn yet, or is being drawn
             continue
         if press.last:
