@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from bellboard.core.request import Answer
 from rig import claude_code
-from rig.home import Home
 from rig.scenarios import QUESTION, SCENARIOS, Scenario, Tool, Turn, call, say, shell
 
 MAKE: Final = Turn((shell("make --dry-run alpha"),))
@@ -47,15 +47,15 @@ class Case:
         is_old = claude_code.numbers(version) <= (2, 1, 119)
         return self.old if self.old and is_old else self.result
 
-    def wrong(self, home: Home, version: str, heard: str, mode: str, asks: int) -> str:
+    def wrong(self, project: Path, version: str, heard: str, mode: str, asks: int) -> str:
         """Return what did not arrive as it should."""
-        settings = home.project / ".claude/settings.local.json"
+        settings = project / ".claude/settings.local.json"
         written = settings.read_text() if settings.exists() else ""
         checks = {
             f"the model got {heard!r}": self.expected(version) in heard,
             f"it was asked {asks} times": asks == (self.args != FORM),
-            f"{self.file} is missing": not self.file or (home.project / self.file).exists(),
-            f"{self.gone} is there": not self.gone or not (home.project / self.gone).exists(),
+            f"{self.file} is missing": not self.file or (project / self.file).exists(),
+            f"{self.gone} is there": not self.gone or not (project / self.gone).exists(),
             f"no rule in {written}": self.rule in written,
             f"the mode is {mode}": self.mode in ("", mode),
         }

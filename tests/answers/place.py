@@ -1,0 +1,131 @@
+"""Where answers are proven: a home, a model, tmux, and CLIs with the hooks of this checkout."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from bellboard.core.request import Answer
+from bellboard.storage.spool import Spool
+from rig import agent
+from rig import home as homes
+from rig.agent import Agent
+from rig.api import Api, Request
+from rig.home import Home
+from rig.loopback import Watch
+from rig.tmux import Server
+from rig.waiting import PATIENCE, eventually
+
+PROGRAM: Final = (sys.executable, "-m", "bellboard")
+
+
+@dataclass
+class Place:
+    """Everything that a proof runs in; `start` starts a CLI in it."""
+
+    home: Home
+    api: Api
+    watch: Watch
+    tmux: Server
+    spool: Spool
+    started: list[Agent] = field(default_factory=list)
+
+    def start(self, name: str, version: str, args: Sequence[str] = (), **how: Any) -> Agent:
+        """Start a CLI in a folder of that name, ready for a prompt."""
+        folder = self.home.project / name
+        folder.mkdir(exist_ok=True)
+        given: dict[str, Any] = {"version": version, "args": args, "cwd": folder, **how}
+        launch = agent.prepare(self.home, self.api, self.watch, **given)
+        if not self.started:
+            self.run("hooks", "install", "--yes", "--cli", version)
+        self.started.append(Agent.start(launch, self.tmux, name, self.watch))
+        return self.started[-1]
+
+    def run(self, *args: str) -> str:
+        """Run `bellboard`; return what it prints."""
+        argv = [*PROGRAM, *args]
+        done = subprocess.run(argv, env=self.home.env, capture_output=True, text=True, check=False)
+        return done.stdout or done.stderr
+
+    def session(self, cli: Agent) -> str:
+        return str(cli.events("SessionStart")[-1]["session_id"])
+
+    def asked(self, cli: Agent) -> dict[str, Any]:
+        """Wait until its request can be answered by its hook; return it."""
+        sid = self.session(cli)
+
+        def look() -> dict[str, Any]:
+            said = self.run("answer", sid, "--json")
+            assert said.startswith("{"), f"{said}\n{cli.text()}"
+            found: dict[str, Any] = json.loads(said).get("request", {})
+            assert found.get("choices"), f"{said}\n{cli.text()}"
+            return found
+
+        try:
+            return eventually(look, f"what {sid} asks")
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.run('explain', sid)}") from None
+
+    def give(self, request: dict[str, Any], answer: Answer) -> dict[str, Any]:
+        """Answer a request with `bellboard answer`; return what came of it."""
+        more = ["--message", answer.message] if answer.message else []
+        more += ["--command", answer.input] if answer.input is not None else []
+        for question, said in answer.answers.items():
+            for each in [said] if isinstance(said, str) else said:
+                more += ["--answer", f"{question}={each}"]
+        for name, value in answer.content.items():
+            more += ["--field", f"{name}={value}"]
+        about = [request["session_id"], answer.choice, "--digest", request["digest"]]
+        said = self.run("answer", *about, *more, "--json")
+        assert said.startswith("{"), said
+        reply: dict[str, Any] = json.loads(said)
+        return reply
+
+    def next(self, scenario: str, step: int = 1) -> Request:
+        """Wait for the model's request that follows a tool; return it."""
+        return eventually(
+            lambda: next((r for r in self.api.played(scenario) if r.step == step), None),
+            f"step {step} of {scenario}",
+        )
+
+    def left(self) -> list[str]:
+        """Return the pipes that a hook has taken."""
+        return [name for name, is_taken in self.spool.pipes.found().items() if is_taken]
+
+
+@contextlib.contextmanager
+def place() -> Iterator[Place]:
+    """Build it; end everything that was started in it."""
+    home = homes.build()
+    tmux = Server(home)
+    try:
+        with Api() as api, Watch() as watch:
+            watch.old = True
+            spool = Spool(home.bellboard)
+            spool.prepare()
+            yield Place(home, api, watch, tmux, spool)
+    finally:
+        tmux.close()
+        homes.remove(home)
+
+
+@contextlib.contextmanager
+def serving(made: Place) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a host with answers on."""
+    host = subprocess.Popen([*PROGRAM, "serve"], env=made.home.env, stdout=subprocess.DEVNULL)
+    try:
+        answers_on(made)
+        yield host
+    finally:
+        host.terminate()
+        host.wait(PATIENCE)
+
+
+def answers_on(made: Place) -> None:
+    made.run("answers", "on")
+    eventually(made.spool.pipes.found, "a pipe")
