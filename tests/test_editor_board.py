@@ -436,7 +436,7 @@ def test_every_key_is_in_its_help_and_in_the_manual(nvim: Editors) -> None:
     editor.press("egy")
     eventually(lambda: editor.lua("return { vim.g.mine, _G.got }") == [1, "api"], "both mappings")
     editor.press("g?")
-    for text in ("yank the session id", "this help", "answer: yes, no", "<C-K>     stop its"):
+    for text in ("yank the session id", "this help", "show what it asks", "<C-K>     stop its"):
         editor.shows(text)
     editor.press("q")
     editor.hides("this help")

@@ -42,7 +42,8 @@ from .standing import (
     standing,
 )
 
-READY: Final = 0.5  # seconds until the CLI takes keys: it ignores them for the first 0.15
+FRESH: Final = 2.0  # seconds after which a dialog has long been drawn
+READY: Final = 0.5  # seconds until a dialog takes keys: it ignores them for the first 0.15
 FOLLOWS: Final = 2.0  # seconds in which the agent goes on
 GLANCE: Final = 0.02
 WORDS: Final = {
@@ -188,8 +189,7 @@ class Answering:
             raise Declined(f"its terminal is neither in tmux nor in a Neovim{THERE}")
         if is_double(asked):
             raise Declined(f"it asks the same twice, and keys cannot tell which{THERE}")
-        await asyncio.sleep(max(0.0, min(asked.block.since + READY - time.time(), READY)))
-        begun = False
+        begun, is_fresh = False, time.time() < asked.block.since + FRESH
 
         def following(screen: Sequence[str]) -> Press:
             return dialect.press(screen, asked.request, answer, asked.about)
@@ -201,7 +201,7 @@ class Answering:
                 self._log(given, claim, "keys")
             return self._stands(asked) and await beside(partial(self._claims.renew, name, claim))
 
-        await enter(terminal, following, is_ours)
+        await enter(terminal, following, is_ours, READY if is_fresh else 0.0)
 
     # ------------------------------------------------------------ what follows
 

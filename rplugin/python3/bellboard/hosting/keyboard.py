@@ -111,22 +111,24 @@ async def enter(
     terminal: Terminal,
     following: Callable[[Sequence[str]], Press],
     ours: Callable[[], Awaitable[bool]],
+    rests: float = 0.0,
 ) -> None:
     """Type the keys of an answer; `following` returns the next key for what the terminal shows.
 
-    Before each key, `ours` says whether it still asks, and we are still those who answer.
+    Before each key, `ours` says whether it still asks, and we are still those who answer.  The
+    first key waits until the terminal has shown its rows for `rests` seconds.
     """
     before, until, typed = Press(), time.monotonic() + TAKES, 0
-    seen, since = before, 0.0
+    seen, since = before, time.monotonic()
     while typed < MOST and time.monotonic() < until:
         press = following(await beside(terminal.rows))
         if press != seen:
             seen, since = press, time.monotonic()
-        if press.why and not before.rows:
+        is_new = time.monotonic() < since + (RESTS if typed else rests)
+        if press.why and not before.rows and not is_new:
             raise Declined(press.why)
         if not await ours():
             raise Declined(MEANWHILE)
-        is_new = typed > 0 and time.monotonic() < since + RESTS
         waits = bool(press.why) or press == before or is_new
         if waits or not await beside(partial(terminal.type, press)):
             await asyncio.sleep(GLANCE)  # it is not drawn yet, or is being drawn
