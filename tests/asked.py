@@ -22,7 +22,7 @@ require('bellboard.host').ask = function(what, request, done)
       request.screen = nil
       table.insert(answers, request)
       done(outcome[request.session_id]
-        or { ok = true, way = 'hook', outcome = 'taken', text = 'taken after 0.1 s' })
+        or { ok = true, way = 'hook', outcome = 'taken', text = 'it went on after 0.1 s' })
     end
   end)
 end

@@ -113,3 +113,14 @@ class Hook:
         self._file.close()
         if self._desk.goes_on and line:
             self._desk.s = self._desk.session_of(blocks={})
+
+
+class Plain:
+    """A desk that knows some sessions."""
+
+    def __init__(self, home: Home, *sessions: Session) -> None:
+        self.spool = Spool(home.bellboard)
+        self.session = {s.session_id: s for s in sessions}.get
+
+    def report(self, line: Mapping[str, Any]) -> str:
+        return ""

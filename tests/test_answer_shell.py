@@ -86,11 +86,11 @@ def test_a_shell_prints_the_whole_request_and_answers_it(agent: Agent) -> None:
     assert "it now asks something else than you were shown" in other
     assert "takes no message" in agent.bellboard("answer", sid, "allow", "--message", "x", code=1)
     said = agent.bellboard("answer", sid, "allow", "--digest", request["digest"])
-    assert said.startswith("project: taken after ")
+    assert said.startswith("project: it went on after ")
     agent.pane.shows("tests pass")
     assert "asks nothing" in agent.bellboard("answer", sid, "allow", code=1)
     history = agent.bellboard("explain", sid)
-    for text in ("refused: it now asks something else", "allow, by keys", "taken after"):
+    for text in ("refused: it now asks something else", "allow, by keys", "it went on after"):
         assert text in history
 
 
@@ -106,7 +106,7 @@ def test_a_popup_shows_the_request_and_takes_a_key(agent: Agent) -> None:
     popup.shows("project: was answered elsewhere")
     agent.again()
     popup.shows("go there    s  skip")
-    pressed(popup, "1", before="go there", after="allow: taken after")
+    pressed(popup, "1", before="go there", after="allow: it went on after")
     agent.pane.shows("tests pass")
     popup.shows("Nothing else asks.")
     eventually(lambda: popup.dead or popup.press("q"), "the end of the popup", pause=0.2)

@@ -81,7 +81,7 @@ def test_an_answer_reaches_the_hook_that_waits(desk: Desk) -> None:
         "by": "Neovim 7",
         "outcome": "",
     }
-    assert last["outcome"].startswith("taken after ")
+    assert last["outcome"].startswith("it went on after ")
 
 
 def test_an_answer_that_nothing_follows_is_called_that(desk: Desk) -> None:

@@ -238,7 +238,7 @@ def test_answers_are_in_the_history_and_rules_come_from_them(shell: Shell) -> No
         assert shell.bellboard("rules").stdout.startswith(" No permission was asked for and given")
         shell.emitted(60 - n, "a2", "PermissionRequest", **ask)
         shell.spool.write({"t": shell.now - 59.9 + n, "answer": answer})
-        followed = {**answer, "outcome": "taken after 0.1 s"}
+        followed = {**answer, "outcome": "it went on after 0.1 s"}
         shell.spool.write({"t": shell.now - 59.8 + n, "answer": followed})
         shell.emitted(59.7 - n, "a2", "PostToolUse", **ask)
     assert shell.bellboard("rules").stdout.splitlines() == [
@@ -251,10 +251,10 @@ def test_answers_are_in_the_history_and_rules_come_from_them(shell: Shell) -> No
     assert shell.bellboard("history", "a2").stdout.count(said) == 3
     story = shell.bellboard("explain", "a2").stdout
     assert story.count(said) == 3
-    assert story.count("What followed your answer (taken after 0.1 s)") == 3
+    assert story.count("What followed your answer (it went on after 0.1 s)") == 3
     lines = map(json.loads, shell.bellboard("history", "a2", "--json").stdout.splitlines())
     answers = [line for line in lines if "answer" in line]
-    assert [line["outcome"] for line in answers] == ["", "taken after 0.1 s"] * 3
+    assert [line["outcome"] for line in answers] == ["", "it went on after 0.1 s"] * 3
     assert {(line["answer"], line["way"], line["by"]) for line in answers} == {
         ("allow", "hook", "Neovim 4711")
     }

@@ -76,7 +76,7 @@ def test_keys_answer_what_is_asked(nvim: Editors, version: str) -> None:
     editor.press("<CR>pxyyi")  # nothing of this answers
     editor.press("A")
     assert sent(editor) == {"choice": "allow"}
-    said(editor, "api: answered; taken after 0.1 s")
+    said(editor, "api: answered; it went on after 0.1 s")
     opened(editor, "api", "Run a command")
     editor.press("R")
     typed(editor, "No", "use make<CR>clean")
@@ -222,7 +222,7 @@ def test_triage_answers_one_after_the_other(nvim: Editors, version: str) -> None
         editor.shows(f"make p{n}")
         editor.press(key)
     editor.shows("make p3")
-    editor.shows("p2: answered; taken")
+    editor.shows("p2: answered; it went on")
     host.push(*many[4:], new)
     editor.shows("make p4")
     editor.shows("3 left · p4")

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,9 @@ import pytest
 
 from bellboard.core.session import Process, Session
 from bellboard.hosting.errands import Errands
-from bellboard.storage.spool import Spool
 from bellboard.system.processes import program_of, started_of
 from bellboard.witnesses.proof import is_agent
+from desk import Plain
 from rig.home import Home
 from rig.hung_mount import HungMount
 from rig.waiting import eventually
@@ -51,22 +51,9 @@ def run(home: Home) -> Iterator[Run]:
         process.wait()
 
 
-class Desk:
-    """Knows one session."""
-
-    def __init__(self, home: Home, s: Session) -> None:
-        self.spool, self._s = Spool(home.bellboard), s
-
-    def session(self, sid: str) -> Session | None:
-        return self._s if sid == self._s.session_id else None
-
-    def report(self, line: Mapping[str, Any]) -> str:
-        return ""
-
-
 def errand(home: Home, s: Session, what: str, **told: Any) -> dict[str, Any]:
     """Run an errand, and return its reply."""
-    errands = Errands(Desk(home, s), "Neovim 1", home.env)
+    errands = Errands(Plain(home, s), "Neovim 1", home.env)
     return asyncio.run(errands.do(what, {"session_id": s.session_id, **told}))
 
 

@@ -19,6 +19,7 @@ from bellboard.core.published import publish
 from bellboard.core.session import Session
 from bellboard.hosting.errands import Errands
 from bellboard.system import kitty
+from desk import Plain
 from rig.home import Home
 
 BEGIN, END = b"\x1bP@kitty-cmd", b"\x1b\\"
@@ -119,11 +120,11 @@ def test_a_socket_of_others_is_not_contacted(home: Home, serve: Serve) -> None:
 
 
 @pytest.mark.files
-def test_neovim_asks_its_host_to_show_a_window(serve: Serve) -> None:
+def test_neovim_asks_its_host_to_show_a_window(serve: Serve, home: Home) -> None:
     """What it says is the reason if that fails."""
     path, asked = serve(lambda command: answer([]))
     s = Session("s", tty="/dev/pts/7", kitty=path)
-    errands = Errands({"s": s, "t": Session("t")}.get)
+    errands = Errands(Plain(home, s, Session("t")))
     said = {sid: asyncio.run(errands.do("show", {"session_id": sid})) for sid in ("s", "t")}
     assert said["s"] == {"ok": False, "why": "no window of kitty has /dev/pts/7"}
     assert said["t"] == {"ok": False, "why": "its terminal cannot be reached from here"}

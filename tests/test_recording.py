@@ -386,7 +386,8 @@ def test_a_span_begins_with_the_options_in_force(tmp_path: Path) -> None:
 
 def test_every_kind_can_be_recorded_or_comes_from_a_deadline() -> None:
     """A new kind of evidence cannot be forgotten."""
-    told = {e.kind: e for e in map(evidence.read, encoded(POOL + hostile()))}
+    rests = {"t": 1.8e9, "decoded": {"kind": "rest", "name": "session.idle", "session_id": "s"}}
+    told = {e.kind: e for e in map(evidence.read, encoded([*POOL, *hostile(), rests]))}
     assert not told.keys() & BY_TIME
     assert told.keys() | BY_TIME >= TABLE.keys()
     for e in told.values():

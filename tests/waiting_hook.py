@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,7 @@ class Hook:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=env,
+            preexec_fn=partial(signal.signal, signal.SIGHUP, signal.SIG_DFL),  # under nohup
         )
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps(given, separators=(",", ":")).encode())

@@ -214,10 +214,12 @@ class Answering:
                 break
             await asyncio.sleep(GLANCE)
         done = took < FOLLOWS
-        outcome = f"taken after {took:.1f} s" if done else f"nothing followed in {FOLLOWS:.0f} s"
+        outcome = (
+            f"it went on after {took:.1f} s" if done else f"nothing followed in {FOLLOWS:.0f} s"
+        )
         self._log(given, claim, way, outcome)
         said = "taken" if done else "nothing"
-        return {"way": way, "outcome": said, "text": outcome if done else outcome + THERE}
+        return {"way": way, "outcome": said, "text": outcome if done else nothing + THERE}
 
     def _stands(self, asked: Asked) -> bool:
         s = self._desk.session(asked.session.session_id)
