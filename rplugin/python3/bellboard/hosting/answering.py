@@ -214,9 +214,8 @@ class Answering:
                 break
             await asyncio.sleep(GLANCE)
         done = took < FOLLOWS
-        outcome = (
-            f"it went on after {took:.1f} s" if done else f"nothing followed in {FOLLOWS:.0f} s"
-        )
+        nothing = f"nothing followed in {FOLLOWS:.0f} s"
+        outcome = f"it went on after {took:.1f} s" if done else nothing
         self._log(given, claim, way, outcome)
         said = "taken" if done else "nothing"
         return {"way": way, "outcome": said, "text": outcome if done else nothing + THERE}
