@@ -420,14 +420,14 @@ def test_every_key_is_in_its_help_and_in_the_manual(nvim: Editors) -> None:
     Host(editor).push(*house())
     editor.command("ClaudeSessions board")
     keys = editor.lua(
-        "return vim.tbl_map(function(deed) return type(deed) == 'string' and deed or false end, "
+        "return vim.tbl_map(function(x) return type(x) == 'string' and x or false end, "
         "require('bellboard.config').get().board.keys)"
     )
-    deeds = editor.lua(
-        "return vim.tbl_map(function(deed) return deed[1] end, "
+    names = editor.lua(
+        "return vim.tbl_map(function(action) return action[1] end, "
         "require('bellboard.action.keys').list)"
     )
-    assert {name for name in keys.values() if name} == {*deeds}
+    assert {name for name in keys.values() if name} == {*names}
     mapped = {m["lhs"] for m in editor.nvim.api.buf_get_keymap(0, "n")} - {"<2-LeftMouse>"}
     assert {"x": False}.items() <= keys.items()
     assert mapped == {*keys} - {"x"}

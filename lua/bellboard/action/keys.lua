@@ -1,7 +1,7 @@
 -- The keys of the board, as configured.
 local cells = require('bellboard.view.cells')
 local config = require('bellboard.config')
-local deeds = require('bellboard.action.deeds')
+local actions = require('bellboard.action.actions')
 local message = require('bellboard.message')
 local page = require('bellboard.view.page')
 local popup = require('bellboard.view.popup')
@@ -10,15 +10,15 @@ local M = {}
 
 local api = vim.api
 
----@type bellboard.Deed[]
-M.list = vim.list_extend({}, deeds.list)
+---@type bellboard.Action[]
+M.list = vim.list_extend({}, actions.list)
 
 --- The keys as configured, each with what it does.
----@return table<string, bellboard.Deed>
+---@return table<string, bellboard.Action>
 local function mapped()
   local by_name, keys = {}, {}
-  for _, deed in ipairs(M.list) do
-    by_name[deed[1]] = deed
+  for _, action in ipairs(M.list) do
+    by_name[action[1]] = action
   end
   for lhs, choice in pairs(config.get().board.keys) do
     local own = type(choice) == 'function' and { lhs, 'your function', each = choice }
@@ -49,18 +49,18 @@ end
 local function help()
   local lines, keys = {}, mapped()
   local order = vim.list_extend({}, M.list)
-  for lhs, deed in vim.spairs(keys) do
-    if deed[1] == lhs then
-      order[#order + 1] = deed
+  for lhs, action in vim.spairs(keys) do
+    if action[1] == lhs then
+      order[#order + 1] = action
     end
   end
-  for _, deed in ipairs(order) do
+  for _, action in ipairs(order) do
     local of_it = vim.tbl_filter(function(lhs)
-      return keys[lhs] == deed
+      return keys[lhs] == action
     end, vim.tbl_keys(keys))
     table.sort(of_it)
     if #of_it > 0 then
-      lines[#lines + 1] = (' %-9s %s'):format(table.concat(of_it, ' '), deed[2])
+      lines[#lines + 1] = (' %-9s %s'):format(table.concat(of_it, ' '), action[2])
     end
   end
   popup.open(beside_each_other(lines), 'board')
@@ -75,50 +75,50 @@ local function selected()
   return page.among(math.min(first, last), math.max(first, last))
 end
 
----@param deed bellboard.Deed
+---@param action bellboard.Action
 ---@return bellboard.Session[]
-local function meant(deed)
+local function meant(action)
   if vim.list_contains({ 'v', 'V', '\22' }, vim.fn.mode()) then
     return selected()
   end
-  local marked = deed[1] ~= 'mark' and not deed.one and page.marked() or {}
+  local marked = action[1] ~= 'mark' and not action.one and page.marked() or {}
   local row = api.nvim_win_get_cursor(0)[1]
   return #marked > 0 and marked or page.among(row, row)
 end
 
----@param deed bellboard.Deed
-local function press(deed)
-  if deed.anywhere then
-    return deed.anywhere()
+---@param action bellboard.Action
+local function press(action)
+  if action.anywhere then
+    return action.anywhere()
   end
   local _, section = page.under_cursor()
-  if section and deed[1] == 'go' and vim.fn.mode() == 'n' then
+  if section and action[1] == 'go' and vim.fn.mode() == 'n' then
     return page.fold()
   end
-  local list = meant(deed)
+  local list = meant(action)
   if #list == 0 then
     message.info('no session on this line')
-  elseif deed.one and (#list > 1 or section) then
+  elseif action.one and (#list > 1 or section) then
     message.info('this key acts on one session: put the cursor on it')
   else
-    if deed[1] ~= 'mark' and not deed.one and next(page.choice().marked) then
+    if action[1] ~= 'mark' and not action.one and next(page.choice().marked) then
       page.choose({ marked = {} })
     end
-    deeds.act(deed, list)
+    actions.run(action, list)
   end
 end
 
 --- Map the keys in a board's buffer; a double click goes to the session.
 ---@param buf integer
 M.attach = function(buf)
-  for lhs, deed in pairs(mapped()) do
+  for lhs, action in pairs(mapped()) do
     local function act()
-      press(deed)
+      press(action)
     end
-    local opts = { buffer = buf, desc = deed[2], nowait = #lhs == 1 }
-    vim.keymap.set(deed.anywhere and 'n' or { 'n', 'x' }, lhs, act, opts)
-    if deed[1] == 'go' then
-      vim.keymap.set('n', '<2-LeftMouse>', act, { buffer = buf, desc = deed[2] })
+    local opts = { buffer = buf, desc = action[2], nowait = #lhs == 1 }
+    vim.keymap.set(action.anywhere and 'n' or { 'n', 'x' }, lhs, act, opts)
+    if action[1] == 'go' then
+      vim.keymap.set('n', '<2-LeftMouse>', act, { buffer = buf, desc = action[2] })
     end
   end
 end

@@ -1,5 +1,5 @@
 -- The picker of fzf-lua.
-local deeds = require('bellboard.picker.deeds')
+local picker_keys = require('bellboard.picker.keys')
 local preview = require('bellboard.view.preview')
 local rows = require('bellboard.view.picker')
 
@@ -31,18 +31,18 @@ M.open = function(all)
   end
   local actions = {
     enter = function(selected)
-      deeds.go(session_of(selected[1]))
+      picker_keys.go(session_of(selected[1]))
     end,
   }
-  for _, deed in ipairs(deeds.list()) do
-    actions[deed.key:gsub('<M%-(.)>', 'alt-%1')] = {
-      desc = deed.desc,
-      exec_silent = deed.stays or nil,
+  for _, action in ipairs(picker_keys.list()) do
+    actions[action.key:gsub('<M%-(.)>', 'alt-%1')] = {
+      desc = action.desc,
+      exec_silent = action.stays or nil,
       fn = function(selected)
         local session = session_of(selected[1])
         if session then
           vim.schedule(function()
-            deed.run(session)
+            action.run(session)
           end)
         end
       end,

@@ -1,5 +1,5 @@
 -- The picker of mini.pick.
-local deeds = require('bellboard.picker.deeds')
+local picker_keys = require('bellboard.picker.keys')
 local preview = require('bellboard.view.preview')
 local rows = require('bellboard.view.picker')
 
@@ -12,17 +12,17 @@ M.open = function(all)
     return { text = rows.words(session), session = session }
   end, all)
   local mappings = {}
-  for _, deed in ipairs(deeds.list()) do
-    mappings['bellboard_' .. deed.name] = {
-      char = deed.key,
+  for _, action in ipairs(picker_keys.list()) do
+    mappings['bellboard_' .. action.name] = {
+      char = action.key,
       func = function()
         local item = (pick.get_picker_matches() or {}).current
         if item then
           vim.schedule(function()
-            deed.run(item.session)
+            action.run(item.session)
           end)
         end
-        return not deed.stays -- true closes the picker
+        return not action.stays -- true closes the picker
       end,
     }
   end
@@ -44,7 +44,7 @@ M.open = function(all)
         preview.into(item.session, buf)
       end,
       choose = function(item)
-        deeds.go(item.session)
+        picker_keys.go(item.session)
       end,
     },
     mappings = mappings,

@@ -1,7 +1,7 @@
 -- Opens the picker that the user has chosen for vim.ui.select, with a preview and actions. Neovim's
 -- own has neither, so a picker of ours replaces it.
 local canvas = require('bellboard.view.canvas')
-local deeds = require('bellboard.picker.deeds')
+local picker_keys = require('bellboard.picker.keys')
 local preview = require('bellboard.view.preview')
 local rows = require('bellboard.view.picker')
 
@@ -31,7 +31,7 @@ local function select(all)
       return in_chunks == true and chunks or canvas.text(chunks)
     end,
     preview_item = preview_item,
-  }, deeds.go)
+  }, picker_keys.go)
 end
 
 --- Modules that replace vim.ui.select, the field with their function, and our module for them.

@@ -1,5 +1,5 @@
 -- The picker for users without one: a prompt, the rows that match, and a preview below.
-local deeds = require('bellboard.picker.deeds')
+local picker_keys = require('bellboard.picker.keys')
 local preview = require('bellboard.view.preview')
 local rows = require('bellboard.view.picker')
 local sessions = require('bellboard.state.sessions')
@@ -158,15 +158,15 @@ local function attach(picker)
       move(picker, by)
     end)
   end
-  map({ '<CR>' }, 'go to the session', leave(deeds.go))
+  map({ '<CR>' }, 'go to the session', leave(picker_keys.go))
   map({ '<Esc>', '<C-c>' }, 'close', leave(function() end))
-  for _, deed in ipairs(deeds.list()) do
+  for _, action in ipairs(picker_keys.list()) do
     local function stay()
       if picker.shown[picker.at] then
-        deed.run(picker.shown[picker.at])
+        action.run(picker.shown[picker.at])
       end
     end
-    map({ deed.key }, deed.desc, deed.stays and stay or leave(vim.schedule_wrap(deed.run)))
+    map({ action.key }, action.desc, action.stays and stay or leave(vim.schedule_wrap(action.run)))
   end
   local group = api.nvim_create_augroup('bellboard.picker', {})
   api.nvim_create_autocmd({ 'TextChangedI', 'TextChanged' }, {

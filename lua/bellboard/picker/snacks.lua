@@ -1,5 +1,5 @@
 -- The picker of snacks.nvim.
-local deeds = require('bellboard.picker.deeds')
+local picker_keys = require('bellboard.picker.keys')
 local preview = require('bellboard.view.preview')
 local rows = require('bellboard.view.picker')
 local sessions = require('bellboard.state.sessions')
@@ -28,21 +28,21 @@ end
 
 M.open = function()
   local actions, keys = {}, {}
-  for _, deed in ipairs(deeds.list()) do
-    local name = 'bellboard_' .. deed.name
-    keys[deed.key] = { name, mode = { 'n', 'i' }, desc = deed.desc }
+  for _, action in ipairs(picker_keys.list()) do
+    local name = 'bellboard_' .. action.name
+    keys[action.key] = { name, mode = { 'n', 'i' }, desc = action.desc }
     actions[name] = function(picker, item)
-      if not deed.stays then
+      if not action.stays then
         picker:close()
       end
       if item then
-        deed.run(item.session)
+        action.run(item.session)
       end
     end
   end
   actions.confirm = function(picker, item)
     picker:close()
-    deeds.go(item and item.session)
+    picker_keys.go(item and item.session)
   end
   local picker = require('snacks').picker.pick({
     source = 'bellboard',

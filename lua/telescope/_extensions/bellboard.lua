@@ -1,5 +1,5 @@
 -- :Telescope bellboard, the picker of sessions with the keys of the board under Alt.
-local deeds = require('bellboard.picker.deeds')
+local picker_keys = require('bellboard.picker.keys')
 local bellboard = require('bellboard')
 local pick = require('bellboard.view.picker')
 local preview = require('bellboard.view.preview')
@@ -76,18 +76,18 @@ local function attach(prompt, map)
   actions.select_default:replace(function()
     local entry = action_state.get_selected_entry()
     actions.close(prompt)
-    deeds.go(entry and entry.value)
+    picker_keys.go(entry and entry.value)
   end)
-  for _, deed in ipairs(deeds.list()) do
-    map({ 'i', 'n' }, deed.key, function()
+  for _, action in ipairs(picker_keys.list()) do
+    map({ 'i', 'n' }, action.key, function()
       local entry = action_state.get_selected_entry()
-      if not deed.stays then
+      if not action.stays then
         actions.close(prompt)
       end
       if entry then
-        deed.run(entry.value)
+        action.run(entry.value)
       end
-    end, { desc = deed.desc })
+    end, { desc = action.desc })
   end
   follow(prompt)
   return true

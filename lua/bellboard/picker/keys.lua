@@ -1,10 +1,10 @@
--- What the keys of a picker do: go to the session, and some deeds of the board.
-local deeds = require('bellboard.action.deeds')
+-- What the keys of a picker do: go to the session, and some actions of the board.
+local actions = require('bellboard.action.actions')
 local jump = require('bellboard.action.jump')
 
 local M = {}
 
----@class bellboard.PickerDeed a deed with its key in a picker
+---@class bellboard.PickerAction a action with its key in a picker
 ---@field key string
 ---@field name string
 ---@field desc string
@@ -18,16 +18,16 @@ local ALSO = {
   { name = 'snooze', key = '<M-s>', stays = false },
 }
 
---- All deeds except going there.
----@return bellboard.PickerDeed[]
+--- All actions except going there.
+---@return bellboard.PickerAction[]
 M.list = function()
   return vim.tbl_map(function(also)
-    for _, deed in ipairs(deeds.list) do
-      if deed[1] == also.name then
+    for _, action in ipairs(actions.list) do
+      if action[1] == also.name then
         local function run(session)
-          deeds.act(deed, { session })
+          actions.run(action, { session })
         end
-        return vim.tbl_extend('error', { desc = deed[2], run = run }, also)
+        return vim.tbl_extend('error', { desc = action[2], run = run }, also)
       end
     end
   end, ALSO)

@@ -15,7 +15,7 @@ local M = {}
 
 local api = vim.api
 
----@class bellboard.Deed what a key does
+---@class bellboard.Action what a key does
 ---@field [1] string its name in |g:bellboard.board.keys|
 ---@field [2] string what it does
 ---@field one? fun(session: bellboard.Session) acts on the session under the cursor
@@ -77,7 +77,7 @@ local function turn(field, among)
   end
 end
 
----@type bellboard.Deed[]
+---@type bellboard.Action[]
 M.list = {
   {
     'go',
@@ -213,14 +213,14 @@ M.seek = function(direction)
 end
 
 --- Run an action on sessions: on one, on each, or on all together.
----@param deed bellboard.Deed
+---@param action bellboard.Action
 ---@param list bellboard.Session[]
-M.act = function(deed, list)
-  if deed.all then
-    return deed.all(list)
+M.run = function(action, list)
+  if action.all then
+    return action.all(list)
   end
   for _, session in ipairs(list) do
-    (deed.each or deed.one)(session)
+    (action.each or action.one)(session)
   end
 end
 
