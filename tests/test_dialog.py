@@ -9,7 +9,7 @@ import pytest
 from msgspec import Raw
 
 from bellboard.agents.claude_code.dialect.dialog import dialog_of
-from bellboard.core.asked import asked_of
+from bellboard.core.asked import shown_digest_of
 
 pytestmark = pytest.mark.pure
 
@@ -196,7 +196,7 @@ def test_a_command_is_compared_in_full(name: str) -> None:
     assert dialog is not None
 
     def is_about(**other: str) -> bool:
-        asked = asked_of(Raw(json.dumps({**given, **other}).encode()))
+        asked = shown_digest_of(Raw(json.dumps({**given, **other}).encode()))
         return dialog.is_about("touch", asked)
 
     command = given["command"]
@@ -231,7 +231,7 @@ def test_a_file_is_compared_by_path(path: str, folders: tuple[str, ...], is_so: 
     """Relative to the folder of the session; the same name elsewhere is another file."""
     dialog = dialog_of(FILE.splitlines())
     assert dialog is not None
-    asked = asked_of(Raw(json.dumps({"file_path": path, "content": "hello"}).encode()))
+    asked = shown_digest_of(Raw(json.dumps({"file_path": path, "content": "hello"}).encode()))
     assert dialog.is_about(path, asked, folders) is is_so
     assert dialog.is_about(path, "", folders) is is_so
 
@@ -274,7 +274,7 @@ def test_an_unreadable_request_matches_nothing(raw: bytes) -> None:
     """No dialog matches it, not even an empty one."""
     dialog = dialog_of(BASH.splitlines())
     assert dialog is not None
-    assert not dialog.is_about("touch made.txt", asked_of(Raw(raw)))
+    assert not dialog.is_about("touch made.txt", shown_digest_of(Raw(raw)))
 
 
 CAPTURES = Path(__file__).with_name("captures")
@@ -294,7 +294,9 @@ def test_real_dialogs_are_read_in_full(name: str, version: str) -> None:
     assert dialog is not None
     given = SHOWN[name]
     detail = given.get("command") or given["file_path"]
-    assert dialog.is_about(detail, asked_of(Raw(json.dumps(given).encode())), ["/home/me/project"])
+    assert dialog.is_about(
+        detail, shown_digest_of(Raw(json.dumps(given).encode())), ["/home/me/project"]
+    )
     other = {**given, **{key: f"{value}x" for key, value in given.items() if key != "content"}}
-    asked = asked_of(Raw(json.dumps(other).encode()))
+    asked = shown_digest_of(Raw(json.dumps(other).encode()))
     assert not dialog.is_about(detail, asked, ["/home/me/project"])

@@ -45,7 +45,7 @@ def walk(path: Path) -> Walk:
     asked = request(raw, "name", 1.0, Origin(pid=1))
     assert asked is not None
     event = hook(raw, 1.0, 1.0, Origin(pid=1))
-    about = About(event.detail, event.digest, ["/home/me/project"])
+    about = About(event.detail, event.shown_digest, ["/home/me/project"])
     return Walk(steps, asked, about, facts["heard"])
 
 
@@ -81,7 +81,7 @@ def test_no_key_follows_from_a_screen_that_asks_something_else(path: Path) -> No
     asked = request(raw, "name", 1.0, Origin(pid=1))
     assert asked is not None
     event = hook(raw, 1.0, 1.0, Origin(pid=1))
-    about = About(event.detail, event.digest, ["/home/me/project"])
+    about = About(event.detail, event.shown_digest, ["/home/me/project"])
     if answer.choice == "choose":
         kept = {q.text.replace("Which ", "What "): a for q, a in _answers(given, answer)}
         answer = Answer("choose", answers=kept)
@@ -127,7 +127,7 @@ def test_answers_without_numbers_are_moved_to(screen: str, choice: str, key: str
     payload = {"session_id": "s", "hook_event_name": "PreToolUse", "tool_name": "Bash"}
     raw = json.dumps({**payload, "tool_input": command}).encode()
     event = hook(raw, 1.0, 1.0, Origin(pid=1))
-    about = About(event.detail, event.digest)
+    about = About(event.detail, event.shown_digest)
     assert said(press(screen.splitlines(), asked, Answer(choice), about)) == key
 
 

@@ -47,7 +47,12 @@ EDITS = [
     }
     for n, new in enumerate(("one", "two", "one"))
 ]
-TRACED = CASES | RECORDINGS | {"edits": EDITS}
+IDLE = {
+    "t": 1.8e9,
+    "origin": {"agent": "opencode"},
+    "hook": {"type": "session.idle", "properties": {"sessionID": "s"}},
+}
+TRACED = CASES | RECORDINGS | {"edits": EDITS, "idle": [IDLE]}
 POOL = [line for lines in TRACED.values() for line in lines if "note" not in line]
 
 Told = tuple[list[Line], list[Line]]
@@ -274,7 +279,9 @@ def test_no_checksum_can_confirm_a_guess(tmp_path: Path) -> None:
         numbers = [e[field] for e in told if field in e]
         assert numbers == list(range(1, len(numbers) + 1))
         assert len(numbers) == places
-    assert [e["digest"] for e in told if "digest" in e] == [f"digest {n}" for n in (1, 2, 3, 3)]
+    shown = [e["shown_digest"] for e in told if "shown_digest" in e]
+    bound = [e["digest"] for e in told if "digest" in e]
+    assert shown + bound == [f"digest {n}" for n in (1, 2, 3, 3)]
 
 
 def test_public_text_is_kept(tmp_path: Path) -> None:

@@ -175,7 +175,7 @@ class Stage:
         raw, origin = json.dumps(payload).encode(), Origin(pid=running.pid)
         asked, event = request(raw, name, 1.0, origin), hook(raw, 1.0, 1.0, origin)
         assert asked is not None, payload
-        about = About(event.detail, event.digest, [str(launch.cwd)])
+        about = About(event.detail, event.shown_digest, [str(launch.cwd)])
 
         def following(rows: Sequence[str]) -> Press:
             return press(rows, asked, answer, about)

@@ -32,10 +32,10 @@ class Seen(NamedTuple):
 
 
 class About(NamedTuple):
-    """What a dialog must ask about: a line, its digest, and folders that paths are relative to."""
+    """What a dialog must ask about: a line, a digest, and folders that paths are relative to."""
 
     detail: str
-    digest: str = ""
+    shown_digest: str = ""
     folders: Collection[str] = ()
 
 

@@ -49,6 +49,7 @@ class Names:
             agent_type=e.agent_type if e.agent_type in AGENTS else self("agent type", e.agent_type),
             tool=self.tool(e),
             detail=self.detail(e),
+            shown_digest=self("digest", e.shown_digest),
             digest=self("digest", e.digest),
             rule=self("rule", e.rule),
             file=self.path(e.file),

@@ -1,6 +1,8 @@
-"""The digest of a complete request: the line shown for it may be truncated or redacted.
+"""The digest of what a dialog shows of a request, to find the request again on a screen.
 
-Texts that differ only in blanks and line breaks, as a terminal wraps them, have the same digest.
+It is of the whole text: the line that is kept of it may be truncated or redacted.  Texts that
+differ only in blanks and line breaks, as a terminal wraps them, have the same digest.  What binds
+an answer is another digest, of all that is asked: see request.py.
 """
 
 from __future__ import annotations
@@ -36,18 +38,18 @@ def squeezed(text: str) -> str:
     return _BLANKS.sub("", text)
 
 
-def digest(text: str) -> str:
+def shown_digest(text: str) -> str:
     """Return a hash that is equal for equal texts, however they are wrapped."""
     return hashlib.sha256(squeezed(text).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def asked_of(raw: Raw) -> str:
+def shown_digest_of(raw: Raw) -> str:
     """Return the digest of what a tool would do: a command with its description, a file, a URL."""
     try:
         given = _decode(raw)
     except ODD:
         return UNKNOWN
     if given.command is not None:
-        return digest(given.command + (given.description or ""))
+        return shown_digest(given.command + (given.description or ""))
     named = (given.file_path, given.notebook_path, given.url)
-    return next((digest(text) for text in named if text is not None), UNKNOWN)
+    return next((shown_digest(text) for text in named if text is not None), UNKNOWN)

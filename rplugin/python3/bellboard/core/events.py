@@ -62,7 +62,8 @@ class Event(Struct, frozen=True, omit_defaults=True, gc=False):
     spawned: str = ""  # the subagent that a tool left running in the background
     asks: str = ""  # permission | question | plan | form | choice
     detail: str = ""
-    digest: str = ""  # of all that is asked
+    shown_digest: str = ""  # of what a dialog shows of it; see asked.py
+    digest: str = ""  # of the request that was answered; see request.py
     request: str = ""  # the name of its file, if that holds all that is asked
     channel: str = ""  # on which its hook waits for the answer
     rule: str = ""  # the line of the CLI's settings that would spare the question

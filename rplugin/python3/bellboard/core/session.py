@@ -33,7 +33,7 @@ class Block(Struct, frozen=True, omit_defaults=True, gc=False):
     tool: str = ""
     tool_id: str = ""
     detail: str = ""
-    digest: str = ""  # of all that it asks; see asked.py
+    shown_digest: str = ""  # of what a dialog shows of it; see asked.py
     request: str = ""  # the file with all that it asks, kept while the question stands
     channel: str = ""  # on which the hook that asked waits for the answer
     shown: bool = False  # False during the hold time, as it may resolve at once

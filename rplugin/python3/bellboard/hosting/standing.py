@@ -99,8 +99,8 @@ def standing(s: Session, name: str) -> tuple[Run, Block] | None:
 def is_double(asked: Asked) -> bool:
     """Return whether another question looks the same on the screen."""
     other = [b for r in runs_of(asked.session) for b in r.blocks.values() if b is not asked.block]
-    same = asked.block.tool, asked.block.detail, asked.block.digest
-    return any((b.tool, b.detail, b.digest) == same for b in other)
+    same = asked.block.tool, asked.block.detail, asked.block.shown_digest
+    return any((b.tool, b.detail, b.shown_digest) == same for b in other)
 
 
 def _read(s: Session, run: Run, block: Block, spool: Spool) -> Asked:
@@ -117,7 +117,7 @@ def _read(s: Session, run: Run, block: Block, spool: Spool) -> Asked:
     if request is None or request.session_id not in ids or origin.agent != s.agent:
         raise Declined(f"what it asks is about another session{THERE}")
     event = dialect.event(item.payload, item.t, item.t, origin, item.truncated)
-    about = About(event.detail, event.digest, _folders(s))
+    about = About(event.detail, event.shown_digest, _folders(s))
     return Asked(s, run, block, request, item.payload, about)
 
 
@@ -126,7 +126,7 @@ def _seen(s: Session, run: Run, block: Block) -> Asked:
     pid = run.pid or next(iter(s.processes), 0)
     is_whole = bool(block.detail) and not block.detail.endswith("…") and HIDDEN not in block.detail
     is_known = is_whole and block.asks == "permission"
-    facts = (s.agent, s.session_id, pid, block.agent, block.tool, block.detail, block.digest)
+    facts = (s.agent, s.session_id, pid, block.agent, block.tool, block.detail, block.shown_digest)
     request = Request(
         id="",
         session_id=s.session_id,
@@ -143,7 +143,7 @@ def _seen(s: Session, run: Run, block: Block) -> Asked:
         complete=is_known,
         why="" if is_known else f"what it asks is not known in full here{THERE}",
     )
-    return Asked(s, run, block, request, b"", About(block.detail, block.digest, _folders(s)))
+    return Asked(s, run, block, request, b"", About(block.detail, block.shown_digest, _folders(s)))
 
 
 def is_served(asked: Asked, home: Path) -> bool:

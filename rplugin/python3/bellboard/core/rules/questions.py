@@ -57,7 +57,7 @@ def ask(s: Session, e: Event, o: Options) -> str | None:
         asks=e.asks or (known.asks if known else "permission"),
         since=min([b.since for b in same.values()] + [e.t]),
         detail=block.detail or (known.detail if known else ""),
-        digest=block.digest if block.detail or not known else known.digest,
+        shown_digest=block.shown_digest if block.detail or not known else known.shown_digest,
         request=newest.request,
         channel=newest.channel,
         shown=shown,
@@ -90,7 +90,7 @@ def named(s: Session, e: Event) -> Block:
         about = (e.agent, e.tool, tool_id, e.detail)
     else:
         about = (tool.agent, tool.name, tool_id, e.detail or tool.detail)
-    return Block(e.asks, e.t, *about, e.digest, e.request, e.channel, key=e.key)
+    return Block(e.asks, e.t, *about, e.shown_digest, e.request, e.channel, key=e.key)
 
 
 def is_of(tool: str, asked: str, asks: str) -> bool:

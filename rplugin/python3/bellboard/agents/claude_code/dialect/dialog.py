@@ -14,7 +14,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from ....core.asked import digest, squeezed
+from ....core.asked import shown_digest, squeezed
 
 DEPTH: Final = 60  # rows from the bottom in which a dialog must be
 BELOW: Final = 3  # rows allowed below the answers: "Esc to cancel · Tab to amend"
@@ -57,12 +57,14 @@ class Dialog(NamedTuple):
     whole: tuple[str, ...]  # all rows on the screen, from the top of the dialog to its end
 
     def is_about(self, detail: str, asked: str = "", folders: Collection[str] = ()) -> bool:
-        """Return whether it asks for exactly that; `asked` is its digest, if known.
+        """Return whether it asks for exactly that; `asked` is its `shown_digest`, if known.
 
         A file may be shown relative to one of the folders.
         """
         if asked:
-            return any(digest(text) == asked for text in _readings(self.asks, detail, folders))
+            return any(
+                shown_digest(text) == asked for text in _readings(self.asks, detail, folders)
+            )
         same = squeezed(detail)
         return any(squeezed(text) == same for text in _readings(self.asks, detail, folders))
 

@@ -15,7 +15,7 @@ from zlib import crc32
 import msgspec
 from msgspec import Raw, Struct
 
-from ....core.asked import asked_of
+from ....core.asked import shown_digest_of
 from ....core.detail import ODD, line, tool_detail, tool_file, whole
 from ....core.events import LONGEST_ID, SPAWNS, Event, Origin, Task, junk
 from ....core.lenient import LARGEST, members, value_of
@@ -143,7 +143,7 @@ def _tool(p: Payload, facts: Facts) -> str:
 def _request(p: Payload, facts: Facts) -> None:
     _tool(p, facts)
     facts["asks"] = facts["asks"] or "permission"
-    facts["digest"] = asked_of(p.tool_input)
+    facts["shown_digest"] = shown_digest_of(p.tool_input)
     if p.permission_suggestions:
         given, suggested = value_of(p.tool_input), value_of(p.permission_suggestions)
         facts["rule"] = line_of(p.tool_name or "", given, suggested)

@@ -13,7 +13,7 @@ from zlib import crc32
 import msgspec
 from msgspec import Raw, Struct
 
-from ....core.asked import asked_of
+from ....core.asked import shown_digest_of
 from ....core.detail import ODD, line, tool_detail
 from ....core.events import LONGEST_ID, Event, Origin, junk
 from ....core.lenient import members, text_of, value_of
@@ -68,7 +68,7 @@ def hook(payload: bytes, t: float, clock: float, origin: Origin, truncated: bool
     elif kind == "start":
         kind = STARTS.get(facts["source"], kind)
     elif kind == "request":
-        facts["digest"] = asked_of(p.tool_input)
+        facts["shown_digest"] = shown_digest_of(p.tool_input)
         facts["asks"] = "permission"
     if p.agent_id:
         kind = BY_AGENT.get(kind, "note")
