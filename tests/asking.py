@@ -53,8 +53,10 @@ def allows(*rules: dict[str, str], kind: str = "addRules", behavior: str = "allo
     return [{"type": kind, "rules": [*rules], "behavior": behavior, "destination": "session"}]
 
 
-def asked(raw: bytes, origin: Origin = FROM, truncated: bool = False) -> Request:
-    found = CLAUDE.request(raw, "the-file", 5.0, origin, truncated)
+def asked(
+    raw: bytes, origin: Origin = FROM, truncated: bool = False, name: str = "the-file"
+) -> Request:
+    found = CLAUDE.request(raw, name, 5.0, origin, truncated)
     assert found is not None
     return found
 

@@ -141,6 +141,7 @@ def test_a_digest_is_of_everything_that_binds_an_answer() -> None:
         asked(raw, Origin(pid=12)),
         asked(raw, Origin(agent="codex", pid=11)),
         asked(raw, truncated=True),
+        asked(raw, name="asked-again"),
     ]
     digests = {asked(raw).digest, *(request.digest for request in changed)}
     assert len(digests) == len(changed) + 1

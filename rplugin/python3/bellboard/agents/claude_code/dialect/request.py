@@ -88,7 +88,14 @@ def request(
     asks = kind in ("request", "form") or (kind == "tool" and asked.tool_name in QUESTIONS)
     if not asks or not 0 < len(asked.session_id) <= LONGEST_ID:
         return None
-    facts = (origin.agent, asked.session_id, origin.pid, asked.agent_id, asked.hook_event_name)
+    facts = (
+        name,
+        origin.agent,
+        asked.session_id,
+        origin.pid,
+        asked.agent_id,
+        asked.hook_event_name,
+    )
     read = _form if kind == "form" else READERS.get(asked.tool_name, _permission)
     made = Request(
         id=name,

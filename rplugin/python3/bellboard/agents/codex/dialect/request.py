@@ -92,7 +92,7 @@ def request(
         kind="question" if questions else "permission",
         tool=p.tool_name,
         asked_at=t,
-        digest=digest_of(origin.agent, origin.pid, msgspec.to_builtins(p)),
+        digest=digest_of(name, origin.agent, origin.pid, msgspec.to_builtins(p)),
     )
     return msgspec.structs.replace(made, **(_asked(p) if questions else _permission(p)))
 

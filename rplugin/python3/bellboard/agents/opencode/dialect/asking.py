@@ -116,7 +116,7 @@ def request(
         kind=wanted.kind,
         tool=p.properties.permission or QUESTION,
         asked_at=t,
-        digest=digest_of(origin.agent, origin.pid, msgspec.to_builtins(p)),
+        digest=digest_of(name, origin.agent, origin.pid, msgspec.to_builtins(p)),
     )
     read = _permission if wanted.kind == PERMISSION else _asked
     return msgspec.structs.replace(made, **read(p.properties))
