@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import statistics
 import sys
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
-from answers.place import Place, answers_on, place
+import psutil
+
+from answers.place import Place, answers_on, place, serving
+from bellboard.core.request import Answer
+from rig.agent import Agent
 from rig.editor import Editor
-from rig.scenarios import Turn, say, shell
+from rig.scenarios import Tool, Turn, say, shell
 from rig.waiting import eventually
 
 NEWEST: Final = "2.1.330"
@@ -98,7 +104,98 @@ def shown(editor: Editor, before: str) -> str:
     return command if command != before else ""
 
 
-PROOFS: Final[dict[str, Callable[[], None]]] = {"ten": ten}
+def own() -> None:
+    """Two sessions, two subagents, two equal calls in a row: each answer reaches its own."""
+    equal = Turn((shell("touch same.txt"),))
+    with place() as made, serving(made):
+        made.api.scenarios |= {
+            "equal": (equal, equal, say("Touched twice.")),
+            "helpers": (Turn((helper("one"), helper("two"))), say("Both done."), say("Heard.")),
+            "subone": (Turn((shell("touch one.txt"),)), say("One done.")),
+            "subtwo": (Turn((shell("touch two.txt"),)), say("Two done.")),
+            "first": (Turn((shell("touch first.txt"),)), say("First done.")),
+            "second": (Turn((shell("touch second.txt"),)), say("Second done.")),
+        }
+        a, b = made.start("a", NEWEST), made.start("b", NEWEST)
+        a.submit("play:first please")
+        b.submit("play:second please")
+        first, second = made.asked(a), made.asked(b)
+        report("two sessions", made.give(second, Answer("allow")), made.give(first, Answer("deny")))
+        assert "The user said no." in str(made.next("first").results)
+        assert "no output" in str(made.next("second").results)
+        a.submit("play:equal please")
+        one = made.asked(a)
+        said = made.give(one, Answer("deny", "Not the first"))
+        two = eventually(lambda: other(made.asked(a), {one["id"]}), "the second call")
+        again = made.give(one, Answer("allow"))
+        assert one["digest"] != two["digest"] and not again["ok"], again
+        report("two equal calls", said, made.give(two, Answer("allow")))
+        assert "Not the first" in str(made.next("equal").results)
+        assert "no output" in str(made.next("equal", 2).results)
+        subagents(made, b, "background")
+        one_by_one = {"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1"}
+        c = made.start("c", NEWEST, env=one_by_one)
+        made.api.requests.clear()
+        subagents(made, c, "foreground")
+        eventually(lambda: not made.left(), "no hook that waits")
+
+
+def subagents(made: Place, cli: Agent, how: str) -> None:
+    """Deny what the first asks, and allow what the second asks."""
+    cli.submit("play:helpers please")
+    given: set[str] = set()
+    for _ in range(2):
+        request = eventually(lambda: other(made.asked(cli), given), "another question")
+        given.add(request["id"])
+        text = request["parts"][0]["text"]
+        is_one = text == "touch one.txt"
+        answer = Answer("stop" if is_one else "allow")
+        report(f"{how} subagent: {text}, {answer.choice}", made.give(request, answer))
+    eventually(lambda: (cli.launch.cwd / "two.txt").exists(), "what was allowed")
+    assert not (cli.launch.cwd / "one.txt").exists()
+
+
+def helper(name: str) -> Tool:
+    kind = {"subagent_type": "general-purpose", "run_in_background": True}
+    return Tool("Agent", {"description": name, "prompt": f"play:sub{name}", **kind})
+
+
+def other(request: dict[str, Any], known: set[str]) -> dict[str, Any]:
+    return request if request["id"] not in known else {}
+
+
+def report(what: str, *said: dict[str, Any]) -> None:
+    """Print what came of answers; each must have been taken."""
+    for each in said:
+        assert each.get("outcome") == "taken", (what, each)
+    print(f"{what}: " + ", ".join(f"{x['way']}, {x['text']}" for x in said), flush=True)
+
+
+def killed() -> None:
+    """Kill the CLI, and the host, while a hook waits: nothing is left two seconds later."""
+    with place() as made:
+        for what in ("CLI", "host"):
+            with serving(made) as host:
+                cli = made.start(f"killed-{what}", NEWEST)
+                cli.submit("play:perm please")
+                assert made.asked(cli)["way"] == "hook"
+                family = [p.pid for p in psutil.Process(cli.pid).children(recursive=True)]
+                hooks = [p for p in family if "emit" in " ".join(psutil.Process(p).cmdline())]
+                (channel,) = made.left()
+                assert hooks
+                os.kill(cli.pid if what == "CLI" else host.pid, signal.SIGKILL)
+                since = time.monotonic()
+                eventually(lambda h=hooks: not any(map(psutil.pid_exists, h)), "no hook")
+                gone = time.monotonic() - since
+                eventually(lambda c=channel: c not in made.spool.pipes.found(), "no pipe")
+                print(f"{what} killed: no hook after {gone:.2f} s,", end=" ")
+                print(f"no pipe after {time.monotonic() - since:.2f} s", flush=True)
+                if what == "host":  # the dialog is still there, and works
+                    cli.answer("Enter")
+                    cli.happens("Stop")
+
+
+PROOFS: Final[dict[str, Callable[[], None]]] = {"ten": ten, "own": own, "killed": killed}
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or PROOFS:
