@@ -3,6 +3,7 @@
 local config = require('bellboard.config')
 local message = require('bellboard.message')
 local program = require('bellboard.system.program')
+local sendable = require('bellboard.system.sendable')
 
 local M = {}
 
@@ -32,8 +33,6 @@ local PAUSE, LONGEST_PAUSE = 0.2, 30
 --- Milliseconds it has to stop when asked, before it is killed.
 local GRACE = 500
 local KEPT_LINES = 20
---- Levels of nesting to send; deeper means a table that contains itself.
-local DEEPEST = 16
 
 ---@type bellboard.HostStatus
 local state =
@@ -83,26 +82,6 @@ local function missing_module()
   end
 end
 
---- The part of a value that can be sent: one function among the options would make all fail.
----@param value any
----@param depth integer
----@return any
-local function sendable(value, depth)
-  local kind = type(value)
-  if kind == 'string' or kind == 'number' or kind == 'boolean' or value == vim.NIL then
-    return value
-  elseif kind ~= 'table' or depth > DEEPEST then
-    return nil
-  end
-  local copy = vim.islist(value) and #value > 0 and {} or vim.empty_dict()
-  for key, member in pairs(value) do
-    if type(key) == 'string' or vim.islist(value) then
-      copy[key] = sendable(member, depth + 1)
-    end
-  end
-  return copy
-end
-
 local function launch()
   if pause and not pause:is_closing() then
     pause:close()
@@ -129,7 +108,7 @@ local function launch()
   state.channel, state.running = channel, true
   local hello = greeting and greeting() or {}
   hello.focused = focused or hello.focused
-  M.notify('start', sendable(hello, 0))
+  M.notify('start', sendable.part(hello))
 end
 
 --- The reply to a request. Called by the background process.

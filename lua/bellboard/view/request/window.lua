@@ -2,16 +2,14 @@
 -- are a float in two parts, or two splits.
 local canvas = require('bellboard.view.canvas')
 local foot = require('bellboard.view.request.foot')
-local ink = require('bellboard.view.ink')
 local layout = require('bellboard.view.request.layout')
 local origin = require('bellboard.view.request.origin')
 local syntax = require('bellboard.view.request.syntax')
+local text = require('bellboard.view.request.text')
 
 local M = {}
 
 local api = vim.api
-
-local namespace = api.nvim_create_namespace('bellboard.request')
 
 ---@class bellboard.Sheet
 ---@field body integer window
@@ -47,53 +45,10 @@ M.buffer = function()
   return api.nvim_win_get_buf(assert(sheet).body)
 end
 
---- The group with a colour that can be read in the float; what has a background keeps it.
----@param group string
+---@param words string
 ---@return string
-local function legible(group)
-  local keeps = group == 'BellboardHidden' or layout.is_split()
-  return keeps and group or ink.on(group, 'BellboardFloat')
-end
-
----@param buf integer
----@param rows bellboard.Row[]
-local function write(buf, rows)
-  vim.bo[buf].modifiable = true
-  api.nvim_buf_clear_namespace(buf, namespace, 0, -1)
-  api.nvim_buf_set_lines(
-    buf,
-    0,
-    -1,
-    false,
-    vim.tbl_map(function(row)
-      return row.text
-    end, rows)
-  )
-  vim.bo[buf].modifiable = false
-  for nth, row in ipairs(rows) do
-    local from = 0
-    for _, chunk in ipairs(row.chunks or {}) do
-      local to = math.min(from + #chunk[1], #row.text)
-      if chunk[2] and to > from then
-        local opts = { end_col = to, hl_group = legible(chunk[2]) }
-        api.nvim_buf_set_extmark(buf, namespace, nth - 1, from, opts)
-      end
-      from = to
-    end
-    if row.gutter or row.group then
-      api.nvim_buf_set_extmark(buf, namespace, nth - 1, 0, {
-        virt_text = row.gutter and { row.gutter },
-        virt_text_pos = row.gutter and 'inline',
-        line_hl_group = row.group,
-      })
-    end
-  end
-end
-
----@param text string
----@return string
-local function escaped(text)
-  return (text:gsub('%%', '%%%%'))
+local function escaped(words)
+  return (words:gsub('%%', '%%%%'))
 end
 
 --- Show in the border, or the bar, what the window is about and how much is below.
@@ -109,9 +64,7 @@ local function label()
     vim.wo[sheet.body].winbar = title .. '%=%#BellboardHidden#' .. more
     return
   end
-  local title = vim.tbl_map(function(chunk)
-    return { chunk[1], chunk[2] and legible(chunk[2]) }
-  end, sheet.title)
+  local title = text.coloured(sheet.title)
   local footer = more ~= '' and { { more, 'BellboardHidden' } } or ''
   local opts = { title = title, footer = footer, footer_pos = more ~= '' and 'right' or nil }
   api.nvim_win_set_config(sheet.body, opts)
@@ -151,7 +104,7 @@ local function dress(win)
   if api.nvim_win_get_config(win).relative ~= '' then
     vim.wo[win].winhighlight = table.concat({
       'NormalFloat:BellboardFloat',
-      'FloatBorder:' .. legible('BellboardFloatBorder'),
+      'FloatBorder:' .. text.legible('BellboardFloatBorder'),
       'FoldColumn:BellboardFloat',
       'CursorLineFold:BellboardFloat',
     }, ',')
@@ -243,8 +196,8 @@ end
 M.draw = function(content)
   sheet.rows, sheet.title = content.rows, content.title
   local cursor = content.again and api.nvim_win_get_cursor(sheet.body) or { 1, 0 }
-  write(M.buffer(), content.rows)
-  write(api.nvim_win_get_buf(sheet.foot), content.foot)
+  text.write(M.buffer(), content.rows)
+  text.write(api.nvim_win_get_buf(sheet.foot), content.foot)
   local body, below = layout.of(sheet.body, #content.rows, #content.foot)
   place(sheet.foot, below)
   place(sheet.body, body)
