@@ -47,6 +47,13 @@ def sent(editor: Editor) -> dict[str, Any]:
     return {name: value for name, value in answer.items() if name not in about}
 
 
+def counts(editor: Editor) -> None:
+    """Wait until keys count."""
+    eventually(
+        lambda: editor.lua("return require('bellboard.action.opened').can()"), "keys to count"
+    )
+
+
 def said(editor: Editor, text: str) -> None:
     eventually(lambda: text in str(editor.lua("return _G.said")), text)
 
@@ -133,6 +140,8 @@ def test_keys_answer_what_is_asked(nvim: Editors, version: str) -> None:
     editor.shows("-     return 5")
     editor.press("gd")
     editor.shows("import os")  # the whole file
+    editor.shows("S   No, and stop the turn")
+    editor.shows("q back")
     assert editor.lua("return { vim.wo.diff, vim.bo.filetype }") == [True, "python"]
     editor.press("q")
     editor.shows("edit: Edit a file")
@@ -140,6 +149,11 @@ def test_keys_answer_what_is_asked(nvim: Editors, version: str) -> None:
     editor.shows("import os")
     editor.press("A")
     assert sent(editor) == {"choice": "allow"}
+    editor.lua("require('bellboard').setup({ answer = { ready = 0.3 } })")
+    opened(editor, "plan", "Approve a plan")
+    counts(editor)
+    editor.press("AAAA")  # the view takes those that come after the answer
+    assert sent(editor) == {"choice": "approve"}
     assert editor.lua(AROUND) == before
     assert editor.messages().strip() == ""
 
@@ -187,6 +201,20 @@ def test_nothing_is_allowed_unread_or_by_accident(
     assert editor.lua("return #answers") == 2
     editor.lua("require('bellboard').setup({ answer = { ready = 0 } })")
 
+    # Nothing but to go there: its keys are gone, and count once there is a way again.
+    go = {"way": "go", "ways": [{"name": "go", "words": "there"}]}
+    play(editor, {**long, **go})
+    opened(editor, "api", "Run a command")
+    editor.press("G")
+    editor.shows("It can only be answered there: press go.")
+    editor.hides("A   Yes")
+    editor.press("A")
+    eventually(lambda: editor.lua("return #asked == 2"), "another look")
+    editor.lua("requests.api.way = 'keys' requests.api.ways = { { words = 'by keys' } }")
+    editor.press("A")
+    assert sent(editor)["choice"] == "allow"
+    play(editor, long)
+
     # Answered elsewhere: said, and its keys no longer answer; `u` shows what it asks now.
     opened(editor, "api", "Run a command")
     editor.press("G")
@@ -231,13 +259,31 @@ def test_triage_answers_one_after_the_other(nvim: Editors, version: str) -> None
     editor.lua("outcome.p5 = { ok = false, why = 'its terminal shows a different request' }")
     editor.press("A")
     editor.shows("make new")
+    editor.shows("p5: not answered: its")
+    editor.shows("gl to p5")
     editor.press("A")
+    editor.shows("Triage: 4 answered, 1 answered elsewhere, 1 skipped, p5: not")
+    editor.press("gl")
     said(editor, "triage: 4 answered, 1 answered elsewhere, 1 skipped, p5: not answered: its")
+    said(editor, ": p5'")
     chosen = [(each["session_id"], each["choice"]) for each in editor.lua("return answers")]
     assert chosen[:3] == [("p0", "allow"), ("p1", "allow"), ("p2", "deny")]
     assert chosen[3:] == [("p5", "allow"), ("new", "allow")]
     editor.press(" world")
     editor.shows("hello world")
+
+    # What is pressed after the last answer goes nowhere.
+    editor.lua("answers = {} require('bellboard').setup({ answer = { ready = 0.3 } })")
+    play(editor, command(new, "make new"))
+    host.push(new)
+    editor.press("<C-g>")
+    editor.shows("1 left · new")
+    counts(editor)
+    editor.press("AAAAA" * 4)
+    said(editor, "triage: 1 answered")
+    assert len(editor.lua("return answers")) == 1
+    editor.press("!")
+    editor.shows("hello world!")
     host.push()
     editor.command("ClaudeSessions triage")
     said(editor, "no session asks anything")
@@ -267,6 +313,13 @@ def test_a_function_answers_what_was_read(nvim: Editors) -> None:
     editor.press("q")
     editor.hides("Yes, this once")
     assert editor.lua("return vim.fn.winrestcmd()") == sizes
+    editor.lua("outcome.api = { ok = true, way = 'keys', outcome = 'taken', text = '' }")
+    for state, times in {"on": 0, "off": 1}.items():  # switching them on is offered if they are off
+        host.push(*two, health={"answers": state})
+        editor.lua("_G.reply = nil")
+        editor.lua(give, "api", "allow")
+        eventually(lambda: editor.lua("return reply ~= nil"), "a reply")
+        assert str(editor.lua("return said")).count("answers on") == times
     editor.command("ClaudeSessions board")
     editor.press("ggVGa")
     editor.shows("2 left")

@@ -73,6 +73,9 @@ def test_subcommands_and_sessions_are_completed(nvim: Editors) -> None:
     assert editor.lua(complete, "Bellboard snooze 30 login r") == ["redirect"]
     assert editor.lua(complete, "Bellboard label HEAVY inf") == ["infra"]
     assert editor.lua(complete, "Bellboard label H") == ["HEAVY"]
+    assert editor.lua(complete, "ClaudeSessions answers ") == ["on", "off"]
+    assert editor.lua(complete, "ClaudeSessions answers of") == ["off"]
+    assert editor.lua(complete, "ClaudeSessions answers on ") == []
 
 
 def test_snooze_and_park_say_what_they_did_and_undo_it(nvim: Editors) -> None:

@@ -12,7 +12,7 @@ local health = vim.health
 local PATIENCE = 10000
 local SIGTERM = 15
 --- What only the running background process knows; `bellboard doctor` reports the rest.
-local OWN = { 'pid', 'watch', 'watch_note', 'notices', 'counts' }
+local OWN = { 'pid', 'watch', 'watch_note', 'notices', 'answers', 'counts' }
 
 ---@param value any
 ---@return string|nil

@@ -58,8 +58,7 @@ local function show(session)
       end,
     }
     shown.sent = function(reply)
-      if M.is_taken(reply) or not request_view.heard(shown, reply) then
-        request_view.leave(shown)
+      if not request_view.heard(shown, reply, M.is_taken(reply) and M.told(reply) or nil) then
         message.info(('%s: %s'):format(session.words.project, M.told(reply)))
       end
     end

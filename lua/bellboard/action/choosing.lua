@@ -70,6 +70,22 @@ local function command_of(open)
   return ''
 end
 
+--- There was no way but to go there: look whether there is one by now.
+---@param name string of the key
+local function look_again(name)
+  local open = assert(opened.now())
+  sending.get(open.session, open.request.id, function(request)
+    if open ~= opened.now() or not opened.can() then
+      return
+    end
+    local is_same = request and request.digest == open.request.digest
+    if is_same and request.way ~= 'go' then
+      open.request.way, open.request.ways = request.way, request.ways
+      M.answer(name)
+    end
+  end)
+end
+
 --- Send the choice that a key stands for, after asking for what it needs.
 ---@param name string of the key
 M.answer = function(name)
@@ -80,6 +96,8 @@ M.answer = function(name)
   local why = obstacle(choice)
   if why then
     return opened.say(why)
+  elseif opened.is_only_there() then
+    look_again(name)
   elseif name == 'reply' or choice.needs == 'message' then
     ask({ title = choice.words }, function(text)
       send({ choice = choice.id, message = vim.trim(text) })

@@ -3,6 +3,7 @@ local age = require('bellboard.view.age')
 local cells = require('bellboard.view.cells')
 local config = require('bellboard.config')
 local content = require('bellboard.view.request.content')
+local diff = require('bellboard.view.request.diff')
 local draft = require('bellboard.action.draft')
 local foot = require('bellboard.view.request.foot')
 local layout = require('bellboard.view.request.layout')
@@ -17,15 +18,22 @@ local M = {}
 ---@field prefix? fun(): string start of the title
 ---@field status? string what is to be said about it
 ---@field skip? fun() shows the next one instead
+---@field failed? fun(): bellboard.Session|nil whose last answer did not do what it should
 ---@field sent? fun(reply: bellboard.Reply) gets what came of an answer
 ---@field sending? fun() an answer is on its way
----@field over fun(how: 'closed'|'gone'|'snoozed', why?: string) nothing more is to be answered
+---@field over fun(how: 'closed'|'gone'|'snoozed', told?: string) nothing more is to be answered
 
 ---@class bellboard.Open: bellboard.Shown
 ---@field draft bellboard.Draft
 ---@field is_over? boolean its keys no longer answer
 ---@field is_busy? boolean an answer is on its way
+---@field is_done? boolean nothing is left but to close it
+---@field leaves? string what is said once it has closed by itself
 ---@field warned? boolean that not all questions are answered
+
+local api = vim.api
+
+local namespace = api.nvim_create_namespace('bellboard')
 
 ---@type bellboard.Open|nil
 local open
@@ -73,6 +81,13 @@ M.can = function()
   return open ~= nil and not (open.is_over or open.is_busy) and M.is_ready()
 end
 
+--- Whether it has choices, and none of them can be given from here.
+---@return boolean
+M.is_only_there = function()
+  local request = assert(open).request
+  return request.way == 'go' and #(request.choices or {}) > 0
+end
+
 ---@return bellboard.Chunk[]
 local function title()
   local session, request = open.session, open.request
@@ -107,20 +122,25 @@ M.draw = function(is_new)
   if not (open and window.is_open()) then
     return
   end
-  local width = layout.width()
+  local width, failed = layout.width(), open.failed and open.failed()
   window.draw({
     title = title(),
     rows = content.rows(open.session, open.request, open.draft, width),
     again = not is_new,
     foot = foot.rows(open.request, {
       status = open.status,
-      can = M.can(),
+      can = M.can() and not M.is_only_there(),
       is_over = open.is_over == true,
+      is_done = open.is_done == true,
+      is_diff = diff.is_open(),
       skips = open.skip ~= nil,
       asks = open.is_over == true and sessions.get(open.session.session_id) ~= nil,
+      is_only_there = M.is_only_there() and not open.is_over,
+      failed = failed and cells.safe(failed.words.project),
       keys = keys(),
     }, width),
   })
+  diff.fit()
 end
 
 --- Say something below it.
@@ -132,15 +152,47 @@ M.say = function(text)
   end
 end
 
+--- No key was pressed for a moment.
+local function settled()
+  if not open then
+    return
+  elseif not open.leaves then
+    M.draw()
+  elseif api.nvim_get_mode().mode:find('^c') then
+    M.guard() -- somebody types a command
+  else
+    open.over('closed', open.leaves)
+  end
+end
+
 --- Let keys count once none has been pressed for a moment.
 M.guard = function()
-  local wait = config.get().answer.ready
-  ready = vim.uv.hrtime() + wait * 1e9
-  vim.defer_fn(function()
-    if M.is_ready() then
-      M.draw()
+  local pause = config.get().answer.ready * 1e9
+  local mine = vim.uv.hrtime() + pause
+  ready = mine
+  local function wait()
+    local left = mine - vim.uv.hrtime()
+    if mine ~= ready then
+      return -- a key was pressed
+    elseif left <= 0 then
+      settled()
+    else -- also if the timer was early, as it counts from the last turn of the event loop
+      vim.defer_fn(wait, math.ceil(left / 1e6))
     end
-  end, math.ceil(wait * 1000) + 1)
+  end
+  vim.defer_fn(wait, math.ceil(pause / 1e6))
+end
+
+--- Say that all is done. It then closes by itself, but only once no key was pressed for a moment:
+--- the next one would go to what is below it.
+---@param text string
+---@param stays boolean it waits to be closed
+M.finish = function(text, stays)
+  local now = assert(open)
+  now.is_over, now.is_busy, now.is_done = true, false, true
+  now.leaves = not stays and text or nil
+  M.say(text:gsub('^%l', string.upper) .. '.')
+  M.guard()
 end
 
 --- Show another request, or none.
@@ -149,6 +201,13 @@ M.set = function(shown)
   open = shown and vim.tbl_extend('force', { draft = draft.new(shown.request) }, shown) or nil
   if shown then
     M.guard()
+    vim.on_key(function(_, typed)
+      if typed ~= '' and not M.is_ready() then
+        M.guard()
+      end
+    end, namespace)
+  else
+    vim.on_key(nil, namespace)
   end
 end
 

@@ -23,12 +23,17 @@ M.close = function()
   window.close()
 end
 
+--- Whether keys go to the view.
+---@return boolean
+local function is_here()
+  return window.is_of(api.nvim_get_current_win()) or diff.is_open()
+end
+
 --- It is not asked any more: say so, or leave it if nobody looks at it.
 ---@param why string
 local function gone(why)
   local open = assert(opened.now())
-  local is_here = window.is_of(api.nvim_get_current_win()) or diff.is_open()
-  if open.skip or not is_here then
+  if open.skip or not is_here() then
     return open.over('gone', why)
   end
   open.is_over = true
@@ -57,17 +62,20 @@ local function check()
   end)
 end
 
---- Say that an answer did not do what it should, in the view that still shows its request.
+--- Say what came of an answer, in the view that still shows its request.
 ---@param shown bellboard.Shown
 ---@param reply bellboard.Reply
+---@param taken string|nil what to say if it did what it should
 ---@return boolean whether it does
-M.heard = function(shown, reply)
+M.heard = function(shown, reply, taken)
   local open = opened.now()
   if not open or open.request ~= shown.request then
     return false
   end
   open.is_busy = false
-  if reply.ok then
+  if taken then
+    M.finish(taken)
+  elseif reply.ok then
     open.is_over = true
     opened.say('Answered, but ' .. (reply.text or 'nothing followed') .. '.')
   else
@@ -77,13 +85,22 @@ M.heard = function(shown, reply)
   return true
 end
 
---- Close the view if it still shows that request.
----@param shown bellboard.Shown
-M.leave = function(shown)
-  local open = opened.now()
-  if open and open.request == shown.request then
-    M.close()
+--- Say that all is done, and leave the view.
+---@param text string
+---@param stays? boolean it waits to be closed
+M.finish = function(text, stays)
+  if is_here() then
+    diff.close()
+    opened.finish(text, stays == true)
+  else
+    assert(opened.now()).over('closed', text)
   end
+end
+
+--- Close it at once.
+---@param open bellboard.Open
+local function close(open)
+  open.over('closed', open.leaves)
 end
 
 ---@type table<string, fun(open: bellboard.Open)> the name of a key → what it does
@@ -94,7 +111,7 @@ local moves = {
   diff = function(open)
     for _, part in ipairs(open.request.parts or {}) do
       if part.kind == 'diff' then
-        return diff.open(part, M.attach)
+        return diff.open(part, window.foot(), M.attach, opened.draw)
       end
     end
   end,
@@ -111,6 +128,13 @@ local moves = {
     open.over('closed')
     jump.to(open.session.session_id)
   end,
+  failed = function(open)
+    local session = open.failed and open.failed()
+    if session then
+      open.over('closed')
+      jump.to(session.session_id)
+    end
+  end,
   update = function(open)
     if open.is_over then
       open.over('closed')
@@ -121,21 +145,28 @@ local moves = {
     if diff.is_open() then
       diff.close()
       window.enter()
+      opened.draw()
     else
-      open.over('closed')
+      close(open)
     end
   end,
 }
 
+--- What hands that still type something else should not do, and what there is to do at the end.
+local LEAVES = { go = true, failed = true, snooze = true }
+local ENDS = { close = true, failed = true }
+
 ---@param name string
 local function press(name)
   local open = opened.now()
-  if not open then
+  if not open or open.is_done and not ENDS[name] then
     return
-  elseif not opened.MEANS[name] then
+  elseif not (opened.MEANS[name] or LEAVES[name]) then
     moves[name](open)
   elseif not opened.is_ready() then
     opened.guard()
+  elseif LEAVES[name] then
+    moves[name](open)
   elseif opened.can() then
     choosing.answer(name)
   end
@@ -148,11 +179,7 @@ M.attach = function(buf)
     vim.keymap.set('n', lhs, act, { buffer = buf, nowait = true, desc = desc })
   end
   for _, lhs in ipairs(foot.INERT) do
-    map(lhs, function()
-      if not opened.is_ready() then
-        opened.guard()
-      end
-    end, 'nothing')
+    map(lhs, '<Nop>', 'nothing')
   end
   for nth = 1, 9 do
     map(tostring(nth), function()
@@ -176,12 +203,13 @@ local function open_windows()
     close = function()
       local open = opened.now()
       if open then
-        open.over('closed')
+        close(open)
       end
     end,
     changed = opened.draw,
   })
   M.attach(window.buffer())
+  M.attach(window.foot())
   api.nvim_create_autocmd('User', {
     group = api.nvim_create_augroup('bellboard.request.update', {}),
     pattern = 'BellboardUpdate',

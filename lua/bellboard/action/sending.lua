@@ -40,10 +40,11 @@ M.stands = function(session)
     and now.asked_at == session.asked_at
 end
 
---- Say once how to do without keys.
+--- Say once how to do without keys, if nobody has seen to that yet.
 ---@param reply bellboard.Reply
 local function offer(reply)
-  if reply.ok and reply.way == 'keys' and remembered.note('answers') then
+  local is_off = sessions.health().answers == 'off'
+  if reply.ok and reply.way == 'keys' and is_off and remembered.note('answers') then
     local text = 'typed as keys; ":%s answers on" needs none: :help bellboard-answer'
     message.info(text:format(config.command()))
   end

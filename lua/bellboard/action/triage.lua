@@ -18,8 +18,10 @@ local AHEAD = 2
 ---@field ready table<string, bellboard.Request> by what is asked
 ---@field counts table<string, integer> how many were answered, skipped, snoozed, …
 ---@field wrong string[] answers that did not do what they should
+---@field failed? bellboard.Session where the last one of them was to go
 ---@field pending integer answers on their way
 ---@field note? string what has just happened
+---@field is_done? boolean nothing is left but to see what follows
 ---@field is_over? boolean
 
 ---@type bellboard.Triage|nil
@@ -49,24 +51,42 @@ local function count(what)
   run.counts[what] = (run.counts[what] or 0) + 1
 end
 
---- Say at the end what was done, once the last answer has been followed by something.
-local function summarize()
-  if not (run.is_over and run.pending == 0) then
-    return
-  end
+--- What was done.
+---@return string
+local function summary()
   local told = {}
   for _, what in ipairs({ 'answered', 'answered elsewhere', 'snoozed', 'skipped', 'left' }) do
     told[#told + 1] = run.counts[what] and ('%d %s'):format(run.counts[what], what) or nil
   end
   vim.list_extend(told, run.wrong)
-  run = nil
-  message.info('triage: ' .. (#told > 0 and table.concat(told, ', ') or 'nothing was asked'))
+  return 'triage: ' .. (#told > 0 and table.concat(told, ', ') or 'nothing was asked')
 end
 
-local function finish()
+--- Say it once the last answer has been followed by something.
+local function conclude()
+  if run.is_over and run.pending == 0 then
+    local told = summary()
+    run = nil
+    message.info(told)
+  end
+end
+
+local function close()
   run.is_over = true
   request_view.close()
-  summarize()
+  conclude()
+end
+
+--- Nothing is left. The view stays until the last answer has been followed by something, and if
+--- one did not do what it should, until the user has read that.
+local function finish()
+  if not opened.now() then
+    close()
+  elseif run.pending > 0 then
+    request_view.finish('Sending ..', true)
+  else
+    request_view.finish(summary(), #run.wrong > 0)
+  end
 end
 
 --- Get what the next ones ask.
@@ -97,11 +117,15 @@ local function heard(session)
       of.counts.answered = (of.counts.answered or 0) + 1
     else
       of.wrong[#of.wrong + 1] = told
+      of.failed = session
     end
     if of ~= run then
       return
     elseif run.is_over then
-      summarize()
+      conclude()
+    elseif run.is_done then
+      run.note = told
+      step()
     else
       opened.say(told)
     end
@@ -127,7 +151,8 @@ local function show(session, request)
     request = request,
     status = run.note,
     prefix = function()
-      return of == run and ('%d left · '):format(#waiting()) or ''
+      local left = of == run and #waiting() or 0
+      return left > 0 and ('%d left · '):format(left) or ''
     end,
     sent = heard(session),
     sending = function()
@@ -137,11 +162,14 @@ local function show(session, request)
     skip = function()
       pass('skipped')
     end,
+    failed = function()
+      return of.failed
+    end,
     over = function(how, why)
       if how == 'closed' then
-        count('left')
-        run.counts.left = #waiting()
-        finish()
+        local left = #waiting()
+        run.counts.left = left > 0 and left or nil
+        close()
       elseif how == 'snoozed' then
         pass('snoozed')
       else
@@ -157,6 +185,7 @@ end
 step = function()
   local of, list = run, waiting()
   local session = list[1]
+  run.is_done = not session
   if not session then
     return finish()
   end
@@ -180,7 +209,7 @@ end
 ---@param only? bellboard.Session[] default: all that are blocked, not snoozed and not parked
 M.run = function(only)
   if run and not run.is_over then
-    finish()
+    close()
   end
   run = { passed = {}, ready = {}, counts = {}, wrong = {}, pending = 0 }
   for _, session in ipairs(only or {}) do

@@ -155,7 +155,7 @@ return {
     keys = {
       A = 'yes', P = 'always', D = 'no', R = 'reply', S = 'stop', C = 'edit',
       i = 'fill', ['<CR>'] = 'pick', ['<Space>'] = 'page', gd = 'diff',
-      go = 'go', s = 'snooze', ['<Tab>'] = 'skip', u = 'update',
+      go = 'go', s = 'snooze', ['<Tab>'] = 'skip', u = 'update', gl = 'failed',
       q = 'close', ['<Esc>'] = 'close',
     },
   },

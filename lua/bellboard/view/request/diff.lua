@@ -1,4 +1,6 @@
 -- A change of a file as a diff of two buffers, in a tab page of its own.
+local canvas = require('bellboard.view.canvas')
+
 local M = {}
 
 local api = vim.api
@@ -8,7 +10,7 @@ local WIDE = 120
 --- Bytes of a file to read; of a larger one, only what changes is shown.
 local LARGEST = 2 * 1024 * 1024
 
----@type { tab: integer, close: fun() }|nil
+---@type { tab: integer, foot: integer, close: fun() }|nil
 local shown
 
 --- Read a file without waiting for it: it may be on a file system that hangs.
@@ -84,8 +86,9 @@ end
 ---@param part bellboard.Part
 ---@param old string
 ---@param new string
+---@param foot integer
 ---@param attach fun(buf: integer)
-local function open(part, old, new, attach)
+local function open(part, old, new, foot, attach)
   local path, back = part.path or '', api.nvim_get_current_tabpage()
   local before, after = buffer(old, path, 'now'), buffer(new, path, 'then')
   vim.cmd(('tab sbuffer %d'):format(before))
@@ -101,8 +104,11 @@ local function open(part, old, new, attach)
   attach(before)
   attach(after)
   vim.cmd.normal({ 'gg]c', bang = true })
+  local below = api.nvim_open_win(foot, false, { split = 'below', win = -1, height = 1 })
+  canvas.bare(below, { winfixheight = true })
   shown = {
     tab = tab,
+    foot = below,
     close = function()
       if api.nvim_tabpage_is_valid(tab) then
         vim.cmd.tabclose(api.nvim_tabpage_get_number(tab)) -- its buffers go with it
@@ -113,20 +119,33 @@ local function open(part, old, new, attach)
     end,
   }
   api.nvim_create_autocmd('WinClosed', {
-    pattern = { tostring(left), tostring(right) },
+    pattern = { tostring(left), tostring(right), tostring(below) },
     once = true,
     callback = vim.schedule_wrap(M.close),
   })
 end
 
---- Show a change; `attach` maps keys in both buffers.
+--- Make room for all of what is below.
+M.fit = function()
+  if M.is_open() and api.nvim_win_is_valid(shown.foot) then
+    local rows = api.nvim_buf_line_count(api.nvim_win_get_buf(shown.foot))
+    api.nvim_win_set_height(shown.foot, rows)
+  end
+end
+
+--- Show a change.
 ---@param part bellboard.Part
----@param attach fun(buf: integer)
-M.open = function(part, attach)
+---@param foot integer buffer to show below it
+---@param attach fun(buf: integer) maps keys in both buffers
+---@param done fun()
+M.open = function(part, foot, attach, done)
   read(part.path or '', function(text)
     local old, new = whole(text, part)
     M.close()
-    open(part, old, new, attach)
+    if api.nvim_buf_is_valid(foot) then
+      open(part, old, new, foot, attach)
+      done()
+    end
   end)
 end
 

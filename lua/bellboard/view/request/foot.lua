@@ -18,6 +18,10 @@ M.INERT = {
 ---@field status? string
 ---@field can boolean whether its keys answer now
 ---@field is_over boolean whether they never will again
+---@field is_done boolean whether nothing is left but to close it
+---@field is_diff boolean whether it is below a diff
+---@field is_only_there boolean whether no choice can be given from here
+---@field failed? string whose answer did not do what it should
 ---@field skips boolean whether there is a next one
 ---@field asks boolean whether there is something else to show
 ---@field keys table<string, string> choice → the name of its key
@@ -36,6 +40,7 @@ M.key_of = function(name)
   return found[1]
 end
 
+--- A choice and its key; no key if that does nothing any more.
 ---@param rows bellboard.Row[]
 ---@param lhs string
 ---@param words string
@@ -43,6 +48,7 @@ end
 ---@param width integer
 local function choice(rows, lhs, words, foot, width)
   local wide = math.max(4, cells.width(lhs) + 2)
+  lhs = (foot.is_over or foot.is_only_there) and '' or lhs
   for nth, each in ipairs(wrap.text(words, width - wide)) do
     local head = cells.fit(nth == 1 and lhs or '', wide)
     rows[#rows + 1] = {
@@ -66,7 +72,7 @@ local function others(rows, request, foot, width)
     has_diff = has_diff or part.kind == 'diff'
   end
   local fills = not foot.is_over and (request.questions or request.fields)
-  local chunks, used = {}, 0
+  local chunks, used, goes = {}, 0, not foot.is_done
   local function put()
     local row = parts.row('')
     row.chunks = chunks
@@ -77,12 +83,13 @@ local function others(rows, request, foot, width)
   end
   for _, hint in ipairs({
     fills and { 'fill', request.questions and 'type an answer' or 'fill' } or false,
-    has_diff and { 'diff', 'diff' } or false,
-    foot.asks and { 'update', 'what it asks now' } or false,
-    { 'go', 'there' },
-    { 'snooze', 'snooze' },
-    foot.skips and { 'skip', 'next' } or false,
-    { 'close', foot.skips and 'quit' or 'close' },
+    has_diff and goes and not foot.is_diff and { 'diff', 'diff' } or false,
+    foot.asks and goes and { 'update', 'what it asks now' } or false,
+    goes and { 'go', 'there' } or false,
+    foot.failed and { 'failed', 'to ' .. foot.failed } or false,
+    goes and { 'snooze', 'snooze' } or false,
+    foot.skips and goes and { 'skip', 'next' } or false,
+    { 'close', foot.is_diff and 'back' or foot.skips and goes and 'quit' or 'close' },
   }) do
     local lhs = hint and M.key_of(hint[1])
     if lhs then
@@ -94,6 +101,12 @@ local function others(rows, request, foot, width)
       used = used + cells.width(head .. text)
     end
   end
+  local way = not foot.is_over and request.way ~= 'go' and (request.ways or {})[1]
+  local words = way and cells.safe(way.words) or ''
+  if used + cells.width(words) > width then
+    put()
+  end
+  chunks[#chunks + 1] = { (' '):rep(width - used - cells.width(words)) .. words, 'BellboardDim' }
   put()
 end
 
@@ -105,6 +118,11 @@ end
 M.rows = function(request, foot, width)
   local rows = {}
   for _, each in ipairs(foot.status and wrap.text(foot.status, width) or {}) do
+    rows[#rows + 1] = parts.row(each.text, 'BellboardStatus')
+  end
+  local go = M.key_of('go')
+  local there = ('It can only be answered there%s.'):format(go and ': press ' .. go or '')
+  for _, each in ipairs(foot.is_only_there and wrap.text(there, width) or {}) do
     rows[#rows + 1] = parts.row(each.text, 'BellboardStatus')
   end
   for _, each in ipairs(request.choices or {}) do

@@ -70,6 +70,12 @@ local function label()
   api.nvim_win_set_config(sheet.body, opts)
 end
 
+--- What is below the request.
+---@return integer buf
+M.foot = function()
+  return api.nvim_win_get_buf(assert(sheet).foot)
+end
+
 --- Note what is on the screen.
 ---@return boolean changed
 local function look()
@@ -197,7 +203,7 @@ M.draw = function(content)
   sheet.rows, sheet.title = content.rows, content.title
   local cursor = content.again and api.nvim_win_get_cursor(sheet.body) or { 1, 0 }
   text.write(M.buffer(), content.rows)
-  text.write(api.nvim_win_get_buf(sheet.foot), content.foot)
+  text.write(M.foot(), content.foot)
   local body, below = layout.of(sheet.body, #content.rows, #content.foot)
   place(sheet.foot, below)
   place(sheet.body, body)

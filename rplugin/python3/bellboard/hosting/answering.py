@@ -47,10 +47,10 @@ READY: Final = 0.5  # seconds until a dialog takes keys: it ignores them for the
 FOLLOWS: Final = 2.0  # seconds in which the agent goes on
 GLANCE: Final = 0.02
 WORDS: Final = {
-    "hook": "its hook, which waits",
-    "server": "its server, or a plugin",
-    "keys": "keys in its terminal, which shows the question",
-    "go": "go there",
+    "hook": "by its hook",
+    "server": "by its server",
+    "keys": "by keys in its terminal",
+    "go": "there",
 }
 
 Given = Mapping[str, Any]

@@ -315,4 +315,5 @@ class Host:
         return store.option(ASKED), store.option(ICONS)
 
     def _examine(self) -> dict[str, Any]:
-        return self.health.report(self.upkeep.counts, len(self.reader.sessions))
+        report = self.health.report(self.upkeep.counts, len(self.reader.sessions))
+        return {**report, "answers": "on" if self.waiting.is_on else "off"}
