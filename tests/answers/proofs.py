@@ -5,22 +5,27 @@ from __future__ import annotations
 import os
 import signal
 import statistics
+import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any, Final
 
 import psutil
 
-from answers.place import Place, answers_on, place, serving
+from answers.place import PROGRAM, Place, answers_on, place, serving
 from bellboard.core.request import Answer
+from bellboard.screen.request import SOON
 from rig.agent import Agent
 from rig.editor import Editor
 from rig.scenarios import Tool, Turn, say, shell
-from rig.waiting import eventually
+from rig.tmux import Pane
+from rig.waiting import eventually, rest
 
 NEWEST: Final = "2.1.330"
 TEN: Final = 10
+EACH: Final = 4  # answers from each place
 CAN: Final = "return require('bellboard.action.opened').can()"
 OPEN: Final = """
 local open = require('bellboard.action.opened').now()
@@ -195,7 +200,71 @@ def killed() -> None:
                     cli.happens("Stop")
 
 
-PROOFS: Final[dict[str, Callable[[], None]]] = {"ten": ten, "own": own, "killed": killed}
+def across() -> None:
+    """A session in tmux, answered from a Neovim outside, a shell without environment, a popup."""
+    with place() as made:
+        calls = [Turn((shell(f"touch x{n}.txt"),)) for n in range(3 * EACH)]
+        made.api.scenarios["many"] = (*calls, say("Done."))
+        editor = Editor("0.12", made.home, "nvim", **look())
+        try:
+            editor.shows("~")
+            answers_on(made)
+            cli = made.start("session", NEWEST)
+            cli.submit("play:many please")
+            steps = iter(range(3 * EACH))
+            timed("Neovim", made, steps, lambda n: by_editor(made, cli, editor))
+            timed("shell, with its start", made, steps, lambda n: by_shell(made, cli))
+            made.asked(cli)
+            env = {"CLAUDE_CONFIG_DIR": str(made.home.claude)}
+            pane = made.tmux.open([*PROGRAM, "answer", "--popup"], session="popup", env=env)
+            timed("popup", made, steps, lambda n: by_popup(pane, n))
+        finally:
+            editor.close()
+
+
+def timed(where: str, made: Place, steps: Iterator[int], key: Callable[[int], float]) -> None:
+    """Answer some requests; print the seconds from each key to the model's next request."""
+    times = []
+    for step in islice(steps, EACH):
+        at = key(step)
+        times.append(made.next("many", step + 1).time - at)
+    p50 = statistics.median(times)
+    print(f"{where}: p50 {p50:.3f} s, {min(times):.3f} to {max(times):.3f} s", flush=True)
+
+
+def by_editor(made: Place, cli: Agent, editor: Editor) -> float:
+    made.asked(cli)
+    editor.command("ClaudeSessions triage")
+    eventually(lambda: shown(editor, ""), "a request")
+    eventually(lambda: editor.lua(CAN), "keys that count")
+    at = time.time()
+    editor.press("A")
+    return at
+
+
+def by_shell(made: Place, cli: Agent) -> float:
+    made.asked(cli)
+    kept = ("HOME", "BELLBOARD_HOME", "CLAUDE_CONFIG_DIR")
+    env = {name: made.home.env[name] for name in kept}
+    at = time.time()
+    subprocess.run([*PROGRAM, "answer", made.session(cli), "allow"], env=env, check=True)
+    return at
+
+
+def by_popup(pane: Pane, step: int) -> float:
+    pane.shows(f"touch x{step}.txt")
+    rest(SOON + 0.2)
+    at = time.time()
+    pane.press("1")
+    return at
+
+
+PROOFS: Final[dict[str, Callable[[], None]]] = {
+    "ten": ten,
+    "own": own,
+    "across": across,
+    "killed": killed,
+}
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or PROOFS:
