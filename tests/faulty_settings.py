@@ -16,6 +16,7 @@ from types import FrameType
 from typing import Any
 
 from bellboard.agents.claude_code.installer import installed, settings
+from bellboard.agents.claude_code.installer.backups import backups
 from bellboard.system import atomic
 
 #: The functions of `os` and `fcntl` that only look.
@@ -66,11 +67,11 @@ def attempt(home: Path, verb: str, step: int) -> dict[str, Any]:
     ours.apply(ours.put_in(path, None))
     put_in = ours.check(path).is_complete
     ours.apply(ours.take_out(path))
-    backups = {copy.read_bytes() for copy in settings.backups(path)}
+    copies = {copy.read_bytes() for copy in backups(path)}
     return {
         "died": os.WIFSIGNALED(status),
         "found": "old" if found == old else "new" if found == change.new else found.decode(),
-        "backup": found == old or old in backups,
+        "backup": found == old or old in copies,
         "put in": put_in,
         "taken out": path.read_text() == TEXT,
         "left": [each.name for each in home.glob(f"{atomic.PREFIX}*")],

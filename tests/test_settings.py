@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from bellboard.agents.claude_code.installer import installed
+from bellboard.agents.claude_code.installer.backups import backups
 from bellboard.agents.claude_code.installer.settings import (
     Settings,
     SettingsError,
-    backups,
     project_file,
     user_file,
 )

@@ -143,7 +143,7 @@ def print_hooks(args: Args) -> None:
 
 
 def uninstall_all(args: Args) -> int:
-    from ..agents.claude_code.installer.settings import backups
+    from ..agents.claude_code.installer.backups import backups
 
     settings = _settings()
     paths = settings.files(Path.cwd())

@@ -8,13 +8,10 @@ made next to the file.
 from __future__ import annotations
 
 import contextlib
-import glob
 import json
 import os
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,6 +20,7 @@ from ....system import atomic
 from ..version import Version, events_of
 from ..witnesses.registry import config_of
 from . import hookline, installed, settings_text
+from .backups import backup_of, backups
 from .change import Change
 from .jsontext import Broken
 
@@ -173,7 +171,7 @@ class Settings:
         if not change.is_none:
             atomic.target_of(path).parent.mkdir(parents=True, exist_ok=True)
             if change.old is not None and change.new is not None:  # otherwise it was all ours
-                backup = _backup_of(path)
+                backup = backup_of(path)
                 atomic.copy(path, backup)
             if not atomic.replace(path, change.new, change.old):
                 raise SettingsError(f"{path} has changed since; nothing was written: try again")
@@ -278,26 +276,3 @@ class Settings:
     def _others(self, text: str | None) -> Any:
         settings = json.loads((text or "").removeprefix("\ufeff").strip() or "{}")
         return settings_text.without(settings, self.is_ours)
-
-
-def _backup_of(path: Path) -> Path:
-    """Return a name that sorts after all existing backups, and was not used before."""
-    stamp = f"{path.name}.bellboard-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
-    last = next((copy.name for copy in reversed(backups(path)) if copy.name.startswith(stamp)), "")
-    count = int(last[len(stamp) + 1 :] or 0) + 1 if last else 0
-    while os.path.lexists(backup := path.with_name(f"{stamp}.{count}" if count else stamp)):
-        count += 1
-    return backup
-
-
-def backups(path: Path) -> list[Path]:
-    """Return the backups of a file, oldest first."""
-    stamp = r"\.bellboard-(\d{8}-\d{6})(?:\.(\d{1,9}))?"
-    dated = re.compile(re.escape(path.name) + stamp, re.ASCII)
-    copies = path.parent.glob(f"{glob.escape(path.name)}.bellboard-*")
-    found = [
-        (named[1], int(named[2] or 0), copy)
-        for copy in copies
-        if (named := dated.fullmatch(copy.name)) and copy.is_file() and not copy.is_symlink()
-    ]
-    return [copy for _, _, copy in sorted(found)]
