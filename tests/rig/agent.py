@@ -269,7 +269,6 @@ class Agent:
         eventually(gone, f"the end of the dialog {dialog!r}")
 
     def exit(self) -> None:
-        """Exit as a user does; older CLIs put an interrupted prompt back into the input."""
-        self.press("C-u")
+        """Exit as a user does."""
         self.submit("/exit")
         eventually(lambda: self.pane.dead, "the end of the CLI")
