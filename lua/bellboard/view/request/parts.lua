@@ -59,6 +59,17 @@ local function mark(row)
   end
 end
 
+--- Add a row of a part; mark what is hidden in it.
+---@param made bellboard.Row
+---@param part bellboard.Part
+---@param rows bellboard.Row[]
+local function add(made, part, rows)
+  if part.warnings and #part.warnings > 0 then
+    mark(made)
+  end
+  rows[#rows + 1] = made
+end
+
 ---@param path string
 ---@return string|nil
 local function syntax_of(path)
@@ -82,10 +93,7 @@ local function text_of(part, width, rows)
       or ''
     local made = { text = row.text, gutter = { M.INDENT .. before, 'BellboardDim' } }
     made.syntax = nth <= COLOURED and syntax or nil
-    if part.warnings and #part.warnings > 0 then
-      mark(made)
-    end
-    rows[#rows + 1] = made
+    add(made, part, rows)
   end
 end
 
@@ -110,10 +118,7 @@ local function diff_of(part, width, rows)
       local made = { text = row.text, group = DIFFERENT[sign] }
       made.gutter = { M.INDENT .. (nth == 1 and sign or ' ') .. ' ', DIFFERENT[sign] }
       made.syntax = #rows <= COLOURED and syntax or nil
-      if part.warnings and #part.warnings > 0 then
-        mark(made)
-      end
-      rows[#rows + 1] = made
+      add(made, part, rows)
     end
   end
   if found == '' then

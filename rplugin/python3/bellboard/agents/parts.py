@@ -5,11 +5,43 @@ This file does no I/O, knows no clock, and raises on no input.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Final
+
 import msgspec
+from msgspec import Struct
 
 from ..core.lenient import Facts
-from ..core.request import Part
+from ..core.request import Choice, Option, Part, Question
 from ..core.visible import marked, warnings
+
+ALLOW: Final = Choice("allow", "Yes, this once")
+STOP: Final = Choice("stop", "No, and stop the turn")
+CHOOSE: Final = Choice("choose", "Answer", "answers")
+UNREADABLE: Final = "the request cannot be read in full; answer in its terminal"
+
+
+class Offered(Struct):
+    """An option of a question, as the CLIs name its fields."""
+
+    label: str
+    description: str = ""
+
+
+def question(text: str, header: str, options: Sequence[Offered], many: bool = False) -> Question:
+    """Return a question as it is shown."""
+    shown = tuple(Option(marked(o.label), marked(o.description)) for o in options)
+    return Question(marked(text), marked(header), many, shown)
+
+
+def chosen(said: list[str] | str, options: Sequence[Offered]) -> list[str]:
+    """Return an answer in the CLI's own labels, which may differ from those shown."""
+    labels = {marked(o.label): o.label for o in options}
+    return [said] if isinstance(said, str) else [labels[x] for x in said if x in labels]
+
+
+def title_of(questions: Sequence[Question]) -> str:
+    return "Answer a question" if len(questions) == 1 else "Answer questions"
 
 
 def part(kind: str, text: str, label: str = "", **more: str) -> Part:

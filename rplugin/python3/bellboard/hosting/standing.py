@@ -16,6 +16,7 @@ from ..agents.clis import cli_of
 from ..agents.dialect import About
 from ..agents.dialects import dialect_of, is_known
 from ..agents.origins import origin_of
+from ..agents.parts import ALLOW, STOP
 from ..core.detail import line
 from ..core.front import runs_of
 from ..core.request import Choice, Part, Request, digest_of
@@ -31,9 +32,9 @@ COARSE: Final = 2.0  # seconds by which the start of a process is known; `btime`
 ANSWERED: Final = "it has already been answered"
 #: What can be said to a question that no hook reported.
 SEEN: Final = (
-    Choice("allow", "Yes, this once"),
+    ALLOW,
     Choice("deny", "No, and say why", "message"),
-    Choice("stop", "No, and stop the turn"),
+    STOP,
 )
 
 

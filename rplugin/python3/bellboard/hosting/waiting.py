@@ -51,7 +51,8 @@ class Waiting:
         self._follow(sessions, self._changed if was == self.is_on else list(sessions))
         self._changed, self._blind = set(), 0.0
         if self.is_on:
-            return min(self._sort_out(), self._offer())
+            found = self._pipes.found()
+            return min(self._sort_out(found), self._offer(found))
         if was is not False:
             for name in {*self._pipes.found(), *self._pipes.held}:
                 self._pipes.dismiss(name)
@@ -92,11 +93,10 @@ class Waiting:
             for name in asking - before:
                 self._pipes.hold(name)
 
-    def _sort_out(self) -> float:
+    def _sort_out(self, found: Mapping[str, bool]) -> float:
         """Send away hooks whose event asks nothing, and remove the pipes of dead hosts."""
         now, asked, wait = time.monotonic(), self._asked(), RARELY
         unheard: dict[str, float] = {}
-        found = self._pipes.found()
         for name in self._pipes.held - found.keys():  # somebody has removed them
             self._pipes.let_go(name)
         for name, is_taken in found.items():
@@ -113,9 +113,9 @@ class Waiting:
         self._unheard = unheard
         return wait
 
-    def _offer(self) -> float:
+    def _offer(self, found: Mapping[str, bool]) -> float:
         """Offer as many pipes as there should be."""
-        found, held = self._pipes.found(), self._pipes.held
+        held = self._pipes.held
         free = sum(name in held and not is_taken for name, is_taken in found.items())
         try:
             for _ in range(free, OFFERED):

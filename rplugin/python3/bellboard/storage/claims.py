@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
-import re
 import stat
 import time
 from collections.abc import Iterator
@@ -16,14 +14,14 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from ..system.flocks import take
 from .answers import CLAIM, FOLDER, Unusable, is_ours, opened
+from .item import NAME
 
 COUNTS: Final = 3.0  # seconds; whoever claimed it and sent nothing until then has died
 PATIENCE: Final = 1.0  # seconds: others hold the lock for less than a millisecond
-PAUSE: Final = 0.005
 LARGEST: Final = 4096  # bytes of a claim
 
-_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}", re.ASCII)
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -112,19 +110,12 @@ class Claims:
     def _locked(self) -> Iterator[int]:
         """Hold the lock of the folder, which ends with the process that holds it."""
         with opened(self._path) as folder:
-            until = time.monotonic() + PATIENCE
-            while True:
-                try:
-                    fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError:
-                    if time.monotonic() > until:
-                        raise Unusable(f"{self._path} is locked by another process") from None
-                    time.sleep(PAUSE)
+            if not take(folder, PATIENCE):
+                raise Unusable(f"{self._path} is locked by another process")
             yield folder
 
 
 def _file(name: str) -> str:
-    if not _NAME.fullmatch(name):
+    if not NAME.fullmatch(name):
         raise Unusable("not the name of a request")
     return f"{name}{CLAIM}"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 from typing import Final, Literal
 
@@ -18,6 +19,7 @@ import msgspec
 from . import header
 from .ground import Refused
 
+NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}", re.ASCII)
 LIMIT: Final = 1 << 20  # bytes to read of a file
 #: Not the file's fault: it is read once resources are available again.
 OF_THE_SYSTEM: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})

@@ -25,7 +25,6 @@ import contextlib
 import hashlib
 import itertools
 import os
-import re
 import stat
 import time
 from collections.abc import Collection, Iterable, Mapping
@@ -38,14 +37,12 @@ from .answers import FOLDER, belongs_to_pipe
 from .aside import Aside, listing, remove
 from .ground import Refused as Refused
 from .hosts import Hosts
-from .item import LIMIT, Item, read_item
+from .item import LIMIT, NAME, Item, read_item
 from .pipes import Pipes
 
 BELOW = ("spool", "spool/tmp", "spool/new", "spool/slot", "spool/bad", "hosts")
 TMP_AGE = 3600.0  # seconds; no hook runs longer: the CLI's longest timeout is 600 s
 KEPT_AGE = 10.0  # seconds until a file that no question needs was left by a killed host
-
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}", re.ASCII)
 
 
 def default_home(environ: Mapping[str, str]) -> Path:
@@ -90,7 +87,7 @@ class Spool:
         with os.scandir(self._new) as entries:
             for entry in entries:
                 name = entry.name
-                if _NAME.fullmatch(name) is None:
+                if NAME.fullmatch(name) is None:
                     improper.append(name)
                 elif name not in self._stuck:
                     with contextlib.suppress(FileNotFoundError):
@@ -107,7 +104,7 @@ class Spool:
             return []
         (path,) = arrived
         name = path[len(self._new) + 1 :]
-        return [] if _NAME.fullmatch(name) is None or name in self._stuck else [name]
+        return [] if NAME.fullmatch(name) is None or name in self._stuck else [name]
 
     def is_there(self, name: str) -> bool:
         """Return whether a file is in new/."""
@@ -127,7 +124,7 @@ class Spool:
         with os.scandir(self._slot) as entries:
             names = [entry.name for entry in entries]
         for name in names:
-            proper = name if _NAME.fullmatch(name) and len(name) < 150 else "slot"
+            proper = name if NAME.fullmatch(name) and len(name) < 150 else "slot"
             with contextlib.suppress(OSError):  # read-only: it stays, and counts in health
                 os.rename(f"{self._slot}/{name}", f"{self._new}/{proper}.{self._unique()}")
                 claimed += 1
@@ -161,14 +158,14 @@ class Spool:
 
     def request(self, name: str) -> Item | None:
         """Read the event that asked, under the same rules; return None if it is not kept."""
-        if _NAME.fullmatch(name) is None:
+        if NAME.fullmatch(name) is None:
             return None
         return read_item(self._answers, name) or read_item(self._new, name)
 
     def drop(self, names: Iterable[str]) -> None:
         """Remove the events of questions that no longer stand."""
         for name in names:
-            if _NAME.fullmatch(name) is not None:
+            if NAME.fullmatch(name) is not None:
                 with contextlib.suppress(OSError):  # `drop_all_but` tries again
                     os.unlink(f"{self._answers}/{name}")
 

@@ -17,7 +17,7 @@ from typing import Final
 from .processes import stat_of
 
 PATIENCE: Final = 2.0  # seconds; work under such a lock takes milliseconds
-PAUSE: Final = 0.01
+PAUSE: Final = 0.005
 LOCKS: Final = "/proc/locks"
 
 
@@ -36,18 +36,25 @@ def locked(path: Path, patience: float = PATIENCE) -> Iterator[None]:
     """Hold the lock of a file, which is created if needed; raise `Held` after `patience`."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
-        until = time.monotonic() + patience
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > until:
-                    raise Held(_why(path)) from None
-                time.sleep(PAUSE)
+        if not take(descriptor, patience):
+            raise Held(_why(path))
         yield
     finally:
         os.close(descriptor)
+
+
+def take(descriptor: int, patience: float) -> bool:
+    """Lock an open file or folder until it is closed; return False if others hold it for longer."""
+    until = time.monotonic() + patience
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > until:
+                return False
+            time.sleep(PAUSE)
+        else:
+            return True
 
 
 def held(path: Path) -> list[list[str]]:

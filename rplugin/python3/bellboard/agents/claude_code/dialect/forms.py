@@ -11,17 +11,13 @@ from msgspec import Struct
 from ....core.lenient import Facts, text_of
 from ....core.request import Field, Option, Question
 from ....core.visible import marked
-
-
-class _Option(Struct):
-    label: str
-    description: str = ""
+from ...parts import Offered, question
 
 
 class _Question(Struct):
     question: str
     header: str = ""
-    options: list[_Option] = []
+    options: list[Offered] = []
     multiSelect: bool = False
 
 
@@ -31,15 +27,7 @@ def questions_of(given: Facts) -> tuple[Question, ...]:
         asked = msgspec.convert(given.get("questions"), list[_Question])
     except msgspec.ValidationError:
         return ()
-    return tuple(
-        Question(
-            marked(q.question),
-            marked(q.header),
-            q.multiSelect,
-            tuple(Option(marked(o.label), marked(o.description)) for o in q.options),
-        )
-        for q in asked
-    )
+    return tuple(question(q.question, q.header, q.options, q.multiSelect) for q in asked)
 
 
 def fields_of(schema: Facts) -> tuple[Field, ...] | None:

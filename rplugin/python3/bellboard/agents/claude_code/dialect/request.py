@@ -24,7 +24,7 @@ from ....core.request import (
     digest_of,
 )
 from ....core.visible import marked
-from ...parts import Input, as_json, part
+from ...parts import ALLOW, CHOOSE, STOP, Input, as_json, part, title_of
 from .forms import fields_of, questions_of
 from .names import KINDS, QUESTIONS
 from .rules import BASH, rule_of
@@ -51,11 +51,8 @@ class Asked(Struct):
 
 _decode = msgspec.json.Decoder(Asked).decode
 
-ALLOW: Final = Choice("allow", "Yes, this once")
 DENY: Final = Choice("deny", "No, and say why", "message?")
-STOP: Final = Choice("stop", "No, and stop the turn")
 EDIT: Final = Choice("edit", "Yes, but run another command", "input")
-CHOOSE: Final = Choice("choose", "Answer", "answers")
 SKIP: Final = Choice("deny", "Do not answer, and say why", "message?")
 APPROVE: Final = Choice("approve", "Yes, and ask before each edit")
 APPROVE_EDITS: Final = Choice("approve-edits", "Yes, and accept all edits of this session")
@@ -161,7 +158,7 @@ def _questions(asked: Asked) -> Read:
         }
     rest = {k: v for k, v in asked.tool_input.items() if k != "questions"}
     return {
-        "title": "Answer a question" if len(questions) == 1 else "Answer questions",
+        "title": title_of(questions),
         "questions": questions,
         "parts": (as_json(rest, "Also"),) if rest else (),
         "choices": (*([CHOOSE] if are_distinct(questions) else ()), SKIP, STOP),

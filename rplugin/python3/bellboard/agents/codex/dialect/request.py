@@ -18,29 +18,35 @@ from ....core.lenient import Facts
 from ....core.request import (
     Answer,
     Choice,
-    Option,
     Part,
-    Question,
     Request,
     are_distinct,
     digest_of,
 )
 from ....core.visible import marked
-from ...parts import Input, as_json, part
+from ...parts import (
+    ALLOW,
+    CHOOSE,
+    STOP,
+    UNREADABLE,
+    Input,
+    Offered,
+    as_json,
+    chosen,
+    part,
+    question,
+    title_of,
+)
 from .names import BASH, PATCH, QUESTION
 
-ALLOW: Final = Choice("allow", "Yes, this once")
 ALWAYS: Final = Choice("always", "Yes, and do not ask about this again in this session")
 DENY: Final = Choice("deny", "No; the turn goes on")
-STOP: Final = Choice("stop", "No, and stop the turn")
-CHOOSE: Final = Choice("choose", "Answer", "answers")
 DECISIONS: Final = {
     "allow": "accept",
     "always": "acceptForSession",
     "deny": "decline",
     "stop": "cancel",
 }
-UNREADABLE: Final = "the request cannot be read in full; answer in its terminal"
 
 
 class _Payload(Struct):
@@ -54,16 +60,11 @@ class _Payload(Struct):
     agent_type: str | None = None
 
 
-class _Option(Struct):
-    label: str
-    description: str = ""
-
-
 class _Question(Struct):
     id: str
     question: str
     header: str = ""
-    options: list[_Option] | None = None
+    options: list[Offered] | None = None
 
 
 _decode = msgspec.json.Decoder(_Payload).decode
@@ -110,10 +111,8 @@ def reply(payload: bytes, answer: Answer) -> bytes:
     answers: Facts = {}
     for q in asked:
         said = answer.answers.get(marked(q.question))
-        labels = {marked(o.label): o.label for o in q.options or ()}
         if said:
-            given = [said] if isinstance(said, str) else [labels[x] for x in said if x in labels]
-            answers[q.id] = {"answers": given}
+            answers[q.id] = {"answers": chosen(said, q.options or ())}
     return msgspec.json.encode({"answers": answers})
 
 
@@ -136,18 +135,10 @@ def _asked(p: _Payload) -> dict[str, Any]:
     asked = _questions(p.tool_input)
     if not asked:
         return {"parts": (as_json(p.tool_input),), "complete": False, "why": UNREADABLE}
-    questions = tuple(
-        Question(
-            marked(q.question),
-            marked(q.header),
-            False,
-            tuple(Option(marked(o.label), marked(o.description)) for o in q.options or ()),
-        )
-        for q in asked
-    )
+    questions = tuple(question(q.question, q.header, q.options or ()) for q in asked)
     rest = {k: v for k, v in p.tool_input.items() if k != "questions"}
     return {
-        "title": "Answer a question" if len(questions) == 1 else "Answer questions",
+        "title": title_of(questions),
         "questions": questions,
         "parts": (as_json(rest, "Also"),) if rest else (),
         "choices": (CHOOSE,) if are_distinct(questions) else (),

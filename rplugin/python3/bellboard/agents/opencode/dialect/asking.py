@@ -17,27 +17,32 @@ from ....core.lenient import Facts
 from ....core.request import (
     Answer,
     Choice,
-    Option,
     Part,
-    Question,
     Request,
     are_distinct,
     digest_of,
 )
 from ....core.visible import marked
-from ...parts import as_json, part
+from ...parts import (
+    ALLOW,
+    CHOOSE,
+    STOP,
+    UNREADABLE,
+    Offered,
+    as_json,
+    chosen,
+    part,
+    question,
+    title_of,
+)
 
 PERMISSION, QUESTION = "permission", "question"
 #: Event → what it asks.
 ASKS: Final = {"permission.asked": PERMISSION, "question.asked": QUESTION}
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
-ALLOW: Final = Choice("allow", "Yes, this once")
 DENY: Final = Choice("deny", "No, and say why; the turn goes on", "message")
-STOP: Final = Choice("stop", "No, and stop the turn")
-CHOOSE: Final = Choice("choose", "Answer", "answers")
 SKIP: Final = Choice("stop", "Do not answer, and stop the turn")
-UNREADABLE: Final = "the request cannot be read in full; answer in its terminal"
 
 
 class _Properties(Struct):
@@ -59,15 +64,10 @@ class _Payload(Struct):
     parent: str = ""  # the session whose terminal shows it, if that is another
 
 
-class _Option(Struct):
-    label: str
-    description: str = ""
-
-
 class _Question(Struct):
     question: str
     header: str = ""
-    options: list[_Option] = []
+    options: list[Offered] = []
     multiple: bool | None = None
 
 
@@ -137,13 +137,7 @@ def reply(payload: bytes, answer: Answer) -> bytes:
         return b"{}"
     if answer.choice != "choose" or asked is None:
         return b""
-    answers = []
-    for q in asked:
-        said = answer.answers.get(marked(q.question), [])
-        labels = {marked(o.label): o.label for o in q.options}
-        answers.append(
-            [said] if isinstance(said, str) else [labels[x] for x in said if x in labels]
-        )
+    answers = [chosen(answer.answers.get(marked(q.question), []), q.options) for q in asked]
     return msgspec.json.encode({"answers": answers})
 
 
@@ -181,17 +175,9 @@ def _asked(p: _Properties) -> Facts:
     asked = _questions(p)
     if not asked:
         return {"parts": (as_json(p.questions),), "complete": False, "why": UNREADABLE}
-    questions = tuple(
-        Question(
-            marked(q.question),
-            marked(q.header),
-            bool(q.multiple),
-            tuple(Option(marked(o.label), marked(o.description)) for o in q.options),
-        )
-        for q in asked
-    )
+    questions = tuple(question(q.question, q.header, q.options, bool(q.multiple)) for q in asked)
     return {
-        "title": "Answer a question" if len(questions) == 1 else "Answer questions",
+        "title": title_of(questions),
         "questions": questions,
         "choices": (*([CHOOSE] if are_distinct(questions) else ()), SKIP),
     }
