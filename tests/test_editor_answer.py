@@ -195,7 +195,8 @@ def test_nothing_is_allowed_unread_or_by_accident(
     # The keys of a view that has just opened wait for a pause.
     editor.lua("require('bellboard').setup({ answer = { ready = 1000 } })")
     opened(editor, "api", "Run a command")
-    editor.press("GAADSP")
+    editor.press("GAADSPsgo")  # nor does it snooze, or go there
+    editor.shows("Run a command")
     editor.press("<Esc>")
     editor.hides("Run a command")
     assert editor.lua("return #answers") == 2
@@ -214,6 +215,18 @@ def test_nothing_is_allowed_unread_or_by_accident(
     editor.press("A")
     assert sent(editor)["choice"] == "allow"
     play(editor, long)
+
+    # The same request asks something else now: said, and its keys no longer answer.
+    opened(editor, "api", "Run a command")
+    editor.press("G")
+    play(editor, {**command(api, "rm -rf /"), "digest": "fedcba9876543210"})
+    host.push({**api, "asked_at": 1.5})
+    editor.shows("It asks something else now.")
+    editor.press("Aq")
+    editor.hides("Run a command")
+    assert editor.lua("return answers") == []
+    play(editor, long)
+    host.push(api)
 
     # Answered elsewhere: said, and its keys no longer answer; `u` shows what it asks now.
     opened(editor, "api", "Run a command")
