@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from truth.account import INTERRUPTED
 from wild import actions
 from wild.actions import Action, Walk
 from wild.judge import judged
@@ -109,6 +110,23 @@ def test_errors_of_the_rules_are_reported_even_if_not_shown() -> None:
     shown = changes((100.0, "idle"), (102.0, "working"))
     found = judged(Seen(WALK, trace, shown)).wrongs
     assert [("None", False)] == [(w.shown, w.live) for w in found]
+
+
+def test_a_queued_prompt_that_is_taken_up_and_interrupted_leaves_the_session_idle() -> None:
+    """Its hook came when it was queued: of its own turn, only the interrupt is evidence."""
+    said = {"type": "user", "message": {"content": [{"type": "text", "text": INTERRUPTED + "]"}]}}
+    trace = [
+        *TRACE[:4],
+        hook(104.0, "UserPromptSubmit", prompt="next"),
+        hook(106.0, "Stop"),
+        file(106.02, "busy"),
+        line(106.1, transcript={"session_id": "s", "entry": {**said, "uuid": "u"}}),
+        file(106.12, "idle"),
+        line(115.0, tick={}),
+    ]
+    shown = changes((100.0, "idle"), (102.0, "working"), (106.15, "idle"))
+    verdict = judged(Seen(WALK, trace, shown))
+    assert [] == [w for w in (*verdict.wrongs, *verdict.late) if w.live]
 
 
 def test_a_session_that_outlives_its_process_is_reported() -> None:

@@ -22,6 +22,7 @@ STANDS: Final = 2 * SLACK  # seconds; shorter stretches are not compared
 AT_REST: Final = frozenset({"idle", "completed", "error"})
 IDLE: Final = frozenset({"idle"})
 ANY: Final[Allowed] = frozenset()  # nothing is known
+INTERRUPTED: Final = "[Request interrupted by user"
 FORETOLD: Final = 1.2  # seconds after its hook in which a starved CLI may write its file
 CERTAIN: Final = 5.0  # seconds, if no other process can be the cause
 SENT_ON: Final = frozenset({"prompted", "idle", "completed"})  # continued by a Stop hook, until Esc
@@ -91,6 +92,8 @@ class Account:
     def _take_entry(self, sid: str, entry: Line, t: float) -> None:
         if is_sent_on(entry):
             self._idle_is[sid] = SENT_ON
+        elif is_interrupted(entry):  # also a prompt that waited: no hook said that it was taken up
+            self._idle_becomes(sid, IDLE, t)
         elif entry.get("attachment", {}).get("type") == "hook_stopped_continuation":
             self._idle_becomes(sid, frozenset({"completed"}), t)
 
@@ -171,6 +174,15 @@ def is_sent_on(entry: Line) -> bool:
     """Return whether this transcript entry shows that a Stop hook continued the session."""
     said = entry.get("message") if entry.get("isMeta") else None
     return isinstance(said, dict) and str(said.get("content")).startswith("Stop hook feedback")
+
+
+def is_interrupted(entry: Line) -> bool:
+    """Return whether this transcript entry shows that the user ended a turn of the main thread."""
+    if entry.get("type") != "user" or entry.get("isSidechain"):
+        return False
+    content = entry.get("message", {}).get("content")
+    blocks = content if isinstance(content, list) else [{"text": content}]
+    return any(str(x.get("text")).startswith(INTERRUPTED) for x in blocks)
 
 
 def idle_after(hook: Line, was: Allowed) -> Allowed:
