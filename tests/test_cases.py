@@ -2,6 +2,7 @@
 
 `traces/cases.jsonl` came with the specification; `traces/more.jsonl` was found while building, and
 `traces/owners.jsonl` by random walks on real CLIs: what belongs to which process, agent and tool.
+`traces/clis.jsonl` are recordings of CLIs other than Claude Code, shortened.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import pytest
 
 from playback import TRACES, Line, encoded, play, read_lines
 
-CASES = [c for n in ("cases", "more", "owners") for c in read_lines(TRACES / f"{n}.jsonl")]
+CASES = [c for n in ("cases", "more", "owners", "clis") for c in read_lines(TRACES / f"{n}.jsonl")]
 BY_ID = {case["id"]: case for case in CASES}
 
 

@@ -64,6 +64,13 @@ def kinds_of_hooks() -> set[str]:
     return found
 
 
+@cache
+def kinds_of_other_clis() -> set[str]:
+    """Return the kinds of the hooks in recordings of CLIs other than Claude Code."""
+    lines = [line for case in read_lines(TRACES / "clis.jsonl") for line in case["trace"]]
+    return {from_line(line).kind for line in lines if "hook" in line}
+
+
 def kinds_of_the_registry() -> set[str]:
     said = ["busy", "idle", "waiting", "shell", "", "something new"]
     values = [Process(1, says=x, asks=asks) for x in said for asks in ("", "permission")]
@@ -104,6 +111,7 @@ def missing(table: dict[str, dict[str, str]]) -> list[str]:
     kinds = (
         kinds_of_hooks()
         | kinds_of_events()
+        | kinds_of_other_clis()
         | kinds_of_the_registry()
         | kinds_of_other_evidence()
         | deadline_kinds()

@@ -393,8 +393,11 @@ def test_a_span_begins_with_the_options_in_force(tmp_path: Path) -> None:
 
 def test_every_kind_can_be_recorded_or_comes_from_a_deadline() -> None:
     """A new kind of evidence cannot be forgotten."""
-    rests = {"t": 1.8e9, "decoded": {"kind": "rest", "name": "session.idle", "session_id": "s"}}
-    told = {e.kind: e for e in map(evidence.read, encoded([*POOL, *hostile(), rests]))}
+    others = [
+        {"t": 1.8e9, "decoded": {"kind": kind, "name": "of another CLI", "session_id": "s"}}
+        for kind in ("rest", "granted")
+    ]
+    told = {e.kind: e for e in map(evidence.read, encoded([*POOL, *hostile(), *others]))}
     assert not told.keys() & BY_TIME
     assert told.keys() | BY_TIME >= TABLE.keys()
     for e in told.values():

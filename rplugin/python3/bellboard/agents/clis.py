@@ -7,9 +7,11 @@ from typing import Final
 from .claude_code.cli import ClaudeCode
 from .cli import Cli
 from .codex.cli import Codex
+from .copilot.cli import Copilot
 from .opencode.cli import OpenCode
+from .qwen.cli import Qwen
 
-CLIS: Final[tuple[Cli, ...]] = (ClaudeCode(), Codex(), OpenCode())
+CLIS: Final[tuple[Cli, ...]] = (ClaudeCode(), Codex(), OpenCode(), Copilot(), Qwen())
 
 _BY_KEY: Final = {cli.key: cli for cli in CLIS}
 

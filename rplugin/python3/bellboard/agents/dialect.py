@@ -55,13 +55,23 @@ class Dialect(ABC):
     key: ClassVar[str]  # the CLI's name in evidence
     kinds: ClassVar[Mapping[str, str]]  # of its hook events, by name
     variables: ClassVar[Mapping[str, str]]  # of its environment → the names that events have
+    pid_variable: ClassVar[str] = ""  # of its environment, with the process that runs the hooks
     rules: ClassVar[str] = ""  # where a project has its own list of what is allowed
 
     @abstractmethod
     def event(
-        self, payload: bytes, t: float, clock: float, origin: Origin, truncated: bool = False
+        self,
+        payload: bytes,
+        t: float,
+        clock: float,
+        origin: Origin,
+        truncated: bool = False,
+        name: str = "",
     ) -> Event:
-        """Decode the payload of a hook; return junk, with the reason, if that is impossible."""
+        """Decode the payload of a hook; return junk, with the reason, if that is impossible.
+
+        `name` is the event as the hook was told; most payloads name it themselves.
+        """
 
     def account(self, record: Facts, about: Event) -> Event:
         """Return the event with what the CLI's session file says of the session it is about."""

@@ -6,10 +6,18 @@ from typing import Final
 
 from .claude_code.dialect.spoken import ClaudeDialect
 from .codex.dialect.spoken import CodexDialect
+from .copilot.dialect.spoken import CopilotDialect
 from .dialect import Dialect
 from .opencode.dialect.spoken import OpenCodeDialect
+from .qwen.dialect.spoken import QwenDialect
 
-DIALECTS: Final[tuple[Dialect, ...]] = (ClaudeDialect(), CodexDialect(), OpenCodeDialect())
+DIALECTS: Final[tuple[Dialect, ...]] = (
+    ClaudeDialect(),
+    CodexDialect(),
+    OpenCodeDialect(),
+    CopilotDialect(),
+    QwenDialect(),
+)
 
 _BY_KEY: Final = {dialect.key: dialect for dialect in DIALECTS}
 

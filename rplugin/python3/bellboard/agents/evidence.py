@@ -87,7 +87,8 @@ def _hook(fields: Facts, t: float, now: float) -> Event:
 def _raw(fields: Facts, t: float, now: float) -> Event:
     text, origin = fields["raw"], origin_of(fields.get("origin"))
     raw = text.encode("utf-8", "replace") if isinstance(text, str) else b""
-    return dialect_of(origin.agent).event(raw, t, now, origin)
+    name = text_of(fields, "event")
+    return dialect_of(origin.agent).event(raw, t, now, origin, name=name)
 
 
 # ---------------------------------------------------------------- decoded events

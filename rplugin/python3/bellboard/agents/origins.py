@@ -22,21 +22,28 @@ VARIABLES: Final = {
     for known in (name, field)
 }
 
+#: Variable with the process that runs the hooks → its agent.
+RUNNERS: Final = {dialect.pid_variable: dialect.key for dialect in DIALECTS if dialect.pid_variable}
+
 
 def origin_of(given: object) -> Origin:
     """Decode an origin, without values of the wrong type."""
     if not isinstance(given, dict):
         return Origin()
-    env = given.get("env")
+    env, pid = given.get("env"), pid_of(given.get("pid"))
+    env = env if isinstance(env, dict) else {}
     return msgspec.structs.replace(
         where_of(given),
-        agent=text_of(given, "agent") or AGENT,
-        pid=pid_of(given.get("pid")),
+        agent=_runner(env, pid) or text_of(given, "agent") or AGENT,
+        pid=pid,
         # the rest of an environment is private
-        env={VARIABLES[k]: whole(v) for k, v in env.items() if k in VARIABLES and type(v) is str}
-        if isinstance(env, dict)
-        else {},
+        env={VARIABLES[k]: whole(v) for k, v in env.items() if k in VARIABLES and type(v) is str},
     )
+
+
+def _runner(env: Facts, pid: int | None) -> str:
+    """Return the agent whose process ran a hook: some also run those made for another."""
+    return next((agent for name, agent in RUNNERS.items() if env.get(name) == str(pid)), "")
 
 
 def where_of(given: Facts) -> Origin:

@@ -11,13 +11,15 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from ..core.lenient import Facts
-from ..core.request import Choice, Option, Part, Question
+from ..core.events import LONGEST_ID, Origin
+from ..core.lenient import Facts, plain
+from ..core.request import Choice, Option, Part, Question, Request, digest_of
 from ..core.visible import marked, warnings
 
 ALLOW: Final = Choice("allow", "Yes, this once")
 STOP: Final = Choice("stop", "No, and stop the turn")
 CHOOSE: Final = Choice("choose", "Answer", "answers")
+IN_ITS_TERMINAL: Final = "this CLI takes no answers from outside; answer in its terminal"
 UNREADABLE: Final = "the request cannot be read in full; answer in its terminal"
 
 
@@ -72,3 +74,33 @@ def as_json(value: object, label: str = "") -> Part:
     except (ValueError, RecursionError):  # lone surrogates, of a request that is not complete
         return part("json", repr(value), label)
     return part("json", msgspec.json.format(encoded, indent=2).decode(), label)
+
+
+def unanswerable(
+    given: Facts,
+    name: str,
+    session_id: str,
+    t: float,
+    origin: Origin,
+    kind: str,
+    tool: str,
+    title: str,
+    parts: tuple[Part, ...],
+) -> Request | None:
+    """Return a request of a CLI that takes no answers but those in its terminal."""
+    if not 0 < len(session_id) <= LONGEST_ID:
+        return None
+    return Request(
+        id=name,
+        session_id=session_id,
+        agent=origin.agent,
+        kind=kind,
+        digest=digest_of(name, origin.agent, origin.pid, plain(given)),
+        pid=origin.pid or 0,
+        tool=tool,
+        asked_at=t,
+        title=title,
+        parts=parts,
+        complete=False,
+        why=IN_ITS_TERMINAL,
+    )

@@ -34,7 +34,7 @@ STATE = (
 
 
 #: Agents whose own file is printed, to be put where they look for it.
-REPORTING = ("codex", "opencode")
+REPORTING = ("codex", "opencode", "copilot", "qwen")
 
 
 def add_to(commands: Commands) -> None:

@@ -190,6 +190,8 @@ def _unfit(s: Session, e: Event, from_hook: bool) -> Verdict | None:
         same = e.origin.pid is None or not s.ended_pid or e.origin.pid == s.ended_pid
         if e.kind not in STARTS and same and e.t < s.ended + TOMBSTONE:
             return refused("the session has ended")
+    if from_hook and s.turn != ABSENT and s.hook and e.origin.agent != s.agent:
+        return refused("another agent's session has this id")
     if s.left and s.pid in s.left:
         if e.t < s.left[s.pid] + TOMBSTONE and e.kind not in STARTS:
             return refused("its process now runs another session")

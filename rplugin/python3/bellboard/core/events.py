@@ -61,6 +61,7 @@ class Event(Struct, frozen=True, omit_defaults=True, gc=False):
     tool_key: int = 0  # equal for the same tool with the same input
     spawned: str = ""  # the subagent that a tool left running in the background
     asks: str = ""  # permission | question | plan | form | choice
+    early: bool = False  # its hooks run before it asks; another event follows once it does
     detail: str = ""
     shown_digest: str = ""  # of what a dialog shows of it; see asked.py
     digest: str = ""  # of the request that was answered; see request.py

@@ -51,6 +51,7 @@ compacting       | compact | compact   | compact   | compact   | compact   | com
 compacted        | .       | .         | compacted | compacted | .         | .         | .          | .
 
 tool             | wake    | wake      | go_on     | go_on     | wake      | wake      | wake       | wake
+granted          | wake    | wake      | grant     | grant     | wake      | wake      | wake       | wake
 tool end         | wake    | wake      | move_on   | move_on   | wake      | wake      | wake       | wake
 batch            | wake    | wake      | move_on   | move_on   | wake      | wake      | wake       | wake
 question         | ask     | ask       | ask       | ask       | ask       | ask       | ask        | ask

@@ -39,7 +39,8 @@ class Decoder:
         if item.event == "view":
             return evidence.of_tmux(item.payload, item.t, clock, origin_of(item.origin))
         origin = self._origin(item.origin)
-        event = dialect_of(origin.agent).event(item.payload, item.t, clock, origin, item.truncated)
+        dialect = dialect_of(origin.agent)
+        event = dialect.event(item.payload, item.t, clock, origin, item.truncated, item.event)
         if event.kind in ASKING:
             event = replace(event, request=item.name, channel=item.channel)
         return [event]

@@ -117,7 +117,7 @@ def _read(s: Session, run: Run, block: Block, spool: Spool) -> Asked:
     ids = (s.session_id, *s.previous)
     if request is None or request.session_id not in ids or origin.agent != s.agent:
         raise Declined(f"what it asks is about another session{THERE}")
-    event = dialect.event(item.payload, item.t, item.t, origin, item.truncated)
+    event = dialect.event(item.payload, item.t, item.t, origin, item.truncated, item.event)
     about = About(event.detail, event.shown_digest, _folders(s))
     return Asked(s, run, block, request, item.payload, about)
 

@@ -44,6 +44,7 @@ RULES: Final[dict[str, Rule]] = {
         questions.confirm,
         questions.show,
         questions.move_on,
+        questions.grant,
         questions.answered,
         questions.hush,
         questions.tell,

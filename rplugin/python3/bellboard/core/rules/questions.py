@@ -61,7 +61,7 @@ def ask(s: Session, e: Event, o: Options) -> str | None:
         request=newest.request,
         channel=newest.channel,
         shown=shown,
-        early=not shown and e.kind in ASKED_LATER and bool(e.prompt_id),
+        early=not shown and (e.early or (e.kind in ASKED_LATER and bool(e.prompt_id))),
     )
     s.blocks = {k: b for k, b in s.blocks.items() if k not in same} | {slot: block}
     if e.kind in ("question", "agent question"):
@@ -161,6 +161,13 @@ def move_on(s: Session, e: Event, o: Options) -> str | None:
     if not e.agent and s.turn != "working":
         turn_to_work(s, e.t)
     return "another thread is asking" if ended and ask_on(s) else None
+
+
+def grant(s: Session, e: Event, o: Options) -> str | None:
+    """A tool that is only reported once it may run has started: what it asked was granted."""
+    end_questions(s, {k for k, b in s.blocks.items() if is_answer(s, b, e)}, e.t)
+    go_on(s, e, o)
+    return None
 
 
 def answered(s: Session, e: Event, o: Options) -> str | None:

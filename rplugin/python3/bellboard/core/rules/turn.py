@@ -107,7 +107,7 @@ def go_on(s: Session, e: Event, o: Options) -> str | None:
         if not s.hooked and e.name.startswith("transcript"):
             s.rested = ""  # a turn, and not only a command
             s.held = s.held if e.t <= s.stopped else ""
-    if e.kind in ("tool", "said tool"):
+    if e.kind in ("tool", "granted", "said tool"):
         begin_tool(s, e)
     elif e.kind in ("tool end", "said result"):
         end_tool(s, e)

@@ -69,6 +69,7 @@ def hook(
     clock: float,
     origin: Origin = Origin(),  # noqa: B008 - frozen
     truncated: bool = False,
+    name: str = "",
 ) -> Event:
     """Decode a hook's payload; return junk, with the reason, if it cannot be decoded."""
     if not (math.isfinite(t) and t > 0):

@@ -45,7 +45,9 @@ _decode = msgspec.json.Decoder(Payload).decode
 _TEXTS: Final = tuple(f for f in Payload.__struct_fields__ if f != "tool_input")
 
 
-def hook(payload: bytes, t: float, clock: float, origin: Origin, truncated: bool = False) -> Event:
+def hook(
+    payload: bytes, t: float, clock: float, origin: Origin, truncated: bool = False, name: str = ""
+) -> Event:
     """Decode a hook's payload; return junk, with the reason, if it cannot be decoded."""
     if not (math.isfinite(t) and t > 0):
         return junk("invalid time", clock, clock)

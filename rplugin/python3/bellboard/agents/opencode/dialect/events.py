@@ -48,7 +48,9 @@ BY_AGENT: Final = {
 ABORTED: Final = "MessageAbortedError"
 
 
-def event(payload: bytes, t: float, clock: float, origin: Origin, truncated: bool = False) -> Event:
+def event(
+    payload: bytes, t: float, clock: float, origin: Origin, truncated: bool = False, name: str = ""
+) -> Event:
     """Decode an event; return junk, with the reason, if it cannot be decoded."""
     if not (math.isfinite(t) and t > 0):
         return junk("invalid time", clock, clock)

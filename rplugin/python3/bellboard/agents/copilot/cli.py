@@ -1,0 +1,28 @@
+"""GitHub Copilot CLI, as the rest of the program observes it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Final
+
+from ..cli import Cli
+from .dialect.hooks import KINDS
+
+#: Not preToolUse: one that fails refuses the tool.
+EVENTS: Final = tuple(n for n, kind in KINDS.items() if kind != "note" and n != "preToolUse")
+PATIENCE: Final = 30  # seconds that a hook may take
+
+
+class Copilot(Cli):
+    """See `Cli`."""
+
+    key = "copilot"
+
+    def reporting(self, line: Callable[[str], str]) -> str:
+        hooks = {event: [_hook(line(event))] for event in (*EVENTS, "notification")}
+        return json.dumps({"version": 1, "hooks": hooks}, indent=2, ensure_ascii=False)
+
+
+def _hook(command: str) -> dict[str, object]:
+    return {"type": "command", "bash": command, "timeoutSec": PATIENCE}

@@ -1,0 +1,1 @@
+"""Translate what GitHub Copilot CLI reports into neutral terms. No I/O in this folder."""

@@ -1,0 +1,25 @@
+"""The dialect of GitHub Copilot CLI, whose parts are each decoded in a file of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from ...dialect import Dialect
+from .hooks import KINDS, hook
+from .log import decoded
+from .request import reply, request
+
+
+class CopilotDialect(Dialect):
+    """See `Dialect`."""
+
+    key = "copilot"
+    kinds = KINDS
+    variables: ClassVar[Mapping[str, str]] = {}
+    pid_variable = "COPILOT_LOADER_PID"
+
+    event = staticmethod(hook)
+    entry = staticmethod(decoded)
+    request = staticmethod(request)
+    reply = staticmethod(reply)

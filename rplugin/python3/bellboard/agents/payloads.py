@@ -1,0 +1,121 @@
+"""Decode the payloads of hooks by a table of what a CLI calls things.
+
+Only fields that a rule or a screen needs are read; of prompts and tool inputs, only a short line is
+kept.  This file does no I/O, knows no clock, and raises on no input.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
+from zlib import crc32
+
+import msgspec
+
+from ..core.asked import shown_digest_of
+from ..core.detail import ODD, line, tool_detail
+from ..core.events import LINES, LONGEST_ID, Event, Origin, junk
+from ..core.lenient import Facts, members, text_of
+
+#: Reads more of a payload into the facts of its event, and may return a more exact kind.
+Reader = Callable[[Facts, Facts], str | None]
+#: Field of an event → what most CLIs call it.
+FIELDS: Final[Mapping[str, str]] = {
+    "session_id": "session_id",
+    "agent": "agent_id",
+    "agent_type": "agent_type",
+    "cwd": "cwd",
+    "transcript": "transcript_path",
+    "mode": "permission_mode",
+    "model": "model",
+    "source": "source",
+    "prompt": "prompt",
+    "message": "last_assistant_message",
+    "prompt_id": "prompt_id",
+    "tool": "tool_name",
+    "tool_id": "tool_use_id",
+}
+#: What an event of a subagent becomes, because it says nothing about the parent.
+BY_AGENT: Final[Mapping[str, str]] = {
+    "tool": "agent tool",
+    "question": "agent question",
+    "request": "agent request",
+    "granted": "agent tool end",
+    "tool end": "agent tool end",
+    "form answer": "agent tool end",
+    "agent start": "agent start",
+    "agent stop": "agent stop",
+}
+
+
+class Words(NamedTuple):
+    """What a CLI calls things."""
+
+    kinds: Mapping[str, str]  # event → kind
+    read: Mapping[str, Reader] = {}  # event → what reads more of it
+    fields: Mapping[str, str] = FIELDS  # `parent`: the session whose subagent this is
+    event: str = "hook_event_name"  # where a payload has its event; else the hook was told
+    given: str = "tool_input"  # where it has the input of a tool
+    tools: Mapping[str, str] = {}  # tool → its neutral name, if a rule knows that
+
+
+def event_of(
+    payload: bytes,
+    t: float,
+    clock: float,
+    origin: Origin,
+    truncated: bool,
+    name: str,
+    words: Words,
+) -> Event:
+    """Decode a payload; return junk, with the reason, if it cannot be decoded."""
+    if not (math.isfinite(t) and t > 0):
+        return junk("invalid time", clock, clock)
+    try:
+        top = members(payload, truncated)
+    except ODD as e:
+        return junk(str(e)[:120], t, clock)
+    name = (text_of(top, words.event) or name)[:60]
+    if not name:
+        return junk("no event name", t, clock)
+    said = {field: text_of(top, key) for field, key in words.fields.items()}
+    facts: Facts = {field: text for field, text in said.items() if text}
+    session = facts.pop("session_id", "")
+    session = facts.pop("parent", "") or session
+    if not 0 < len(session) <= LONGEST_ID or len(facts.get("agent", "")) > LONGEST_ID:
+        return junk("no usable session id", t, clock, name)
+    kind = words.kinds.get(name)
+    if kind is None:
+        return Event("unknown", name, t, clock, session, origin)
+    tool_id = facts.get("tool_id", "")
+    if tool := facts.get("tool", ""):
+        facts["tool"] = words.tools.get(tool, tool)
+        facts |= of_input(tool, top.get(words.given))
+    if (read := words.read.get(name)) is not None:
+        kind = read(top, facts) or kind
+    for field in LINES:
+        if field in facts:
+            facts[field] = line(facts[field])
+    if facts.get("agent"):
+        kind = BY_AGENT.get(kind, "note")
+        facts.pop("transcript", None)  # that is the subagent's
+    if kind in ("request", "agent request", "question", "agent question"):
+        facts.setdefault("asks", "permission")
+    key = crc32((name + tool_id).encode("utf-8", "replace")) if tool_id else crc32(payload)
+    return Event(kind, name, t, clock, session, origin, key or 1, **facts)
+
+
+def of_input(tool: str, given: object) -> Facts:
+    """Return what a tool does, and a number that is equal for equal inputs."""
+    if not isinstance(given, dict):
+        return {}
+    try:
+        encoded = msgspec.Raw(msgspec.json.encode(given, order="deterministic"))
+    except (ValueError, RecursionError):  # lone surrogates, numbers without a limit
+        return {}
+    return {
+        "tool_key": crc32(encoded),
+        "detail": tool_detail(tool, encoded),
+        "shown_digest": shown_digest_of(encoded),
+    }

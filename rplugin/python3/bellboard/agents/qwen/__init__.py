@@ -1,0 +1,1 @@
+"""Qwen Code: its dialect, and the files that name its live sessions."""

@@ -1,0 +1,27 @@
+"""Qwen Code, as the rest of the program observes it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Final
+
+from ..cli import Cli
+from .dialect.hooks import KINDS
+
+EVENTS: Final = (*(name for name, kind in KINDS.items() if kind != "note"), "Notification")
+PATIENCE: Final = 10000  # milliseconds that a hook may take
+
+
+class Qwen(Cli):
+    """See `Cli`."""
+
+    key = "qwen"
+
+    def reporting(self, line: Callable[[str], str]) -> str:
+        hooks = {event: [{"hooks": [_hook(line(event))]}] for event in EVENTS}
+        return json.dumps({"hooks": hooks}, indent=2, ensure_ascii=False)
+
+
+def _hook(command: str) -> dict[str, object]:
+    return {"type": "command", "name": "bellboard", "command": command, "timeout": PATIENCE}

@@ -1,0 +1,45 @@
+"""Show what Qwen Code asks: its hooks run before the dialog, so nothing but its keys answers one.
+
+This file does no I/O, knows no clock, and raises on no input.
+"""
+
+from __future__ import annotations
+
+from ....core.detail import ODD
+from ....core.events import Origin
+from ....core.lenient import members, plain, text_of
+from ....core.request import Answer, Request
+from ....core.visible import marked
+from ...parts import Input, part, unanswerable
+from .hooks import QUESTIONS
+
+
+def request(
+    payload: bytes, name: str, t: float, origin: Origin, truncated: bool = False
+) -> Request | None:
+    """Return what a payload asks; None if it is not the payload of a question."""
+    try:
+        top = members(payload, truncated)
+    except ODD:
+        return None
+    if text_of(top, "hook_event_name") != "PermissionRequest":
+        return None
+    tool, given = text_of(top, "tool_name"), plain(top.get("tool_input"))
+    shown = Input(given if isinstance(given, dict) else {})
+    command = shown.text("command")
+    return unanswerable(
+        top,
+        name,
+        text_of(top, "session_id"),
+        t,
+        origin,
+        QUESTIONS.get(tool, "permission"),
+        tool,
+        "Run a command" if command else f"Use {marked(tool) or 'a tool'}",
+        (*((part("command", command),) if command else ()), *shown.rest()),
+    )
+
+
+def reply(payload: bytes, answer: Answer) -> bytes:
+    """Return nothing: no answer reaches Qwen Code."""
+    return b""

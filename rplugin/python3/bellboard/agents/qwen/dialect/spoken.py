@@ -1,0 +1,22 @@
+"""The dialect of Qwen Code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from ...dialect import Dialect
+from .hooks import KINDS, hook
+from .request import reply, request
+
+
+class QwenDialect(Dialect):
+    """See `Dialect`."""
+
+    key = "qwen"
+    kinds = KINDS
+    variables: ClassVar[Mapping[str, str]] = {}
+
+    event = staticmethod(hook)
+    request = staticmethod(request)
+    reply = staticmethod(reply)

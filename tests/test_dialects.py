@@ -1,0 +1,170 @@
+"""The dialects of all CLIs: what one says harms no session of another, whoever decodes it."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bellboard.agents.dialect import Dialect
+from bellboard.agents.dialects import DIALECTS
+from bellboard.core.board import Board
+from bellboard.core.events import Event, Origin
+from bellboard.core.lenient import WRONG_SHAPE
+from bellboard.core.request import Answer
+from playback import TRACES, Line, play, read_lines
+
+T = 1.8e9
+FILES = ("cases", "more", "owners", "clis")
+KEYS = [dialect.key for dialect in DIALECTS]
+pytestmark = pytest.mark.pure
+
+
+def said() -> tuple[list[tuple[str, bytes]], list[Line]]:
+    """Return every payload with its event, and every transcript entry, of all cases; each once."""
+    payloads: dict[str, tuple[str, bytes]] = {}
+    entries: dict[str, Line] = {}
+    for file in FILES:
+        for case in read_lines(TRACES / f"{file}.jsonl"):
+            for line in case["trace"]:
+                if "hook" in line:
+                    text = json.dumps(line["hook"])
+                    payloads[text] = (line.get("event", ""), text.encode())
+                elif "transcript" in line:
+                    entry = line["transcript"].get("entry")
+                    entries[json.dumps(entry)] = entry
+    return list(payloads.values()), list(entries.values())
+
+
+PAYLOADS, ENTRIES = said()
+
+
+def decoded(dialect: Dialect, payload: bytes, name: str, t: float = T + 5) -> Event:
+    return dialect.event(payload, t, t, Origin(dialect.key), name=name)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS, ids=KEYS)
+def test_a_dialect_reads_whatever_another_cli_says(dialect: Dialect) -> None:
+    """Each payload and entry of each CLI is decoded, or refused with a reason; nothing raises."""
+    for name, payload in PAYLOADS:
+        assert isinstance(decoded(dialect, payload, name), Event)
+        dialect.request(payload, "1", T, Origin(dialect.key))
+        dialect.reply(payload, Answer("allow"))
+    for entry in ENTRIES:
+        with suppress(WRONG_SHAPE):
+            assert isinstance(dialect.entry("s", entry, T, T), Event)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS, ids=KEYS)
+def test_what_one_agent_says_changes_no_session_of_another(dialect: Dialect) -> None:
+    """Whatever hooks say under one agent's name, sessions of the others stay as they are."""
+    board = Board()
+    ids = {i for name, payload in PAYLOADS if (i := decoded(dialect, payload, name).session_id)}
+    others = [key for key in KEYS if key != dialect.key]
+    for n, sid in enumerate(sorted(ids | {"s", "s1"})):
+        origin = Origin(others[n % len(others)])
+        board.fold(Event("prompt", "prompt", T, T, sid, origin, key=1))
+    before = dict(board.sessions)
+    for name, payload in PAYLOADS:
+        board.fold(decoded(dialect, payload, name))
+    assert {sid: board.sessions[sid] for sid in before} == before
+
+
+NAMES = sorted({name for dialect in DIALECTS for name in dialect.kinds})
+KEYS_SEEN = sorted({key for _, payload in PAYLOADS for key in json.loads(payload)})
+values: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner),
+    max_leaves=4,
+)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS, ids=KEYS)
+@given(
+    name=st.sampled_from(NAMES) | st.text(max_size=8),
+    payload=st.dictionaries(st.sampled_from(KEYS_SEEN), values, max_size=8),
+    cut=st.integers(0, 200),
+)
+def test_no_payload_makes_a_dialect_raise(
+    dialect: Dialect, name: str, payload: Line, cut: int
+) -> None:
+    raw = json.dumps({"session_id": "s", "sessionId": "s", "hook_event_name": name} | payload)
+    for said in (raw.encode(), raw.encode()[:cut]):
+        truncated = len(said) < len(raw)
+        event = dialect.event(said, T, T, Origin(dialect.key), truncated, name)
+        Board().fold(event)
+        dialect.request(said, "1", T, Origin(dialect.key), truncated)
+
+
+def hook(agent: str, event: str, t: float, pid: int = 11, **payload: Any) -> Line:
+    return {"t": T + t, "event": event, "hook": payload, "origin": {"agent": agent, "pid": pid}}
+
+
+def test_a_copilot_event_without_its_name_is_refused() -> None:
+    """Its payloads do not say which event they are: the hook has to be told."""
+    (copilot,) = (dialect for dialect in DIALECTS if dialect.key == "copilot")
+    assert decoded(copilot, b'{"sessionId": "s"}', "").kind == "junk"
+    assert decoded(copilot, b'{"sessionId": "s"}', "agentStop").kind == "stop"
+
+
+def test_a_claude_hook_that_copilot_runs_lists_no_session_of_claude() -> None:
+    """A repository's Claude hooks run in Copilot, too; there, the process says whose they are."""
+    payload = {"session_id": "s1", "hook_event_name": "UserPromptSubmit", "prompt": "do it"}
+    ran = {"agent": "claude", "pid": 11, "env": {"COPILOT_LOADER_PID": "11"}}
+    line: Line = {"t": T, "event": "UserPromptSubmit", "hook": payload, "origin": ran}
+    assert play([line])[1] == []
+    # In a Claude Code that Copilot's shell started, it is another process.
+    nested = {**line, "origin": {**ran, "pid": 12}}
+    assert [s["status"] for s in play([nested])[1]] == ["working"]
+
+
+def test_a_queued_prompt_of_qwen_starts_a_turn_but_the_prompts_between_tools_do_not() -> None:
+    def said(event: str, t: float, **more: Any) -> Line:
+        return hook("qwen", event, t, session_id="s", hook_event_name=event, **more)
+
+    lines = [
+        said("UserPromptSubmit", 1, prompt="do it", prompt_id="s#0"),
+        said("UserPromptSubmit", 2, prompt="", prompt_id="s#0"),
+        said("Stop", 3, prompt_id="s#0", background_tasks=[], crons=[]),
+        said("UserPromptSubmit", 4, prompt="more", prompt_id="s#1"),
+    ]
+    changes, (shown,) = play(lines)
+    assert [c["to"] for c in changes] == ["working", "completed", "working"]
+    assert shown["prompt"] == "more"
+
+
+def test_a_background_agent_of_qwen_keeps_its_session_working() -> None:
+    def said(event: str, t: float, **more: Any) -> Line:
+        return hook("qwen", event, t, session_id="s", hook_event_name=event, **more)
+
+    task = {"id": "a1", "status": "running", "agent_type": "general-purpose", "description": "look"}
+    lines = [
+        said("UserPromptSubmit", 1, prompt="do it"),
+        said("SubagentStart", 2, agent_id="a1", agent_type="general-purpose"),
+        said("Stop", 3, background_tasks=[task], crons=[]),
+    ]
+    assert [s["status"] for s in play(lines)[1]] == ["working"]
+    lines.append(said("Stop", 9, background_tasks=[{**task, "status": "completed"}], crons=[]))
+    assert [s["status"] for s in play(lines)[1]] == ["completed"]
+
+
+def test_what_copilot_and_qwen_ask_is_shown_in_full_and_cannot_be_answered_here() -> None:
+    by_key = {dialect.key: dialect for dialect in DIALECTS}
+    asked = {"session_id": "s", "hook_event_name": "PermissionRequest"}
+    asked |= {"tool_name": "run_shell_command", "tool_input": {"command": "ls", "is_background": 0}}
+    shown = by_key["qwen"].request(json.dumps(asked).encode(), "1", T, Origin("qwen", 11))
+    assert shown is not None
+    assert [p.text for p in shown.parts if p.kind == "command"] == ["ls"]
+    told = {"sessionId": "s", "message": "Run command: ls", "title": "Permission needed"}
+    told |= {"notification_type": "permission_prompt"}
+    other = by_key["copilot"].request(json.dumps(told).encode(), "1", T, Origin("copilot", 11))
+    assert other is not None
+    assert [p.text for p in other.parts] == ["Run command: ls"]
+    for request in (shown, other):
+        assert not request.complete
+        assert request.choices == ()
+        assert "answer in its terminal" in request.why
