@@ -91,13 +91,13 @@ class Dialect(ABC):
     ) -> Request | None:
         """Return what the payload of a hook asks, under this name; None if it asks nothing."""
 
-    @abstractmethod
     def reply(self, payload: bytes, answer: Answer) -> bytes:
         """Return what gives an answer that `check` found nothing against, in the CLI's own words.
 
         A hook prints it, as one line, or `Cli.answer` delivers it.  It is empty if the CLI cannot
         be told this.
         """
+        return b""
 
     def press(self, screen: Sequence[str], request: Request, answer: Answer, about: About) -> Press:
         """Return the next key for the dialog on a screen, which must ask exactly this."""

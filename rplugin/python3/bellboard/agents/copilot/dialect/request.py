@@ -8,7 +8,7 @@ from __future__ import annotations
 from ....core.detail import ODD
 from ....core.events import Origin
 from ....core.lenient import members, text_of
-from ....core.request import Answer, Request
+from ....core.request import Request
 from ....core.visible import marked
 from ...parts import part, unanswerable
 from .hooks import ASKS
@@ -28,8 +28,3 @@ def request(
     title, message = (marked(text_of(top, key)) for key in ("title", "message"))
     sid, parts = text_of(top, "sessionId"), (part("text", message),)
     return unanswerable(top, name, sid, t, origin, asks, "", title, parts)
-
-
-def reply(payload: bytes, answer: Answer) -> bytes:
-    """Return nothing: no answer reaches GitHub Copilot CLI."""
-    return b""

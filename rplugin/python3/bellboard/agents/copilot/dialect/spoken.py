@@ -8,7 +8,7 @@ from typing import ClassVar
 from ...dialect import Dialect
 from .hooks import KINDS, hook
 from .log import decoded
-from .request import reply, request
+from .request import request
 
 
 class CopilotDialect(Dialect):
@@ -22,4 +22,3 @@ class CopilotDialect(Dialect):
     event = staticmethod(hook)
     entry = staticmethod(decoded)
     request = staticmethod(request)
-    reply = staticmethod(reply)

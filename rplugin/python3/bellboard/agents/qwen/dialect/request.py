@@ -8,7 +8,7 @@ from __future__ import annotations
 from ....core.detail import ODD
 from ....core.events import Origin
 from ....core.lenient import members, plain, text_of
-from ....core.request import Answer, Request
+from ....core.request import Request
 from ....core.visible import marked
 from ...parts import Input, part, unanswerable
 from .hooks import QUESTIONS
@@ -38,8 +38,3 @@ def request(
         "Run a command" if command else f"Use {marked(tool) or 'a tool'}",
         (*((part("command", command),) if command else ()), *shown.rest()),
     )
-
-
-def reply(payload: bytes, answer: Answer) -> bytes:
-    """Return nothing: no answer reaches Qwen Code."""
-    return b""

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from ...dialect import Dialect
 from .hooks import KINDS, hook
-from .request import reply, request
+from .request import request
 
 
 class QwenDialect(Dialect):
@@ -19,4 +19,3 @@ class QwenDialect(Dialect):
 
     event = staticmethod(hook)
     request = staticmethod(request)
-    reply = staticmethod(reply)
