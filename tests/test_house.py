@@ -53,7 +53,16 @@ PURE = (
     *sorted(PACKAGE.glob("agents/*/dialect/*.py")),
     *(
         PACKAGE / f"agents/{n}.py"
-        for n in ("dialect", "dialects", "evidence", "origins", "parts", "private", "trace")
+        for n in (
+            "dialect",
+            "dialects",
+            "evidence",
+            "origins",
+            "parts",
+            "payloads",
+            "private",
+            "trace",
+        )
     ),
     *(
         PACKAGE / f"agents/claude_code/installer/{name}.py"
