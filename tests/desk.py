@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
+import subprocess
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
 from bellboard.core.session import Block, Process, Session
@@ -19,7 +22,9 @@ from bellboard.hosting.keyboard import Terminal
 from bellboard.storage.spool import Spool
 from bellboard.system.processes import started_of
 from rig.home import Home
+from rig.waiting import eventually
 
+SLEEP = shutil.which("sleep") or "/bin/sleep"
 NAME = "00004711.1.PermissionRequest"
 INPUT = {"command": "make all", "description": "Build it"}
 
@@ -34,6 +39,7 @@ class Desk:
         self.folder = home.bellboard / "answers"
         self.told: list[dict[str, Any]] = []
         self.goes_on = True  # the agent, once it is answered
+        self.then: Callable[[], None] = lambda: None  # before it goes on
         self.terminal: Terminal | None = None
         self.asks(**payload)
         self.s = self.session_of()
@@ -111,6 +117,7 @@ class Hook:
         line = self._file.readline()
         self.said.append(line)
         self._file.close()
+        self._desk.then()
         if self._desk.goes_on and line:
             self._desk.s = self._desk.session_of(blocks={})
 
@@ -124,3 +131,25 @@ class Plain:
 
     def report(self, line: Mapping[str, Any]) -> str:
         return ""
+
+
+@pytest.fixture
+def processes(home: Home) -> Iterator[Callable[..., int]]:
+    """processes(name, …): the id of a new process of that name, which only waits."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def one(name: str = "claude", **how: Any) -> int:
+        started.append(subprocess.Popen([name, "600"], executable=SLEEP, env=home.env, **how))
+        eventually(lambda: name in Path(f"/proc/{started[-1].pid}/cmdline").read_text())
+        return started[-1].pid
+
+    yield one
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture
+def desk(home: Home, processes: Callable[..., int]) -> Desk:
+    """A session whose process asks."""
+    return Desk(home, processes())

@@ -5,12 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shutil
-import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,37 +19,13 @@ from bellboard.hosting import keyboard
 from bellboard.storage.claims import Claim, Claims
 from desk import NAME, Desk
 from rig.home import Home
-from rig.waiting import eventually
 
 pytestmark = pytest.mark.files
 
-SLEEP = shutil.which("sleep") or "/bin/sleep"
 ALLOWED = {"hookEventName": "PermissionRequest", "decision": {"behavior": "allow"}}
 ANSWERED = "it has already been answered"
 THERE = "; go there to answer"
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
-
-
-@pytest.fixture
-def processes(home: Home) -> Iterator[Callable[..., int]]:
-    """processes(name, …): the id of a new process of that name, which only waits."""
-    started: list[subprocess.Popen[bytes]] = []
-
-    def one(name: str = "claude", **how: Any) -> int:
-        started.append(subprocess.Popen([name, "600"], executable=SLEEP, env=home.env, **how))
-        eventually(lambda: name in Path(f"/proc/{started[-1].pid}/cmdline").read_text())
-        return started[-1].pid
-
-    yield one
-    for process in started:
-        process.kill()
-        process.wait()
-
-
-@pytest.fixture
-def desk(home: Home, processes: Callable[..., int]) -> Desk:
-    """A session whose process asks."""
-    return Desk(home, processes())
 
 
 def said(line: str) -> Any:
@@ -191,20 +164,6 @@ def test_a_replay_is_refused(desk: Desk) -> None:
     refused(desk, desk.answer(digest=digest), "already answered by Neovim 1")
     (desk.folder / f"{NAME}.answer").unlink()
     refused(desk, desk.answer(digest=digest), ANSWERED)
-
-
-def test_what_was_answered_in_the_terminal_is_refused(desk: Desk) -> None:
-    """The session file says that it works again, before any hook does."""
-    hook = desk.waits()
-    digest = desk.request()["request"]["digest"]
-    file = desk.home.claude / "sessions" / f"{desk.pid}.json"
-    file.parent.mkdir()
-    now = time.time() * 1000
-    started = int(now) - 60_000
-    says = {"pid": desk.pid, "sessionId": "s", "cwd": "/", "startedAt": started, "status": "busy"}
-    file.write_text(json.dumps({**says, "statusUpdatedAt": int(now)}))
-    refused(desk, desk.answer(digest=digest), ANSWERED)
-    assert hook.said == []
 
 
 @needs_root

@@ -6,9 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 from ..core.finding import Finding
+from ..core.request import Answer
 from ..core.session import Session
 from ..system.doer import Doer
 from ..system.watched import Watched
@@ -73,6 +74,20 @@ class Waiting(NamedTuple):
     home: Path  # the state folder
 
 
+class Sent(NamedTuple):
+    """An answer that was sent."""
+
+    answer: Answer
+    t: float  # when; it was read later
+    hook: bool  # to a hook that waited, and not as keys
+
+
+#: Whose answer counted: the one that was sent, the user's in the terminal, another hook's.
+OURS: Final = "ours"
+TERMINAL: Final = "terminal"
+HOOK: Final = "hook"
+
+
 class Unanswered(Exception):
     """An answer was not given; the text says why."""
 
@@ -102,9 +117,16 @@ class Cli(ABC):
         """Return the session that a process says it runs, or "" if it says nothing. May hang."""
         return ""
 
-    def has_gone_on(self, pid: int, s: Session, since: float, environ: Mapping[str, str]) -> bool:
-        """Return whether the CLI itself says that a session went on after `since`. May hang."""
-        return False
+    def went_on(self, pid: int, s: Session, since: float, environ: Mapping[str, str]) -> float:
+        """Return when a session went on after `since`, if the CLI itself says so. May hang."""
+        return 0.0
+
+    def first(self, s: Session, asked: Waiting, since: float, sent: Sent) -> str | None:
+        """Return whose answer counted, "" if that is not known, None if it may soon be.
+
+        May hang.
+        """
+        return ""
 
     def find(self, waiting: Waiting) -> None:
         """Find a request again with the CLI's own server or plugin, to answer it there.

@@ -19,6 +19,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
+from ..agents.cli import HOOK, OURS, TERMINAL, Sent
 from ..agents.dialect import Press
 from ..agents.dialects import dialect_of
 from ..core.detail import line
@@ -33,24 +34,31 @@ from .standing import (
     THERE,
     Asked,
     asked_of,
-    has_gone_on,
+    first,
     is_double,
     is_served,
     name_of,
     obstacle,
     serve,
     standing,
+    went_on,
 )
 
 FRESH: Final = 2.0  # seconds after which a dialog has long been drawn
 READY: Final = 0.5  # seconds until a dialog takes keys: it ignores them for the first 0.15
 FOLLOWS: Final = 2.0  # seconds in which the agent goes on
+SHOWS: Final = 0.5  # seconds in which it then shows whose answer counted, unless a tool runs on
 GLANCE: Final = 0.02
 WORDS: Final = {
     "hook": "by its hook",
     "server": "by its server",
     "keys": "by keys in its terminal",
     "go": "there",
+}
+#: Whose answer counted instead → how to say it.
+FIRST: Final = {
+    TERMINAL: "you answered in the terminal first",
+    HOOK: "another hook answered first",
 }
 
 Given = Mapping[str, Any]
@@ -68,6 +76,10 @@ class Desk(Protocol):
         ...
 
     def report(self, line: Mapping[str, Any]) -> str: ...
+
+
+class Late(Declined):
+    """Somebody else's answer counted."""
 
 
 class Answering:
@@ -100,6 +112,8 @@ class Answering:
         claim = Claim(by, time.time(), line(answer.choice, 20) if answer else "", os.getpid())
         try:
             return await self._answer(given, answer, claim)
+        except Late:
+            raise
         except (Declined, OSError) as error:
             why = str(error.strerror or error) if isinstance(error, OSError) else str(error)
             self._log(given, claim, "none", f"refused: {why}")
@@ -114,17 +128,19 @@ class Answering:
         if why := check(asked.request, answer):
             raise Declined(why)
         name = name_of(asked.request)
-        if first := await beside(partial(self._claims.claim, name, claim)):
-            raise Declined(f"already answered by {first.by}")
+        if other := await beside(partial(self._claims.claim, name, claim)):
+            raise Declined(f"already answered by {other.by}")
         try:
             if not self._stands(asked):
                 raise Declined(ANSWERED)
+            begun = time.time()
             way = await self._send(given, asked, answer, claim)
+            sent = Sent(answer, begun, way == "hook")
+            return await self._outcome(given, asked, claim, way, sent)
         except BaseException:
             with suppress(OSError, Declined):  # then nobody can answer for some seconds
                 await beside(partial(self._claims.release, name, claim))
             raise
-        return await self._outcome(given, asked, claim, way)
 
     # ------------------------------------------------------------ what is asked
 
@@ -136,12 +152,18 @@ class Answering:
         name = str(given.get("request") or given.get("id") or "")
         found = standing(s, name)
         if found is None:
-            first = self._claims.claimed(name) if name else None
-            raise Declined(f"already answered by {first.by}" if first else ANSWERED)
+            raise Declined(self._who(name, ANSWERED))
         asked = asked_of(s, *found, self._desk.spool)
         if why := await beside(partial(obstacle, asked, self._environ)):
             raise Declined(why)
+        if await beside(partial(went_on, asked, self._environ)) > 0.0:
+            raise Declined(self._who(name_of(asked.request), FIRST[TERMINAL]))
         return asked
+
+    def _who(self, name: str, otherwise: str) -> str:
+        """Return who has already answered a request, if that was one of us."""
+        other = self._claims.claimed(name) if name else None
+        return f"already answered by {other.by}" if other else otherwise
 
     # ------------------------------------------------------------ ways
 
@@ -205,20 +227,44 @@ class Answering:
 
     # ------------------------------------------------------------ what follows
 
-    async def _outcome(self, given: Given, asked: Asked, claim: Claim, way: str) -> Reply:
-        """Wait until the agent goes on; log whether it did."""
+    async def _outcome(
+        self, given: Given, asked: Asked, claim: Claim, way: str, sent: Sent
+    ) -> Reply:
+        """Wait until the agent goes on; log whether it did, and if it is known, with whose answer.
+
+        Raise `Late` if somebody else's counted.
+        """
+        took = await self._took(asked)
+        if took is None:
+            nothing = f"nothing followed in {FOLLOWS:.0f} s"
+            self._log(given, claim, way, nothing)
+            return {"way": way, "outcome": "nothing", "text": nothing + THERE}
+        counted = await self._counted(asked, sent)
+        if counted in FIRST:
+            self._log(given, claim, way, FIRST[counted])
+            raise Late(FIRST[counted])
+        done = "took this answer" if counted == OURS else "went on"
+        text = f"it {done} after {took:.1f} s"
+        self._log(given, claim, way, text)
+        return {"way": way, "outcome": "taken", "text": text}
+
+    async def _took(self, asked: Asked) -> float | None:
+        """Return after how many seconds the agent goes on, or None if it does not."""
         begun = time.monotonic()
-        gone_on = partial(has_gone_on, asked, self._environ)
+        goes_on = partial(went_on, asked, self._environ)
         while (took := time.monotonic() - begun) < FOLLOWS:
-            if not self._stands(asked) or await beside(gone_on):
-                break
+            if not self._stands(asked) or await beside(goes_on) > 0.0:
+                return took
             await asyncio.sleep(GLANCE)
-        done = took < FOLLOWS
-        nothing = f"nothing followed in {FOLLOWS:.0f} s"
-        outcome = f"it went on after {took:.1f} s" if done else nothing
-        self._log(given, claim, way, outcome)
-        said = "taken" if done else "nothing"
-        return {"way": way, "outcome": said, "text": outcome if done else nothing + THERE}
+        return None
+
+    async def _counted(self, asked: Asked, sent: Sent) -> str:
+        """Return whose answer counted, or "" if the agent does not show it soon."""
+        until = time.monotonic() + SHOWS
+        look = partial(first, asked, sent, self._environ, self._desk.spool.home)
+        while (counted := await beside(look)) is None and time.monotonic() < until:
+            await asyncio.sleep(GLANCE)
+        return counted or ""
 
     def _stands(self, asked: Asked) -> bool:
         s = self._desk.session(asked.session.session_id)

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from ..agents.cli import Unanswered, Unreachable, Waiting
+from ..agents.cli import TERMINAL, Sent, Unanswered, Unreachable, Waiting
 from ..agents.clis import cli_of
 from ..agents.dialect import About
 from ..agents.dialects import dialect_of, is_known
@@ -68,15 +68,25 @@ def obstacle(asked: Asked, environ: Mapping[str, str]) -> str:
     since, began = asked.block.since, began_at(pid)
     if not process.started and began is not None and began < since - COARSE:
         process = replace(process, started=started_of(pid))  # it is the one that asked
-    if why := objection(s, process, environ):
-        return f"{why}{THERE}"
-    return ANSWERED if has_gone_on(asked, environ) else ""
+    why = objection(s, process, environ)
+    return f"{why}{THERE}" if why else ""
 
 
-def has_gone_on(asked: Asked, environ: Mapping[str, str]) -> bool:
-    """Return whether its CLI says so, which comes before any hook. May hang."""
+def went_on(asked: Asked, environ: Mapping[str, str]) -> float:
+    """Return when its CLI says that it went on, which comes before any hook. May hang."""
     s, pid = asked.session, asked.request.pid
-    return cli_of(s.agent).has_gone_on(pid, s, asked.block.since, environ)
+    return cli_of(s.agent).went_on(pid, s, asked.block.since, environ)
+
+
+def first(asked: Asked, sent: Sent, environ: Mapping[str, str], home: Path) -> str | None:
+    """Return whose answer counted: see `Cli.first`. May hang.
+
+    What went on before an answer was sent did so without it.
+    """
+    if 0.0 < went_on(asked, environ) < sent.t:
+        return TERMINAL
+    cli = cli_of(asked.session.agent)
+    return cli.first(asked.session, _of_cli(asked, home), asked.block.since, sent)
 
 
 def name_of(request: Request) -> str:

@@ -8,7 +8,8 @@ from pathlib import Path
 from ...core.events import AGENT
 from ...core.session import Session
 from ...system.processes import environment_of
-from ..cli import Cli, Means, Witness
+from ..cli import Cli, Means, Sent, Waiting, Witness
+from .dialect.deciding import first_in
 from .witnesses import transcript
 from .witnesses.registry import CONFIG, config_of, state_of, went_on
 from .witnesses.witness import ClaudeWitness
@@ -31,6 +32,10 @@ class ClaudeCode(Cli):
                 return str(record["sessionId"])
         return ""
 
-    def has_gone_on(self, pid: int, s: Session, since: float, environ: Mapping[str, str]) -> bool:
+    def went_on(self, pid: int, s: Session, since: float, environ: Mapping[str, str]) -> float:
         config = Path(s.config_dir or config_of(environ))
         return went_on(config / "sessions", pid, s.session_id, since)
+
+    def first(self, s: Session, asked: Waiting, since: float, sent: Sent) -> str | None:
+        entries = transcript.ends_with(s.transcript)
+        return first_in(entries, asked.payload, asked.tool_id, sent.answer, since, sent.hook)

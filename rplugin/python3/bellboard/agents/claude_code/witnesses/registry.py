@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from ....core.detail import whole
 from ....core.events import LONGEST_ID
 from ....core.finding import Finding
-from ....core.lenient import decimal
+from ....core.lenient import decimal, number_of
 from ....system.files import decoded, read, touch
 from ....system.processes import began_at, is_alive, owner_of, started_of
 
@@ -216,16 +216,16 @@ def of_listing(known: Mapping[str, object], now: float) -> Seen:
     return Seen(record, f"{ODD}; using `claude agents --json` instead", False)
 
 
-def went_on(directory: Path, pid: int, session_id: str, since: float) -> bool:
-    """Return whether a session file shows work after `since`; it does so before any hook."""
+def went_on(directory: Path, pid: int, session_id: str, since: float) -> float:
+    """Return when a session file showed work after `since`, or 0; it does so before any hook."""
     try:
         record = decoded(read(directory / f"{pid}.json", LIMIT)[0]) or {}
     except OSError:
-        return False
-    at = record.get("statusUpdatedAt")
+        return 0.0
+    at = number_of(record.get("statusUpdatedAt")) or 0.0
     is_at_work = record.get("status", "waiting") != "waiting"
-    is_later = isinstance(at, int | float) and at >= since * 1000
-    return record.get("sessionId") == session_id and is_at_work and is_later
+    is_later = record.get("sessionId") == session_id and at >= since * 1000
+    return at / 1000 if is_at_work and is_later else 0.0
 
 
 def state_of(directory: Path, pid: int) -> Seen:

@@ -16,6 +16,7 @@ from zlib import crc32
 
 from ....core.events import Event, line_of
 from ....core.finding import Finding
+from ....core.lenient import Facts
 from ....core.words import amount
 from ....system.files import decoded, opened, touch
 from ..dialect.entries import event_of, gist, is_noise
@@ -203,6 +204,19 @@ def read_on(tail: Tail, now: float) -> tuple[Tail, list[Finding]]:
     """Read what was added, perhaps in another process; return the updated tail and the findings."""
     found = tail.check(now)
     return tail, found
+
+
+def ends_with(path: str) -> list[Facts]:
+    """Return the last entries of a transcript; none if it cannot be read."""
+    try:
+        with opened(path) as (fd, status):
+            start = max(0, status.st_size - TAIL)
+            raw = os.pread(fd, TAIL, start)
+    except OSError:
+        return []
+    lines = raw.split(b"\n")[1 if start else 0 :]
+    entries = (decoded(line) for line in lines if line and not is_noise(line))
+    return [entry for entry in entries if entry is not None]
 
 
 def path_of(config_dir: str | Path, session_id: str, cwd: str) -> str:

@@ -1,0 +1,124 @@
+"""Read from a transcript whose answer to a permission counted.
+
+Seen on 2.1.76 to 2.1.330.  From 2.1.119 on, an entry says that a hook decided, and it is written
+together with the result of the tool, before it; older versions show only the result.  A turn that
+a hook stopped looks like one that the user stopped.
+
+This file does no I/O, knows no clock, and raises on no input.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from ....core.lenient import Facts, text_of, time_of
+from ....core.request import Answer
+from ...cli import HOOK, OURS, TERMINAL
+from .reply import DENIED
+from .request import asked_in
+from .said import REJECTED
+
+TELLS: Final = (2, 1, 119)  # the first version that was seen to say that a hook decided
+NOES: Final = frozenset({"deny", "keep", "stop"})
+CLOCKS: Final = 1.0  # seconds by which the times of two files may differ
+
+
+class Result(NamedTuple):
+    """What came of a tool."""
+
+    text: str
+    is_error: bool
+    version: tuple[int, ...]
+
+    @property
+    def is_rejection(self) -> bool:
+        return self.is_error and self.text.startswith(REJECTED)
+
+
+def first_in(
+    entries: Sequence[Facts], payload: bytes, tool_id: str, answer: Answer, since: float, hook: bool
+) -> str | None:
+    """Return whose answer counted, "" if the entries do not show it, None if more must come.
+
+    `hook`: the answer was given to the hook that waited, and not typed.
+    """
+    asked = asked_in(payload)
+    if asked is None or asked.agent_id or not entries:
+        return ""
+    tool = tool_id or _asking(entries, asked.tool_name, since)
+    result = _result(entries, tool, since)
+    if result is None:
+        return None
+    wanted = "deny" if answer.choice in NOES else "allow"
+    decided = [d for e in entries if (d := _decision(e, tool))]
+    if decided:
+        return OURS if hook and decided[-1] == wanted else HOOK
+    if not _can_follow(result, answer):
+        return TERMINAL
+    if not hook or (answer.choice == "stop" and result.is_rejection):
+        return ""
+    if result.version >= TELLS:
+        return TERMINAL
+    return OURS if result.is_error and not result.is_rejection else ""
+
+
+def _can_follow(result: Result, answer: Answer) -> bool:
+    """Return whether that can have come of an answer."""
+    if answer.choice not in NOES:
+        return not result.is_rejection
+    said = answer.message or DENIED
+    return result.is_error and (
+        said in result.text or (answer.choice == "stop" and result.is_rejection)
+    )
+
+
+def _asking(entries: Sequence[Facts], name: str, since: float) -> str:
+    """Return the id of the tool that asked: the first of that name with a result since then."""
+    named = {
+        text_of(block, "id")
+        for entry in entries
+        for block in _blocks(entry)
+        if block.get("type") == "tool_use" and block.get("name") == name
+    }
+    over = (i for entry in entries if _is_since(entry, since) for i, _ in _results(entry))
+    return next((i for i in over if i in named), "")
+
+
+def _result(entries: Sequence[Facts], tool: str, since: float) -> Result | None:
+    for entry in entries:
+        for found, result in _results(entry) if _is_since(entry, since) else ():
+            if tool and found == tool:
+                return result
+    return None
+
+
+def _is_since(entry: Facts, since: float) -> bool:
+    return (time_of(entry.get("timestamp")) or 0.0) >= since - CLOCKS
+
+
+def _results(entry: Facts) -> Iterator[tuple[str, Result]]:
+    numbers = re.findall(r"\d{1,9}", text_of(entry, "version"))
+    for block in _blocks(entry):
+        if block.get("type") == "tool_result":
+            content = block.get("content")
+            parts = content if isinstance(content, list) else []
+            texts = [text_of(part, "text") for part in parts if isinstance(part, dict)]
+            text = content if isinstance(content, str) else "\n".join(texts)
+            result = Result(text, block.get("is_error") is True, tuple(map(int, numbers)))
+            yield text_of(block, "tool_use_id"), result
+
+
+def _blocks(entry: Facts) -> list[Facts]:
+    message = entry.get("message")
+    content = message.get("content") if isinstance(message, dict) else None
+    return [b for b in content if isinstance(b, dict)] if isinstance(content, list) else []
+
+
+def _decision(entry: Facts, tool: str) -> str:
+    """Return what a hook decided about a tool, or ""."""
+    said = entry.get("attachment")
+    if not isinstance(said, dict) or said.get("type") != "hook_permission_decision":
+        return ""
+    return text_of(said, "decision") if text_of(said, "toolUseID") == tool else ""

@@ -1,0 +1,115 @@
+"""What a transcript says about whose answer to a permission counted."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from asking import payload
+from bellboard.agents.claude_code.dialect.deciding import first_in
+from bellboard.core.request import Answer
+from strategies import json_values
+
+pytestmark = pytest.mark.pure
+
+ASKED = payload("Bash", {"command": "make"})
+SAID = "2026-11-22T19:01:33.824Z"
+SINCE = 1795374093.0  # just before
+REJECTED = "The user doesn't want to proceed with this tool use. The tool use was rejected"
+ALLOW, DENY, STOP = Answer("allow"), Answer("deny", "Not that"), Answer("stop")
+NEW, OLD = "2.1.330", "2.1.76"
+
+
+def tool(name: str = "Bash", tool_id: str = "t1") -> dict[str, Any]:
+    block = {"type": "tool_use", "id": tool_id, "name": name, "input": {"command": "make"}}
+    return {"type": "assistant", "message": {"content": [block]}}
+
+
+def decision(what: str, tool_id: str = "t1") -> dict[str, Any]:
+    said = {"type": "hook_permission_decision", "decision": what, "toolUseID": tool_id}
+    return {"type": "attachment", "attachment": said, "timestamp": SAID}
+
+
+def result(
+    text: object, error: bool = False, version: str = NEW, tool_id: str = "t1", at: str = SAID
+) -> dict[str, Any]:
+    block = {"type": "tool_result", "tool_use_id": tool_id, "content": text, "is_error": error}
+    message = {"role": "user", "content": [block]}
+    return {"type": "user", "message": message, "timestamp": at, "version": version}
+
+
+DONE, NO = result("done"), result(REJECTED, error=True)
+
+
+@pytest.mark.parametrize(
+    ("entries", "answer", "counted"),
+    [
+        ([decision("allow"), DONE], ALLOW, "ours"),
+        ([decision("deny"), result("Not that", error=True)], DENY, "ours"),
+        ([DONE], ALLOW, "terminal"),
+        ([DONE], DENY, "terminal"),
+        ([NO], ALLOW, "terminal"),
+        ([NO], DENY, "terminal"),
+        # A turn that is stopped says the same, whoever stopped it.
+        ([NO], STOP, ""),
+        ([DONE], STOP, "terminal"),
+        ([decision("deny"), NO], ALLOW, "hook"),
+        ([decision("allow"), DONE], DENY, "hook"),
+        # Before 2.1.119, only what came of it can differ.
+        ([result("done", version=OLD)], ALLOW, ""),
+        ([result("done", version=OLD)], DENY, "terminal"),
+        ([result(REJECTED, True, OLD)], ALLOW, "terminal"),
+        ([result(REJECTED, True, OLD)], DENY, "terminal"),
+        ([result([{"type": "text", "text": "Not that"}], True, OLD)], DENY, "ours"),
+        ([result("The user said no.", True, OLD)], STOP, "ours"),
+        # Nothing yet: another tool, the same one before it asked, no result.
+        ([tool()], ALLOW, None),
+        ([tool("Read", "t2"), result("x", tool_id="t2")], ALLOW, None),
+        ([result("done", at="2026-11-22T18:00:00Z")], ALLOW, None),
+        ([decision("allow")], ALLOW, None),
+        ([], ALLOW, ""),
+    ],
+)
+def test_whose_answer_counted(
+    entries: list[dict[str, Any]], answer: Answer, counted: str | None
+) -> None:
+    """From the decision of a hook, or from what came of the tool."""
+    assert first_in(entries, ASKED, "t1", answer, SINCE, hook=True) == counted
+    # Without the id of the tool, it is the one of that name.
+    known = [tool(), *entries] if entries else []
+    assert first_in(known, ASKED, "", answer, SINCE, hook=True) == counted
+
+
+@pytest.mark.parametrize(
+    ("entries", "answer", "counted"),
+    [
+        ([DONE], ALLOW, ""),
+        ([result("…: Not that", error=True)], DENY, ""),
+        ([NO], ALLOW, "terminal"),
+        ([DONE], DENY, "terminal"),
+        ([decision("allow"), DONE], ALLOW, "hook"),
+    ],
+)
+def test_keys_that_we_typed_look_like_those_of_the_user(
+    entries: list[dict[str, Any]], answer: Answer, counted: str
+) -> None:
+    """Only another outcome than what was typed shows that somebody else was first."""
+    assert first_in(entries, ASKED, "t1", answer, SINCE, hook=False) == counted
+
+
+def test_a_subagent_has_a_transcript_of_its_own() -> None:
+    raw = payload("Bash", {"command": "make"}, agent_id="a1")
+    assert first_in([DONE], raw, "t1", ALLOW, SINCE, hook=True) == ""
+
+
+@given(st.lists(st.dictionaries(st.text(max_size=9), json_values)))
+def test_no_entry_raises(entries: list[dict[str, Any]]) -> None:
+    """Whatever a transcript has where the facts should be."""
+    odd = [{**DONE, "message": e, "attachment": e, "version": 1, "timestamp": e} for e in entries]
+    for each in (entries, odd, [{**DONE, "message": {"content": entries}}]):
+        first_in(each, ASKED, "", ALLOW, SINCE, hook=True)
+        first_in(json.loads(json.dumps(each, default=str)), ASKED, "t1", DENY, SINCE, hook=False)
