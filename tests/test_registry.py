@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
@@ -13,13 +14,19 @@ from typing import Any
 
 import pytest
 
+from bellboard.agents.claude_code.witnesses.folders import Folders
 from bellboard.agents.claude_code.witnesses.registry import FIELDS, Registry, config_of
+from bellboard.agents.cli import Means
 from bellboard.agents.evidence import from_line
 from bellboard.core.board import Board
 from bellboard.core.finding import Finding
 from bellboard.core.published import snapshot
+from bellboard.system.doer import AtOnce
 from bellboard.system.processes import started_of
+from bellboard.system.watch import Watch
+from bellboard.system.watched import Watched
 from rig.home import Home
+from rig.waiting import PATIENCE
 
 pytestmark = pytest.mark.files
 
@@ -193,6 +200,39 @@ def test_a_half_written_file_leaves_the_last_good_value(
     path.write_bytes(whole.replace(b"idle", b"busy"))
     assert [(pid, "busy")] == statuses(registry.check(3.0, path))
     assert {} == registry.notes
+
+
+def test_a_file_that_is_being_written_is_read_again_before_it_is_noted(
+    home: Home, process: Callable[..., int]
+) -> None:
+    """It is written in place, so half of it may be read; what stays so is named."""
+    pid = process()
+    path = write(home, pid)
+    whole, found = path.read_text(), list[Finding]()
+
+    def read(folders: Folders, text: str) -> dict[str, str]:
+        path.write_text(text)
+        folders.read(path.parent, pid)
+        return folders.notes
+
+    async def look() -> None:
+        watch = Watch(lambda paths: None)
+        means = Means(AtOnce(), Watched(watch), found.append, time.time, {})
+        folders = Folders(means)
+        folders.need(str(home.claude), "")
+        assert {} == read(folders, whole[:100])
+        assert {} == read(folders, whole.replace("idle", "busy"))
+        assert {} == read(folders, whole[:90])
+        until = time.monotonic() + PATIENCE
+        while not folders.notes and time.monotonic() < until:
+            await asyncio.sleep(0.05)
+        assert {str(path): "cannot be parsed"} == folders.notes
+        assert {} == read(folders, whole)
+        folders.close()
+        watch.close()
+
+    asyncio.run(look())
+    assert [(pid, "idle"), (pid, "busy"), (pid, "idle")] == statuses(found)
 
 
 def test_values_of_the_wrong_type_are_left_out(

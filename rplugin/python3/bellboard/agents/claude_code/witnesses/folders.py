@@ -35,6 +35,7 @@ class Folders:
         self._environ = dict(means.environ)
         self._slow = means.reach.lane("cli", PATIENCE + 1.0)
         self._loop = asyncio.get_running_loop()
+        self._odd: dict[str, bool] = {}  # file that cannot be parsed → whether it was read again
         self._asked: dict[Path, float] = {}  # directory → when the CLI was run
         self._asking: dict[Path, asyncio.TimerHandle] = {}
         self._reach, self._watched = means.reach, means.watched
@@ -133,11 +134,25 @@ class Folders:
             self.read(directory, pid)
 
     def _took(self, directory: Path, pid: int, seen: Seen) -> None:
-        if seen.why == ODD:
+        path = f"{directory}/{pid}.json"
+        if seen.why != ODD:
+            self._odd.pop(path, None)
+        else:
             self._ask_cli(directory, pid)
-            seen = seen._replace(why=self.registry.notes.get(f"{directory}/{pid}.json", ODD))
+            if path not in self._odd:
+                self._odd[path] = False
+                self._loop.call_later(WRITTEN, self._read_again, directory, pid)
+            known = self.registry.notes.get(path, ODD)
+            seen = seen._replace(why=known if self._odd[path] else "")
         for finding in self.registry.take(self._clock(), directory, pid, seen):
             self._report(finding)
+
+    def _read_again(self, directory: Path, pid: int) -> None:
+        """Read a file that could not be parsed: it may have been half-written."""
+        path = f"{directory}/{pid}.json"
+        if path in self._odd:
+            self._odd[path] = True
+            self.read(directory, pid)
 
     def _ask_cli(self, directory: Path, pid: int) -> None:
         """Ask the CLI, at intervals, about files that cannot be parsed."""
@@ -159,7 +174,7 @@ class Folders:
         self._slow.do(f"{PROC}/{pid}/exe", work, then, key=f"claude agents in {config_dir}")
 
     def _is_odd(self, directory: Path, pid: int) -> bool:
-        return self.registry.notes.get(f"{directory}/{pid}.json", "").startswith(ODD)
+        return f"{directory}/{pid}.json" in self._odd
 
     def _answered(self, directory: Path, rows: dict[int, dict[str, Any]]) -> None:
         now = self._clock()
