@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from bellboard.agents.claude_code.installer import installed
+from bellboard.agents.claude_code.installer import installed, settings_text
 from bellboard.agents.claude_code.installer.backups import backups
 from bellboard.agents.claude_code.installer.settings import (
     Settings,
@@ -23,7 +23,7 @@ from bellboard.agents.claude_code.installer.settings import (
     project_file,
     user_file,
 )
-from bellboard.agents.claude_code.version import CORE, version_of
+from bellboard.agents.claude_code.version import CORE, LATER, events_of, version_of
 from bellboard.system import atomic
 from hosting import RecordedHost
 from rig import warm
@@ -283,6 +283,28 @@ def test_other_settings_files_can_be_named(home: Home, place: str) -> None:
     run(home, "hooks", "check", place)
     assert str(path) in run(home, "uninstall", "--yes")
     assert list(home.project.iterdir()) == []
+
+
+@pytest.mark.parametrize("version", [None, *LATER, NEWEST])
+def test_what_is_printed_is_what_is_installed(
+    home: Home, settings: Settings, version: tuple[int, ...] | None
+) -> None:
+    """Every event, with its timeout, also those that only answers need."""
+    path = home.project / "settings.json"
+    settings.apply(settings.put_in(path, version))
+    assert settings.printed(version) == json.loads(path.read_text())
+    assert tuple(settings.printed(version)["hooks"]) == events_of(version)
+
+
+def test_the_plugin_has_all_that_every_version_knows() -> None:
+    """And the same timeouts; one event more would disable it on an older CLI."""
+    plugin = json.loads((ROOT / "hooks/hooks.json").read_text())["hooks"]
+    printed = {e: settings_text.group_of(e, "x") for e in events_of(None)}
+    assert set(plugin) == set(printed)
+    for event, (group,) in plugin.items():
+        (theirs,), (ours,) = group.pop("hooks"), printed[event].pop("hooks")
+        assert {**theirs, "command": "x"} == ours
+        assert group == printed[event]
 
 
 def test_the_printed_hooks_work_with_and_without_the_script(home: Home) -> None:
