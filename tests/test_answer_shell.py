@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from bellboard.screen.request import SOON
 from rig import tmux as tmuxes
 from rig import warm
 from rig.home import Home
@@ -55,7 +56,7 @@ class Agent:
 
 
 def pressed(popup: tmuxes.Pane, key: str, before: str, after: str) -> None:
-    """Press a key until it does something: one that comes too soon is ignored."""
+    """Press a key until it does something: one that follows another too soon is ignored."""
 
     def look() -> bool:
         shown = popup.text()
@@ -63,7 +64,7 @@ def pressed(popup: tmuxes.Pane, key: str, before: str, after: str) -> None:
             popup.press(key)
         return after in shown
 
-    eventually(look, after, pause=0.2)
+    eventually(look, after, pause=SOON * 2)
 
 
 @pytest.fixture
@@ -102,14 +103,17 @@ def test_a_popup_shows_the_request_and_takes_a_key(agent: Agent) -> None:
     pressed(popup, "3", before="go there", after="Message (Enter for none)")
     popup.press("Escape")
     popup.shows("3  No, and say why")
+    pressed(popup, "3", before="go there", after="Message (Enter for none)")
+    popup.type("no 1")
+    popup.shows(" > no 1")
     agent.pane.press("2")  # in its terminal
-    popup.shows("project: was answered elsewhere")
+    popup.shows("project: was answered elsewhere; not sent: “no 1”")
     agent.again()
     popup.shows("go there    s  skip")
     pressed(popup, "1", before="go there", after="allow: it went on after")
     agent.pane.shows("tests pass")
     popup.shows("Nothing else asks.")
-    eventually(lambda: popup.dead or popup.press("q"), "the end of the popup", pause=0.2)
+    eventually(lambda: popup.dead or popup.press("q"), "the end of the popup", pause=SOON * 2)
 
 
 def test_going_there_leads_from_the_popup_to_the_pane(agent: Agent) -> None:
@@ -118,7 +122,7 @@ def test_going_there_leads_from_the_popup_to_the_pane(agent: Agent) -> None:
     agent.tmux.attach("agent")
     popup = agent.popup()
     popup.shows("go there    s  skip")
-    eventually(lambda: popup.dead or popup.press("g"), "the end of the popup", pause=0.5)
+    eventually(lambda: popup.dead or popup.press("g"), "the end of the popup", pause=SOON * 2)
     agent.pane.press("1")
     agent.pane.shows("tests pass")
     agent.popup().shows("No session asks anything.")

@@ -54,6 +54,13 @@ def counts(editor: Editor) -> None:
     )
 
 
+def pressed(editor: Editor) -> None:
+    """Wait until all keys so far have done what they do."""
+    editor.press(":let g:pressed = get(g:, 'pressed') + 1<CR>")
+    eventually(lambda: editor.lua("return vim.g.pressed"), "a command")
+    editor.lua("vim.g.pressed = nil")
+
+
 def said(editor: Editor, text: str) -> None:
     eventually(lambda: text in str(editor.lua("return _G.said")), text)
 
@@ -80,7 +87,9 @@ def test_keys_answer_what_is_asked(nvim: Editors, version: str) -> None:
     before = editor.lua(AROUND)
 
     opened(editor, "api", "Run a command")
-    editor.press("<CR>pxyyi")  # nothing of this answers
+    editor.press("<CR>pxyyi")
+    pressed(editor)
+    assert editor.lua("return answers") == []
     editor.press("A")
     assert sent(editor) == {"choice": "allow"}
     said(editor, "api: answered; it went on after 0.1 s")
@@ -211,6 +220,10 @@ def test_nothing_is_allowed_unread_or_by_accident(
     editor.hides("A   Yes")
     editor.press("A")
     eventually(lambda: editor.lua("return #asked == 2"), "another look")
+    editor.press("D")
+    eventually(lambda: editor.lua("return #asked == 3"), "another look")
+    pressed(editor)
+    assert editor.lua("return answers") == []
     editor.lua("requests.api.way = 'keys' requests.api.ways = { { words = 'by keys' } }")
     editor.press("A")
     assert sent(editor)["choice"] == "allow"
@@ -238,11 +251,43 @@ def test_nothing_is_allowed_unread_or_by_accident(
     editor.press("A")
     editor.press("u")
     editor.shows("make all")
+    # Whoever is typing meanwhile is told, and keeps the text; a triage waits for that.
+    editor.press("R")
+    editor.shows("╭ No")
+    editor.press("use make<CR>clean")
     play(editor)
     host.push(session("working", "api"))
+    editor.shows("Not asked any more: answered by Neovim 4711. ╯")
+    editor.press("<C-s>")
+    said(editor, "Neovim 4711. Your text was not sent; it is in register 1.")
+    assert editor.lua("return vim.fn.getreg('1')") == "use make\nclean\n"
     editor.shows("Not asked any more")
     editor.press("Aq")
     editor.hides("Run a command")
+    two = [asks("p0", ago=2), asks("p1", ago=1)]
+    play(editor, command(two[0], "make p0"), command(two[1], "make p1"))
+    host.push(*two)
+    editor.command("ClaudeSessions triage")
+    editor.shows("make p0")
+    editor.press("R")
+    editor.shows("╭ No")
+    editor.press("not p0")
+    play(editor, command(two[1], "make p1"))
+    host.push(two[1])
+    editor.shows("The session has ended. ╯")
+    editor.shows("make p0")
+    editor.press("<C-s>")
+    editor.shows("make p1")
+    editor.press("R")
+    editor.shows("╭ No")
+    editor.press("not p1<Esc><C-w>w")  # by mistake
+    said(editor, "Its window was left. Your text was not sent")
+    assert editor.lua("return { vim.fn.getreg('1'), vim.fn.getreg('2') }") == [
+        "not p1\n",
+        "not p0\n",
+    ]
+    editor.shows("make p1")
+    editor.press("q")
     assert editor.lua("return answers") == []
     assert editor.messages().strip() == ""
 
@@ -276,6 +321,11 @@ def test_triage_answers_one_after_the_other(nvim: Editors, version: str) -> None
     editor.shows("gl to p5")
     editor.press("A")
     editor.shows("Triage: 4 answered, 1 answered elsewhere, 1 skipped, p5: not")
+    before = editor.lua("return said")
+    editor.press("s<Tab>goAD")  # nothing is left that these could be about
+    pressed(editor)
+    assert editor.lua("return said") == before
+    editor.shows("Triage: 4 answered, 1 answered elsewhere, 1 skipped, p5: not")
     editor.press("gl")
     said(editor, "triage: 4 answered, 1 answered elsewhere, 1 skipped, p5: not answered: its")
     said(editor, ": p5'")
@@ -292,8 +342,10 @@ def test_triage_answers_one_after_the_other(nvim: Editors, version: str) -> None
     editor.press("<C-g>")
     editor.shows("1 left · new")
     counts(editor)
-    editor.press("AAAAA" * 4)
+    editor.lua("_G.said = {}")
+    editor.press("A" + "s<Tab>goA" * 4)
     said(editor, "triage: 1 answered")
+    assert len(editor.lua("return said")) == 1
     assert len(editor.lua("return answers")) == 1
     editor.press("!")
     editor.shows("hello world!")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bellboard.core.request import Choice, Field, Option, Part, Question, Request
-from bellboard.screen.request import Prompt, lines_of, page
+from bellboard.screen.request import SOON, Prompt, lines_of, page
 
 pytestmark = pytest.mark.pure
 
@@ -87,9 +87,10 @@ def test_keys_that_answer_nothing(keys: tuple[str, ...], does: str) -> None:
 
 
 def test_a_key_that_came_too_soon_answers_nothing() -> None:
-    """It was typed before the request could be read; leaving is always possible."""
-    prompt = Prompt(REQUEST, "api asks", 0.9)
-    prompt.press("1", LATER)
+    """Hands were typing something else, until they pause; leaving is always possible."""
+    prompt = Prompt(REQUEST, "api asks", LATER)
+    for n in range(1, 9):
+        prompt.press("1", LATER + n * SOON * 0.75)
     assert not prompt.over
     prompt.press("leave", LATER)
     assert prompt.does == "leave"

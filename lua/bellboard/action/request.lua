@@ -4,6 +4,7 @@ local choosing = require('bellboard.action.choosing')
 local config = require('bellboard.config')
 local diff = require('bellboard.view.request.diff')
 local foot = require('bellboard.view.request.foot')
+local input = require('bellboard.view.input')
 local jump = require('bellboard.action.jump')
 local mark = require('bellboard.action.mark')
 local opened = require('bellboard.action.opened')
@@ -33,7 +34,14 @@ end
 ---@param why string
 local function gone(why)
   local open = assert(opened.now())
-  if open.skip or not is_here() then
+  if input.is_open() then
+    open.is_over = true
+    return input.warn(why, function()
+      if open == opened.now() then
+        gone(why)
+      end
+    end)
+  elseif open.skip or not is_here() then
     return open.over('gone', why)
   end
   open.is_over = true

@@ -1,7 +1,9 @@
 -- A small window to type in, of one or more lines.
 local canvas = require('bellboard.view.canvas')
+local cells = require('bellboard.view.cells')
 local config = require('bellboard.config')
 local ink = require('bellboard.view.ink')
+local message = require('bellboard.message')
 
 local M = {}
 
@@ -14,6 +16,46 @@ local LEAST, MOST = 3, 12
 ---@field title string
 ---@field text? string to start with
 ---@field filetype? string
+
+---@class bellboard.Input.Open
+---@field win integer
+---@field why? string nobody takes the text any more
+---@field after? fun() once it is closed
+
+---@type bellboard.Input.Open|nil
+local now
+
+---@return boolean
+M.is_open = function()
+  return now ~= nil
+end
+
+---@param text string
+---@return bellboard.Chunk[]
+local function edge_of(text)
+  return { { (' %s '):format(text), ink.on('BellboardDim', 'BellboardFloat') } }
+end
+
+--- Say that nobody takes the text any more; it can still be read.
+---@param why string
+---@param after fun() what to do once it is closed
+M.warn = function(why, after)
+  local open = assert(now)
+  open.why, open.after = why, after
+  local room = api.nvim_win_get_width(open.win) - 2
+  local footer = edge_of(cells.cut(cells.safe(why), math.max(room, 1)))
+  api.nvim_win_set_config(open.win, { footer = footer, footer_pos = 'right' })
+end
+
+--- Cut the text, so that `p` puts it anywhere.
+---@param buf integer
+---@param why string
+local function keep(buf, why)
+  api.nvim_buf_call(buf, function()
+    vim.cmd('silent keepjumps %delete')
+  end)
+  message.info(('%s Your text was not sent; it is in register 1.'):format(why))
+end
 
 --- Let the user type a text; `done` gets it, or nil if the user gave up.
 ---@param input bellboard.Input
@@ -34,7 +76,7 @@ M.open = function(input, done)
     style = 'minimal',
     border = 'rounded',
     title = { { (' %s '):format(input.title), ink.on('BellboardFloatTitle', 'BellboardFloat') } },
-    footer = { { ' <C-s> send · <C-c> cancel ', ink.on('BellboardDim', 'BellboardFloat') } },
+    footer = edge_of('<C-s> send · <C-c> cancel'),
     footer_pos = 'right',
     zindex = config.get().float.zindex + 2,
   })
@@ -42,21 +84,39 @@ M.open = function(input, done)
   local edge = ink.on('BellboardFloatBorder', 'BellboardFloat')
   vim.wo[win].winhighlight = 'NormalFloat:BellboardFloat,FloatBorder:' .. edge
   vim.bo[buf].syntax = input.filetype or ''
-  local over = false
+  local mine = { win = win } ---@type bellboard.Input.Open
+  now = mine
+  ---@return string
+  local function written()
+    return table.concat(api.nvim_buf_get_lines(buf, 0, -1, false), '\n')
+  end
   ---@param text string|nil
   local function finish(text)
-    if over then
+    if now ~= mine then
       return
     end
-    over = true
+    now = nil
     vim.cmd.stopinsert()
     if api.nvim_win_is_valid(win) then
       api.nvim_win_close(win, true)
     end
     done(text)
+    if mine.after then
+      mine.after()
+    end
+  end
+  --- Keep what was typed, if nobody has taken it and the user has not given it up.
+  ---@param why string
+  local function rescue(why)
+    if now == mine and vim.trim(written()) ~= '' and written() ~= (input.text or '') then
+      keep(buf, why)
+    end
   end
   local function send()
-    finish(table.concat(api.nvim_buf_get_lines(buf, 0, -1, false), '\n'))
+    if mine.why then
+      rescue(mine.why)
+    end
+    finish(not mine.why and written() or nil)
   end
   local function cancel()
     finish(nil)
@@ -68,6 +128,12 @@ M.open = function(input, done)
   map({ 'n', 'i' }, '<C-c>', cancel, 'cancel')
   map('n', 'q', cancel, 'cancel')
   map('n', '<Esc>', cancel, 'cancel')
+  api.nvim_create_autocmd('WinLeave', {
+    buffer = buf,
+    callback = function()
+      rescue('Its window was left.')
+    end,
+  })
   api.nvim_create_autocmd({ 'WinLeave', 'BufWipeout' }, {
     buffer = buf,
     callback = vim.schedule_wrap(cancel),

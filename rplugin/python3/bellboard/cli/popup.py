@@ -11,7 +11,7 @@ from rich.text import Text
 from ..core import words
 from ..core.visible import plain
 from ..screen.operating import operate
-from ..screen.request import SOON, Prompt
+from ..screen.request import SOON, Prompt, wrapped
 from .counter import Counter, asking, decoded, waiting
 from .goto import flash
 from .goto import show as go_there
@@ -53,7 +53,7 @@ class Flow:
         self._clerk, self._counter, self._first = clerk, counter, first
         self._skipped: set[Asks] = set()
         self._notes: list[str] = []
-        self._done = 0.0  # when the last answer was given
+        self._done = 0.0  # when the last key was meant for a request
         self._asks: Asks | None = None
         self._session: Published = {}
         self._prompt: Prompt | None = None
@@ -63,6 +63,7 @@ class Flow:
         prompt = self._prompt
         if prompt is None:
             self.over = now > self._done + SOON  # not by a key meant for the last request
+            self._done = now
             return
         prompt.press(key, now)
         if prompt.taken is not None:
@@ -78,7 +79,7 @@ class Flow:
     def lines(self, now: float, columns: int, height: int) -> list[Text]:
         """Return the screen; what is no longer asked makes room for the next."""
         self._look(now)
-        notes = [Text(words.cut(f" {note}", columns), "dim") for note in self._notes[-3:]]
+        notes = [row for note in self._notes[-3:] for row in wrapped(note, columns, " ", "dim")]
         if self._prompt is not None:
             return [*notes, *self._prompt.lines(now, columns, height - len(notes))]
         asks = "Nothing else asks." if self._skipped or self._notes else "No session asks anything."
@@ -92,7 +93,10 @@ class Flow:
         if any(_asks(p) == self._asks for p in asking):
             return
         if self._prompt is not None and self._asks:
-            self._note(self._session, "was answered elsewhere")
+            unsent = self._prompt.unsent
+            typed = f"; not sent: “{unsent}”" if unsent else ""
+            self._note(self._session, f"was answered elsewhere{typed}")
+            self._done = now
         self._asks = self._prompt = None
         for n, session in enumerate(asking):
             reply = self._counter.do("request", {"session_id": session["session_id"]})

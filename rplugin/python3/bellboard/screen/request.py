@@ -38,13 +38,13 @@ def lines_of(request: Request, columns: int) -> list[Text]:
     for part in request.parts:
         lines += _part(part, columns)
     for question in request.questions:
-        lines += _wrapped(question.text, columns, style="bold")
+        lines += wrapped(question.text, columns, style="bold")
         for option in question.options:
-            lines += _wrapped(f"· {option.label}", columns, INDENT)
-            lines += _wrapped(option.description, columns, INDENT * 2, "dim")
+            lines += wrapped(f"· {option.label}", columns, INDENT)
+            lines += wrapped(option.description, columns, INDENT * 2, "dim")
     for field in request.fields:
         needed = " (required)" if field.required else ""
-        lines += _wrapped(f"{field.title or field.name}: {field.type}{needed}", columns, INDENT)
+        lines += wrapped(f"{field.title or field.name}: {field.type}{needed}", columns, INDENT)
     return lines
 
 
@@ -52,18 +52,18 @@ def _part(part: Part, columns: int) -> Iterator[Text]:
     if part.label:
         yield Text(part.label, "dim")
     if part.path:
-        yield from _wrapped(part.path, columns, INDENT, "bold")
+        yield from wrapped(part.path, columns, INDENT, "bold")
     if part.kind == "diff":
         olds, news = part.old.splitlines(), part.new.splitlines()
         for row in list(difflib.unified_diff(olds, news, lineterm="", n=3))[2:]:
-            yield from _wrapped(row, columns, INDENT, CHANGED.get(row[:1], ""))
+            yield from wrapped(row, columns, INDENT, CHANGED.get(row[:1], ""))
     else:
-        yield from _wrapped(part.text, columns, INDENT)
+        yield from wrapped(part.text, columns, INDENT)
     for warning in part.warnings:
-        yield from _wrapped(f"! {warning}", columns, INDENT, "bold red")
+        yield from wrapped(f"! {warning}", columns, INDENT, "bold red")
 
 
-def _wrapped(text: str, columns: int, indent: str = "", style: str = "") -> Iterator[Text]:
+def wrapped(text: str, columns: int, indent: str = "", style: str = "") -> Iterator[Text]:
     """Yield the rows of a text: broken where a row is full, without losing a blank."""
     room = max(10, columns - len(indent) - 1)
     how: dict[str, Any] = {"drop_whitespace": False, "replace_whitespace": False}
@@ -105,9 +105,16 @@ class Prompt:
         """Return whether there is nothing more to ask."""
         return self.taken is not None or bool(self.does)
 
+    @property
+    def unsent(self) -> str:
+        """Return what has been typed so far."""
+        is_new = self._typing and bool(self._steps) and self._typed != self._steps[0].text
+        return self._typed if is_new else ""
+
     def press(self, key: str, now: float) -> None:
         """Apply a key: a name in `full.KEYS`, or a character."""
         if now < self._shown + SOON and key != "leave":
+            self._shown = now  # as long as hands type something else
             return
         self._why = ""
         if self._steps:
@@ -129,7 +136,7 @@ class Prompt:
     def lines(self, now: float, columns: int, height: int) -> list[Text]:
         """Return the request as far as there is room, and below it what can be pressed."""
         below = self._asks(columns) if self._steps else self._choices(columns)
-        below += [*_wrapped(self._why, columns, style="yellow")]
+        below += [*wrapped(self._why, columns, style="yellow")]
         body = lines_of(self.request, columns)
         room = max(1, height - len(below) - 2)
         self._top = min(self._top, max(0, len(body) - room))
@@ -144,15 +151,15 @@ class Prompt:
     def _choices(self, columns: int) -> list[Text]:
         rows = [f"{LETTERS[n]}  {c.words}" for n, c in enumerate(self.request.choices)]
         rows = rows or [self.request.why]
-        lines = [line for row in rows for line in _wrapped(row, columns, " ")]
+        lines = [line for row in rows for line in wrapped(row, columns, " ")]
         return [*lines, Text(words.cut(" g  go there    s  skip    Esc  leave", columns), "dim")]
 
     def _asks(self, columns: int) -> list[Text]:
         step = self._steps[0]
-        lines = [*_wrapped(step.title, columns, " ", "bold")]
+        lines = [*wrapped(step.title, columns, " ", "bold")]
         for n, option in enumerate(step.options):
             mark = ("[x] " if option in self._chosen else "[ ] ") if step.many else ""
-            lines += _wrapped(f"{LETTERS[n]}  {mark}{option}", columns, " ")
+            lines += wrapped(f"{LETTERS[n]}  {mark}{option}", columns, " ")
         hint = "Enter to go on, Esc to go back"
         if step.options and not self._typing:
             typed = ", t to type an answer" if step.field == "answers" else ""
@@ -268,6 +275,6 @@ def page(request: Request, who: str, columns: int) -> list[Text]:
         needs = NEEDED.get(choice.needs, "")
         lines.append(Text(f"{INDENT}{choice.id.ljust(width)}  {choice.words}").append(needs, "dim"))
     if request.why:
-        lines += _wrapped(request.why, columns, INDENT, "yellow")
+        lines += wrapped(request.why, columns, INDENT, "yellow")
     told = f"bellboard answer {request.session_id} CHOICE --digest {request.digest}"
     return [*lines, Text(""), Text(told, "dim")]
