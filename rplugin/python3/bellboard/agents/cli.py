@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Final, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from ..core.finding import Finding
 from ..core.request import Answer
@@ -80,12 +80,6 @@ class Sent(NamedTuple):
     answer: Answer
     t: float  # when; it was read later
     hook: bool  # to a hook that waited, and not as keys
-
-
-#: Whose answer counted: the one that was sent, the user's in the terminal, another hook's.
-OURS: Final = "ours"
-TERMINAL: Final = "terminal"
-HOOK: Final = "hook"
 
 
 class Unanswered(Exception):

@@ -23,6 +23,11 @@ LONGEST_ANSWER: Final = 1 << 16  # bytes of a message, a typed answer, a changed
 DIGITS: Final = 16  # of a digest
 JOINER: Final = ", "  # between several labels in one answer
 
+#: Whose answer counted: the one that was sent, the user's in the terminal, another hook's.
+OURS: Final = "ours"
+TERMINAL: Final = "terminal"
+HOOK: Final = "hook"
+
 #: Characters that no answer may have: what a terminal acts on, and halves of characters.
 _CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 

@@ -19,11 +19,11 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from ..agents.cli import HOOK, OURS, TERMINAL, Sent
+from ..agents.cli import Sent
 from ..agents.dialect import Press
 from ..agents.dialects import dialect_of
 from ..core.detail import line
-from ..core.request import Answer, Choice, Request, answer_of, check
+from ..core.request import HOOK, OURS, TERMINAL, Answer, Choice, Request, answer_of, check
 from ..core.session import Run, Session
 from ..storage.claims import Claim, Claims
 from ..storage.spool import Spool

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from ..agents.cli import TERMINAL, Sent, Unanswered, Unreachable, Waiting
+from ..agents.cli import Sent, Unanswered, Unreachable, Waiting
 from ..agents.clis import cli_of
 from ..agents.dialect import About
 from ..agents.dialects import dialect_of, is_known
@@ -19,7 +19,7 @@ from ..agents.origins import origin_of
 from ..agents.parts import ALLOW, STOP
 from ..core.detail import line
 from ..core.front import runs_of
-from ..core.request import Choice, Part, Request, digest_of
+from ..core.request import TERMINAL, Choice, Part, Request, digest_of
 from ..core.session import Block, Run, Session, question_of
 from ..core.shellwords import HIDDEN
 from ..storage.spool import Refused, Spool

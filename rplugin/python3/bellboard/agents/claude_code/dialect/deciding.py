@@ -14,8 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from ....core.lenient import Facts, text_of, time_of
-from ....core.request import Answer
-from ...cli import HOOK, OURS, TERMINAL
+from ....core.request import HOOK, OURS, TERMINAL, Answer
 from .reply import DENIED
 from .request import asked_in
 from .said import REJECTED
