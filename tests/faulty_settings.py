@@ -1,4 +1,4 @@
-"""kill -9 before every system call that can change a settings file: faulty_settings.py HOME.
+"""kill -9 before every system call that can change a settings file: faulty_settings.py HOME AGENT.
 
 A child installs or removes the hooks, and kills itself before its Nth system call; between two of
 them nothing changes on disk.  For every N, what is in the file then, and after another attempt, is
@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import sys
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from bellboard.agents.claude_code.installer import installed, settings
-from bellboard.agents.claude_code.installer.backups import backups
+from bellboard.agents.clis import cli_of
+from bellboard.agents.installing import installed
+from bellboard.agents.installing.backups import backups
 from bellboard.system import atomic
 
 #: The functions of `os` and `fcntl` that only look.
@@ -45,16 +47,20 @@ def die_at(step: int) -> None:
     sys.setprofile(tell)
 
 
-def attempt(home: Path, verb: str, step: int) -> dict[str, Any]:
+def attempt(home: Path, agent: str, verb: str, step: int) -> dict[str, Any]:
     """Die at that step, then try again; return what was found each time."""
-    path = home / "settings.json"
-    for left in home.glob("*settings.json*"):
-        left.unlink()
-    path.write_text(TEXT)
-    ours = settings.Settings(home / "board", {"HOME": str(home)})
+    cli = cli_of(agent)
+    assert cli.hooks is not None
+    first = None if cli.hooks.own else TEXT.encode()
+    path = home / "there/settings.json"
+    shutil.rmtree(path.parent, ignore_errors=True)
+    if first is not None:
+        path.parent.mkdir()
+        path.write_bytes(first)
+    ours = cli.installer(home / "board", {"HOME": str(home)})
     if verb == "take_out":
         ours.apply(ours.put_in(path, None))
-    old = path.read_bytes()
+    old = atomic.content(path)
     change = ours.put_in(path, None) if verb == "put_in" else ours.take_out(path)
     child = os.fork()
     if child == 0:
@@ -63,29 +69,29 @@ def attempt(home: Path, verb: str, step: int) -> dict[str, Any]:
         sys.setprofile(None)
         os._exit(0)
     _, status = os.waitpid(child, 0)
-    found = path.read_bytes()
+    found = atomic.content(path)
     ours.apply(ours.put_in(path, None))
     put_in = ours.check(path).is_complete
     ours.apply(ours.take_out(path))
     copies = {copy.read_bytes() for copy in backups(path)}
     return {
         "died": os.WIFSIGNALED(status),
-        "found": "old" if found == old else "new" if found == change.new else found.decode(),
-        "backup": found == old or old in copies,
+        "found": "old" if found == old else "new" if found == change.new else str(found),
+        "backup": found == old or old in copies or cli.hooks.own,
         "put in": put_in,
-        "taken out": path.read_text() == TEXT,
-        "left": [each.name for each in home.glob(f"{atomic.PREFIX}*")],
+        "taken out": atomic.content(path) == first and path.parent.exists() == (first is not None),
+        "left": [each.name for each in path.parent.glob(f"{atomic.PREFIX}*")],
         "recorded": list(installed.hooked_files(home / "board")),
     }
 
 
 def main() -> None:
-    home = Path(sys.argv[1]).resolve()
+    home, agent = Path(sys.argv[1]).resolve(), sys.argv[2]
     for verb in ("put_in", "take_out"):
         step, died = 0, True
         while died:
             step += 1
-            result = attempt(home, verb, step)
+            result = attempt(home, agent, verb, step)
             died = result["died"]
             sys.stdout.write(json.dumps({"verb": verb, **result}) + "\n")
 

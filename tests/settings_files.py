@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
@@ -96,3 +99,13 @@ def _wild(draw: st.DrawFn, value: Any, ascii_: bool) -> str:
         return json.dumps(told, ensure_ascii=ascii_)
 
     return gap() + written(value)
+
+
+#: What makes a file unsafe to change, and how the refusal says so.
+UNSAFE: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "read-only": (lambda path: path.chmod(0o400), "is read-only"),
+    "folder": (lambda path: (path.unlink(), path.mkdir()), "is not a file"),
+    "FIFO": (lambda path: (path.unlink(), os.mkfifo(path)), "is not a file"),
+    "hard link": (lambda path: os.link(path, path.with_name("other")), "a hard link"),
+    "loop": (lambda path: (path.unlink(), path.symlink_to(path)), "cannot"),
+}

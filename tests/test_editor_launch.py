@@ -100,6 +100,28 @@ def test_install_shows_the_change_and_makes_it(
     assert settings.read_text() == before
 
 
+def test_install_shows_the_changes_of_all_agents(
+    nvim: Editors, version: str, home: Home, claude: Path
+) -> None:
+    """Together, and what cannot be changed is said; `y` writes the rest."""
+    (home.claude / "settings.json").write_text('{"model": }')
+    codex, opencode = home.root / ".codex", home.root / "config/opencode"
+    codex.mkdir()
+    opencode.mkdir(parents=True)
+    editor = nvim(version, OPTIONS, columns=100, lines=40)
+    editor.command("ClaudeSessions install")
+    editor.shows("2 files: press y to write this (a dated backup is kept), q to cancel")
+    assert "Claude Code: " in says(editor, "a value, not }; nothing was written")
+    editor.press("y")
+    eventually(lambda: (opencode / "plugins/bellboard.js").exists(), "the plugin of OpenCode")
+    assert "Stop" in json.loads((codex / "hooks.json").read_text())["hooks"]
+    assert (home.claude / "settings.json").read_text() == '{"model": }'
+    editor.command("messages clear | ClaudeSessions uninstall --agent codex")
+    editor.shows("hooks.json: press y to write this")
+    editor.press("y")
+    eventually(lambda: not (codex / "hooks.json").exists(), "the hooks of Codex to be removed")
+
+
 def test_lost_hooks_are_reported_with_the_command_to_restore_them(
     nvim: Editors, version: str, home: Home, claude: Path
 ) -> None:
@@ -220,6 +242,6 @@ def test_nothing_to_resume_is_reported(nvim: Editors, home: Home, claude: Path) 
 def test_arguments_of_install_are_completed(nvim: Editors) -> None:
     editor = nvim(config=OPTIONS, ui=False)
     offered = editor.lua("return vim.fn.getcompletion('ClaudeSessions install --', 'cmdline')")
-    assert offered == ["--user", "--project", "--local", "--settings"]
+    assert offered == ["--agent", "--all", "--user", "--project", "--local", "--settings"]
     verbs = editor.lua("return vim.fn.getcompletion('ClaudeSessions ', 'cmdline')")
     assert {"install", "uninstall", "new", "resume"} <= set(verbs)

@@ -65,8 +65,8 @@ PURE = (
         )
     ),
     *(
-        PACKAGE / f"agents/claude_code/installer/{name}.py"
-        for name in ("jsontext", "settings_text", "hookline")
+        PACKAGE / f"agents/installing/{name}.py"
+        for name in ("comments", "forms", "hookline", "hooktext", "jsontext")
     ),
 )
 NO_IO = {
@@ -180,10 +180,7 @@ NAMES_THE_CLI = {
 }
 LISTS_OF_CLIS = {"agents/dialects.py", "agents/clis.py"}
 #: Where code imports that CLI by name, besides the lists of all.  This should shrink as well.
-PLUGS_IT_IN = {
-    *("cli/home.py", "cli/hooks.py", "cli/tmux.py", "cli/wiring.py"),
-    *("diagnosis/around.py", "hosting/senses.py"),
-}
+PLUGS_IT_IN = {"diagnosis/around.py"}
 THE_CLI = re.compile("claude|anthropic", re.I)
 
 

@@ -15,21 +15,21 @@ from typing import Any
 
 import pytest
 
-from bellboard.agents.claude_code.installer import installed, settings_text
-from bellboard.agents.claude_code.installer.backups import backups
-from bellboard.agents.claude_code.installer.settings import (
-    Settings,
-    SettingsError,
-    project_file,
-    user_file,
-)
+from bellboard.agents.claude_code.cli import ClaudeCode
+from bellboard.agents.claude_code.installer.registered import handlers
+from bellboard.agents.claude_code.installer.settings import Settings, project_file
 from bellboard.agents.claude_code.version import CORE, LATER, events_of, version_of
+from bellboard.agents.installing import installed
+from bellboard.agents.installing.backups import backups
+from bellboard.agents.installing.hooktext import group_of
+from bellboard.agents.installing.installer import SettingsError
 from bellboard.system import atomic
 from hosting import RecordedHost
 from rig import warm
 from rig.home import Home
 from rig.tmux import Server
 from rig.waiting import eventually
+from settings_files import UNSAFE
 
 pytestmark = pytest.mark.files
 
@@ -45,13 +45,13 @@ TEXT = json.dumps(OTHER, indent=4) + "\n"
 @pytest.fixture
 def settings(home: Home) -> Settings:
     """Return the settings of this home, as a command sees them."""
-    return Settings(home.bellboard, home.env)
+    return ClaudeCode().installer(home.bellboard, home.env)
 
 
 @pytest.fixture
-def file(home: Home) -> Path:
+def file(settings: Settings) -> Path:
     """Write user settings with a hook of another tool."""
-    path = user_file(home.env)
+    path = settings.user_file()
     path.write_text(TEXT)
     return path
 
@@ -112,7 +112,7 @@ def test_install_and_uninstall_restore_the_bytes(
 
 def test_mode_owner_and_link_are_kept(home: Home, settings: Settings) -> None:
     """A backup is no less private."""
-    kept, path = home.root / "dotfiles/claude.json", user_file(home.env)
+    kept, path = home.root / "dotfiles/claude.json", settings.user_file()
     kept.parent.mkdir()
     kept.write_text(TEXT)
     kept.chmod(0o640)
@@ -154,7 +154,7 @@ def test_the_last_three_backups_are_kept(home: Home, settings: Settings, file: P
 
 def test_a_dangling_link_is_restored(home: Home, settings: Settings) -> None:
     """The file is created where the link leads."""
-    path, kept = user_file(home.env), home.root / "dotfiles" / "claude.json"
+    path, kept = settings.user_file(), home.root / "dotfiles" / "claude.json"
     path.symlink_to(kept)
     put_in(settings, path)
     assert kept.is_file()
@@ -166,16 +166,12 @@ def test_a_dangling_link_is_restored(home: Home, settings: Settings) -> None:
 @pytest.mark.parametrize(
     ("spoil", "why"),
     [
-        (lambda path: path.chmod(0o400), "is read-only"),
-        (lambda path: (path.unlink(), path.mkdir()), "is not a file"),
-        (lambda path: (path.unlink(), os.mkfifo(path)), "is not a file"),
-        (lambda path: os.link(path, path.with_name("other")), "a hard link"),
+        *UNSAFE.values(),
         (lambda path: path.write_bytes(b'{"a":\n"\xff"}'), "line 2: not UTF-8"),
         (lambda path: path.write_text('{\n"a": 1 // mine\n}'), "line 2: JSON does not allow"),
         (lambda path: path.write_text('{"hooks": {"Stop": {}}}'), "hooks.Stop is an object"),
-        (lambda path: (path.unlink(), path.symlink_to(path)), "cannot"),
     ],
-    ids=["read-only", "folder", "FIFO", "hard link", "Latin-1", "comment", "odd type", "loop"],
+    ids=[*UNSAFE, "Latin-1", "comment", "odd type"],
 )
 def test_an_unsafe_change_is_refused(
     home: Home, file: Path, spoil: Callable[[Path], Any], why: str
@@ -203,12 +199,13 @@ def test_a_file_that_changes_meanwhile_is_not_overwritten(settings: Settings, fi
 
 
 @pytest.mark.timeout(600)
-def test_wherever_it_dies_the_file_is_the_old_or_the_new_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize("agent", ["claude", "opencode"])  # a file of many, and one of our own
+def test_wherever_it_dies_the_file_is_the_old_or_the_new_one(tmp_path: Path, agent: str) -> None:
     """The next install works, and uninstall restores it to the byte."""
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else tmp_path) as folder:
         script = Path(__file__).with_name("faulty_settings.py")
-        run = [sys.executable, str(script), folder]
+        run = [sys.executable, str(script), folder, agent]
         out = subprocess.run(run, stdout=subprocess.PIPE, check=True, text=True).stdout
     attempts = [json.loads(line) for line in out.splitlines()]
     for verb in ("put_in", "take_out"):
@@ -292,14 +289,16 @@ def test_what_is_printed_is_what_is_installed(
     """Every event, with its timeout, also those that only answers need."""
     path = home.project / "settings.json"
     settings.apply(settings.put_in(path, version))
-    assert settings.printed(version) == json.loads(path.read_text())
-    assert tuple(settings.printed(version)["hooks"]) == events_of(version)
+    printed = json.loads(settings.printed(version))
+    assert printed == json.loads(path.read_text())
+    assert tuple(printed["hooks"]) == events_of(version)
 
 
 def test_the_plugin_has_all_that_every_version_knows() -> None:
     """And the same timeouts; one event more would disable it on an older CLI."""
     plugin = json.loads((ROOT / "hooks/hooks.json").read_text())["hooks"]
-    printed = {e: settings_text.group_of(e, "x") for e in events_of(None)}
+    handled = handlers(events_of(None), lambda event: "x")
+    printed = {event: group_of(handler) for event, handler in handled.items()}
     assert set(plugin) == set(printed)
     for event, (group,) in plugin.items():
         (theirs,), (ours,) = group.pop("hooks"), printed[event].pop("hooks")
@@ -401,9 +400,7 @@ def test_a_wheel_contains_the_script(tmp_path: Path) -> None:
     package = tmp_path / "bellboard"
     shutil.copytree(ROOT / "rplugin/python3/bellboard", package)
     shutil.copytree(ROOT / "hooks", package / "hooks")
-    code = (
-        "from bellboard.agents.claude_code.installer import installed; print(installed.shipped())"
-    )
+    code = "from bellboard.agents.installing import installed; print(installed.shipped())"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
     )

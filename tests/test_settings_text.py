@@ -9,18 +9,20 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from bellboard.agents.claude_code.installer import hookline
-from bellboard.agents.claude_code.installer.jsontext import Broken, parse
-from bellboard.agents.claude_code.installer.settings_text import (
-    TIMEOUTS,
+from bellboard.agents.claude_code.installer.registered import TIMEOUTS, handlers
+from bellboard.agents.claude_code.version import events_of
+from bellboard.agents.installing import hookline
+from bellboard.agents.installing.comments import source_of
+from bellboard.agents.installing.hooktext import (
     Before,
+    Handler,
     Malformed,
     entries,
     put_in,
     take_out,
     without,
 )
-from bellboard.agents.claude_code.version import events_of
+from bellboard.agents.installing.jsontext import Broken, parse
 from settings_files import EVENTS, GROUPS, ODD, texts
 
 pytestmark = pytest.mark.pure
@@ -33,9 +35,9 @@ MANY = settings(max_examples=300, deadline=None, derandomize=True, suppress_heal
 SOME = settings(MANY, max_examples=60)
 
 
-def commands(version: tuple[int, ...] | None = NEWEST, script: str = SCRIPT) -> dict[str, str]:
-    """Return our commands for a version."""
-    return {event: hookline.hook_line(script, event, HOME) for event in events_of(version)}
+def wanted(version: tuple[int, ...] | None = NEWEST, script: str = SCRIPT) -> dict[str, Handler]:
+    """Return our handlers for a version."""
+    return handlers(events_of(version), lambda event: hookline.hook_line(script, event, HOME))
 
 
 def ours(command: str) -> bool:
@@ -48,9 +50,9 @@ def loaded(text: str | None) -> Any:
     return json.loads((text or "{}").removeprefix("\ufeff").strip() or "{}")
 
 
-def told(text: str) -> dict[str, str]:
+def told(text: str) -> dict[str, Handler]:
     """Return our entries, by event."""
-    return {entry.event: entry.command for entry in entries(text, ours) if entry.whole}
+    return {entry.event: entry.members for entry in entries(text, ours) if entry.whole}
 
 
 BLANK = st.sampled_from(
@@ -62,10 +64,10 @@ BLANK = st.sampled_from(
 @given(st.one_of(st.none(), BLANK, texts()))
 def test_adding_and_removing_gives_the_same_bytes(text: str | None) -> None:
     """In between, every event is registered once, and nothing else is changed."""
-    new, before = put_in(text, commands(), ours, {})
-    assert told(new) == commands()
+    new, before = put_in(text, wanted(), ours, {})
+    assert told(new) == wanted()
     assert without(loaded(new), ours) == without(loaded(text), ours)
-    assert put_in(new, commands(), ours, before) == (new, before)
+    assert put_in(new, wanted(), ours, before) == (new, before)
     assert take_out(new, ours, before) == text
 
 
@@ -73,16 +75,16 @@ def test_adding_and_removing_gives_the_same_bytes(text: str | None) -> None:
 @given(texts())
 def test_another_program_may_reformat_it_meanwhile(text: str) -> None:
     """The bytes differ, but the settings are the same."""
-    new, before = put_in(text, commands(), ours, {})
+    new, before = put_in(text, wanted(), ours, {})
     again = json.dumps(loaded(new), indent=2) + "\n"
     assert loaded(take_out(again, ours, before)) == loaded(text)
 
 
 @SOME
-@given(texts(), texts(st.fixed_dictionaries({"a": GROUPS})), st.sampled_from(sorted(commands())))
+@given(texts(), texts(st.fixed_dictionaries({"a": GROUPS})), st.sampled_from(sorted(wanted())))
 def test_what_is_added_beside_ours_stays(text: str, other: str, event: str) -> None:
     """Another tool adds its entry before or after ours; removing ours keeps it."""
-    new, before = put_in(text, commands(), ours, {})
+    new, before = put_in(text, wanted(), ours, {})
     settings, group = loaded(new), loaded(other)["a"]
     settings["hooks"][event].insert(0, group)
     settings["hooks"][event].append(group)
@@ -94,10 +96,10 @@ def test_what_is_added_beside_ours_stays(text: str, other: str, event: str) -> N
 @given(texts(), st.sampled_from([None, (2, 1, 76), (2, 1, 119), NEWEST]))
 def test_upgrading_changes_only_our_lines(text: str, version: tuple[int, ...] | None) -> None:
     """In place; events that an older CLI does not know are removed again."""
-    old, before = put_in(text, commands((2, 1, 119), "/old/hooks/emit"), ours, {})
-    new, before = put_in(old, commands(version), ours, before)
-    assert told(new) == commands(version)
-    assert len(list(entries(new, ours))) == len(commands(version))
+    old, before = put_in(text, wanted((2, 1, 119), "/old/hooks/emit"), ours, {})
+    new, before = put_in(old, wanted(version), ours, before)
+    assert told(new) == wanted(version)
+    assert len(list(entries(new, ours))) == len(wanted(version))
     assert take_out(new, ours, before) == text
 
 
@@ -105,7 +107,7 @@ def test_upgrading_changes_only_our_lines(text: str, version: tuple[int, ...] | 
 @given(texts())
 def test_it_can_be_removed_without_a_record(text: str) -> None:
     """Empty lists that were there before are then removed, too."""
-    new, _ = put_in(text, commands(), ours, {})
+    new, _ = put_in(text, wanted(), ours, {})
     left = take_out(new, ours, None)
     assert left is not None
     assert without(loaded(left), ours) == without(loaded(text), ours)
@@ -121,7 +123,7 @@ def test_it_can_be_removed_without_a_record(text: str) -> None:
 def test_odd_types_are_refused_by_name_or_do_no_harm(text: str) -> None:
     """With anything in place of the hooks."""
     try:
-        new, before = put_in(text, commands(), ours, {})
+        new, before = put_in(text, wanted(), ours, {})
     except Malformed as e:
         assert str(e).startswith("hooks")
         assert take_out(text, ours, None) == text
@@ -139,7 +141,7 @@ def test_a_typing_error_is_refused_with_its_line(text: str, data: st.DataObject)
     )
     broken = text[:at] + what + text[at + (not what) :]
     try:
-        new, before = put_in(broken, commands(), ours, {})
+        new, before = put_in(broken, wanted(), ours, {})
     except Broken as e:
         assert str(e).startswith("line ")
     except Malformed:
@@ -178,7 +180,7 @@ def test_a_typing_error_is_refused_with_its_line(text: str, data: st.DataObject)
 def test_uneditable_text_is_reported_with_its_line(text: str, line: int | None, why: str) -> None:
     """So that the user can mend it."""
     with pytest.raises(Broken if line else Malformed) as refused:
-        put_in(text, commands(), ours, {})
+        put_in(text, wanted(), ours, {})
     assert str(refused.value).startswith(f"line {line}: " if line else why[:5])
     assert why in str(refused.value)
 
@@ -194,7 +196,7 @@ def test_uneditable_text_is_reported_with_its_line(text: str, line: int | None, 
 )
 def test_it_follows_the_files_formatting(text: str) -> None:
     """A one-line file stays one line; indentation matches."""
-    new, _ = put_in(text, commands(), ours, {})
+    new, _ = put_in(text, wanted(), ours, {})
     root = parse(text, "hooks")
     in_lines = root is None or not root.children or "\n" in text
     assert ("\n" in new) == in_lines
@@ -229,14 +231,14 @@ def test_a_command_is_recognized_by_its_script(script: str) -> None:
 
 def test_a_restricted_copy_of_ours_is_not_enough() -> None:
     """If a matcher or a duplicate was added, one entry without a matcher remains."""
-    line = commands()["Stop"]
+    line = wanted()["Stop"]["command"]
     handler = {"type": "command", "command": line, "timeout": 9}
     groups = [
         {"matcher": "Bash", "hooks": [handler]},
         {"matcher": "*", "hooks": [handler, handler]},
     ]
     before: Before = {}
-    new, before = put_in(json.dumps({"hooks": {"Stop": groups}}), commands(), ours, before)
+    new, before = put_in(json.dumps({"hooks": {"Stop": groups}}), wanted(), ours, before)
     assert loaded(new)["hooks"]["Stop"] == [{"matcher": "*", "hooks": [handler]}]
 
 
@@ -244,7 +246,7 @@ def test_a_restricted_copy_of_ours_is_not_enough() -> None:
 @given(texts(), st.sampled_from([None, 60, "5"]))
 def test_the_hook_that_waits_gets_its_time(text: str, timeout: object) -> None:
     """An older version wrote none: in place, and without a trace once it is removed."""
-    new, before = put_in(text, commands(), ours, {})
+    new, before = put_in(text, wanted(), ours, {})
     event, line = "PermissionRequest", json.dumps(TIMEOUTS["PermissionRequest"])
     [entry] = [e for e in entries(new, ours) if e.event == event]
     limit = entry.handler.member("timeout")
@@ -255,6 +257,49 @@ def test_the_hook_that_waits_gets_its_time(text: str, timeout: object) -> None:
         old = new[:start] + new[limit.end :]
     else:
         old = new[: limit.start] + json.dumps(timeout) + new[limit.end :]
-    again, before = put_in(old, commands(), ours, before)
+    again, before = put_in(old, wanted(), ours, before)
     assert loaded(again) == loaded(new)
     assert take_out(again, ours, before) == text
+
+
+COMMENTS = st.sampled_from(["// a note", '/* "hooks": {} */', "/* two\n lines */", "//", "/**/"])
+
+
+@st.composite
+def noted(draw: st.DrawFn) -> str:
+    """A text with comments wherever JSON allows whitespace."""
+    text = draw(texts())
+    ends = [0, *(n for n, c in enumerate(text) if c in "{}[],:" and in_no_string(text, n))]
+    for at in sorted(draw(st.lists(st.sampled_from(ends), max_size=4)), reverse=True):
+        comment = draw(COMMENTS)
+        line = "\n" if comment.startswith("//") or draw(st.booleans()) else ""
+        head = at + (at > 0 and draw(st.booleans()))
+        text = f"{text[:head]} {comment}{line}{text[head:]}" if head else text
+    return text
+
+
+def in_no_string(text: str, at: int) -> bool:
+    """Return whether a position is outside all strings."""
+    quotes = text[:at].replace("\\\\", "").replace('\\"', "").count('"')
+    return quotes % 2 == 0
+
+
+@SOME
+@given(noted())
+def test_comments_stay_where_they_are_allowed(text: str) -> None:
+    """All of them, in order, and the settings; removing gives the same bytes."""
+    new, before = put_in(text, wanted(), ours, {}, comments=True)
+    source = source_of(new, allowed=True)
+    assert source.comments == source_of(text, allowed=True).comments
+    assert {e.event for e in entries(new, ours, comments=True) if e.whole} == {*wanted()}
+    plain = source_of(text, allowed=True).plain
+    assert without(loaded(source.plain), ours) == without(loaded(plain), ours)
+    assert put_in(new, wanted(), ours, before, comments=True) == (new, before)
+    assert take_out(new, ours, before, comments=True) == text
+
+
+def test_hooks_are_added_behind_the_remark_of_a_line() -> None:
+    """It is about what it follows."""
+    new, before = put_in('{\n  "a": 1 // one\n}', {"Stop": {"command": "x"}}, ours, {}, True)
+    assert new.startswith('{\n  "a": 1, // one\n  "hooks": {\n    "Stop": [')
+    assert before["hooks"] is None

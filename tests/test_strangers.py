@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from bellboard.agents.claude_code.installer import hookline, installed
-from bellboard.agents.claude_code.installer.settings import Settings
+from bellboard.agents.claude_code.cli import ClaudeCode
+from bellboard.agents.installing import hookline, installed
 from bellboard.diagnosis import diagnose
 from bellboard.storage import ground
 from bellboard.storage.spool import Refused, Spool, default_home
@@ -175,7 +175,12 @@ def test_hosts_and_commands_refuse_it_with_an_error(
     with pytest.raises(Refused):
         Spool(planted).prepare()
     env = {"PATH": os.environ["PATH"], "BELLBOARD_HOME": str(planted), "HOME": str(tmp_path)}
-    for words in (["list"], ["set", "s", "idle"], ["hooks", "install", "--yes"], ["serve"]):
+    for words in (
+        ["list"],
+        ["set", "s", "idle"],
+        ["hooks", "install", "--yes", "--user"],
+        ["serve"],
+    ):
         done = warm.run(["-m", "bellboard", *words], env=env, cwd=tmp_path, timeout=PATIENCE)
         assert 1 == done.returncode, done
         said = done.stderr.splitlines()[-1]
@@ -209,7 +214,7 @@ def test_what_a_stranger_recorded_is_not_believed(
     assert [str(precious)] == [*installed.hooked_files(home)]
     owned(home, stranger)
     assert {} == installed.hooked_files(home)
-    assert precious not in Settings(home, {}).files(open_place)
+    assert precious not in ClaudeCode().installer(home, {}).files(open_place)
 
 
 # Without another user

@@ -1,4 +1,4 @@
--- Install the hooks into Claude Code's settings, or remove them, after showing the diff.
+-- Install the hooks into the settings of agents, or remove them, after showing the diffs.
 local config = require('bellboard.config')
 local message = require('bellboard.message')
 local program = require('bellboard.system.program')
@@ -7,8 +7,8 @@ local M = {}
 
 local api = vim.api
 
---- The options of `bellboard hooks` that name a settings file.
-M.files = { '--user', '--project', '--local', '--settings' }
+--- The options of `bellboard hooks` that name agents, or a settings file.
+M.files = { '--agent', '--all', '--user', '--project', '--local', '--settings' }
 
 local home = vim.pesc(vim.fs.normalize('~') .. '/')
 
@@ -28,11 +28,26 @@ local function notes_of(lines)
   end, lines)
 end
 
+--- The files that diffs are about, as the user knows them.
+---@param printed string[]
+---@return string[]
+local function files_of(printed)
+  local files = {}
+  for n, line in ipairs(printed) do
+    local file = line:match('^%+%+%+ (.*)$')
+    if file and vim.startswith(printed[n - 1] or '', '--- ') then
+      files[#files + 1] = vim.fn.fnamemodify((file:gsub('\t.*$', '')), ':~')
+    end
+  end
+  return files
+end
+
 ---@param diff string[]
+---@param files string[]
 ---@param apply fun()
-local function preview(diff, apply)
-  local file = vim.fn.fnamemodify((diff[2] or ''):gsub('^%+%+%+ ', ''):gsub('\t.*$', ''), ':~')
-  local head = ('# %s: press y to write this (a dated backup is kept), q to cancel'):format(file)
+local function preview(diff, files, apply)
+  local what = #files == 1 and files[1] or ('%d files'):format(#files)
+  local head = ('# %s: press y to write this (a dated backup is kept), q to cancel'):format(what)
   local buf = api.nvim_create_buf(false, true)
   local lines = { head }
   for _, note in ipairs(notes_of(diff)) do
@@ -73,14 +88,15 @@ M.open = function(verb, rest)
       message.info(#text < vim.v.echospace - 12 and text or (notes[1]:gsub('; backup: %S+', '')))
     end)
   end
-  program.run(vim.list_extend({ unpack(words) }, { '--dry-run' }), function(printed, why)
+  program.run(vim.list_extend({ unpack(words) }, { '--dry-run' }), function(printed, why, partly)
+    local diff = vim.split(vim.trim(printed or partly or ''), '\n')
+    local files = files_of(diff)
     if not printed then
-      return message.error(why)
+      message.error(why) -- of one file; there may be others
     end
-    local diff = vim.split(vim.trim(printed), '\n')
-    if vim.startswith(diff[1], '---') then
-      preview(diff, apply)
-    else
+    if #files > 0 then
+      preview(diff, files, apply)
+    elseif printed then
       apply() -- nothing to change; it reports that
     end
   end)

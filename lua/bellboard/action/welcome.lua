@@ -12,10 +12,11 @@ local ASKED = 'hooks-asked'
 
 local greeted = false
 
-local function ask()
-  question.ask('Install Claude Code hooks?', {
-    'Sessions show without them, from the files and screens of Claude Code.',
-    'Hooks add the tool in use, agents and progress, and report each change at once.',
+---@param names string[] of the agents on this machine
+local function ask(names)
+  question.ask(('Install %s hooks?'):format(table.concat(names, ', ')), {
+    'Hooks report each change at once, with the tool in use, agents and progress.',
+    'Without them only Claude Code shows, from its files and screens.',
   }, {
     {
       'y',
@@ -36,7 +37,7 @@ local function ask()
   })
 end
 
---- Ask about the hooks if Claude Code is installed without them; once per user.
+--- Ask about the hooks if agents are installed and none has any; once per user.
 M.greet = function()
   if greeted or remembered.is(ASKED) then
     return
@@ -46,10 +47,16 @@ M.greet = function()
     local ok, found = pcall(vim.json.decode, printed or '')
     if not ok then
       return
-    elseif found.installed then
-      remembered.note(ASKED)
-    elseif found.claude then
-      ask()
+    end
+    local names = {}
+    for _, agent in ipairs(found.agents) do
+      if agent.hooks then
+        return remembered.note(ASKED)
+      end
+      names[#names + 1] = agent.name
+    end
+    if #names > 0 then
+      ask(names)
     end
   end)
 end

@@ -57,9 +57,10 @@ local function reason(done)
   return text ~= '' and text or ('exit code %d'):format(done.code)
 end
 
---- Run `bellboard` with these arguments; `after` gets its output, or nil and the reason.
+--- Run `bellboard` with these arguments; `after` gets its output, or nil, the reason of the failure,
+--- and what was printed before it.
 ---@param words string[]
----@param after fun(printed: string|nil, reason: string)
+---@param after fun(printed: string|nil, reason: string, partly: string|nil)
 M.run = function(words, after)
   local command = vim.list_extend(M.command(), words)
   local ok, problem = pcall(vim.system, command, { text = true }, function(done)
@@ -67,7 +68,7 @@ M.run = function(words, after)
       if done.code == 0 then
         after(done.stdout, '')
       else
-        after(nil, reason(done))
+        after(nil, reason(done), done.stdout)
       end
     end)
   end)

@@ -6,13 +6,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from ..core.finding import Finding
 from ..core.request import Answer
 from ..core.session import Session
 from ..system.doer import Doer
 from ..system.watched import Watched
+from .installing.place import Hooked
+
+if TYPE_CHECKING:
+    from .installing.installer import Installer
 
 
 @dataclass(frozen=True)
@@ -90,22 +94,20 @@ class Unreachable(Unanswered):
     """There is nobody who could take it: another way may be open."""
 
 
-class Cli(ABC):
+class Cli(Hooked):
     """A CLI; its dialect is in `dialects.py`."""
 
-    key: ClassVar[str]  # its name in evidence
     modules: ClassVar[Collection[str]] = ()  # of its folder, whose work may run in another process
 
     def witness(self, means: Means) -> Witness | None:
         """Start observing, if there is more than hooks; needs a running event loop."""
         return None
 
-    def reporting(self, line: Callable[[str], str]) -> str:
-        """Return the file that lets the CLI report; `line` gives the shell command of an event.
+    def installer(self, home: Path, environ: Mapping[str, str]) -> Installer:
+        """Return what puts the hooks into its files."""
+        from .installing.installer import Installer
 
-        It is empty if an installer of its own edits the CLI's settings.
-        """
-        return ""
+        return Installer(home, environ, self)
 
     def session_of(self, pid: int, environ: Mapping[str, str]) -> str:
         """Return the session that a process says it runs, or "" if it says nothing. May hang."""

@@ -12,6 +12,8 @@ from .opencode.cli import OpenCode
 from .qwen.cli import Qwen
 
 CLIS: Final[tuple[Cli, ...]] = (ClaudeCode(), Codex(), OpenCode(), Copilot(), Qwen())
+#: Those whose hooks bellboard can install.
+INSTALLABLE: Final = tuple(cli for cli in CLIS if cli.hooks is not None)
 
 _BY_KEY: Final = {cli.key: cli for cli in CLIS}
 

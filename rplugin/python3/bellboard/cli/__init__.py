@@ -29,6 +29,7 @@ from . import (
     path,
     sessions,
     tmux,
+    uninstalling,
 )
 from .home import Problem, warn
 
@@ -133,6 +134,6 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     top.set_defaults(whole=top)
     parts = (sessions, goto, answer, answers, history, evidence, hosts, hooks, tmux, doctor)
-    for part in (*parts, path, completion, manual):
+    for part in (*parts, uninstalling, path, completion, manual):
         part.add_to(commands)
     return top

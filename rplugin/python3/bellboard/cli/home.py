@@ -216,10 +216,11 @@ def print_json(value: object) -> None:
 
 def first_run() -> str:
     """Return how to get started, and what is missing for it."""
-    from ..agents.claude_code.witnesses.registry import is_installed
+    from ..agents.clis import INSTALLABLE
     from ..core import words
 
-    return words.FIRST_RUN if is_installed(os.environ) else words.MISSING
+    is_there = any(cli.hooks and cli.hooks.is_used(os.environ) for cli in INSTALLABLE)
+    return words.FIRST_RUN if is_there else words.MISSING
 
 
 def icons(clerk: Clerk) -> Mapping[str, str]:

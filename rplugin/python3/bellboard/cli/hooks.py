@@ -1,13 +1,13 @@
-"""The `hooks` commands (install, uninstall, check, print), and `uninstall` for everything."""
+"""The `hooks` commands: install, uninstall, check and print the hooks of each CLI."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from .home import (
     Args,
@@ -21,40 +21,39 @@ from .home import (
 )
 
 if TYPE_CHECKING:
-    from ..agents.claude_code.installer.change import Change
-    from ..agents.claude_code.installer.settings import Settings
-    from ..agents.claude_code.version import Version
-
-#: Everything that bellboard creates in the state folder.
-STATE = (
-    *("spool", "hosts", "answers", "board.db", "board.db-*", "board.db.damaged-*", "board.lock"),
-    "drain.lock",
-    *("emit", "hooks.json", "hooks.lock", "opencode"),
-)
+    from ..agents.cli import Cli
+    from ..agents.installing.change import Change
+    from ..agents.installing.installer import Installer, Version
 
 
-#: Agents whose own file is printed, to be put where they look for it.
-REPORTING = ("codex", "opencode", "copilot", "qwen")
+class Target(NamedTuple):
+    """A file, and what changes it."""
+
+    installer: Installer
+    path: Path
 
 
 def add_to(commands: Commands) -> None:
-    hooks = add(commands, "hooks", show_help, "manage the hooks in Claude Code's settings")
+    hooks = add(commands, "hooks", show_help, "manage the hooks in the settings of agents")
     hooks.set_defaults(top=hooks)
     verbs = hooks.add_subparsers(metavar="VERB", title="verbs")
     install = add(verbs, "install", install_hooks, "add the hooks, leaving all else as it is")
     uninstall = add(verbs, "uninstall", uninstall_hooks, "remove the hooks and nothing else")
     check = add(verbs, "check", check_hooks, "show where the hooks are; fails if any is missing")
     check.add_argument("--json", action="store_true", help="print JSON, and succeed")
-    printed = add(verbs, "print", print_hooks, "print the hooks for claude --settings")
-    printed.add_argument(
-        "--agent", choices=REPORTING, help="print the file that lets this agent report"
-    )
+    printed = add(verbs, "print", print_hooks, "print the hooks, to put them in place yourself")
     for verb in (install, uninstall, check):
+        whose = verb.add_mutually_exclusive_group()
+        whose.add_argument("--agent", metavar="NAME", help="of this agent, such as codex")
+        whose.add_argument(
+            "--all", action="store_true", help="of every agent (default: those on this machine)"
+        )
         which = verb.add_mutually_exclusive_group()
         which.add_argument("--user", action="store_true", help="user settings (default)")
         which.add_argument("--project", action="store_true", help="shared project settings")
         which.add_argument("--local", action="store_true", help="personal project settings")
         which.add_argument("--settings", metavar="FILE", help="another settings file")
+    printed.add_argument("--agent", metavar="NAME", help="of this agent, such as codex")
     for verb in (install, uninstall):
         verb.add_argument("--yes", action="store_true", help="do not ask for confirmation")
         verb.add_argument("--dry-run", action="store_true", help="print the diff and stop")
@@ -64,114 +63,162 @@ def add_to(commands: Commands) -> None:
             metavar="PATH|VERSION",
             help="use the events of this Claude Code (default: the one on PATH)",
         )
-    remove = add(commands, "uninstall", uninstall_all, "remove the hooks from all settings files")
-    remove.add_argument("--yes", action="store_true", help="do not ask for confirmation")
-    remove.add_argument(
-        "--purge", action="store_true", help="also delete the state folder, and what is set in tmux"
-    )
 
 
 def show_help(args: Args) -> None:
     args.top.print_help()
 
 
-def install_hooks(args: Args) -> None:
-    from ..agents.claude_code.version import LATER
+def install_hooks(args: Args) -> int:
+    return _each(_targets(args), lambda target: _install(target, args))
 
-    settings, path, version = _settings(), _file(args), _version(args)
-    with _problems(path):
-        change = settings.put_in(path, version)
-    if _do(settings, change, args.yes, args.dry_run) and change.is_none:
-        print(f"the hooks are already in {_short(path)}")
-    if version is None:
-        later = ", ".join(name for names in LATER.values() for name in names)
-        print(f"no claude on PATH to ask for its version: left out {later}; install again with it")
+
+def uninstall_hooks(args: Args) -> int:
+    return _each(_targets(args, removing=True), lambda target: _uninstall(target, args))
+
+
+def _install(target: Target, args: Args) -> None:
+    installer, path = target
+    version = _version(installer, args)
+    with problems(path):
+        change = installer.put_in(path, version)
+    if do(installer, change, args.yes, args.dry_run) and change.is_none:
+        print(f"the hooks are already in {short(path)}")
+    if note := installer.left_out(version):
+        print(note)
     if args.dry_run:
         return
+    if installer.hooks.note and not change.is_none:
+        print(f"{installer.cli.name}: {installer.hooks.note}")
     if args.project:
         print("this file is shared with the project; use --local for yourself only")
-    for state in map(settings.check, settings.files(Path.cwd())):
+    for state in map(installer.check, installer.files(Path.cwd())):
         if state.plugin:
-            print(f"{_short(state.path)} also enables the plugin; each event still counts once")
+            print(f"{short(state.path)} also enables the plugin; each event still counts once")
 
 
-def uninstall_hooks(args: Args) -> None:
-    settings, path = _settings(), _file(args)
-    with _problems(path):
-        change = settings.take_out(path)
-    if _do(settings, change, args.yes, args.dry_run) and change.is_none:
-        print(f"there are no bellboard hooks in {_short(path)}")
+def _uninstall(target: Target, args: Args) -> None:
+    installer, path = target
+    with problems(path):
+        change = installer.take_out(path)
+    if do(installer, change, args.yes, args.dry_run) and change.is_none:
+        print(f"there are no bellboard hooks in {short(path)}")
 
 
 def check_hooks(args: Args) -> int:
-    from ..agents.claude_code.installer import installed
-    from ..agents.claude_code.witnesses.registry import config_of
+    from ..agents.clis import INSTALLABLE
+    from ..agents.installing import installed
 
-    settings, version = _settings(), _version(args)
-    named = args.user or args.project or args.local or args.settings
-    paths = [_file(args)] if named else settings.files(Path.cwd())
-    with _problems(settings.home):
-        states = [settings.check(path, version) for path in paths]
-    if args.json:
+    named = args.agent or args.all or _is_one_file(args)
+    installers = [_installer(cli) for cli in INSTALLABLE]
+    found = [each for each in installers if each.hooks.is_used(os.environ)]
+    if named:
+        targets = _targets(args)
+    else:
+        targets = [Target(each, path) for each in found for path in each.files(Path.cwd())]
+    is_well, runs_script, agents = bool(targets), False, []
+    for installer in dict.fromkeys(target.installer for target in targets):
+        paths = [target.path for target in targets if target.installer is installer]
+        with problems(installer.home):
+            states = [installer.check(path, _version(installer, args)) for path in paths]
         has_some = any(state.events or state.plugin for state in states)
-        is_there = version is not None or config_of(os.environ).is_dir()
-        print_json({"v": 1, "installed": has_some, "claude": is_there})
+        agents.append({"agent": installer.cli.key, "name": installer.cli.name, "hooks": has_some})
+        for state in [] if args.json else states:
+            print(f"{short(state.path)}: {state.summary()}")
+        is_well &= any(state.is_complete or state.plugin for state in states)
+        is_well &= not any(state.obstacles for state in states)
+        runs_script |= any(state.is_complete for state in states)
+    if args.json:
+        print_json({"v": 1, "agents": agents})
         return 0
-    for state in states:
-        print(f"{_short(state.path)}: {state.summary()}")
-    active = [state for state in states if state.is_complete or state.plugin]
-    if not active or any(state.disabled for state in states):
+    if not targets:
+        print("no agent that bellboard knows is on this machine")
+    script = installed.script(here())
+    if is_well and runs_script and not script.is_file():
+        print(f"{short(script)} is missing; run `bellboard hooks install` to restore it")
         return 1
-    script = installed.script(settings.home)
-    if any(state.is_complete for state in active) and not script.is_file():
-        print(f"{_short(script)} is missing; run `bellboard hooks install` to restore it")
-        return 1
-    return 0
+    return 0 if is_well else 1
 
 
 def print_hooks(args: Args) -> None:
-    import json
-
-    settings = _settings()
-    if args.agent:
-        with _problems(settings.home):
-            print(settings.reporting(args.agent).rstrip())
-        return
-    with _problems(settings.home):
-        printed = settings.printed(_version(args))
-    print(json.dumps(printed, indent=2, ensure_ascii=False))
+    installer = _installer(_cli(args.agent))
+    with problems(installer.home):
+        print(installer.printed(_version(installer, args)))
 
 
-def uninstall_all(args: Args) -> int:
-    from ..agents.claude_code.installer.backups import backups
+# ---------------------------------------------------------------- which files
 
-    settings = _settings()
-    paths = settings.files(Path.cwd())
+
+def _targets(args: Args, removing: bool = False) -> list[Target]:
+    """Return the files that the arguments name, or those of the agents on this machine."""
+    from ..agents.clis import INSTALLABLE
+
+    if args.agent or (not args.all and _is_one_file(args)):
+        installers = [_installer(_cli(args.agent))]
+    else:
+        installers = [_installer(cli) for cli in INSTALLABLE]
+    if not args.agent and not args.all and not _is_one_file(args):
+        there = [each for each in installers if each.hooks.is_used(os.environ)]
+        if not there and not removing:
+            names = ", ".join(cli.key for cli in INSTALLABLE)
+            raise Problem(f"none of the agents is on this machine; name one with --agent: {names}")
+        installers = there or installers[:1]
+    return [Target(each, _file(each, args)) for each in installers]
+
+
+def _is_one_file(args: Args) -> bool:
+    return bool(args.user or args.project or args.local or args.settings)
+
+
+def _file(installer: Installer, args: Args) -> Path:
+    if args.settings:
+        return Path(os.path.abspath(Path(args.settings).expanduser()))  # noqa: PTH100 - links stay
+    with problems(installer.home):
+        if args.project or args.local:
+            return installer.project_file(Path.cwd(), local=args.local)
+        return installer.user_file()
+
+
+def _cli(agent: str | None) -> Cli:
+    """Return the CLI of that name, or the first one."""
+    from ..agents.clis import INSTALLABLE
+
+    known = {cli.key: cli for cli in INSTALLABLE}
+    if agent is not None and agent not in known:
+        raise Problem(f"--agent {agent}: not one of {', '.join(known)}")
+    return known[agent] if agent else INSTALLABLE[0]
+
+
+def _installer(cli: Cli) -> Installer:
+    return cli.installer(here(), os.environ)
+
+
+def _version(installer: Installer, args: Args) -> Version | None:
+    with problems(installer.home):
+        return installer.version(args.cli)
+
+
+# ---------------------------------------------------------------- doing it
+
+
+def _each(targets: list[Target], work: Callable[[Target], None]) -> int:
+    """Do it for each file; a failure stops none of the others."""
     failed = False
-    for path in paths:
+    for target in targets:
         try:
-            with _problems(path):
-                if settings.check(path).plugin:
-                    print(f"{_short(path)} enables the plugin; claude plugin uninstall bellboard")
-                change = settings.take_out(path)
-            _do(settings, change, args.yes)
+            if len(targets) > 1:
+                print(f"{target.installer.cli.name}: {short(target.path)}")
+            work(target)
         except Problem as e:
-            warn(str(e))
+            if len(targets) == 1:
+                raise
+            sys.stdout.flush()
+            warn(f"{target.installer.cli.name}: {e}")
             failed = True
-    copies = [copy for path in paths for copy in backups(path)]
-    if failed:
-        return 1
-    if not args.purge:
-        for copy in copies:
-            print(f"kept: {copy}")
-        if settings.home.exists():
-            print(f"kept: {settings.home}; `bellboard uninstall --purge` deletes both")
-        return 0
-    _purge(settings.home, copies, args.yes)
-    return 0
+    return int(failed)
 
 
-def _do(settings: Settings, change: Change, yes: bool, dry_run: bool = False) -> bool:
+def do(installer: Installer, change: Change, yes: bool, dry_run: bool = False) -> bool:
     """Show a change and apply it; return False on a dry run."""
     if not change.is_none:
         # Hide control characters: a project's settings may come from anyone.
@@ -180,9 +227,9 @@ def _do(settings: Settings, change: Change, yes: bool, dry_run: bool = False) ->
     if dry_run:
         return False
     if not change.is_none:
-        _ask(f"Write this to {_short(change.path)}?", yes)
-    with _problems(change.path):
-        backup = settings.apply(change)  # even with no change: it restores script and record
+        ask(f"Write this to {short(change.path)}?", yes)
+    with problems(change.path):
+        backup = installer.apply(change)  # even with no change: it restores script and record
     if not change.is_none:
         done = "removed" if change.new is None else "written"
         print(f"{done}: {change.path}" + (f"; backup: {backup.name}" if backup else ""))
@@ -190,8 +237,8 @@ def _do(settings: Settings, change: Change, yes: bool, dry_run: bool = False) ->
 
 
 @contextlib.contextmanager
-def _problems(path: Path) -> Iterator[None]:
-    from ..agents.claude_code.installer.settings import SettingsError
+def problems(path: Path) -> Iterator[None]:
+    from ..agents.installing.installer import SettingsError
     from ..storage.spool import Refused
 
     try:
@@ -204,66 +251,7 @@ def _problems(path: Path) -> Iterator[None]:
         raise Problem(f"cannot write {path}: {reason(e, path)}; nothing was written") from None
 
 
-def _purge(home: Path, copies: list[Path], yes: bool) -> None:
-    """Delete what bellboard created in the state folder, and the folder if that empties it."""
-    import shutil
-
-    from ..storage.spool import Spool
-    from .tmux import wired
-    from .wiring import remove
-
-    if not home.exists():
-        return
-    if hosts := list(Spool(home).hosts.alive()):
-        pids = ", ".join(map(str, hosts))
-        raise Problem(f"bellboard is still running: stop these processes first: {pids}")
-    ours = [path for name in STATE for path in home.glob(name)]
-    servers = wired()
-    for path in (*ours, *copies):
-        print(f"- {path}")
-    for tmux in servers:
-        print(f"- hooks, keys and status in the tmux server at {tmux.socket}")
-    _ask("Delete these?", yes)
-    for tmux in servers:
-        remove(tmux)
-    for path in (*ours, *copies):
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
-    if rest := sorted(path.name for path in home.iterdir()):
-        print(f"kept: {home}, which also contains {', '.join(rest)}")
-    else:
-        home.rmdir()
-
-
-def _settings() -> Settings:
-    from ..agents.claude_code.installer.settings import Settings
-
-    return Settings(here(), os.environ)
-
-
-def _file(args: Args) -> Path:
-    from ..agents.claude_code.installer.settings import project_file, user_file
-
-    if args.settings:
-        return Path(os.path.abspath(Path(args.settings).expanduser()))  # noqa: PTH100 - links stay
-    if args.project or args.local:
-        return project_file(Path.cwd(), local=args.local)
-    return user_file(os.environ)
-
-
-def _version(args: Args) -> Version | None:
-    from ..agents.claude_code.version import version_of
-    from ..diagnosis.around import oldest_running
-
-    found = version_of(args.cli, os.environ)
-    if found is None and args.cli:
-        raise Problem(f"--cli {args.cli}: not a version such as 2.1.328, nor a Claude Code")
-    return found or oldest_running(os.environ)
-
-
-def _ask(question: str, yes: bool) -> None:
+def ask(question: str, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
@@ -273,7 +261,7 @@ def _ask(question: str, yes: bool) -> None:
         raise Problem("nothing was changed")
 
 
-def _short(path: Path) -> str:
+def short(path: Path) -> str:
     from ..core.words import plain, tilde
 
     return plain(tilde(str(path), os.environ.get("HOME", "")))

@@ -115,7 +115,7 @@ def running(socket: str) -> Tmux:
 
 def register(tmux: Tmux, wanted: bool) -> None:
     """Start or stop updating the status in this server, and record what its clients show."""
-    from ..agents.claude_code.installer import installed
+    from ..agents.installing import installed
     from ..core import words
     from ..core.published import snapshot
     from ..hosting.bars import ASKED, OPTION

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from ..agents.claude_code.installer import installed
+from ..agents.installing import installed
 from ..core.lenient import decimal
 from ..hosting.bars import OPTION
 from ..system.tmux import BACK, Tmux, argument

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import shutil
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from ..agents.claude_code.abilities import abilities
-from ..agents.claude_code.installer.installed import script
-from ..agents.claude_code.installer.settings import PLUGIN, Settings, user_file
-from ..agents.claude_code.version import Version, version_in, version_of
-from ..agents.claude_code.witnesses.registry import Record, Registry, config_of
+from ..agents.claude_code.installer.settings import PLUGIN
+from ..agents.claude_code.version import Version, version_of
+from ..agents.claude_code.witnesses.registry import config_of
+from ..agents.claude_code.witnesses.running import SILENT, registry_of, versions_of
+from ..agents.cli import Cli
+from ..agents.clis import INSTALLABLE
+from ..agents.installing.installed import script
+from ..agents.installing.state import State
 from ..core import words
 from ..core.version import VERSION
 from ..system.inotify import usage
@@ -25,7 +28,6 @@ MANAGED: Final = (
     Path("/etc/claude-code/managed-settings.json"),
     Path("/Library/Application Support/ClaudeCode/managed-settings.json"),
 )
-SILENT: Final = (2, 1, 76)  # the first with session files, which do not yet name the version
 SCARCE: Final = 0.9  # share of a system limit in use
 
 
@@ -38,7 +40,7 @@ def claude_code(environ: Mapping[str, str]) -> Iterator[Fact]:
             "install it, or set CLAUDE_CONFIG_DIR to its settings folder",
         )
         return
-    registry = _registry(folder)
+    registry = registry_of(folder)
     place, records = registry.paths()[0], registry.records
     if place.is_dir():
         yield ok(f"{place}: {words.amount(len(records), 'session')} running")
@@ -47,7 +49,7 @@ def claude_code(environ: Mapping[str, str]) -> Iterator[Fact]:
     for path, why in sorted(registry.notes.items()):
         if "process" not in why:  # the next launch removes the file of a killed process
             yield warn(f"{path}: {why}", "please report this, and attach the file")
-    at_hand, versions = version_of(None, environ), _versions(records)
+    at_hand, versions = version_of(None, environ), versions_of(records)
     if at_hand:
         yield ok(f"version {_dotted(at_hand)} on PATH")
     elif found := shutil.which("claude", path=environ.get("PATH", "")):
@@ -74,27 +76,8 @@ def abilities_seen(environ: Mapping[str, str]) -> Iterator[Fact]:
 def _seen(environ: Mapping[str, str]) -> list[Version]:
     """Return the versions that are running, and the one on PATH, newest first."""
     at_hand = version_of(None, environ)
-    running = _versions(_registry(config_of(environ)).records)
+    running = versions_of(registry_of(config_of(environ)).records)
     return sorted({*running, *([at_hand] if at_hand else ())}, reverse=True)
-
-
-def oldest_running(environ: Mapping[str, str]) -> Version | None:
-    """Return the oldest version that is running: all others know its hook events, too."""
-    return min(_versions(_registry(config_of(environ)).records), default=None)
-
-
-def _registry(folder: Path) -> Registry:
-    registry = Registry([folder])
-    registry.check(time.time())
-    return registry
-
-
-def _versions(records: Mapping[int, Record]) -> dict[Version, int]:
-    """Count the sessions of each version, newest first."""
-    named = {pid: version_in(str(record.get("version"))) for pid, record in records.items()}
-    silent = {pid: None if "status" in record else SILENT for pid, record in records.items()}
-    known = [version for pid, named_ in named.items() if (version := named_ or silent[pid])]
-    return {version: known.count(version) for version in sorted({*known}, reverse=True)}
 
 
 def _dotted(version: Version) -> str:
@@ -105,33 +88,41 @@ def _dotted(version: Version) -> str:
 
 
 def hooks(home: Path, environ: Mapping[str, str], folder: Path) -> Iterator[Fact]:
-    """Check that the hooks are installed and that Claude Code runs them."""
-    settings, version = Settings(home, environ), next(iter(_seen(environ)), None)
-    states = [settings.check(path, version) for path in settings.files(folder)]
-    install = f"{program(environ)} hooks install"
-    for state in states:
-        text = f"{state.path}: {state.summary()}"
-        if state.problem:
-            yield warn(text, "repair the file: its hooks cannot be read")
-        elif state.disabled:
-            yield warn(text, "remove disableAllHooks from it")
-        elif state.events and not state.is_complete:
-            file = "" if state.path == user_file(environ) else f" --settings {state.path}"
-            yield warn(text, f"{install}{file}")
-        elif state.events or state.plugin:
-            yield ok(text)
-    is_there = version is not None or config_of(environ).is_dir()
-    if is_there and not any(state.events or state.plugin for state in states):
-        yield info(
-            "no hooks: sessions are known from their files and screens; "
-            "hooks add the tool in use, agents and progress",
-            install,
-        )
+    """Check that the hooks of each CLI are installed, and that it runs them."""
+    some = False
+    for cli in INSTALLABLE:
+        installer = cli.installer(home, environ)
+        version = installer.version(None)
+        states = [installer.check(path, version) for path in installer.files(folder)]
+        yield from _states(cli, states, environ)
+        some = some or any(state.events for state in states)
     runs = script(home)
-    if any(state.events for state in states) and not runs.is_file():
-        yield error(f"the script that the hooks run is missing: {runs}", install)
+    if some and not runs.is_file():
+        yield error(
+            f"the script that the hooks run is missing: {runs}", f"{program(environ)} hooks install"
+        )
     yield from _managed()
     yield from _plugin(config_of(environ))
+
+
+def _states(cli: Cli, states: Sequence[State], environ: Mapping[str, str]) -> Iterator[Fact]:
+    """Check the files of one CLI."""
+    assert cli.hooks is not None
+    first, install = states[0].path, f"{program(environ)} hooks install --agent {cli.key}"
+    is_there = cli.hooks.is_used(environ)
+    for state in states:
+        text = f"{cli.name}: {state.path}: {state.summary()}"
+        if state.problem and (is_there or state.path != first):
+            yield warn(text, "repair the file: its hooks cannot be read")
+        elif state.events and not state.is_whole:
+            file = "" if state.path == first else f" --settings {state.path}"
+            yield warn(text, f"{install}{file}")
+        elif state.events and state.obstacles:
+            yield warn(text, "remove what is in the way")
+        elif state.events or state.plugin:
+            yield ok(text)
+    if is_there and not any(state.events or state.plugin for state in states):
+        yield info(f"{cli.name} has no hooks of bellboard: {cli.without_hooks}", install)
 
 
 def _managed() -> Iterator[Fact]:

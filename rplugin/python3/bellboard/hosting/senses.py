@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from ..agents.claude_code.installer.guard import Guard
 from ..agents.clis import CLIS
+from ..agents.installing.guard import Guard
 from ..core.board import Board
 from ..core.finding import Finding
 from ..storage.spool import Spool

@@ -2,27 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...core.events import AGENT
 from ...core.session import Session
 from ...system.processes import environment_of
 from ..cli import Cli, Means, Sent, Waiting, Witness
+from ..installing.place import HooksFile
 from .dialect.deciding import first_in
 from .witnesses import transcript
 from .witnesses.registry import CONFIG, config_of, state_of, went_on
 from .witnesses.witness import ClaudeWitness
+
+if TYPE_CHECKING:
+    from .installer.settings import Settings
 
 
 class ClaudeCode(Cli):
     """See `Cli`."""
 
     key = AGENT
+    name = "Claude Code"
+    hooks = HooksFile("claude", config_of, "settings.json")
+    without_hooks = (
+        "its sessions are known from their files and screens; "
+        "hooks add the tool in use, agents and progress"
+    )
     modules = (transcript.__name__,)
 
     def witness(self, means: Means) -> Witness:
         return ClaudeWitness(means)
+
+    def reporting(self, line: Callable[[str], str]) -> str:
+        from .installer.registered import handlers
+        from .version import CORE
+
+        hooks = {event: [{"hooks": [each]}] for event, each in handlers(CORE, line).items()}
+        return json.dumps({"hooks": hooks}, indent=2, ensure_ascii=False)
+
+    def installer(self, home: Path, environ: Mapping[str, str]) -> Settings:
+        from .installer.settings import Settings
+
+        return Settings(home, environ, self)
 
     def session_of(self, pid: int, environ: Mapping[str, str]) -> str:
         own = config_of(environment_of(pid, (CONFIG, "HOME")))

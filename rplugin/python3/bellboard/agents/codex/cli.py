@@ -7,8 +7,10 @@ from collections.abc import Callable
 from typing import Final
 
 from ..cli import Cli, Waiting
+from ..installing.place import HooksFile, below_home
 from . import server
 from .dialect.names import KINDS
+from .trust import obstacles
 
 EVENTS: Final = tuple(name for name, kind in KINDS.items() if kind != "note")
 #: Seconds that its hooks may take, at most: it warns of more for those that run at an end.
@@ -19,6 +21,14 @@ class Codex(Cli):
     """See `Cli`."""
 
     key = "codex"
+    name = "Codex"
+    hooks = HooksFile(
+        program="codex",
+        folder=below_home(".codex", "CODEX_HOME"),
+        name="hooks.json",
+        note='Codex asks to review new hooks at its next start: choose "Trust all and continue"',
+        obstacles=obstacles,
+    )
 
     def reporting(self, line: Callable[[str], str]) -> str:
         hooks = {event: [{"hooks": [_hook(event, line(event))]}] for event in EVENTS}

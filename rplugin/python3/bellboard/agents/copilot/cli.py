@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ..cli import Cli
+from ..installing.place import HooksFile, below_home
 from .dialect.hooks import KINDS
 
 #: Not preToolUse: one that fails refuses the tool.
@@ -18,6 +19,13 @@ class Copilot(Cli):
     """See `Cli`."""
 
     key = "copilot"
+    name = "GitHub Copilot CLI"
+    hooks = HooksFile(
+        program="copilot",
+        folder=below_home(".copilot", "COPILOT_HOME"),
+        name="hooks/bellboard.json",
+        own=True,
+    )
 
     def reporting(self, line: Callable[[str], str]) -> str:
         hooks = {event: [_hook(line(event))] for event in (*EVENTS, "notification")}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from ...system.shipped import shipped
 from ..cli import Cli, Waiting
+from ..installing.place import HooksFile
 from . import server
 
 
@@ -13,6 +15,15 @@ class OpenCode(Cli):
     """See `Cli`."""
 
     key = "opencode"
+    name = "OpenCode"
+    hooks = HooksFile(
+        program="opencode",
+        folder=lambda environ: _config(environ) / "opencode",
+        name="plugins/bellboard.js",
+        own=True,
+        mark="// bellboard's plugin for OpenCode",
+        note="running sessions load the plugin when they are started again",
+    )
 
     def reporting(self, line: Callable[[str], str]) -> str:
         return shipped("opencode.js").read_text()
@@ -22,3 +33,7 @@ class OpenCode(Cli):
 
     def answer(self, waiting: Waiting, reply: bytes) -> None:
         server.answer(waiting, reply)
+
+
+def _config(environ: Mapping[str, str]) -> Path:
+    return Path(environ.get("XDG_CONFIG_HOME") or f"{environ.get('HOME', '')}/.config")

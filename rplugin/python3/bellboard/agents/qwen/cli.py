@@ -3,20 +3,42 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Final
 
 from ..cli import Cli
+from ..installing.place import Environ, HooksFile, Looked, below_home
 from .dialect.hooks import KINDS
 
 EVENTS: Final = (*(name for name, kind in KINDS.items() if kind != "note"), "Notification")
 PATIENCE: Final = 10000  # milliseconds that a hook may take
 
 
+def _folder(environ: Environ) -> Path:
+    """Return where it keeps its settings; it also takes a home that begins with ~."""
+    folder = below_home(".qwen", "QWEN_HOME")(environ)
+    user_home = environ.get("HOME", "")
+    return Path(user_home, *folder.parts[1:]) if folder.parts[:1] == ("~",) else folder
+
+
+def _obstacles(looked: Looked) -> Iterator[str]:
+    if json.loads(looked.text).get("disableAllHooks") is True:
+        yield "disabled by disableAllHooks"
+
+
 class Qwen(Cli):
     """See `Cli`."""
 
     key = "qwen"
+    name = "Qwen Code"
+    hooks = HooksFile(
+        program="qwen",
+        folder=_folder,
+        name="settings.json",
+        comments=True,
+        obstacles=_obstacles,
+    )
 
     def reporting(self, line: Callable[[str], str]) -> str:
         hooks = {event: [{"hooks": [_hook(line(event))]}] for event in EVENTS}

@@ -1,7 +1,7 @@
 """What the state folder keeps for the hooks: their script, and where they are installed.
 
 emit          a copy of `hooks/emit`, at a path that survives updates and moves of the plugin
-hooks.json    each settings file with our hooks: their events, and what was there before, so that
+hooks.json    each file with our hooks: their CLI, their events, and what was there before, so that
               they can be removed without a trace
 """
 
@@ -15,24 +15,31 @@ from typing import Final
 
 import msgspec
 
-from ....storage.ground import is_ours
-from ....system.atomic import content, replace
-from ....system.files import opened, touch
-from ....system.flocks import locked
-from ....system.shipped import shipped as shipped_file
-from .settings_text import Before
+from ...core.events import AGENT
+from ...storage.ground import is_ours
+from ...system.atomic import content, replace
+from ...system.files import opened, touch
+from ...system.flocks import locked
+from ...system.shipped import shipped as shipped_file
+from .hooktext import Before
 
 MARK: Final = b"into bellboard's spool"  # at the top of every version of the script
 HEAD: Final = 400  # bytes
 
 
 class HookedFile(msgspec.Struct):
-    """A settings file with our hooks."""
+    """A file with our hooks."""
 
     events: list[str] = []  # that should be there; empty while the file is being written
     before: Before = {}
-    made_folder: bool = False
+    agent: str = AGENT
+    made: list[str] = []  # folders, innermost first
+    made_folder: bool = False  # the innermost one, in older records
     reported: bool = msgspec.field(default=False, name="told")  # that they are gone
+
+    def folders(self, path: Path) -> list[str]:
+        """Return the folders that were made for it, innermost first."""
+        return self.made or [str(path.parent)] * self.made_folder
 
 
 HookedFiles = dict[str, HookedFile]

@@ -1,8 +1,9 @@
-"""Our hooks in the text of a settings file: add, find and remove them.
+"""Our hooks among others in the text of a JSON file: add, find and remove them.
 
-This file does no I/O.  Texts are edited in place, so everything else keeps its bytes, and `Before`
-records what was there, so that removing restores it.  A text that is not fully understood is
-refused, with the place.
+The file lists them as `{"hooks": {EVENT: [{"hooks": [HANDLER]}]}}`, which most CLIs have taken from
+the first.  This file does no I/O.  Texts are edited in place, so everything else keeps its bytes,
+and `Before` records what was there, so that removing restores it.  A text that is not fully
+understood is refused, with the place.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
+from .comments import Source, source_of
 from .jsontext import (
     Edit,
     Layout,
@@ -26,8 +28,8 @@ Ours = Callable[[str], bool]  # whether a command is ours
 #: the whole text if there was no top object.
 Before = dict[str, "str | None"]
 
-#: Seconds until the CLI ends a hook, where its usual time is too short: to wait for an answer.
-TIMEOUTS: Final = {"PermissionRequest": 86_400}
+#: What runs one of our commands: its members, as the CLI wants them.
+Handler = Mapping[str, Any]
 
 NAMES: Final = {
     "object": "an object",
@@ -46,60 +48,71 @@ class Entry(NamedTuple):
     """A handler that runs one of our commands."""
 
     event: str
-    command: str
-    timeout: object  # None if it has none
+    members: dict[str, Any]
     whole: bool  # runs for the whole event, not restricted by a matcher
     group: Node
     handler: Node
 
+    @property
+    def command(self) -> str:
+        return str(self.members["command"])
 
-def entries(text: str, ours: Ours) -> list[Entry]:
+
+def entries(text: str, ours: Ours, comments: bool = False) -> list[Entry]:
     """Return our entries, in the order of the text."""
-    root = parse(text, "hooks")
-    hooks = root.member("hooks") if root else None
-    return list(_entries(text, hooks, ours)) if hooks else []
+    return _all(source_of(text, comments), ours)
 
 
 def put_in(
-    text: str | None, commands: Mapping[str, str], ours: Ours, before: Before
+    text: str | None,
+    handlers: Mapping[str, Handler],
+    ours: Ours,
+    before: Before,
+    comments: bool = False,
 ) -> tuple[str, Before]:
-    """Return the text with exactly these commands, by event, and what was there before."""
-    text, before = _without_surplus(text, commands, ours, before)
-    root = _checked(text or "")
+    """Return the text with exactly these handlers, by event, and what was there before.
+
+    With `comments`, the CLI allows them in this file.
+    """
+    text, before = _without_surplus(text, handlers, ours, before, comments)
+    source = source_of(text or "", comments)
+    root = _checked(source.plain)
     if text is None or root is None:
-        made: Before = {"file": text, **_made(commands)}
-        top = Layout("", None).render({"hooks": _groups(commands)}, "")
-        return (text or "") + top + "\n", made
-    layout = Layout(text, root)
+        made: Before = {"file": text, **_made(handlers)}
+        top = Layout(source_of("", comments), None).render({"hooks": _groups(handlers)}, "")
+        end = "\n" if source.spans and not source.raw.endswith("\n") else ""
+        return (text or "") + end + top + "\n", made
+    layout = Layout(source, root)
     hooks = root.member("hooks")
     if hooks is None:
-        edit = layout.add(root, [("hooks", _groups(commands))])
-        return applied(text, [edit]), {**_emptiness(text, root, ""), **_made(commands)}
-    there = {entry.event: entry for entry in _entries(text, hooks, ours)}
+        edits = layout.add(root, [("hooks", _groups(handlers))])
+        return applied(text, edits), {**_emptiness(text, root, ""), **_made(handlers)}
+    there = {entry.event: entry for entry in _entries(source.plain, hooks, ours)}
     before = dict(before) if there else {}
-    edits: list[Edit] = []
-    missing: dict[str, str] = {}
-    for event, command in commands.items():
+    edits = []
+    missing: dict[str, Handler] = {}
+    for event, handler in handlers.items():
         if event in there:
-            edits += _renewed(text, layout, there[event].handler, _handler_of(event, command))
+            edits += _renewed(source.plain, layout, there[event].handler, handler)
         elif (list_ := hooks.member(event)) is not None:
             before |= _emptiness(text, list_, f"hooks.{event}")
-            edits.append(layout.add(list_, [("", group_of(event, command))]))
+            edits += layout.add(list_, [("", group_of(handler))])
         else:
-            missing[event] = command
+            missing[event] = handler
     if missing:
         before |= _emptiness(text, hooks, "hooks")
         before |= {f"hooks.{event}": None for event in missing}
-        edits.append(layout.add(hooks, list(_groups(missing).items())))
+        edits += layout.add(hooks, list(_groups(missing).items()))
     return applied(text, edits), before
 
 
-def take_out(text: str, ours: Ours, before: Before | None) -> str | None:
+def take_out(text: str, ours: Ours, before: Before | None, comments: bool = False) -> str | None:
     """Return the text without our entries, or None if there was no file before.
 
     Without `before`, remove everything that becomes empty.
     """
-    return _taken_out(text, entries(text, ours), before)
+    source = source_of(text, comments)
+    return _taken_out(source, _all(source, ours), before)
 
 
 def without(told: Any, ours: Ours) -> Any:
@@ -122,17 +135,18 @@ def without(told: Any, ours: Ours) -> Any:
     return {**others, "hooks": left} if left else others
 
 
-def group_of(event: str, command: str) -> dict[str, Any]:
-    """Return a settings entry that runs a command for every occurrence of an event."""
-    return {"hooks": [_handler_of(event, command)]}
+def group_of(handler: Handler) -> dict[str, Any]:
+    """Return an entry that runs a handler for every occurrence of an event."""
+    return {"hooks": [dict(handler)]}
 
 
-def _handler_of(event: str, command: str) -> dict[str, Any]:
-    handler = {"type": "command", "command": command}
-    return {**handler, "timeout": TIMEOUTS[event]} if event in TIMEOUTS else handler
+def _all(source: Source, ours: Ours) -> list[Entry]:
+    root = parse(source.plain, "hooks")
+    hooks = root.member("hooks") if root else None
+    return list(_entries(source.plain, hooks, ours)) if hooks else []
 
 
-def _renewed(text: str, layout: Layout, handler: Node, wanted: Mapping[str, Any]) -> Iterator[Edit]:
+def _renewed(text: str, layout: Layout, handler: Node, wanted: Handler) -> Iterator[Edit]:
     """Yield the edits that give a handler these members; others stay."""
     missing = []
     for key, new in wanted.items():
@@ -142,11 +156,11 @@ def _renewed(text: str, layout: Layout, handler: Node, wanted: Mapping[str, Any]
         elif value(text, node) != new:
             yield Edit(node.start, node.end, layout.render(new, None))
     if missing:
-        yield layout.add(handler, missing)
+        yield from layout.add(handler, missing)
 
 
-def _taken_out(text: str, gone: list[Entry], before: Before | None) -> str | None:
-    root = parse(text, "hooks")
+def _taken_out(source: Source, gone: list[Entry], before: Before | None) -> str | None:
+    text, root = source.raw, parse(source.plain, "hooks")
     hooks = root.member("hooks") if root else None
     if not gone or root is None or hooks is None:
         return text
@@ -156,7 +170,7 @@ def _taken_out(text: str, gone: list[Entry], before: Before | None) -> str | Non
     def emptied(node: Node, place: str, children: list[Node]) -> bool:
         """Remove the children; return whether the node itself has to go too."""
         if len(children) < len(node.children):
-            edits.extend(cut(node, children))
+            edits.extend(cut(source, node, children))
             return False
         inside = None if before is None else before.get(place, "")
         if inside is not None:
@@ -171,7 +185,7 @@ def _taken_out(text: str, gone: list[Entry], before: Before | None) -> str | Non
             if out and len(out) == len(inner.children):
                 groups.append(group)
             else:
-                edits.extend(cut(inner, out))
+                edits.extend(cut(source, inner, out))
         if groups and emptied(event, f"hooks.{event.key}", groups):
             events.append(event)
     if events and emptied(hooks, "hooks", events):
@@ -183,19 +197,24 @@ def _taken_out(text: str, gone: list[Entry], before: Before | None) -> str | Non
 
 
 def _without_surplus(
-    text: str | None, commands: Mapping[str, str], ours: Ours, before: Before
+    text: str | None,
+    handlers: Mapping[str, Handler],
+    ours: Ours,
+    before: Before,
+    comments: bool,
 ) -> tuple[str | None, Before]:
     """Remove entries of ours that are restricted, duplicate, or for an unwanted event."""
     if text is None:
         return None, {}
     seen: set[str] = set()
     surplus = []
-    for entry in entries(text, ours):
-        if entry.event in seen or entry.event not in commands or not entry.whole:
+    source = source_of(text, comments)
+    for entry in _all(source, ours):
+        if entry.event in seen or entry.event not in handlers or not entry.whole:
             surplus.append(entry)
         else:
             seen.add(entry.event)
-    return (_taken_out(text, surplus, before), before) if surplus else (text, before)
+    return (_taken_out(source, surplus, before), before) if surplus else (text, before)
 
 
 def _checked(text: str) -> Node | None:
@@ -240,20 +259,18 @@ def _entries(text: str, hooks: Node, ours: Ours) -> Iterator[Entry]:
             whole = matcher is None or value(text, matcher) in ANY
             for handler in inner.children:
                 command = handler.member("command")
-                if command is not None and command.kind == "string":
-                    line = value(text, command)
-                    if ours(line):
-                        limit = handler.member("timeout")
-                        timeout = value(text, limit) if limit is not None else None
-                        yield Entry(event.key, line, timeout, whole, group, handler)
+                is_text = command is not None and command.kind == "string"
+                if command is not None and is_text and ours(value(text, command)):
+                    members = {child.key: value(text, child) for child in handler.children}
+                    yield Entry(event.key, members, whole, group, handler)
 
 
-def _groups(commands: Mapping[str, str]) -> dict[str, Any]:
-    return {event: [group_of(event, command)] for event, command in commands.items()}
+def _groups(handlers: Mapping[str, Handler]) -> dict[str, Any]:
+    return {event: [group_of(handler)] for event, handler in handlers.items()}
 
 
-def _made(commands: Mapping[str, str]) -> Before:
-    return {"hooks": None, **{f"hooks.{event}": None for event in commands}}
+def _made(handlers: Mapping[str, Handler]) -> Before:
+    return {"hooks": None, **{f"hooks.{event}": None for event in handlers}}
 
 
 def _emptiness(text: str, node: Node, place: str) -> Before:

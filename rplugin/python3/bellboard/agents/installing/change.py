@@ -1,4 +1,4 @@
-"""A change of a settings file, planned and not yet written."""
+"""A change of a file of hooks, planned and not yet written."""
 
 from __future__ import annotations
 
@@ -9,25 +9,31 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from .settings_text import Before
+from .hooktext import Before
 
 CONTEXT: Final = 3  # lines around a change in a diff
 
 
 @dataclass(frozen=True)
 class Change:
-    """The old and the new content of a settings file."""
+    """The old and the new content of a file."""
 
     path: Path
     old: bytes | None  # None: no such file
     new: bytes | None
     events: tuple[str, ...]  # whose hooks of ours the new content has
     before: Before
+    is_altered: bool = False  # a file of our own that is to be removed has more than we wrote
 
     @property
     def is_none(self) -> bool:
         """Return whether there is nothing to do."""
         return self.old == self.new
+
+    @property
+    def needs_backup(self) -> bool:
+        """Return whether the old content is worth keeping; otherwise all of it was ours."""
+        return self.old is not None and (self.new is not None or self.is_altered)
 
     def diff(self) -> str:
         """Return the change in the format of `diff -u`."""

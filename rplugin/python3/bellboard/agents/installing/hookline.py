@@ -37,8 +37,10 @@ def script_of(command: str, user_home: str) -> str | None:
         path = words[2]
         ours = ["[", "-O", path, "]", "&&"]  # older versions wrote no such test
         rest = words[10:] if words[5:10] == ours else words[5:]
-        event = rest[3] if len(rest) > 3 else ""
-        run = ["{", "set", "--", event, "$PPID", ";", ".", path, ";", "}", ";", "exit", "0"]
+        event, agent = (rest[3], rest[5:-8]) if len(rest) > 3 else ("", [])
+        run = ["{", "set", "--", event, "$PPID", *agent, ";", ".", path, ";", "}", ";", "exit", "0"]
+        if len(agent) > 1 or not all(map(_EVENT.fullmatch, agent)):
+            return None
         if words[3:5] != ["]", "&&"] or rest != run:
             return None
     elif len(words) == 3 and words[2] == "$PPID":

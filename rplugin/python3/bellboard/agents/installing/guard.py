@@ -14,9 +14,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from ....core import words
-from ....system.doer import Doer
-from ....system.watch import Watch
+from ...core import words
+from ...system.doer import Doer
+from ...system.watch import Watch
 from . import installed
 
 SETTLE: Final = 1.0  # seconds after a change: many programs write twice, or empty the file first
@@ -175,7 +175,7 @@ def check_file(
     before: Checked | None,
 ) -> Checked:
     """Check whether our hooks are in a settings file, unless it is unchanged."""
-    from .settings import Settings
+    from ..clis import cli_of
 
     stamp, real = None, path
     with contextlib.suppress(OSError):
@@ -184,7 +184,7 @@ def check_file(
         stamp = status.st_ino, status.st_mtime_ns, status.st_size
     if before is not None and before[:3] == (stamp, hooked.events, real):
         return before
-    state = Settings(home, environ).check(Path(path))
+    state = cli_of(hooked.agent).installer(home, environ).check(Path(path))
     gone = [event for event in hooked.events if event not in state.events]
     return Checked(stamp, hooked.events, real, None if state.problem else gone)
 

@@ -1,17 +1,20 @@
 """Edit JSON as text: find the position of each value, so that one can change and the rest stays.
 
-This file does no I/O.  Anything that is not strict JSON (comments, trailing commas, NaN, duplicate
-keys) is refused with its line, because other programs may read it differently.
+This file does no I/O.  Anything that is not strict JSON (trailing commas, NaN, duplicate keys, and
+comments where the CLI takes none) is refused with its line, because other programs may read it
+differently.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
+
+from .comments import Source
 
 DEEPEST: Final = 200  # levels; anything deeper is hostile
 MARK: Final = "\ufeff"  # byte order mark: some editors write it
@@ -190,8 +193,9 @@ class _Reader:
 class Layout:
     """The formatting of a text, so that additions match it."""
 
-    def __init__(self, text: str, root: Node | None) -> None:
-        self.text = text
+    def __init__(self, source: Source, root: Node | None) -> None:
+        self.source, self.text = source, source.plain
+        text = self.text
         first = root.children[0] if root and root.children else None
         before = text[root.start + 1 : first.begin] if root and first else ""
         self.in_lines = first is None or bool(_LINE.search(before))
@@ -208,25 +212,37 @@ class Layout:
         lines = json.dumps(value, ensure_ascii=False, indent=self.indent, separators=(",", ": "))
         return lines.replace("\n", self.line + margin)
 
-    def add(self, to: Node, items: list[tuple[str, Any]]) -> Edit:
-        """Return the edit that appends items; their keys matter only in an object."""
-        if to.children:
-            last = to.children[-1]
-            begin = to.children[-2].end if len(to.children) > 1 else to.start + 1
-            gap = self.text[begin : last.begin].lstrip(" \t\r\n").removeprefix(",")
-            gap = gap if len(to.children) > 1 else self.text[begin : last.begin]
-            margin = _LINE.split(gap)[-1] if _LINE.search(gap) else None
-            if margin is None and not gap and self.comma == ", ":
-                gap = " "
-            added = [f",{gap}{self._item(to, key, item, margin)}" for key, item in items]
-            return Edit(last.end, last.end, "".join(added))
-        if not self.in_lines:
+    def add(self, to: Node, items: list[tuple[str, Any]]) -> list[Edit]:
+        """Return the edits that append items; their keys matter only in an object."""
+        return self._behind(to, items) if to.children else [self._first(to, items)]
+
+    def _behind(self, to: Node, items: list[tuple[str, Any]]) -> list[Edit]:
+        last = to.children[-1]
+        begin = to.children[-2].end if len(to.children) > 1 else to.start + 1
+        gap = self.text[begin : last.begin]
+        if len(to.children) > 1:
+            gap = gap.lstrip(" \t\r\n").removeprefix(",")
+        margin = _LINE.split(gap)[-1] if _LINE.search(gap) else None
+        if margin is not None and self.source.between(begin, last.begin):
+            gap = self.line + margin
+        if margin is None and not gap and self.comma == ", ":
+            gap = " "
+        added = ",".join(f"{gap}{self._item(to, key, item, margin)}" for key, item in items)
+        at = last.end if margin is None else self.source.after_remark(last.end)
+        if at == last.end:
+            return [Edit(at, at, f",{added}")]
+        return [Edit(last.end, last.end, ","), Edit(at, at, added)]
+
+    def _first(self, to: Node, items: list[tuple[str, Any]]) -> Edit:
+        noted = self.source.between(to.start, to.end)
+        if not self.in_lines and not noted:
             parts = [self._item(to, key, item, None) for key, item in items]
             return Edit(to.start + 1, to.end - 1, self.comma.join(parts))
         outer = self._margin_at(to.start)
         inner = outer + self.indent
         parts = [self.line + inner + self._item(to, key, item, inner) for key, item in items]
-        return Edit(to.start + 1, to.end - 1, ",".join(parts) + self.line + outer)
+        begin = noted[-1][1] if noted else to.start + 1
+        return Edit(begin, to.end - 1, ",".join(parts) + self.line + outer)
 
     def _item(self, to: Node, key: str, item: Any, margin: str | None) -> str:
         text = self.render(item, margin)
@@ -241,14 +257,35 @@ class Layout:
         return line[: len(line) - len(line.lstrip(" \t"))]
 
 
-def cut(container: Node, children: list[Node]) -> list[Edit]:
+def cut(source: Source, container: Node, children: list[Node]) -> list[Edit]:
     """Return the edits that remove some, but not all, children of a container."""
-    edits, kept_before, gone = [], False, {id(child) for child in children}
+    edits: list[Edit] = []
+    kept_before, gone = False, {id(child) for child in children}
     for n, child in enumerate(container.children):
         if id(child) not in gone:
             kept_before = True
         elif kept_before:
-            edits.append(Edit(container.children[n - 1].end, child.end, ""))
+            edits += _cut_behind(source, container.children[n - 1].end, child)
         else:
-            edits.append(Edit(child.begin, container.children[n + 1].begin, ""))
+            edits += _cut_before(source, child, container.children[n + 1].begin)
     return edits
+
+
+def _cut_behind(source: Source, end: int, child: Node) -> Iterator[Edit]:
+    """Yield the edits that remove a child and the comma before it, but no comment."""
+    comments = source.between(end, child.begin)
+    comma = source.plain.index(",", end)
+    begin = comments[-1][1] if comments else end
+    if comma < begin:
+        yield Edit(comma, comma + 1, "")
+    yield Edit(begin, child.end, "")
+
+
+def _cut_before(source: Source, child: Node, begin: int) -> Iterator[Edit]:
+    """Yield the edits that remove a child and the comma behind it, but no comment."""
+    if not source.between(child.end, begin):
+        yield Edit(child.begin, begin, "")
+        return
+    comma = source.plain.index(",", child.end)
+    yield Edit(child.begin, child.end, "")
+    yield Edit(comma, comma + 1, "")

@@ -1,0 +1,1 @@
+"""Install, check and remove hooks in the files of any CLI."""

@@ -1,0 +1,264 @@
+"""Install, check and remove our hooks in the files of a CLI.
+
+Every write starts as a `Change`, whose diff can be shown, and happens only if the file has not
+changed since.  Before writing, the state folder records what to restore, and a dated backup is
+made next to the file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Final, TypeVar
+
+from ...storage.spool import Spool
+from ...system import atomic
+from . import hookline, installed
+from .backups import backup_of, backups
+from .change import Change
+from .comments import source_of
+from .forms import Alone, Beside, Form
+from .hooktext import Malformed
+from .jsontext import MARK, Broken
+from .place import Hooked, HooksFile, Looked
+from .state import State
+
+T = TypeVar("T")
+Version = tuple[int, ...]
+
+BACKUPS: Final = 3  # copies to keep of one file
+
+
+class SettingsError(Exception):
+    """Nothing was written; the text says which file, why, and what to do."""
+
+
+class Installer:
+    """The files of one CLI, for one state folder and one environment."""
+
+    unplug = ""  # the command that removes a plugin with the same hooks
+
+    def __init__(self, home: Path, environ: Mapping[str, str], cli: Hooked) -> None:
+        self.home, self.cli = home, cli
+        self._environ = environ
+        self._user_home = environ.get("HOME", "")
+
+    # ------------------------------------------------------------ what a CLI may have otherwise
+
+    @property
+    def hooks(self) -> HooksFile:
+        """Return where this CLI looks for hooks."""
+        assert self.cli.hooks is not None
+        return self.cli.hooks
+
+    def user_file(self) -> Path:
+        """Return the file for all sessions."""
+        return Path(os.path.abspath(self.hooks.path(self._environ)))  # noqa: PTH100 - links stay
+
+    def project_file(self, folder: Path, local: bool) -> Path:
+        """Return the file of a project: the shared one, or the `local` one."""
+        raise SettingsError(f"the hooks of {self.cli.name} are for all projects: leave this out")
+
+    def near_files(self, folder: Path) -> tuple[Path, ...]:
+        """Return the files that apply in a folder only."""
+        return ()
+
+    def version(self, given: str | None) -> Version | None:
+        """Return the version to install for, if the hooks depend on it.
+
+        It is the one that was given, as such or by a program, or the one in use.
+        """
+        return None
+
+    def left_out(self, version: Version | None) -> str:
+        """Return which events are not registered because the version is unknown, in words."""
+        return ""
+
+    def printed(self, version: Version | None) -> str:
+        """Return the hooks for the user to put in place, and install the script that they run."""
+        self._prepare()
+        return self.cli.reporting(self._line).rstrip()
+
+    def form(self, version: Version | None, kept: Iterable[str] = ()) -> Form:
+        """Return what belongs in the file; events that are already there may be `kept`."""
+        content = self.cli.reporting(self._line)
+        if self.hooks.own:
+            return Alone(content.rstrip() + "\n", self.is_ours, self.hooks.mark)
+        listed = json.loads(content)["hooks"]
+        handlers = {event: groups[0]["hooks"][0] for event, groups in listed.items()}
+        return Beside(handlers, self.is_ours, self.hooks.comments)
+
+    def state(self, state: State, text: str) -> State:
+        """Return the state of a file with what else is known from its text."""
+        if not state.events or state.path != self.user_file():
+            return state
+        plain = source_of(text, self.hooks.comments).plain.removeprefix(MARK)
+        looked = Looked(state.path, plain, self.is_ours, self._environ)
+        try:
+            return replace(state, obstacles=tuple(self.hooks.obstacles(looked)))
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+            return state  # not what the CLI would read either
+
+    # ------------------------------------------------------------ the work
+
+    def is_ours(self, command: str) -> bool:
+        """Return whether a command runs our script."""
+        script = hookline.script_of(command, self._user_home)
+        return script is not None and installed.is_script(script, self.home)
+
+    def put_in(self, path: Path, version: Version | None = None) -> Change:
+        """Plan how to add our hooks."""
+        self._recordable(path)
+        self._may_write(path)
+        old = self._read(path)
+        known = installed.hooked_files(self.home).get(str(path), installed.HookedFile())
+        text = None if old is None else self._text(path, old)
+        form = self._form(version, known.events)
+        new, before = self._refusing(path, lambda: form.put_in(text, known.before))
+        self._prove(path, form, text, new)
+        return Change(path, old, new.encode(), form.events, before)
+
+    def take_out(self, path: Path) -> Change:
+        """Plan how to remove our hooks."""
+        old = self._read(path)
+        if old is None:
+            return Change(path, None, None, (), {})
+        text, known = self._text(path, old), installed.hooked_files(self.home)
+        before = known[str(path)].before if str(path) in known else None
+        form = self._form(None)
+        new = self._refusing(path, lambda: form.take_out(text, before))
+        self._prove(path, form, text, new)
+        if new != text:
+            self._may_write(path)
+        is_altered = new is None and form.is_altered(text)
+        return Change(path, old, None if new is None else new.encode(), (), {}, is_altered)
+
+    def apply(self, change: Change) -> Path | None:
+        """Write a change; return the backup, if one was made."""
+        path = change.path
+        backup = None
+        if (
+            change.is_none
+            and not change.events
+            and str(path) not in installed.hooked_files(self.home)
+        ):
+            return None
+        if change.events:
+            self._prepare()
+        with installed.changing(self.home) as hooked_files:
+            hooked = hooked_files.setdefault(
+                str(path), installed.HookedFile(made=_missing_folders(path), agent=self.cli.key)
+            )
+            hooked.events = []  # not to be reported missing meanwhile
+            if change.events:
+                hooked.before = change.before
+        if not change.is_none:
+            atomic.target_of(path).parent.mkdir(parents=True, exist_ok=True)
+            if change.needs_backup:
+                backup = backup_of(path)
+                atomic.copy(path, backup)
+            if not atomic.replace(path, change.new, change.old):
+                raise SettingsError(f"{path} has changed since; nothing was written: try again")
+            for old in backups(path)[:-BACKUPS]:
+                with contextlib.suppress(OSError):
+                    old.unlink()
+        with installed.changing(self.home) as hooked_files:
+            if change.events:
+                hooked_files[str(path)].events = list(change.events)
+                hooked_files[str(path)].reported = False
+            else:
+                hooked = hooked_files.pop(str(path), hooked)
+                if change.new is None:
+                    with contextlib.suppress(OSError):  # no longer empty
+                        for folder in hooked.folders(path):
+                            Path(folder).rmdir()
+        return backup
+
+    def check(self, path: Path, version: Version | None = None) -> State:
+        """Check one file."""
+        form = self._form(version)
+        try:
+            raw = self._read(path)
+            text = "" if raw is None else self._text(path, raw)
+            seen = form.look(text)
+        except (SettingsError, Broken, Malformed, RecursionError) as e:
+            return State(path, problem=str(e))
+        state = State(path, "", seen.there, seen.missing, seen.outdated, seen.other)
+        return self.state(state, text)
+
+    def files(self, folder: Path) -> list[Path]:
+        """Return the files that apply in a folder, and all others with hooks of ours."""
+        known = (
+            Path(path)
+            for path, hooked in installed.hooked_files(self.home).items()
+            if hooked.agent == self.cli.key
+        )
+        return list(dict.fromkeys((self.user_file(), *self.near_files(folder), *known)))
+
+    # ------------------------------------------------------------ checks
+
+    def _line(self, event: str) -> str:
+        script = str(installed.script(self.home))
+        return hookline.hook_line(script, event, self._user_home, self.cli.key)
+
+    def _form(self, version: Version | None, kept: Iterable[str] = ()) -> Form:
+        self._recordable(self.home)
+        return self.form(version, kept)
+
+    def _prepare(self) -> None:
+        Spool(self.home).prepare()
+        installed.keep_script(self.home)
+
+    def _recordable(self, path: Path) -> None:
+        try:
+            str(path).encode()
+        except UnicodeEncodeError:
+            raise SettingsError(f"{path!r} is not UTF-8: use another folder") from None
+
+    def _read(self, path: Path) -> bytes | None:
+        try:
+            return atomic.content(path)
+        except OSError as e:
+            raise SettingsError(f"cannot read {path}: {e.strerror or e}") from None
+
+    def _text(self, path: Path, raw: bytes) -> str:
+        try:
+            return raw.decode()
+        except UnicodeDecodeError as e:
+            line = raw.count(b"\n", 0, e.start) + 1
+            raise SettingsError(f"{path}, line {line}: not UTF-8; nothing was written") from None
+
+    def _may_write(self, path: Path) -> None:
+        try:
+            why = atomic.obstacle(path)
+        except OSError as e:
+            raise SettingsError(f"cannot write {path}: {e.strerror}") from None
+        if why:
+            raise SettingsError(f"{path} {why}; nothing was written")
+
+    def _refusing(self, path: Path, work: Callable[[], T]) -> T:
+        try:
+            return work()
+        except (Broken, Malformed) as e:
+            raise SettingsError(f"{path}, {e}; nothing was written") from None
+
+    def _prove(self, path: Path, form: Form, old: str | None, new: str | None) -> None:
+        """Check that everything that is not ours stays the same."""
+        try:
+            same = form.is_kept(old, new)
+        except (ValueError, RecursionError) as e:
+            raise SettingsError(f"{path}: {e}; nothing was written") from None
+        if not same:
+            raise SettingsError(
+                f"{path}: the edit would change other settings; nothing was written: "
+                "please report this"
+            )
+
+
+def _missing_folders(path: Path) -> list[str]:
+    """Return the folders that have to be made for a file, innermost first."""
+    return [str(folder) for folder in path.parents if not os.path.lexists(folder)]

@@ -1,0 +1,71 @@
+"""Where a CLI looks for hooks: one entry per CLI, which its installer works from."""
+
+from __future__ import annotations
+
+import shutil
+from abc import ABC
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, NamedTuple
+
+Environ = Mapping[str, str]
+
+
+class Looked(NamedTuple):
+    """The file for all sessions, with hooks of ours in it."""
+
+    path: Path
+    text: str  # without comments
+    ours: Callable[[str], bool]  # whether a command is ours
+    environ: Environ
+
+
+def nothing(looked: Looked) -> Iterable[str]:
+    """Find nothing in the way of hooks."""
+    return ()
+
+
+@dataclass(frozen=True)
+class HooksFile:
+    """The file for all sessions of a user."""
+
+    program: str  # of the CLI, on PATH
+    folder: Callable[[Environ], Path]  # where the CLI keeps its settings
+    name: str  # of the file, in that folder
+    own: bool = False  # a file of our own; otherwise everybody's hooks are in it
+    mark: str = ""  # how a file of our own begins, if it is a program
+    comments: bool = False  # whether the CLI allows them in it
+    note: str = ""  # what the user has to know or do once the hooks are there
+    obstacles: Callable[[Looked], Iterable[str]] = nothing  # what keeps them from running
+
+    def path(self, environ: Environ) -> Path:
+        return self.folder(environ) / self.name
+
+    def is_used(self, environ: Environ) -> bool:
+        """Return whether the CLI is on this machine."""
+        on_path = shutil.which(self.program, path=environ.get("PATH", ""))
+        return on_path is not None or self.folder(environ).is_dir()
+
+
+class Hooked(ABC):
+    """A CLI, as its installer knows it."""
+
+    key: ClassVar[str]  # its name in evidence
+    name: ClassVar[str]  # its name for people
+    hooks: ClassVar[HooksFile | None] = None  # where it looks for them, if they can be installed
+    without_hooks: ClassVar[str] = "its sessions do not show"  # what happens then
+
+    def reporting(self, line: Callable[[str], str]) -> str:
+        """Return the file that lets the CLI report; `line` gives the shell command of an event."""
+        return ""
+
+
+def below_home(name: str, variable: str = "") -> Callable[[Environ], Path]:
+    """Return where a folder of the user's home is, if the environment names no other."""
+
+    def folder(environ: Environ) -> Path:
+        given = environ.get(variable, "")
+        return Path(given) if given else Path(environ.get("HOME", "")) / name
+
+    return folder

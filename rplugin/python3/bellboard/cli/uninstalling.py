@@ -1,0 +1,88 @@
+"""The `uninstall` command: remove all hooks and, if wanted, everything that bellboard keeps."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from .home import Args, Commands, Problem, add, here, warn
+from .hooks import ask, do, problems, short
+
+#: Everything that bellboard creates in the state folder.
+STATE = (
+    *("spool", "hosts", "answers", "board.db", "board.db-*", "board.db.damaged-*", "board.lock"),
+    "drain.lock",
+    *("emit", "hooks.json", "hooks.lock", "opencode"),
+)
+
+
+def add_to(commands: Commands) -> None:
+    remove = add(commands, "uninstall", uninstall_all, "remove the hooks from all settings files")
+    remove.add_argument("--yes", action="store_true", help="do not ask for confirmation")
+    remove.add_argument(
+        "--purge", action="store_true", help="also delete the state folder, and what is set in tmux"
+    )
+
+
+def uninstall_all(args: Args) -> int:
+    from ..agents.clis import INSTALLABLE
+    from ..agents.installing.backups import backups
+
+    home = here()
+    installers = [cli.installer(home, os.environ) for cli in INSTALLABLE]
+    files = [(each, path) for each in installers for path in each.files(Path.cwd())]
+    failed = False
+    for installer, path in files:
+        try:
+            with problems(path):
+                if installer.check(path).plugin:
+                    print(f"{short(path)} enables the plugin; {installer.unplug}")
+                change = installer.take_out(path)
+            do(installer, change, args.yes)
+        except Problem as e:
+            warn(str(e))
+            failed = True
+    copies = [copy for _, path in files for copy in backups(path)]
+    if failed:
+        return 1
+    if not args.purge:
+        for copy in copies:
+            print(f"kept: {copy}")
+        if home.exists():
+            print(f"kept: {home}; `bellboard uninstall --purge` deletes both")
+        return 0
+    _purge(home, copies, args.yes)
+    return 0
+
+
+def _purge(home: Path, copies: list[Path], yes: bool) -> None:
+    """Delete what bellboard created in the state folder, and the folder if that empties it."""
+    import shutil
+
+    from ..storage.spool import Spool
+    from .tmux import wired
+    from .wiring import remove
+
+    if not home.exists():
+        return
+    if hosts := list(Spool(home).hosts.alive()):
+        pids = ", ".join(map(str, hosts))
+        raise Problem(f"bellboard is still running: stop these processes first: {pids}")
+    ours = [path for name in STATE for path in home.glob(name)]
+    servers = wired()
+    for path in (*ours, *copies):
+        print(f"- {path}")
+    for tmux in servers:
+        print(f"- hooks, keys and status in the tmux server at {tmux.socket}")
+    ask("Delete these?", yes)
+    for tmux in servers:
+        remove(tmux)
+    for path in (*ours, *copies):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+    if rest := sorted(path.name for path in home.iterdir()):
+        print(f"kept: {home}, which also contains {', '.join(rest)}")
+    else:
+        home.rmdir()

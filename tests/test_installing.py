@@ -1,0 +1,304 @@
+"""The hooks of every CLI: into its own file, beside those of others, and out again."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bellboard.agents.cli import Cli
+from bellboard.agents.clis import CLIS, INSTALLABLE, cli_of
+from bellboard.agents.installing import installed
+from bellboard.agents.installing.backups import backups
+from bellboard.agents.installing.installer import Installer, SettingsError
+from bellboard.system import atomic
+from hosting import RecordedHost, start
+from rig import warm
+from rig.home import Home
+from settings_files import UNSAFE
+
+pytestmark = pytest.mark.files
+
+__all__ = ["start"]
+SHARED = [cli for cli in INSTALLABLE if cli.hooks and not cli.hooks.own]
+OWN = [cli for cli in INSTALLABLE if cli.hooks and cli.hooks.own]
+THEIRS = {"Stop": [{"matcher": "*", "hooks": [{"type": "command", "command": "say done"}]}]}
+LISTS = [
+    "{}",
+    json.dumps({"hooks": THEIRS}),
+    json.dumps({"a": [1, 2], "hooks": {"SessionStart": [], **THEIRS}, "b": None}, indent="\t"),
+]
+NOTED = [
+    '// mine\n{\n  "model": "x", // the fast one\n  /* more */ "hooks": {\n    // none\n  }\n}\n',
+    '{\n  "hooks": {\n    "Stop": [\n      // a note\n      {"hooks": []} // another\n'
+    "    ] /* a third */\n  } // the last\n}",
+    '{"url": "https://x/*no comment*/", /* one */ "hooks": {"Stop": [] /* here */}}',
+    "// nothing yet",
+    "{\r\n  // nothing yet\r\n}\r\n",
+]
+
+
+def installer(home: Home, cli: Cli) -> Installer:
+    return cli.installer(home.bellboard, home.env)
+
+
+def run(home: Home, *args: str, code: int = 0) -> str:
+    """Run a command; return its output."""
+    argv = ["-m", "bellboard", *args]
+    done = warm.run(argv, env=home.env, cwd=home.project, merged=True)
+    assert done.returncode == code, done.stdout
+    assert "Traceback" not in done.stdout
+    return done.stdout
+
+
+def goes_in_and_out(work: Installer, text: str | None) -> None:
+    """Install twice, check, and remove."""
+    path = work.user_file()
+    folder = next(parent for parent in path.parents if parent.exists())
+
+    def looked() -> list[Path]:
+        return sorted(p for p in folder.rglob("*") if work.home not in (p, *p.parents))
+
+    before = looked()
+    if text is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode())
+    for _ in range(2):
+        work.apply(work.put_in(path))
+    assert work.check(path).is_whole
+    assert work.put_in(path).is_none
+    work.apply(work.take_out(path))
+    assert atomic.content(path) == (None if text is None else text.encode())
+    assert installed.hooked_files(work.home) == {}
+    if text is None:
+        assert looked() == before
+
+
+@pytest.mark.parametrize("cli", INSTALLABLE, ids=lambda cli: cli.key)
+def test_a_missing_file_is_made_and_removed_with_its_folders(home: Home, cli: Cli) -> None:
+    """Without a trace."""
+    goes_in_and_out(installer(home, cli), None)
+
+
+@pytest.mark.parametrize("text", ["", "\n", *LISTS])
+@pytest.mark.parametrize("cli", SHARED, ids=lambda cli: cli.key)
+def test_hooks_go_beside_those_of_others(home: Home, cli: Cli, text: str) -> None:
+    """And every byte of theirs is restored."""
+    goes_in_and_out(installer(home, cli), text)
+
+
+@pytest.mark.parametrize("text", NOTED)
+@pytest.mark.parametrize("cli", SHARED, ids=lambda cli: cli.key)
+def test_comments_stay_where_the_cli_allows_them(home: Home, cli: Cli, text: str) -> None:
+    """Elsewhere the file is refused, with the line."""
+    work = installer(home, cli)
+    path = work.user_file()
+    if work.hooks.comments:
+        goes_in_and_out(work, text)
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    with pytest.raises(SettingsError, match=r"line [124]:"):
+        work.put_in(path)
+
+
+@pytest.mark.parametrize("text", ["{}", '{"hooks": {}}', json.dumps({"hooks": THEIRS}), "x", "[1]"])
+@pytest.mark.parametrize("cli", OWN, ids=lambda cli: cli.key)
+def test_a_file_of_somebody_else_is_left_alone(home: Home, cli: Cli, text: str) -> None:
+    """Where ours would be: it is neither replaced nor removed."""
+    work = installer(home, cli)
+    path = work.user_file()
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    with pytest.raises(SettingsError, match="not a file of bellboard"):
+        work.put_in(path)
+    assert work.take_out(path).is_none
+    assert "not a file of bellboard" in work.check(path).summary()
+
+
+@pytest.mark.parametrize("cli", OWN, ids=lambda cli: cli.key)
+def test_a_file_that_was_put_there_by_hand_is_taken_over(home: Home, cli: Cli) -> None:
+    """As printed by `hooks print`; from then on it is kept like any other."""
+    work = installer(home, cli)
+    path = work.user_file()
+    path.parent.mkdir(parents=True)
+    path.write_text(run(home, "hooks", "print", "--agent", cli.key))
+    assert work.check(path).is_whole
+    work.apply(work.put_in(path))
+    assert installed.hooked_files(home.bellboard)[str(path)].agent == cli.key
+    path.write_text(path.read_text().replace("}\n", "} \n", 1))
+    assert "from another installation" in work.check(path).summary()
+    edited = path.read_text()
+    work.apply(work.take_out(path))
+    assert not path.exists()
+    assert [copy.read_text() for copy in backups(path)] == [edited]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "why"),
+    [
+        *UNSAFE.values(),
+        (lambda path: path.write_bytes(b"\xff\xfe{}"), "not UTF-8"),
+        (lambda path: path.write_text("{" * 500), "line 1|not a file of bellboard"),
+        (lambda path: path.write_text('{"hooks": 1, "hooks": {}}'), "duplicate|not a file of"),
+        (lambda path: path.write_bytes(b"\0" * 100), "line 1|not a file of bellboard"),
+        (lambda path: os.truncate(path, 1 << 30), "cannot read|too large|not"),
+    ],
+    ids=[*UNSAFE, "UTF-16", "deep", "twice", "NUL", "huge"],
+)
+@pytest.mark.parametrize("cli", INSTALLABLE, ids=lambda cli: cli.key)
+def test_what_is_in_doubt_is_refused(
+    home: Home, cli: Cli, spoil: Callable[[Path], Any], why: str
+) -> None:
+    """By name, and nothing is written."""
+    path = installer(home, cli).user_file()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("{}" if not (cli.hooks and cli.hooks.own) else "")
+    spoil(path)
+    looked = sorted(path.parent.iterdir())
+    said = run(home, "hooks", "install", "--yes", "--agent", cli.key, code=1)
+    assert str(path) in said
+    assert re.search(why, said), said
+    assert sorted(path.parent.iterdir()) == looked
+
+
+@pytest.mark.parametrize("cli", INSTALLABLE, ids=lambda cli: cli.key)
+def test_a_change_meanwhile_is_not_overwritten(home: Home, cli: Cli) -> None:
+    """Nothing of either is left behind."""
+    work = installer(home, cli)
+    path = work.user_file()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    change = work.put_in(path)
+    path.write_text("{}")
+    with pytest.raises(SettingsError, match="has changed since"):
+        work.apply(change)
+    assert path.read_text() == "{}"
+    assert [*path.parent.glob(f"{atomic.PREFIX}*")] == []
+
+
+# What Codex trusts
+
+STATE = '[hooks.state."{home}/.codex/hooks.json:{event}:0:0"]\ntrusted_hash = "sha256:{digest}"\n'
+#: Event → its name there, and the hash that Codex itself wrote for our handler.
+TRUSTED = {
+    "Stop": ("stop", "c99f2c9e63f5ba890bfd2e0f104daf1f2b12c9dbb8a6ca7d4175e8ad08aa9e3f"),
+    "SessionEnd": (
+        "session_end",
+        "35a5b2fa30334163739af35fad95c5f3e8f1ec9582dd6de841f7cd48c0afe3d4",
+    ),
+}
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 reads no TOML")
+def test_what_codex_trusts_is_known_by_its_hash(home: Home) -> None:
+    """As Codex 0.169 noted it; a handler that changes is new to Codex, and it asks again."""
+    home.env["BELLBOARD_HOME"] = str(home.root / ".local/state/bellboard")
+    work = cli_of("codex").installer(home.root / ".local/state/bellboard", home.env)
+    path = work.user_file()
+    work.apply(work.put_in(path))
+    hooks = json.loads(path.read_text())["hooks"]
+    path.write_text(json.dumps({"hooks": {event: hooks[event] for event in TRUSTED}}))
+    config = path.with_name("config.toml")
+
+    def said() -> str:
+        return "; ".join(work.check(path).obstacles)
+
+    assert "2 of 2 not trusted yet" in said()
+    notes = [STATE.format(home=home.root, event=e, digest=d) for e, d in TRUSTED.values()]
+    config.write_text(notes[0])
+    assert "1 of 2 not trusted yet" in said()
+    config.write_text("# mine\n" + "".join(notes))
+    assert said() == ""
+    config.write_text("".join(notes) + "enabled = false\n")
+    assert said() == "1 disabled in /hooks of Codex"
+    config.write_text("[features]\nhooks = false\n" + "".join(notes))
+    assert said() == "switched off in config.toml: [features] hooks"
+    path.write_text(path.read_text().replace('"timeout": 3', '"timeout": 2'))
+    config.write_text("".join(notes))
+    assert "1 of 2 not trusted yet" in said()
+    for junk in ("[[", "hooks = 1", "[hooks]\nstate = []", "\0", "a = " + "[" * 9999):
+        config.write_text(junk)
+        assert not said() or "2 of 2 not trusted yet" in said()
+
+
+def test_hooks_that_are_switched_off_are_noticed(home: Home) -> None:
+    """Also among comments."""
+    work = installer(home, cli_of("qwen"))
+    path = work.user_file()
+    path.parent.mkdir()
+    path.write_text('// mine\n{"disableAllHooks": true /* for now */}')
+    work.apply(work.put_in(path))
+    assert work.check(path).is_whole
+    assert work.check(path).obstacles == ("disabled by disableAllHooks",)
+
+
+# The commands
+
+
+def test_it_installs_for_the_agents_on_this_machine(home: Home) -> None:
+    """Those with a program on PATH or a settings folder; each is named."""
+    (home.root / ".codex").mkdir()
+    program = home.bin / "opencode"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    said = run(home, "hooks", "install", "--yes")
+    there = [cli for cli in INSTALLABLE if installer(home, cli).user_file().exists()]
+    assert [cli.key for cli in there] == ["claude", "codex", "opencode"]
+    for cli in there:
+        assert f"{cli.name}: ~/" in said
+        assert f"written: {installer(home, cli).user_file()}" in said
+    assert "Codex asks to review" in said
+    said = run(home, "hooks", "check", code=1)
+    assert "12 of 12 events; 12 of 12 not trusted yet: Codex asks" in said
+    run(home, "hooks", "check", "--agent", "opencode")
+    told = json.loads(run(home, "hooks", "check", "--json"))
+    assert {agent["agent"]: agent["hooks"] for agent in told["agents"]} == {
+        "claude": True,
+        "codex": True,
+        "opencode": True,
+    }
+    (home.root / ".codex/hooks.json").write_text("{")
+    said = run(home, "hooks", "uninstall", "--yes", code=1)
+    assert "bellboard: Codex: " in said
+    assert not installer(home, cli_of("opencode")).user_file().exists()
+    assert not installer(home, cli_of("claude")).user_file().exists()
+    assert "hooks.json: line 1: unexpected end of file" in run(home, "hooks", "check", code=1)
+
+
+def test_one_agent_can_be_named(home: Home) -> None:
+    """Also one that is not on this machine; any other name is refused with those it knows."""
+    said = run(home, "hooks", "install", "--yes", "--agent", "gpt", code=1)
+    assert ", ".join(cli.key for cli in INSTALLABLE) in said
+    run(home, "hooks", "install", "--yes", "--agent", "codex")
+    assert not installer(home, cli_of("claude")).user_file().exists()
+    said = run(home, "hooks", "install", "--yes", "--agent", "codex", "--project", code=1)
+    assert "for all projects" in said
+    other = home.root / "other.json"
+    run(home, "hooks", "install", "--yes", "--agent", "codex", "--settings", str(other))
+    assert " codex;" in other.read_text()
+    run(home, "uninstall", "--yes")
+    assert not other.exists()
+    assert not (home.root / ".codex").exists()
+
+
+def test_every_cli_says_where_its_hooks_go() -> None:
+    """Each has a name for people, and hooks that can be installed."""
+    assert tuple(INSTALLABLE) == CLIS
+    assert len({cli.name for cli in CLIS}) == len(CLIS)
+
+
+def test_lost_hooks_of_any_cli_are_reported(home: Home, start: Callable[..., RecordedHost]) -> None:
+    """By the file that they are gone from."""
+    run(home, "hooks", "install", "--yes", "--all")
+    host = start("one", server="x")
+    paths = [installer(home, cli).user_file() for cli in INSTALLABLE]
+    for path in paths:
+        path.unlink()
+    for path in paths:
+        host.says(f"hooks gone from ~/{path.relative_to(home.root)}")
