@@ -57,8 +57,8 @@ local function reason(done)
   return text ~= '' and text or ('exit code %d'):format(done.code)
 end
 
---- Run `bellboard` with these arguments; `after` gets its output, or nil, the reason of the failure,
---- and what was printed before it.
+--- Run `bellboard` with these arguments; `after` gets its output, or nil, the reason and what was
+--- printed before.
 ---@param words string[]
 ---@param after fun(printed: string|nil, reason: string, partly: string|nil)
 M.run = function(words, after)
