@@ -303,3 +303,17 @@ def test_hooks_are_added_behind_the_remark_of_a_line() -> None:
     new, before = put_in('{\n  "a": 1 // one\n}', {"Stop": {"command": "x"}}, ours, {}, True)
     assert new.startswith('{\n  "a": 1, // one\n  "hooks": {\n    "Stop": [')
     assert before["hooks"] is None
+
+
+@pytest.mark.parametrize("end", ["", ",", " // mine\n,", ", // mine\n", ' /* "a": 1, */ ,'])
+def test_what_another_program_adds_behind_ours_stays(end: str) -> None:
+    """Qwen adds its version there at its first start; comments are before it and behind."""
+    text = '{\n  "a": 1 // one\n}'
+    new, before = put_in(text, wanted(), ours, {}, comments=True)
+    added = new.removesuffix("\n}") + (f'{end}\n  "$version": 4\n}}' if end else "\n}")
+    left = take_out(added, ours, before, comments=True)
+    assert left is not None
+    source, whole = source_of(left, allowed=True), source_of(added, allowed=True)
+    assert source.comments == whole.comments
+    assert loaded(source.plain) == {"a": 1, **({"$version": 4} if end else {})}
+    assert end or left == text

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any, Final, NamedTuple
 
 from .comments import Source
@@ -259,33 +260,39 @@ class Layout:
 
 def cut(source: Source, container: Node, children: list[Node]) -> list[Edit]:
     """Return the edits that remove some, but not all, children of a container."""
+    gone = {id(child) for child in children}
     edits: list[Edit] = []
-    kept_before, gone = False, {id(child) for child in children}
-    for n, child in enumerate(container.children):
-        if id(child) not in gone:
-            kept_before = True
-        elif kept_before:
-            edits += _cut_behind(source, container.children[n - 1].end, child)
-        else:
-            edits += _cut_before(source, child, container.children[n + 1].begin)
+    before: Node | None = None
+    for is_gone, run in groupby(container.children, lambda child: id(child) in gone):
+        nodes = list(run)
+        if not is_gone:
+            before = nodes[-1]
+            continue
+        after = next((c for c in container.children if c.start > nodes[-1].start), None)
+        noted = before is None or bool(source.between(before.end, nodes[0].begin))
+        if after is not None and noted:
+            edits += _cut_before(source, nodes, after.begin)
+        elif before is not None:
+            edits += _cut_behind(source, before.end, nodes)
     return edits
 
 
-def _cut_behind(source: Source, end: int, child: Node) -> Iterator[Edit]:
-    """Yield the edits that remove a child and the comma before it, but no comment."""
-    comments = source.between(end, child.begin)
+def _cut_behind(source: Source, end: int, nodes: list[Node]) -> Iterator[Edit]:
+    """Yield the edits that remove nodes and the comma before them, but no comment there."""
+    comments = source.between(end, nodes[0].begin)
     comma = source.plain.index(",", end)
     begin = comments[-1][1] if comments else end
     if comma < begin:
         yield Edit(comma, comma + 1, "")
-    yield Edit(begin, child.end, "")
+    yield Edit(begin, nodes[-1].end, "")
 
 
-def _cut_before(source: Source, child: Node, begin: int) -> Iterator[Edit]:
-    """Yield the edits that remove a child and the comma behind it, but no comment."""
-    if not source.between(child.end, begin):
-        yield Edit(child.begin, begin, "")
+def _cut_before(source: Source, nodes: list[Node], begin: int) -> Iterator[Edit]:
+    """Yield the edits that remove nodes and the comma behind them, but no comment there."""
+    start, end = nodes[0].begin, nodes[-1].end
+    if not source.between(end, begin):
+        yield Edit(start, begin, "")
         return
-    comma = source.plain.index(",", child.end)
-    yield Edit(child.begin, child.end, "")
+    comma = source.plain.index(",", end)
+    yield Edit(start, end, "")
     yield Edit(comma, comma + 1, "")
