@@ -29,6 +29,12 @@ GENEROUS = 15.0  # seconds: half of a slow scan; it takes 0.25 s on an idle mach
 Start = Callable[..., RecordedHost]
 
 
+def shows(host: RecordedHost, expected: dict[str, str]) -> bool:
+    """Return True; raise AssertionError with what it shows instead."""
+    assert host.shown == expected
+    return True
+
+
 def is_at(host: RecordedHost, sid: str, agent: Agent) -> bool:
     """Return whether its published terminal is that of its process."""
     socket = str(agent.pane.server.socket)
@@ -114,7 +120,7 @@ def test_unwatched_changes_are_shown_and_not_announced(
         sids["asks"]: "blocked",
         sids["works on"]: "working",
     }
-    eventually(lambda: second.shown == expected, "what became of them")
+    eventually(partial(shows, second, expected), "what became of them")
 
     agents["finishes"].submit("play:slow please")  # only what follows is announced
     next_one = (sids["finishes"], "working")
