@@ -106,7 +106,9 @@ def test_the_repository_is_a_plugin_and_its_own_marketplace(home: Home, watch: W
     assert "Validation passed" in claude("validate", str(CHECKOUT), "--strict")
     marketplace = Path(CHECKOUT, ".claude-plugin/marketplace.json")
     assert "Validation passed" in claude("validate", str(marketplace), "--strict")
-    claude("marketplace", "add", str(CHECKOUT))
+    clone = home.root / "bellboard.nvim"  # what users have: without what tests download
+    subprocess.run(["git", "clone", "--quiet", CHECKOUT, clone], check=True)
+    claude("marketplace", "add", str(clone))
     claude("install", "bellboard@bellboard")
     assert "enabled" in claude("list")
     settings = json.loads((home.claude / "settings.json").read_text())

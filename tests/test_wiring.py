@@ -165,6 +165,23 @@ def test_it_says_what_it_did_and_what_is_left(tmux: Server, room: Room) -> None:
     assert before == set_there(tmux)
 
 
+def test_a_server_that_does_not_answer_is_reported(tmux: Server, room: Room) -> None:
+    """Nothing is taken for free, and nothing for removed, that could not be looked at."""
+    tmux.open(["sh"], session="one")
+    room.bellboard("tmux", "--apply")
+    before = set_there(tmux)
+    slow = room.home.bin / "tmux"
+    real = shutil.which("tmux", path=room.env["PATH"])
+    slow.write_text(
+        f'#!/bin/sh\ncase "$*" in *show-hooks*) exec sleep 60;; esac\nexec {real} "$@"\n'
+    )
+    slow.chmod(0o755)
+    for how in ("--apply", "--remove"):
+        assert "tmux does not answer" in room.bellboard("tmux", how, code=1)
+    slow.unlink()
+    assert before == set_there(tmux)
+
+
 def test_tpm_sets_it_up_at_each_start(tmux: Server, room: Room) -> None:
     """It runs the file from its clone; the program may be elsewhere."""
     tmux.open(["sh"], session="one")

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ..system.tmux import Tmux
 
 
+PATIENCE: Final = 5.0  # seconds to wait for a server that is to be changed: it may be busy
 #: The keys after the prefix.
 KEYS: Final = {"pick": "b", "answer": "M-a", "next": "B", "back": "M-b"}
 NOT_SHOWN = """\
@@ -93,7 +94,8 @@ def wired() -> list[Tmux]:
     from .wiring import is_wired
 
     here = os.environ.get("TMUX", "").rsplit(",", 2)[0]
-    return [x for x in map(Tmux, {*sockets(os.environ), here} - {""}) if is_wired(x)]
+    found = [x for x in {*sockets(os.environ), here} - {""} if is_wired(Tmux(x))]
+    return [Tmux(x, PATIENCE) for x in found]
 
 
 def running(socket: str) -> Tmux:
@@ -110,7 +112,7 @@ def running(socket: str) -> Tmux:
     path = found.ask("display-message", "-p", "#{socket_path}")
     if not path:
         raise Problem(found.why or f"no tmux server answers at {found.socket}")
-    return Tmux(path.rstrip("\n"))
+    return Tmux(path.rstrip("\n"), PATIENCE)
 
 
 def register(tmux: Tmux, wanted: bool) -> None:

@@ -20,6 +20,7 @@ from ..agents.installing import installed
 from ..core.lenient import decimal
 from ..hosting.bars import OPTION
 from ..system.tmux import BACK, Tmux, argument
+from .home import Problem
 
 FIRST: Final = 2355  # first index of a hook; spells BELL on a phone keypad
 SHOWN: Final = f"#{{{OPTION}}} "  # what is added before the right part of the status line
@@ -132,7 +133,10 @@ def apply(tmux: Tmux, wiring: Wiring) -> list[str]:
 
 def is_wired(tmux: Tmux) -> bool:
     """Return whether a server has something of ours."""
-    ours = (*(_hooks(tmux, name).values() for name in HOOKS), _keys(tmux).values())
+    try:
+        ours = (*(_hooks(tmux, name).values() for name in HOOKS), _keys(tmux).values())
+    except Problem:  # it does not answer
+        return False
     return any(_OURS.search(command) for commands in ours for command in commands)
 
 
@@ -160,21 +164,21 @@ def remove(tmux: Tmux) -> None:
     for name in HOOKS:
         for n, command in _hooks(tmux, name).items():
             if _OURS.search(command):
-                tmux.ask("set-option", "-gqu", f"{name}[{n}]")
+                _answer(tmux, "set-option", "-gqu", f"{name}[{n}]")
     for key, command in _keys(tmux).items():
         if _OURS.search(command):
-            tmux.ask("unbind-key", key)
+            _answer(tmux, "unbind-key", key)
     for pane in {p.id for p in tmux.panes() or ()}:
-        tmux.ask("set-option", "-pqu", "-t", pane, BACK)
-    right = tmux.ask("show-options", "-gv", "status-right") or ""
+        _answer(tmux, "set-option", "-pqu", "-t", pane, BACK)
+    right = _answer(tmux, "show-options", "-gv", "status-right")
     if right.startswith(SHOWN):
         theirs = argument(right.removeprefix(SHOWN)[:-1])
-        tmux.ask("set-option", "-g", "status-right", theirs)
-    if before := (tmux.ask("show-options", "-gqv", BEFORE) or "").strip():
-        if (tmux.ask("show-options", "-gv", "status-right-length") or "").strip() == str(ROOM):
-            tmux.ask("set-option", "-g", "status-right-length", before)
-        tmux.ask("set-option", "-gqu", BEFORE)
-    tmux.ask("set-option", "-gqu", OPTION)
+        _answer(tmux, "set-option", "-g", "status-right", theirs)
+    if before := _answer(tmux, "show-options", "-gqv", BEFORE).strip():
+        if _answer(tmux, "show-options", "-gv", "status-right-length").strip() == str(ROOM):
+            _answer(tmux, "set-option", "-g", "status-right-length", before)
+        _answer(tmux, "set-option", "-gqu", BEFORE)
+    _answer(tmux, "set-option", "-gqu", OPTION)
 
 
 def quoted(text: str) -> str:
@@ -193,11 +197,19 @@ def _words(*words: str) -> str:
 
 def _hooks(tmux: Tmux, name: str) -> dict[int, str]:
     """Return the commands of a hook by index; none if this tmux does not know it."""
-    output = tmux.ask("show-hooks", "-g", name) or ""
+    output = _answer(tmux, "show-hooks", "-g", name)
     return {int(n): command for n, command in re.findall(r"^[\w-]+\[(\d+)\] (.*)$", output, re.M)}
+
+
+def _answer(tmux: Tmux, *command: str) -> str:
+    """Return the output of a command, or "" if it failed; raise Problem without an answer."""
+    output = tmux.ask(*command)
+    if tmux.is_silent:  # then nothing is known of what is set there
+        raise Problem(f"{tmux.why}; it may be busy: run this again")
+    return output or ""
 
 
 def _keys(tmux: Tmux) -> dict[str, str]:
     """Return the key bindings after the prefix."""
-    output = tmux.ask("list-keys", "-T", "prefix") or ""
+    output = _answer(tmux, "list-keys", "-T", "prefix")
     return dict(re.findall(r"^bind-key +(?:-r +)?-T +prefix +(\S+) +(.*)$", output, re.M))

@@ -60,10 +60,12 @@ class Client(NamedTuple):
 class Tmux:
     """A tmux server, by its socket. None as a result means that it did not answer."""
 
-    def __init__(self, socket: str) -> None:
+    def __init__(self, socket: str, patience: float = 0.0) -> None:
         self.socket = socket
         self.why = ""  # why the last command failed
+        self.is_silent = False  # whether it did not answer the last command in time
         self.is_gone = False  # whether the server no longer exists
+        self._patience = patience  # seconds; 0: the usual time
 
     def panes(self) -> list[Pane] | None:
         """Return all panes, one of a shared window once for each session; [] without a server."""
@@ -144,7 +146,7 @@ class Tmux:
 
     def ask(self, *command: str) -> str | None:
         """Run a tmux command and return its output; on failure return None and set `why`."""
-        self.is_gone, self.why = False, ""
+        self.is_gone, self.is_silent, self.why = False, False, ""
         try:
             argv = gate.tmux(self.socket, *command)
         except FileNotFoundError:
@@ -156,8 +158,9 @@ class Tmux:
             self.why = f"not connecting to {line(self.socket)}: {denial}"
             return None
         try:
-            done = run(argv, PATIENCE)
+            done = run(argv, self._patience or PATIENCE)
         except subprocess.TimeoutExpired:
+            self.is_silent = True
             self.why = f"tmux does not answer: {self.socket}"
             return None
         except (OSError, ValueError) as error:  # not installed; a NUL in an argument
