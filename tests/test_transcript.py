@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from bellboard.agents.claude_code.dialect.entries import event_of, is_noise
 from bellboard.agents.claude_code.witnesses import transcript
+from bellboard.agents.claude_code.witnesses.following import known_until
 from bellboard.agents.claude_code.witnesses.transcript import (
     Transcripts,
     begun_in,
@@ -28,6 +29,7 @@ from bellboard.agents.claude_code.witnesses.transcript import (
 from bellboard.agents.evidence import from_line
 from bellboard.core.events import Event, line_of
 from bellboard.core.finding import Finding
+from bellboard.core.session import Process, Session
 
 pytestmark = pytest.mark.files
 
@@ -303,6 +305,16 @@ def test_entries_older_than_other_evidence_only_give_facts(path: Path) -> None:
     assert ["note", "said prompt", "said text"] == kinds(found)
     write(path, user("[Request interrupted by user]", 11))
     assert ["interrupt"] == kinds(added(transcripts, moment + 2))
+
+
+def test_without_hooks_how_a_turn_ended_is_read_even_if_its_file_says_that_it_did() -> None:
+    """The session file is as new as that end, and the host started after both."""
+    ended = Session("s", began=100.0, last=130.0, over=130.0)
+    ended.processes = {7: Process(7, says="idle", at=130.0)}
+    ended.pid = 7
+    assert 100.0 == known_until(ended)
+    ended.hooked = True
+    assert 130.0 == known_until(ended)
 
 
 def test_a_transcript_is_continued_where_it_was_left(path: Path, followed: Transcripts) -> None:

@@ -69,7 +69,8 @@ def _of_run(s: Session, run: Run, o: Options, found: list[Deadline]) -> None:
         if (o.approval or (run.unchecked and asks_unheard(s, run))) and not run.blocks:
             found += _approvals(s, run, o)
         runs = run.tools or run.agents or run.held or run.screen == "busy"
-        if not (run.hooked or says or runs):
+        # After a time without hosts, silence proves nothing: nobody listened.
+        if not (run.hooked or says or runs or run.trusted_until):
             found.append(Deadline(s.last + o.silence, "transcript quiet", run.pid))
     elif run is s and s.viewers and (status in UNSEEN or (status == "background" and s.unseen)):
         looked = (v + o.dwell if v > s.since else s.since + o.grace for v in s.viewers.values())

@@ -23,9 +23,11 @@ def known_until(s: Session) -> float:
     """Return until when it is known what a session did.
 
     Of one that was found at work only the transcript says it; what is older than its process was
-    done by another one.
+    done by another one.  Without hooks, the session file says when a turn ended, and not how.
     """
-    return max(s.over, processes.began_at(s.pid) or s.last) if is_alone(s) else s.last
+    if is_alone(s):
+        return max(s.over, processes.began_at(s.pid) or s.last)
+    return s.last if s.hooked else s.began or s.last
 
 
 class Following:
