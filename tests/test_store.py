@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from bellboard.agents.dialect import Seen
 from bellboard.core import machine
 from bellboard.core.events import Event
 from bellboard.core.ledger import Transition
@@ -268,6 +269,19 @@ def test_current_evidence_of_an_earlier_change_is_not_announced(make: Make, cloc
     clerk.spool.write({"t": clock.advance(1), "registry": {"pid": 7, "record": record}})
     clerk.step(clock())
     assert lives(clerk) == [("blocked", False)]
+
+
+@pytest.mark.parametrize("found", [True, False])
+def test_a_question_found_on_a_screen_may_be_old(make: Make, clock: Clock, found: bool) -> None:
+    """A host that was not there cannot tell since when the screen shows it."""
+    clerk = make()
+    clerk.spool.write({"t": clock(), "registry": {"pid": 7, "record": {"sessionId": "s"}}})
+    watched_since(clerk, clock.advance(600))
+    clerk.step(clock())
+    seen = Seen("waiting", "permission", "Bash", "make").finding(clock.advance(1), "s", 7, found)
+    clerk.spool.write(seen.line)
+    clerk.step(clock())
+    assert lives(clerk)[-1] == ("blocked", not found)
 
 
 def test_changes_after_unknown_are_announced(make: Make, clock: Clock) -> None:

@@ -29,6 +29,8 @@ from bellboard.agents.claude_code.witnesses.transcript import (
 from bellboard.agents.evidence import from_line
 from bellboard.core.events import Event, line_of
 from bellboard.core.finding import Finding
+from bellboard.core.options import Options
+from bellboard.core.rules.turn import go_on
 from bellboard.core.session import Process, Session
 
 pytestmark = pytest.mark.files
@@ -309,12 +311,12 @@ def test_entries_older_than_other_evidence_only_give_facts(path: Path) -> None:
 
 def test_without_hooks_how_a_turn_ended_is_read_even_if_its_file_says_that_it_did() -> None:
     """The session file is as new as that end, and the host started after both."""
-    ended = Session("s", began=100.0, last=130.0, over=130.0)
-    ended.processes = {7: Process(7, says="idle", at=130.0)}
-    ended.pid = 7
-    assert 100.0 == known_until(ended)
-    ended.hooked = True
-    assert 130.0 == known_until(ended)
+    s = Session("s", turn="working", last=130.0, over=130.0)
+    go_on(s, Event("said prompt", "transcript prompt", 100.0, 100.1), Options())
+    s.processes, s.pid = {7: Process(7, says="idle", at=130.0)}, 7
+    assert 100.0 == known_until(s)
+    s.hooked = True
+    assert 130.0 == known_until(s)
 
 
 def test_a_transcript_is_continued_where_it_was_left(path: Path, followed: Transcripts) -> None:

@@ -26,9 +26,10 @@ class Seen(NamedTuple):
     tool: str = ""
     detail: str = ""
 
-    def finding(self, now: float, sid: str, pid: int) -> Finding:
-        """Report what the screen of a session means."""
-        return Finding({"t": now, "screen": {"session_id": sid, "pid": pid, **self._asdict()}}, "")
+    def finding(self, now: float, sid: str, pid: int, found: bool = False) -> Finding:
+        """Report what the screen of a session means; `found`: it may have shown it for long."""
+        facts = {"session_id": sid, "pid": pid, **self._asdict()}
+        return Finding({"t": now, "screen": facts | ({"found": True} if found else {})}, "")
 
 
 class About(NamedTuple):

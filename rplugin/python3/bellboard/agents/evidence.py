@@ -149,6 +149,7 @@ def _screen(fields: Facts, t: float, now: float) -> Event:
         asks=(text_of(given, "asks") or "choice") if says == "waiting" else "",
         tool=line(text_of(given, "tool"), 80),
         detail=line(text_of(given, "detail")),
+        at=0.0 if given.get("found") is True else t,
     )
 
 

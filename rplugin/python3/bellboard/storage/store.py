@@ -50,6 +50,10 @@ from .rows import UNSOUND, Cells, blob, number, text, time
 from .schema import SCHEMA
 from .upkeep import KEEP
 
+#: Kinds of events that say since when something has been so, which may be before it was noticed.
+DATED: Final = frozenset(
+    {"registry", "process gone", "screen idle", "screen busy", "screen waiting"}
+)
 TWICE: Final = 60.0  # seconds in which several hosts may report the same finding under one name
 
 #: The types of the shared options.
@@ -283,9 +287,15 @@ def _option(r: Cells) -> Any:
     return time(value) if isinstance(value, float) else value
 
 
+#: Kinds of events that say since when something has been so, which may be before it was noticed.
+DATED: Final = frozenset(
+    {"registry", "process gone", "screen idle", "screen busy", "screen waiting"}
+)
+
+
 def _is_live(e: Event, c: Transition, since: float) -> bool:
     """Return whether it happened, and was not only noticed, while a host was running."""
-    happened = min(e.t, e.at) if e.kind in ("registry", "process gone") else e.t
+    happened = min(e.t, e.at) if e.kind in DATED else e.t
     return min(c.t, happened) >= since and c.after != "unknown"
 
 

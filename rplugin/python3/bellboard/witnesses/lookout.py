@@ -114,7 +114,8 @@ class Lookout:
     def hand_in(self, sid: str, pid: int, rows: Sequence[str]) -> None:
         """Take the terminal contents of a session from its Neovim."""
         s = self._sessions.get(sid)
-        self.screens.hand_in(sid, s.agent if s is not None else "", pid, rows)
+        if s is not None:
+            self.screens.hand_in(s, pid, rows)
 
     @property
     def notes(self) -> dict[str, str]:

@@ -32,6 +32,7 @@ class _Screen:
     tty: str
     socket: str
     pane: str
+    is_old: bool  # whether it is older than this host, so that nobody may have read its screen
     reported: Seen | None = None
     pause: float = SETTLE
     timer: asyncio.TimerHandle | None = None
@@ -48,6 +49,7 @@ class Screens:
         self._written: Written | None = None  # most users never need it
         self._screens: dict[str, _Screen] = {}  # by session
         self._handed_in: dict[str, Seen] = {}
+        self._since = clock()  # no host may have watched before
 
     def attend(self, s: Session) -> None:
         """Read the pane of a session that has no better witness."""
@@ -60,7 +62,7 @@ class Screens:
         where = (s.pid, s.tty, s.tmux, s.pane)
         if known is None or where != (known.pid, known.tty, known.socket, known.pane):
             self.leave(sid)
-            self._screens[sid] = _Screen(s.agent, *where)
+            self._screens[sid] = _Screen(s.agent, *where, is_old=s.started < self._since)
             self._read(sid)
 
     def leave(self, sid: str) -> None:
@@ -73,16 +75,19 @@ class Screens:
     def renew(self) -> None:
         """Report everything again, after a time without hosts."""
         self._handed_in.clear()
+        self._since = self._clock()
         for sid, screen in self._screens.items():
-            screen.reported = None
+            screen.reported, screen.is_old = None, True
             self._read(sid)
 
-    def hand_in(self, sid: str, agent: str, pid: int, rows: Sequence[str]) -> None:
+    def hand_in(self, s: Session, pid: int, rows: Sequence[str]) -> None:
         """Take the terminal contents of a session from its Neovim."""
-        seen = dialect_of(agent).on_screen([row[:WIDEST] for row in rows[-DEPTH:]])
-        if seen is not None and self._handed_in.get(sid) != seen:
-            self._handed_in[sid] = seen
-            self._report(seen.finding(self._clock(), sid, pid))
+        seen = dialect_of(s.agent).on_screen([row[:WIDEST] for row in rows[-DEPTH:]])
+        before = self._handed_in.get(s.session_id)
+        if seen is not None and before != seen:
+            self._handed_in[s.session_id] = seen
+            found = before is None and s.started < self._since
+            self._report(seen.finding(self._clock(), s.session_id, pid, found))
 
     def close(self) -> None:
         """Stop reading screens."""
@@ -110,8 +115,9 @@ class Screens:
         if seen is None or seen == screen.reported:
             screen.pause = min(2 * screen.pause, LONGEST_PAUSE)
             return
+        found = screen.reported is None and screen.is_old
         screen.reported, screen.pause = seen, SETTLE
-        self._report(seen.finding(self._clock(), sid, screen.pid))
+        self._report(seen.finding(self._clock(), sid, screen.pid, found))
 
     def _changed(self, tty: str) -> None:
         for sid, screen in self._screens.items():

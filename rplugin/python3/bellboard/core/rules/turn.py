@@ -101,7 +101,9 @@ def go_on(s: Session, e: Event, o: Options) -> str | None:
         if s.held in ("stop", "esc", "fail") and e.t > s.stopped:
             s.held, s.held_until = "", 0.0  # that was not the end
     else:
-        s.said_id = e.prompt_id if e.kind == "said prompt" else s.said_id
+        if e.kind == "said prompt":
+            s.said_id = e.prompt_id
+            s.began = s.began if s.hooked else max(s.began, e.t)
         if s.hooked and e.kind == "said tool":
             return None  # hooks report its tools
         if not s.hooked and e.name.startswith("transcript"):
