@@ -25,19 +25,30 @@ pytestmark = pytest.mark.pure
 
 
 def said() -> tuple[list[tuple[str, bytes]], list[Line]]:
-    """Return every payload with its event, and every transcript entry, of all cases; each once."""
+    """Return the payloads with their events, and the transcript entries, of all cases.
+
+    Of those with the same fields and events, one is enough.
+    """
     payloads: dict[str, tuple[str, bytes]] = {}
     entries: dict[str, Line] = {}
     for file in FILES:
         for case in read_lines(TRACES / f"{file}.jsonl"):
             for line in case["trace"]:
                 if "hook" in line:
-                    text = json.dumps(line["hook"])
-                    payloads[text] = (line.get("event", ""), text.encode())
+                    name, text = line.get("event", ""), json.dumps(line["hook"])
+                    payloads[shape_of(name, line["hook"])] = (name, text.encode())
                 elif "transcript" in line:
                     entry = line["transcript"].get("entry")
-                    entries[json.dumps(entry)] = entry
+                    entries[shape_of("", entry)] = entry
     return list(payloads.values()), list(entries.values())
+
+
+def shape_of(name: str, given: Any) -> str:
+    if not isinstance(given, dict):
+        return repr(given)
+    named = [given.get(key) for key in ("hook_event_name", "notification_type", "type")]
+    ids = [given.get(key) for key in ("session_id", "sessionId")]
+    return repr((name, named, ids, sorted(given)))
 
 
 PAYLOADS, ENTRIES = said()

@@ -288,8 +288,9 @@ def test_one_agent_can_be_named(home: Home) -> None:
 
 
 def test_every_cli_says_where_its_hooks_go() -> None:
-    """Each has a name for people, and hooks that can be installed."""
-    assert tuple(INSTALLABLE) == CLIS
+    """Each has a name for people, and hooks that can be installed where they were measured."""
+    documented = {cli.key for cli in CLIS} - {cli.key for cli in INSTALLABLE}
+    assert documented == {"cursor", "droid", "goose", "kimi"}
     assert len({cli.name for cli in CLIS}) == len(CLIS)
 
 

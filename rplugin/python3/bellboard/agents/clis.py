@@ -8,10 +8,24 @@ from .claude_code.cli import ClaudeCode
 from .cli import Cli
 from .codex.cli import Codex
 from .copilot.cli import Copilot
+from .cursor.cli import Cursor
+from .droid.cli import Droid
+from .goose.cli import Goose
+from .kimi.cli import Kimi
 from .opencode.cli import OpenCode
 from .qwen.cli import Qwen
 
-CLIS: Final[tuple[Cli, ...]] = (ClaudeCode(), Codex(), OpenCode(), Copilot(), Qwen())
+CLIS: Final[tuple[Cli, ...]] = (
+    ClaudeCode(),
+    Codex(),
+    OpenCode(),
+    Copilot(),
+    Qwen(),
+    Cursor(),
+    Droid(),
+    Goose(),
+    Kimi(),
+)
 #: Those whose hooks bellboard can install.
 INSTALLABLE: Final = tuple(cli for cli in CLIS if cli.hooks is not None)
 

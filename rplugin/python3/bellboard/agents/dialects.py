@@ -7,7 +7,11 @@ from typing import Final
 from .claude_code.dialect.spoken import ClaudeDialect
 from .codex.dialect.spoken import CodexDialect
 from .copilot.dialect.spoken import CopilotDialect
+from .cursor.dialect.spoken import CursorDialect
 from .dialect import Dialect
+from .droid.dialect.spoken import DroidDialect
+from .goose.dialect.spoken import GooseDialect
+from .kimi.dialect.spoken import KimiDialect
 from .opencode.dialect.spoken import OpenCodeDialect
 from .qwen.dialect.spoken import QwenDialect
 
@@ -17,6 +21,10 @@ DIALECTS: Final[tuple[Dialect, ...]] = (
     OpenCodeDialect(),
     CopilotDialect(),
     QwenDialect(),
+    CursorDialect(),
+    DroidDialect(),
+    GooseDialect(),
+    KimiDialect(),
 )
 
 _BY_KEY: Final = {dialect.key: dialect for dialect in DIALECTS}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 from zlib import crc32
 
 import msgspec
@@ -17,6 +17,8 @@ from ..core.asked import shown_digest_of
 from ..core.detail import ODD, line, tool_detail
 from ..core.events import LINES, LONGEST_ID, Event, Origin, junk
 from ..core.lenient import Facts, members, text_of
+from ..core.request import Request
+from .dialect import Dialect
 
 #: Reads more of a payload into the facts of its event, and may return a more exact kind.
 Reader = Callable[[Facts, Facts], str | None]
@@ -58,6 +60,29 @@ class Words(NamedTuple):
     event: str = "hook_event_name"  # where a payload has its event; else the hook was told
     given: str = "tool_input"  # where it has the input of a tool
     tools: Mapping[str, str] = {}  # tool → its neutral name, if a rule knows that
+
+
+class Worded(Dialect):
+    """A dialect that is nothing but its words, of a CLI that cannot be answered."""
+
+    words: ClassVar[Words]
+    variables: ClassVar[Mapping[str, str]] = {}
+
+    def event(
+        self,
+        payload: bytes,
+        t: float,
+        clock: float,
+        origin: Origin,
+        truncated: bool = False,
+        name: str = "",
+    ) -> Event:
+        return event_of(payload, t, clock, origin, truncated, name, self.words)
+
+    def request(
+        self, payload: bytes, name: str, t: float, origin: Origin, truncated: bool = False
+    ) -> Request | None:
+        return None
 
 
 def event_of(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -141,7 +141,9 @@ def check_hooks(args: Args) -> int:
 
 
 def print_hooks(args: Args) -> None:
-    installer = _installer(_cli(args.agent))
+    from ..agents.clis import CLIS
+
+    installer = _installer(_cli(args.agent, CLIS))
     with problems(installer.home):
         print(installer.printed(_version(installer, args)))
 
@@ -179,11 +181,11 @@ def _file(installer: Installer, args: Args) -> Path:
         return installer.user_file()
 
 
-def _cli(agent: str | None) -> Cli:
-    """Return the CLI of that name, or the first one."""
+def _cli(agent: str | None, among: Sequence[Cli] = ()) -> Cli:
+    """Return the CLI of that name, or the first one; of those whose hooks can be installed."""
     from ..agents.clis import INSTALLABLE
 
-    known = {cli.key: cli for cli in INSTALLABLE}
+    known = {cli.key: cli for cli in among or INSTALLABLE}
     if agent is not None and agent not in known:
         raise Problem(f"--agent {agent}: not one of {', '.join(known)}")
     return known[agent] if agent else INSTALLABLE[0]

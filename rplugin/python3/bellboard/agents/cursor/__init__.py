@@ -1,0 +1,1 @@
+"""Cursor CLI: its dialect, as its makers document it; nothing here was measured."""

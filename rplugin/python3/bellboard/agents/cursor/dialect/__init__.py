@@ -1,0 +1,1 @@
+"""Translate what Cursor CLI reports into neutral terms. No I/O in this folder."""

@@ -1,0 +1,71 @@
+"""The dialect of Droid: notifications say that it asks, and nothing says that it was interrupted.
+
+This file does no I/O, knows no clock, and raises on no input.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ....core.lenient import Facts, text_of
+from ...payloads import FIELDS, Worded, Words
+
+#: Hook → kind.
+KINDS: Final[dict[str, str]] = {
+    "SessionStart": "start",  # or resume, compacted: by its source
+    "SessionEnd": "end",
+    "UserPromptSubmit": "prompt",
+    "PreToolUse": "tool",
+    "PostToolUse": "tool end",
+    "Notification": "note",  # or nudge, idle nudge: by its type, or its text
+    "Stop": "stop",
+    "SubagentStop": "note",
+    "PreCompact": "compacting",
+}
+STARTS: Final = {"resume": "resume", "compact": "compacted"}
+#: Type of a notification → what is asked.
+ASKS: Final = {"permission_prompt": "permission", "elicitation_dialog": "question"}
+PERMISSION: Final = " needs your permission to use "  # in the text of one without a type
+
+
+def _start(top: Facts, facts: Facts) -> str | None:
+    return STARTS.get(text_of(top, "source"))
+
+
+def _end(top: Facts, facts: Facts) -> None:
+    facts["source"] = text_of(top, "reason")
+
+
+def _notification(top: Facts, facts: Facts) -> str | None:
+    kind, message = text_of(top, "notification_type"), text_of(top, "message")
+    facts["source"], facts["detail"] = kind, message
+    if kind == "idle_prompt":
+        return "idle nudge"
+    _, asks, tool = message.partition(PERMISSION)
+    if kind not in ASKS and (kind or not asks):
+        return None
+    facts["tool"] = tool
+    if ASKS.get(kind) == "question":
+        facts["asks"] = "question"
+    return "nudge"
+
+
+def _compaction(top: Facts, facts: Facts) -> None:
+    facts["source"] = text_of(top, "trigger")
+
+
+class DroidDialect(Worded):
+    """See `Dialect`."""
+
+    key = "droid"
+    kinds = KINDS
+    words = Words(
+        KINDS,
+        {
+            "SessionStart": _start,
+            "SessionEnd": _end,
+            "Notification": _notification,
+            "PreCompact": _compaction,
+        },
+        FIELDS,
+    )

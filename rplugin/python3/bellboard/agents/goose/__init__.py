@@ -1,0 +1,1 @@
+"""Goose: its dialect, as its makers document it; nothing here was measured."""

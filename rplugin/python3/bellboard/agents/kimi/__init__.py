@@ -1,0 +1,1 @@
+"""Kimi Code: its dialect, as its makers document it; nothing here was measured."""

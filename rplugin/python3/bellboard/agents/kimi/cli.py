@@ -1,0 +1,29 @@
+"""Kimi Code, as the rest of the program observes it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Final
+
+from ..cli import Cli
+from .dialect.spoken import KINDS
+
+SPARED: Final = frozenset({"activity", "note"})  # kinds of events that add nothing
+PATIENCE: Final = 10  # seconds that a hook may take
+
+
+class Kimi(Cli):
+    """See `Cli`."""
+
+    key = "kimi"
+    name = "Kimi Code"
+
+    def reporting(self, line: Callable[[str], str]) -> str:
+        names = [name for name, kind in KINDS.items() if kind not in SPARED]
+        return "\n".join(_table(name, line(name)) for name in names)
+
+
+def _table(event: str, command: str) -> str:
+    # A string of JSON is one of TOML.
+    return f'[[hooks]]\nevent = "{event}"\ncommand = {json.dumps(command)}\ntimeout = {PATIENCE}\n'

@@ -1,0 +1,159 @@
+"""CLIs known from their documents only: their payloads as documented, and what is shown."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import pytest
+
+from bellboard.agents.clis import cli_of
+from playback import Line, play
+
+if sys.version_info >= (3, 11):
+    import tomllib
+
+T = 1.8e9
+pytestmark = pytest.mark.pure
+
+
+def shown(agent: str, *told: dict[str, Any]) -> list[str]:
+    """Return the statuses that are shown while these payloads arrive, a second apart."""
+    lines: list[Line] = [
+        {"t": T + n, "hook": payload, "origin": {"agent": agent, "pid": 11}}
+        for n, payload in enumerate(told)
+    ]
+    return [c["to"] for c in play([*lines, {"t": T + len(lines), "tick": {}}])[0]]
+
+
+def cursor(event: str, **more: Any) -> dict[str, Any]:
+    common = {"conversation_id": "c1", "generation_id": "g1", "model": "gpt", "cursor_version": "2"}
+    roots = {"workspace_roots": ["/home/u/proj"], "user_email": "someone@example.com"}
+    return {**common, **roots, "hook_event_name": event, "transcript_path": None, **more}
+
+
+def test_cursor_says_how_a_turn_ended() -> None:
+    prompt = cursor("beforeSubmitPrompt", prompt="do it", attachments=[])
+    for status, then in (("completed", "completed"), ("aborted", "idle"), ("error", "error")):
+        stop = cursor("stop", status=status, loop_count=0)
+        assert shown("cursor", prompt, stop) == ["working", then]
+
+
+def test_cursor_is_never_blocked() -> None:
+    """It has no event for it, and a tool that takes long may be at work."""
+    told = [
+        cursor("sessionStart"),
+        cursor("beforeSubmitPrompt", prompt="do it"),
+        cursor("preToolUse", tool_name="Shell", tool_input={"command": "make"}, tool_use_id="t1"),
+        cursor("beforeShellExecution", command="make", cwd="/home/u/proj"),
+        *[cursor("afterAgentThought", text="hm", duration_ms=n) for n in range(30)],
+        cursor("postToolUse", tool_name="Shell", tool_use_id="t1", tool_output="done"),
+        cursor("stop", status="completed", loop_count=0),
+        cursor("sessionEnd", reason="user_close"),
+    ]
+    assert shown("cursor", *told) == ["idle", "working", "completed", None]
+
+
+def goose(event: str, **more: Any) -> dict[str, Any]:
+    return {"event": event, "session_id": "abc-123", **more}
+
+
+def test_goose_works_and_completes() -> None:
+    tool = {"tool_name": "developer__shell", "tool_input": {"command": "rg TODO"}}
+    tool |= {"tool_call_id": "t1", "matcher_context": "developer__shell"}
+    told = [
+        goose("SessionStart"),
+        goose("UserPromptSubmit", message="summarize this file", matcher_context="summarize"),
+        goose("PreToolUse", working_dir="/home/u/proj", **tool),
+        goose("PostToolUse", working_dir="/home/u/proj", **tool),
+        goose("Stop", last_assistant_message="Done."),
+        goose("SessionEnd"),
+    ]
+    assert shown("goose", *told) == ["idle", "working", "completed", None]
+
+
+def droid(event: str, **more: Any) -> dict[str, Any]:
+    common = {"session_id": "fd-1", "transcript_path": "/home/u/.factory/fd-1.jsonl"}
+    where = {"cwd": "/home/u/proj", "permission_mode": "auto"}
+    return {**common, **where, "hook_event_name": event, **more}
+
+
+@pytest.mark.parametrize("typed", [True, False], ids=["with a type", "without a type"])
+def test_droid_asks_by_notification_until_the_tool_is_over(typed: bool) -> None:
+    tool = {"tool_name": "Execute", "tool_input": {"command": "make"}}
+    asks = {"message": "Droid needs your permission to use Execute"}
+    asks |= {"notification_type": "permission_prompt"} if typed else {}
+    told = [
+        droid("SessionStart", source="startup"),
+        droid("UserPromptSubmit", prompt="do it"),
+        droid("PreToolUse", **tool),
+        droid("Notification", **asks),
+        droid("Notification", message="Task completed successfully"),
+        droid("PostToolUse", **tool, tool_response={}),
+        droid("Stop", stop_hook_active=False),
+        droid("SessionEnd", reason="other"),
+    ]
+    wanted = ["idle", "working", "blocked", "working", "completed", None]
+    assert shown("droid", *told) == wanted
+
+
+def kimi(event: str, **more: Any) -> dict[str, Any]:
+    common = {"session_id": "km-1", "session_title": "Fix it", "client_type": "kimi_code_cli"}
+    return {"hook_event_name": event, **common, "cwd": "/home/u/proj", **more}
+
+
+def test_kimi_asks_and_is_answered() -> None:
+    tool = {"tool_name": "Shell", "tool_input": {"command": "git push"}, "tool_call_id": "call_1"}
+    main = {"agent_id": "main", "turn_id": 3}
+    told = [
+        kimi("SessionStart", source="startup", model="k2", profile="default"),
+        kimi("UserPromptSubmit", prompt="do it"),
+        kimi("TurnStarted", turn_id=3, origin_kind="user", origin_name="", prompt="do it"),
+        kimi("PreToolUse", **tool),
+        kimi("PermissionRequest", id="apr-1", action="run command", **main, **tool),
+        kimi("PermissionResult", id="apr-1", decision="approved", **main, **tool),
+        kimi("PostToolUse", **tool, tool_output="ok"),
+        kimi("Stop", stop_hook_active=False),
+        kimi("SessionEnd", reason="exit"),
+    ]
+    wanted = ["idle", "working", "blocked", "working", "completed", None]
+    assert shown("kimi", *told) == wanted
+
+
+def test_kimi_says_that_it_was_interrupted_or_failed() -> None:
+    prompt = kimi("UserPromptSubmit", prompt="do it")
+    esc = kimi("Interrupt", turn_id=3, reason="cancelled")
+    failed = kimi("StopFailure", error_type="rate_limit", error_message="too many requests")
+    assert shown("kimi", prompt, esc) == ["working", "idle"]
+    assert shown("kimi", prompt, failed) == ["working", "error"]
+
+
+def hooked(agent: str) -> str:
+    return cli_of(agent).reporting(lambda event: f'emit {event} "$PPID" {agent}; exit 0')
+
+
+@pytest.mark.parametrize("agent", ["codex", "copilot", "qwen", "cursor", "droid", "goose"])
+def test_the_file_that_lets_a_cli_report_names_each_event_in_its_command(agent: str) -> None:
+    hooks = json.loads(hooked(agent))["hooks"]
+    assert len(hooks) > 5
+    for event, handlers in hooks.items():
+        assert f'emit {event} \\"$PPID\\" {agent}; exit 0' in json.dumps(handlers)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="tomllib is in Python 3.11")
+def test_the_tables_that_let_kimi_report_are_toml() -> None:
+    """A table with another field, or an event that Kimi does not know, would void its settings."""
+    tables = tomllib.loads(hooked("kimi"))["hooks"]
+    assert {frozenset(table) for table in tables} == {frozenset({"event", "command", "timeout"})}
+    assert all(f"emit {table['event']} " in table["command"] for table in tables)
+
+
+def test_copilot_is_not_made_to_run_a_hook_that_could_refuse_its_tools() -> None:
+    assert "preToolUse" not in hooked("copilot")
+
+
+def test_cursor_reports_every_stop() -> None:
+    """It stops to call a hook of `stop` after a few, unless the limit is none."""
+    (stop,) = json.loads(hooked("cursor"))["hooks"]["stop"]
+    assert stop["loop_limit"] is None
