@@ -61,6 +61,8 @@ PURE = (
             "parts",
             "payloads",
             "private",
+            "recorded",
+            "titles",
             "trace",
         )
     ),

@@ -16,17 +16,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bellboard.agents.claude_code.dialect.entries import event_of, is_noise
-from bellboard.agents.claude_code.witnesses import transcript
-from bellboard.agents.claude_code.witnesses.following import known_until
-from bellboard.agents.claude_code.witnesses.transcript import (
-    Transcripts,
-    begun_in,
-    folder_of,
-    is_needed,
-    path_of,
-)
+from bellboard.agents import tailing
+from bellboard.agents.claude_code.dialect.entries import is_noise
+from bellboard.agents.claude_code.dialect.spoken import ClaudeDialect
+from bellboard.agents.claude_code.witnesses.transcript import begun_in, folder_of, path_of
 from bellboard.agents.evidence import from_line
+from bellboard.agents.following import known_until
+from bellboard.agents.tailing import Transcripts, event_of, is_needed
 from bellboard.core.events import Event, line_of
 from bellboard.core.finding import Finding
 from bellboard.core.options import Options
@@ -36,6 +32,7 @@ from bellboard.core.session import Process, Session
 pytestmark = pytest.mark.files
 
 RECORDINGS = Path(__file__).parent / "traces" / "recordings"
+CLAUDE = ClaudeDialect()
 SID = "0f8fad5b-d9cb-469f-a165-70867728950e"
 
 
@@ -103,7 +100,7 @@ def added(transcripts: Transcripts, now: float) -> list[Finding]:
 def followed(path: Path) -> Transcripts:
     """Follow one transcript, which is still empty."""
     write(path)
-    transcripts = Transcripts()
+    transcripts = Transcripts(CLAUDE)
     assert transcripts.follow(SID, path)
     assert [] == added(transcripts, 1.0)
     return transcripts
@@ -123,7 +120,7 @@ def test_a_reported_entry_is_the_same_evidence() -> None:
     seen = set()
     for sid, entry in recorded():
         whole = from_line({"t": 1.0, "transcript": {"session_id": sid, "entry": entry}})
-        event = event_of(sid, entry, 1.0)
+        event = event_of(CLAUDE, sid, entry, 1.0)
         if event is None:
             assert ("note", "") == (whole.kind, whole.title)
             continue
@@ -136,7 +133,7 @@ def test_a_reported_entry_is_the_same_evidence() -> None:
 
 def test_appended_lines_are_reported_once(path: Path, followed: Transcripts) -> None:
     """By any number of hosts, under one key."""
-    other = Transcripts()
+    other = Transcripts(CLAUDE)
     other.follow(SID, path)
     write(path, user("fix it"), assistant(says("Done."), stop_reason="end_turn"))
     found = added(followed, 5.0)
@@ -262,7 +259,7 @@ def test_the_first_look_is_at_the_tail(path: Path) -> None:
     write(path, user("the last", 31))
     tool = {"type": "tool_use", "id": "t", "name": "Bash", "input": {"command": "make"}}
     write(path, *(assistant(tool, second=32 + n) for n in range(9)))
-    transcripts = Transcripts()
+    transcripts = Transcripts(CLAUDE)
     transcripts.follow(SID, path)
     found = events(added(transcripts, 1.0))
     assert len(found) < 12
@@ -277,7 +274,7 @@ def test_the_first_look_reads_little_and_not_the_start(path: Path) -> None:
     write(path, user("the start"))
     os.truncate(path, 20 << 30)  # a hole uses no disk, but reading it would take half a minute
     write(path, b"\n", user("the end", 2))
-    transcripts = Transcripts()
+    transcripts = Transcripts(CLAUDE)
     transcripts.follow(SID, path)
     assert ["the end"] == [event.prompt for event in events(added(transcripts, 1.0))]
 
@@ -285,13 +282,13 @@ def test_the_first_look_reads_little_and_not_the_start(path: Path) -> None:
 def test_if_the_tail_is_not_enough_it_reads_further_back(path: Path) -> None:
     """The last line may be a large result, or the tail may begin exactly with a line."""
     write(path, user("the prompt", 1))
-    write(path, {"type": "progress", "data": "x" * (transcript.TAIL + 5)})
-    transcripts = Transcripts()
+    write(path, {"type": "progress", "data": "x" * (tailing.TAIL + 5)})
+    transcripts = Transcripts(CLAUDE)
     transcripts.follow(SID, path)
     assert ["the prompt"] == [event.prompt for event in events(added(transcripts, 1.0))]
     exact = path.with_name("exact.jsonl")
     rows = [json.dumps(user(text, 2)).encode() + b"\n" for text in ("exact", "second")]
-    write(exact, b"{}\n", *rows, b"\n" * (transcript.TAIL - len(b"".join(rows))))
+    write(exact, b"{}\n", *rows, b"\n" * (tailing.TAIL - len(b"".join(rows))))
     transcripts.follow("other", exact)
     assert ["exact", "second"] == [event.prompt for event in events(added(transcripts, 1.0))]
 
@@ -301,7 +298,7 @@ def test_entries_older_than_other_evidence_only_give_facts(path: Path) -> None:
     write(path, {"type": "ai-title", "aiTitle": "Its own"})
     write(path, user("[Request interrupted by user]", 1), user("again", 2), assistant(second=3))
     [moment] = [from_line({"t": 1.0, "transcript": {"session_id": SID, "entry": user("x", 10)}}).t]
-    transcripts = Transcripts()
+    transcripts = Transcripts(CLAUDE)
     transcripts.follow(SID, path, since=moment)
     found = added(transcripts, moment + 1)
     assert ["note", "said prompt", "said text"] == kinds(found)
@@ -360,7 +357,7 @@ def test_a_path_that_is_not_a_transcript_does_no_harm(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
     odd = ["", "/", "/dev/zero", "/no\0where", "x" * 5000, str(tmp_path / "pipe")]
     odd += [str(tmp_path / "loop"), str(tmp_path / "pipe" / "below"), "\ud800"]
-    transcripts = Transcripts()
+    transcripts = Transcripts(CLAUDE)
     for n, path in enumerate(odd):
         transcripts.follow(f"s{n}", path)
     assert [] == added(transcripts, 1.0)
@@ -378,11 +375,11 @@ def test_it_is_read_while_something_may_happen() -> None:
 
 def test_offsets_of_old_sessions_do_not_pile_up(tmp_path: Path) -> None:
     """A host may run for months."""
-    transcripts = Transcripts()
-    for n in range(transcript.KEPT + 10):
+    transcripts = Transcripts(CLAUDE)
+    for n in range(tailing.KEPT + 10):
         transcripts.follow(f"s{n}", tmp_path / f"{n}")
         transcripts.leave(f"s{n}")
-    assert transcript.KEPT == len(transcripts._left)
+    assert tailing.KEPT == len(transcripts._left)
     transcripts.follow("s", tmp_path / "s")
     transcripts.forget("s")
     assert "s" not in {**transcripts._left, **transcripts.followed}
@@ -433,7 +430,7 @@ def test_no_entry_raises(kind: str, content: Any, use: Any, more: Any, when: Any
     message = {"content": [content, block], "usage": more, "model": when}
     for body in (message, {"content": content}, content):
         entry = {"type": kind, "message": body, "timestamp": when, "aiTitle": more}
-        event = event_of(SID, entry, 1.0)
+        event = event_of(CLAUDE, SID, entry, 1.0)
         if event is not None:
             msgspec.json.encode(line_of(event))
 

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..core.finding import Finding
 from ..core.request import Answer
@@ -96,8 +96,6 @@ class Unreachable(Unanswered):
 
 class Cli(Hooked):
     """A CLI; its dialect is in `dialects.py`."""
-
-    modules: ClassVar[Collection[str]] = ()  # of its folder, whose work may run in another process
 
     def witness(self, means: Means) -> Witness | None:
         """Start observing, if there is more than hooks; needs a running event loop."""

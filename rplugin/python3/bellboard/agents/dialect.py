@@ -19,17 +19,22 @@ DEPTH: Final = 48  # rows of a screen to read, from the bottom up: the height of
 
 
 class Seen(NamedTuple):
-    """What a screen shows, in the words of a session file."""
+    """What a screen or a title shows, in the words of a session file."""
 
     says: str  # idle, busy or waiting
     asks: str = ""
     tool: str = ""
     detail: str = ""
 
-    def finding(self, now: float, sid: str, pid: int, found: bool = False) -> Finding:
-        """Report what the screen of a session means; `found`: it may have shown it for long."""
+    def finding(
+        self, now: float, sid: str, pid: int, found: bool = False, where: str = "screen"
+    ) -> Finding:
+        """Report what the screen or the title (`where`) of a session means.
+
+        `found`: it may have shown it for long.
+        """
         facts = {"session_id": sid, "pid": pid, **self._asdict()}
-        return Finding({"t": now, "screen": facts | ({"found": True} if found else {})}, "")
+        return Finding({"t": now, where: facts | ({"found": True} if found else {})}, "")
 
 
 class About(NamedTuple):
@@ -82,6 +87,22 @@ class Dialect(ABC):
         """Decode an entry of a transcript; raise an error of WRONG_SHAPE if it is none."""
         raise ValueError("this CLI has no transcripts")
 
+    def is_noise(self, raw: bytes) -> bool:
+        """Return whether to skip a line of a transcript undecoded."""
+        return False
+
+    def log_of(self, name: str, latest: str) -> str:
+        """Return the session of a recorded log that no hook named; `latest` is the latest one."""
+        return ""
+
+    def titled(self, text: str) -> Seen | None:
+        """Read the title that the CLI gave its terminal; return None if that says nothing."""
+        return None
+
+    def serves(self, argv: Sequence[str]) -> bool:
+        """Return whether a process with these arguments is a server of many terminals' sessions."""
+        return False
+
     def on_screen(self, rows: Sequence[str]) -> Seen | None:
         """Read what the last rows of a terminal show; return None if that is unknown."""
         return None
@@ -103,3 +124,8 @@ class Dialect(ABC):
     def press(self, screen: Sequence[str], request: Request, answer: Answer, about: About) -> Press:
         """Return the next key for the dialog on a screen, which must ask exactly this."""
         return Press(why="its dialogs are not known; go there to answer")
+
+
+def tells(event: Event) -> bool:
+    """Return whether an entry shows anything; a note does if it has a fact about the session."""
+    return event.kind != "note" or bool(event.title or event.reviewer or event.headless)

@@ -34,14 +34,19 @@ SCREENS: Final = frozenset({"idle", "busy", "waiting"})
 
 def read(raw: bytes, clock: float = 0.0) -> Event:
     """Decode a trace line; return junk, with the reason, if it cannot be decoded."""
+    fields = parsed(raw, clock)
+    return fields if isinstance(fields, Event) else from_line(fields, clock)
+
+
+def parsed(raw: bytes, clock: float = 0.0) -> object:
+    """Decode the JSON of a trace line; return junk if it is none."""
     try:
-        fields = msgspec.json.decode(raw)
+        return msgspec.json.decode(raw)
     except ODD:
         try:
-            fields = json.loads(raw)
+            return json.loads(raw)
         except ODD as e:
             return junk(f"not JSON: {e}"[:120], clock, clock)
-    return from_line(fields, clock)
 
 
 def from_line(fields: object, clock: float = 0.0) -> Event:
@@ -133,8 +138,17 @@ def _transcript(fields: Facts, t: float, now: float) -> Event:
     return dialect_of(text_of(given, "agent")).entry(sid, entry, t, now)
 
 
+def _title(fields: Facts, t: float, now: float) -> Event:
+    """Decode what the title of a terminal says: that counts like a session file."""
+    event = _shown(fields["title"], t, now)
+    return msgspec.structs.replace(event, kind="registry", name="title", source="title", at=t)
+
+
 def _screen(fields: Facts, t: float, now: float) -> Event:
-    given = fields["screen"]
+    return _shown(fields["screen"], t, now)
+
+
+def _shown(given: Facts, t: float, now: float) -> Event:
     says = text_of(given, "says")
     if says not in SCREENS:
         raise ValueError("not idle, busy or waiting")
@@ -245,6 +259,7 @@ READERS: Final[dict[str, Callable[[Facts, float, float], Event]]] = {
     "registry": _registry,
     "transcript": _transcript,
     "screen": _screen,
+    "title": _title,
     "process": _process,
     "pane": _pane,
     "view": _view,

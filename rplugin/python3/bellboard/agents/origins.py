@@ -36,6 +36,7 @@ def origin_of(given: object) -> Origin:
         where_of(given),
         agent=_runner(env, pid) or text_of(given, "agent") or AGENT,
         pid=pid,
+        shared=given.get("shared") is True,
         # the rest of an environment is private
         env={VARIABLES[k]: whole(v) for k, v in env.items() if k in VARIABLES and type(v) is str},
     )

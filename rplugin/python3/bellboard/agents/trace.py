@@ -9,16 +9,16 @@ from ..core.board import Board
 from ..core.events import Event
 from ..core.ledger import Folded, Transition
 from ..core.session import is_hidden, is_listed, markers_of, question_of, status_of
-from .evidence import read
+from .recorded import Recorded
 
 
 def replay(lines: Iterable[bytes], board: Board | None = None) -> Iterator[Folded]:
     """Fold the lines of a trace in their order."""
-    board = board or Board()
+    board, recorded = board or Board(), Recorded()
     for raw in lines:
         if raw.strip():
-            event = read(raw)
-            yield from board.fold(event)
+            for event in recorded.events(raw):
+                yield from board.fold(event)
 
 
 def transition_line(c: Transition) -> dict[str, Any]:

@@ -26,6 +26,7 @@ class Origin(Struct, frozen=True, omit_defaults=True, gc=False):
 
     agent: str = AGENT
     pid: int | None = None
+    shared: bool = False  # the process is a server that runs the sessions of many terminals
     tty: str | None = None
     tmux: str | None = None  # the server's socket
     pane: str | None = None
@@ -76,6 +77,8 @@ class Event(Struct, frozen=True, omit_defaults=True, gc=False):
     message: str = ""
     error: str = ""
     mode: str = ""
+    reviewer: str = ""  # person | program: who decides on what it asks to be permitted
+    headless: bool = False  # it has no terminal of its own
     model: str = ""
     title: str = ""
     named: bool = False  # the title was given by a person

@@ -1,7 +1,8 @@
 """The identity of a session: where it runs, its name, which session it replaces, who sees it.
 
 A session is known by its id.  It runs in one or more processes and has at most one terminal.  A
-process and a terminal each hold one session: the one that started there last.  Names and labels
+process, unless it is a server, and a terminal each hold one session: the one that started there
+last.  Names and labels
 move on with the process or, if no process is known, with the terminal.
 """
 
@@ -104,6 +105,8 @@ def absorb(s: Session, e: Event) -> None:
         s.transcript = e.transcript
     if e.mode:
         s.mode = e.mode
+    s.reviewer = e.reviewer or s.reviewer
+    s.headless = e.headless or s.headless
     if e.model:
         s.model = e.model
     if e.context:
@@ -122,13 +125,14 @@ def runs_in(records: Records, s: Session, pid: int) -> None:
     if known is None:
         records.unbury(pid)
     if known is None or not known.hooked:
-        s.processes = {**s.processes, pid: replace(known or Process(pid), hooked=True)}
+        now = replace(known or Process(pid), hooked=True, shared=s.origin.shared)
+        s.processes = {**s.processes, pid: now}
 
 
 def inherit(records: Records, s: Session) -> None:
     """Take over what the previous session of the process left running."""
     s.crew, now = Crew(), records.ledger.clock
-    for other in records.ran_in(s.pid) if s.pid else ():
+    for other in records.ran_in(s.pid) if s.pid and not s.origin.shared else ():
         if other.session_id == s.session_id:
             continue
         if other.turn == ABSENT:
@@ -165,7 +169,7 @@ def settle(records: Records, s: Session, old: Session | None) -> tuple[Transitio
     out: list[Transition] = []
     known = old.processes if old is not None and was_listed else {}
     for pid in sorted(s.processes.keys() - known.keys()):
-        for other in records.ran_in(pid):
+        for other in () if s.processes[pid].shared else records.ran_in(pid):
             if other.session_id != s.session_id:
                 out += _yield(records, other, s)
     if not was_listed:

@@ -143,12 +143,18 @@ def said(e: Event, known: Process | None, began: float) -> Process:
         asks=e.asks,
         tool=e.tool,
         at=at,
-        stood=stood or (e.status == "waiting" and bool(e.asks)),
+        stood=stood or (e.status == "waiting" and bool(e.asks)) or is_shown_busy(e),
         was=was or (known.was if known else ""),
         file_session=e.session_id,
         children=known.children if known else 0,
         hooked=known is not None and known.hooked,
+        shared=known is not None and known.shared,
     )
+
+
+def is_shown_busy(e: Event) -> bool:
+    """Return whether a title says that it is working: unlike a session file, it has no blips."""
+    return e.source == "title" and e.status == "busy"
 
 
 def session_of_file(records: Records, e: Event) -> str:
@@ -172,7 +178,8 @@ def registry_gone(records: Records, e: Event) -> Iterator[Step]:
     for s in there:
         s = copy(s)
         was = s.processes[pid]
-        left = Process(pid, was.started, hooked=was.hooked, was=was.says, at=e.t, stood=False)
+        left = Process(pid, was.started, was=was.says, at=e.t, stood=False)
+        left = msgspec.structs.replace(left, hooked=was.hooked, shared=was.shared)
         s.processes = {**s.processes, pid: left}
         if s.turn == ABSENT:
             s.processes = {p: x for p, x in s.processes.items() if p != pid}

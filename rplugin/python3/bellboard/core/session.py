@@ -97,6 +97,7 @@ class Process(Struct, frozen=True, omit_defaults=True, gc=False):
     file_session: str = ""  # the session id in the file, which older CLIs leave stale
     children: int = 0  # its child processes, if they were counted
     hooked: bool = False  # its hooks have reported
+    shared: bool = False  # it is a server that runs the sessions of many terminals
 
 
 class Run(Struct, kw_only=True, omit_defaults=True, gc=False):
@@ -202,6 +203,7 @@ class Session(Run, omit_defaults=True, gc=False):
     parked: bool = False
     snoozed_until: float = 0.0
     mode: str = ""
+    reviewer: str = ""  # person | program: who decides on what it asks to be permitted
     model: str = ""
     context: int = 0
     prompt: str = ""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from ..agents.clis import CLIS
+from ..agents import tailing
 from ..agents.installing.guard import Guard
 from ..core.board import Board
 from ..core.finding import Finding
@@ -27,10 +27,7 @@ from .attempts import Attempts
 SLICE: Final = 0.02  # seconds in a row for sessions: the event loop is blocked meanwhile
 RARELY: Final = 30.0
 #: Modules whose work may run in another process.
-MODULES: Final = (
-    *(repository.__name__, watching.__name__),
-    *(module for cli in CLIS for module in cli.modules),
-)
+MODULES: Final = (repository.__name__, watching.__name__, tailing.__name__)
 OBSERVE: Final = "observe"  # the name of the job in health
 
 

@@ -12,8 +12,9 @@ from ...core.session import Session
 from ...system.processes import environment_of
 from ..cli import Cli, Means, Sent, Waiting, Witness
 from ..installing.place import HooksFile
+from ..tailing import ends_with
 from .dialect.deciding import first_in
-from .witnesses import transcript
+from .dialect.spoken import ClaudeDialect
 from .witnesses.registry import CONFIG, config_of, state_of, went_on
 from .witnesses.witness import ClaudeWitness
 
@@ -31,7 +32,6 @@ class ClaudeCode(Cli):
         "its sessions are known from their files and screens; "
         "hooks add the tool in use, agents and progress"
     )
-    modules = (transcript.__name__,)
 
     def witness(self, means: Means) -> Witness:
         return ClaudeWitness(means)
@@ -61,5 +61,5 @@ class ClaudeCode(Cli):
         return went_on(config / "sessions", pid, s.session_id, since)
 
     def first(self, s: Session, asked: Waiting, since: float, sent: Sent) -> str | None:
-        entries = transcript.ends_with(s.transcript)
+        entries = ends_with(ClaudeDialect(), s.transcript)
         return first_in(entries, asked.payload, asked.tool_id, sent.answer, since, sent.hook)

@@ -31,6 +31,7 @@ from .turn import go_on
 BY_FILE = ("registry waiting", "registry dialog")
 #: A tool that is about to ask; newer CLIs, which give turns an id, send another hook when it does.
 ASKED_LATER = ("question", "agent question")
+REVIEWED = ("request", "agent request")
 UNANSWERED = 5.0  # seconds; the CLI sends its notification 6 s after an unanswered dialog
 
 
@@ -42,6 +43,8 @@ def ask(s: Session, e: Event, o: Options) -> str | None:
     over = max(s.over, s.began, s.answered if by_file else 0.0) if not e.agent else 0.0
     if s.turn != ABSENT and e.t < over - o.swap:
         return "older than its answer"
+    if s.reviewer == "program" and e.kind in REVIEWED:
+        return "a program decides on that, and nobody is asked"
     if has_finished(s, e):
         return "its tool has finished since"
     block = named(s, e)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ....core.events import AGENT
 from ...dialect import Dialect
-from .entries import decoded
+from .entries import decoded, is_noise
 from .hooks import hook
 from .names import KINDS, VARIABLES
 from .pressing import press
@@ -25,6 +25,7 @@ class ClaudeDialect(Dialect):
     event = staticmethod(hook)
     account = staticmethod(account)
     entry = staticmethod(decoded)
+    is_noise = staticmethod(is_noise)
     on_screen = staticmethod(read)
     request = staticmethod(request)
     reply = staticmethod(reply)

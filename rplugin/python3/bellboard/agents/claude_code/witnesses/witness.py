@@ -13,12 +13,14 @@ from ....system.files import is_path
 from ....system.tmux import rows_of
 from ...cli import Means, Witness
 from ...dialect import DEPTH
+from ...following import Following
+from ...tailing import Transcripts
 from ..dialect.screens import read
+from ..dialect.spoken import ClaudeDialect
 from .discovery import GRACE, Discovery, Found
 from .folders import STARTS, Folders
-from .following import Following
 from .registry import config_of
-from .transcript import Transcripts, folder_of
+from .transcript import folder_of, path_of
 
 SOON: Final = (0.5, 1.5, GRACE + 1.0)  # seconds after an agent may have started
 PATIENCE: Final = 5.0  # seconds for a search of all processes, which takes milliseconds
@@ -30,7 +32,7 @@ class ClaudeWitness(Witness):
     def __init__(self, means: Means) -> None:
         self._watched, self._report, self._clock = means.watched, means.report, means.clock
         self.folders = Folders(means)
-        self.following = Following(means)
+        self.following = Following(means, ClaudeDialect())
         self._discovery = Discovery(means.environ)
         self._slow = means.reach.lane("slow", PATIENCE)
         self._generation = means.generation
@@ -56,7 +58,8 @@ class ClaudeWitness(Witness):
         if s.config_dir:
             self.folders.need(s.config_dir, sid)
         config = self.folders.of(s)
-        self.following.attend(s, config)
+        find = partial(path_of, config, sid, s.cwd)
+        self.following.attend(s, f"{config}/projects" if config else "", find)
         if is_nameless(sid) and is_path(s.cwd) and config:
             self._expect_in(folder_of(config, s.cwd), sid)
 

@@ -39,3 +39,4 @@ PATCH: Final = "apply_patch"
 QUESTION: Final = "request_user_input"
 #: Tools that ask a person → what they ask.
 QUESTIONS: Final = {QUESTION: "question"}
+SERVER: Final = "app-server"  # the argument of a process that runs the threads of many terminals

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from ...dialect import Dialect
 from .hooks import hook
-from .names import KINDS
+from .log import entry, is_noise
+from .names import KINDS, SERVER
 from .request import reply, request
+from .titles import titled
 
 
 class CodexDialect(Dialect):
@@ -19,5 +21,11 @@ class CodexDialect(Dialect):
     variables: ClassVar[Mapping[str, str]] = {}
 
     event = staticmethod(hook)
+    entry = staticmethod(entry)
+    is_noise = staticmethod(is_noise)
+    titled = staticmethod(titled)
     request = staticmethod(request)
     reply = staticmethod(reply)
+
+    def serves(self, argv: Sequence[str]) -> bool:
+        return SERVER in argv[1:]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from ...dialect import Dialect
 from .hooks import KINDS, hook
 from .log import decoded
 from .request import request
+
+LOG: Final = "events.jsonl"  # of every session, in a folder of its own
 
 
 class CopilotDialect(Dialect):
@@ -22,3 +24,6 @@ class CopilotDialect(Dialect):
     event = staticmethod(hook)
     entry = staticmethod(decoded)
     request = staticmethod(request)
+
+    def log_of(self, name: str, latest: str) -> str:
+        return latest if name == LOG else ""

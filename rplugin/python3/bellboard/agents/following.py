@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
 
-from ....core.finding import Finding
-from ....core.rules.steps import is_alone
-from ....core.session import Session, status_of
-from ....system import processes
-from ....system.files import is_path
-from ...cli import Means
-from .transcript import Tail, Transcripts, is_needed, path_of, read_on
+from ..core.finding import Finding
+from ..core.rules.steps import is_alone
+from ..core.session import Session, status_of
+from ..system import processes
+from ..system.files import is_path
+from .cli import Means
+from .dialect import Dialect
+from .tailing import Tail, Transcripts, is_needed, read_on
 
 WATCHES = "transcript"
 AWAITS = "its folder"
@@ -33,15 +34,18 @@ def known_until(s: Session) -> float:
 class Following:
     """Calls `report` with what is new in the transcripts that are needed."""
 
-    def __init__(self, means: Means) -> None:
-        self.transcripts = Transcripts()
+    def __init__(self, means: Means, dialect: Dialect) -> None:
+        self.transcripts = Transcripts(dialect)
         self._reach, self._watched = means.reach, means.watched
         self._report, self._clock = means.report, means.clock
         self._needing: dict[str, Session] = {}  # sessions whose transcripts are needed
         self._awaited: dict[str, str] = {}  # session → its transcript, while its folder is missing
 
-    def attend(self, s: Session, config_dir: str) -> None:
-        """Follow the transcript of a session if it is needed now, else stop."""
+    def attend(self, s: Session, folder: str = "", find: Callable[[], str] = str) -> None:
+        """Follow the transcript of a session if it is needed now, else stop.
+
+        If no hook has reported its path, `find` returns it; that may hang where `folder` does.
+        """
         sid = s.session_id
         if not is_needed(status_of(s), s.since, self._clock(), is_alone(s)):
             self._needing.pop(sid, None)
@@ -50,10 +54,8 @@ class Following:
         self._needing[sid] = s
         if s.transcript:
             self._follow(sid, s.transcript)
-        elif is_path(config_dir):  # no hook reported its path
-            where = partial(path_of, config_dir, sid, s.cwd)
-            path, then = f"{config_dir}/projects", partial(self._found, sid)
-            self._reach.do(path, where, then, key=f"transcript of {sid}")
+        elif is_path(folder):
+            self._reach.do(folder, find, partial(self._found, sid), key=f"transcript of {sid}")
 
     def forget(self, sid: str) -> None:
         """Drop a session that has ended."""

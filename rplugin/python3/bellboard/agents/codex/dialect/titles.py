@@ -1,0 +1,21 @@
+"""Read the title that Codex gives its terminal: it has a spinner, asks for an action, or neither.
+
+This file does no I/O.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from ...dialect import Seen
+
+_SPINS: Final = re.compile("[\u2801-\u28ff](?: |$)")
+_ASKS: Final = re.compile(r"\[ [!.] \] Action Required(?: |$)")
+
+
+def titled(text: str) -> Seen | None:
+    """Return what a title says; one without either mark is that of a thread at rest."""
+    if _SPINS.match(text):
+        return Seen("busy")
+    return Seen("waiting", "choice") if _ASKS.match(text) else Seen("idle")

@@ -1,0 +1,246 @@
+"""Read the end of a session's transcript, and then what is appended to it.
+
+A transcript is opened only while its session needs it, and never read from its start.  First its
+last part is read, for the title, the model, the context in use and the state of the turn; then only
+what was added.  Lines longer than `LINE` are skipped and never held in memory.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+from zlib import crc32
+
+from ..core.bounds import bounded
+from ..core.events import Event, line_of
+from ..core.finding import Finding
+from ..core.lenient import WRONG_SHAPE, Facts
+from ..core.words import amount
+from ..system.files import decoded, opened
+from .dialect import Dialect, tells
+
+TAIL: Final = 128 << 10  # bytes to read first; titles are repeated from time to time
+WIDER: Final = 2 << 20  # bytes to read if those contain only the large result of a tool
+LINE: Final = 1 << 20  # bytes; a longer line is a pasted file or image
+CHUNK: Final = LINE  # so that few lines are put together from two
+BEHIND: Final = 4 << 20  # bytes; a reader further behind starts again near the end
+LINGER: Final = 10.0  # seconds after the end of a turn: title, usage and errors are still written
+NEEDED: Final = frozenset({"working", "blocked", "unknown"})
+MARK: Final = 64  # bytes before the offset that identify the file
+KEPT: Final = 512  # offsets to remember of transcripts that are not followed now
+LATEST: Final = 6  # entries that show the state of a turn: a tool, its result, an end
+
+
+def is_needed(status: str, since: float, now: float, alone: bool = False) -> bool:
+    """Return whether a session with that status needs its transcript to be followed.
+
+    `alone`: neither hooks nor the registry report what it does.
+    """
+    return alone or status in NEEDED or now < since + LINGER
+
+
+class Transcripts:
+    """Follows the transcripts of sessions that need it."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+        self._followed: dict[str, Tail] = {}  # by session
+        self._left: dict[str, Tail] = {}
+
+    @property
+    def followed(self) -> dict[str, str]:
+        """Return the path of each followed transcript, by session."""
+        return {sid: tail.path for sid, tail in self._followed.items()}
+
+    @property
+    def notes(self) -> dict[str, str]:
+        """Return what cannot be read in each followed transcript, for health."""
+        return {t.path: note for t in self._followed.values() if (note := t.note)}
+
+    def follow(self, session_id: str, path: str | Path, since: float = 0.0) -> bool:
+        """Follow a transcript from where it was left, or its end; return whether that is new.
+
+        `since`: the newest evidence of the session; older entries only give facts.
+        """
+        tail = self._followed.get(session_id)
+        if tail is not None and tail.path == str(path):
+            return False
+        self.leave(session_id)
+        before = self._left.pop(session_id, None)
+        if before is not None and before.path == str(path):
+            self._followed[session_id] = before
+        else:
+            self._followed[session_id] = Tail(self._dialect, session_id, str(path), since)
+        return True
+
+    def leave(self, session_id: str) -> None:
+        """Stop following a transcript, but remember the offset."""
+        tail = self._followed.pop(session_id, None)
+        if tail is not None:
+            self._left[session_id] = tail
+            while len(self._left) > KEPT:
+                del self._left[next(iter(self._left))]
+
+    def forget(self, session_id: str) -> None:
+        """Drop a session that has ended."""
+        self.leave(session_id)
+        self._left.pop(session_id, None)
+
+    def tail(self, session_id: str) -> Tail | None:
+        """Return the tail of a followed session."""
+        return self._followed.get(session_id)
+
+    def has(self, session_id: str, tail: Tail) -> bool:
+        """Return whether a tail still belongs to a session, followed or not."""
+        return tail in (self._followed.get(session_id), self._left.get(session_id))
+
+
+class Tail:
+    """A transcript, and how far it has been read."""
+
+    def __init__(self, dialect: Dialect, session_id: str, path: str, since: float) -> None:
+        self.path = path
+        self._dialect = dialect
+        self._session_id = session_id
+        self._since = since  # entries up to here were already reported
+        self._identity = (0, 0)
+        self._offset = 0  # of the first line not yet read
+        self._before = b""  # the bytes before the offset
+        self._skips = False  # whether the offset is inside a line that is too long
+        self._odd = self._long = 0  # lines that could not be parsed, or were too long
+        self._unread = ""
+        self.has_folder = True  # False for the first session in a directory
+
+    @property
+    def note(self) -> str:
+        """Return what cannot be read, or ""."""
+        odd = f"{amount(self._odd, 'line')} that cannot be parsed" if self._odd else ""
+        long = f"{amount(self._long, 'line')} of more than {LINE >> 20} MB" if self._long else ""
+        return ", ".join(filter(None, (self._unread, odd, long)))
+
+    def check(self, now: float) -> list[Finding]:
+        """Return what was added since the last call; never raises."""
+        self.has_folder = True
+        try:
+            with opened(self.path) as (fd, status):
+                identity, size = (status.st_dev, status.st_ino), status.st_size
+                behind = size - self._offset
+                goes_on = identity == self._identity and 0 <= behind <= BEHIND
+                if goes_on and self._is_as_read(fd):
+                    found = list(self._read(fd, now)) if behind else []
+                else:
+                    self._identity = identity
+                    found = self._from_tail(fd, size, now)
+        except OSError as error:  # if it appears again, it is a different file
+            self._identity, self._offset = (0, 0), 0
+            is_there = not isinstance(error, FileNotFoundError)
+            self.has_folder = is_there or os.path.isdir(os.path.dirname(self.path))  # noqa: PTH112, PTH120
+            self._unread = (error.strerror or str(error)) if is_there else ""
+            return []
+        self._unread = ""
+        times = (event.t for _, event in found if event.kind != "note")  # titles have no time
+        self._since = max(times, default=self._since)
+        return [finding for finding, _ in found]
+
+    def become(self, other: Tail) -> None:
+        """Take over the state of a copy that was read in another process."""
+        self.__dict__.update(other.__dict__)
+
+    def _is_as_read(self, fd: int) -> bool:
+        """Return whether this is the file read before: inodes are reused."""
+        before = self._before
+        return os.pread(fd, len(before), self._offset - len(before)) == before
+
+    def _from_tail(self, fd: int, size: int, now: float) -> list[tuple[Finding, Event]]:
+        """Read the end of the file; return only the few entries that matter."""
+        found: list[tuple[Finding, Event]] = []
+        for span in (TAIL, WIDER):
+            # One byte earlier, so that a line that starts exactly there counts as whole.
+            self._offset, self._before = max(0, size - span - 1), b""
+            self._skips = self._offset > 0
+            found = list(self._read(fd, now))
+            if found or size <= span:
+                break
+        return [found[n] for n in gist([event for _, event in found], self._since)]
+
+    def _read(self, fd: int, now: float) -> Iterator[tuple[Finding, Event]]:
+        for offset, raw in self._lines(fd):
+            given = None if (noise := self._dialect.is_noise(raw)) else decoded(raw)
+            self._odd += given is None and not noise
+            event = None if given is None else event_of(self._dialect, self._session_id, given, now)
+            if event is not None and given is not None:
+                name = given.get("uuid")
+                if not isinstance(name, str):
+                    # A file that was truncated and rewritten has other lines at the same offsets.
+                    name = f"{self._identity[1]}:{offset}:{crc32(raw):x}"
+                key = f"transcript {self._session_id} {name[:200]}"
+                yield Finding(line_of(event), key), event
+
+    def _lines(self, fd: int) -> Iterator[tuple[int, bytes]]:
+        """Yield complete lines and advance the offset; an incomplete last line waits."""
+        rest = b""
+        while data := os.pread(fd, CHUNK, self._offset + len(rest)):
+            if self._skips:
+                end = data.find(b"\n") + 1
+                self._skips = not end
+                self._offset += end or len(data)
+                self._before = data[: end or len(data)][-MARK:]
+                data = data[end:] if end else b""
+            *lines, rest = (rest + data).split(b"\n")
+            for raw in lines:
+                at = self._offset
+                self._offset += len(raw) + 1
+                self._before = raw[-MARK:] + b"\n"
+                if raw and len(raw) <= LINE:
+                    yield at, raw
+            if len(rest) > LINE:
+                self._offset += len(rest)
+                self._before = rest[-MARK:]
+                self._long += 1
+                self._skips, rest = True, b""
+
+
+def read_on(tail: Tail, now: float) -> tuple[Tail, list[Finding]]:
+    """Read what was added, perhaps in another process; return the updated tail and the findings."""
+    found = tail.check(now)
+    return tail, found
+
+
+def ends_with(dialect: Dialect, path: str) -> list[Facts]:
+    """Return the last entries of a transcript; none if it cannot be read."""
+    try:
+        with opened(path) as (fd, status):
+            start = max(0, status.st_size - TAIL)
+            raw = os.pread(fd, TAIL, start)
+    except OSError:
+        return []
+    lines = raw.split(b"\n")[1 if start else 0 :]
+    entries = (decoded(line) for line in lines if line and not dialect.is_noise(line))
+    return [entry for entry in entries if entry is not None]
+
+
+def event_of(dialect: Dialect, session_id: str, entry: Facts, now: float) -> Event | None:
+    """Decode an entry; return None if it shows nothing."""
+    try:
+        event = dialect.entry(session_id, entry, now, now)
+    except WRONG_SHAPE:
+        return None
+    return bounded(event) if tells(event) else None
+
+
+def gist(events: Sequence[Event], since: float) -> Iterator[int]:
+    """Yield which of the entries read at once to report: facts, and the state of the turn.
+
+    Of entries older than `since` only the facts count, because newer evidence exists.
+    """
+    last: dict[str, int] = {}
+    for n, event in enumerate(events):
+        if event.title:
+            last["named" if event.named else "title"] = n
+        for fact in ("prompt", "model", "message", "reviewer", "headless"):
+            if getattr(event, fact):
+                last[fact] = n
+    deciding = [n for n, e in enumerate(events) if e.kind != "note" and e.t > since][-LATEST:]
+    yield from sorted({*last.values(), *deciding})

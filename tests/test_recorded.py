@@ -1,0 +1,107 @@
+"""Recordings of real CLIs: titles, logs and processes count for the session in the terminal."""
+
+from __future__ import annotations
+
+import json
+from itertools import count
+from typing import Any
+
+import pytest
+
+from bellboard.agents.trace import replay
+from bellboard.core.board import Board
+from bellboard.core.session import is_listed, status_of
+
+pytestmark = pytest.mark.pure
+
+TERMINAL, LOG = 70, "rollout-1.jsonl"
+SPINS, ASKS, RESTS = "\u280b proj", "[ ! ] Action Required | proj", "proj"
+Line = dict[str, Any]
+
+
+def hook(event: str, session: str = "s1", pid: int = TERMINAL, **more: Any) -> Line:
+    """Return the line of a hook of Codex, which `pid` ran."""
+    payload = {"session_id": session, "hook_event_name": event, **more}
+    payload["transcript_path"] = f"/home/user/.codex/sessions/{LOG}"
+    words = "codex app-server --listen" if pid != TERMINAL else "codex"
+    rows = ["not a tty", f"{pid} 1 {pid} {pid} pts/3 {words}", f"99 {pid} 99 99 ? sh hook.sh"]
+    origin = {"agent": "codex", "ps": rows, "env": {"TMUX": "/tmp/tmux-1/a,1,0", "TMUX_PANE": "%1"}}
+    return {"event": event, "hook": payload, "pid": 99, "ppid": pid, "origin": origin}
+
+
+def said(kind: str, **payload: Any) -> Line:
+    line = {"type": "event_msg", "payload": {"type": kind, **payload}}
+    return {"file": LOG, "line": line}
+
+
+def process(alive: bool) -> Line:
+    return {"process": {"pid": TERMINAL, "alive": alive, "tty": "/dev/pts/3"}}
+
+
+ASKED = (
+    hook("PreToolUse", tool_name="Bash", tool_input={"command": "ls"}, tool_use_id="x1"),
+    hook("PermissionRequest", tool_name="Bash", tool_input={"command": "ls"}),
+)
+
+
+def statuses(*lines: Line) -> dict[str, str]:
+    """Return the status of each session after these lines, one second apart."""
+    board, clock = Board(), count(1_800_000_000)
+    for _ in replay((json.dumps({"t": next(clock), **x}).encode() for x in lines), board):
+        pass
+    assert not board.ledger.counts
+    return {sid: status_of(s) for sid, s in board.sessions.items() if is_listed(s)}
+
+
+def test_a_title_before_any_hook_belongs_to_the_session_that_follows() -> None:
+    """And one at rest is none, as long as no title has told that it works."""
+    before = (process(True), {"title": RESTS}, {"title": SPINS})
+    assert {} == statuses(*before)
+    assert {"s1": "working"} == statuses(*before, hook("SessionStart"), {"title": SPINS})
+    told = statuses(process(True), {"title": RESTS}, hook("UserPromptSubmit"), {"title": RESTS})
+    assert {"s1": "working"} == {**told, **statuses(*before, hook("UserPromptSubmit"))}
+
+
+def test_a_title_says_that_a_question_is_shown_and_answered() -> None:
+    """No hook says that it was granted; a hook that waits hides the dialog."""
+    start = (process(True), hook("UserPromptSubmit"), {"title": SPINS}, *ASKED)
+    assert {"s1": "working"} == statuses(*start, {"tick": {}})
+    assert {"s1": "blocked"} == statuses(*start, {"title": ASKS})
+    assert {"s1": "working"} == statuses(*start, {"title": ASKS}, {"title": SPINS})
+    assert {"s1": "idle"} == statuses(*start, {"title": ASKS}, {"title": RESTS}, {"tick": {}})
+
+
+def test_without_a_title_a_request_is_shown_unless_a_program_decides() -> None:
+    """Who decides is in the log, which may be written before the first hook."""
+    asked = (hook("UserPromptSubmit"), *ASKED, {"tick": {}})
+    reviewed = {"type": "turn_context", "payload": {"approvals_reviewer": "auto_review"}}
+    assert {"s1": "blocked"} == statuses(*asked)
+    assert {"s1": "working"} == statuses({"file": LOG, "line": reviewed}, *asked)
+
+
+def test_an_error_is_in_the_log() -> None:
+    """Codex runs no hook when a turn fails."""
+    failed = said("task_complete", error={"message": "no such key"})
+    late = {**failed["line"], "timestamp": "2027-01-15T08:00:02.900Z"}
+    prompt = (process(True), hook("UserPromptSubmit"))
+    assert {"s1": "error"} == statuses(*prompt, failed)
+    assert {"s1": "error"} == statuses(*prompt, {"title": SPINS}, failed, {"title": RESTS})
+    assert {"s1": "error"} == statuses(
+        *prompt, {"title": SPINS}, {"title": RESTS}, {**failed, "line": late}
+    )
+
+
+def test_a_server_runs_several_sessions_and_its_place_is_not_theirs() -> None:
+    """Both stay listed; the terminal that one sits in ends, and the server goes on."""
+    both = (hook("UserPromptSubmit", "s1", 80), hook("UserPromptSubmit", "s2", 80))
+    assert {"s1": "working", "s2": "working"} == statuses(process(True), *both)
+    alone = (hook("UserPromptSubmit", "s1"), hook("UserPromptSubmit", "s2"))
+    assert {"s2": "working"} == statuses(process(True), *alone)
+
+
+def test_a_run_without_a_terminal_of_its_own_is_the_tool_of_another_program() -> None:
+    """The log of `codex exec` says what it is."""
+    meta = {"file": LOG, "line": {"type": "session_meta", "payload": {"source": "exec"}}}
+    prompt = hook("UserPromptSubmit")
+    assert {"s1": "working"} == statuses(prompt)
+    assert {} == statuses(meta, prompt, {"tick": {}})
