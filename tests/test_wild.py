@@ -112,20 +112,23 @@ def test_errors_of_the_rules_are_reported_even_if_not_shown() -> None:
     assert [("None", False)] == [(w.shown, w.live) for w in found]
 
 
-def test_a_queued_prompt_that_is_taken_up_and_interrupted_leaves_the_session_idle() -> None:
-    """Its hook came when it was queued: of its own turn, only the interrupt is evidence."""
+@pytest.mark.parametrize(("prompt", "shown"), [("next", "idle"), ("first", "completed")])
+def test_a_queued_prompt_that_is_interrupted_leaves_the_session_idle(
+    prompt: str, shown: str
+) -> None:
+    """Only the interrupt names its prompt; one of the same prompt ended a Stop hook."""
     said = {"type": "user", "message": {"content": [{"type": "text", "text": INTERRUPTED + "]"}]}}
     trace = [
         *TRACE[:4],
-        hook(104.0, "UserPromptSubmit", prompt="next"),
-        hook(106.0, "Stop"),
+        hook(104.0, "UserPromptSubmit", prompt="next", prompt_id="first"),
+        hook(106.0, "Stop", prompt_id="first"),
         file(106.02, "busy"),
-        line(106.1, transcript={"session_id": "s", "entry": {**said, "uuid": "u"}}),
+        line(106.1, transcript={"session_id": "s", "entry": {**said, "promptId": prompt}}),
         file(106.12, "idle"),
         line(115.0, tick={}),
     ]
-    shown = changes((100.0, "idle"), (102.0, "working"), (106.15, "idle"))
-    verdict = judged(Seen(WALK, trace, shown))
+    steps = changes((100.0, "idle"), (102.0, "working"), (106.15, shown))
+    verdict = judged(Seen(WALK, trace, steps))
     assert [] == [w for w in (*verdict.wrongs, *verdict.late) if w.live]
 
 

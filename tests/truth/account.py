@@ -60,6 +60,7 @@ class Account:
             int, tuple[float, str, Allowed | None]
         ] = {}  # pid → since, session, allowed statuses
         self._idle_is: dict[str, Allowed] = {}  # session → what idle means now
+        self._over: dict[str, str | None] = {}  # session → the prompt of the last turn that ended
         self._said: dict[int, str] = {}  # pid → its last status, without dialogs
         self._tools: dict[str, set[str]] = {}  # session → the running tools of its turn
         self._speaks_for: dict[
@@ -92,8 +93,8 @@ class Account:
     def _take_entry(self, sid: str, entry: Line, t: float) -> None:
         if is_sent_on(entry):
             self._idle_is[sid] = SENT_ON
-        elif is_interrupted(entry):  # also a prompt that waited: no hook said that it was taken up
-            self._idle_becomes(sid, IDLE, t)
+        elif is_interrupted(entry) and entry.get("promptId") not in (None, self._over.get(sid)):
+            self._idle_becomes(sid, IDLE, t)  # no hook tells that a queued prompt was taken up
         elif entry.get("attachment", {}).get("type") == "hook_stopped_continuation":
             self._idle_becomes(sid, frozenset({"completed"}), t)
 
@@ -110,6 +111,8 @@ class Account:
             self._foretell(pid, t, hook["hook_event_name"], tells)
         if not hook.get("agent_id"):
             self._take_tool(sid, hook)
+            if hook["hook_event_name"] == "Stop":
+                self._over[sid] = hook.get("prompt_id")
             self._idle_becomes(sid, idle_after(hook, self._idle_is.get(sid, IDLE)), t)
         if pid and hook["hook_event_name"] == "SessionEnd":
             self._close(pid, t)
