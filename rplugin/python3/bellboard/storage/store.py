@@ -287,12 +287,6 @@ def _option(r: Cells) -> Any:
     return time(value) if isinstance(value, float) else value
 
 
-#: Kinds of events that say since when something has been so, which may be before it was noticed.
-DATED: Final = frozenset(
-    {"registry", "process gone", "screen idle", "screen busy", "screen waiting"}
-)
-
-
 def _is_live(e: Event, c: Transition, since: float) -> bool:
     """Return whether it happened, and was not only noticed, while a host was running."""
     happened = min(e.t, e.at) if e.kind in DATED else e.t
