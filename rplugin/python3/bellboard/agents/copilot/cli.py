@@ -6,9 +6,10 @@ import json
 from collections.abc import Callable
 from typing import Final
 
-from ..cli import Cli
+from ..cli import Cli, Means, Witness
 from ..installing.place import HooksFile, below_home
 from .dialect.hooks import KINDS
+from .witness import CopilotWitness
 
 #: Not preToolUse: one that fails refuses the tool.
 EVENTS: Final = tuple(n for n, kind in KINDS.items() if kind != "note" and n != "preToolUse")
@@ -26,6 +27,9 @@ class Copilot(Cli):
         name="hooks/bellboard.json",
         own=True,
     )
+
+    def witness(self, means: Means) -> Witness:
+        return CopilotWitness(means)
 
     def reporting(self, line: Callable[[str], str]) -> str:
         hooks = {event: [_hook(line(event))] for event in (*EVENTS, "notification")}

@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from msgspec.structs import replace
+
 from ....core.detail import line
-from ....core.events import Event
+from ....core.events import Event, Origin
 from ....core.lenient import Facts, text_of, time_of
 from ...payloads import of_input
 from .hooks import SPAWNS
@@ -26,6 +28,11 @@ def decoded(session_id: str, entry: Facts, t: float, now: float) -> Event:
     kind, facts = read(data) if read is not None and isinstance(data, dict) else ("note", {})
     at = time_of(entry.get("timestamp")) or t
     return Event(kind, f"transcript {line(name, 60)}", at, now, session_id, **facts)
+
+
+def account(record: Facts, about: Event) -> Event:
+    """Return the event of an open session; what it does is in its log."""
+    return replace(about, name="registry", origin=Origin("copilot", about.pid))
 
 
 def _tool(data: Facts) -> tuple[str, Facts]:

@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 
 from ...dialect import Dialect
 from .hooks import KINDS, hook
-from .log import decoded
+from .log import account, decoded
 from .request import request
 
 LOG: Final = "events.jsonl"  # of every session, in a folder of its own
@@ -22,6 +22,7 @@ class CopilotDialect(Dialect):
     pid_variable = "COPILOT_LOADER_PID"
 
     event = staticmethod(hook)
+    account = staticmethod(account)
     entry = staticmethod(decoded)
     request = staticmethod(request)
 

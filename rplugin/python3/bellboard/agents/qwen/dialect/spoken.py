@@ -8,6 +8,7 @@ from typing import ClassVar
 from ...dialect import Dialect
 from .hooks import KINDS, hook
 from .request import request
+from .titles import titled
 
 
 class QwenDialect(Dialect):
@@ -18,4 +19,5 @@ class QwenDialect(Dialect):
     variables: ClassVar[Mapping[str, str]] = {}
 
     event = staticmethod(hook)
+    titled = staticmethod(titled)
     request = staticmethod(request)

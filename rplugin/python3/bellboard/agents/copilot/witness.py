@@ -1,0 +1,79 @@
+"""Observe GitHub Copilot CLI: the logs of its sessions, and which of them are open."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import partial
+from typing import Final
+
+from ...core.finding import Finding
+from ...core.rules.steps import is_alone
+from ...core.session import Session
+from ..cli import Means, Witness
+from ..following import Following
+from .dialect.spoken import CopilotDialect
+from .opened import LIST, Opened, folder_of, log_of, opened_in
+
+WATCHES: Final = "copilot"
+
+
+class CopilotWitness(Witness):
+    """See `Witness`."""
+
+    def __init__(self, means: Means) -> None:
+        self.following = Following(means, CopilotDialect())
+        self._means, self._generation = means, means.generation
+        self._folder = folder_of(dict(means.environ))
+        self._list = f"{self._folder}/{LIST}"
+        self._sessions: dict[str, Session] = {}
+        self._working: set[str] = set()  # sessions of which the list says that they work
+        means.watched.need(self._list, WATCHES, "")
+
+    @property
+    def notes(self) -> dict[str, str]:
+        return self.following.transcripts.notes
+
+    def attend(self, s: Session) -> None:
+        """Follow its log, unless neither a hook nor the list says that it does anything."""
+        sid = s.session_id
+        self._sessions[sid] = s
+        if is_alone(s) and sid not in self._working:
+            return
+        self.following.attend(s, self._folder, partial(log_of, self._folder, sid))
+
+    def leave(self, sid: str) -> None:
+        self._sessions.pop(sid, None)
+        self._working.discard(sid)
+        self.following.forget(sid)
+
+    def died(self, pid: int) -> None:
+        """Learn nothing from that: hooks and locks name the process itself."""
+
+    def changed(self, paths: Collection[str]) -> None:
+        self.following.changed(paths)
+        if self._list in paths:
+            self._look()
+
+    def rescan(self) -> None:
+        self.following.rescan()
+        self._look()
+
+    def renew(self, generation: str) -> None:
+        self._generation = generation
+
+    def close(self) -> None:
+        """Stop: nothing of it runs by itself."""
+
+    def _look(self) -> None:
+        self._means.reach.do(self._list, partial(opened_in, self._folder), self._saw)
+
+    def _saw(self, found: list[Opened]) -> None:
+        began = {each.session_id for each in found if each.works} - self._working
+        self._working = {each.session_id for each in found if each.works}
+        for sid, pid, _ in found:
+            given = {"pid": pid, "agent": CopilotDialect.key, "discovered": True}
+            line = {"t": self._means.clock(), "registry": {**given, "record": {"sessionId": sid}}}
+            if sid not in self._sessions:
+                self._means.report(Finding(line, f"copilot {sid} {pid} {self._generation}"))
+        for sid in began & self._sessions.keys():
+            self.attend(self._sessions[sid])

@@ -1,0 +1,156 @@
+"""GitHub Copilot CLI beside its hooks: its log says what no hook does, its files what is open."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bellboard.agents.copilot.opened import LIMIT, Opened, opened_in
+from rig.home import Home
+from test_lookout import Desk, run
+
+pytestmark = pytest.mark.files
+SID = "0f8fad5b-d9cb-469f-a165-70867728950e"
+
+
+@pytest.fixture
+def sleeper() -> Iterator[int]:
+    """A process that stays alive."""
+    with subprocess.Popen(["sleep", "60"]) as child:
+        yield child.pid
+        child.kill()
+
+
+def folder_of(home: Home) -> Path:
+    folder = home.root / ".copilot" / "session-state" / SID
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def opens(home: Home, pid: int, works: bool = False) -> None:
+    """Write what it writes while a session is open."""
+    (folder_of(home) / f"inuse.{pid}.lock").write_text(str(pid))
+    listed = {SID: {"schemaVersion": 1, "working": works}}
+    (home.root / ".copilot" / "open-sessions-state.json").write_text(json.dumps(listed))
+
+
+def logs(home: Home, type: str, **data: Any) -> None:
+    """Append to the log of the session."""
+    stamp = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+    with (folder_of(home) / "events.jsonl").open("a") as log:
+        log.write(json.dumps({"type": type, "data": data, "timestamp": stamp}) + "\n")
+
+
+def hook(event: str, pid: int, **payload: Any) -> dict[str, Any]:
+    origin = {"agent": "copilot", "pid": pid}
+    return {"event": event, "hook": {"sessionId": SID, **payload}, "origin": origin}
+
+
+def test_its_log_says_that_a_permission_was_granted_and_a_turn_interrupted(
+    home: Home, sleeper: int
+) -> None:
+    """No hook does.  The log appears with the first turn."""
+
+    async def test(desk: Desk) -> None:
+        folder_of(home)
+        await desk.fold(**hook("sessionStart", sleeper, source="new"))
+        await desk.fold(**hook("userPromptSubmitted", sleeper, prompt="do it"))
+        assert desk.status() == "working"
+        asks = {"notification_type": "permission_prompt", "message": "Run command: make"}
+        await desk.fold(**hook("notification", sleeper, **asks))
+        logs(home, "permission.requested", permissionRequest={"toolCallId": "c1"})
+        await desk.until(lambda: desk.status() == "blocked")
+        logs(home, "permission.completed", toolCallId="c1", result={"kind": "approved"})
+        await desk.until(lambda: desk.status() == "working")
+        logs(home, "abort", reason="user_abort")
+        await desk.until(lambda: desk.status() == "idle")
+
+    run(home, test)
+
+
+def test_its_log_says_that_it_gave_up(home: Home, sleeper: int) -> None:
+    async def test(desk: Desk) -> None:
+        logs(home, "session.start", sessionId=SID)
+        await desk.fold(**hook("userPromptSubmitted", sleeper, prompt="do it"))
+        logs(home, "session.error", errorType="authentication", message="no key")
+        await desk.until(lambda: desk.status() == "error")
+        assert desk.board.sessions[SID].error == "authentication: no key"
+
+    run(home, test)
+
+
+def test_a_terminal_without_a_prompt_is_listed(home: Home, sleeper: int) -> None:
+    """Its first hook comes with the first prompt, and then it is the same session."""
+
+    async def test(desk: Desk) -> None:
+        opens(home, sleeper)
+        await desk.rescan()
+        await desk.until(lambda: desk.statuses() == {SID: "idle"})
+        await desk.fold(**hook("sessionStart", sleeper, source="new"))
+        await desk.fold(**hook("userPromptSubmitted", sleeper, prompt="do it"))
+        assert desk.statuses() == {SID: "working"}
+        assert desk.board.sessions[SID].agent == "copilot"
+
+    run(home, test)
+
+
+def test_a_session_without_hooks_that_works_is_followed(home: Home, sleeper: int) -> None:
+    """As one that was open before the hooks were installed."""
+
+    async def test(desk: Desk) -> None:
+        opens(home, sleeper)
+        await desk.rescan()
+        await desk.until(lambda: desk.statuses() == {SID: "idle"})
+        logs(home, "user.message", content="do it")
+        opens(home, sleeper, works=True)
+        await desk.rescan()
+        await desk.until(lambda: desk.status() == "working")
+        logs(home, "session.error", errorType="query", message="400")
+        await desk.until(lambda: desk.status() == "error")
+
+    run(home, test)
+
+
+def test_what_a_crash_left_is_no_session(home: Home, sleeper: int) -> None:
+    """A process has to be alive, and older than the lock that names it."""
+    root = home.root / ".copilot"
+    opens(home, sleeper)
+    assert opened_in(str(root)) == [Opened(SID, sleeper, False)]
+    lock = folder_of(home) / f"inuse.{sleeper}.lock"
+    os.utime(lock, (time.time() - 3600, time.time() - 3600))
+    assert opened_in(str(root)) == []
+    lock.rename(folder_of(home) / "inuse.999999999.lock")
+    assert opened_in(str(root)) == []
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\0" * 99, b"[]", b"{", b'{"../..": 1}', b'{"a\\u0000b": {}}', b'{"x": 1}', b"9" * 999],
+)
+def test_a_damaged_list_names_no_session(home: Home, content: bytes) -> None:
+    root = home.root / ".copilot"
+    root.mkdir()
+    (root / "open-sessions-state.json").write_bytes(content)
+    assert opened_in(str(root)) == []
+
+
+def test_a_list_that_is_no_file_or_endless_names_no_session(home: Home) -> None:
+    root = home.root / ".copilot"
+    root.mkdir()
+    path = root / "open-sessions-state.json"
+    path.mkdir()
+    assert opened_in(str(root)) == []
+    path.rmdir()
+    os.mkfifo(path)
+    assert opened_in(str(root)) == []
+    path.unlink()
+    path.write_bytes(b'{"' + b"x" * LIMIT + b'": {}}')
+    assert opened_in(str(root)) == []
