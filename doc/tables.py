@@ -1,7 +1,8 @@
-"""Write the table of rules into the help: `python doc/tables.py [--check]`.
+"""Write what is generated in the help and in the README: `python doc/tables.py [--check]`.
 
-The text between two marker lines in the help is generated from `machine.py` and its rules.
-With --check nothing is written; the exit status says whether the help is up to date.
+The text between two marker lines is generated: the rules from `machine.py`, and the abilities of
+agents from `agents`.  With --check nothing is written; the exit status says whether all of it is up
+to date.
 """
 
 from __future__ import annotations
@@ -11,19 +12,24 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
+from bellboard.agents.abilities import MOMENTS, mark, worded
+from bellboard.agents.clis import INSTALLABLE
 from bellboard.core.machine import TABLE
 from bellboard.core.rules import RULES
 from bellboard.core.session import ABSENT, STATUSES
 
 MANUAL = Path(__file__).parent / "bellboard.txt"
-BEGIN = "------ The rules, written by doc/tables.py ------"
+README = Path(__file__).parents[1] / "README.md"
+RULES_BEGIN = "------ The rules, written by doc/tables.py ------"
+AGENTS_BEGIN = "------ The agents, written by doc/tables.py ------"
 END = "------ Here ends what doc/tables.py writes ------"
+SHORT = {"observed": "yes", "cannot be told": "-"}
 WIDTH = 78
 INDENT = 18
 
 
-def section() -> list[str]:
-    """Return the lines between the markers."""
+def rules() -> list[str]:
+    """Return what each rule means, and when it is used."""
     return [
         "",
         "What each rule means:",
@@ -60,21 +66,48 @@ def row(head: str, text: str) -> Iterator[str]:
         yield f" {head if n == 0 else '':{INDENT}}{line}"
 
 
-def with_section(manual: str) -> str:
-    """Return the help with the section replaced; exit if a marker is missing."""
-    lines = manual.split("\n")
-    if BEGIN not in lines or END not in lines:
-        raise SystemExit(f"{MANUAL.name} has no lines\n{BEGIN}\n{END}")
-    begin, end = lines.index(BEGIN), lines.index(END)
-    return "\n".join([*lines[: begin + 1], *section(), *lines[end:]])
+def agents() -> list[str]:
+    """Return what each agent reports, for the help."""
+    lines = [""]
+    for cli in INSTALLABLE:
+        lines += [f"{cli.name} ~"]
+        for moment, ability in cli.abilities.items():
+            wrapped = textwrap.wrap(worded(moment, ability), WIDTH - 34)
+            heads = [MOMENTS[moment], *[""] * len(wrapped)]
+            lines += [f"    {head:30}{part}" for head, part in zip(heads, wrapped, strict=False)]
+        lines += [""]
+    return lines
+
+
+def abilities() -> list[str]:
+    """Return the same as a table for the README."""
+    names = " | ".join(cli.name for cli in INSTALLABLE)
+    lines = ["", f"| A session … | {names} |", f"|---|{'---|' * len(INSTALLABLE)}"]
+    for moment, heading in MOMENTS.items():
+        marks = (mark(moment, cli.abilities[moment]) for cli in INSTALLABLE)
+        lines.append(f"| {heading} | {' | '.join(SHORT.get(text, text) for text in marks)} |")
+    return [*lines, ""]
+
+
+def with_section(text: str, begin: str, end: str, lines: list[str]) -> str:
+    """Return a text with a section replaced; exit if a marker is missing."""
+    whole = text.split("\n")
+    if begin not in whole:
+        raise SystemExit(f"no line {begin}")
+    first = whole.index(begin) + 1
+    return "\n".join([*whole[:first], *lines, *whole[whole.index(end, first) :]])
 
 
 def main() -> int:
-    manual = MANUAL.read_text(encoding="utf-8")
-    made = with_section(manual)
+    manual, readme = (path.read_text(encoding="utf-8") for path in (MANUAL, README))
+    made = with_section(manual, RULES_BEGIN, END, rules())
+    made = with_section(made, AGENTS_BEGIN, END, agents())
+    marks = (f"<!-- {line.strip('- ')} -->" for line in (AGENTS_BEGIN, END))
+    shown = with_section(readme, *marks, abilities())
     if "--check" in sys.argv:
-        return int(made != manual)
+        return int((made, shown) != (manual, readme))
     MANUAL.write_text(made, encoding="utf-8")
+    README.write_text(shown, encoding="utf-8")
     return 0
 
 

@@ -54,6 +54,7 @@ PURE = (
     *(
         PACKAGE / f"agents/{n}.py"
         for n in (
+            "abilities",
             "dialect",
             "dialects",
             "evidence",
@@ -423,7 +424,7 @@ def test_no_file_knows_this_machine() -> None:
     assert [str(path.relative_to(ROOT)) for path, text in texts.items() if here.search(text)] == []
 
 
-def test_the_table_of_rules_in_the_manual_is_up_to_date() -> None:
+def test_what_is_generated_in_the_help_and_the_readme_is_up_to_date() -> None:
     """`python doc/tables.py` writes it."""
     done = subprocess.run(
         [sys.executable, "doc/tables.py", "--check"],

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from bellboard.agents.abilities import MOMENTS
 from bellboard.agents.cli import Cli
 from bellboard.agents.clis import CLIS, INSTALLABLE, cli_of
 from bellboard.agents.installing import installed
@@ -287,11 +288,34 @@ def test_one_agent_can_be_named(home: Home) -> None:
     assert not (home.root / ".codex").exists()
 
 
-def test_every_cli_says_where_its_hooks_go() -> None:
-    """Each has a name for people, and hooks that can be installed where they were measured."""
+def test_every_cli_says_where_its_hooks_go_and_what_it_reports() -> None:
+    """Where that was measured: each hook, and how each moment is known."""
     documented = {cli.key for cli in CLIS} - {cli.key for cli in INSTALLABLE}
     assert documented == {"cursor", "droid", "goose", "kimi"}
     assert len({cli.name for cli in CLIS}) == len(CLIS)
+    for cli in INSTALLABLE:
+        assert [*cli.abilities] == [*MOMENTS]
+        assert cli.abilities["working"].grade == cli.abilities["completed"].grade == "observed"
+        sources = ", ".join(ability.source for ability in cli.abilities.values())
+        sees_more = any(what in sources for what in ("file", "log", "title", "transcript"))
+        assert sees_more == (type(cli).witness is not Cli.witness), f"{cli.name} reports {sources}"
+
+
+def test_doctor_says_what_the_agents_here_report_and_whether_their_hooks_run(home: Home) -> None:
+    """Each fact with how it is known; hooks that do not run are a problem."""
+    said = run(home, "doctor")
+    assert "Codex" not in said
+    (home.root / ".codex").mkdir()
+    said = " ".join(run(home, "doctor").split())
+    assert "Codex has no hooks of bellboard: its sessions do not show" in said
+    assert "hooks install --agent codex" in said
+    assert "Codex: asks a question: observed (hooks)" in said
+    run(home, "hooks", "install", "--yes", "--agent", "codex")
+    work = installer(home, cli_of("codex"))
+    path = work.user_file()
+    path.write_text(path.read_text().replace('"timeout": 3', '"timeout": 30'))
+    said = " ".join(run(home, "doctor", code=1).split())
+    assert "with the limits of an older version: SessionEnd, Interrupt" in said
 
 
 def test_lost_hooks_of_any_cli_are_reported(home: Home, start: Callable[..., RecordedHost]) -> None:

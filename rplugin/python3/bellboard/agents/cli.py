@@ -6,13 +6,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from ..core.finding import Finding
 from ..core.request import Answer
 from ..core.session import Session
 from ..system.doer import Doer
 from ..system.watched import Watched
+from .abilities import Abilities
 from .installing.place import Hooked
 
 if TYPE_CHECKING:
@@ -96,6 +97,8 @@ class Unreachable(Unanswered):
 
 class Cli(Hooked):
     """A CLI; its dialect is in `dialects.py`."""
+
+    abilities: ClassVar[Abilities] = {}  # empty if nothing was measured
 
     def witness(self, means: Means) -> Witness | None:
         """Start observing, if there is more than hooks; needs a running event loop."""

@@ -8,13 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from ..agents.abilities import MOMENTS, worded
 from ..agents.claude_code.abilities import abilities
 from ..agents.claude_code.installer.settings import PLUGIN
 from ..agents.claude_code.version import Version, version_of
 from ..agents.claude_code.witnesses.registry import config_of
 from ..agents.claude_code.witnesses.running import SILENT, registry_of, versions_of
 from ..agents.cli import Cli
-from ..agents.clis import INSTALLABLE
+from ..agents.clis import CLIS, INSTALLABLE
 from ..agents.installing.installed import script
 from ..agents.installing.state import State
 from ..core import words
@@ -71,6 +72,14 @@ def abilities_seen(environ: Mapping[str, str]) -> Iterator[Fact]:
                 source = f" ({ability.source})" if ability.source else ""
                 yield info(f"{name}{what}: {ability.when}{source}")
         newest = newest or dict(abilities(version))
+
+
+def other_abilities(environ: Mapping[str, str]) -> Iterator[Fact]:
+    """List what the other CLIs on this machine report."""
+    for cli in CLIS[1:]:
+        if cli.hooks is not None and cli.hooks.is_used(environ):
+            for moment, ability in cli.abilities.items():
+                yield info(f"{cli.name}: {MOMENTS[moment]}: {worded(moment, ability)}")
 
 
 def _seen(environ: Mapping[str, str]) -> list[Version]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from .. import abilities as neutral
 from .version import Version
 
 OLDEST: Final = (2, 0, 76)  # nothing older was measured
@@ -74,3 +75,21 @@ def abilities(version: Version) -> dict[str, Ability]:
         what: steps[max(since for since in steps if since <= version)]
         for what, steps in ABILITIES.items()
     }
+
+
+_HOOKS: Final = neutral.Ability("hooks, session file")
+_FILE: Final = neutral.Ability("session file")
+#: What the newest version reports, as for every CLI.
+NEWEST: Final[neutral.Abilities] = {
+    "unprompted": _HOOKS,
+    "working": _HOOKS,
+    "permission": _HOOKS,
+    "question": _HOOKS,
+    "granted": _FILE,
+    "denied": _FILE,
+    "completed": _HOOKS,
+    "interrupted": _FILE,
+    "failed": neutral.Ability("hooks, transcript"),
+    "ended": neutral.Ability("hooks, processes"),
+    "answer": neutral.Ability("hooks, keys"),
+}

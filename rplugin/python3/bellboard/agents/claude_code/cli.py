@@ -13,6 +13,7 @@ from ...system.processes import environment_of
 from ..cli import Cli, Means, Sent, Waiting, Witness
 from ..installing.place import HooksFile
 from ..tailing import ends_with
+from .abilities import NEWEST
 from .dialect.deciding import first_in
 from .dialect.spoken import ClaudeDialect
 from .witnesses.registry import CONFIG, config_of, state_of, went_on
@@ -27,6 +28,7 @@ class ClaudeCode(Cli):
 
     key = AGENT
     name = "Claude Code"
+    abilities = NEWEST
     hooks = HooksFile("claude", config_of, "settings.json")
     without_hooks = (
         "its sessions are known from their files and screens; "

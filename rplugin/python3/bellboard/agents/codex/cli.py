@@ -9,6 +9,7 @@ from typing import Final
 from ..cli import Cli, Waiting
 from ..installing.place import HooksFile, below_home
 from . import server
+from .abilities import ABILITIES
 from .dialect.names import KINDS
 from .trust import obstacles
 
@@ -22,6 +23,7 @@ class Codex(Cli):
 
     key = "codex"
     name = "Codex"
+    abilities = ABILITIES
     hooks = HooksFile(
         program="codex",
         folder=below_home(".codex", "CODEX_HOME"),

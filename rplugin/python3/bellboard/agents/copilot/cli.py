@@ -8,6 +8,7 @@ from typing import Final
 
 from ..cli import Cli, Means, Witness
 from ..installing.place import HooksFile, below_home
+from .abilities import ABILITIES
 from .dialect.hooks import KINDS
 from .witness import CopilotWitness
 
@@ -21,6 +22,7 @@ class Copilot(Cli):
 
     key = "copilot"
     name = "GitHub Copilot CLI"
+    abilities = ABILITIES
     hooks = HooksFile(
         program="copilot",
         folder=below_home(".copilot", "COPILOT_HOME"),

@@ -9,6 +9,7 @@ from ...system.shipped import shipped
 from ..cli import Cli, Waiting
 from ..installing.place import HooksFile
 from . import server
+from .abilities import ABILITIES
 
 
 class OpenCode(Cli):
@@ -16,6 +17,7 @@ class OpenCode(Cli):
 
     key = "opencode"
     name = "OpenCode"
+    abilities = ABILITIES
     hooks = HooksFile(
         program="opencode",
         folder=lambda environ: _config(environ) / "opencode",

@@ -9,6 +9,7 @@ from typing import Final
 
 from ..cli import Cli
 from ..installing.place import Environ, HooksFile, Looked, below_home
+from .abilities import ABILITIES
 from .dialect.hooks import KINDS
 
 EVENTS: Final = (*(name for name, kind in KINDS.items() if kind != "note"), "Notification")
@@ -32,6 +33,7 @@ class Qwen(Cli):
 
     key = "qwen"
     name = "Qwen Code"
+    abilities = ABILITIES
     hooks = HooksFile(
         program="qwen",
         folder=_folder,

@@ -1,0 +1,56 @@
+"""What a CLI reports of its sessions, moment by moment, and how that is known.
+
+This file does no I/O.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+#: What may happen to a session → the heading of that row for users.
+MOMENTS: Final = {
+    "unprompted": "shows before its first prompt",
+    "working": "works",
+    "permission": "asks for a permission",
+    "question": "asks a question",
+    "granted": "a permission was granted",
+    "denied": "a permission was denied",
+    "completed": "has completed its turn",
+    "interrupted": "was interrupted",
+    "failed": "failed with an error",
+    "ended": "has ended",
+    "answer": "takes answers from here",
+}
+ANSWER: Final = "answer"
+
+
+class Ability(NamedTuple):
+    """How a moment is known; without a source it cannot be told."""
+
+    source: str
+    inferred: bool = False  # it follows from something else that was observed
+    when: str = ""  # with what limits
+
+    @property
+    def grade(self) -> str:
+        """Return `observed`, `inferred` or `cannot be told`."""
+        if not self.source:
+            return "cannot be told"
+        return "inferred" if self.inferred else "observed"
+
+
+Abilities = Mapping[str, Ability]  # for each of `MOMENTS`
+
+
+def mark(moment: str, ability: Ability) -> str:
+    """Return in a word whether it is known."""
+    if moment == ANSWER:
+        return "yes" if ability.source else "no"
+    return ability.grade
+
+
+def worded(moment: str, ability: Ability) -> str:
+    """Return all that is known of it."""
+    source = f" ({ability.source})" if ability.source else ""
+    return f"{mark(moment, ability)}{source}" + (f", {ability.when}" if ability.when else "")

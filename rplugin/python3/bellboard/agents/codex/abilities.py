@@ -1,0 +1,23 @@
+"""What Codex reports (measured on 0.169.0)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ..abilities import Abilities, Ability
+
+HOOKS: Final = Ability("hooks")
+
+ABILITIES: Final[Abilities] = {
+    "unprompted": Ability("", when="its hooks start with the first prompt"),
+    "working": HOOKS,
+    "permission": Ability("hooks", True, "its hook also runs where nobody is asked"),
+    "question": HOOKS,
+    "granted": Ability("hooks", True, "when the tool has finished"),
+    "denied": HOOKS,
+    "completed": HOOKS,
+    "interrupted": HOOKS,
+    "failed": Ability(""),
+    "ended": Ability("hooks, processes"),
+    "answer": Ability("server", when="if it runs with its shared server"),
+}
