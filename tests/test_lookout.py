@@ -422,3 +422,37 @@ def test_an_old_cli_without_a_status_in_its_file(claude: Agents, home: Home) -> 
         assert ("play:text please", "Hello from the fake model.") == (s.prompt, s.message)
 
     run(home, test)
+
+
+SHOWS_TITLES = r"""
+for title in '⠋ proj' '⠙ proj' '[ ! ] Action Required | proj' '[ . ] Action Required | proj'; do
+  printf '\033]2;%s\007' "$title"; sleep 0.2
+done
+read -r key
+for title in '⠋ proj' '⠙ proj' '⠹ proj'; do printf '\033]2;%s\007' "$title"; sleep 0.2; done
+read -r key
+printf '\033]2;proj\007'
+read -r key
+"""
+
+
+@pytest.mark.tmux
+def test_the_title_of_a_terminal_says_what_its_cli_does(home: Home, tmux: Server) -> None:
+    """It is read when the terminal changes, and counts at once; a spinner is one finding."""
+    pane = tmux.open(["sh", "-c", SHOWS_TITLES])
+
+    async def test(desk: Desk) -> None:
+        line = hook("UserPromptSubmit", home, pane.pid)
+        place = {"tmux": str(tmux.socket), "pane": pane.id, "tty": pane.tty}
+        await desk.fold(**line | {"origin": {"agent": "codex", "pid": pane.pid, **place}})
+        await desk.rescan()
+        await desk.until(lambda: desk.status() == "blocked", "the question shows")
+        pane.press("Enter")
+        await desk.until(lambda: desk.status() == "working", "it is answered")
+        pane.press("Enter")
+        await desk.until(lambda: desk.status() == "idle", "it rests")
+        said = [f.line["title"]["says"] for _, f in desk.found if "title" in f.line]  # type: ignore
+        assert said[-3:] == ["waiting", "busy", "idle"]
+        assert len(said) <= 4
+
+    run(home, test)

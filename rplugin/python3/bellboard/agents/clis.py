@@ -10,6 +10,7 @@ from .codex.cli import Codex
 from .copilot.cli import Copilot
 from .cursor.cli import Cursor
 from .droid.cli import Droid
+from .gemini.cli import Gemini
 from .goose.cli import Goose
 from .kimi.cli import Kimi
 from .opencode.cli import OpenCode
@@ -21,6 +22,7 @@ CLIS: Final[tuple[Cli, ...]] = (
     OpenCode(),
     Copilot(),
     Qwen(),
+    Gemini(),
     Cursor(),
     Droid(),
     Goose(),

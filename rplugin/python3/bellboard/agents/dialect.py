@@ -62,6 +62,7 @@ class Dialect(ABC):
     kinds: ClassVar[Mapping[str, str]]  # of its hook events, by name
     variables: ClassVar[Mapping[str, str]]  # of its environment → the names that events have
     pid_variable: ClassVar[str] = ""  # of its environment, with the process that runs the hooks
+    has_titles: ClassVar[bool] = False  # whether the titles of its terminals say what it does
     rules: ClassVar[str] = ""  # where a project has its own list of what is allowed
 
     @abstractmethod

@@ -10,6 +10,7 @@ from .copilot.dialect.spoken import CopilotDialect
 from .cursor.dialect.spoken import CursorDialect
 from .dialect import Dialect
 from .droid.dialect.spoken import DroidDialect
+from .gemini.dialect.spoken import GeminiDialect
 from .goose.dialect.spoken import GooseDialect
 from .kimi.dialect.spoken import KimiDialect
 from .opencode.dialect.spoken import OpenCodeDialect
@@ -21,6 +22,7 @@ DIALECTS: Final[tuple[Dialect, ...]] = (
     OpenCodeDialect(),
     CopilotDialect(),
     QwenDialect(),
+    GeminiDialect(),
     CursorDialect(),
     DroidDialect(),
     GooseDialect(),

@@ -24,6 +24,10 @@ class Titles:
         self._dialect = dialect
         self._said: Seen | None = None
 
+    def forget(self) -> None:
+        """Take what was reported as unknown."""
+        self._said = None
+
     def take(self, text: str) -> Seen | None:
         """Return what a title says, if that is new."""
         seen = self._dialect.titled(text[:LONGEST].strip())

@@ -188,7 +188,9 @@ def _unfit(s: Session, e: Event, from_hook: bool) -> Verdict | None:
         if e.t < s.ended:
             return refused("older than the end of the session")
         same = e.origin.pid is None or not s.ended_pid or e.origin.pid == s.ended_pid
-        if e.kind not in STARTS and same and e.t < s.ended + TOMBSTONE:
+        # A process that keeps several threads may turn to an earlier one again.
+        returns = e.kind == "prompt" and s.end_reason == "rekeyed" and e.t > s.ended
+        if not (e.kind in STARTS or returns) and same and e.t < s.ended + TOMBSTONE:
             return refused("the session has ended")
     if from_hook and s.turn != ABSENT and s.hook and e.origin.agent != s.agent:
         return refused("another agent's session has this id")

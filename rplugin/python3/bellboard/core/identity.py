@@ -113,7 +113,7 @@ def absorb(s: Session, e: Event) -> None:
         s.context = e.context
     if e.prompt:
         s.prompt = e.prompt
-    if e.message and e.kind in ("stop", "said text", "said last"):
+    if e.message and e.kind in ("stop", "rest", "said text", "said last"):
         s.message = e.message
     if e.title and (e.named or not s.titled):
         s.title, s.titled = e.title, e.named or s.titled

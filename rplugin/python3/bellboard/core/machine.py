@@ -94,6 +94,8 @@ said end         | .       | amend     | hear_end  | .         | .         | .  
 said queue       | .       | .         | take_in   | take_in   | .         | .         | .          | .
 said feedback    | .       | sent_on   | sent_on   | .         | sent_on   | .         | sent_on    | sent_on
 said error       | .       | amend     | fail      | fail      | .         | .         | .          | fail
+said failure     | .       | .         | flunk     | flunk     | flunk     | .         | .          | flunk
+said cancel      | .       | .         | call_off  | call_off  | call_off  | .         | .          | call_off
 said retry       | .       | .         | retry     | .         | .         | .         | .          | retry
 
 screen busy      | .       | seen_busy | seen_busy | seen_busy | seen_busy | seen_busy | seen_busy  | seen_busy
@@ -160,6 +162,8 @@ NOTHING: Final = {
     "said queue": "no turn is running",
     "said feedback": "no turn has ended",
     "said error": "no turn is running",
+    "said failure": "no turn is running",
+    "said cancel": "no turn is running",
     "said retry": "no turn is running",
     "jump": "there is nothing to clear",
     "restart": "the status cannot have changed meanwhile",

@@ -12,7 +12,7 @@ from ..agents.origins import origin_of
 from ..core.bounds import bounded
 from ..core.events import ASKING, Event, Origin
 from ..storage.item import Item
-from ..system.processes import Ttys
+from ..system.processes import Ttys, argv_of
 
 ORIGINS: Final = 256  # origins to cache; the spool caches as many headers
 SMALL: Final = 4096  # bytes of a payload that cannot contain anything too large to store
@@ -53,8 +53,15 @@ class Decoder:
         origin = origin_of(given)
         if origin.tty is None and origin.pid is not None:
             tty = self._ttys.of(origin.pid)
-            origin = replace(origin, tty=tty) if tty else origin
+            origin = replace(origin, tty=tty) if tty else _placed(origin, origin.pid)
         if len(self._origins) >= ORIGINS:
             self._origins.clear()
         self._origins[id(given)] = (given, origin)
         return origin
+
+
+def _placed(origin: Origin, pid: int) -> Origin:
+    """Drop the place of a server: it is that of whoever happened to start it."""
+    if not dialect_of(origin.agent).serves(argv_of(pid)):
+        return origin
+    return Origin(origin.agent, pid, shared=True, env=origin.env)

@@ -178,6 +178,14 @@ def rows_of(socket: str, pane: str, most: int) -> list[str]:
     return Tmux(socket).capture(pane, most)
 
 
+def title_of(socket: str, pane: str) -> str:
+    """Return the title that a program gave its pane, or "" on a failure."""
+    if not PANE.fullmatch(pane):
+        return ""
+    output = Tmux(socket).ask("display-message", "-p", "-t", pane, "#{pane_title}") or ""
+    return _plain(output.partition("\n")[0])
+
+
 def assignment(name: str, value: str) -> list[str]:
     """Return the command that sets a user option to text that no format expands."""
     if not re.fullmatch(r"@[a-z][a-z0-9_-]{0,60}", name, re.ASCII):

@@ -32,6 +32,7 @@ from .directories import REPEAT, Directories
 from .panes import Panes, panes_of
 from .pull_requests import Branch, PullRequests
 from .screens import Screens
+from .titled import Titled
 
 LEAD: Final = 1.0  # seconds before a tool is overdue: findings must be folded by then
 PATIENCE: Final = 5.0  # seconds for programs, and for work that takes milliseconds
@@ -64,6 +65,7 @@ class Lookout:
         self._reach, self._report, self._clock = reach, report, clock
         self._slow, self._deaf = reach.lane("slow", PATIENCE), reach.lane("deaf", PATIENCE)
         self.screens = Screens(reach.lane("screens", PATIENCE), report, clock)
+        self.titled = Titled(reach.lane("titles", PATIENCE), report, clock)
         self._generation = generation
         self._sessions: dict[str, Session] = {}  # listed
         self._runs: dict[str, set[int]] = {}  # session → its processes
@@ -78,6 +80,7 @@ class Lookout:
         """Stop observing."""
         self.deaths.close()
         self.screens.close()
+        self.titled.close()
         for witness in self.witnesses.values():
             witness.close()
 
@@ -89,6 +92,7 @@ class Lookout:
         self.panes.renew(generation)
         self.directories.renew()
         self.screens.renew()
+        self.titled.renew()
         self._seen.clear()
         self.rescan()
 
@@ -199,6 +203,7 @@ class Lookout:
         self._hold(sid, runs)
         self._witness_of(s).attend(s)
         self.screens.attend(s)
+        self.titled.attend(s)
         if s.cwd:
             self.directories.move(sid, s.cwd)
 
@@ -209,6 +214,7 @@ class Lookout:
             witness.leave(sid)
         self.directories.leave(sid)
         self.screens.leave(sid)
+        self.titled.leave(sid)
         self._proven.pop(sid, None)
         self._odd.pop(sid, None)
         self._stirred.pop(sid, None)

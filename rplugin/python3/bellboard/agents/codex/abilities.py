@@ -11,13 +11,13 @@ HOOKS: Final = Ability("hooks")
 ABILITIES: Final[Abilities] = {
     "unprompted": Ability("", when="its hooks start with the first prompt"),
     "working": HOOKS,
-    "permission": Ability("hooks", True, "its hook also runs where nobody is asked"),
+    "permission": Ability("hooks, log, title"),
     "question": HOOKS,
-    "granted": Ability("hooks", True, "when the tool has finished"),
+    "granted": Ability("title", when="elsewhere than in tmux when the tool has finished"),
     "denied": HOOKS,
     "completed": HOOKS,
     "interrupted": HOOKS,
-    "failed": Ability(""),
+    "failed": Ability("log"),
     "ended": Ability("hooks, processes"),
     "answer": Ability("server", when="if it runs with its shared server"),
 }

@@ -6,11 +6,13 @@ import json
 from collections.abc import Callable
 from typing import Final
 
-from ..cli import Cli, Waiting
+from ..cli import Cli, Means, Waiting, Witness
 from ..installing.place import HooksFile, below_home
+from ..witnessing import LogWitness
 from . import server
 from .abilities import ABILITIES
 from .dialect.names import KINDS
+from .dialect.spoken import CodexDialect
 from .trust import obstacles
 
 EVENTS: Final = tuple(name for name, kind in KINDS.items() if kind != "note")
@@ -31,6 +33,9 @@ class Codex(Cli):
         note='Codex asks to review new hooks at its next start: choose "Trust all and continue"',
         obstacles=obstacles,
     )
+
+    def witness(self, means: Means) -> Witness:
+        return LogWitness(means, CodexDialect())
 
     def reporting(self, line: Callable[[str], str]) -> str:
         hooks = {event: [{"hooks": [_hook(event, line(event))]}] for event in EVENTS}

@@ -33,6 +33,8 @@ RULES: Final[dict[str, Rule]] = {
         turn.catch_up,
         turn.recount,
         turn.fail,
+        turn.flunk,
+        turn.call_off,
         turn.break_off,
         turn.missed,
         turn.compact,

@@ -128,6 +128,8 @@ def finish(s: Session, e: Event, o: Options) -> str | None:
     s.queued = 0
     if e.t < s.began:
         return "older than the prompt"
+    if e.kind == "rest" and s.held == "fail":
+        return "it has failed"
     ask_no_more(s)
     s.wakeups = e.wakeups
     if e.tasks is None:
@@ -216,6 +218,33 @@ def fail(s: Session, e: Event, o: Options) -> str | None:
         s.error = e.error
     else:
         die(s, e.t, e.error)
+    return None
+
+
+def flunk(s: Session, e: Event, o: Options) -> str | None:
+    """Its log says that the turn failed, whatever its hook said of the end."""
+    if refused := _not_its_end(s, e, o):
+        return refused
+    if s.turn != "completed":
+        return fail(s, e, o)
+    die(s, e.t, e.error)
+    return None
+
+
+def call_off(s: Session, e: Event, o: Options) -> str | None:
+    """Its log says that the turn was interrupted, whatever its hook said of the end."""
+    if refused := _not_its_end(s, e, o):
+        return refused
+    break_crew(s)
+    rest(s, e.t, interrupted=True)
+    return None
+
+
+def _not_its_end(s: Session, e: Event, o: Options) -> str | None:
+    if e.t < s.began:
+        return "older than the prompt"
+    if s.turn == "completed" and e.t > s.over + o.settle:
+        return "no turn was running"
     return None
 
 

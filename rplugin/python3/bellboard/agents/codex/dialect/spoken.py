@@ -18,6 +18,7 @@ class CodexDialect(Dialect):
 
     key = "codex"
     kinds = KINDS
+    has_titles = True
     variables: ClassVar[Mapping[str, str]] = {}
 
     event = staticmethod(hook)

@@ -1,0 +1,1 @@
+"""Gemini CLI: its dialect, and what its logs, titles and terminals show."""

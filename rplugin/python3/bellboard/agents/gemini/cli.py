@@ -1,0 +1,36 @@
+"""Gemini CLI, as the rest of the program observes it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Final
+
+from ..cli import Cli, Means, Witness
+from ..installing.place import HooksFile, below_home
+from .abilities import ABILITIES
+from .dialect.hooks import KINDS
+from .witness import GeminiWitness
+
+EVENTS: Final = (*(name for name, kind in KINDS.items() if kind != "note"), "Notification")
+PATIENCE: Final = 10000  # milliseconds that a hook may take
+
+
+class Gemini(Cli):
+    """See `Cli`."""
+
+    key = "gemini"
+    name = "Gemini CLI"
+    abilities = ABILITIES
+    hooks = HooksFile("gemini", below_home(".gemini"), "settings.json", comments=True)
+
+    def witness(self, means: Means) -> Witness:
+        return GeminiWitness(means)
+
+    def reporting(self, line: Callable[[str], str]) -> str:
+        hooks = {event: [{"hooks": [_hook(line(event))]}] for event in EVENTS}
+        return json.dumps({"hooks": hooks}, indent=2, ensure_ascii=False)
+
+
+def _hook(command: str) -> dict[str, object]:
+    return {"type": "command", "name": "bellboard", "command": command, "timeout": PATIENCE}

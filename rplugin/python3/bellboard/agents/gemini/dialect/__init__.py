@@ -1,0 +1,1 @@
+"""Translate what Gemini CLI reports into neutral terms. No I/O in this folder."""

@@ -1,0 +1,88 @@
+"""Decode the hook events of Gemini CLI.
+
+AfterAgent also runs after Esc and after errors: its log says how the turn ended (`log.py`).
+PreCompress runs before every request to the model, and compacts nothing.  No hook says that a
+dialog was answered: the title does.  This file does no I/O, knows no clock, and raises on no input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from ....core.events import Event, Origin
+from ....core.lenient import Facts, text_of
+from ...payloads import FIELDS, Reader, Words, event_of
+
+#: Hook → kind.
+KINDS: Final[dict[str, str]] = {
+    "SessionStart": "start",  # or resume: by its source
+    "SessionEnd": "end",
+    "BeforeAgent": "prompt",
+    "AfterAgent": "rest",
+    "BeforeTool": "tool",
+    "AfterTool": "tool end",  # or interrupt: by its result
+    "Notification": "note",  # or request: by its type
+    "PreCompress": "note",
+    "BeforeModel": "note",
+    "AfterModel": "note",
+    "BeforeToolSelection": "note",
+}
+PERMISSION: Final = "ToolPermission"
+QUESTION: Final = "ask_user"
+CANCELLED: Final = "Command cancelled by user."
+#: What a dialog is about, best first.
+ABOUT: Final = ("command", "filePath", "title")
+
+
+def about(top: Facts) -> Facts:
+    """Return the details of a notification."""
+    details = top.get("details")
+    return details if isinstance(details, dict) else {}
+
+
+def _start(top: Facts, facts: Facts) -> str | None:
+    return "resume" if text_of(top, "source") == "resume" else None
+
+
+def _end(top: Facts, facts: Facts) -> None:
+    facts["source"] = text_of(top, "reason")
+
+
+def _answer(top: Facts, facts: Facts) -> None:
+    facts["message"] = text_of(top, "prompt_response")
+    facts.pop("prompt", None)
+
+
+def _tool_end(top: Facts, facts: Facts) -> str | None:
+    result = top.get("tool_response")
+    shown = text_of(result, "returnDisplay") if isinstance(result, dict) else ""
+    return "interrupt" if shown == CANCELLED else None
+
+
+def _notification(top: Facts, facts: Facts) -> str | None:
+    facts["source"] = text_of(top, "notification_type")
+    if facts["source"] != PERMISSION:
+        return None
+    details = about(top)
+    is_question = text_of(details, "type") == QUESTION
+    facts["asks"] = "question" if is_question else "permission"
+    facts["detail"] = next(filter(None, (text_of(details, key) for key in ABOUT)), "")
+    return "request"
+
+
+READ: Final[Mapping[str, Reader]] = {
+    "SessionStart": _start,
+    "SessionEnd": _end,
+    "AfterAgent": _answer,
+    "AfterTool": _tool_end,
+    "Notification": _notification,
+}
+WORDS: Final = Words(KINDS, READ, FIELDS)
+
+
+def hook(
+    payload: bytes, t: float, clock: float, origin: Origin, truncated: bool = False, name: str = ""
+) -> Event:
+    """Decode a hook's payload; return junk, with the reason, if it cannot be decoded."""
+    return event_of(payload, t, clock, origin, truncated, name, WORDS)

@@ -1,0 +1,41 @@
+"""Show what Gemini CLI asks: it waits for its hooks, so nothing but its keys answers.
+
+This file does no I/O, knows no clock, and raises on no input.
+"""
+
+from __future__ import annotations
+
+from ....core.detail import ODD
+from ....core.events import Origin
+from ....core.lenient import members, plain, text_of
+from ....core.request import Request
+from ....core.visible import marked
+from ...parts import Input, part, unanswerable
+from .hooks import PERMISSION, QUESTION, about
+
+
+def request(
+    payload: bytes, name: str, t: float, origin: Origin, truncated: bool = False
+) -> Request | None:
+    """Return what a payload asks; None if it is not the payload of a question."""
+    try:
+        top = members(payload, truncated)
+    except ODD:
+        return None
+    if text_of(top, "notification_type") != PERMISSION:
+        return None
+    given = plain(about(top))
+    shown = Input(given if isinstance(given, dict) else {})
+    kind, title = shown.text("type"), shown.text("title")
+    command = shown.text("command")
+    return unanswerable(
+        top,
+        name,
+        text_of(top, "session_id"),
+        t,
+        origin,
+        "question" if kind == QUESTION else "permission",
+        "",
+        marked(title) or "Use a tool",
+        (*((part("command", command),) if command else ()), *shown.rest()),
+    )

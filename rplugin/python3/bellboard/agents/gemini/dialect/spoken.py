@@ -1,0 +1,27 @@
+"""The dialect of Gemini CLI."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from ...dialect import Dialect
+from .hooks import KINDS, hook
+from .log import entry, is_noise
+from .request import request
+from .titles import titled
+
+
+class GeminiDialect(Dialect):
+    """See `Dialect`."""
+
+    key = "gemini"
+    kinds = KINDS
+    has_titles = True
+    variables: ClassVar[Mapping[str, str]] = {}
+
+    event = staticmethod(hook)
+    entry = staticmethod(entry)
+    is_noise = staticmethod(is_noise)
+    titled = staticmethod(titled)
+    request = staticmethod(request)

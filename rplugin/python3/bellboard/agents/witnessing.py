@@ -1,0 +1,42 @@
+"""Observe a CLI that has hooks and logs: follow the log of each session while it is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from ..core.session import Session
+from .cli import Means, Witness
+from .dialect import Dialect
+from .following import Following
+
+
+class LogWitness(Witness):
+    """See `Witness`."""
+
+    def __init__(self, means: Means, dialect: Dialect) -> None:
+        self._following = Following(means, dialect)
+
+    @property
+    def notes(self) -> dict[str, str]:
+        return self._following.transcripts.notes
+
+    def attend(self, s: Session) -> None:
+        self._following.attend(s)
+
+    def leave(self, sid: str) -> None:
+        self._following.forget(sid)
+
+    def died(self, pid: int) -> None:
+        """Ignore it: a log has no process."""
+
+    def changed(self, paths: Collection[str]) -> None:
+        self._following.changed(paths)
+
+    def rescan(self) -> None:
+        self._following.rescan()
+
+    def renew(self, generation: str) -> None:
+        """Do nothing: what was reported of a log stays known."""
+
+    def close(self) -> None:
+        """Do nothing: watches and timers belong to the host."""
