@@ -21,7 +21,7 @@ from rig.agent import Agent
 from rig.editor import Editor
 from rig.scenarios import Tool, Turn, say, shell
 from rig.tmux import Pane
-from rig.waiting import eventually, rest
+from rig.waiting import GLANCE, eventually, rest
 
 NEWEST: Final = "2.1.330"
 TEN: Final = 10
@@ -190,7 +190,7 @@ def killed() -> None:
                 assert hooks
                 os.kill(cli.pid if what == "CLI" else host.pid, signal.SIGKILL)
                 since = time.monotonic()
-                eventually(lambda h=hooks: not any(map(psutil.pid_exists, h)), "no hook")
+                eventually(lambda h=hooks: not any(map(runs, h)), "no hook", pause=GLANCE)
                 gone = time.monotonic() - since
                 eventually(lambda c=channel: c not in made.spool.pipes.found(), "no pipe")
                 print(f"{what} killed: no hook after {gone:.2f} s,", end=" ")
@@ -198,6 +198,14 @@ def killed() -> None:
                 if what == "host":  # the dialog is still there, and works
                     cli.answer("Enter")
                     cli.happens("Stop")
+
+
+def runs(pid: int) -> bool:
+    """Return whether a process runs: nobody may have waited yet for one that has ended."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def across() -> None:
