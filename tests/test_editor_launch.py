@@ -188,6 +188,30 @@ def test_your_own_settings_argument_wins(nvim: Editors, home: Home, claude: Path
     assert told(home)["argv"] == ["--settings", "mine.json"]
 
 
+def test_another_agent_is_started_and_resumed(nvim: Editors, home: Home, claude: Path) -> None:
+    """By its name, and with its own arguments; an id is never taken for an option."""
+    claude.rename(home.bin / "codex")
+    editor = nvim(config=OPTIONS, ui=False)
+    editor.command("ClaudeSessions new --agent codex --model x")
+    assert told(home)["argv"] == ["--model", "x"]
+    editor.command("ClaudeSessions new --agent gpt")
+    says(editor, "--agent gpt: not one of claude, codex")
+    (home.root / "told").unlink()
+    spool = Spool(home.bellboard)
+    for sid in ("t1", "--yolo"):
+        (home.root / "log.jsonl").write_text("")
+        common = {"session_id": sid, "cwd": str(home.project)}
+        common["transcript_path"] = str(home.root / "log.jsonl")
+        for back, event in enumerate(("SessionStart", "UserPromptSubmit", "SessionEnd")):
+            hook = {**common, "hook_event_name": event, "prompt": "do it"}
+            origin = {"agent": "codex"}
+            spool.write({"t": time.time() - 9 + back, "hook": hook, "origin": origin})
+    editor.lua("vim.ui.select = function(items, opts, done) vim.g.n = #items done(items[1]) end")
+    editor.command("ClaudeSessions resume --search")
+    assert told(home)["argv"] == ["resume", "t1", "--search"]
+    assert editor.lua("return vim.g.n") == 1
+
+
 def test_a_missing_cli_is_reported(nvim: Editors, home: Home) -> None:
     """The message names the option to set."""
     editor = nvim(config={**OPTIONS, "claude": "no-such-claude"}, ui=False)

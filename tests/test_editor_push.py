@@ -109,7 +109,7 @@ def test_transitions_are_announced_once_and_only_live(nvim: Editors, version: st
 CALLBACKS = """
 _G.called = {}
 require('bellboard').setup({
-  on_transition = function(t) table.insert(called, 'any ' .. t.to) error('mine') end,
+  on_transition = function(t) table.insert(called, t.agent .. ' ' .. t.to) error('mine') end,
   on = { blocked = function(t) table.insert(called, 'blocked ' .. t.session.project) end },
 })
 """
@@ -121,8 +121,8 @@ def test_a_throwing_callback_is_reported_and_the_others_run(nvim: Editors) -> No
     host = Host(editor)
     editor.lua(CALLBACKS + HEAR)
     told = {"t": 1.0, "session_id": "api", "from": "working", "to": "blocked", "live": True}
-    host.push(blocked(), transitions=[told])
-    assert editor.lua("return called") == ["any blocked", "blocked api"]
+    host.push(blocked(agent="codex"), transitions=[told])
+    assert editor.lua("return called") == ["codex blocked", "blocked api"]
     assert editor.lua("return #heard") == 2
     eventually(lambda: "error in a transition callback" in editor.messages(), "a message")
 

@@ -228,15 +228,24 @@ def test_what_codex_trusts_is_known_by_its_hash(home: Home) -> None:
         assert not said() or "2 of 2 not trusted yet" in said()
 
 
-def test_hooks_that_are_switched_off_are_noticed(home: Home) -> None:
+@pytest.mark.parametrize(
+    ("agent", "setting", "name"),
+    [
+        ("qwen", '"disableAllHooks": true', "disableAllHooks"),
+        ("gemini", '"hooksConfig": {"enabled": false}', "hooksConfig.enabled"),
+    ],
+)
+def test_hooks_that_are_switched_off_are_noticed(
+    home: Home, agent: str, setting: str, name: str
+) -> None:
     """Also among comments."""
-    work = installer(home, cli_of("qwen"))
+    work = installer(home, cli_of(agent))
     path = work.user_file()
     path.parent.mkdir()
-    path.write_text('// mine\n{"disableAllHooks": true /* for now */}')
+    path.write_text(f"// mine\n{{{setting} /* for now */}}")
     work.apply(work.put_in(path))
     assert work.check(path).is_whole
-    assert work.check(path).obstacles == ("disabled by disableAllHooks",)
+    assert work.check(path).obstacles == (f"disabled by {name}",)
 
 
 # The commands

@@ -36,7 +36,8 @@ end
 local function announce(transition)
   local session = sessions.last_known(transition.session_id)
   ---@type bellboard.TransitionData
-  local data = vim.tbl_extend('force', transition, { session = session })
+  local agent = session and session.agent
+  local data = vim.tbl_extend('force', transition, { session = session, agent = agent })
   local options = config.get()
   call(options.on_transition, data)
   call(options.on[data.to], data)

@@ -176,3 +176,4 @@
 --- The argument of callbacks and data of `User BellboardTransition`.
 ---@class bellboard.TransitionData: bellboard.Transition
 ---@field session? bellboard.Session
+---@field agent? string whose session it is, such as claude or codex

@@ -64,10 +64,39 @@ local function settings_for(claude, after)
   end)
 end
 
---- Start a session in a terminal buffer, with its own hooks.
----@param args? string[] passed to the CLI
+--- Run a command in a terminal buffer, if its program is there.
+---@param command string[]
+local function start(command)
+  if vim.fn.executable(command[1]) == 0 then
+    return message.error(('"%s" is not on PATH'):format(command[1]))
+  end
+  M.terminal(command)
+end
+
+--- Start a session of a named agent, whose hooks are in its settings.
+---@param agent string
+---@param args string[]
+local function new_of(agent, args)
+  program.run({ 'hooks', 'check', '--agent', agent, '--json' }, function(printed, why)
+    local ok, found = pcall(vim.json.decode, printed or '')
+    if not ok then
+      return message.error(why)
+    end
+    start(vim.list_extend({ found.agents[1].program }, args))
+  end)
+end
+
+--- Start a session in a terminal buffer; one of Claude Code gets hooks of its own.
+---@param args? string[] passed to the CLI; `--agent NAME` in front chooses which one
 M.new = function(args)
   args = args or {}
+  if args[1] == '--agent' and args[2] then
+    local rest = vim.list_slice(args, 3)
+    if args[2] ~= 'claude' then
+      return new_of(args[2], rest)
+    end
+    args = rest
+  end
   local command = config.claude()
   local claude = vim.fn.exepath(command[1])
   if claude == '' then
@@ -90,12 +119,16 @@ end
 ---@field last_prompt? string
 ---@field branch? string
 ---@field agent? string
+---@field resume string[] the command that resumes it
 
 ---@param session bellboard.Ended
+---@param mixed boolean whether sessions of several agents are listed
 ---@return string
-local function worded(session)
+local function worded(session, mixed)
   local title = session.name or session.title or session.last_prompt or session.session_id
-  local parts = { ('%4s'):format(age.of(session.ended)), session.branch or '', cells.safe(title) }
+  local agent = mixed and session.agent or ''
+  local when = ('%4s'):format(age.of(session.ended))
+  local parts = { when, agent, session.branch or '', cells.safe(title) }
   return table.concat(
     vim.tbl_filter(function(part)
       return part ~= ''
@@ -114,15 +147,23 @@ M.resume = function(args)
       return message.error(why .. '. See :checkhealth bellboard')
     end
     local sessions = vim.tbl_filter(function(session)
-      return session.agent == 'claude'
+      return #session.resume > 0
     end, decoded.ended)
     if #sessions == 0 then
       return message.info('no session has ended in this directory')
     end
-    local opts = { prompt = 'Resume', kind = 'bellboard', format_item = worded }
+    local mixed = vim.iter(sessions):any(function(session)
+      return session.agent ~= sessions[1].agent
+    end)
+    local function format(session)
+      return worded(session, mixed)
+    end
+    local opts = { prompt = 'Resume', kind = 'bellboard', format_item = format }
     vim.ui.select(sessions, opts, function(session)
-      if session then
+      if session and session.agent == 'claude' then
         M.new(vim.list_extend({ '--resume', session.session_id }, args or {}))
+      elseif session then
+        start(vim.list_extend(session.resume, args or {}))
       end
     end)
   end)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from ..core.finding import Finding
 from ..core.request import Answer
@@ -18,6 +19,9 @@ from .installing.place import Hooked
 
 if TYPE_CHECKING:
     from .installing.installer import Installer
+
+
+_PLAIN_ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")  # no option of the CLI
 
 
 @dataclass(frozen=True)
@@ -99,6 +103,8 @@ class Cli(Hooked):
     """A CLI; its dialect is in `dialects.py`."""
 
     abilities: ClassVar[Abilities] = {}  # empty if nothing was measured
+    resuming: ClassVar[tuple[str, ...]] = ()  # the arguments that resume the session named next
+    keeps_transcripts: ClassVar[bool] = True  # in files, without which it cannot resume
 
     def witness(self, means: Means) -> Witness | None:
         """Start observing, if there is more than hooks; needs a running event loop."""
@@ -109,6 +115,12 @@ class Cli(Hooked):
         from .installing.installer import Installer
 
         return Installer(home, environ, self)
+
+    def resume(self, session_id: str) -> list[str]:
+        """Return the command that resumes a session, or nothing if there is none."""
+        if not self.resuming or self.hooks is None or not _PLAIN_ID.fullmatch(session_id):
+            return []
+        return [self.hooks.program, *self.resuming, session_id]
 
     def session_of(self, pid: int, environ: Mapping[str, str]) -> str:
         """Return the session that a process says it runs, or "" if it says nothing. May hang."""

@@ -122,7 +122,8 @@ def check_hooks(args: Args) -> int:
         with problems(installer.home):
             states = [installer.check(path, _version(installer, args)) for path in paths]
         has_some = any(state.events or state.plugin for state in states)
-        agents.append({"agent": installer.cli.key, "name": installer.cli.name, "hooks": has_some})
+        about = {"agent": installer.cli.key, "name": installer.cli.name}
+        agents.append({**about, "program": installer.hooks.program, "hooks": has_some})
         for state in [] if args.json else states:
             print(f"{short(state.path)}: {state.summary()}")
         is_well &= any(state.is_complete or state.plugin for state in states)

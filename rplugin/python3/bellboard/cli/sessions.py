@@ -45,11 +45,16 @@ def list_sessions(args: Args) -> None:
 
 def list_ended(args: Args) -> None:
     """List ended sessions whose transcript still exists: a CLI cannot resume without it."""
+    from ..agents.clis import cli_of
     from ..core.published import ended
 
     with opened() as clerk:
         over = ended(clerk.board.sessions.values(), directory(args.dir) if args.dir else "")
-    there = [p for p in over if Path(p.get("transcript", "")).is_file()]
+    there = [
+        {**p, "resume": cli_of(p["agent"]).resume(p["session_id"])}
+        for p in over
+        if Path(p.get("transcript", "")).is_file() or not cli_of(p["agent"]).keeps_transcripts
+    ]
     if args.json:
         print_json({"v": 1, "t": time.time(), "ended": there})
         return

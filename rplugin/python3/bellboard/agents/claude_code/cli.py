@@ -29,6 +29,7 @@ class ClaudeCode(Cli):
     key = AGENT
     name = "Claude Code"
     abilities = NEWEST
+    resuming = ("--resume",)
     hooks = HooksFile("claude", config_of, "settings.json")
     without_hooks = (
         "its sessions are known from their files and screens; "

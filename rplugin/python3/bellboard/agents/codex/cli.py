@@ -26,6 +26,7 @@ class Codex(Cli):
     key = "codex"
     name = "Codex"
     abilities = ABILITIES
+    resuming = ("resume",)
     hooks = HooksFile(
         program="codex",
         folder=below_home(".codex", "CODEX_HOME"),

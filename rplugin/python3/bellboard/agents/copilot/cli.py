@@ -23,6 +23,7 @@ class Copilot(Cli):
     key = "copilot"
     name = "GitHub Copilot CLI"
     abilities = ABILITIES
+    resuming = ("--resume",)
     hooks = HooksFile(
         program="copilot",
         folder=below_home(".copilot", "COPILOT_HOME"),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Final
 
 from ..cli import Cli, Means, Witness
-from ..installing.place import HooksFile, below_home
+from ..installing.place import Environ, HooksFile, Looked
 from .abilities import ABILITIES
 from .dialect.hooks import KINDS
 from .witness import GeminiWitness
@@ -16,13 +17,28 @@ EVENTS: Final = (*(name for name, kind in KINDS.items() if kind != "note"), "Not
 PATIENCE: Final = 10000  # milliseconds that a hook may take
 
 
+def _folder(environ: Environ) -> Path:
+    return Path(environ.get("GEMINI_CLI_HOME") or environ.get("HOME", "")) / ".gemini"
+
+
+def _obstacles(looked: Looked) -> Iterator[str]:
+    if json.loads(looked.text).get("hooksConfig", {}).get("enabled") is False:
+        yield "disabled by hooksConfig.enabled"
+
+
 class Gemini(Cli):
     """See `Cli`."""
 
     key = "gemini"
     name = "Gemini CLI"
     abilities = ABILITIES
-    hooks = HooksFile("gemini", below_home(".gemini"), "settings.json", comments=True)
+    hooks = HooksFile(
+        program="gemini",
+        folder=_folder,
+        name="settings.json",
+        comments=True,
+        obstacles=_obstacles,
+    )
 
     def witness(self, means: Means) -> Witness:
         return GeminiWitness(means)

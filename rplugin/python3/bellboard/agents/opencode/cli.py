@@ -18,6 +18,8 @@ class OpenCode(Cli):
     key = "opencode"
     name = "OpenCode"
     abilities = ABILITIES
+    resuming = ("-s",)
+    keeps_transcripts = False
     hooks = HooksFile(
         program="opencode",
         folder=lambda environ: _config(environ) / "opencode",

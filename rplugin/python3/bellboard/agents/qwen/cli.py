@@ -34,6 +34,7 @@ class Qwen(Cli):
     key = "qwen"
     name = "Qwen Code"
     abilities = ABILITIES
+    resuming = ("--resume",)
     hooks = HooksFile(
         program="qwen",
         folder=_folder,
