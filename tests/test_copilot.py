@@ -154,3 +154,25 @@ def test_a_list_that_is_no_file_or_endless_names_no_session(home: Home) -> None:
     path.unlink()
     path.write_bytes(b'{"' + b"x" * LIMIT + b'": {}}')
     assert opened_in(str(root)) == []
+
+
+def test_after_clear_its_process_has_another_session(home: Home, sleeper: int) -> None:
+    """It is listed at once, not with the next prompt; the list may change before the hook runs."""
+
+    async def test(desk: Desk) -> None:
+        opens(home, sleeper)
+        await desk.fold(**hook("sessionStart", sleeper, source="new"))
+        await desk.fold(**hook("userPromptSubmitted", sleeper, prompt="do it"))
+        await desk.fold(**hook("agentStop", sleeper, stopReason="end_turn"))
+        other = SID.replace("0", "1")
+        folder = folder_of(home).with_name(other)
+        folder.mkdir()
+        (folder / f"inuse.{sleeper}.lock").write_text(str(sleeper))
+        listed = {other: {"schemaVersion": 1, "working": False}}
+        (home.root / ".copilot" / "open-sessions-state.json").write_text(json.dumps(listed))
+        await desk.rescan()
+        assert desk.statuses() == {SID: "completed"}
+        await desk.fold(**hook("sessionEnd", sleeper, reason="user_exit"))
+        await desk.until(lambda: desk.statuses() == {other: "idle"})
+
+    run(home, test)

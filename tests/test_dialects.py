@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -161,6 +162,36 @@ def test_a_background_agent_of_qwen_keeps_its_session_working() -> None:
     assert [s["status"] for s in play(lines)[1]] == ["working"]
     lines.append(said("Stop", 9, background_tasks=[{**task, "status": "completed"}], crons=[]))
     assert [s["status"] for s in play(lines)[1]] == ["completed"]
+
+
+def asked_by_log(t: float, tool_id: str) -> Line:
+    request = {"kind": "shell", "toolCallId": tool_id, "fullCommandText": tool_id}
+    entry = {"type": "permission.requested", "data": {"permissionRequest": request}}
+    return {"t": T + t, "transcript": {"session_id": "s", "agent": "copilot", "entry": entry}}
+
+
+def answered_by_log(t: float, tool_id: str) -> Line:
+    entry = {"type": "permission.completed", "data": {"toolCallId": tool_id}}
+    return {"t": T + t, "transcript": {"session_id": "s", "agent": "copilot", "entry": entry}}
+
+
+ORDERS = list(permutations(["hook a", "hook b", "log a", "log b"]))
+
+
+@pytest.mark.parametrize("order", ORDERS, ids="-".join)
+def test_of_two_questions_of_copilot_one_stays_open(order: tuple[str, ...]) -> None:
+    """In whatever order its hooks and its log say that they are asked."""
+    asks = {"notification_type": "permission_prompt", "message": "Run command"}
+    lines = [hook("copilot", "userPromptSubmitted", 0, sessionId="s", prompt="do it")]
+    for n, what in enumerate(order, 1):
+        t, (how, which) = 1 + n / 100, what.split()
+        told = hook("copilot", "notification", t, sessionId="s", timestamp=n, **asks)
+        lines.append(told if how == "hook" else asked_by_log(t, which))
+    assert [s["status"] for s in play([*lines, {"t": T + 2, "tick": {}}])[1]] == ["blocked"]
+    lines.append(answered_by_log(3, "a"))
+    assert [s["status"] for s in play(lines)[1]] == ["blocked"]
+    lines.append(answered_by_log(4, "b"))
+    assert [s["status"] for s in play(lines)[1]] == ["working"]
 
 
 def test_what_copilot_and_qwen_ask_is_shown_in_full_and_cannot_be_answered_here() -> None:

@@ -7,18 +7,19 @@ from typing import Final
 from ..abilities import Abilities, Ability
 
 HOOKS: Final = Ability("hooks")
+LOG: Final = Ability("log")
 NOT: Final = Ability("")
 
 ABILITIES: Final[Abilities] = {
-    "unprompted": Ability("", when="its hooks start with the first prompt"),
+    "unprompted": Ability("its list of open sessions, a file"),
     "working": HOOKS,
-    "permission": HOOKS,
+    "permission": Ability("hooks, log"),
     "question": HOOKS,
-    "granted": Ability("hooks", True, "when the tool has finished"),
-    "denied": NOT,
+    "granted": LOG,
+    "denied": LOG,
     "completed": HOOKS,
-    "interrupted": NOT,
-    "failed": NOT,
+    "interrupted": LOG,
+    "failed": LOG,
     "ended": Ability("hooks, processes"),
     "answer": NOT,
 }

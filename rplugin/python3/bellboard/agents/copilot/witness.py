@@ -26,6 +26,7 @@ class CopilotWitness(Witness):
         self._folder = folder_of(dict(means.environ))
         self._list = f"{self._folder}/{LIST}"
         self._sessions: dict[str, Session] = {}
+        self._left = ""  # the session that ended last
         self._working: set[str] = set()  # sessions of which the list says that they work
         means.watched.need(self._list, WATCHES, "")
 
@@ -42,9 +43,11 @@ class CopilotWitness(Witness):
         self.following.attend(s, self._folder, partial(log_of, self._folder, sid))
 
     def leave(self, sid: str) -> None:
-        self._sessions.pop(sid, None)
         self._working.discard(sid)
         self.following.forget(sid)
+        if self._sessions.pop(sid, None) is not None:
+            self._left = sid
+            self._look()  # after /clear, its process has another one
 
     def died(self, pid: int) -> None:
         """Learn nothing from that: hooks and locks name the process itself."""
@@ -74,6 +77,7 @@ class CopilotWitness(Witness):
             given = {"pid": pid, "agent": CopilotDialect.key, "discovered": True}
             line = {"t": self._means.clock(), "registry": {**given, "record": {"sessionId": sid}}}
             if sid not in self._sessions:
-                self._means.report(Finding(line, f"copilot {sid} {pid} {self._generation}"))
+                key = f"copilot {sid} {pid} {self._generation} {self._left}"
+                self._means.report(Finding(line, key))
         for sid in began & self._sessions.keys():
             self.attend(self._sessions[sid])

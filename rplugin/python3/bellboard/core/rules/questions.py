@@ -103,6 +103,8 @@ def is_of(tool: str, asked: str, asks: str) -> bool:
 
 def is_nameless(b: Block, e: Event) -> bool:
     """Return whether a question known only from its dialog is this one."""
+    if b.tool_id and e.tool_id and b.tool_id != e.tool_id:
+        return False
     return not (b.key or b.inferred) or (not b.tool and b.agent == e.agent)
 
 

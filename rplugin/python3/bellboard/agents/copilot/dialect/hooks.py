@@ -25,7 +25,7 @@ KINDS: Final[dict[str, str]] = {
     "permissionRequest": "note",
     "postToolUse": "tool end",
     "postToolUseFailure": "tool end",
-    "notification": "note",  # or request: by its type
+    "notification": "note",  # or nudge: by its type
     "agentStop": "stop",
     "subagentStart": "agent start",
     "subagentStop": "agent stop",
@@ -67,10 +67,10 @@ def _notification(top: Facts, facts: Facts) -> str | None:
     asks = ASKS.get(facts["source"])
     if asks is None:
         return None
-    facts["asks"], facts["detail"] = asks, text_of(top, "message")
+    facts["detail"] = text_of(top, "message")
     if asks == "question":
-        facts["tool"] = QUESTION
-    return "request"
+        facts["asks"], facts["tool"] = asks, QUESTION
+    return "nudge"
 
 
 def _error(top: Facts, facts: Facts) -> None:

@@ -23,7 +23,7 @@ KINDS: Final[dict[str, str]] = {
     "PostToolUse": "tool end",
     "PostToolUseFailure": "tool end",
     "PermissionRequest": "request",
-    "PermissionResult": "form answer",
+    "PermissionResult": "tool end",  # so that its question ends
     "Stop": "stop",
     "StopFailure": "failure",
     "Interrupt": "interrupt",
