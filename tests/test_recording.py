@@ -395,7 +395,7 @@ def test_every_kind_can_be_recorded_or_comes_from_a_deadline() -> None:
     """A new kind of evidence cannot be forgotten."""
     others = [
         {"t": 1.8e9, "decoded": {"kind": kind, "name": "of another CLI", "session_id": "s"}}
-        for kind in ("rest", "granted")
+        for kind in ("rest", "granted", "said failure", "said cancel")
     ]
     told = {e.kind: e for e in map(evidence.read, encoded([*POOL, *hostile(), *others]))}
     assert not told.keys() & BY_TIME
