@@ -75,7 +75,7 @@ def home() -> Iterator[tuple[Path, dict[str, str]]]:
         "DEMO_PYTHON": sys.executable,
     }
     # The simulated agents run the hook themselves; with hooks installed, nothing is offered.
-    hooks = ("hooks", "install", "--yes", "--cli", "2.1.328")
+    hooks = ("hooks", "install", "--agent", "claude", "--yes", "--cli", "2.1.328")
     subprocess.run(
         [sys.executable, "-m", "bellboard", *hooks],
         env=env,
