@@ -178,12 +178,11 @@ def rows_of(socket: str, pane: str, most: int) -> list[str]:
     return Tmux(socket).capture(pane, most)
 
 
-def title_of(socket: str, pane: str) -> str:
-    """Return the title that a program gave its pane, or "" on a failure."""
-    if not PANE.fullmatch(pane):
-        return ""
-    output = Tmux(socket).ask("display-message", "-p", "-t", pane, "#{pane_title}") or ""
-    return _plain(output.partition("\n")[0])
+def titles_of(socket: str) -> dict[str, str]:
+    """Return the title that a program gave each pane; nothing on a failure."""
+    output = Tmux(socket).ask("list-panes", "-a", "-F", "#{pane_id} #{pane_title}") or ""
+    rows = (row.partition(" ") for row in output.split("\n"))
+    return {pane: _plain(title) for pane, _, title in rows if PANE.fullmatch(pane)}
 
 
 def assignment(name: str, value: str) -> list[str]:

@@ -1,15 +1,16 @@
 """Read the titles of terminals whose CLI says there what it does, whenever the terminal changes.
 
-A title is read after its terminal was written to, and never otherwise: nothing happens at rest.
-While a session is at work its title decides when a question shows and when it is answered, so it is
-read within `SOON`; a spinner costs one read of a few milliseconds each time.  At rest a hook tells
-what begins, so a title is read once in `RARELY`, however much somebody types.
+Titles are read after such a terminal was written to, and never otherwise: nothing happens at rest.
+One command reads those of all panes of a server.  While a session is at work its title decides when
+a question shows and when it is answered, so it is read within `SOON`, or within `LATER` if it last
+meant the same: a spinner changes it all the time.  At rest a hook tells what begins, so titles are
+read once in `RARELY`, however much somebody types.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -19,10 +20,11 @@ from ..agents.titles import Titles
 from ..core.finding import Finding
 from ..core.session import Session, owns_pane, status_of
 from ..system.doer import Doer
-from ..system.tmux import title_of
+from ..system.tmux import titles_of
 from ..system.written import Written
 
 SOON: Final = 0.15  # seconds after a change, while a session is at work
+LATER: Final = 0.3
 RARELY: Final = 1.0
 AT_WORK: Final = frozenset({"working", "blocked", "unknown"})
 
@@ -35,7 +37,34 @@ class _Terminal:
     pane: str
     titles: Titles
     is_at_work: bool = True
-    timer: asyncio.TimerHandle | None = None
+    was_written: bool = True  # since its title was last read
+
+
+class _Server:
+    """A tmux server, and when its titles are read next."""
+
+    def __init__(self, read: Callable[[], None]) -> None:
+        self.pause = SOON
+        self._read = read
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def plan(self, after: float) -> None:
+        """Read them after this time, or sooner if that is planned."""
+        if self._timer is not None:
+            if self._timer.when() <= self._loop.time() + after:
+                return
+            self._timer.cancel()
+        self._timer = self._loop.call_later(after, self._begin)
+
+    def forget(self) -> None:
+        """Read them no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _begin(self) -> None:
+        self._timer = None
+        self._read()
 
 
 class Titled:
@@ -45,9 +74,9 @@ class Titled:
         self, reach: Doer, report: Callable[[Finding], None], clock: Callable[[], float]
     ) -> None:
         self._reach, self._report, self._clock = reach, report, clock
-        self._loop = asyncio.get_running_loop()
         self._written: Written | None = None  # most users never need it
         self._terminals: dict[str, _Terminal] = {}  # by session
+        self._servers: dict[str, _Server] = {}  # by socket
 
     def attend(self, s: Session) -> None:
         """Read the titles of a session in a tmux pane of its own, if its CLI has such titles."""
@@ -57,27 +86,30 @@ class Titled:
             self.leave(sid)
             return
         known, where = self._terminals.get(sid), (s.pid, s.tty, s.tmux, s.pane)
+        is_at_work = status_of(s) in AT_WORK
         if known is None or where != (known.pid, known.tty, known.socket, known.pane):
             self.leave(sid)
-            known = self._terminals[sid] = _Terminal(*where, Titles(dialect))
-            self._read(sid)
-        was_at_work, known.is_at_work = known.is_at_work, status_of(s) in AT_WORK
-        if known.is_at_work and not was_at_work and known.timer is not None:
-            known.timer.cancel()
-            self._read(sid)
+            self._terminals[sid] = _Terminal(*where, Titles(dialect), is_at_work)
+            self._server_of(s.tmux).plan(0.0)
+            return
+        if is_at_work and not known.is_at_work and known.was_written:
+            self._server_of(s.tmux).plan(0.0)
+        known.is_at_work = is_at_work
 
     def leave(self, sid: str) -> None:
         """Stop reading the titles of a session that has ended."""
         terminal = self._terminals.pop(sid, None)
-        if terminal is not None and terminal.timer is not None:
-            terminal.timer.cancel()
+        if terminal is None or any(t.socket == terminal.socket for t in self._terminals.values()):
+            return
+        if (server := self._servers.pop(terminal.socket, None)) is not None:
+            server.forget()
 
     def renew(self) -> None:
         """Report everything again, after a time without hosts."""
         for terminal in self._terminals.values():
             terminal.titles.forget()
-        for sid in self._terminals:
-            self._read(sid)
+        for server in self._servers.values():
+            server.plan(0.0)
 
     def close(self) -> None:
         """Stop reading titles."""
@@ -86,24 +118,34 @@ class Titled:
         if self._written is not None:
             self._written.close()
 
-    def _read(self, sid: str) -> None:
-        terminal = self._terminals.get(sid)
-        if terminal is None:
-            return
-        terminal.timer = None
-        self._written = self._written or Written(self._changed)
-        self._written.add(terminal.tty)  # first, so that later changes are read again
-        work, then = partial(title_of, terminal.socket, terminal.pane), partial(self._took, sid)
-        self._reach.do(terminal.socket, work, then, key=f"title {terminal.pane}")
+    def _server_of(self, socket: str) -> _Server:
+        if socket not in self._servers:
+            self._servers[socket] = _Server(partial(self._read, socket))
+        return self._servers[socket]
 
-    def _took(self, sid: str, title: str) -> None:
-        terminal = self._terminals.get(sid)
-        seen = terminal.titles.take(title) if terminal is not None else None
-        if seen is not None and terminal is not None:
-            self._report(seen.finding(self._clock(), sid, terminal.pid, where="title"))
+    def _read(self, socket: str) -> None:
+        self._written = self._written or Written(self._changed)
+        for terminal in self._terminals.values():
+            if terminal.socket == socket and terminal.was_written:
+                terminal.was_written = False
+                self._written.add(terminal.tty)  # first, so that later changes are read again
+        work, then = partial(titles_of, socket), partial(self._took, socket)
+        self._reach.do(socket, work, then, key=f"titles {socket}")
+
+    def _took(self, socket: str, titles: Mapping[str, str]) -> None:
+        is_new = False
+        for sid, terminal in self._terminals.items():
+            title = titles.get(terminal.pane) if terminal.socket == socket else None
+            seen = terminal.titles.take(title) if title is not None else None
+            if seen is not None:
+                is_new = True
+                self._report(seen.finding(self._clock(), sid, terminal.pid, where="title"))
+        if socket in self._servers:
+            self._servers[socket].pause = SOON if is_new else LATER
 
     def _changed(self, tty: str) -> None:
-        for sid, terminal in self._terminals.items():
-            if terminal.tty == tty and terminal.timer is None:
-                pause = SOON if terminal.is_at_work else RARELY
-                terminal.timer = self._loop.call_later(pause, self._read, sid)
+        for terminal in self._terminals.values():
+            if terminal.tty == tty:
+                terminal.was_written = True
+                server = self._server_of(terminal.socket)
+                server.plan(server.pause if terminal.is_at_work else RARELY)
