@@ -52,9 +52,9 @@ DONE, NO = result("done"), result(REJECTED, error=True)
         ([decision("deny"), result("Not that", error=True)], DENY, "ours"),
         ([DONE], ALLOW, "terminal"),
         ([DONE], DENY, "terminal"),
-        ([NO], ALLOW, "terminal"),
-        ([NO], DENY, "terminal"),
-        # A turn that is stopped says the same, whoever stopped it.
+        # What is interrupted says the same, whoever allowed or stopped it before.
+        ([NO], ALLOW, ""),
+        ([NO], DENY, ""),
         ([NO], STOP, ""),
         ([DONE], STOP, "terminal"),
         ([decision("deny"), NO], ALLOW, "hook"),
@@ -62,8 +62,8 @@ DONE, NO = result("done"), result(REJECTED, error=True)
         # Before 2.1.119, only what came of it can differ.
         ([result("done", version=OLD)], ALLOW, ""),
         ([result("done", version=OLD)], DENY, "terminal"),
-        ([result(REJECTED, True, OLD)], ALLOW, "terminal"),
-        ([result(REJECTED, True, OLD)], DENY, "terminal"),
+        ([result(REJECTED, True, OLD)], ALLOW, ""),
+        ([result(REJECTED, True, OLD)], DENY, ""),
         ([result([{"type": "text", "text": "Not that"}], True, OLD)], DENY, "ours"),
         ([result("The user said no.", True, OLD)], STOP, "ours"),
         # Nothing yet: another tool, the same one before it asked, no result.
@@ -89,7 +89,7 @@ def test_whose_answer_counted(
     [
         ([DONE], ALLOW, ""),
         ([result("…: Not that", error=True)], DENY, ""),
-        ([NO], ALLOW, "terminal"),
+        ([NO], ALLOW, ""),
         ([DONE], DENY, "terminal"),
         ([decision("allow"), DONE], ALLOW, "hook"),
     ],

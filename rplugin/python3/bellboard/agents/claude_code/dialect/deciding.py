@@ -1,8 +1,9 @@
 """Read from a transcript whose answer to a permission counted.
 
 Seen on 2.1.76 to 2.1.330.  From 2.1.119 on, an entry says that a hook decided, and it is written
-together with the result of the tool, before it; older versions show only the result.  A turn that
-a hook stopped looks like one that the user stopped.
+together with the result of the tool, before it; older versions show only the result.  A tool that
+is interrupted looks as if the user had refused it, whoever allowed it before; so does a turn that a
+hook stopped.
 
 This file does no I/O, knows no clock, and raises on no input.
 """
@@ -54,23 +55,21 @@ def first_in(
     decided = [d for e in entries if (d := _decision(e, tool))]
     if decided:
         return OURS if hook and decided[-1] == wanted else HOOK
+    if result.is_rejection:
+        return ""
     if not _can_follow(result, answer):
         return TERMINAL
-    if not hook or (answer.choice == "stop" and result.is_rejection):
+    if not hook:
         return ""
     if result.version >= TELLS:
         return TERMINAL
-    return OURS if result.is_error and not result.is_rejection else ""
+    return OURS if answer.choice in NOES else ""
 
 
 def _can_follow(result: Result, answer: Answer) -> bool:
     """Return whether that can have come of an answer."""
-    if answer.choice not in NOES:
-        return not result.is_rejection
-    said = answer.message or DENIED
-    return result.is_error and (
-        said in result.text or (answer.choice == "stop" and result.is_rejection)
-    )
+    is_no = result.is_error and (answer.message or DENIED) in result.text
+    return answer.choice not in NOES or is_no
 
 
 def _asking(entries: Sequence[Facts], name: str, since: float) -> str:
