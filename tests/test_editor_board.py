@@ -230,6 +230,18 @@ def test_a_row_and_its_details_show_what_is_known(nvim: Editors) -> None:
     assert editor.messages() == ""
 
 
+def test_a_row_names_its_agent_where_there_are_several_kinds(nvim: Editors) -> None:
+    """One kind alone needs no name."""
+    editor = nvim(config=CALM, columns=120, lines=20)
+    host = Host(editor)
+    host.push(session("working", "one", agent="claude"), session("idle", "two", agent="claude"))
+    editor.command("ClaudeSessions board")
+    assert "claude" not in editor.shows("2 sessions").text
+    host.push(session("working", "one", agent="claude"), session("idle", "two", agent="codex"))
+    editor.shows(" codex ")
+    editor.shows(" claude ")
+
+
 @pytest.mark.parametrize("columns", [60, 110])
 def test_a_name_shows_on_every_board(nvim: Editors, columns: int) -> None:
     """Titles need a wide board; the name that the user gave does not."""

@@ -209,6 +209,22 @@ def test_a_transcript_is_watched_while_its_session_is_at_work(
 
 
 @pytest.mark.files
+def test_a_transcript_is_read_by_the_witness_of_its_own_cli(
+    home: Home, process: subprocess.Popen[bytes]
+) -> None:
+    """One that has none is not read as if it were another's."""
+
+    async def test(desk: Desk) -> None:
+        prompt = hook("UserPromptSubmit", home, process.pid, prompt="go")
+        prompt["origin"]["agent"] = "qwen"
+        await desk.fold(**prompt)
+        assert {SID: "working"} == {k: status_of(s) for k, s in desk.board.sessions.items()}
+        assert {} == desk.cli.transcripts.followed
+
+    run(home, test)
+
+
+@pytest.mark.files
 def test_a_transcript_whose_folder_comes_later(
     home: Home, process: subprocess.Popen[bytes]
 ) -> None:

@@ -183,6 +183,15 @@ def test_escape_sequences_are_removed_and_the_rest_stays(text: str, shown: str) 
 
 
 @pytest.mark.pure
+def test_a_row_names_its_agent_where_there_are_several_kinds() -> None:
+    mine, other = published(agent="claude"), published(agent="codex")
+    assert not any("claude" in line for line in lines_of([mine, mine], 120))
+    first, second = lines_of([mine, other], 120)
+    assert "claude" in first
+    assert "codex" in second
+
+
+@pytest.mark.pure
 def test_markup_in_text_stays_text() -> None:
     (line,) = terminal.table([published(detail="[blink]x[/blink]")], NOW, 80)
     assert "[blink]x[/blink]" in line.plain

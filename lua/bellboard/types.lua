@@ -18,6 +18,7 @@
 ---@field branch string
 ---@field title string its name, its title, or its last prompt
 ---@field label string
+---@field agent string the CLI that runs it
 ---@field members string number of its subagents, teammates and background tasks
 ---@field progress string `3/7`
 ---@field place string where it runs

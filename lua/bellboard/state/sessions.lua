@@ -20,6 +20,7 @@ local ordered = {}
 local by_tty = {}
 ---@type table<bellboard.Status, integer>
 local counts = {}
+local mixed = false
 ---@type table<string, integer> rank of a repository, the busiest first
 local places = {}
 ---@type string[] ids of the sessions in the float
@@ -56,13 +57,14 @@ local function more_urgent(a, b)
 end
 
 local function reorder()
-  ordered, by_tty, counts = {}, {}, {}
+  ordered, by_tty, counts, mixed = {}, {}, {}, false
   for _, status in ipairs(M.statuses) do
     counts[status] = 0
   end
   for _, session in pairs(by_id) do
     if not session.hidden then
       ordered[#ordered + 1] = session
+      mixed = mixed or session.agent ~= ordered[1].agent
       counts[session.status] = (counts[session.status] or 0) + 1
     end
     if session.tty then
@@ -171,6 +173,12 @@ end
 ---@return table<bellboard.Status, integer>
 M.counts = function()
   return counts
+end
+
+--- Whether several kinds of agents are listed.
+---@return boolean
+M.mixed = function()
+  return mixed
 end
 
 ---@param repository string

@@ -2,6 +2,7 @@
 local age = require('bellboard.view.age')
 local cells = require('bellboard.view.cells')
 local place = require('bellboard.view.place')
+local sessions = require('bellboard.state.sessions')
 local style = require('bellboard.view.style')
 
 local M = {}
@@ -131,6 +132,7 @@ local function notes(session, room)
     end
   end
   add(words.label ~= '' and ('[%s]'):format(words.label) or '', style.label_group(session))
+  add(sessions.mixed() and words.agent or '', 'BellboardDim')
   add(words.progress, 'BellboardDim')
   local snoozed = age.left(session.snoozed_until)
   add(snoozed ~= '' and 'snoozed ' .. snoozed or '', 'BellboardDim')

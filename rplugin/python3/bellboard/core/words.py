@@ -92,6 +92,7 @@ def worded(p: Published) -> Published:
         "branch": branch(p),
         "title": title(p),
         "label": plain(p.get("label")),
+        "agent": plain(p.get("agent")),
         "members": members(p),
         "progress": progress(p),
         "server": server(p),

@@ -135,7 +135,8 @@ def rows(
     shown: Sequence[Published], now: float, columns: int, icons: Mapping[str, str]
 ) -> list[Text]:
     """Return one line for each of these sessions."""
-    cells = [{**_row(p, now, columns), "icon": words.icon(p, icons)} for p in shown]
+    mixed = len({p.get("agent") for p in shown}) > 1
+    cells = [{**_row(p, now, columns, mixed), "icon": words.icon(p, icons)} for p in shown]
     space = max((width(row["icon"]) for row in cells), default=1)
     widths = _fit(cells, columns - space + 1)
     lines = []
@@ -153,14 +154,15 @@ def rows(
     return lines
 
 
-def _row(p: Published, now: float, columns: int) -> dict[str, str]:
-    """Return the text of each column."""
+def _row(p: Published, now: float, columns: int, mixed: bool) -> dict[str, str]:
+    """Return the text of each column; `mixed`: there are several kinds of agents."""
     word, text = words.doing(p)
     label = plain(p.get("label"))
     where = words.repository(p) if columns >= WIDE else words.project(p)
     left = p.get("snoozed_until", 0.0) - now
     snoozed = f"snoozed {words.age(0.0, left)}" if left > 0 else ""
-    marks = (f"[{label}]" if label else "", words.notes(p), snoozed)
+    agent = plain(p.get("agent")) if mixed else ""
+    marks = (f"[{label}]" if label else "", agent, words.notes(p), snoozed)
     wide = columns >= WIDE
     return {
         "name": f"{where} {words.branch(p)}".strip(),

@@ -14,8 +14,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final, TypeVar
 
-from ..agents.cli import Means, Witness
-from ..agents.clis import CLIS
+from ..agents.cli import Means
+from ..agents.clis import CLIS, cli_of
 from ..core.deadlines import NEVER, slow_tools
 from ..core.detail import line
 from ..core.finding import Finding
@@ -201,7 +201,8 @@ class Lookout:
                 path, key = f"{processes.PROC}/{pid}/environ", f"process {pid} {process.started}"
                 self._reach.do(path, work, self._report, key=key)
         self._hold(sid, runs)
-        self._witness_of(s).attend(s)
+        if (witness := self.witnesses.get(cli_of(s.agent).key)) is not None:
+            witness.attend(s)
         self.screens.attend(s)
         self.titled.attend(s)
         if s.cwd:
@@ -218,9 +219,6 @@ class Lookout:
         self._proven.pop(sid, None)
         self._odd.pop(sid, None)
         self._stirred.pop(sid, None)
-
-    def _witness_of(self, s: Session) -> Witness:
-        return self.witnesses.get(s.agent) or self.witnesses[CLIS[0].key]
 
     def _hold(self, sid: str, pids: set[int]) -> None:
         """Set the processes of a session; stop watching those that no session has."""
