@@ -49,6 +49,7 @@ READY: Final = 0.5  # seconds until a dialog takes keys: it ignores them for the
 FOLLOWS: Final = 2.0  # seconds in which the agent goes on
 SHOWS: Final = 0.5  # seconds in which it then shows whose answer counted, unless a tool runs on
 GLANCE: Final = 0.02
+LOOK: Final = 0.1  # seconds between two looks at a screen that does not show the dialog yet
 WORDS: Final = {
     "hook": "by its hook",
     "server": "by its server",
@@ -176,12 +177,22 @@ class Answering:
         terminal = self._terminal(asked.run)
         if terminal is not None and not is_double(asked):
             with suppress(Declined):
-                screen = await beside(terminal.rows)
-                dialect, request = dialect_of(asked.session.agent), asked.request
-                trials = (_sample(request, choice) for choice in request.choices)
-                if any(not dialect.press(screen, request, x, asked.about).why for x in trials):
+                if await self._takes_keys(terminal, asked, patient=not ways):
                     ways.append("keys")
         return [*ways, "go"]
+
+    async def _takes_keys(self, terminal: Terminal, asked: Asked, patient: bool) -> bool:
+        """Return whether keys can answer; a dialog may be drawn a moment after its hook."""
+        dialect, request = dialect_of(asked.session.agent), asked.request
+        while True:
+            screen = await beside(terminal.rows)
+            trials = (_sample(request, choice) for choice in request.choices)
+            if any(not dialect.press(screen, request, x, asked.about).why for x in trials):
+                return True
+            is_drawn = not patient or time.time() > asked.block.since + FRESH
+            if is_drawn or not self._stands(asked):
+                return False
+            await asyncio.sleep(LOOK)
 
     def _listens(self, asked: Asked) -> bool:
         channel = asked.block.channel
