@@ -2,8 +2,7 @@
 
 A session is known by its id.  It runs in one or more processes and has at most one terminal.  A
 process, unless it is a server, and a terminal each hold one session: the one that started there
-last.  Names and labels
-move on with the process or, if no process is known, with the terminal.
+last.  Names and labels move on with the process or, if no process is known, with the terminal.
 """
 
 from __future__ import annotations

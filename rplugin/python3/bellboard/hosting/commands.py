@@ -35,6 +35,7 @@ class Commands:
         self._running: list[_Running] = []
         self._missing: dict[str, str] = {}  # program → why it cannot run
         self._ended: Counter[str] = Counter()  # program → how many were killed
+        self._dying: set[int] = set()  # processes that were killed and are not gone yet
 
     @property
     def running(self) -> int:
@@ -100,9 +101,13 @@ class Commands:
                 if code != -signal.SIGKILL:
                     del self._ended[program]
         self._running = running
+        self._dying &= {process.pid for _, _, process in running}
 
     def _end(self, oldest: _Running) -> None:
         program, _, process = oldest
+        if process.pid in self._dying:
+            return
+        self._dying.add(process.pid)
         self._ended[program] += 1
         with contextlib.suppress(OSError):
             os.killpg(process.pid, signal.SIGKILL)
