@@ -11,8 +11,9 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from ..core.detail import ODD
 from ..core.events import LONGEST_ID, Origin
-from ..core.lenient import Facts, plain
+from ..core.lenient import Facts, members, plain
 from ..core.request import Choice, Option, Part, Question, Request, digest_of
 from ..core.visible import marked, warnings
 
@@ -74,6 +75,14 @@ def as_json(value: object, label: str = "") -> Part:
     except (ValueError, RecursionError):  # lone surrogates, of a request that is not complete
         return part("json", repr(value), label)
     return part("json", msgspec.json.format(encoded, indent=2).decode(), label)
+
+
+def readable(payload: bytes, truncated: bool) -> Facts:
+    """Return the members of a payload, or none of one that cannot be decoded."""
+    try:
+        return members(payload, truncated)
+    except ODD:
+        return {}
 
 
 def unanswerable(

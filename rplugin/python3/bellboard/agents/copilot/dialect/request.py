@@ -5,12 +5,11 @@ This file does no I/O, knows no clock, and raises on no input.
 
 from __future__ import annotations
 
-from ....core.detail import ODD
 from ....core.events import Origin
-from ....core.lenient import members, text_of
+from ....core.lenient import text_of
 from ....core.request import Request
 from ....core.visible import marked
-from ...parts import part, unanswerable
+from ...parts import part, readable, unanswerable
 from .hooks import ASKS
 
 
@@ -18,10 +17,7 @@ def request(
     payload: bytes, name: str, t: float, origin: Origin, truncated: bool = False
 ) -> Request | None:
     """Return what a notification says is asked; None if it says nothing of the kind."""
-    try:
-        top = members(payload, truncated)
-    except ODD:
-        return None
+    top = readable(payload, truncated)
     asks = ASKS.get(text_of(top, "notification_type"))
     if asks is None:
         return None

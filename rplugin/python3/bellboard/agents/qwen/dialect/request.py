@@ -5,12 +5,11 @@ This file does no I/O, knows no clock, and raises on no input.
 
 from __future__ import annotations
 
-from ....core.detail import ODD
 from ....core.events import Origin
-from ....core.lenient import members, plain, text_of
+from ....core.lenient import plain, text_of
 from ....core.request import Request
 from ....core.visible import marked
-from ...parts import Input, part, unanswerable
+from ...parts import Input, part, readable, unanswerable
 from .hooks import QUESTIONS
 
 
@@ -18,10 +17,7 @@ def request(
     payload: bytes, name: str, t: float, origin: Origin, truncated: bool = False
 ) -> Request | None:
     """Return what a payload asks; None if it is not the payload of a question."""
-    try:
-        top = members(payload, truncated)
-    except ODD:
-        return None
+    top = readable(payload, truncated)
     if text_of(top, "hook_event_name") != "PermissionRequest":
         return None
     tool, given = text_of(top, "tool_name"), plain(top.get("tool_input"))
