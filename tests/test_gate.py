@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bellboard.cli import jump
+from bellboard.hosting import jump
 from bellboard.hosting.bars import ASKED, OPTION
 from bellboard.storage.header import MAGIC
 from bellboard.storage.spool import Spool

@@ -20,9 +20,9 @@ from typing import Any
 import bellboard.agents.claude_code.installer.settings
 import bellboard.agents.recording
 import bellboard.cli
-import bellboard.cli.jump
 import bellboard.diagnosis
 import bellboard.hosting.folding
+import bellboard.hosting.jump
 import bellboard.screen.terminal
 
 

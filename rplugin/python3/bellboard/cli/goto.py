@@ -21,6 +21,8 @@ def add_to(commands: Commands) -> None:
     jump.add_argument("session", nargs="?")
     jump.add_argument("--next", action="store_true", help="jump to the next one that needs you")
     jump.add_argument("--client", metavar="NAME", default="", help=CLIENT)
+    text = "attach this terminal to its tmux pane, until you detach (over ssh: ssh -t)"
+    jump.add_argument("--attach", action="store_true", help=text)
     pick = add(commands, "pick", pick_session, "choose a session in the terminal and jump to it")
     pick.add_argument("--client", metavar="NAME", default="", help=CLIENT)
     pick.add_argument("--print", action="store_true", help="print the chosen id and do not jump")
@@ -29,10 +31,11 @@ def add_to(commands: Commands) -> None:
 def go_to(args: Args) -> None:
     if bool(args.session) == args.next:
         raise Problem("give a session or --next; run `bellboard list` to see them all")
+    if args.attach:
+        attach(next_needing("") if args.next else named(args.session))
+        return
     if not args.next:
-        with opened() as clerk:
-            sid = find(clerk, args.session)
-        show(next(p for p in sessions() if p["session_id"] == sid), args.client)
+        show(named(args.session), args.client)
         return
     try:
         show(next_needing(args.client), args.client)
@@ -64,6 +67,16 @@ def pick_session(args: Args) -> int:
     return 0
 
 
+def named(called: str) -> Published:
+    """Return the one listed session with that id, start of an id, or name."""
+    with opened() as clerk:
+        sid = find(clerk, called)
+        found = next((p for p in listed(clerk) if p["session_id"] == sid), None)
+    if found is None:
+        raise Problem(f"the session {called} has ended; run `bellboard list --ended`")
+    return found
+
+
 def sessions() -> list[Published]:
     """Return the published sessions, most urgent first."""
     with opened() as clerk:
@@ -72,7 +85,7 @@ def sessions() -> list[Published]:
 
 def next_needing(client: str) -> Published:
     from ..core.published import needs_you
-    from . import jump
+    from ..hosting import jump
 
     tmux = server()
     shown = client or (jump.asking(tmux, os.environ) if tmux else "")
@@ -82,16 +95,42 @@ def next_needing(client: str) -> Published:
     return found
 
 
+def attach(p: Published) -> None:
+    """Become the tmux that shows a session in this terminal; in that tmux, jump to it."""
+    from ..hosting import jump
+
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise Problem("`bellboard goto --attach` needs a terminal; over ssh: ssh -t")
+    if jump.is_here(p, os.environ):
+        show(p, "")
+        return
+    try:
+        command = jump.attach(p)
+    except jump.JumpFailed as e:
+        raise Problem(str(e)) from None
+    seen(p)
+    nested = {key: value for key, value in os.environ.items() if key not in ("TMUX", "TMUX_PANE")}
+    try:
+        os.execve(command[0], command, nested | {"TERM": jump.terminal_type(os.environ)})
+    except OSError as e:
+        raise Problem(f"cannot run {command[0]}: {e.strerror}") from None
+
+
+def seen(p: Published) -> None:
+    """Mark a session as seen, through the spool."""
+    with opened() as clerk:
+        clerk.spool.write({"t": time.time(), "goto": {"session_id": p["session_id"]}})
+
+
 def show(p: Published, client: str) -> None:
     """Jump to a session, and mark it as seen through the spool."""
-    from . import jump
+    from ..hosting import jump
 
     try:
         advice = jump.lead(p, os.environ, client)
     except jump.JumpFailed as e:
         raise Problem(str(e)) from None
-    with opened() as clerk:
-        clerk.spool.write({"t": time.time(), "goto": {"session_id": p["session_id"]}})
+    seen(p)
     if advice and client:
         flash(advice, client)
     elif advice:

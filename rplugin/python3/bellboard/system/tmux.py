@@ -30,7 +30,7 @@ _PANES: Final = "#{pane_id} #{pane_pid} #{pane_dead} #{session_id} #{window_id} 
 BACK: Final = "@bellboard-back"
 _CLIENTS: Final = (
     "#{client_activity} #{client_control_mode} #{client_flags} #{session_id} #{pane_id} "
-    f"#{{{BACK}}} #{{client_tty}}|#{{client_name}}"
+    f"#{{{BACK}}} #{{client_pid}} #{{client_tty}}|#{{client_name}}"
 )
 
 
@@ -55,6 +55,7 @@ class Client(NamedTuple):
     session: str
     pane: str  # the one that it shows
     back: str  # where the jumps that led there began
+    pid: int  # of the process that draws it
 
 
 class Tmux:
@@ -112,6 +113,20 @@ class Tmux:
             return False
         self.why = "" if asked else "selected, but no terminal is attached to that tmux server"
         return asked is not None
+
+    def attaching(self, pane: str) -> list[str]:
+        """Select a pane; return the command that attaches a terminal to it, or [] and set `why`.
+
+        A window that several sessions share is shown in the first of them.
+        """
+        place = next((p for p in self.panes() or () if p.id == pane), None)
+        if place is None:
+            self.why = self.why or f"there is no pane {line(pane, 40)}"
+            return []
+        window = f"{place.session}:{place.window}"
+        if self.ask("select-window", "-t", window, ";", "select-pane", "-Z", "-t", pane) is None:
+            return []
+        return gate.tmux(self.socket, "attach-session", "-t", place.session)
 
     def capture(self, pane: str, most: int = 200) -> list[str]:
         """Return the contents of a pane as plain lines, without trailing empty ones."""
@@ -230,10 +245,11 @@ def _clients(output: str) -> Iterator[Client]:
     for row in output.splitlines():
         fixed, _, name = row.partition("|")
         fields = fixed.split(" ")
-        seen = decimal(fields[0])
-        if len(fields) == 7 and fields[1] != "1" and seen is not None:
+        seen, pid = decimal(fields[0]), decimal(fields[-2]) if len(fields) == 8 else None
+        if fields[1:2] != ["1"] and seen is not None and pid is not None:
             focused = "focused" in fields[2].split(",")
-            yield Client(name, fields[6], seen, focused, *fields[3:6])
+            session, pane, back = fields[3:6]
+            yield Client(name, fields[7], seen, focused, session, pane, back, pid)
 
 
 def _plain(row: str) -> str:

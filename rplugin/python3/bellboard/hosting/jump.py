@@ -1,10 +1,11 @@
-"""Jump to a session from a shell: to its tmux pane, its Neovim, or its window of kitty.
+"""Jump to a session from outside Neovim: to its tmux pane, its Neovim, or its window of kitty.
 
 Neovim gets an RPC notification, not a request: it may be waiting for a key.
 """
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -14,6 +15,9 @@ from ..system.tmux import Tmux
 
 PATIENCE: Final = 2.0  # seconds for a local socket
 _JUMP: Final = "require('bellboard').jump(...)"
+
+
+NO_TERMINAL: Final = "xterm-256color"  # instead of one that this machine does not know
 
 
 class JumpFailed(Exception):
@@ -43,6 +47,52 @@ def lead(p: Published, environ: Mapping[str, str], client: str = "") -> str:
         return ""
     known = ", ".join(f"{key} {p[key]}" for key in ("pid", "tty", "cwd") if p.get(key))
     raise JumpFailed(f"its terminal cannot be reached from here: {known or p['session_id']}")
+
+
+def attach(p: Published) -> list[str]:
+    """Select the pane of a session; return the command that attaches this terminal to it.
+
+    A Neovim around the session shows its terminal buffer, also if it cannot be attached to.
+    """
+    nvim, pane, socket = p.get("nvim"), p.get("pane"), p.get("tmux") or ""
+    if nvim:
+        show_in_neovim(nvim, p["session_id"])
+    if pane and socket.startswith("/"):
+        tmux = Tmux(socket)
+        try:
+            if command := tmux.attaching(pane):
+                return command
+        except OSError as error:
+            raise JumpFailed(f"cannot attach to {socket}: {error}") from None
+        raise JumpFailed(tmux.why)
+    if nvim:
+        raise JumpFailed(
+            f"its Neovim shows it, but is in no tmux pane to attach to; to use that Neovim here: "
+            f"nvim --server {shlex.quote(nvim)} --remote-ui"
+        )
+    where = p.get("tty") or (f"process {p['pid']}" if p.get("pid") else "no terminal")
+    raise JumpFailed(
+        f"it runs on {where}, in no tmux pane to attach to; "
+        f"`bellboard answer {p['session_id']}` answers it from here"
+    )
+
+
+def is_here(p: Published, environ: Mapping[str, str]) -> bool:
+    """Return whether the terminal that we run in shows the session's tmux server."""
+    ours = environ.get("TMUX", "").rsplit(",", 2)[0]
+    return bool(ours) and ours == p.get("tmux")
+
+
+def terminal_type(environ: Mapping[str, str]) -> str:
+    """Return a terminal type that this machine knows: tmux refuses any other."""
+    import curses
+
+    named = environ.get("TERM", "")
+    try:
+        curses.setupterm(named, 1)
+    except (curses.error, ValueError):
+        return NO_TERMINAL
+    return named
 
 
 def asking(tmux: Tmux, environ: Mapping[str, str]) -> str:

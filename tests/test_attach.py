@@ -1,0 +1,95 @@
+"""`bellboard goto --attach`: a terminal becomes the tmux client that shows exactly that pane."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bellboard.storage.spool import Spool
+from rig import warm
+from rig.home import Home
+from rig.tmux import Pane, Server
+from rig.waiting import eventually
+
+pytestmark = pytest.mark.tmux
+
+ROOT = Path(__file__).resolve().parents[1]
+PYTHON = {"PYTHONPATH": str(ROOT / "rplugin/python3")}
+
+
+def session(home: Home, sid: str, **origin: Any) -> None:
+    """Report a session that has that terminal."""
+    spool = Spool(home.bellboard)
+    spool.prepare()
+    hook = {"session_id": sid, "hook_event_name": "UserPromptSubmit", "prompt": "do it"}
+    spool.write({"t": time.time(), "hook": hook, "origin": origin})
+
+
+def in_pane(home: Home, sid: str, pane: Pane) -> None:
+    session(home, sid, tty=pane.tty, tmux=str(pane.server.socket), pane=pane.id)
+
+
+def attach(terminal: Server, sid: str, **env: str) -> Pane:
+    """Run the command in a terminal, and keep what it exits with on the screen."""
+    command = f'"{sys.executable}" -m bellboard goto {sid} --attach; echo "exit code $?"; sleep 600'
+    return terminal.open(["sh", "-c", command], env=PYTHON | env, session="terminal", columns=90)
+
+
+def client_of(server: Server) -> str:
+    """Return which pane the only client shows, once there is one."""
+    shown = eventually(lambda: server.run("list-clients", "-F", "#{pane_id}").split())
+    assert len(shown) == 1
+    return str(shown[0])
+
+
+def test_a_terminal_attaches_to_exactly_that_pane(home: Home, tmux: Server) -> None:
+    """Whatever window and pane were current there, in a type of terminal that is unknown here."""
+    there = Server(home, "there.sock")
+    wanted = there.open(["sh", "-c", "echo the wanted one; sleep 600"], session="work")
+    there.open(["sh"], session="work")
+    there.open(["sh"], session="other")
+    there.run("split-window", "-t", wanted.id, "sleep 600")
+    there.run("select-window", "-t", "work:1")
+    in_pane(home, "s", wanted)
+    try:
+        terminal = attach(tmux, "s", TERM="xterm-far-away")
+        terminal.shows("the wanted one")
+        assert client_of(there) == wanted.id
+        eventually(lambda: there.run("list-clients", "-F", "#{session_name}").split() == ["work"])
+        there.run("detach-client", "-s", "work")
+        terminal.shows("exit code 0")
+        assert there.run("list-clients").split() == []
+    finally:
+        there.close()
+
+
+def test_in_the_same_tmux_its_client_shows_the_pane(home: Home, tmux: Server) -> None:
+    """A client inside itself would be endless."""
+    wanted = tmux.open(["sleep", "600"], session="work")
+    in_pane(home, "s", wanted)
+    tmux.open(["sleep", "600"], session="terminal")
+    tmux.attach("terminal")
+    attach(tmux, "s").shows("exit code 0")
+    eventually(lambda: tmux.run("list-clients", "-F", "#{pane_id}").split() == [wanted.id])
+
+
+def test_what_cannot_be_attached_to_is_said_with_what_can_be_done(home: Home, tmux: Server) -> None:
+    """A plain terminal, a pane that is gone, no terminal of our own."""
+    there = Server(home, "there.sock")
+    there.open(["sleep", "600"])
+    session(home, "plain", tty="/dev/pts/4000")
+    session(home, "gone", tmux=str(there.socket), pane="%4000")
+    try:
+        said = attach(tmux, "plain").shows("exit code 1")
+        for words in ("it runs on /dev/pts/4000, in no tmux pane", "bellboard answer plain"):
+            assert words in " ".join(said.split())
+        attach(tmux, "gone").shows("there is no pane %4000\nexit code 1")
+    finally:
+        there.close()
+    done = warm.run(["-m", "bellboard", "goto", "plain", "--attach"], env=home.env | PYTHON)
+    assert done.returncode == 1
+    assert "needs a terminal" in done.stderr
