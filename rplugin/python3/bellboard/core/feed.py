@@ -1,0 +1,305 @@
+"""The lines of a feed: what `bellboard feed` prints for readers on other machines, and is asked.
+
+A feed is JSON, one object a line.  It begins with a hello and a state; then come changes, a beat
+when nothing changed for a while, and the replies to what was asked.  `cursor` says up to which
+transition it has told.  A state lists the ids of all sessions in `all`; rows that do not fit into
+its line follow as changes.
+
+Readers trust nothing: `read` takes any bytes, skips what it does not know, and says in words why a
+line cannot be used.  `telling.py` writes the lines.  This file does no I/O, knows no clock, and
+raises on no input.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+from msgspec import Struct
+
+from .detail import line
+from .lenient import LARGEST, plain, value_of
+from .row import Row as Row
+from .row import agent_of, count_in, id_of, row_of, text_in, time_in
+from .row import row as row
+from .session import URGENCY
+from .visible import marked
+
+PROTOCOL: Final = 1
+LONGEST: Final = 1 << 20  # bytes of a line
+MOST: Final = 2000  # sessions of a machine, and transitions in a line
+MOST_AGENTS: Final = 50
+BEAT: Final = 10.0  # seconds without a line after which a beat follows
+SILENT: Final = 25.0  # seconds without a line after which a reader gives up
+
+_CURSOR: Final = re.compile(r"([A-Za-z0-9]{1,64})\.([0-9]{1,15})")
+_WORD: Final = re.compile(r"[a-z][a-z_-]{0,31}")
+
+
+class Cursor(NamedTuple):
+    """A position in what a machine tells: its database, and the last transition that was told."""
+
+    database: str
+    last: int
+
+    def __str__(self) -> str:
+        return f"{self.database}.{self.last}"
+
+
+class Moved(
+    Struct, frozen=True, gc=False, omit_defaults=True, rename={"before": "from", "after": "to"}
+):
+    """A transition; None means not listed."""
+
+    id: int
+    t: float
+    session_id: str
+    before: str | None = None
+    after: str | None = None
+    rule: str = ""
+    why: str = ""
+    live: bool = False
+
+
+class Hello(Struct, frozen=True, tag_field="type", tag="hello"):
+    """The first line: who speaks."""
+
+    version: str = ""
+    machine: str = ""  # equal for the same machine, whatever it is called
+    boot: str = ""
+    now: float = 0.0
+    hooks: bool = False  # whether hooks report there
+    agents: tuple[str, ...] = ()  # whose programs are installed there
+    hosts: int = 0  # that run there, beside the feed
+    user: str = ""
+    feed: int = PROTOCOL
+
+
+class State(Struct, frozen=True, tag_field="type", tag="state"):
+    """All sessions: the reader drops any other.  `whole`: nothing is missing since its cursor."""
+
+    now: float
+    cursor: str
+    all: tuple[str, ...]
+    sessions: tuple[Row, ...] = ()
+    transitions: tuple[Moved, ...] = ()
+    whole: bool = False
+    skipped: int = 0  # rows and transitions that could not be used
+
+
+class Change(Struct, frozen=True, tag_field="type", tag="change"):
+    """The sessions that changed, and those that are gone."""
+
+    now: float
+    cursor: str
+    sessions: tuple[Row, ...] = ()
+    removed: tuple[str, ...] = ()
+    transitions: tuple[Moved, ...] = ()
+    skipped: int = 0
+
+
+class Beat(Struct, frozen=True, tag_field="type", tag="beat"):
+    """Nothing changed."""
+
+    now: float
+    cursor: str
+
+
+class Reply(Struct, frozen=True, tag_field="type", tag="reply"):
+    """What became of a request; hidden characters in `more` are shown as marks."""
+
+    id: int
+    ok: bool
+    why: str = ""
+    more: dict[str, Any] = {}
+
+
+class Problem(Struct, frozen=True, tag_field="type", tag="problem"):
+    """Why the feed ends, or cannot be followed."""
+
+    text: str
+
+
+class Junk(Struct, frozen=True):
+    """A line that is not of a feed, such as the greeting of a login shell."""
+
+    text: str
+
+
+class Ask(Struct, frozen=True):
+    """What a reader wants done."""
+
+    id: int
+    do: str
+    fields: dict[str, Any] = {}
+
+    @property
+    def session_id(self) -> str:
+        return id_of(self.fields.get("session_id"))
+
+
+Line = Hello | State | Change | Beat | Reply | Problem | Junk
+
+
+# ---------------------------------------------------------------- reading
+
+
+def moved_of(given: object) -> Moved | None:
+    """Return the transition that somebody sent, or that is published, cleaned."""
+    if not isinstance(given, dict):
+        return None
+    id, sid = count_in(given, "id", LARGEST), id_of(given.get("session_id"))
+    if not id or not sid:
+        return None
+    before, after = (
+        x if x in URGENCY else None for x in (_word(given, "from"), _word(given, "to"))
+    )
+    rule, why = text_in(given, "rule"), text_in(given, "why", 2 * 200)
+    return Moved(id, time_in(given, "t"), sid, before, after, rule, why, given.get("live") is True)
+
+
+def cursor_of(text: object) -> Cursor | None:
+    """Return a cursor, or None for anything else."""
+    found = _CURSOR.fullmatch(text) if isinstance(text, str) else None
+    return Cursor(found[1], int(found[2])) if found else None
+
+
+def read(raw: bytes) -> Line | None:
+    """Return what a line of a feed says; None if that is nothing that is known here."""
+    if len(raw) > LONGEST:
+        return Problem(f"it sent a line of more than {LONGEST >> 10} kB")
+    given = value_of(raw)
+    if not isinstance(given, dict) or not (kind := _word(given, "type")):
+        return Junk(line(raw[:1000].decode("utf-8", "replace")))
+    made = _READERS.get(kind)
+    return made(given) if made else None
+
+
+def asked(raw: bytes) -> Ask | None:
+    """Return what a reader asks; None if the line asks nothing."""
+    given = plain(value_of(raw)) if len(raw) <= LONGEST else None
+    if not isinstance(given, dict):
+        return None
+    id, do = count_in(given, "id", LARGEST), _word(given, "do")
+    fields = {key: value for key, value in given.items() if key not in ("id", "do")}
+    return Ask(id, do, fields) if id else None
+
+
+def _hello(given: dict[str, Any]) -> Line:
+    spoken = given.get("feed")
+    if type(spoken) is not int:
+        return Problem("it does not say which protocol it speaks: update bellboard there")
+    if spoken != PROTOCOL:
+        where = "here" if spoken > PROTOCOL else "there"
+        said = str(spoken) if abs(spoken) < LARGEST else "of an odd number"
+        return Problem(f"it speaks protocol {said}, this one {PROTOCOL}: update bellboard {where}")
+    named = given.get("agents")
+    agents = (agent_of(x) for x in (named[:MOST_AGENTS] if isinstance(named, list) else ()))
+    return Hello(
+        version=text_in(given, "version", 40),
+        machine=id_of(given.get("machine")),
+        boot=id_of(given.get("boot")),
+        now=time_in(given, "now"),
+        hooks=given.get("hooks") is True,
+        agents=tuple(x for x in agents if x),
+        hosts=count_in(given, "hosts"),
+        user=text_in(given, "user", 60),
+    )
+
+
+def _state(given: dict[str, Any]) -> Line:
+    listed = given.get("all")
+    if not isinstance(listed, list):
+        return Problem("its state does not list its sessions")
+    if why := _too_much(given, "all"):
+        return Problem(why)
+    ids = _ids(listed)
+    rows, bad = _rows(given)
+    moved, worse = _moves(given)
+    known = tuple(r for r in rows if r.session_id in ids)
+    skipped = bad + worse + len(rows) - len(known)
+    whole = given.get("whole") is True
+    return State(*_when(given), tuple(ids), known, moved, whole, skipped)
+
+
+def _change(given: dict[str, Any]) -> Line:
+    if why := _too_much(given, "removed"):
+        return Problem(why)
+    removed = given.get("removed")
+    rows, bad = _rows(given)
+    moved, worse = _moves(given)
+    gone = tuple(_ids(removed if isinstance(removed, list) else []))
+    return Change(*_when(given), rows, gone, moved, bad + worse)
+
+
+def _beat(given: dict[str, Any]) -> Line:
+    return Beat(*_when(given))
+
+
+def _reply(given: dict[str, Any]) -> Line:
+    known = ("type", "id", "ok", "why")
+    more = {key: value for key, value in given.items() if key not in known}
+    id, ok = count_in(given, "id", LARGEST), given.get("ok") is True
+    return Reply(id, ok, text_in(given, "why", 2 * 200), _marked(plain(more)))
+
+
+def _problem(given: dict[str, Any]) -> Line:
+    return Problem(text_in(given, "text", 2 * 200) or "it ended and gave no reason")
+
+
+_READERS: Final = {
+    "hello": _hello,
+    "state": _state,
+    "change": _change,
+    "beat": _beat,
+    "reply": _reply,
+    "problem": _problem,
+}
+
+
+def _when(given: dict[str, Any]) -> tuple[float, str]:
+    return time_in(given, "now"), str(cursor_of(given.get("cursor")) or "")
+
+
+def _too_much(given: dict[str, Any], *lists: str) -> str:
+    for key in (*lists, "sessions", "transitions"):
+        value = given.get(key)
+        if isinstance(value, list) and len(value) > MOST:
+            what = "transitions in a line" if key == "transitions" else "sessions"
+            return f"it has {len(value)} {what}; at most {MOST} can be followed"
+    return ""
+
+
+def _ids(listed: Iterable[object]) -> dict[str, None]:
+    return dict.fromkeys(sid for x in listed if (sid := id_of(x)))
+
+
+def _rows(given: dict[str, Any]) -> tuple[tuple[Row, ...], int]:
+    """Return the rows of a line, the last of each session, and how many could not be used."""
+    listed = given.get("sessions")
+    listed = listed if isinstance(listed, list) else []
+    rows = {r.session_id: r for x in listed if (r := row_of(x)) is not None}
+    return tuple(rows.values()), len(listed) - len(rows)
+
+
+def _moves(given: dict[str, Any]) -> tuple[tuple[Moved, ...], int]:
+    listed = given.get("transitions")
+    listed = listed if isinstance(listed, list) else []
+    moved = {m.id: m for x in listed if (m := moved_of(x)) is not None}
+    return tuple(moved.values()), len(listed) - len(moved)
+
+
+def _word(given: Mapping[str, Any], key: str) -> str:
+    value = given.get(key)
+    return value if isinstance(value, str) and _WORD.fullmatch(value) else ""
+
+
+def _marked(value: Any) -> Any:
+    if isinstance(value, str):
+        return marked(value)
+    if isinstance(value, list):
+        return [_marked(x) for x in value]
+    if isinstance(value, dict):
+        return {marked(key): _marked(x) for key, x in value.items()}
+    return value

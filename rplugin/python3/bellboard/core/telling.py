@@ -1,0 +1,116 @@
+"""Write the lines of a feed, each short enough for its reader.
+
+This file does no I/O and knows no clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw
+
+from .feed import LONGEST, MOST, Beat, Cursor, Hello, Moved, Problem
+from .lenient import plain
+from .row import Row
+from .visible import as_json
+
+ROOM: Final = 1 << 18  # bytes of rows and transitions after which another line begins
+
+
+def encoded(said: Hello | Beat | Problem) -> bytes:
+    """Return the line that says this."""
+    return _line(said)
+
+
+def state(
+    now: float, rows: Sequence[Row], moved: Sequence[Moved], at: Cursor, whole: bool
+) -> Iterator[bytes]:
+    """Return the lines of a state: what does not fit into the first follows as changes.
+
+    `at` is the cursor after the transitions.
+    """
+    rows = sorted(rows, key=lambda r: (r.urgency, r.since, r.session_id))[:MOST]
+    first = {"all": [r.session_id for r in rows], "whole": whole}
+    begin = moved[0].id - 1 if moved else at.last
+    return _lines(now, rows, moved, Cursor(at.database, begin), at, ("state", first))
+
+
+def changes(
+    now: float,
+    rows: Sequence[Row],
+    removed: Sequence[str],
+    moved: Sequence[Moved],
+    before: Cursor,
+    at: Cursor,
+) -> Iterator[bytes]:
+    """Return the lines of what changed; `before` is the cursor that the reader has."""
+    return _lines(now, rows, moved, before, at, ("change", {"removed": list(removed)}))
+
+
+def replied(id: int, reply: Mapping[str, Any]) -> bytes:
+    """Return the line of a reply; one that is too long says so instead."""
+    made = _line({**reply, "type": "reply", "id": id})
+    if len(made) <= LONGEST:
+        return made
+    why = f"the reply has {len(made) >> 10} kB, more than a line of a feed may have"
+    return _line({"type": "reply", "id": id, "ok": False, "why": why})
+
+
+def asking(id: int, do: str, fields: Mapping[str, Any]) -> bytes:
+    """Return the line that asks for something."""
+    return _line({**fields, "id": id, "do": do})
+
+
+def _lines(
+    now: float,
+    rows: Sequence[Row],
+    moved: Sequence[Moved],
+    before: Cursor,
+    at: Cursor,
+    first: tuple[str, dict[str, Any]],
+) -> Iterator[bytes]:
+    parts = list(_parts(rows, moved))
+    kind, more = first
+    for n, (sessions, transitions, last) in enumerate(parts):
+        is_last = n == len(parts) - 1
+        before = at if is_last else before._replace(last=last or before.last)
+        yield _line(
+            {"type": kind, "now": now, "cursor": str(before)}
+            | {"sessions": sessions, "transitions": transitions}
+            | more
+        )
+        kind, more = "change", {"removed": []}
+
+
+def _parts(
+    rows: Sequence[Row], moved: Sequence[Moved]
+) -> Iterator[tuple[list[Raw], list[Raw], int]]:
+    """Return rows, then transitions, as much as fits into a line each, and its last transition."""
+    sessions: list[Raw] = []
+    transitions: list[Raw] = []
+    room, last = ROOM, 0
+    for item in (*rows, *moved):
+        made = _encode(item)
+        if len(made) > room and (sessions or transitions):
+            yield sessions, transitions, last
+            sessions, transitions, room = [], [], ROOM
+        room -= len(made)
+        if isinstance(item, Moved):
+            transitions.append(Raw(made))
+            last = item.id
+        else:
+            sessions.append(Raw(made))
+    yield sessions, transitions, last
+
+
+def _encode(value: object) -> bytes:
+    try:
+        return msgspec.json.encode(value)
+    except (UnicodeEncodeError, OverflowError):  # half a character, a number that JSON has not
+        return msgspec.json.encode(plain(msgspec.to_builtins(value)))
+
+
+def _line(value: object) -> bytes:
+    return as_json(_encode(value)).encode() + b"\n"
