@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
 LUA := $(wildcard lua plugin tests/demo tests/screens)
 LUA_FILES = $(shell find $(LUA) -name '*.lua')
 PY := rplugin/python3 tests $(if $(wildcard bench/*.py),bench)
-SH := $(wildcard hooks/emit .ci/run tests/rig/nvim tests/rig/claude tests/rig/fetch tests/rig/peer tests/rig/tool)
+SH := $(wildcard hooks/emit .ci/run tests/rig/nvim tests/rig/claude tests/rig/fetch tests/rig/peer tests/rig/tool tests/rig/init)
 # Three times as many as a small machine has cores: most of the time tests wait for processes.
 WORKERS := -n 6 --dist worksteal
 need = command -v $(1) >/dev/null || { echo "make test: $(1) is missing; $(2)" >&2; exit 1; }

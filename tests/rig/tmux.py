@@ -62,16 +62,17 @@ class Pane:
 
 
 class Server:
-    """A tmux server on a socket of that name."""
+    """A tmux server on a socket of that name; `within` starts a command where it is to run."""
 
-    def __init__(self, home: Home, name: str = "tmux.sock") -> None:
+    def __init__(self, home: Home, name: str = "tmux.sock", *, within: Sequence[str] = ()) -> None:
         found = shutil.which("tmux", path=home.env["PATH"])
         if found is None:
             raise Missing("tmux is missing; install tmux")
         self.home = home
         self.socket = home.root / name
         self._terminals: list[subprocess.Popen[bytes]] = []
-        self._command = (found, "-S", str(self.socket), "-f", "/dev/null")
+        self._is_apart = bool(within)
+        self._command = (*within, found, "-S", str(self.socket), "-f", "/dev/null")
 
     def run(self, *arguments: str) -> str:
         """Run a tmux command; return its output."""
@@ -135,7 +136,7 @@ class Server:
 
     @property
     def pid(self) -> int:
-        """Return the server's process, or 0."""
+        """Return the server's process, or 0; where it runs apart, its number there."""
         done = subprocess.run(
             [*self._command, "display-message", "-p", "#{pid}"],
             env=self.home.env,
@@ -147,9 +148,12 @@ class Server:
         return int(done.stdout) if done.returncode == 0 else 0
 
     def close(self) -> None:
-        """Stop the server and everything started in it, even what survives a hang-up."""
+        """Stop the server and everything started in it, even what survives a hang-up.
+
+        One that runs apart ends with its machine.
+        """
         for terminal in self._terminals:
             terminal.kill()
             terminal.communicate()
-        if pid := self.pid:
+        if not self._is_apart and (pid := self.pid):
             reaper.end(reaper.family([pid]))
