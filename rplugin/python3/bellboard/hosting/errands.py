@@ -15,16 +15,19 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, TypeVar
 
+from ..core.published import publish
 from ..core.session import Session
 from ..system import kitty
 from ..system.processes import is_alive, runs
 from ..witnesses.proof import objection
+from . import jump
 from .answering import Answering, Desk
 from .beside import Declined, beside
 
 PATIENCE: Final = 5.0  # seconds for a process to exit: the CLI still writes its last lines
 POLL: Final = 0.05
 DEADLINE: Final = 3.0  # seconds; a check takes 1 ms, or 200 ms in another process
+MOST_CLIENTS: Final = 200  # terminals of another machine to look for
 
 T = TypeVar("T")
 
@@ -43,7 +46,7 @@ class Errands:
     async def do(self, what: str, request: Request) -> Reply:
         """Carry out a request; return `ok`, and `why` if it failed."""
         answering = self._answering
-        errands = {"stop": self.stop, "show": self.show}
+        errands = {"stop": self.stop, "show": self.show, "goto": self.arrive}
         errands |= {"request": answering.request, "answer": answering.answer}
         try:
             if what not in errands:
@@ -94,6 +97,22 @@ class Errands:
         except kitty.Failed as reason:
             raise Declined(str(reason)) from None
         return {}
+
+    # ------------------------------------------------------------ goto
+
+    async def arrive(self, told: Request) -> Reply:
+        """Show it on the terminal here that a user of another machine sits at, if there is one.
+
+        `clients` are the ssh connections that have a terminal on that machine.
+        """
+        s, given = self._known(told), told.get("clients")
+        listed = given[:MOST_CLIENTS] if isinstance(given, list) else []
+        ends = [end for end in listed if isinstance(end, str)]
+        try:
+            end = await beside(partial(jump.arrive, publish(s), ends))
+        except jump.JumpFailed as reason:
+            raise Declined(str(reason)) from None
+        return {"client": end}
 
 
 @contextmanager

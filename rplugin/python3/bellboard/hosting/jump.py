@@ -6,11 +6,11 @@ Neovim gets an RPC notification, not a request: it may be waiting for a key.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from ..core.published import Published
-from ..system import gate, kitty
+from ..system import connections, gate, kitty
 from ..system.tmux import Tmux
 
 PATIENCE: Final = 2.0  # seconds for a local socket
@@ -75,6 +75,29 @@ def attach(p: Published) -> list[str]:
         f"it runs on {where}, in no tmux pane to attach to; "
         f"`bellboard answer {p['session_id']}` answers it from here"
     )
+
+
+def arrive(p: Published, ends: Collection[str]) -> str:
+    """Show a session on the terminal that comes in over one of these ssh connections.
+
+    Return that connection; "" if none of them shows its terminal: then nothing was moved.
+    """
+    nvim, pane, socket = p.get("nvim"), p.get("pane"), p.get("tmux") or ""
+    if not (pane and socket.startswith("/")):
+        end = connections.end_of(p.get("ssh") or "")
+        if end and end in ends and nvim:
+            show_in_neovim(nvim, p["session_id"])
+        return end if end in ends else ""
+    tmux = Tmux(socket)
+    for client in tmux.clients() or ():
+        end = connections.ends_of(client.pid)
+        if end and end in ends:
+            if nvim:
+                show_in_neovim(nvim, p["session_id"])
+            if not tmux.jump(pane, client.name):
+                raise JumpFailed(tmux.why)
+            return end
+    return ""
 
 
 def is_here(p: Published, environ: Mapping[str, str]) -> bool:

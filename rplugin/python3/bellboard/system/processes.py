@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -70,7 +70,7 @@ def began_at(pid: int) -> float | None:
     """Return when a process started, as a time."""
     stat = stat_of(pid)
     if stat is not None:
-        booted = [line for line in _lines(f"{PROC}/stat") if line.startswith("btime ")]
+        booted = [line for line in lines_of(f"{PROC}/stat") if line.startswith("btime ")]
         ticks = int(stat[19]) / os.sysconf("SC_CLK_TCK")
         return float(booted[0].split()[1]) + ticks if booted else None
     created = _ask(pid, "create_time")
@@ -79,7 +79,7 @@ def began_at(pid: int) -> float | None:
 
 def owner_of(pid: int) -> int | None:
     """Return the user who runs a process, or None if it does not exist or is not visible."""
-    for line in _lines(f"{PROC}/{pid}/status"):
+    for line in lines_of(f"{PROC}/{pid}/status"):
         if line.startswith("Uid:"):
             return int(line.split()[1])
     uids = _ask(pid, "uids")
@@ -164,7 +164,7 @@ def children_of(pid: int) -> list[int]:
         threads = os.listdir(f"{PROC}/{pid}/task")  # noqa: PTH208
     except OSError:
         return []
-    listed = [_lines(f"{PROC}/{pid}/task/{thread}/children") for thread in threads]
+    listed = [lines_of(f"{PROC}/{pid}/task/{thread}/children") for thread in threads]
     return [int(child) for lines in listed for line in lines for child in line.split()]
 
 
@@ -196,34 +196,55 @@ def _ports(pid: int, family: Iterable[int]) -> list[int]:
         return _ports_elsewhere(family)
     sockets: dict[str, int] = {}
     for table in ("tcp", "tcp6"):
-        for line in _lines(f"{PROC}/{pid}/net/{table}")[1:]:
+        for line in lines_of(f"{PROC}/{pid}/net/{table}")[1:]:
             fields = line.split()
             if len(fields) > 9 and fields[3] == LISTENS:
                 sockets[f"socket:[{fields[9]}]"] = int(fields[1].rpartition(":")[2], 16)
-    found: set[int] = set()
-    for each in family if sockets else ():
+    held = (name for each in (family if sockets else ()) for name in descriptors(each))
+    return sorted({sockets[name] for name in held if name in sockets})
+
+
+def descriptors(pid: int) -> Iterator[str]:
+    """Yield what the descriptors of a process are: paths, and names like `socket:[4711]`."""
+    try:
+        fds = os.listdir(f"{PROC}/{pid}/fd")  # noqa: PTH208
+    except OSError:
+        return
+    for fd in fds:
         try:
-            fds = os.listdir(f"{PROC}/{each}/fd")  # noqa: PTH208
+            yield str(Path(f"{PROC}/{pid}/fd/{fd}").readlink())
         except OSError:
             continue
-        for fd in fds:
-            try:
-                found.add(sockets.get(str(Path(f"{PROC}/{each}/fd/{fd}").readlink()), 0))
-            except OSError:
-                continue
-    return sorted(found - {0})
 
 
 def _ports_elsewhere(family: Iterable[int]) -> list[int]:
     import psutil
 
-    # renamed in psutil 6
-    ask = "net_connections" if hasattr(psutil.Process, "net_connections") else "connections"
-    connections = [c for pid in family for c in _ask(pid, ask, kind="tcp") or ()]
+    connections = [c for pid in family for c in connections_elsewhere(pid)]
     return sorted({c.laddr.port for c in connections if c.status == psutil.CONN_LISTEN})
 
 
+def connections_elsewhere(pid: int) -> Iterable[Any]:
+    """Return the TCP connections of a process, as psutil does; nothing if there is /proc."""
+    if has_proc():
+        return ()
+    import psutil
+
+    # renamed in psutil 6
+    ask = "net_connections" if hasattr(psutil.Process, "net_connections") else "connections"
+    return _ask(pid, ask, kind="tcp") or ()
+
+
 # ---------------------------------------------------------------- the system
+
+
+def pids() -> list[int]:
+    """Return all processes."""
+    if has_proc():
+        return [int(name) for name in os.listdir(PROC) if name.isdecimal()]  # noqa: PTH208
+    import psutil
+
+    return psutil.pids()
 
 
 @functools.cache
@@ -244,7 +265,8 @@ def _ask(pid: int, what: str, **how: object) -> Any:
         return None
 
 
-def _lines(path: str) -> list[str]:
+def lines_of(path: str) -> list[str]:
+    """Return the lines of a file of /proc, or [] if it cannot be read."""
     try:
         return Path(path).read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

@@ -1,0 +1,137 @@
+"""ssh connections: which local terminal is connected to which port, and where that is shown.
+
+The terminal of a session on another machine names its connection in SSH_CONNECTION.  The process
+here that holds the same connection is the ssh in whose terminal that session is shown.  Nothing is
+guessed: behind a translation of addresses, or where several terminals share a connection, none is.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import struct
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from ..core.lenient import decimal
+from .processes import (
+    PROC,
+    connections_elsewhere,
+    descriptors,
+    environment_of,
+    has_proc,
+    lines_of,
+    owner_of,
+    pids,
+    program_of,
+    tty_of,
+)
+from .tmux import Tmux
+
+VARIABLE: Final = "SSH_CONNECTION"
+ESTABLISHED: Final = "01"  # the state of a socket in /proc/net/tcp
+CONNECTED: Final = "03"  # the state of one in /proc/net/unix
+MOST: Final = 200  # connections to look at
+
+
+class Place(NamedTuple):
+    """Where a terminal is shown here; an empty text means nowhere that can be reached."""
+
+    tty: str
+    tmux: str = ""  # the server of the pane that it, or its Neovim, is in
+    pane: str = ""
+    nvim: str = ""  # the Neovim whose terminal buffer it is
+    kitty: str = ""
+
+
+def end_of(connection: str) -> str:
+    """Return the client's end of an SSH_CONNECTION as `ADDRESS PORT`, or ""."""
+    words = connection.split()
+    return _end(words[0], words[1]) if len(words) == 4 else ""
+
+
+def ends_of(pid: int) -> str:
+    """Return the client's end of the connection that a process was started in, or ""."""
+    return end_of(environment_of(pid, (VARIABLE,)).get(VARIABLE, ""))
+
+
+def own() -> dict[str, int]:
+    """Return this user's ssh processes that have a terminal, by the local end of their connection.
+
+    A connection that several terminals share, or may share, is left out.
+    """
+    found: dict[str, list[int]] = {}
+    for pid in _programs():
+        if tty_of(pid) and not _serves_others(pid):
+            for end in _ends(pid):
+                found.setdefault(end, []).append(pid)
+    single = {end: pids[0] for end, pids in found.items() if len(pids) == 1}
+    return dict([*single.items()][:MOST])
+
+
+def place_of(pid: int) -> Place:
+    """Return where the terminal of a process is shown on this machine."""
+    tty = tty_of(pid)
+    env = environment_of(pid, ("TMUX", "TMUX_PANE", "NVIM", "KITTY_LISTEN_ON"))
+    socket, pane, nvim = env.get("TMUX", "").rsplit(",", 2)[0], "", env.get("NVIM", "")
+    if socket.startswith("/"):
+        panes = [p for p in Tmux(socket).panes() or () if not p.dead]
+        own = next((p.id for p in panes if p.tty == tty), "")
+        if own:
+            return Place(tty, socket, own)
+        around = env.get("TMUX_PANE", "")
+        pane = around if nvim and any(p.id == around for p in panes) else ""
+    kitty = env.get("KITTY_LISTEN_ON", "") if not (pane or nvim) else ""
+    window = kitty.removeprefix("unix:") if kitty.startswith("unix:/") else ""
+    return Place(tty, socket if pane else "", pane, nvim, window)
+
+
+# ---------------------------------------------------------------- reading the system
+
+
+def _programs() -> Iterator[int]:
+    """Yield this user's processes whose program is ssh."""
+    for pid in pids():
+        if program_of(pid).rpartition("/")[2] == "ssh" and owner_of(pid) == os.getuid():
+            yield pid
+
+
+def _ends(pid: int) -> list[str]:
+    """Return the local ends of the connections that a process holds."""
+    if not has_proc():
+        connected = (c.laddr for c in connections_elsewhere(pid) if c.raddr)
+        return [_end(local.ip, str(local.port)) for local in connected]
+    held = set(descriptors(pid))
+    found = []
+    for table in ("tcp", "tcp6"):
+        for line in lines_of(f"{PROC}/{pid}/net/{table}")[1:]:
+            fields = line.split()
+            if len(fields) > 9 and fields[3] == ESTABLISHED and f"socket:[{fields[9]}]" in held:
+                address, _, port = fields[1].rpartition(":")
+                found.append(_end(_address(address), str(int(port, 16))))
+    return found
+
+
+def _serves_others(pid: int) -> bool:
+    """Return whether an ssh shares its connection with another one (ControlMaster)."""
+    held = set(descriptors(pid))
+    rows = [line.split() for line in lines_of(f"{PROC}/{pid}/net/unix")[1:]]
+    named = [row for row in rows if len(row) == 8 and f"socket:[{row[6]}]" in held]
+    return any(row[5] == CONNECTED for row in named)
+
+
+def _address(hexed: str) -> str:
+    """Return an address of /proc/net/tcp, whose words are in the order of the machine."""
+    words = [int(hexed[at : at + 8], 16) for at in range(0, len(hexed), 8)]
+    return str(ipaddress.ip_address(struct.pack(f"={len(words)}I", *words)))
+
+
+def _end(address: str, port: str) -> str:
+    """Return `ADDRESS PORT` in the one form that both ends agree on, or ""."""
+    try:
+        ip = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return ""
+    mapped = getattr(ip, "ipv4_mapped", None)
+    number = decimal(port)
+    return f"{mapped or ip} {number}" if number is not None and 0 < number < 1 << 16 else ""

@@ -1,0 +1,109 @@
+"""Which terminal here shows a session of another machine: a real sshd, and tmux on both sides."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from bellboard.core.session import Session
+from bellboard.hosting.errands import Errands
+from bellboard.system import connections
+from desk import Plain
+from rig.machines import Machine, machines
+from rig.tmux import Pane, Server
+from rig.waiting import eventually
+
+pytestmark = pytest.mark.tmux
+
+
+@pytest.fixture
+def dev() -> Iterator[Machine]:
+    with machines("dev") as (made,):
+        yield made
+
+
+def login(here: Server, dev: Machine, *options: str, session: str = "here") -> Pane:
+    """Open a terminal here that shows tmux over there."""
+    attach = shlex.join(["tmux", "-S", str(dev.tmux.socket), "attach-session", "-t", "work"])
+    return here.open([*dev.ssh, "-t", *options, attach], session=session, env={"TERM": "tmux"})
+
+
+def goto(dev: Machine, where: Pane | str, clients: list[str]) -> dict[str, Any]:
+    """Let the other machine show a session on the terminal of one of these connections."""
+    s = Session("s", turn="working", tty="/dev/pts/4000")
+    if isinstance(where, str):
+        s.ssh = where
+    else:
+        s.tmux, s.pane, s.tty = str(where.server.socket), where.id, where.tty
+    errands = Errands(Plain(dev.home, s), "dev", dev.home.env)
+    return asyncio.run(errands.do("goto", {"session_id": "s", "clients": clients}))
+
+
+def test_the_terminal_that_shows_the_machine_is_found_and_used(dev: Machine, tmux: Server) -> None:
+    """Of two terminals there, the one that comes in over our connection; the other stays."""
+    wanted = dev.tmux.open(["sleep", "600"], session="work")
+    current = dev.tmux.open(["sleep", "600"], session="work")
+    dev.tmux.run("select-window", "-t", current.id)
+    dev.tmux.run("new-session", "-d", "-t", "work", "-s", "twin")
+    dev.tmux.run("select-window", "-t", "twin:1")
+    other = dev.tmux.attach("twin")
+    assert goto(dev, wanted, []) == {"ok": True, "client": ""}
+    terminal = login(tmux, dev)
+
+    def both() -> bool:
+        return len(dev.tmux.run("list-clients", "-F", "x").split()) == 2
+
+    eventually(both, "the terminal over there")
+    own = connections.own()
+    (end,) = (end for end, pid in own.items() if pid == terminal.pid)
+    assert goto(dev, wanted, ["10.0.0.1 22", *own]) == {"ok": True, "client": end}
+    shown = dict(
+        row.split()
+        for row in dev.tmux.run("list-clients", "-F", "#{client_tty} #{pane_id}").splitlines()
+    )
+    assert shown.pop(other) == current.id
+    assert [*shown.values()] == [wanted.id]
+    place = connections.place_of(own[end])
+    assert place == connections.Place(terminal.tty, str(tmux.socket), terminal.id)
+    assert goto(dev, wanted, ["10.0.0.1 22"]) == {"ok": True, "client": ""}
+
+
+def test_a_session_in_a_plain_terminal_is_where_its_connection_says(
+    dev: Machine, tmux: Server
+) -> None:
+    """There is nothing to select there."""
+    terminal = tmux.open([*dev.ssh, "-t", "echo $SSH_CONNECTION; sleep 600"], env={"TERM": "tmux"})
+    said = terminal.shows(r"127\.0\.0\.1 \d+ 127\.0\.0\.1 \d+").split("\n")[0].strip()
+    own = connections.own()
+    reply = goto(dev, said, [*own])
+    assert own[reply["client"]] == terminal.pid
+
+
+def test_a_shared_connection_shows_no_terminal(dev: Machine, tmux: Server) -> None:
+    """Through a control socket, several terminals come from one port: none of them is proven."""
+    dev.tmux.open(["sleep", "600"], session="work")
+    control = ["-o", f"ControlPath={dev.folder}/control"]
+    first = login(tmux, dev, *control, "-o", "ControlMaster=yes")
+
+    eventually((dev.folder / "control").exists, "the control socket")
+    assert first.pid in connections.own().values()
+    second = login(tmux, dev, *control)
+    eventually(lambda: len(dev.tmux.run("list-clients", "-F", "x").split()) == 2)
+    assert not {first.pid, second.pid} & {*connections.own().values()}
+
+
+@pytest.mark.parametrize(
+    ("told", "end"),
+    [
+        ("192.0.2.7 50112 192.0.2.9 22", "192.0.2.7 50112"),
+        ("::ffff:192.0.2.7 50112 ::ffff:192.0.2.9 22", "192.0.2.7 50112"),
+        ("fe80::1%eth0 50112 fe80::2%eth0 22", "fe80::1 50112"),
+        *((odd, "") for odd in ("", "x", "1.2.3.4 0 1.2.3.4 22", "a b c d", "1.2.3.4 99999 x 22")),
+    ],
+)
+def test_an_end_has_one_form_on_both_sides(told: str, end: str) -> None:
+    assert connections.end_of(told) == end
