@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from bellboard.core.machine import TABLE
 from bellboard.core.routes import ROUTES
+from bellboard.core.session import STATUSES
 from playback import Line
 
 T0 = 1.8e9
@@ -117,6 +118,47 @@ entries = st.sampled_from(
 views = st.sampled_from(
     [None, {"session_id": "a"}, {"session_id": "b"}, {"tmux": SOCKET, "pane": "%1"}]
 )
+machines = st.sampled_from(["dev", "box"])
+rows = st.builds(
+    lambda sid, status, ago, more: {
+        "session_id": sid,
+        "agent": "claude",
+        "status": status,
+        "since": T0 - ago,
+        "updated": T0 - ago,
+        **more,
+    },
+    sessions,
+    st.sampled_from(STATUSES),
+    st.sampled_from([-500.0, 0.0, 3.0, 90000.0]),
+    some(
+        markers=st.lists(st.sampled_from(["unseen", "parked", "stale"]), max_size=2, unique=True),
+        hidden=st.booleans(),
+        label=st.just("HEAVY"),
+    ),
+)
+cursors = some(cursor=st.sampled_from(["d.1", "d.2", "d.3", "e.1"]), done=st.booleans())
+far = st.one_of(
+    st.builds(
+        lambda m, row, found, more: {"far": {"machine": m, "row": row, "found": found, **more}},
+        machines,
+        rows,
+        st.booleans(),
+        cursors,
+    ),
+    st.builds(
+        lambda m, how, ids, more: {"far": {"machine": m, how: ids, **more}},
+        machines,
+        st.sampled_from(["gone", "all"]),
+        st.lists(sessions, max_size=2),
+        cursors,
+    ),
+    st.builds(
+        lambda m, more: {"link": {"machine": m, **more}},
+        machines,
+        st.sampled_from([{"up": True}, {"up": False, "why": "no route"}, {"gone": True}]),
+    ),
+)
 others = st.one_of(
     st.builds(lambda p, r: {"registry": {"pid": p or 11, "record": r}}, pids, st.none() | records),
     st.builds(lambda s, e: {"transcript": {"session_id": s, "entry": e}}, sessions, entries),
@@ -140,6 +182,7 @@ others = st.one_of(
         some(outcome=st.just("taken"), by=st.just("Neovim 4711"), pid=pids),
     ),
     st.sampled_from([{"tick": {}}, {"tick": {}}, {"restart": {}}]),
+    far,
 )
 
 
@@ -165,6 +208,7 @@ json_values = st.recursive(
 )
 KEYS = (
     *("t", "arrived", "hook", "origin", "registry", "transcript", "process", "pane", "view"),
+    *("far", "link", "machine", "row", "gone", "all", "ids", "up", "cursor", "since"),
     *("goto", "set", "label", "config", "raw", "restart", "facts", "name", "park", "snooze"),
     *(
         "answer",

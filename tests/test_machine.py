@@ -14,6 +14,7 @@ from bellboard.agents.evidence import READERS, from_line
 from bellboard.agents.opencode.dialect import events as opencode
 from bellboard.core import deadlines, machine
 from bellboard.core.events import Event, Origin
+from bellboard.core.far import OF_LINKS
 from bellboard.core.machine import NOTHING, TABLE, TABLE_TEXT, read_table
 from bellboard.core.options import Options
 from bellboard.core.routes import ROUTES
@@ -115,7 +116,7 @@ def missing(table: dict[str, dict[str, str]]) -> list[str]:
         | kinds_of_the_registry()
         | kinds_of_other_evidence()
         | deadline_kinds()
-    ) - (ROUTES.keys() - {"unknown", "restart", "view", "process gone", "pane gone"})
+    ) - (ROUTES.keys() - {"unknown", "restart", "view", "process gone", "pane gone", *OF_LINKS})
     holes = [f"no row for {kind}" for kind in sorted(kinds - table.keys())]
     holes += [f"nothing makes {kind}" for kind in sorted(table.keys() - kinds)]
     holes += [

@@ -22,6 +22,7 @@ from ..core.deadlines import BY_TIME
 from ..core.detail import ODD, line, whole
 from ..core.events import LINES, LONGEST_ID, UNCOUNTED, Event, Origin, junk
 from ..core.lenient import WRONG_SHAPE, Facts, number_of, plain, text_of
+from . import linked
 from .dialects import dialect_of
 from .origins import origin_of, pid_of, where_of
 
@@ -107,6 +108,7 @@ def _decoded(fields: Facts, t: float, now: float) -> Event:
         raise ValueError("only a deadline can cause this")
     if not (e.t > 0 and math.isfinite(e.t)):
         raise ValueError("invalid time")
+    e = linked.checked(e)
     return msgspec.structs.replace(
         e,
         session_id=_session_id(e.session_id) if e.session_id else "",
@@ -272,6 +274,8 @@ READERS: Final[dict[str, Callable[[Facts, float, float], Event]]] = {
     "forget": _person("forget", "forget"),
     "answer": _answer,
     "facts": _facts,
+    "far": linked.far,
+    "link": linked.link,
     "raw": _raw,
     "decoded": _decoded,
     "config": _config,

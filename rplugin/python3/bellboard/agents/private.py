@@ -27,6 +27,12 @@ COMMON: Final = frozenset(
 LABELS: Final = frozenset({"ONEOFF", "HEAVY", "IMPORTANT"})
 AGENTS: Final = frozenset({"general-purpose", "Explore", "Plan", "statusline-setup"})
 KEPT_VARIABLES: Final = frozenset({"entrypoint", "attended", "parent", "terminal"})
+KEPT_OF_ROW: Final = frozenset(
+    (
+        *("session_id", "agent", "status", "markers", "kind", "request", "mode", "model"),
+        *("terminal", "tasks"),
+    )
+)
 _ID = re.compile(r"[A-Za-z]{0,6}_?[A-Za-z0-9]{0,30}\d[A-Za-z0-9_-]{0,40}")
 _SUFFIX = re.compile(r"\.[A-Za-z0-9]{1,5}$")
 _MCP = re.compile(r"mcp__(.+?)__(.+)")
@@ -64,9 +70,19 @@ class Names:
             viewer=self("viewer", e.viewer),
             why=self("reason", e.why),  # of junk: it may quote the input
             settings=self.settings(e.settings),
+            machine=self("machine", e.machine).replace(" ", "-"),
+            row=self.row(e.row),
             key=self.number("key", e.key),
             tool_key=self.number("tool key", e.tool_key),
         )
+
+    def row(self, row: dict[str, Any]) -> dict[str, Any]:
+        """Replace the texts of a session on another machine."""
+        kept = {
+            k: v for k, v in row.items() if k in KEPT_OF_ROW or isinstance(v, bool | int | float)
+        }
+        shown = {k: self(k, v) for k, v in row.items() if k not in kept and isinstance(v, str)}
+        return {**kept, **shown}
 
     def __call__(self, kind: str, text: str) -> str:
         """Return the placeholder for a text."""

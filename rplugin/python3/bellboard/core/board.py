@@ -18,6 +18,7 @@ import msgspec
 from . import machine
 from .deadlines import expire
 from .events import AHEAD, Event
+from .far import OF_LINKS
 from .front import bring_forward, displace, take_up, whose
 from .identity import absorb, inherit, resume, runs_in, set_origin, settle, update_viewers
 from .ledger import Folded, Transition, refused, why_of
@@ -34,7 +35,7 @@ STARTS: Final = frozenset({"start", "resume"})
 NO_NEWS: Final = frozenset(
     (
         *("view", "jump", "set", "label", "name", "park", "snooze", "facts", "forget", "restart"),
-        *("answer", "answer outcome"),
+        *("answer", "answer outcome", *OF_LINKS),
     )
 )
 
@@ -184,6 +185,10 @@ class Board(Records):
 
 def _unfit(s: Session, e: Event, from_hook: bool) -> Verdict | None:
     """Return why an event must not count for this session, or None."""
+    if e.kind in OF_LINKS:
+        return None
+    if s.machine:
+        return refused("it is on another machine, which alone reports it")
     if s.turn == ABSENT and s.ended:
         if e.t < s.ended:
             return refused("older than the end of the session")

@@ -20,6 +20,7 @@ LONGEST_PATH: Final = 4096  # PATH_MAX
 PATHS: Final = frozenset({"cwd", "transcript", "env"})
 LATEST: Final = 1e11  # seconds: three thousand years
 MOST: Final = 100  # values in one collection
+MANY: Final = {"ids": 4000}  # in those of these names
 DEEPEST: Final = 4  # levels of collections
 
 S = TypeVar("S", bound=Struct)
@@ -47,13 +48,14 @@ def _fields(given: S, longest: int, levels: int) -> S:
     changed = {}
     for name, value in asdict(given).items():
         if value:
-            kept = _value(value, LONGEST_PATH if name in PATHS else longest, levels)
+            longest_here = LONGEST_PATH if name in PATHS else longest
+            kept = _value(value, longest_here, levels, MANY.get(name, MOST))
             if kept is not value:
                 changed[name] = kept
     return replace(given, **changed) if changed else given
 
 
-def _value(value: Any, longest: int, levels: int) -> Any:
+def _value(value: Any, longest: int, levels: int, most: int = MOST) -> Any:
     """Return a limited value; the same object if nothing had to change."""
     if isinstance(value, str):
         return whole(value if len(value) <= longest else value[: longest - 1] + "…")
@@ -68,6 +70,6 @@ def _value(value: Any, longest: int, levels: int) -> Any:
     if not levels:
         return type(value)()
     if isinstance(value, dict):
-        items = list(value.items())[:MOST]
+        items = list(value.items())[:most]
         return {_value(k, LONGEST_TEXT, 0): _value(x, longest, levels - 1) for k, x in items}
-    return type(value)(_value(x, longest, levels - 1) for x in value[:MOST])
+    return type(value)(_value(x, longest, levels - 1) for x in value[:most])

@@ -15,7 +15,7 @@ from .events import Event
 from .ledger import Folded, noted
 from .records import Records
 
-MEANT = ("snoozed_until", "facts")  # meant to be in the future; not times
+MEANT = ("snoozed_until", "facts", "row")  # meant to be in the future; not times
 
 
 def set_back(records: Records, e: Event) -> list[Folded]:

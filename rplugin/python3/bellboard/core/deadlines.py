@@ -44,7 +44,9 @@ BY_TIME: Final = frozenset(
 
 
 def deadlines(s: Session, o: Options) -> list[Deadline]:
-    """Return the deadlines of a session for which the table has a rule."""
+    """Return the deadlines of a session for which the table has a rule; its own machine decides."""
+    if s.machine:
+        return []
     found = [Deadline(p.at + o.settle, STOOD, p.pid) for p in s.processes.values() if not p.stood]
     if s.turn == ABSENT:
         return found

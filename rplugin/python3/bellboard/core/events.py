@@ -96,6 +96,12 @@ class Event(Struct, frozen=True, omit_defaults=True, gc=False):
     alive: bool = True
     children: int = 0
     settings: dict[str, Any] = {}
+    # another machine
+    machine: str = ""
+    row: dict[str, Any] = {}  # a session as that machine shows it: see row.py
+    ids: tuple[str, ...] = ()  # sessions of it
+    cursor: str = ""  # how far it has been followed
+    done: bool = False  # all up to the cursor has been said
 
     @property
     def from_hook(self) -> bool:

@@ -246,7 +246,7 @@ def _find_viewers(records: Records, s: Session) -> None:
 
 
 def _views(records: Records, s: Session, since: float) -> None:
-    views = records.ledger.views.items()
+    views = () if s.machine else records.ledger.views.items()
     s.viewers = {viewer: max(view.since, since) for viewer, view in views if sees(view, s)}
 
 

@@ -27,6 +27,15 @@ class View(Struct, frozen=True, gc=False):
     away: bool = False  # its terminal does not have the focus, so it looks at nothing
 
 
+class Link(Struct, frozen=True, gc=False):
+    """The connection to another machine: whether it is up, and how far that was followed."""
+
+    up: bool
+    since: float
+    why: str = ""  # it is down
+    cursor: str = ""
+
+
 class Ledger(Struct):
     """What is known beyond the sessions; replaced, never changed in place, except its clock."""
 
@@ -35,6 +44,7 @@ class Ledger(Struct):
     views: dict[str, View] = {}
     panes: dict[str, str] = {}  # server and pane → tty
     counts: dict[str, int] = {}  # junk and unknown events, by name
+    links: dict[str, Link] = {}  # by machine
 
 
 def with_one_more(counts: dict[str, int], what: str) -> dict[str, int]:

@@ -117,6 +117,12 @@ facts            | .       | learn     | learn     | learn     | learn     | lea
 forget           | .       | leave     | leave     | leave     | leave     | leave     | leave      | leave
 restart          | .       | .         | doubt     | .         | .         | .         | .          | .
 
+far              | follow  | follow    | follow    | follow    | follow    | follow    | follow     | follow
+far gone         | .       | leave     | leave     | leave     | leave     | leave     | leave      | leave
+link up          | .       | rejoin    | rejoin    | rejoin    | rejoin    | rejoin    | rejoin     | rejoin
+link down        | .       | lose      | lose      | lose      | lose      | lose      | lose       | lose
+link gone        | .       | leave     | leave     | leave     | leave     | leave     | leave      | leave
+
 question stood   | .       | show      | show      | show      | show      | show      | show       | show
 report overdue   | .       | .         | give_up   | give_up   | .         | .         | .          | .
 looked at        | .       | .         | .         | .         | clear     | clear     | clear      | .

@@ -30,6 +30,8 @@ Published = dict[str, Any]
 
 def publish(s: Session) -> Published:
     """Return a session in the form for readers; what is not known is left out."""
+    if s.machine:
+        return _publish_far(s)
     status, question, hidden = status_of(s), question_of(s), is_hidden(s)
     mine = [t for t in s.tools.values() if not t.agent]
     tool = max(mine, key=lambda t: t.since) if mine else None
@@ -95,6 +97,32 @@ def publish(s: Session) -> Published:
     }
 
 
+def _publish_far(s: Session) -> Published:
+    """Publish what another machine shows of a session.
+
+    Its ids, paths and sockets mean nothing here: no field that is used on this machine has them.
+    """
+    status, row = status_of(s), s.row
+    marks = [*row.get("markers", ())]
+    known = {
+        "machine": s.machine,
+        "far_pid": row.get("pid"),
+        "far_ssh": row.get("ssh"),
+        "link_why": s.link_why,
+    }
+    return {
+        **{k: v for k, v in row.items() if k not in ("pid", "ssh")},
+        **{k: v for k, v in known.items() if v},
+        "session_id": s.session_id,
+        "status": status,
+        "since": s.since,
+        "hidden": is_hidden(s),
+        "markers": marks + ["stale"] * (s.stale and "stale" not in marks),
+        "urgency": URGENCY[status],
+        "updated": s.last,
+    }
+
+
 def waiting_for_hook(s: Session) -> Block | None:
     """Return the question that a user's hook may answer first."""
     waiting = (b for b in s.blocks.values() if b.waits)
@@ -149,6 +177,8 @@ def needs_you(p: Published) -> bool:
 
 def project_of(s: Session) -> str:
     """Return a short name for where it works: the repository's or the folder's."""
+    if s.machine:
+        return str(s.row.get("project", ""))
     repository = s.facts.get("repository")
     named = repository if isinstance(repository, str) else ""
     where = named or s.project_dir or s.cwd

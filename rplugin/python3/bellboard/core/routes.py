@@ -15,6 +15,7 @@ from . import machine
 from .clock import set_back
 from .deadlines import registry_event
 from .events import AHEAD, UNCOUNTED, Event
+from .far import far, far_gone, let_go, link
 from .front import bring_forward, runs_of, take_up
 from .identity import absorb, inherit, pane_tty, sees, set_place, set_terminal
 from .ledger import Folded, View, noted, refused, with_pane, with_view
@@ -56,7 +57,9 @@ def restart(records: Records, e: Event) -> Iterator[Step]:
     """Forget views and registry values, and let each session doubt its status."""
     records.note(views={})
     ran = False
-    for _, old in sorted(records.sessions.items()):
+    for sid, old in sorted(records.sessions.items()):
+        if old.machine:
+            continue
         s = copy(old)
         s.viewers = {}
         s.processes = {
@@ -67,7 +70,8 @@ def restart(records: Records, e: Event) -> Iterator[Step]:
         for pid in [run.pid for run in runs_of(s) if run.turn != ABSENT]:
             about = msgspec.structs.replace(e, pid=pid or None)
             ran = True
-            yield s.session_id, about
+            yield sid, about
+    yield from let_go(records, e)
     if not ran:
         yield Folded(e, "", noted("No host was running, and no session."))
 
@@ -297,4 +301,9 @@ ROUTES: Final[dict[str, Callable[[Records, Event], Iterable[Step]]]] = {
     "view": view,
     "clock": set_back,
     "tick": lambda records, e: (),
+    "far": far,
+    "far gone": far_gone,
+    "link up": link,
+    "link down": link,
+    "link gone": link,
 }

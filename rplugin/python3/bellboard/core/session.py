@@ -7,7 +7,7 @@ cycles, so the garbage collector can ignore them (`gc=False`).
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -212,6 +212,11 @@ class Session(Run, omit_defaults=True, gc=False):
     started: float = 0.0
     facts: dict[str, str | int | float | bool | list[str | int]] = {}
     viewers: dict[str, float] = {}  # viewer → since when it looks at the session
+    # of another machine: that decides, and here it only is shown
+    machine: str = ""
+    row: dict[str, Any] = {}  # see row.py
+    told: str = ""  # the cursor of the newest row
+    link_why: str = ""  # why that machine cannot be followed, while it is stale
 
 
 def nameless(pid: int, started: str) -> str:

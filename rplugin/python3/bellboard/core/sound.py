@@ -57,6 +57,7 @@ def _check_number(pid: int, its: int) -> None:
 def check_ledger(ledger: Ledger) -> None:
     """Do the same for what is known beyond the sessions."""
     _check_times((ledger.clock, *(view.since for view in ledger.views.values())))
+    _check_times([link.since for link in ledger.links.values()])
 
 
 def _check_times(times: Sequence[float]) -> None:

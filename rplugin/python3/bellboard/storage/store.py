@@ -52,7 +52,7 @@ from .upkeep import KEEP
 
 #: Kinds of events that say since when something has been so, which may be before it was noticed.
 DATED: Final = frozenset(
-    {"registry", "process gone", "screen idle", "screen busy", "screen waiting"}
+    {"registry", "process gone", "screen idle", "screen busy", "screen waiting", "far"}
 )
 TWICE: Final = 60.0  # seconds in which several hosts may report the same finding under one name
 

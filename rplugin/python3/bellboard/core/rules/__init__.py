@@ -12,7 +12,7 @@ from typing import Final
 from ..events import Event
 from ..options import Options
 from ..session import Session
-from . import crew, files, life, people, questions, screen, turn
+from . import crew, far, files, life, people, questions, screen, turn
 
 Rule = Callable[[Session, Event, Options], "str | None"]
 
@@ -75,5 +75,8 @@ RULES: Final[dict[str, Rule]] = {
         people.outcome,
         people.learn,
         people.doubt,
+        far.follow,
+        far.rejoin,
+        far.lose,
     )
 }

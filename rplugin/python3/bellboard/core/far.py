@@ -1,0 +1,98 @@
+"""Sessions of other machines: how they are called, and which of them a link reports on.
+
+A link (`hosting/links.py`) is the only witness of such a session.  What it reports comes as
+evidence like any other, so history, notices and callbacks need no second way.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec.structs import replace
+
+from .events import Event
+from .ledger import Folded, Link, noted, refused
+from .records import Records
+from .session import ABSENT, Session
+
+MACHINE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", re.ASCII)
+#: Kinds of evidence that only links report, and only about sessions of other machines.
+OF_LINKS: Final = frozenset({"far", "far gone", "link up", "link down", "link gone"})
+MOST_LINKS: Final = 256  # machines to remember
+NO_HOST: Final = "no background process was running"
+
+_Step = tuple[str, Event] | Folded
+
+
+def id_of(machine: str, agent: str, session_id: str) -> str:
+    """Return the id that a session of another machine has here."""
+    return f"{machine}/{agent}/{session_id}"
+
+
+def far(records: Records, e: Event) -> Iterator[_Step]:
+    """Fold a row; what was so when its session is first seen is no news."""
+    known = records.sessions.get(e.session_id)
+    listed = known is not None and known.turn != ABSENT
+    if known is not None and listed and known.machine != e.machine:
+        yield Folded(e, e.session_id, refused("a session of this machine has that id"))
+        return
+    _note_cursor(records, e)
+    if listed and not e.at:
+        e = replace(e, at=e.row.get("since", 0.0))
+    yield e.session_id, e
+
+
+def far_gone(records: Records, e: Event) -> Iterator[_Step]:
+    """End the sessions that a machine no longer lists."""
+    named, listed = frozenset(e.ids), _sessions(records, e.machine)
+    gone = {sid: its for sid, its in listed.items() if (its in named) != (e.source == "all")}
+    _note_cursor(records, e)
+    for sid, its in gone.items():
+        yield sid, replace(e, ids=(its,), source="")  # so that a recording says which
+    if not gone:
+        kept = replace(e, ids=(), source="")
+        yield Folded(kept, "", noted("All of its sessions are still listed."))
+
+
+def link(records: Records, e: Event) -> Iterator[_Step]:
+    """Note whether a machine can be followed, and tell its sessions."""
+    links = {m: known for m, known in records.ledger.links.items() if m != e.machine}
+    was = records.ledger.links.get(e.machine)
+    if e.kind != "link gone":
+        up = e.kind == "link up"
+        since = was.since if was is not None and was.up == up else e.t
+        now = Link(up, since, e.why, was.cursor if was is not None else "")
+        links = {**dict(list(links.items())[1 - MOST_LINKS :]), e.machine: now}
+    records.note(links=links)
+    there = _sessions(records, e.machine)
+    for sid in there:
+        yield sid, e
+    if not there:
+        yield Folded(e, "", noted("None of its sessions is listed."))
+
+
+def let_go(records: Records, e: Event) -> Iterator[_Step]:
+    """After a time without hosts, no machine was followed."""
+    for machine in sorted(records.ledger.links):
+        yield from link(records, replace(e, kind="link down", machine=machine, why=NO_HOST))
+
+
+def _sessions(records: Records, machine: str) -> dict[str, str]:
+    """Return the listed sessions of a machine, and their ids there."""
+    listed = (s for s in records.sessions.values() if s.machine == machine and s.turn != ABSENT)
+    return {s.session_id: s.row["session_id"] for s in sorted(listed, key=_id)}
+
+
+def _id(s: Session) -> str:
+    return s.session_id
+
+
+def _note_cursor(records: Records, e: Event) -> None:
+    if not (e.done and e.cursor):
+        return
+    was = records.ledger.links.get(e.machine) or Link(True, e.t)
+    if was.cursor != e.cursor:
+        links = {**records.ledger.links, e.machine: replace(was, cursor=e.cursor)}
+        records.note(links=links)

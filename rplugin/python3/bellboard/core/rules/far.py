@@ -1,0 +1,56 @@
+"""Rules for the sessions of other machines: these decide, and here it only is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..events import Event
+from ..options import Options
+from ..session import Session
+
+
+def follow(s: Session, e: Event, o: Options) -> str | None:
+    """Its machine reports it so."""
+    if is_behind(e.cursor, s.told):
+        return "older than what is known"
+    s.machine, s.told = e.machine, e.cursor or s.told
+    _show(s, e.row)
+    s.stale, s.link_why = False, ""
+    return None
+
+
+def _show(s: Session, row: Mapping[str, Any]) -> None:
+    """Take over what notices, callbacks and lists need; the published form shows the whole row."""
+    s.row = dict(row)
+    s.turn, s.since, s.last = row["status"], row.get("since", 0.0), row.get("updated", 0.0)
+    marks = row.get("markers", ())
+    s.unseen, s.parked = "unseen" in marks, "parked" in marks
+    s.agent, s.teammate = row["agent"], row.get("hidden", False)
+    s.label, s.name, s.title = (row.get(key, "") for key in ("label", "name", "title"))
+    s.snoozed_until = row.get("snoozed_until", 0.0)
+
+
+def rejoin(s: Session, e: Event, o: Options) -> str | None:
+    """Its machine can be followed again."""
+    if not s.stale:
+        return "it was followed all the time"
+    s.stale, s.link_why = False, ""
+    return None
+
+
+def lose(s: Session, e: Event, o: Options) -> str | None:
+    """Its machine cannot be followed: what is shown may be old."""
+    if s.stale and s.link_why == e.why:
+        return "that is known"
+    s.stale, s.link_why = True, e.why
+    return None
+
+
+def is_behind(cursor: str, told: str) -> bool:
+    """Return whether a cursor is older than another one of the same database."""
+    base, _, number = cursor.rpartition(".")
+    known, _, newest = told.rpartition(".")
+    if base != known or not (number.isdecimal() and newest.isdecimal()):
+        return False
+    return int(number) < int(newest)

@@ -1,0 +1,183 @@
+"""Sessions of other machines on the board: what they show, what is news, what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bellboard.agents import evidence
+from bellboard.core.board import Board
+from bellboard.core.bounds import bounded
+from bellboard.core.events import line_of
+from bellboard.core.published import publish
+from bellboard.hosting.folding import Clerk
+from bellboard.storage.history import Change
+from bellboard.storage.spool import Spool
+from bellboard.storage.store import Store
+from playback import Line
+
+T = 1.8e9
+DEV = "dev/claude/s1"
+
+
+def row(sid: str = "s1", status: str = "blocked", since: float = T, **more: Any) -> Line:
+    return {
+        "session_id": sid,
+        "agent": "claude",
+        "status": status,
+        "since": since,
+        "updated": since,
+        **more,
+    }
+
+
+def far(t: float, machine: str = "dev", **given: Any) -> Line:
+    return {"t": t, "far": {"machine": machine, **given}}
+
+
+def board_of(*lines: Line) -> Board:
+    board = Board()
+    for line in lines:
+        event = evidence.from_line(line)
+        assert event.kind != "junk", event.why
+        board.fold(event)
+    return board
+
+
+@pytest.mark.pure
+def test_a_far_session_is_published_as_its_machine_shows_it() -> None:
+    """Its process and its connection get names of their own: here they mean nothing."""
+    shown = row(tool="Bash", detail="make", kind="permission", project="api", pid=4711, ssh="x")
+    board = board_of(far(T, row=shown))
+    p = publish(board.sessions[DEV])
+    assert (p["session_id"], p["machine"], p["status"]) == (DEV, "dev", "blocked")
+    assert (p["tool"], p["detail"], p["kind"], p["project"]) == (
+        "Bash",
+        "make",
+        "permission",
+        "api",
+    )
+    assert (p["far_pid"], p["far_ssh"]) == (4711, "x")
+    assert not {"pid", "ssh", "tty", "pane", "tmux", "nvim", "kitty", "cwd"} & p.keys()
+
+
+@pytest.mark.pure
+def test_nothing_but_what_a_row_may_hold_is_taken_from_another_machine() -> None:
+    mine = {"cwd": "/etc", "tty": "/dev/pts/1", "nvim": "/run/nvim.1", "transcript": "/x"}
+    p = publish(board_of(far(T, row={**row(), **mine})).sessions[DEV])
+    assert not mine.keys() & p.keys()
+
+
+@pytest.mark.pure
+def test_why_a_machine_cannot_be_followed_is_published_with_its_sessions() -> None:
+    down = {"t": T + 9, "link": {"machine": "dev", "up": False, "why": "no \x1b[31mroute"}}
+    board = board_of(far(T, row=row()), down)
+    p = publish(board.sessions[DEV])
+    assert ("stale" in p["markers"], p["link_why"]) == (True, "no route")
+    link = board.ledger.links["dev"]
+    assert (link.up, link.since, link.why) == (False, T + 9, "no route")
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("name", ["", "../dev", "a/b", "-x", "a b", "x" * 64, "é", "a\n", 7, None])
+def test_a_machine_has_a_plain_name(name: object) -> None:
+    for line in (
+        {"t": T, "far": {"machine": name, "row": row()}},
+        {"t": T, "link": {"machine": name, "up": True}},
+        {"t": T, "decoded": {"kind": "link up", "machine": name}},
+    ):
+        assert evidence.from_line(line).kind == "junk"
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("sid", ["", "../s1", "a/b", "x\n", "x" * 300, 7, None])
+def test_a_session_cannot_name_another_machine(sid: object) -> None:
+    assert evidence.from_line(far(T, row={**row(), "session_id": sid})).kind == "junk"
+    told = {"kind": "far", "machine": "dev", "row": {**row(), "session_id": sid}}
+    assert evidence.from_line({"t": T, "decoded": told}).kind == "junk"
+
+
+@pytest.mark.pure
+def test_a_decoded_event_gets_its_session_from_its_machine_and_row() -> None:
+    """Whatever session it names."""
+    told = {"kind": "far", "machine": "dev", "row": row(), "session_id": "s1"}
+    assert evidence.from_line({"t": T, "decoded": told}).session_id == DEV
+    e = evidence.from_line(far(T, row=row(), cursor="d.7", done=True))
+    assert evidence.from_line(line_of(e)) == e
+    odd = evidence.from_line({"t": T, "decoded": {**told, "kind": "prompt"}})
+    assert (odd.machine, odd.row) == ("", {})
+
+
+@pytest.mark.pure
+def test_a_local_session_with_such_an_id_is_not_overwritten() -> None:
+    hook = {"session_id": DEV, "hook_event_name": "UserPromptSubmit", "prompt": "x"}
+    board = board_of({"t": T, "hook": hook}, far(T + 1, row=row()))
+    assert (board.sessions[DEV].machine, board.sessions[DEV].turn) == ("", "working")
+
+
+@pytest.mark.pure
+def test_the_cursor_moves_once_all_has_been_said() -> None:
+    """A host that takes over asks from there: what it gets twice is refused."""
+    first = far(T, row=row(), cursor="d.7")
+    assert "dev" not in board_of(first).ledger.links
+    second = far(T, row=row("s2"), cursor="d.7", done=True)
+    assert board_of(first, second).ledger.links["dev"].cursor == "d.7"
+
+
+@pytest.mark.pure
+def test_every_session_of_a_large_machine_can_be_listed() -> None:
+    ids = [f"s{n}" for n in range(2000)]
+    e = bounded(evidence.from_line(far(T, all=ids)))
+    assert e.ids == tuple(ids)
+
+
+# ---------------------------------------------------------------- news
+
+
+def lived(home: Path, *lines: Line) -> list[Change]:
+    """Return the changes that a host publishes, which has run since T."""
+    spool = Spool(home)
+    spool.prepare()
+    spool.hosts.announce(1)
+    store = Store(home)
+    clerk = Clerk(spool, store, watching=True)
+    with store.lock():
+        store.set_option("watched_since", T, 1, T)
+    found: list[Change] = []
+    for line in lines:
+        spool.write(line)
+        clerk.step(line["t"])
+        found += store.changes()
+    store.close()
+    return found
+
+
+@pytest.mark.files
+def test_what_was_so_when_a_machine_is_first_seen_is_no_news(tmp_path: Path) -> None:
+    (change,) = lived(tmp_path, far(T + 50, row=row(since=T + 5), found=True))
+    assert (change.transition.after, change.live) == ("blocked", False)
+
+
+@pytest.mark.files
+def test_what_changed_while_it_could_not_be_followed_is_news(tmp_path: Path) -> None:
+    """Even where nothing says so but the row: the machine has another database, or forgot."""
+    first, second = lived(
+        tmp_path,
+        far(T + 1, row=row(status="working", since=T + 1), found=True),
+        far(T + 99, row=row(since=T + 50), found=True),
+    )
+    assert (first.live, second.live) == (False, True)
+
+
+@pytest.mark.files
+def test_what_happened_before_a_host_ran_is_no_news(tmp_path: Path) -> None:
+    (change,) = lived(tmp_path, far(T + 50, row=row(since=T - 5)))
+    assert not change.live
+
+
+@pytest.mark.files
+def test_a_change_is_news(tmp_path: Path) -> None:
+    (change,) = lived(tmp_path, far(T + 50, row=row(since=T + 49)))
+    assert change.live
