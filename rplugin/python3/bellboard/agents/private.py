@@ -1,8 +1,9 @@
 """Replace private text in events: prompts, messages, titles, commands, paths, addresses, names.
 
 Each text gets a placeholder that names its kind.  The same text always gets the same placeholder,
-and a path stays below its folder.  Session ids, process ids, terminals, and names that the CLIs
-chose (events, tools, models, modes) are kept, because a trace is useless without them.
+and a path stays below its folder.  Session ids (with the names of machines in them), process ids,
+terminals, and names that the CLIs chose (events, tools, models, modes) are kept, because a trace is
+useless without them.
 """
 
 from __future__ import annotations
@@ -70,7 +71,6 @@ class Names:
             viewer=self("viewer", e.viewer),
             why=self("reason", e.why),  # of junk: it may quote the input
             settings=self.settings(e.settings),
-            machine=self("machine", e.machine).replace(" ", "-"),
             row=self.row(e.row),
             key=self.number("key", e.key),
             tool_key=self.number("tool key", e.tool_key),
