@@ -58,6 +58,7 @@ PURE = (
             "dialect",
             "dialects",
             "evidence",
+            "linked",
             "origins",
             "parts",
             "payloads",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from copy import copy
 from typing import Final
 
 from msgspec.structs import replace
@@ -73,10 +74,15 @@ def link(records: Records, e: Event) -> Iterator[_Step]:
         yield Folded(e, "", noted("None of its sessions is listed."))
 
 
-def let_go(records: Records, e: Event) -> Iterator[_Step]:
-    """After a time without hosts, no machine was followed."""
-    for machine in sorted(records.ledger.links):
-        yield from link(records, replace(e, kind="link down", machine=machine, why=NO_HOST))
+def let_go(records: Records, t: float) -> None:
+    """After a time without hosts, note that no machine was followed."""
+    known = records.ledger.links
+    if known:
+        records.note(links={m: Link(False, t, NO_HOST, was.cursor) for m, was in known.items()})
+    for old in [s for s in records.sessions.values() if s.machine and s.turn != ABSENT]:
+        s = copy(old)
+        s.stale, s.link_why = True, NO_HOST
+        records.keep(s)
 
 
 def _sessions(records: Records, machine: str) -> dict[str, str]:

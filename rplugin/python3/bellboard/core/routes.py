@@ -56,6 +56,7 @@ def configure(records: Records, e: Event) -> Iterator[Step]:
 def restart(records: Records, e: Event) -> Iterator[Step]:
     """Forget views and registry values, and let each session doubt its status."""
     records.note(views={})
+    let_go(records, e.t)
     ran = False
     for sid, old in sorted(records.sessions.items()):
         if old.machine:
@@ -71,7 +72,6 @@ def restart(records: Records, e: Event) -> Iterator[Step]:
             about = msgspec.structs.replace(e, pid=pid or None)
             ran = True
             yield sid, about
-    yield from let_go(records, e)
     if not ran:
         yield Folded(e, "", noted("No host was running, and no session."))
 

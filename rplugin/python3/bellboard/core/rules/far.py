@@ -12,6 +12,8 @@ from ..session import Session
 
 def follow(s: Session, e: Event, o: Options) -> str | None:
     """Its machine reports it so."""
+    if not e.row:
+        return "nothing is reported"
     if is_behind(e.cursor, s.told):
         return "older than what is known"
     s.machine, s.told = e.machine, e.cursor or s.told
