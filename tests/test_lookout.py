@@ -473,3 +473,33 @@ def test_the_title_of_a_terminal_says_what_its_cli_does(home: Home, tmux: Server
         assert len(said) <= 4
 
     run(home, test)
+
+
+@pytest.mark.tmux
+def test_the_title_of_a_pane_in_which_neovim_runs_says_nothing(
+    home: Home, tmux: Server, process: subprocess.Popen[bytes]
+) -> None:
+    """It is Neovim's own; the terminal inside has another."""
+    alone, around = (tmux.open(["sh", "-c", SHOWS_TITLES]) for _ in range(2))
+    socket = str(tmux.socket)
+    places = {
+        SID: {"pid": alone.pid, "tmux": socket, "pane": alone.id, "tty": alone.tty},
+        "inside": {
+            "pid": process.pid,
+            "tmux": socket,
+            "pane": around.id,
+            "tty": "/dev/pts/99",
+            "nvim": "/run/nvim.sock",
+        },
+    }
+
+    async def test(desk: Desk) -> None:
+        for sid, place in places.items():
+            line = hook("UserPromptSubmit", home, 0, session_id=sid)
+            await desk.fold(**line | {"origin": {"agent": "codex", **place}})
+        await desk.rescan()
+        await desk.until(lambda: desk.status() == "blocked", "the title of the other")
+        said = [f.line["title"] for _, f in desk.found if "title" in f.line]
+        assert {SID} == {given["session_id"] for given in said}  # type: ignore[index]
+
+    run(home, test)

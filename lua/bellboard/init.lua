@@ -109,6 +109,7 @@ M._attach = function()
     'view.indicator',
     'evidence.focus',
     'evidence.screens',
+    'evidence.titles',
     'action.reload',
   }) do
     require('bellboard.' .. module).attach()

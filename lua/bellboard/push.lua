@@ -110,6 +110,7 @@ M.receive = function(encoded, version)
   if push.full then
     require('bellboard.evidence.focus').renew()
     require('bellboard.evidence.screens').renew()
+    require('bellboard.evidence.titles').renew()
     require('bellboard.action.welcome').greet()
   end
   for _, notice in ipairs(push.notices or {}) do

@@ -57,6 +57,7 @@
 ---@field nvim? string address of the Neovim it runs in
 ---@field kitty? string socket of the kitty it runs in
 ---@field blind? boolean only its screen shows its status
+---@field title_tells? boolean the title of its terminal says what it does
 ---@field name? string given by the user
 ---@field parent? string session that it works for
 ---@field team? string[] sessions that work for it

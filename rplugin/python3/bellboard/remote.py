@@ -114,6 +114,12 @@ class Bellboard:
         if self.host is not None:
             self.host.hand_in(str(session_id), int(pid), [str(row) for row in rows])
 
+    @exported("title")
+    def title(self, session_id: str, pid: int, text: str) -> None:
+        """Take the title of the terminal of a session whose CLI says there what it does."""
+        if self.host is not None:
+            self.host.hand_in(str(session_id), int(pid), str(text))
+
     @exported("mode")
     def mode(self, name: str) -> None:
         """Set the notification mode in every Neovim."""

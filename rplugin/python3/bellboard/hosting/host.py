@@ -137,9 +137,9 @@ class Host:
         self.bell.focus(t)
         self.loop.wake()
 
-    def hand_in(self, sid: str, pid: int, rows: Sequence[str]) -> None:
-        """Take the terminal contents of a session that has no better witness."""
-        self.senses.hand_in(sid, pid, rows)
+    def hand_in(self, sid: str, pid: int, shown: Sequence[str] | str) -> None:
+        """Take what the terminal of a session shows: its contents, or its title."""
+        self.senses.hand_in(sid, pid, shown)
 
     def set_mode(self, mode: str) -> None:
         """Set the notification mode: quiet, normal or all."""

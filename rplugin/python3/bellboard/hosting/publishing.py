@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from ..agents.dialects import dialect_of
 from ..core.board import Board
 from ..core.published import Published, publish
 from ..core.ranking import Ranking
@@ -124,6 +125,8 @@ class Publisher:
         """Publish a session; return None if that fails, which affects no other."""
         try:
             published = worded(self._addresses.shown(publish(s)))
+            if s.tty and dialect_of(s.agent).has_titles:
+                published["title_tells"] = True
         except Exception as e:
             self._failing.add(sid)
             self._attempt.failed("publish", f"session {sid}", e)

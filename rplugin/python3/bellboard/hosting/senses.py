@@ -86,10 +86,10 @@ class Senses:
         if self.guard is not None:
             self._do("hooks", partial(self.guard.changed, paths))
 
-    def hand_in(self, sid: str, pid: int, rows: Sequence[str]) -> None:
-        """Take the terminal contents of a session from the editor."""
+    def hand_in(self, sid: str, pid: int, shown: Sequence[str] | str) -> None:
+        """Take the contents or the title of the terminal of a session from the editor."""
         if self.lookout is not None:
-            self._do("sessions", partial(self.lookout.hand_in, sid, pid, rows))
+            self._do("sessions", partial(self.lookout.hand_in, sid, pid, shown))
 
     def expect(self) -> None:
         """Make the next rescan check everything."""

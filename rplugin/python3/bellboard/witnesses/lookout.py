@@ -115,11 +115,13 @@ class Lookout:
             elif self._sessions.pop(sid, None) is not None:
                 self._leave(sid)
 
-    def hand_in(self, sid: str, pid: int, rows: Sequence[str]) -> None:
-        """Take the terminal contents of a session from its Neovim."""
+    def hand_in(self, sid: str, pid: int, shown: Sequence[str] | str) -> None:
+        """Take the contents or the title of the terminal of a session from its Neovim."""
         s = self._sessions.get(sid)
-        if s is not None:
-            self.screens.hand_in(s, pid, rows)
+        if s is not None and isinstance(shown, str):
+            self.titled.hand_in(s, pid, shown)
+        elif s is not None:
+            self.screens.hand_in(s, pid, shown)
 
     @property
     def notes(self) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """Read the titles of terminals whose CLI says there what it does, whenever the terminal changes.
 
-Titles are read after such a terminal was written to, and never otherwise: nothing happens at rest.
+In a terminal of Neovim, that Neovim notices each change and hands in the title.  In tmux, titles
+are read here, after such a terminal was written to, and never otherwise: nothing happens at rest.
 One command reads those of all panes of a server.  While a session is at work its title decides when
 a question shows and when it is answered, so it is read within `SOON`, or within `LATER` if it last
 meant the same: a spinner changes it all the time.  At rest a hook tells what begins, so titles are
@@ -77,18 +78,19 @@ class Titled:
         self._written: Written | None = None  # most users never need it
         self._terminals: dict[str, _Terminal] = {}  # by session
         self._servers: dict[str, _Server] = {}  # by socket
+        self._handed_in: dict[str, Titles] = {}  # by session, of terminals of a Neovim
 
     def attend(self, s: Session) -> None:
         """Read the titles of a session in a tmux pane of its own, if its CLI has such titles."""
         sid, dialect = s.session_id, dialect_of(s.agent)
         in_tmux = s.tmux.startswith("/") and owns_pane(s)
         if not (dialect.has_titles and in_tmux and s.tty and s.pid):
-            self.leave(sid)
+            self._drop(sid)
             return
         known, where = self._terminals.get(sid), (s.pid, s.tty, s.tmux, s.pane)
         is_at_work = status_of(s) in AT_WORK
         if known is None or where != (known.pid, known.tty, known.socket, known.pane):
-            self.leave(sid)
+            self._drop(sid)
             self._terminals[sid] = _Terminal(*where, Titles(dialect), is_at_work)
             self._server_of(s.tmux).plan(0.0)
             return
@@ -98,6 +100,22 @@ class Titled:
 
     def leave(self, sid: str) -> None:
         """Stop reading the titles of a session that has ended."""
+        self._handed_in.pop(sid, None)
+        self._drop(sid)
+
+    def hand_in(self, s: Session, pid: int, text: str) -> None:
+        """Take the title of a terminal from its Neovim.
+
+        A Neovim in tmux gives the pane a title of its own, so that one is never read.
+        """
+        sid, dialect = s.session_id, dialect_of(s.agent)
+        if dialect.has_titles and sid not in self._terminals:
+            seen = self._handed_in.setdefault(sid, Titles(dialect)).take(text)
+            if seen is not None:
+                self._report(seen.finding(self._clock(), sid, pid, where="title"))
+
+    def _drop(self, sid: str) -> None:
+        """Stop reading the pane of a session."""
         terminal = self._terminals.pop(sid, None)
         if terminal is None or any(t.socket == terminal.socket for t in self._terminals.values()):
             return
@@ -106,6 +124,7 @@ class Titled:
 
     def renew(self) -> None:
         """Report everything again, after a time without hosts."""
+        self._handed_in.clear()
         for terminal in self._terminals.values():
             terminal.titles.forget()
         for server in self._servers.values():

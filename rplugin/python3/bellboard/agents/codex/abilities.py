@@ -13,7 +13,7 @@ ABILITIES: Final[Abilities] = {
     "working": HOOKS,
     "permission": Ability("hooks, log, title"),
     "question": HOOKS,
-    "granted": Ability("title", when="elsewhere than in tmux when the tool has finished"),
+    "granted": Ability("title", when="in tmux and Neovim; elsewhere when the tool has finished"),
     "denied": HOOKS,
     "completed": HOOKS,
     "interrupted": HOOKS,

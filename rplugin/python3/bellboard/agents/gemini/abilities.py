@@ -14,7 +14,7 @@ ABILITIES: Final[Abilities] = {
     "working": HOOKS,
     "permission": HOOKS,
     "question": HOOKS,
-    "granted": Ability("title", when="elsewhere than in tmux when the tool has finished"),
+    "granted": Ability("title", when="in tmux and Neovim; elsewhere when the tool has finished"),
     "denied": LOG,
     "completed": Ability("hooks, log"),
     "interrupted": LOG,
