@@ -21,6 +21,7 @@ from . import (
     completion,
     doctor,
     evidence,
+    feed,
     goto,
     history,
     hooks,
@@ -133,7 +134,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"bellboard {VERSION}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     top.set_defaults(whole=top)
-    parts = (sessions, goto, answer, answers, history, evidence, hosts, hooks, tmux, doctor)
+    parts = (sessions, goto, answer, answers, history, evidence, hosts, feed, hooks, tmux, doctor)
     for part in (*parts, uninstalling, path, completion, manual):
         part.add_to(commands)
     return top

@@ -8,7 +8,7 @@ import stat
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .home import (
     Args,
@@ -24,10 +24,13 @@ from .home import (
     warn,
 )
 
+if TYPE_CHECKING:
+    from ..hosting.host import Host
+
 Message = dict[str, Any]
 Push = Callable[[Message], None]
 GLANCE = 0.2  # seconds to restore the screen
-Begin = Callable[[Callable[[], None]], None] | None
+NOBODY = -1  # reads what a host prints
 
 
 def add_to(commands: Commands) -> None:
@@ -73,7 +76,7 @@ def serve_host(args: Args) -> None:
             config["notices"] = dict(json.loads(args.notices))
         except (ValueError, TypeError) as e:
             raise Problem(f"--notices: expected a JSON object: {e}") from None
-    run_host(Notes().push, config, read=False)
+    run_host(Notes().push, config, NOBODY)
     leave()
 
 
@@ -103,7 +106,7 @@ def watch_sessions(args: Args) -> None:
             worn = icons(clerk)
         live = Live(first_run(), worn)
         with live.screen as screen:
-            run_host(live.push, {}, begin=live.begin)
+            run_host(live.push, {}, begin=lambda host: live.begin(host.stop))
             leave(screen.close)
     else:
         from ..screen.live import Stream
@@ -128,10 +131,15 @@ class Notes:
         self._seen = dict(notes)
 
 
-def run_host(push: Push, config: dict[str, Any], read: bool = True, begin: Begin = None) -> None:
-    """Run a host until a signal or a closed output ends it.
+def run_host(
+    push: Push,
+    config: dict[str, Any],
+    output: int = 1,
+    begin: Callable[[Host], None] | None = None,
+) -> None:
+    """Run a host until a signal ends it, or nobody reads its output any more.
 
-    `begin` is called in its event loop, with what stops it.
+    `begin` is called with the host in its event loop.
     """
     import asyncio
 
@@ -152,16 +160,14 @@ def run_host(push: Push, config: dict[str, Any], read: bool = True, begin: Begin
     host = Host(home, deliver, config)
 
     async def live() -> None:
-        if read and _is_pipe(sys.stdout.fileno()):
-            # Notice that `head` in `watch | head -1` is gone before there is more to write.
-            with contextlib.suppress(OSError):
-                asyncio.get_running_loop().add_reader(sys.stdout.fileno(), host.stop)
         if begin is not None:
-            begin(host.stop)
+            begin(host)
         await host.run()
 
+    # Notice that `head` in `watch | head -1` is gone before there is more to write.
+    held = output if output != NOBODY and _is_pipe(output) else NOBODY
     try:
-        attended(lambda: asyncio.run(live()), host.stop)
+        attended(lambda: asyncio.run(live()), host.stop, held)
     except Refused as e:
         raise Problem(f"{e}; set BELLBOARD_HOME to a folder that you own") from None
     except OSError as e:

@@ -56,6 +56,8 @@ for _row, _own in _delays(LABELS_TEXT).items():
     _label, _status = _row.split()
     LABELS.setdefault(_label, {})[_status] = _own
 CHANNELS: Final = tuple(LADDERS["blocked"])
+#: Channels that reach a person away from the editor as well.
+AWAY: Final = frozenset({"desktop", "sound", "command"})
 
 
 class Policy(NamedTuple):

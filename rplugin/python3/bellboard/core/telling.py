@@ -51,7 +51,7 @@ def changes(
 
 def replied(id: int, reply: Mapping[str, Any]) -> bytes:
     """Return the line of a reply; one that is too long says so instead."""
-    made = _line({**reply, "type": "reply", "id": id})
+    made = _line({"type": "reply", "id": id, **reply})
     if len(made) <= LONGEST:
         return made
     why = f"the reply has {len(made) >> 10} kB, more than a line of a feed may have"
@@ -60,7 +60,7 @@ def replied(id: int, reply: Mapping[str, Any]) -> bytes:
 
 def asking(id: int, do: str, fields: Mapping[str, Any]) -> bytes:
     """Return the line that asks for something."""
-    return _line({**fields, "id": id, "do": do})
+    return _line({"id": id, "do": do, **fields})
 
 
 def _lines(

@@ -70,6 +70,22 @@ class History(Upkeep):
         rows = self.all(f"SELECT max(id) FROM transitions WHERE id < {LARGEST}")
         self.transition = rows[0][0] or 0
 
+    def since(self, last: int, most: int) -> list[Change] | None:
+        """Return the published transitions after that one; None if any is gone, or for too many."""
+        rows = self.all(
+            "SELECT id, t, session_id, before, after, rule, why, live FROM transitions"
+            " WHERE id > ? AND id <= ? ORDER BY id LIMIT ?",
+            *(last, self.transition, most + 1),
+        )
+        oldest = self.all("SELECT min(id) FROM transitions")[0][0]
+        if len(rows) > most or last > self.transition or (oldest or 0) > last + 1:
+            return None
+        return self.sound("transitions", rows, _change)
+
+    def has_transition(self, id: int) -> bool:
+        """Return whether there is a transition with that number."""
+        return bool(self.all("SELECT 1 FROM transitions WHERE id = ?", id))
+
     def standing(self, since: float) -> list[Change]:
         """Return the last transition of each session, if it is not older than that."""
         rows = self.all(

@@ -62,6 +62,8 @@ OPTIONS: Final[dict[str, Any]] = {
     "watched_since": float,
     "mode": str,
     "bars": list[str],
+    "database": str,
+    "followers": dict[str, str],
 }
 
 __all__ = [

@@ -1,0 +1,90 @@
+"""The `feed` command: this machine's sessions as JSON lines, for readers on other machines."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from typing import TYPE_CHECKING
+
+from .home import Args, Commands, Problem, add, here
+from .hosts import GLANCE, Notes, leave, run_host
+
+if TYPE_CHECKING:
+    from ..core.feed import Hello
+
+
+def add_to(commands: Commands) -> None:
+    feed = add(commands, "feed", print_feed, "print sessions and changes for another machine")
+    feed.add_argument(
+        "--since", metavar="CURSOR", help="begin with the transitions since this cursor"
+    )
+    feed.add_argument("--quiet", action="store_true", help="leave notifications to this machine")
+
+
+def print_feed(args: Args) -> None:
+    from ..core import telling
+    from ..core.feed import Problem as Said
+    from ..core.feed import cursor_of
+    from ..hosting.feeding import Feeding
+
+    tell = os.dup(1)
+    os.dup2(2, 1)  # nothing else may print there
+    feeding = None
+    try:
+        since = cursor_of(args.since)
+        if args.since and since is None:
+            raise Problem(f"--since {args.since}: not a cursor; take one from a feed, or omit it")
+        hello = _hello()
+        made = feeding = Feeding(since, args.quiet, 0, tell)
+        notes = Notes()
+
+        def push(message: dict[str, object]) -> None:
+            made.push(message)
+            notes.push(message)
+
+        run_host(push, {}, tell, lambda host: made.begin(host, hello))
+        if feeding.why:
+            raise Problem(feeding.why)
+    except Problem as e:
+        if feeding is not None:
+            feeding.finish()
+        _last(tell, telling.encoded(Said(str(e))))
+        raise
+    leave(feeding.finish)
+
+
+def _hello() -> Hello:
+    """Return what a reader should know first."""
+    import getpass
+    import time
+
+    from ..agents.clis import INSTALLABLE
+    from ..agents.installing.installed import hooked_files
+    from ..core.detail import line
+    from ..core.feed import Hello
+    from ..core.version import VERSION
+    from ..storage.spool import Spool
+    from ..system.computer import boot_id, machine_id
+
+    home, user = here(), ""
+    with contextlib.suppress(KeyError, OSError, ImportError):  # a user without a name
+        user = line(getpass.getuser())
+    hooks, hosts = False, 0
+    with contextlib.suppress(OSError, ValueError):
+        hooks = bool(hooked_files(home))
+        hosts = len(Spool(home).hosts.alive())
+    agents = tuple(x.key for x in INSTALLABLE if x.hooks and x.hooks.is_used(os.environ))
+    return Hello(VERSION, machine_id(), boot_id(), time.time(), hooks, agents, hosts, user)
+
+
+def _last(descriptor: int, data: bytes) -> None:
+    """Write a last line, unless the reader does not take it."""
+
+    def write() -> None:
+        with contextlib.suppress(OSError):
+            os.write(descriptor, data)
+
+    writing = threading.Thread(target=write, daemon=True)
+    writing.start()
+    writing.join(GLANCE)

@@ -1,0 +1,113 @@
+"""Carry out what the reader of a feed asks: answer, stop, label, look, claim a notification.
+
+What a reader may do is what the user of this machine may do: whoever can start a feed is that user.
+Still, each request is as hostile as any input.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from ..core.feed import Ask
+from ..core.lenient import LARGEST, number_of
+from ..core.policy import CHANNELS
+from ..core.row import count_in
+from ..core.session import Session
+from .beside import Declined, beside
+from .errands import Errands
+from .preview import preview
+
+if TYPE_CHECKING:
+    from .host import Host
+
+Reply = dict[str, Any]
+
+BY: Final = "another machine"
+ERRANDS: Final = ("request", "answer", "stop", "goto")
+#: What is asked → the evidence of it, its field and the type of that.
+EVIDENCE: Final[Mapping[str, tuple[str, str, type]]] = {
+    "label": ("label", "label", str),
+    "name": ("name", "name", str),
+    "park": ("park", "parked", bool),
+    "snooze": ("snooze", "until", float),
+    "acknowledge": ("goto", "", str),
+    "forget": ("forget", "", str),
+}
+EFFECTS: Final = frozenset(f"notice {channel}" for channel in CHANNELS if channel != "float")
+
+
+class Asks:
+    """Carries out requests with a host."""
+
+    def __init__(self, host: Host, environ: Mapping[str, str] = os.environ) -> None:
+        self._host = host
+        self._errands = Errands(host, BY, environ)
+        self._known: dict[str, Callable[[Ask], Awaitable[Reply]]] = {
+            **dict.fromkeys(ERRANDS, self._errand),
+            **dict.fromkeys(EVIDENCE, self._evidence),
+            "preview": self._preview,
+            "claim": self._claim,
+            "clock": self._clock,
+        }
+
+    async def do(self, ask: Ask) -> Reply:
+        """Carry out a request; return `ok`, and `why` if it failed."""
+        work = self._known.get(ask.do)
+        if work is None:
+            known = ", ".join(sorted(self._known))
+            return {"ok": False, "why": f"unknown request; known here: {known}"}
+        try:
+            return {"ok": True, **await work(ask)}
+        except Declined as reason:
+            return {"ok": False, "why": str(reason)}
+
+    async def _errand(self, ask: Ask) -> Reply:
+        return await self._errands.do(ask.do, ask.fields)
+
+    async def _evidence(self, ask: Ask) -> Reply:
+        what, field, kind = EVIDENCE[ask.do]
+        fields: dict[str, Any] = {"session_id": self._session(ask).session_id}
+        if field:
+            value = ask.fields.get(field)
+            value = number_of(value) if kind is float else value
+            if type(value) is not kind:
+                raise Declined(f"{ask.do} needs “{field}”")
+            fields[field] = value
+        try:
+            why = self._host.report({what: fields})
+        except ValueError as error:
+            raise Declined(f"{ask.do} failed: {error}") from None
+        return {"why": f"{ask.do} is delayed: {why}"} if why else {}
+
+    async def _preview(self, ask: Ask) -> Reply:
+        return {"rows": await beside(partial(preview, self._session(ask)))}
+
+    async def _claim(self, ask: Ask) -> Reply:
+        """Grant a notification once, also to this machine's own hosts."""
+        number, effect = count_in(ask.fields, "transition", LARGEST), ask.fields.get("effect")
+        if not number or effect not in EFFECTS:
+            raise Declined("claim needs “transition” and “effect”, such as “notice desktop”")
+        host, now = self._host, time.time()
+        granted = host.connection.use(
+            lambda clerk: (
+                clerk.store.has_transition(number)
+                and bool(clerk.store.claim([(number, str(effect))], host.pid, now))
+            ),
+            None,
+        )
+        if granted is None:
+            raise Declined("its database is busy; try again")
+        return {"granted": granted}
+
+    async def _clock(self, ask: Ask) -> Reply:
+        return {"now": time.time()}
+
+    def _session(self, ask: Ask) -> Session:
+        s = self._host.session(ask.session_id)
+        if s is None:
+            raise Declined("the session no longer exists")
+        return s

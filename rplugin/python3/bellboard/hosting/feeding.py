@@ -1,0 +1,187 @@
+"""Serve the reader of a feed: tell it what changes, carry out what it asks, note that it follows.
+
+While a reader is slow, nothing piles up: changes are merged (`untold.py`), and no more requests are
+read than are being carried out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from ..core import telling
+from ..core.feed import BEAT, LONGEST, SILENT, Beat, Cursor, Hello, asked
+from ..system.processes import started_of
+from ..system.streams import Inlet, Outlet
+from .asks import Asks
+from .effects import PAUSE
+from .followers import note
+from .untold import Untold, position
+
+if TYPE_CHECKING:
+    from .host import Host
+
+MOST: Final = 16  # requests in hand
+GONE: Final = 60.0  # seconds without a line after which a reader that has sent some is gone
+LAST: Final = 0.2  # seconds to write what is left
+
+NO_REQUEST: Final = {
+    "ok": False,
+    "why": "not a request: a JSON object with “id” and “do” is needed",
+}
+
+
+class Feeding:
+    """Serves one reader through two descriptors; `quiet`: it does not take over notifications."""
+
+    def __init__(self, since: Cursor | None, quiet: bool, ask: int, tell: int) -> None:
+        self.why = ""  # why it ended, if that is a problem
+        self._quiet, self._ask, self._tell = quiet, ask, tell
+        self._untold = Untold(since)
+        self._replies: list[bytes] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._heard = 0.0  # when the reader sent its last line
+        self._follows = self._wanted = False  # whether that is noted, and should be
+        self._host: Host | None = None
+
+    def begin(self, host: Host, hello: Hello) -> None:
+        """Greet the reader; called in the event loop of the host."""
+        self._host, self._loop = host, asyncio.get_running_loop()
+        self._asks = Asks(host)
+        self._outlet = Outlet(self._tell, self._drained)
+        self._inlet = Inlet(self._ask, LONGEST, MOST, self._came)
+        self._timer = self._loop.call_later(BEAT, self._beat)
+        self._outlet.write(telling.encoded(hello))
+
+    def push(self, message: Mapping[str, Any]) -> None:
+        """Take a message of the host."""
+        if message["stale"]:
+            self._end("its board belongs to a newer bellboard: update the one that runs here")
+            return
+        self._untold.take(message)
+        if self._untold.wants_state:  # the database may be in use at this moment
+            self._loop.call_soon(self._flush)
+        else:
+            self._flush()
+
+    def finish(self) -> None:
+        """Wait until the reader has what was written."""
+        if self._host is not None:
+            self._outlet.finish(LAST)
+
+    # ------------------------------------------------------------ telling
+
+    def _flush(self) -> None:
+        """Write what the reader does not know, unless it has not read the last piece yet."""
+        if self._host is None or not self._outlet.is_free:
+            return
+        now, replies = time.time(), self._replies
+        self._replies = []
+        for _ in replies:
+            self._inlet.done()
+        piece = b"".join(replies)
+        if self._untold.wants_state:
+            piece += b"".join(self._state(now))
+        elif self._untold.is_due:
+            piece += b"".join(self._untold.changes(now))
+        if piece:
+            self._write(piece)
+
+    def _state(self, now: float) -> list[bytes]:
+        host = self._host
+        assert host is not None
+        since = self._untold.at
+        found = host.connection.use(lambda clerk: position(clerk.store, since, host.pid, now), None)
+        if found is None:  # another host is writing
+            self._loop.call_later(PAUSE, self._flush)
+            return []
+        return list(self._untold.state(now, found))
+
+    def _write(self, piece: bytes) -> None:
+        self._outlet.write(piece)
+        self._timer.cancel()
+        self._timer = self._loop.call_later(BEAT, self._beat)
+
+    def _beat(self) -> None:
+        """Say that nothing changed, or what did not matter until now."""
+        self._timer = self._loop.call_later(BEAT, self._beat)
+        if self._outlet.is_free:
+            now, at = time.time(), self._untold.at
+            if self._untold.is_empty:
+                self._write(telling.encoded(Beat(now, str(at or ""))))
+            else:
+                self._untold.is_due = True
+                self._flush()
+
+    def _drained(self) -> None:
+        if self._outlet.error is not None and self._host is not None:  # the reader is gone
+            self._host.stop()
+        self._flush()
+
+    def _end(self, why: str) -> None:
+        self.why = self.why or why
+        if self._host is not None:
+            self._host.stop()
+
+    # ------------------------------------------------------------ what is asked
+
+    def _came(self, raw: bytes) -> None:
+        """Take a line of the reader."""
+        self._listen()
+        task = self._loop.create_task(self._reply(raw))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _reply(self, raw: bytes) -> None:
+        ask = asked(raw)
+        if ask is None:
+            number, reply = 0, NO_REQUEST
+        else:
+            number = ask.id
+            try:
+                reply = await self._asks.do(ask)
+            except Exception as e:  # it concerns this request only
+                reply = {"ok": False, "why": f"internal error: {type(e).__name__}: {e}"}
+        self._replies.append(telling.replied(number, reply))
+        self._flush()
+
+    # ------------------------------------------------------------ whether it is there
+
+    def _listen(self) -> None:
+        """Note that the reader is there."""
+        was_silent, self._heard = not self._heard, time.monotonic()
+        if was_silent:
+            self._loop.call_later(SILENT, self._look)
+        self._follow(True)
+
+    def _look(self) -> None:
+        """Look whether the reader has been silent for too long."""
+        silent = time.monotonic() - self._heard
+        if silent >= GONE:
+            self._end(f"its reader has sent nothing for {GONE:.0f} s")
+            return
+        self._follow(silent < SILENT)
+        self._loop.call_later((SILENT if silent < SILENT else GONE) - silent, self._look)
+
+    def _follow(self, wanted: bool) -> None:
+        """Note that somebody follows, or no longer does."""
+        self._wanted = wanted and not self._quiet
+        self._settle()
+
+    def _settle(self) -> None:
+        host, wanted, now = self._host, self._wanted, time.time()
+        if host is None or self._follows == wanted:
+            return
+        started = started_of(host.pid)
+        done = host.connection.use(
+            lambda clerk: note(clerk.store, host.pid, started, wanted, now), False
+        )
+        if not done:  # another host is writing
+            self._loop.call_later(PAUSE, self._settle)
+            return
+        self._follows = wanted
+        with contextlib.suppress(ValueError):
+            host.report({"tick": {}})  # the other hosts look again
