@@ -1,0 +1,334 @@
+"""`bellboard feed`, as a reader on another machine uses it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from bellboard.core import feed, telling
+from bellboard.storage.spool import Spool
+from following import Reader
+from hosting import RecordedHost, made, opened, put
+from rig import warm
+from rig.home import Home
+from rig.tmux import Server
+from rig.waiting import PATIENCE, eventually
+from ringing import Desktop
+
+pytestmark = pytest.mark.files
+
+Follow = Callable[..., Reader]
+Start = Callable[..., RecordedHost]
+
+
+@pytest.fixture
+def follow(home: Home) -> Iterator[Follow]:
+    """follow(*arguments) → a reader of a feed."""
+    readers: list[Reader] = []
+
+    def one(*arguments: str, **how: Any) -> Reader:
+        readers.append(Reader(home, *arguments, **how))
+        return readers[-1]
+
+    yield one
+    for reader in readers:
+        reader.hang_up()
+        reader.kill()
+
+
+@pytest.fixture
+def spool(home: Home) -> Spool:
+    return made(home.bellboard)
+
+
+def asks(spool: Spool, sid: str) -> None:
+    """Let a session ask."""
+    spool.write({"t": time.time(), "set": {"session_id": sid, "status": "blocked"}})
+
+
+def test_a_feed_tells_who_speaks_what_is_and_what_changes(follow: Follow, spool: Spool) -> None:
+    """Although no other host runs there."""
+    put(spool, "UserPromptSubmit", "a", cwd="/srv/api", prompt="a secret prompt")
+    reader = follow().shows(a="working")
+    hello = reader.lines[0]
+    assert isinstance(hello, feed.Hello)
+    assert (hello.feed, hello.hosts) == (feed.PROTOCOL, 0)
+    assert hello.machine and hello.boot
+    put(spool, "Stop", "a", cwd="/srv/api", last_assistant_message="a secret message")
+    put(spool, "UserPromptSubmit", "b")
+    reader.shows(a="completed", b="working")
+    put(spool, "SessionEnd", "b", reason="other")
+    reader.shows(a="completed")
+    eventually(lambda: reader.moves[-3:] == [("a", "completed"), ("b", "working"), ("b", None)])
+    assert reader.rows["a"].project == "api"
+    assert "secret" not in repr(reader.lines)
+
+
+def test_a_reader_that_comes_back_is_told_what_it_missed_once(follow: Follow, spool: Spool) -> None:
+    """From its cursor on; the first time, nothing is news."""
+    put(spool, "UserPromptSubmit", "a")
+    first = follow().shows(a="working")
+    assert first.moves == []
+    eventually(lambda: not first.cursor.endswith(".0"), "the cursor")
+    first.hang_up()
+    first.kill()
+    put(spool, "Stop", "a")
+    second = follow("--since", first.cursor).shows(a="completed")
+    assert [s.whole for s in second.of(feed.State)] == [True]
+    assert second.moves == [("a", "completed")]
+    third = follow("--since", second.cursor).shows(a="completed")
+    assert ([s.whole for s in third.of(feed.State)], third.moves) == ([True], [])
+    other = follow("--since", f"{'0' * 32}.1").shows(a="completed")
+    assert ([s.whole for s in other.of(feed.State)], other.moves) == ([False], [])
+
+
+def test_what_is_asked_is_done(follow: Follow, spool: Spool) -> None:
+    put(spool, "UserPromptSubmit", "a")
+    reader = follow().shows(a="working")
+    for do, fields in (
+        ("label", {"label": "HEAVY"}),
+        ("name", {"name": "the one"}),
+        ("park", {"parked": True}),
+        ("snooze", {"until": time.time() + 900}),
+    ):
+        assert reader.ask(do, session_id="a", **fields).ok
+    eventually(lambda: reader.rows["a"].name == "the one" and reader.rows["a"].snoozed_until > 0)
+    row = reader.rows["a"]
+    assert (row.label, "parked" in row.markers) == ("HEAVY", True)
+    assert abs(reader.ask("clock").more["now"] - time.time()) < 5
+    put(spool, "Stop", "a")
+    reader.shows(a="completed")
+    assert reader.ask("acknowledge", session_id="a").ok
+    reader.shows(a="idle")
+    assert reader.ask("forget", session_id="a").ok
+    reader.shows()
+
+
+@pytest.mark.parametrize(
+    ("do", "fields", "why"),
+    [
+        ("label", {"session_id": "nobody", "label": "x"}, "the session no longer exists"),
+        ("label", {"session_id": "../a", "label": "x"}, "the session no longer exists"),
+        ("label", {"session_id": "a", "label": {"x": 1}}, "label needs “label”"),
+        ("park", {"session_id": "a", "parked": "yes"}, "park needs “parked”"),
+        ("snooze", {"session_id": "a", "until": "later"}, "snooze needs “until”"),
+        ("stop", {"session_id": "a", "pid": 1}, "it no longer runs as process 1"),
+        ("answer", {"session_id": "a", "choice": "yes"}, "already been answered"),
+        ("preview", {"session_id": "a"}, "its terminal is neither in tmux nor in a Neovim there"),
+        ("claim", {"transition": 10**30, "effect": "notice desktop"}, "claim needs"),
+        ("claim", {"transition": 1, "effect": "rm -rf /"}, "claim needs"),
+        ("reboot", {}, "unknown request; known here: acknowledge, answer, "),
+        ("__init__", {}, "unknown request; known here: "),
+    ],
+)
+def test_what_cannot_be_done_is_refused_in_words(
+    asked: Reader, do: str, fields: dict[str, Any], why: str
+) -> None:
+    reply = asked.ask(do, **fields)
+    assert not reply.ok
+    assert why in reply.why
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
+    """A reader that many tests can ask."""
+    root = tmp_path_factory.mktemp("asked")
+    home = Home(
+        root, {"BELLBOARD_HOME": str(root / "board"), "PATH": os.defpath, "HOME": str(root)}
+    )
+    put(made(home.bellboard), "UserPromptSubmit", "a")
+    reader = Reader(home).shows(a="working")
+    yield reader
+    reader.hang_up()
+    reader.kill()
+
+
+def test_junk_and_endless_lines_are_refused_and_the_next_is_read(asked: Reader) -> None:
+    def refused() -> int:
+        return sum(x.id == 0 and "not a request" in x.why for x in asked.of(feed.Reply))
+
+    asked.send(b"\x00\xff junk\n{}\n[[[[\n" + b'{"id":"1","do":"clock"}\n')
+    eventually(lambda: refused() == 4, "four refusals")
+    asked.send(b"x" * (3 * feed.LONGEST) + b"\n")
+    eventually(lambda: refused() == 5, "one for a line of 3 MB")
+    assert asked.ask("clock").ok
+
+
+def test_many_requests_at_once_are_all_answered(asked: Reader) -> None:
+    """Only a few at a time; the others wait."""
+    numbers = range(1000, 1300)
+    asked.send(b"".join(telling.asking(n, "clock", {}) for n in numbers))
+    eventually(lambda: all(asked.reply(n) for n in numbers), "300 replies")
+
+
+def test_a_preview_is_what_the_terminal_shows(follow: Follow, spool: Spool, tmux: Server) -> None:
+    pane = tmux.open(["sh", "-c", "printf 'two \\342\\200\\256  blanks\\n'; exec sleep 600"])
+    pane.shows("two")
+    where = {"tmux": str(tmux.socket), "pane": pane.id, "tty": pane.tty, "pid": os.getpid()}
+    hook = {"session_id": "a", "hook_event_name": "UserPromptSubmit", "prompt": "x"}
+    spool.write({"t": time.time(), "hook": hook, "origin": where})
+    spool.write({"t": time.time(), "pane": {**where, "alive": True}})
+    reader = follow().shows(a="working")
+    assert reader.rows["a"].terminal == "tmux"
+    reply = reader.ask("preview", session_id="a")
+    assert reply.ok, reply.why
+    (row,) = reply.more["rows"]
+    assert row.startswith("two ") and row.endswith("  blanks")
+    assert row.isprintable()
+
+
+def test_a_feed_ends_with_its_reader(follow: Follow, spool: Spool) -> None:
+    """Within half a second; nobody is left to read what it could say."""
+    reader = follow(reads=False)
+    eventually(lambda: [*(spool.home / "hosts").iterdir()], "a host")
+    reader.hang_up()
+    assert reader.process.wait(PATIENCE) == 0
+    assert reader.errors.read_text() == ""
+
+
+def test_a_feed_goes_on_without_requests(follow: Follow, spool: Spool, home: Home) -> None:
+    """Standard input may be empty, as in a script."""
+    reader = follow()
+    os.close(reader._ask)
+    reader._ask = -1
+    put(spool, "UserPromptSubmit", "a")
+    reader.shows(a="working")
+    put(spool, "Stop", "a")
+    reader.shows(a="completed")
+
+
+def test_what_is_wrong_is_said_in_words(home: Home, follow: Follow) -> None:
+    """As the last line, on standard error too, and by the exit code."""
+    for arguments, text in (
+        (("--since", "x; reboot"), "--since x; reboot: not a cursor"),
+        ((), "not a directory"),
+    ):
+        if not arguments:
+            home.bellboard.write_text("in the way")
+        reader = follow(*arguments)
+        assert reader.process.wait(PATIENCE) == 1
+        eventually(lambda reader=reader: reader.of(feed.Problem), "a problem")
+        assert reader.lines[-1] == reader.of(feed.Problem)[0]
+        assert text.lower() in reader.of(feed.Problem)[0].text.lower()
+        assert "Traceback" not in reader.errors.read_text()
+
+
+def test_a_reader_that_does_not_read_delays_nobody(follow: Follow, spool: Spool) -> None:
+    """Nothing piles up: it is told what is so when it reads on."""
+    reader = follow(reads=False)
+    eventually(lambda: [*(spool.home / "hosts").iterdir()], "a host")
+    for turn in range(40):
+        for n in range(30):
+            hook = {"session_id": f"s{n}", "hook_event_name": "UserPromptSubmit", "prompt": "x"}
+            label = {"session_id": f"s{n}", "label": f"{turn} {'x' * 70}"}
+            spool.write({"t": time.time(), **({"label": label} if turn else {"hook": hook})})
+    with opened(spool.home) as clerk:
+        eventually(lambda: clerk.catch_up() is not None and len(clerk.board.sessions) >= 30)
+    reader.read()
+    eventually(lambda: len(reader.rows) == 30, "all sessions")
+    eventually(lambda: {r.label[:3] for r in reader.rows.values()} == {"39 "}, "the last labels")
+
+
+# ---------------------------------------------------------------- who notifies
+
+
+def config(desktop: float = 0) -> dict[str, Any]:
+    ladder = {"notify": 0, "desktop": desktop, "command": False}
+    return {"server": "/nowhere/x", "notices": {"via": "notify-send", "blocked": ladder}}
+
+
+def followed(host: RecordedHost) -> bool:
+    return "followed" in host.health.get("notices", {})
+
+
+def told(home: Home) -> list[tuple[str, str]]:
+    """Return the notifications that were sent: channel, session."""
+    with opened(home.bellboard) as clerk:
+        return [(x.channel, x.session_id) for x in clerk.store.notices(10)]
+
+
+def test_while_somebody_follows_the_desktop_stays_silent_until_the_feed_is_gone(
+    home: Home, start: Start, follow: Follow, spool: Spool
+) -> None:
+    """What the editor shows stays; kill -9 ends the lease too."""
+    desktop = Desktop(home)
+    host = start("host", config=config())
+    put(spool, "UserPromptSubmit", "api", cwd="/srv/api")
+    reader = follow().shows(api="working")
+    assert reader.ask("clock").ok
+    eventually(lambda: followed(host), "the lease")
+    asks(spool, "api")
+    eventually(lambda: ("notify", "api") in told(home), "the notification in the editor")
+    assert (desktop.titles, told(home)) == ([], [("notify", "api")])
+    reader.kill()
+    desktop.shows("api needs you")
+    eventually(lambda: not followed(host), "no lease")
+
+
+def test_a_quiet_reader_leaves_notifications_to_the_machine(
+    home: Home, start: Start, follow: Follow, spool: Spool
+) -> None:
+    desktop = Desktop(home)
+    host = start("host", config=config())
+    put(spool, "UserPromptSubmit", "api", cwd="/srv/api")
+    reader = follow("--quiet").shows(api="working")
+    assert reader.ask("clock").ok
+    asks(spool, "api")
+    desktop.shows("api needs you")
+    assert not followed(host)
+
+
+def test_two_readers_and_the_machine_itself_notify_once_in_all(
+    home: Home, start: Start, follow: Follow, spool: Spool
+) -> None:
+    """Whoever claims a notification first sends it."""
+    desktop = Desktop(home)
+    host = start("host", config=config())
+    put(spool, "UserPromptSubmit", "api", cwd="/srv/api")
+    one, two = follow().shows(api="working"), follow().shows(api="working")
+    assert one.ask("clock").ok
+    eventually(lambda: followed(host), "the lease")
+    asks(spool, "api")
+    number = eventually(lambda: [m.id for x in one.of(feed.Change) for m in x.transitions])[-1]
+    claim = {"transition": number, "effect": "notice desktop"}
+    granted = [r.ask("claim", **claim).more["granted"] for r in (one, two, one)]
+    assert granted == [True, False, False]
+    assert one.ask("claim", transition=number + 99, effect="notice desktop").more == {
+        "granted": False
+    }
+    one.kill()
+    two.kill()
+    eventually(lambda: not followed(host), "no lease")
+    asks(spool, "web")
+    put(spool, "UserPromptSubmit", "web", cwd="/srv/web")
+    asks(spool, "web")
+    desktop.shows("web needs you")
+
+
+def test_a_reader_that_falls_silent_no_longer_follows(
+    follow: Follow, home: Home, spool: Spool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its machine may sleep, or its network be gone: no end of a connection is seen here."""
+    script = home.file(
+        "silent.py",
+        "from bellboard.hosting import feeding\n"
+        "feeding.SILENT, feeding.GONE = 0.2, 0.4\n"
+        "from bellboard.cli import main\n"
+        "raise SystemExit(main(['feed']))\n",
+    )
+    reader = follow()
+    assert reader.process.poll() is None
+    ask, tell = os.pipe(), os.pipe()
+    with os.fdopen(ask[0]) as stdin, os.fdopen(tell[1], "wb") as stdout:
+        process = warm.Program([str(script)], env=home.env, stdin=stdin, stdout=stdout)
+    os.write(ask[1], telling.asking(1, "clock", {}))
+    assert process.wait(PATIENCE) == 1
+    with os.fdopen(tell[0], "rb") as stream:
+        last = feed.read(stream.readlines()[-1])
+    assert isinstance(last, feed.Problem) and "its reader has sent nothing for" in last.text
+    assert reader.process.poll() is None  # it was never heard of, as a script that only reads
+    os.close(ask[1])
