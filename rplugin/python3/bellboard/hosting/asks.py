@@ -66,7 +66,8 @@ class Asks:
             return {"ok": False, "why": str(reason)}
 
     async def _errand(self, ask: Ask) -> Reply:
-        return await self._errands.do(ask.do, ask.fields)
+        sid = self._session(ask).session_id
+        return await self._errands.do(ask.do, {**ask.fields, "session_id": sid})
 
     async def _evidence(self, ask: Ask) -> Reply:
         what, field, kind = EVIDENCE[ask.do]
