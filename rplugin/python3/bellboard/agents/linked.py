@@ -70,7 +70,8 @@ def _row(given: object) -> dict[str, Any]:
     row = row_of(given)
     if row is None:
         raise ValueError("not a session")
-    return msgspec.to_builtins(row)  # type: ignore[no-any-return]
+    # As JSON has it: a record that was stored and read again must be equal, with lists for tuples.
+    return msgspec.json.decode(msgspec.json.encode(row))  # type: ignore[no-any-return]
 
 
 def _sid(machine: str, row: Mapping[str, Any]) -> str:
