@@ -118,9 +118,42 @@ def house() -> list[dict[str, Any]]:
     ]
 
 
+def far(machine: str, status: str, project: str, **more: Any) -> dict[str, Any]:
+    """Return a session of another machine; `down`: for so long that cannot be followed."""
+    known = {"machine": machine, "project": project, "terminal": "tmux", "agent": "claude"}
+    known |= {"ago": 7500}
+    sid = f"{machine}/claude/{project}-{status}"
+    return session(status, sid, **{**known, "repository": f"acme/{project}", **more})
+
+
+def machines() -> list[dict[str, Any]]:
+    """Return sessions of two other machines, one of which cannot be followed, and two of ours."""
+    asks = {"kind": "permission", "tool": "Bash", "detail": "make deploy"}
+    down = {"down": 11000, "link_why": "ssh: connect to host box port 22: Connection refused"}
+    return [
+        far("dev", "blocked", "api", branch="main", title="rate limits", **asks),
+        far("dev", "working", "web", branch="fix/login", tool="Edit", detail="src/login.py"),
+        far("a-long-name-of-a-box", "blocked", "web", branch="main", ago=19000, **asks, **down),
+        far("a-long-name-of-a-box", "working", "infra", branch="main", tool="Bash", **down),
+        session(
+            "working",
+            ago=4000,
+            tool="Edit",
+            detail="src/cache.py",
+            project="api",
+            repository="acme/api",
+            branch="cache",
+            agent="claude",
+        ),
+        session("idle", ago=9000, project="dotfiles", branch="zsh", agent="claude"),
+    ]
+
+
 def dated(session: dict[str, Any], now: float) -> dict[str, Any]:
     """Return a session with times relative to that time."""
     rest = {"hidden": False, "markers": [], **session}
+    if "down" in rest:
+        rest |= {"link_since": now - rest.pop("down"), "markers": ["stale"]}
     return worded({"since": now - rest.pop("ago"), **rest})
 
 

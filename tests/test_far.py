@@ -76,6 +76,7 @@ def test_why_a_machine_cannot_be_followed_is_published_with_its_sessions() -> No
     board = board_of(far(T, row=row()), down)
     p = publish(board.sessions[DEV])
     assert ("stale" in p["markers"], p["link_why"]) == (True, "no route")
+    assert p["link_since"] == T + 9
     link = board.ledger.links["dev"]
     assert (link.up, link.since, link.why) == (False, T + 9, "no route")
 

@@ -13,8 +13,9 @@
 ---@field icon bellboard.IconName
 ---@field word string what it does or asks, in one word
 ---@field text string the details
----@field project string
+---@field project string after its machine, if that is another one: `dev:api`
 ---@field repository string
+---@field machine string the other machine that it runs on
 ---@field branch string
 ---@field title string its name, its title, or its last prompt
 ---@field label string
@@ -47,6 +48,12 @@
 ---@field repository? string
 ---@field branch? string
 ---@field worktree? string
+---@field machine? string another machine that it runs on: your name for it
+---@field far_pid? integer its process there
+---@field far_ssh? string SSH_CONNECTION there
+---@field terminal? 'nvim'|'tmux'|'kitty'|'tty' what shows it there
+---@field link_since? number since when that machine cannot be followed, while it cannot
+---@field link_why? string why not
 ---@field cwd? string
 ---@field project_dir? string
 ---@field agent? string

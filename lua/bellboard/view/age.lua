@@ -82,4 +82,11 @@ M.left = function(till)
   return text
 end
 
+--- For how long the machine of a session cannot be followed: `stale 5m`; empty if it can.
+---@param session bellboard.Session
+---@return string
+M.outdated = function(session)
+  return session.link_since and 'stale ' .. M.of(session.link_since) or ''
+end
+
 return M

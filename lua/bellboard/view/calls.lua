@@ -51,7 +51,10 @@ local function lines_of(session, width, newest)
   label = cells.cut(label ~= '' and '  ' .. label or '', 14)
   room = room - cells.width(label)
   local branch = room > 6 and '  ' .. words.branch or ''
-  return {
+  local old = age.outdated(session)
+  local asks = old ~= '' and words.text ~= '' and ('%s: %s'):format(old, words.text)
+    or old .. words.text
+  local lines = {
     {
       { icon, style.group(session) },
       { name, 'BellboardProject' },
@@ -59,9 +62,9 @@ local function lines_of(session, width, newest)
       { cells.fit(branch, room), 'BellboardDim' },
       { right, 'BellboardDim' },
     },
-    words.text ~= '' and { { '   ' .. cells.cut(words.text, width - 4), 'BellboardDetail' } }
-      or nil,
+    asks ~= '' and { { '   ' .. cells.cut(asks, width - 4), 'BellboardDetail' } } or nil,
   }
+  return old ~= '' and vim.tbl_map(style.faded, lines) or lines
 end
 
 --- The sessions that there is room for, including the newest.

@@ -20,8 +20,9 @@ local WORD = 9 -- minimum width of what a session does, in one word, beside a co
 ---@field key string the same for the same widths
 
 ---@class bellboard.Texts
----@field repository string
----@field project string the short name of the repository
+---@field repository string after its machine, if that is another one
+---@field project string the short name of the repository, after its machine
+---@field machine string `dev:` of a session on another machine
 ---@field branch string what distinguishes it from others of its repository
 ---@field title string
 ---@field doing string
@@ -43,9 +44,11 @@ local function measured(session, wide)
     local words = session.words
     local doing = wide and cells.fit(words.word, math.max(WORD, cells.width(words.word)))
       or words.word
+    local machine = words.machine ~= '' and words.machine .. ':' or ''
     local texts = {
-      repository = wide and words.repository or words.project,
+      repository = wide and machine .. words.repository or words.project,
       project = words.project,
+      machine = machine,
       -- Without titles, the name that the user gave stands for the branch.
       branch = not wide and session.name and words.title or words.branch,
       title = wide and words.title or '',
@@ -64,11 +67,12 @@ end
 ---@return bellboard.Columns
 M.measure = function(some, width)
   local most, where, places = { name = 0, title = 0, doing = 0 }, 0, {}
+  local machine = 0
   for _, section in ipairs(some) do
     for _, session in ipairs(section.sessions) do
       local widths = measured(session, width >= TITLES).widths
-      local name = widths.branch + (section.mixed and widths.repository + 1 or 0)
-      most.name = math.max(most.name, name)
+      local name = widths.branch + (section.mixed and widths.repository + 1 or widths.machine)
+      most.name, machine = math.max(most.name, name), math.max(machine, widths.machine)
       most.title = math.max(most.title, widths.title)
       most.doing = math.max(most.doing, widths.doing)
       if width >= PLACES then
@@ -87,7 +91,7 @@ M.measure = function(some, width)
   shrink('title', math.max(12, math.floor(room / 5)))
   shrink('doing', math.floor(room * 0.45))
   shrink('title', 12)
-  shrink('name', 12)
+  shrink('name', 12 + machine)
   return {
     width = width,
     name = most.name,
@@ -104,9 +108,9 @@ end
 ---@param mixed boolean with its repository
 ---@return bellboard.Chunk[]
 local function name(texts, room, mixed)
-  local repository = ''
+  local repository = texts.machine
   if mixed and texts.repository ~= '' then
-    local least = math.min(8, cells.width(texts.repository))
+    local least = math.min(8 + cells.width(texts.machine), cells.width(texts.repository))
     local most = math.max(least, room - cells.width(texts.branch) - 1)
     local fits = cells.width(texts.repository) <= most
     repository = cells.cut(fits and texts.repository or texts.project, most) .. ' '
@@ -131,6 +135,7 @@ local function notes(session, room)
       room = room - cells.width(text) - 1
     end
   end
+  add(age.outdated(session), 'BellboardStale')
   add(words.label ~= '' and ('[%s]'):format(words.label) or '', style.label_group(session))
   add(sessions.mixed() and words.agent or '', 'BellboardDim')
   add(words.progress, 'BellboardDim')
@@ -174,7 +179,7 @@ M.chunks = function(session, columns, mixed, marked)
   head[#head + 1] = { cells.fit(texts.doing, math.max(room, 8)), 'BellboardDetail' }
   vim.list_extend(head, tail)
   head[#head + 1] = { at, 'BellboardDim' }
-  return head
+  return session.link_since and style.faded(head) or head
 end
 
 return M

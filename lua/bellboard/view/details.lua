@@ -77,6 +77,11 @@ end
 ---@param session bellboard.Session
 ---@param add bellboard.AddDetail
 local function whereabouts(session, add)
+  if session.machine then
+    local pid = session.far_pid and 'process ' .. session.far_pid or ''
+    add('machine', ('%s %s %s'):format(session.machine, session.terminal or '', pid))
+  end
+  add('link', vim.trim(('%s  %s'):format(age.outdated(session), session.link_why or '')))
   add('cwd', session.cwd)
   local pull_request = { session.words.pull_request, session.pull_request_state }
   add('pr', table.concat(pull_request, ' ') .. ' ' .. (session.pull_request_url or ''))

@@ -8,10 +8,10 @@ local M = {}
 ---@field fields bellboard.FilterField[] where to look for it
 ---@field without boolean match sessions that do not have it
 
----@alias bellboard.FilterField 'status'|'repository'|'branch'|'label'|'agent'|'text'
+---@alias bellboard.FilterField 'status'|'repository'|'branch'|'label'|'agent'|'machine'|'text'
 
 ---@type bellboard.FilterField[]
-M.fields = { 'status', 'repository', 'branch', 'label', 'agent', 'text' }
+M.fields = { 'status', 'repository', 'branch', 'label', 'agent', 'machine', 'text' }
 
 --- A changed session is a new table.
 ---@type table<bellboard.Session, table<bellboard.FilterField, string>>
@@ -31,12 +31,14 @@ local function texts_of(session)
         session.status,
         words.icon,
         session.needs_you and 'needs you' or '',
+        session.link_since and 'stale' or '',
         words.notes
       ),
       repository = join(words.repository, words.project),
       branch = words.branch:lower(),
       label = words.label:lower(),
       agent = join(session.agent or '', session.model or '', session.mode or ''),
+      machine = (session.machine or ''):lower(),
       text = join(words.title, words.word, words.text, session.session_id),
     }
     kept[session] = texts

@@ -35,6 +35,7 @@ local fields = {
   waits = function(session)
     return session.status == 'blocked' and M.waits(session.since) or ''
   end,
+  stale = age.outdated,
   age = function(session)
     return age.of(session.since)
   end,

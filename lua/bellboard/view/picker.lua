@@ -84,17 +84,20 @@ M.columns = function(session, layout)
   local texts = texts_of(session)
   local at = layout.place > 0 and cells.fit(place.of(session), layout.place) .. '  ' or ''
   local title = layout.title > 0 and '  ' .. cells.cut(texts.title, layout.title) or ''
-  return {
+  local old = age.outdated(session)
+  local asks = old ~= '' and old .. '  ' .. texts.asks or texts.asks
+  local chunks = {
     { cells.fit(style.icon(session), 2), style.group(session) },
     { cells.fit(age.of(session.since), 4, true) .. '  ', 'BellboardDim' },
     { cells.fit(texts.name, layout.name) .. '  ', 'BellboardProject' },
     { at, 'BellboardDim' },
     {
-      title ~= '' and cells.fit(texts.asks, layout.asks) or cells.cut(texts.asks, layout.asks),
+      title ~= '' and cells.fit(asks, layout.asks) or cells.cut(asks, layout.asks),
       'BellboardDetail',
     },
     { title, 'BellboardDim' },
   }
+  return old ~= '' and style.faded(chunks) or chunks
 end
 
 --- Put lines and their colours into a buffer.
@@ -122,7 +125,9 @@ M.words = function(session)
     session.status,
     session.kind or '',
     words.repository,
+    session.machine or '',
     words.label,
+    age.outdated(session),
     table.concat(session.markers or {}, ' '),
   }, ' ')
 end

@@ -47,6 +47,7 @@ local function lines_of(session, widths, mixed, choice)
   local key = table.concat({
     age.of(session.since),
     age.left(session.snoozed_until),
+    age.outdated(session),
     widths.places[session] or '',
     style.group(session),
     widths.key,
@@ -163,6 +164,30 @@ local function title(section, folded, width)
   return made
 end
 
+--- A line for each machine that cannot be followed, which says why.
+---@param listed bellboard.Session[]
+---@param width integer
+---@return bellboard.Line[]
+local function outages(listed, width)
+  local down, names = {}, {}
+  for _, session in ipairs(listed) do
+    if session.link_since and session.machine and not down[session.machine] then
+      down[session.machine] = session
+      names[#names + 1] = session.machine
+    end
+  end
+  table.sort(names)
+  return vim.tbl_map(function(name)
+    local why = cells.safe(down[name].link_why or '')
+    local text = (' %s cannot be reached (%s)%s'):format(
+      cells.safe(name),
+      age.of(down[name].link_since),
+      why ~= '' and ': ' .. why or ''
+    )
+    return line({ { cells.cut(text, width - 1), 'BellboardStale' } })
+  end, names)
+end
+
 --- Put empty rows above the first section.
 ---@param lines bellboard.Line[]
 ---@param count integer
@@ -188,9 +213,11 @@ M.compose = function(width, choice, held)
   end
   local listed = sections.listed(all, choice)
   local found = sections.of(listed, choice, held)
-  local lines = { heading(all, listed, width, choice), line({ { '' } }) }
+  local lines = { heading(all, listed, width, choice) }
+  vim.list_extend(lines, outages(listed, width))
+  lines[#lines + 1] = line({ { '' } })
   if #listed == 0 then
-    lines[3] = line({ { ' No session matches.', 'BellboardDetail' } })
+    lines[#lines + 1] = line({ { ' No session matches.', 'BellboardDetail' } })
   end
   local widths = columns.measure(found, width)
   for _, section in ipairs(found) do

@@ -95,7 +95,16 @@ end
 ---@param session bellboard.Session
 ---@return string
 M.group = function(session)
-  return M.group_of(session.status)
+  return session.link_since and 'BellboardStale' or M.group_of(session.status)
+end
+
+--- The same text in one quiet colour: what it says may be old.
+---@param chunks bellboard.Chunk[]
+---@return bellboard.Chunk[]
+M.faded = function(chunks)
+  return vim.tbl_map(function(chunk)
+    return { chunk[1], 'BellboardStale' }
+  end, chunks)
 end
 
 --- How many sessions have each icon: `!1 `, `?1 `, `*2 `.

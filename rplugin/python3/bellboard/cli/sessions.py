@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .home import Args, Commands, Problem, add, first_run, icons, listed, opened, print_json
+
+if TYPE_CHECKING:
+    from ..core.published import Published
 
 
 def add_to(commands: Commands) -> None:
     listing = add(commands, "list", list_sessions, "list sessions, most urgent first")
     listing.add_argument("--json", action="store_true", help="print everything as JSON")
     listing.add_argument("--all", action="store_true", help="include hidden sessions")
+    text = "list only the sessions of this machine of yours"
+    listing.add_argument("--machine", metavar="NAME", help=text)
     listing.add_argument("--ended", action="store_true", help="list sessions to resume instead")
     listing.add_argument("--dir", metavar="PATH", help="with --ended: only in this directory")
     status = add(commands, "status", show_status, "print one line for a status bar: what needs you")
@@ -31,7 +37,7 @@ def list_sessions(args: Args) -> None:
     if args.dir is not None:
         raise Problem("--dir needs --ended; for a running session use `bellboard status --dir`")
     with opened() as clerk:
-        sessions, worn = listed(clerk), icons(clerk)
+        sessions, worn = of_machine(listed(clerk), args.machine), icons(clerk)
     now = time.time()
     if args.json:
         from ..core.words import worded
@@ -41,6 +47,17 @@ def list_sessions(args: Args) -> None:
     from ..screen import terminal
 
     terminal.show_list(sessions, now, args.all, first_run(), worn)
+
+
+def of_machine(sessions: list[Published], name: str | None) -> list[Published]:
+    """Return the sessions of another machine, or all if none is named."""
+    if name is None:
+        return sessions
+    names = {p["machine"] for p in sessions if p.get("machine")}
+    if name not in names:
+        some = f"; there are some of {', '.join(sorted(names))}" if names else ""
+        raise Problem(f"no session of a machine {name} is listed{some}")
+    return [p for p in sessions if p.get("machine") == name]
 
 
 def list_ended(args: Args) -> None:

@@ -81,7 +81,7 @@ def let_go(records: Records, t: float) -> None:
         records.note(links={m: Link(False, t, NO_HOST, was.cursor) for m, was in known.items()})
     for old in [s for s in records.sessions.values() if s.machine and s.turn != ABSENT]:
         s = copy(old)
-        s.stale, s.link_why = True, NO_HOST
+        s.stale, s.link_why, s.link_since = True, NO_HOST, s.link_since or t
         records.keep(s)
 
 

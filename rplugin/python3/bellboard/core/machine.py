@@ -96,7 +96,6 @@ said feedback    | .       | sent_on   | sent_on   | .         | sent_on   | .  
 said error       | .       | amend     | fail      | fail      | .         | .         | .          | fail
 said failure     | .       | .         | flunk     | flunk     | flunk     | .         | .          | flunk
 said cancel      | .       | .         | call_off  | call_off  | call_off  | .         | .          | call_off
-said refusal     | .       | .         | turn_away | turn_away | .         | .         | .          | turn_away
 said retry       | .       | .         | retry     | .         | .         | .         | .          | retry
 
 screen busy      | .       | seen_busy | seen_busy | seen_busy | seen_busy | seen_busy | seen_busy  | seen_busy
@@ -171,7 +170,6 @@ NOTHING: Final = {
     "said error": "no turn is running",
     "said failure": "no turn is running",
     "said cancel": "no turn is running",
-    "said refusal": "no turn is running",
     "said retry": "no turn is running",
     "jump": "there is nothing to clear",
     "restart": "the status cannot have changed meanwhile",

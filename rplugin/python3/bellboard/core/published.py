@@ -109,6 +109,7 @@ def _publish_far(s: Session) -> Published:
         "far_pid": row.get("pid"),
         "far_ssh": row.get("ssh"),
         "link_why": s.link_why,
+        "link_since": s.link_since,
     }
     return {
         **{k: v for k, v in row.items() if k not in ("pid", "ssh")},

@@ -32,6 +32,7 @@ ICON_ROOM: Final = 2  # cells
 ROOM: Final = 60  # cells for `status`: a third of a status bar
 NAME_ROOM: Final = 16  # cells of it for the session's name
 SERVER_ROOM: Final = 8  # cells for the name of a tmux server or of another Neovim
+MACHINE_ROOM: Final = 10  # cells for the name of another machine
 
 STEPS: Final = """
 
@@ -82,13 +83,14 @@ def _cells(c: str) -> int:
 
 def worded(p: Published) -> Published:
     """Return the session with its words, for a screen that derives none."""
-    (word, text), named = doing(p), project(p)
+    word, text = doing(p)
     words = {
         "icon": icon_name(p),
         "word": word,
         "text": text,
-        "project": named,
-        "repository": plain(p.get("repository")) or named,
+        "project": project(p),
+        "repository": repository(p),
+        "machine": machine(p),
         "branch": branch(p),
         "title": title(p),
         "label": plain(p.get("label")),
@@ -121,12 +123,28 @@ def icons_of(chosen: object) -> Mapping[str, str]:
 
 
 def project(p: Published) -> str:
-    """Return a short name for what it works on."""
-    return plain(p.get("project") or p.get("title")) or plain(p["session_id"][:8])
+    """Return a short name for what it works on, after the machine if that is another one."""
+    return on_machine(p, _project(p))
+
+
+def _project(p: Published) -> str:
+    own = p["session_id"].rpartition("/")[2]  # of another machine: MACHINE/AGENT/ID
+    return plain(p.get("project") or p.get("title")) or plain(own[:8])
 
 
 def repository(p: Published) -> str:
-    return plain(p.get("repository")) or project(p)
+    return plain(p.get("repository")) or _project(p)
+
+
+def machine(p: Published) -> str:
+    """Return the name of the machine that it runs on, or "" if it is this one."""
+    return cut(plain(p.get("machine")), MACHINE_ROOM)
+
+
+def on_machine(p: Published, name: str) -> str:
+    """Return a name after that of another machine: `dev:api`."""
+    where = machine(p)
+    return f"{where}:{name}" if where else name
 
 
 def branch(p: Published) -> str:
@@ -186,7 +204,14 @@ def notes(p: Published) -> str:
     """The markers that its line shows, unless what it does says so already."""
     markers = p.get("markers") or ()
     shown = (m for m in ("parked", "scheduled", "retrying", "inferred", "stale") if m in markers)
-    return " ".join(m for m in shown if m != doing(p)[0])
+    dated = "stale" if p.get("link_since") else ""  # `outdated` says since when
+    return " ".join(m for m in shown if m not in (doing(p)[0], dated))
+
+
+def outdated(p: Published, now: float) -> str:
+    """Return for how long its machine cannot be followed, or "" if it can: `stale 5m`."""
+    since = p.get("link_since")
+    return f"stale {age(since, now)}" if since else ""
 
 
 def model(p: Published) -> str:
@@ -199,7 +224,10 @@ def model(p: Published) -> str:
 
 
 def place(p: Published) -> str:
-    """Return where it runs, in a word or two: `tmux %4`, `tmux work/%4`, `nvim %4`, `nvim 4711`."""
+    """Return where it runs, in a word or two: `tmux %4`, `tmux work/%4`, `nvim %4`, `nvim 4711`.
+
+    On another machine: in what.
+    """
     nvim, pane = p.get("nvim"), plain(p.get("pane"))
     if pane:
         return f"{'' if nvim else 'tmux '}{server(p)}{pane}"
@@ -208,6 +236,8 @@ def place(p: Published) -> str:
         return f"nvim {cut(plain(named[1] or named[2]), SERVER_ROOM) if named else ''}".strip()
     if p.get("job") and not p.get("tty"):
         return "job"
+    if p.get("machine"):
+        return plain(p.get("terminal")) or (f"pid {p['far_pid']}" if p.get("far_pid") else "")
     pid = f"pid {p['pid']}" if p.get("pid") else ""
     return f"{program(p)} {plain(p.get('tty')).removeprefix('/dev/') or pid}".strip()
 

@@ -96,6 +96,7 @@ def show_list(
     shown = [p for p in listed if hidden or not p["hidden"]]
     if listed:
         write(out, table(shown, now, out.width, icons))
+        write(out, outages(shown, now, out.width))
         if unshown := len(listed) - len(shown):
             write(out, [Text(f" {unshown} hidden: bellboard list --all", "dim")])
     else:
@@ -131,6 +132,17 @@ def table(
     return lines
 
 
+def outages(shown: Iterable[Published], now: float, columns: int) -> list[Text]:
+    """Return a line for each machine that cannot be followed, which says why."""
+    down = {p["machine"]: p for p in shown if p.get("machine") and p.get("link_since")}
+    texts = (
+        f" {plain(name)} cannot be reached ({words.age(p['link_since'], now)}): "
+        f"{plain(p.get('link_why')) or 'see `bellboard doctor`'}"
+        for name, p in sorted(down.items())
+    )
+    return [Text(cut(text, columns), "dim") for text in texts]
+
+
 def rows(
     shown: Sequence[Published], now: float, columns: int, icons: Mapping[str, str]
 ) -> list[Text]:
@@ -142,11 +154,12 @@ def rows(
     lines = []
     for p, row in zip(shown, cells, strict=True):
         line = Text(" ")
-        line.append(row["icon"] + " " * (space - width(row["icon"])), COLOURS[p["status"]])
+        colour = "dim" if p.get("link_since") else COLOURS[p["status"]]
+        line.append(row["icon"] + " " * (space - width(row["icon"])), colour)
         for column, room in widths.items():
             text = cut(row[column], room)
             fill = " " * (room - width(text))
-            plainly = column in ("name", "word", "text")
+            plainly = column in ("name", "word", "text") and not p.get("link_since")
             right = column in ("age", "progress")
             line.append("  ")
             line.append(fill + text if right else text + fill, "" if plainly else "dim")
@@ -158,12 +171,13 @@ def _row(p: Published, now: float, columns: int, mixed: bool) -> dict[str, str]:
     """Return the text of each column; `mixed`: there are several kinds of agents."""
     word, text = words.doing(p)
     label = plain(p.get("label"))
-    where = words.repository(p) if columns >= WIDE else words.project(p)
+    wide = columns >= WIDE
+    where = words.on_machine(p, words.repository(p)) if wide else words.project(p)
     left = p.get("snoozed_until", 0.0) - now
     snoozed = f"snoozed {words.age(0.0, left)}" if left > 0 else ""
     agent = plain(p.get("agent")) if mixed else ""
-    marks = (f"[{label}]" if label else "", agent, words.notes(p), snoozed)
-    wide = columns >= WIDE
+    old = words.outdated(p, now)
+    marks = (f"[{label}]" if label else "", agent, old, words.notes(p), snoozed)
     return {
         "name": f"{where} {words.branch(p)}".strip(),
         "title": words.title(p) if wide else "",

@@ -18,7 +18,7 @@ def follow(s: Session, e: Event, o: Options) -> str | None:
         return "older than what is known"
     s.machine, s.told = e.machine, e.cursor or s.told
     _show(s, e.row)
-    s.stale, s.link_why = False, ""
+    s.stale, s.link_why, s.link_since = False, "", 0.0
     return None
 
 
@@ -37,7 +37,7 @@ def rejoin(s: Session, e: Event, o: Options) -> str | None:
     """Its machine can be followed again."""
     if not s.stale:
         return "it was followed all the time"
-    s.stale, s.link_why = False, ""
+    s.stale, s.link_why, s.link_since = False, "", 0.0
     return None
 
 
@@ -45,7 +45,7 @@ def lose(s: Session, e: Event, o: Options) -> str | None:
     """Its machine cannot be followed: what is shown may be old."""
     if s.stale and s.link_why == e.why:
         return "that is known"
-    s.stale, s.link_why = True, e.why
+    s.stale, s.link_why, s.link_since = True, e.why, s.link_since or e.t
     return None
 
 

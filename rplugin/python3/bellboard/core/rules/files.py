@@ -22,7 +22,7 @@ from .steps import (
 )
 
 #: Reasons to hold an end back for which being at rest does not mean that the turn completed.
-NO_END = frozenset({"", "esc", "moved", "refused"})
+NO_END = frozenset({"", "esc", "moved"})
 
 
 def stir(s: Session, e: Event, o: Options) -> str | None:
@@ -38,7 +38,7 @@ def stir(s: Session, e: Event, o: Options) -> str | None:
 
 def settle(s: Session, e: Event, o: Options) -> str | None:
     """The CLI is at rest: no turn is running and no question is open."""
-    if e.t < max(s.began, s.active - o.swap, newest_question(s)):
+    if e.t < max(s.active, newest_question(s)):
         return "older than the newest hook"
     before, asked = (s.turn, s.unseen), bool(s.blocks)
     s.blocks, s.agents, s.tools = {}, {}, {}
@@ -50,7 +50,7 @@ def settle(s: Session, e: Event, o: Options) -> str | None:
             die(s, e.t, s.error)
         elif s.held not in NO_END:
             complete(s, max(e.t, s.stopped))
-        elif s.held in ("moved", "refused"):
+        elif s.held == "moved":
             rest(s, e.t)
         elif not (s.hooked or asked or is_told(s)):
             complete(s, e.t)
@@ -99,7 +99,7 @@ def hear_end(s: Session, e: Event, o: Options) -> str | None:
         return "its hooks or session file report that"
     if s.agents or s.held not in ("", "stop"):
         return "agents are still running"
-    if e.t < max(s.began - (o.swap if s.held else 0.0), s.active - o.swap):
+    if e.t < max(s.active, s.began) - (o.swap if s.held else 0.0):
         return "older than the newest hook"
     if e.t < s.started:
         rest(s, e.t)  # it ended before it was found, so it counts as seen
@@ -111,11 +111,9 @@ def hear_end(s: Session, e: Event, o: Options) -> str | None:
 
 def take_in(s: Session, e: Event, o: Options) -> str | None:
     """The CLI took a prompt from its queue, or returned it for editing."""
-    if e.status == "dequeue":  # the next turn starts with it, so an older end is no news
-        s.began = max(s.began, e.t)
-    elif not s.queued:
+    if not s.queued:
         return "no prompt was queued"
-    s.queued = 0 if e.status == "popAll" else max(0, s.queued - 1)
+    s.queued = 0 if e.status == "popAll" else s.queued - 1
     return None
 
 

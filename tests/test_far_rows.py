@@ -1,0 +1,135 @@
+"""Sessions of other machines on every screen: which machine, and what may be old, and why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bellboard.core import words
+from bellboard.core.notices import Notice
+from bellboard.hosting.channels import wording
+from bellboard.screen import terminal
+from rig.fixtures import Editors, Screens
+from sample import QUIET, Host, dated, far, machines
+from test_terminal import ACTIVE, NOW, SCREENS, lines_of
+
+Published = dict[str, Any]
+ALONE = {**QUIET, "float": {"enabled": False}}
+BOARD = "execute 'ClaudeSessions board' | only"
+
+
+def published() -> list[Published]:
+    return [dated(p, NOW) for p in machines()]
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("columns", [60, 100])
+def test_a_table_names_the_machine_before_the_session(
+    columns: int, request: pytest.FixtureRequest
+) -> None:
+    """In sixty columns too; a machine that cannot be reached is named with the reason."""
+    picture = SCREENS / f"cli-machines-{columns}.txt"
+    outages = [line.plain for line in terminal.outages(published(), NOW, columns)]
+    shown = "\n".join([*lines_of(published(), columns), *outages]) + "\n"
+    if request.config.getoption("--update-screens"):
+        picture.write_text(shown)
+    assert shown == picture.read_text()
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("columns", [40, 60, 90, 200])
+def test_hostile_names_stay_in_their_line(columns: int) -> None:
+    """Of a machine, of what it says, and of why it is down."""
+    odd = "\x1b[31m文\u202e\n" * 99
+    sessions = [
+        dated(far("dev", "working", odd, terminal=odd, down=5, link_why=odd, far_pid=7), NOW),
+        dated(far(odd, "blocked", "api", down=5), NOW),
+    ]
+    lines = [*terminal.table(sessions, NOW, columns), *terminal.outages(sessions, NOW, columns)]
+    assert len(lines) == 4
+    for line in lines:
+        assert words.width(line.plain.rstrip()) <= columns
+        assert not ACTIVE.search(line.plain)
+
+
+@pytest.mark.pure
+def test_a_status_bar_and_a_notification_name_the_machine() -> None:
+    one = published()[0]
+    assert words.status_text([one], NOW) == "!1 dev:api: make deploy 2h"
+    notice = Notice(1, one["session_id"], "desktop", "blocked")
+    assert wording(notice, one).title.startswith("dev:api")
+    assert words.project({**one, "project": "", "title": ""}) == "dev:api-bloc"
+
+
+@pytest.mark.screen
+@pytest.mark.parametrize("columns", [60, 100])
+def test_the_board_names_the_machine_and_dims_what_may_be_old(
+    nvim: Editors, screen: Screens, columns: int
+) -> None:
+    """Repositories join machines, and a line says why one cannot be reached."""
+    editor = nvim(config=ALONE, columns=columns, lines=22)
+    Host(editor).push(*machines())
+    editor.command(BOARD)
+    screen.matches(editor, f"board-machines-{columns}")
+    old = editor.screen.groups_of("stale 3h")
+    assert old == ["NonText"]
+
+
+@pytest.mark.editor
+def test_a_filter_finds_the_sessions_of_a_machine(nvim: Editors) -> None:
+    editor = nvim(config=ALONE)
+    Host(editor).push(*machines())
+    listed = """
+    local sections = require('bellboard.view.sections')
+    local choice = { filter = ..., sort = 'urgency' }
+    return vim.tbl_map(function(session)
+      return session.session_id
+    end, sections.listed(require('bellboard.state.sessions').list(), choice))
+    """
+    of_dev = ["dev/claude/api-blocked", "dev/claude/web-working"]
+    assert editor.lua(listed, "machine:dev") == of_dev
+    assert editor.lua(listed, "m:dev stale") == []
+    assert len(editor.lua(listed, "stale")) == 2
+    assert len(editor.lua(listed, "!machine:dev")) == 4
+
+
+@pytest.mark.editor
+def test_thirty_sessions_of_three_machines_fit_in_sixty_columns(nvim: Editors) -> None:
+    """No line is wider than the window, and each names its machine."""
+    editor = nvim(config=ALONE, columns=60, lines=50)
+    sessions = [
+        far(name, status, f"{project}-{n}", branch="feature/of-some-length", detail="x" * 80)
+        for n, project in enumerate(
+            ("api", "web", "a-repository-with-a-long-name", "docs", "infra")
+        )
+        for name, status in (
+            ("dev", "working"),
+            ("dev", "completed"),
+            ("gpu-box-7", "blocked"),
+            ("gpu-box-7", "idle"),
+            ("pod", "background"),
+            ("pod", "error"),
+        )
+    ]
+    Host(editor).push(*sessions)
+    editor.command(BOARD)
+    lines = editor.lua("return vim.api.nvim_buf_get_lines(0, 0, -1, false)")
+    rows = [line for line in lines if any(f"{m}:" in line for m in ("dev", "gpu-box-7", "pod"))]
+    assert len(rows) == 30
+    assert max(map(words.width, lines)) <= 60
+
+
+@pytest.mark.editor
+def test_float_picker_and_statusline_name_the_machine(nvim: Editors) -> None:
+    """A statusline can also say that it is old, where a format asks for that."""
+    config = {**QUIET, "statusline": {"format": {"one": "{count} {project} {stale}"}}}
+    editor = nvim(config=config, columns=100)
+    Host(editor).push(machines()[2])
+    assert editor.shows("a-long-na…:web")
+    assert editor.shows("stale 3h: make deploy")
+    text = editor.lua("return require('bellboard').statusline({ plain = true })")
+    assert text.startswith("!1 ")
+    assert text.endswith("stale 3h")
+    picker = "return require('bellboard.view.picker').words(require('bellboard').sessions()[1])"
+    assert "a-long-name-of-a-box" in editor.lua(picker)
