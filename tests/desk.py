@@ -95,11 +95,11 @@ class Desk:
 
     # ------------------------------------------------------------ what a hook does
 
-    def waits(self, channel: str = "1.1", mode: int = 0o600) -> Hook:
+    def waits(self, name: str = "1.1", mode: int = 0o600) -> Hook:
         """Let the hook that asked wait on a pipe."""
-        os.mkfifo(self.folder / channel, mode)
-        hook = Hook(self, self.folder / channel)
-        self.becomes(channel=channel)
+        os.mkfifo(self.folder / name, mode)
+        hook = Hook(self, self.folder / name)
+        self.becomes(pipe=name)
         return hook
 
 

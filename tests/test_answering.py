@@ -280,7 +280,7 @@ def test_what_is_no_pipe_gets_nothing(desk: Desk, what: str) -> None:
     elif what == "nothing":
         pipe.unlink()
     else:
-        desk.becomes(channel=f"../answers/{pipe.name}")
+        desk.becomes(pipe=f"../answers/{pipe.name}")
     assert "neither in tmux" in desk.answer()["why"]
     assert hook.said == []
     assert what != "file" or pipe.read_bytes() == b""

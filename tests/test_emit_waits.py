@@ -74,13 +74,13 @@ def test_it_prints_the_answer_and_nothing_else(spool: Spool, ask: Ask) -> None:
     for answer in (ANSWER, b'{"x":"' + b"\\n" * 100_000 + b'"}'):
         spool.pipes.offer()
         hook = ask()
-        channel = event(spool).channel
-        assert spool.pipes.found() == {channel: True}
+        pipe = event(spool).pipe
+        assert spool.pipes.found() == {pipe: True}
         assert hook.waits
-        assert spool.pipes.send(channel, answer)
+        assert spool.pipes.send(pipe, answer)
         assert hook.printed() == answer + b"\n"
-        assert not spool.pipes.send(channel, answer)
-        spool.pipes.remove(channel)
+        assert not spool.pipes.send(pipe, answer)
+        spool.pipes.remove(pipe)
     assert spool.pipes.found() == {}
 
 
@@ -89,21 +89,21 @@ def test_it_leaves_silently(spool: Spool, ask: Ask) -> None:
     """Dismissed, cut off in the middle of an answer, or left by the last host."""
     spool.pipes.offer()
     hook = ask()
-    spool.pipes.dismiss(event(spool).channel)
+    spool.pipes.dismiss(event(spool).pipe)
     assert hook.printed() == b""
     for start in (b"", b'{"x":', ANSWER + b"\n", ANSWER + b"\nen"):
         spool.pipes.offer()
         hook = ask()
-        channel = event(spool).channel
-        fd = os.open(spool.home / "answers" / channel, os.O_WRONLY)
+        pipe = event(spool).pipe
+        fd = os.open(spool.home / "answers" / pipe, os.O_WRONLY)
         os.write(fd, start)
         os.close(fd)
-        spool.pipes.let_go(channel)
+        spool.pipes.let_go(pipe)
         assert hook.printed() == b""
-        spool.pipes.remove(channel)
+        spool.pipes.remove(pipe)
     spool.pipes.offer()
     hook = ask()
-    spool.pipes.let_go(event(spool).channel)
+    spool.pipes.let_go(event(spool).pipe)
     assert hook.printed() == b""
     assert spool.pipes.found() == {}  # nobody else could have removed it
 
@@ -121,7 +121,7 @@ def test_it_does_not_wait_without_a_promise(spool: Spool, ask: Ask, tmp_path: Pa
     (answers / f"{os.getpid()}.3").symlink_to(tmp_path / "fifo")
     (answers / f"{os.getpid()}.4").mkdir()
     assert ask().printed() == b""
-    assert event(spool).channel == ""
+    assert event(spool).pipe == ""
 
 
 @pytest.mark.usefixtures("shell")
@@ -129,13 +129,13 @@ def test_it_does_not_wait_where_that_holds_the_dialog_back(spool: Spool, ask: As
     """For a subagent, of a headless run, for another agent, or with standard output closed."""
     spool.pipes.offer()
     assert ask(agent_id="a1").printed() == b""
-    [channel] = spool.pipes.found()
-    assert event(spool).channel == channel  # it is sent away by a host, if nothing else does
-    spool.pipes.remove(channel)
+    [pipe] = spool.pipes.found()
+    assert event(spool).pipe == pipe  # it is sent away by a host, if nothing else does
+    spool.pipes.remove(pipe)
     spool.pipes.offer()
     for env in ({"CLAUDE_CODE_ENTRYPOINT": "sdk-cli"}, {"BELLBOARD_AGENT": "codex"}):
         assert ask(env=env).printed() == b""
-        assert event(spool).channel == ""
+        assert event(spool).pipe == ""
 
 
 def test_a_suspended_host_promises_nothing(spool: Spool, ask: Ask) -> None:
@@ -146,7 +146,7 @@ def test_a_suspended_host_promises_nothing(spool: Spool, ask: Ask) -> None:
         os.mkfifo(spool.home / "answers" / f"{other.pid}.1")
         eventually(lambda: "T (stopped)" in Path(f"/proc/{other.pid}/status").read_text())
         assert ask().printed() == b""
-        assert event(spool).channel == ""
+        assert event(spool).pipe == ""
     finally:
         other.kill()
         other.wait()
@@ -158,14 +158,14 @@ def test_a_signal_ends_it(spool: Spool, ask: Ask, number: int) -> None:
     """The CLI sends SIGTERM; a terminal that is closed sends SIGHUP."""
     spool.pipes.offer()
     hook = ask()
-    channel = event(spool).channel
+    pipe = event(spool).pipe
 
     def ends() -> bool:
         hook.process.send_signal(number)  # again: it ignores a hangup until its event is written
         return not hook.waits
 
     eventually(ends)
-    assert not spool.pipes.is_read(channel)
+    assert not spool.pipes.is_read(pipe)
 
 
 def test_it_is_one_process(spool: Spool, ask: Ask) -> None:
@@ -184,11 +184,11 @@ def test_hundreds_at_once_with_few_pipes(spool: Spool, ask: Ask) -> None:
         spool.pipes.offer()
     hooks = [ask(session_id=f"s{n}") for n in range(100)]
     eventually(lambda: len(spool.scan()) == len(hooks))
-    channels = [item.channel for name in spool.scan() if (item := spool.read(name))]
-    assert sorted(filter(None, channels)) == sorted(spool.pipes.found())
+    pipes = [item.pipe for name in spool.scan() if (item := spool.read(name))]
+    assert sorted(filter(None, pipes)) == sorted(spool.pipes.found())
     eventually(lambda: sum(hook.waits for hook in hooks) == 3)
-    for channel in spool.pipes.found():
-        spool.pipes.dismiss(channel)
+    for pipe in spool.pipes.found():
+        spool.pipes.dismiss(pipe)
     assert {hook.printed() for hook in hooks} == {b""}
 
 
@@ -224,20 +224,20 @@ def test_sending_waits_for_no_hook(spool: Spool, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("bellboard.storage.pipes.PATIENCE", 0.05)
     monkeypatch.setattr("bellboard.storage.pipes._SET_ROOM", None)
     spool.pipes.offer()
-    [channel] = spool.pipes.found()
-    read = os.open(spool.home / "answers" / channel, os.O_RDONLY | os.O_NONBLOCK)
-    assert not spool.pipes.send(channel, b"x" * 1_000_000)
-    spool.pipes.dismiss(channel)
+    [pipe] = spool.pipes.found()
+    read = os.open(spool.home / "answers" / pipe, os.O_RDONLY | os.O_NONBLOCK)
+    assert not spool.pipes.send(pipe, b"x" * 1_000_000)
+    spool.pipes.dismiss(pipe)
     os.close(read)
     spool.pipes.offer()
-    [channel] = spool.pipes.found()
+    [pipe] = spool.pipes.found()
     got: list[bytes] = []
     monkeypatch.setattr("bellboard.storage.pipes.PATIENCE", 30.0)
-    path = spool.home / "answers" / channel
+    path = spool.home / "answers" / pipe
     thread = threading.Thread(target=lambda: got.append(path.read_bytes()))
     thread.start()
-    eventually(lambda: spool.pipes.is_read(channel))
-    assert spool.pipes.send(channel, b"x" * 1_000_000)
-    spool.pipes.let_go(channel)
+    eventually(lambda: spool.pipes.is_read(pipe))
+    assert spool.pipes.send(pipe, b"x" * 1_000_000)
+    spool.pipes.let_go(pipe)
     thread.join()
     assert got == [b"x" * 1_000_000 + b"\nend\n"]

@@ -150,13 +150,13 @@ def test_the_folder_must_be_ours_and_no_link(tmp_path: Path) -> None:
         spool.prepare()
 
 
-@pytest.mark.parametrize("channel", ["4711.23", "", "../x", "4711", "4711.23/..", "a.1"])
-def test_a_channel_is_a_name(make: Make, clock: Clock, channel: str) -> None:
-    """It goes from the header into the question; anything else is no channel."""
+@pytest.mark.parametrize("pipe", ["4711.23", "", "../x", "4711", "4711.23/..", "a.1"])
+def test_a_pipe_is_a_name(make: Make, clock: Clock, pipe: str) -> None:
+    """It goes from the header into the question; anything else is no pipe."""
     clerk = make()
-    head = f"bellboard 1\0agent=claude\0event=PermissionRequest\0pid=0\0channel={channel}\0\0"
+    head = f"bellboard 1\0agent=claude\0event=PermissionRequest\0pid=0\0pipe={pipe}\0\0"
     body = '{"session_id":"s","hook_event_name":"PermissionRequest","tool_name":"Bash"}'
     put_raw(clerk.spool, (head + body).encode(), clock())
     clerk.step(clock())
     [block] = clerk.board.sessions["s"].blocks.values()
-    assert block.channel == (channel if channel == "4711.23" else "")
+    assert block.pipe == (pipe if pipe == "4711.23" else "")

@@ -64,7 +64,7 @@ class Place:
         put(self.spool, "PostToolUse", session, prompt_id=f"{len(self.hooks)}", **BASH)
 
     @property
-    def channel(self) -> str:
+    def pipe(self) -> str:
         [name] = [name for name, taken in self.pipes.items() if taken]
         return name
 
@@ -89,7 +89,7 @@ def test_a_hook_waits_for_an_answer_until_its_question_ends(place: Place) -> Non
     place.turn("on")
     hook = place.asks(host)
     assert hook.waits
-    assert place.spool.pipes.send(place.channel, b'{"yes":1}')
+    assert place.spool.pipes.send(place.pipe, b'{"yes":1}')
     assert hook.printed() == b'{"yes":1}\n'
     place.goes_on()
     eventually(lambda: len(place.pipes) == place.offered == 8)
@@ -136,12 +136,12 @@ def test_a_hook_waits_on_while_any_host_lives(place: Place) -> None:
     one.kill(signal.SIGTERM)
     eventually(lambda: place.offered == 16)
     assert hook.waits
-    channel = place.channel
-    assert channel.startswith(f"{one.pid}.")
+    pipe = place.pipe
+    assert pipe.startswith(f"{one.pid}.")
     two.process.send_signal(signal.SIGSTOP)
     place.goes_on()
     assert hook.printed() == b""
-    eventually(lambda: channel not in place.pipes)
+    eventually(lambda: pipe not in place.pipes)
     two.process.send_signal(signal.SIGCONT)
     hook = place.asks(three)
     eventually(lambda: two.shown.get("s") == "blocked")

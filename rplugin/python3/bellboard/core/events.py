@@ -67,7 +67,7 @@ class Event(Struct, frozen=True, omit_defaults=True, gc=False):
     shown_digest: str = ""  # of what a dialog shows of it; see asked.py
     digest: str = ""  # of the request that was answered; see request.py
     request: str = ""  # the name of its file, if that holds all that is asked
-    channel: str = ""  # on which its hook waits for the answer
+    pipe: str = ""  # on which its hook waits for the answer
     rule: str = ""  # the line of the CLI's settings that would spare the question
     file: str = ""  # the path of a file that a tool has changed
     # the session

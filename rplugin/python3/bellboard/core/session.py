@@ -35,7 +35,7 @@ class Block(Struct, frozen=True, omit_defaults=True, gc=False):
     detail: str = ""
     shown_digest: str = ""  # of what a dialog shows of it; see asked.py
     request: str = ""  # the file with all that it asks, kept while the question stands
-    channel: str = ""  # on which the hook that asked waits for the answer
+    pipe: str = ""  # on which the hook that asked waits for the answer
     shown: bool = False  # False during the hold time, as it may resolve at once
     early: bool = False  # reported before its hooks have run; another event follows once it asks
     waits: bool = False  # for a user's hook, which may answer first

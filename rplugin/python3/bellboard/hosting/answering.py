@@ -195,8 +195,8 @@ class Answering:
             await asyncio.sleep(LOOK)
 
     def _listens(self, asked: Asked) -> bool:
-        channel = asked.block.channel
-        return bool(channel and asked.payload) and self._pipes.is_read(channel)
+        pipe = asked.block.pipe
+        return bool(pipe and asked.payload) and self._pipes.is_read(pipe)
 
     async def _send(self, given: Given, asked: Asked, answer: Answer, claim: Claim) -> str:
         """Send an answer in the best way that takes it; return that way."""
@@ -204,7 +204,7 @@ class Answering:
         reply = dialect_of(agent).reply(asked.payload, answer) if asked.payload else b""
         if reply and b"\n" not in reply and self._listens(asked):
             self._log(given, claim, "hook")
-            if await beside(partial(self._pipes.send, asked.block.channel, reply)):
+            if await beside(partial(self._pipes.send, asked.block.pipe, reply)):
                 return "hook"
         served = bool(reply) and await beside(partial(is_served, asked, home))
         if served:

@@ -42,7 +42,7 @@ class Decoder:
         dialect = dialect_of(origin.agent)
         event = dialect.event(item.payload, item.t, clock, origin, item.truncated, item.event)
         if event.kind in ASKING:
-            event = replace(event, request=item.name, channel=item.channel)
+            event = replace(event, request=item.name, pipe=item.pipe)
         return [event]
 
     def _origin(self, given: dict[str, object] | None) -> Origin:

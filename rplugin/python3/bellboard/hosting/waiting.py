@@ -137,8 +137,8 @@ def _named(s: Session, here: bool = False) -> Iterator[str]:
         return
     for run in runs_of(s):
         for b in run.blocks.values():
-            if b.channel and not (here and (b.agent or run.headless)):
-                yield b.channel
+            if b.pipe and not (here and (b.agent or run.headless)):
+                yield b.pipe
 
 
 def _host(name: str) -> int:

@@ -7,7 +7,7 @@ payload, byte for byte:
     agent=claude                    the agent
     event=Stop                      the name of its hook
     pid=4711                        the process of the CLI, 0 if it is not known
-    channel=4711.23                 a pipe in answers/ on which the hook waits, if it does
+    pipe=4711.23                    a pipe in answers/ on which the hook waits, if it does
     TMUX_PANE=%3                    TMUX, TMUX_PANE, NVIM and the names in ENVIRONMENT below, if
                                     set; never any other, because others include tokens
 
@@ -36,7 +36,7 @@ ENVIRONMENT = frozenset(
 
 
 def parse(data: bytes) -> tuple[str, dict[str, object], str, bytes]:
-    """Return the event, the origin, the channel and the payload; raise `Refused` if incomplete."""
+    """Return the event, the origin, the pipe and the payload; raise `Refused` if incomplete."""
     header, end, payload = data.partition(b"\0\0")
     if not end:
         raise Refused("incomplete header")
@@ -64,5 +64,5 @@ def _read(header: bytes) -> tuple[str, dict[str, object], str]:
     if server := records.get("NVIM"):
         origin["nvim"] = server
     origin["env"] = {name: value for name, value in records.items() if name in ENVIRONMENT}
-    channel = records.get("channel", "")
-    return records.get("event", ""), origin, channel if is_pipe(channel) else ""
+    pipe = records.get("pipe", "")
+    return records.get("event", ""), origin, pipe if is_pipe(pipe) else ""

@@ -44,7 +44,7 @@ class Item(msgspec.Struct, frozen=True):
     origin: dict[str, object] | None
     payload: bytes
     truncated: bool
-    channel: str = ""
+    pipe: str = ""
 
 
 def read_item(folder: str, name: str) -> Item | None:
@@ -72,8 +72,8 @@ def read_item(folder: str, name: str) -> Item | None:
         os.close(fd)
     ns, truncated = status.st_mtime_ns, status.st_size > LIMIT
     if data.startswith(header.MAGIC):
-        event, origin, channel, payload = header.parse(data)
-        return Item(name, ns / 1e9, "hook", event, origin, payload, truncated, channel)
+        event, origin, pipe, payload = header.parse(data)
+        return Item(name, ns / 1e9, "hook", event, origin, payload, truncated, pipe)
     if not data.startswith(b"{"):
         # A crash of the machine leaves files that have a name but no content.
         raise Refused("unknown format" if data.strip(b"\0") else "empty")

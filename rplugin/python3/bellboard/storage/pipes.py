@@ -1,7 +1,7 @@
 """The pipes on which the hooks of permissions wait for their answers.
 
 A host offers pipes in answers/ (`answers.py`), and a hook takes one.  The header of the hook's
-event names it, its `channel`.  A host holds the write end of those it offers, and of those whose
+event names it, its `pipe`.  A host holds the write end of those it offers, and of those whose
 question it shows, so that reading ends once the last of them is gone.
 An answer is one line, then `end`; an empty line sends the hook away.
 

@@ -62,7 +62,7 @@ def ask(s: Session, e: Event, o: Options) -> str | None:
         detail=block.detail or (known.detail if known else ""),
         shown_digest=block.shown_digest if block.detail or not known else known.shown_digest,
         request=newest.request,
-        channel=newest.channel,
+        pipe=newest.pipe,
         shown=shown,
         early=not shown and (e.early or (e.kind in ASKED_LATER and bool(e.prompt_id))),
     )
@@ -93,7 +93,7 @@ def named(s: Session, e: Event) -> Block:
         about = (e.agent, e.tool, tool_id, e.detail)
     else:
         about = (tool.agent, tool.name, tool_id, e.detail or tool.detail)
-    return Block(e.asks, e.t, *about, e.shown_digest, e.request, e.channel, key=e.key)
+    return Block(e.asks, e.t, *about, e.shown_digest, e.request, e.pipe, key=e.key)
 
 
 def is_of(tool: str, asked: str, asks: str) -> bool:
