@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from bellboard.core import feed, telling
+from bellboard.storage.schema import SCHEMA
 from bellboard.storage.spool import Spool
 from following import Reader
 from hosting import RecordedHost, made, opened, put
@@ -217,6 +218,15 @@ def test_what_is_wrong_is_said_in_words(home: Home, follow: Follow) -> None:
         assert "Traceback" not in reader.errors.read_text()
 
 
+def test_a_board_of_a_newer_program_ends_it(start: Start, follow: Follow) -> None:
+    """What it could tell would grow old, and nothing that is asked could be done."""
+    start("newer", schema=SCHEMA + 1)
+    reader = follow()
+    assert reader.process.wait(PATIENCE) == 1
+    (problem,) = eventually(lambda: reader.of(feed.Problem), "a problem")
+    assert "belongs to a newer bellboard" in problem.text
+
+
 def test_a_reader_that_does_not_read_delays_nobody(follow: Follow, spool: Spool) -> None:
     """Nothing piles up: it is told what is so when it reads on."""
     reader = follow(reads=False)
@@ -303,15 +313,12 @@ def test_two_readers_and_the_machine_itself_notify_once_in_all(
     one.kill()
     two.kill()
     eventually(lambda: not followed(host), "no lease")
-    asks(spool, "web")
     put(spool, "UserPromptSubmit", "web", cwd="/srv/web")
     asks(spool, "web")
     desktop.shows("web needs you")
 
 
-def test_a_reader_that_falls_silent_no_longer_follows(
-    follow: Follow, home: Home, spool: Spool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_reader_that_falls_silent_no_longer_follows(follow: Follow, home: Home) -> None:
     """Its machine may sleep, or its network be gone: no end of a connection is seen here."""
     script = home.file(
         "silent.py",

@@ -105,7 +105,7 @@ class Bell:
             "mode": self.notices.policy.mode,
             "desktop": self.channels.via or "not available",
             "sound": player[0] if player else "no player found",
-            **({"followed": "another machine notifies"} if self._is_followed else {}),
+            **({"followed": "by another machine, which notifies"} if self._is_followed else {}),
         }
 
     # ------------------------------------------------------------ output
