@@ -55,6 +55,7 @@ PURE = (
         PACKAGE / f"agents/{n}.py"
         for n in (
             "abilities",
+            "chats",
             "dialect",
             "dialects",
             "evidence",

@@ -110,6 +110,7 @@ M._attach = function()
     'evidence.focus',
     'evidence.screens',
     'evidence.titles',
+    'evidence.chats',
     'action.reload',
   }) do
     require('bellboard.' .. module).attach()

@@ -130,12 +130,13 @@ local function to_place(place, done)
   end)
 end
 
---- Show a terminal of this Neovim for a jump from another one.
+--- Show a terminal or chat of this Neovim for a jump from another one.
 ---@param tty string
 ---@param from bellboard.From
+---@param id? string the session
 ---@return { shown: boolean, tmux?: string, pane?: string } where this Neovim is
-M.arrive = function(tty, from)
-  local buf = terminals.buffer(tty)
+M.arrive = function(tty, from, id)
+  local buf = terminals.of(tty, id)
   if not buf then
     return { shown = false }
   end
@@ -149,7 +150,8 @@ local ARRIVE = "return require('bellboard')._arrive(...)"
 
 ---@param session bellboard.Session
 local function to_neighbour(session)
-  neighbour.ask(session.nvim, ARRIVE, { session.tty or '', here() }, function(answer, why)
+  local about = { session.tty or '', here(), session.session_id }
+  neighbour.ask(session.nvim, ARRIVE, about, function(answer, why)
     if answer and not answer.shown then
       lost(session, 'its terminal in the other Neovim is gone')
       return
@@ -227,7 +229,7 @@ M.to = function(id)
     return
   end
   last = id
-  local buf = terminals.buffer(session.tty)
+  local buf = terminals.of(session.tty, id)
   if buf then
     remember()
     show(buf)

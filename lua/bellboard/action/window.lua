@@ -72,7 +72,7 @@ M.show = function(buf)
   else
     open(buf)
   end
-  if config.get().jump.insert then
+  if config.get().jump.insert and vim.bo[buf].buftype == 'terminal' then
     vim.cmd.startinsert()
   end
 end

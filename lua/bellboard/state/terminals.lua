@@ -1,4 +1,4 @@
--- The terminal buffers of this Neovim, by their device.
+-- The buffers of this Neovim that show sessions: terminals, by their device, and chats.
 local sessions = require('bellboard.state.sessions')
 
 local M = {}
@@ -7,6 +7,8 @@ local api = vim.api
 
 ---@type table<string, integer>|nil terminal device → buffer; nil: list them again
 local terminals
+---@type table<integer, string> buffer of a chat → its session
+local chats = {}
 
 ---@return table<string, integer>
 M.list = function()
@@ -32,6 +34,26 @@ M.buffer = function(tty)
   return buf and api.nvim_buf_is_valid(buf) and buf or nil
 end
 
+--- Note which session a chat is, or that it is none any more.
+---@param buf integer
+---@param id string|nil
+M.chat = function(buf, id)
+  chats[buf] = id
+end
+
+--- The buffer here that shows a session.
+---@param tty string|nil
+---@param id string|nil
+---@return integer|nil
+M.of = function(tty, id)
+  for buf, session in pairs(chats) do
+    if session == id and api.nvim_buf_is_valid(buf) then
+      return buf
+    end
+  end
+  return M.buffer(tty)
+end
+
 --- The session in a terminal buffer.
 ---@param buf integer
 ---@return bellboard.Session|nil
@@ -47,6 +69,9 @@ end
 ---@return bellboard.Session|nil
 M.current = function()
   local buf = api.nvim_get_current_buf()
+  if chats[buf] then
+    return sessions.get(chats[buf])
+  end
   return vim.bo[buf].buftype == 'terminal' and M.session(buf) or nil
 end
 

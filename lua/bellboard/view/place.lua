@@ -6,12 +6,14 @@ local tmux = require('bellboard.system.tmux')
 
 local M = {}
 
---- `terminal` if it runs in this Neovim, else the name of its tmux pane, if known.
+--- `terminal` or `chat` if it runs in this Neovim, else the name of its tmux pane, if known.
 ---@param session bellboard.Session
 ---@return string
 M.of = function(session)
   if terminals.buffer(session.tty) then
     return 'terminal'
+  elseif terminals.of(nil, session.session_id) then
+    return 'chat'
   end
   local target = session.pane and tmux.place(session)
   return target and session.words.server .. cells.safe(target) or session.words.place

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
+import json
 import os
 import sys
 import traceback
@@ -119,6 +121,14 @@ class Bellboard:
         """Take the title of the terminal of a session whose CLI says there what it does."""
         if self.host is not None:
             self.host.hand_in(str(session_id), int(pid), str(text))
+
+    @exported("chat")
+    def chat(self, agent: str, payload: Mapping[str, Any], server: str) -> None:
+        """Take what a chat inside the editor does; the editor runs all of them."""
+        if self.host is not None:
+            origin = {"agent": agent, "pid": os.getppid(), "nvim": server, "shared": True}
+            with contextlib.suppress(ValueError):  # health says why nothing is folded
+                self.host.report({"raw": json.dumps(payload), "origin": origin})
 
     @exported("mode")
     def mode(self, name: str) -> None:

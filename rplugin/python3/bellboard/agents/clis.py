@@ -6,6 +6,7 @@ from typing import Final
 
 from .claude_code.cli import ClaudeCode
 from .cli import Cli
+from .codecompanion.cli import CodeCompanion
 from .codex.cli import Codex
 from .copilot.cli import Copilot
 from .cursor.cli import Cursor
@@ -27,6 +28,7 @@ CLIS: Final[tuple[Cli, ...]] = (
     Droid(),
     Goose(),
     Kimi(),
+    CodeCompanion(),
 )
 #: Those whose hooks bellboard can install.
 INSTALLABLE: Final = tuple(cli for cli in CLIS if cli.hooks is not None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from .claude_code.dialect.spoken import ClaudeDialect
+from .codecompanion.dialect.spoken import CodeCompanionDialect
 from .codex.dialect.spoken import CodexDialect
 from .copilot.dialect.spoken import CopilotDialect
 from .cursor.dialect.spoken import CursorDialect
@@ -27,6 +28,7 @@ DIALECTS: Final[tuple[Dialect, ...]] = (
     DroidDialect(),
     GooseDialect(),
     KimiDialect(),
+    CodeCompanionDialect(),
 )
 
 _BY_KEY: Final = {dialect.key: dialect for dialect in DIALECTS}

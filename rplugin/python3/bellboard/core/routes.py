@@ -208,7 +208,8 @@ def process(records: Records, e: Event) -> Iterator[Step]:
         children = known.children if e.children == UNCOUNTED else e.children
         seen = msgspec.structs.replace(known, started=e.started or known.started, children=children)
         s.processes = {**s.processes, pid: seen}
-        set_terminal(s, e.origin, tty_alone=s.hooked)  # its hooks inherit the rest
+        if not known.shared:  # a server's terminal is not that of its sessions
+            set_terminal(s, e.origin, tty_alone=s.hooked)  # its hooks inherit the rest
         s.pane_tty = pane_tty(records, s)
         verdict = noted("Its terminal and child processes were noted.")
         yield Changed(s, old, was, verdict)

@@ -1,0 +1,89 @@
+-- Reports chats with agents inside this Neovim, as their plugins announce them in `User` events.
+-- Without such a plugin there are no such events, and nothing runs.
+local host = require('bellboard.host')
+local terminals = require('bellboard.state.terminals')
+
+local M = {}
+
+local api = vim.api
+
+---@alias bellboard.ChatSays 'opens'|'works'|'asks'|'goes on'|'fails'|'rests'|'breaks off'|'closes'
+
+--- Milliseconds after which a chat that rests has ended its turn: between two requests of a turn it
+--- rests, too, or an error is announced last.
+local SETTLE = 200
+
+local adapters = { require('bellboard.evidence.codecompanion') }
+
+--- So that no chat of another Neovim has the same name.
+local prefix = ('%x-%d'):format(os.time(), vim.fn.getpid())
+
+---@type table<integer, true> chats in a turn
+local at_work = {}
+---@type table<integer, integer> chat → number of the last event that counts
+local heard = {}
+
+---@param value any
+---@return string|nil
+local function text(value)
+  return type(value) == 'string' and vim.fn.strcharpart(value, 0, 300) or nil
+end
+
+---@param agent string
+---@param buf integer
+---@param says bellboard.ChatSays
+---@param about { tool?: any, error?: any }
+local function report(agent, buf, says, about)
+  local id = ('%s-%s-%d'):format(agent, prefix, buf)
+  at_work[buf] = (says == 'works' or says == 'asks' or says == 'goes on') or nil
+  terminals.chat(buf, says ~= 'closes' and id or nil)
+  host.notify('chat', agent, {
+    event = says,
+    session_id = id,
+    cwd = vim.fn.getcwd(),
+    tool_name = text(about.tool),
+    error = text(about.error),
+    nth = heard[buf],
+  }, vim.v.servername)
+end
+
+---@param agent string
+---@param buf integer
+---@param says bellboard.ChatSays
+---@param about { tool?: any, error?: any }
+local function hear(agent, buf, says, about)
+  local is_ending = says == 'rests' or says == 'fails' or says == 'breaks off'
+  if is_ending and not at_work[buf] then
+    return -- it has ended, and was said to
+  end
+  local nth = (heard[buf] or 0) + 1
+  heard[buf] = nth
+  if says == 'rests' then
+    vim.defer_fn(function()
+      if heard[buf] == nth then
+        report(agent, buf, says, about)
+      end
+    end, SETTLE)
+  elseif says ~= 'works' or not at_work[buf] then
+    report(agent, buf, says, about)
+  end
+end
+
+M.attach = function()
+  local group = api.nvim_create_augroup('bellboard.chats', {})
+  for _, adapter in ipairs(adapters) do
+    api.nvim_create_autocmd('User', {
+      group = group,
+      pattern = adapter.pattern,
+      callback = function(event)
+        local data = type(event.data) == 'table' and event.data or {}
+        local ok, says, buf, about = pcall(adapter.read, event.match, data)
+        if ok and says and type(buf) == 'number' then
+          hear(adapter.agent, buf, says, about)
+        end
+      end,
+    })
+  end
+end
+
+return M

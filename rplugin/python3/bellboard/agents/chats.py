@@ -1,0 +1,35 @@
+"""Decode what Lua reports of a chat inside Neovim: `evidence/chats.lua` has the same words for all.
+
+This file does no I/O, knows no clock, and raises on no input.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ..core.lenient import Facts, text_of
+from .payloads import Worded, Words
+
+#: What a chat does → kind.
+KINDS: Final[dict[str, str]] = {
+    "opens": "start",
+    "works": "prompt",
+    "asks": "request",
+    "goes on": "form answer",
+    "fails": "failure",
+    "rests": "rest",
+    "breaks off": "interrupt",
+    "closes": "end",
+}
+FIELDS: Final = {"session_id": "session_id", "cwd": "cwd", "tool": "tool_name"}
+
+
+def _fails(top: Facts, facts: Facts) -> None:
+    facts["error"] = text_of(top, "error") or "unknown"
+
+
+class ChatDialect(Worded):
+    """See `Dialect`."""
+
+    kinds = KINDS
+    words = Words(KINDS, {"fails": _fails}, FIELDS, event="event")

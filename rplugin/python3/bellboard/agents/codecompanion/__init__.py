@@ -1,0 +1,1 @@
+"""codecompanion.nvim: chats inside Neovim, which Lua reports."""

@@ -1,0 +1,1 @@
+"""Translate what codecompanion.nvim reports into neutral terms. No I/O in this folder."""
