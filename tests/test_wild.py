@@ -132,6 +132,23 @@ def test_a_queued_prompt_that_is_interrupted_leaves_the_session_idle(
     assert [] == [w for w in (*verdict.wrongs, *verdict.late) if w.live]
 
 
+def test_a_dialog_that_opens_after_an_interrupt_is_the_users() -> None:
+    """Such as the one of a double Esc, while an agent works on: no tool of the turn waits."""
+    said = {"type": "user", "message": {"content": [{"type": "text", "text": INTERRUPTED + "]"}]}}
+    dialog = file(106.0, "waiting")
+    dialog["registry"]["record"]["waitingFor"] = "dialog open"
+    trace = [
+        *TRACE[:4],
+        hook(103.0, "PreToolUse", tool_name="AskUserQuestion", tool_use_id="t"),
+        line(105.0, transcript={"session_id": "s", "entry": said}),
+        file(105.02, "busy"),
+        dialog,
+        line(115.0, tick={}),
+    ]
+    verdict = judged(Seen(WALK, trace, changes((100.0, "idle"), (102.0, "working"))))
+    assert [] == [w for w in (*verdict.wrongs, *verdict.late) if w.live]
+
+
 def test_a_session_that_outlives_its_process_is_reported() -> None:
     """It is listed for ever."""
     shown = changes((100.0, "idle"), (102.0, "working"), (110.1, "idle"))

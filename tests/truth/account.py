@@ -91,6 +91,8 @@ class Account:
             self._take_registry(x["registry"]["pid"], x["registry"]["record"], x["t"])
 
     def _take_entry(self, sid: str, entry: Line, t: float) -> None:
+        if is_interrupted(entry):
+            self._tools.pop(sid, None)  # no hook tells that
         if is_sent_on(entry):
             self._idle_is[sid] = SENT_ON
         elif is_interrupted(entry) and entry.get("promptId") not in (None, self._over.get(sid)):
