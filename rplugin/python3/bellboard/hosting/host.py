@@ -33,6 +33,7 @@ from .connection import Connection
 from .effects import PAUSE, Effects
 from .folding import Clerk
 from .health import Health
+from .links import Links
 from .loop import Job, Loop
 from .outbox import Outbox
 from .publishing import Publisher
@@ -84,8 +85,9 @@ class Host:
         )
         self.upkeep = Upkeep(self.connection, self.attempt)
         self.waiting = Waiting(self.spool)
+        self.links = Links(self.spool, self.config, environ, self.loop.wake, self.loop.call)
         parts = (self.addresses, self.senses, self.reach, self.commands, self.effects)
-        noted = (*parts, self.waiting, self.attempt, self.outbox, self.connection, self)
+        noted = (*parts, self.waiting, self.links, self.attempt, self.outbox, self.connection, self)
         self.health = Health(self.connection, self.senses, self.bell, noted)
         self._new, self._slot = f"{self.spool.new}/", f"{self.spool.slot}/"
         self._came: set[str] = set()  # into new/, and not folded yet
@@ -100,6 +102,7 @@ class Host:
             ("publish", self._publish),
             ("callbacks", self._run_callbacks),
             ("notices", self.reader.notify),
+            ("links", self._follow),
             ("observe", self._attend),
             ("tmux", self._show),
             ("health", self.health.share),
@@ -159,12 +162,18 @@ class Host:
         gc.set_threshold(20_000)
         self.spool.prepare()
         try:
-            await self.loop.run(self._jobs, lambda: self.senses.open(self._watch()))
+            await self.loop.run(self._jobs, self._open)
         finally:
             leave = partial(self.connection.use, lambda clerk: self.bell.leave(clerk.store), None)
             withdraw = partial(self.spool.hosts.withdraw, self.pid)
             ends = (
-                *(self.senses.close, self.reach.close, self.bell.close, self.waiting.close),
+                *(
+                    self.links.close,
+                    self.senses.close,
+                    self.reach.close,
+                    self.bell.close,
+                    self.waiting.close,
+                ),
                 *(leave, withdraw),
             )
             for end in (*ends, self.connection.close, self.outbox.send):
@@ -175,6 +184,11 @@ class Host:
 
     def _store(self) -> Store:
         return Store(self.home, patience=PATIENCE)
+
+    def _open(self) -> None:
+        watch = self._watch()
+        self.senses.open(watch)
+        self.links.open(watch)
 
     def _watch(self) -> Watch:
         return Watch(self._woken, reach=self.reach)
@@ -204,6 +218,7 @@ class Host:
         self.bell.renew()
         self.reader.ask_full()
         self.senses.expect()
+        self.links.renew()
 
     def _judged(self) -> None:
         """Note, in a thread, that the gate's verdict on an address changed."""
@@ -229,8 +244,14 @@ class Host:
     def _woken(self, paths: set[str]) -> None:
         """Handle changed paths: events in the spool, or files that the lookout watches."""
         others: set[str] = set()
+        linked: set[str] = set()
         for path in paths:
-            (self._came if path.startswith(self._new) else others).add(path)
+            if path.startswith(self._new):
+                self._came.add(path)
+            else:
+                (linked if self.links.is_about(path) else others).add(path)
+        if linked:
+            self.links.changed(linked)
         if len(self._came) > MOST:  # they cannot be folded now
             self._came, self._elsewhere = set(), True
         if others:
@@ -265,6 +286,7 @@ class Host:
             self._rescanned, self._skew = now, skew
             self.attempt.forget("watch", "")
             self.senses.expect()
+            self.links.expect()
             self.attempt.once("rescan", "addresses", self.addresses.renew)
             if self.upkeep.run() == 0.0:
                 self.loop.wake()
@@ -292,6 +314,10 @@ class Host:
         """Run the effects that happen once per machine."""
         otherwise = PAUSE if self.connection.is_open else RESCAN
         return self.connection.use(lambda clerk: self.effects.run(clerk.store, self.pid), otherwise)
+
+    def _follow(self) -> float:
+        """Keep the links to other machines."""
+        return self.connection.use(lambda clerk: self.links.run(clerk.board.ledger.links), PAUSE)
 
     def _attend(self) -> float:
         """Attend to changed sessions, after they are published."""

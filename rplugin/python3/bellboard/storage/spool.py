@@ -7,6 +7,7 @@
       spool/bad/TIME-NAME           refused, with the reason in TIME-NAME.why: the newest 200, 20 MB
       spool/bad/refused.json        how many were ever refused, by reason
       hosts/PID                     a running host
+      links/                        the machines that are followed (`machines.py`)
       answers/                      what is asked, and who answers it (`answers.py`)
 
 A file appears in new/ or slot/ by rename, so it is always complete. Its time is its modification
@@ -40,7 +41,7 @@ from .hosts import Hosts
 from .item import LIMIT, NAME, Item, read_item
 from .pipes import Pipes
 
-BELOW = ("spool", "spool/tmp", "spool/new", "spool/slot", "spool/bad", "hosts")
+BELOW = ("spool", "spool/tmp", "spool/new", "spool/slot", "spool/bad", "hosts", "links")
 TMP_AGE = 3600.0  # seconds; no hook runs longer: the CLI's longest timeout is 600 s
 KEPT_AGE = 10.0  # seconds until a file that no question needs was left by a killed host
 

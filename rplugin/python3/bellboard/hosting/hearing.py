@@ -1,0 +1,232 @@
+"""One connection to a machine: read its feed, and send what is asked.
+
+What it sends is bounded: a line, what comes in a second, and what is no feed at all.  Whoever sends
+more is read more slowly, or the link ends and says why.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import time
+from typing import Final, Protocol
+
+from ..core.detail import line
+from ..core.feed import LONGEST, SILENT, Change, Hello, Junk, Problem, Reply, State, read
+from ..system.leash import Leashed
+from .follower import Follower
+
+CHUNK: Final = 1 << 16
+GREETING: Final = 25.0  # seconds until the hello: ssh may take 5 to connect, and has logins to make
+MOST_JUNK: Final = 200  # lines that are no feed: the greeting of a login shell has fewer
+LAST_WORDS: Final = 4096  # bytes of its standard error to keep
+#: Bytes that may come at once, and then in each second; the state of 2,000 sessions has 1 MB.
+BURST, STEADY = 4 << 20, 256 << 10
+#: The same for lines, and for what they list: each row becomes a file in the spool.
+LINES, STEADY_LINES = 4096, 256
+CALM: Final = 10.0  # seconds until one that was read slowly no longer counts as such
+MOST_UNSENT: Final = 4 << 20  # bytes of requests that it does not take
+
+
+class Owner(Protocol):
+    """The link that a connection belongs to."""
+
+    follower: Follower
+
+    @property
+    def wakes(self) -> int: ...
+
+    @property
+    def is_stopped(self) -> bool: ...
+
+    def drain(self) -> None: ...
+
+    def requests(self) -> list[bytes]: ...
+
+    def replied(self, said: Reply) -> None: ...
+
+    def is_up(self) -> None: ...
+
+    def slow(self, is_slow: bool) -> None: ...
+
+
+class Ended(Exception):
+    """The link has ended; the text says why."""
+
+
+class Budget:
+    """What may be spent: `burst` at once, and `steady` in each second."""
+
+    def __init__(self, burst: float, steady: float) -> None:
+        self._burst, self._steady = burst, steady
+        self._left, self._at = burst, time.monotonic()
+
+    def spend(self, cost: float) -> float:
+        """Spend it; return the seconds to wait before more is spent."""
+        now = time.monotonic()
+        self._left = min(self._burst, self._left + (now - self._at) * self._steady) - cost
+        self._at = now
+        return max(0.0, -self._left / self._steady)
+
+
+class Hearing:
+    """One connection."""
+
+    def __init__(self, feed: Leashed, link: Owner) -> None:
+        self._feed, self._link = feed, link
+        self._rest = bytearray()  # of a line
+        self._words = b""  # the end of its standard error
+        self._unsent = bytearray()
+        self._junk: list[str] = []
+        self._greeted = False
+        self._is_silent = False  # its standard error is closed
+        self._bytes, self._lines = Budget(BURST, STEADY), Budget(LINES, STEADY_LINES)
+        self._slow_until = 0.0
+        self._heard = time.monotonic()
+        self._ready = selectors.DefaultSelector()
+
+    def run(self) -> str:
+        with self._ready as ready:
+            ready.register(self._link.wakes, selectors.EVENT_READ)
+            while not self._link.is_stopped:
+                slow = self._slow_until - time.monotonic()
+                if slow > 0:
+                    self._heard = time.monotonic()
+                self._listen(slow <= 0)
+                for key, _ in ready.select(slow if slow > 0 else self._patience()):
+                    self._take(key.fd)
+                if self._slow_until <= time.monotonic() and self._patience() <= 0:
+                    raise Ended(self._silence())
+        return "stopped"
+
+    def _listen(self, to_feed: bool) -> None:
+        """Read its output only while it may send, and write only what waits."""
+        feed = self._feed
+        wanted = {
+            feed.stdout: selectors.EVENT_READ if to_feed else 0,
+            feed.stderr: selectors.EVENT_READ if to_feed and not self._is_silent else 0,
+            feed.stdin: selectors.EVENT_WRITE if self._unsent else 0,
+        }
+        for fd, event in wanted.items():
+            known = fd in self._ready.get_map()
+            if event and not known:
+                self._ready.register(fd, event)
+            elif known and not event:
+                self._ready.unregister(fd)
+        self._link.slow(time.monotonic() < self._slow_until + CALM)
+
+    def _take(self, fd: int) -> None:
+        if fd == self._link.wakes:
+            self._link.drain()
+            self._ask()
+        elif fd == self._feed.stdin:
+            self._send()
+        elif fd == self._feed.stderr:
+            data = _read(fd)
+            self._words = (self._words + (data or b""))[-LAST_WORDS:]
+            self._cost(len(data or b""))
+            self._is_silent = data == b""
+        elif (data := _read(fd)) is not None:
+            if not data:
+                raise Ended(self._reason())
+            self._cost(len(data))
+            self._heard = time.monotonic()
+            self._add(data)
+
+    def _cost(self, size: int, lines: int = 0) -> None:
+        wait = max(self._bytes.spend(size), self._lines.spend(lines))
+        if wait:
+            self._slow_until = max(self._slow_until, time.monotonic() + wait)
+
+    # ------------------------------------------------------------ what it says
+
+    def _add(self, data: bytes) -> None:
+        *whole, rest = data.split(b"\n")
+        for n, part in enumerate(whole):
+            self._one(bytes(self._rest) + part if n == 0 else part)
+            if n == 0:
+                self._rest.clear()
+        self._rest += rest
+        if len(self._rest) > LONGEST:
+            raise Ended(f"it sent a line of more than {LONGEST >> 10} kB")
+
+    def _one(self, raw: bytes) -> None:
+        self._cost(0, 1)
+        if not raw.strip():
+            return
+        said, follower = read(raw), self._link.follower
+        if isinstance(said, Problem):
+            raise Ended(said.text)
+        if isinstance(said, Junk):
+            self._ignore(said.text)
+        elif isinstance(said, Hello):
+            self._greeted = True
+            follower.take(said)
+        elif isinstance(said, Reply):
+            self._link.replied(said)
+        elif said is not None:
+            if not self._greeted:
+                raise Ended("it does not say which protocol it speaks: update bellboard there")
+            if isinstance(said, State | Change):
+                self._cost(0, len(said.sessions) + len(said.transitions))
+            was_up = follower.is_up
+            follower.take(said)
+            if follower.is_up and not was_up:
+                self._link.is_up()
+                self._ask()
+
+    def _ignore(self, text: str) -> None:
+        self._junk.append(text)
+        if len(self._junk) > MOST_JUNK:
+            raise Ended(f"what it prints is no feed: {line(text, 80)}")
+
+    # ------------------------------------------------------------ what it is asked
+
+    def _ask(self) -> None:
+        if self._link.follower.is_up:
+            for asked in self._link.requests():
+                self._unsent += asked
+            if len(self._unsent) > MOST_UNSENT:
+                raise Ended("it takes no requests")
+            self._send()
+
+    def _send(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            while self._unsent:
+                try:
+                    del self._unsent[: os.write(self._feed.stdin, self._unsent[:CHUNK])]
+                except BrokenPipeError:
+                    raise Ended(self._reason()) from None
+
+    # ------------------------------------------------------------ why it ends
+
+    def _patience(self) -> float:
+        return self._heard + (SILENT if self._greeted else GREETING) - time.monotonic()
+
+    def _silence(self) -> str:
+        if self._greeted:
+            return f"nothing was heard for {SILENT:.0f} s"
+        return self._last_words() or f"no answer within {GREETING:.0f} s"
+
+    def _reason(self) -> str:
+        with contextlib.suppress(OSError):
+            self._words = (self._words + (_read(self._feed.stderr) or b""))[-LAST_WORDS:]
+        code = self._feed.code(0.5)
+        ended = "it has ended" if code in (0, None) else f"it ended with exit code {code}"
+        said = self._last_words() or (line(self._junk[-1], 120) if self._junk else "")
+        return f"{said} ({ended})" if said else ended
+
+    def _last_words(self) -> str:
+        said = [x for x in self._words.decode("utf-8", "replace").splitlines() if x.strip()]
+        return line(said[-1], 160) if said else ""
+
+
+def _read(fd: int) -> bytes | None:
+    """Return what can be read now; None if that is nothing yet, b"" at the end."""
+    try:
+        return os.read(fd, CHUNK)
+    except BlockingIOError:
+        return None
+    except OSError:
+        return b""

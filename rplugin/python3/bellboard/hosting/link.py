@@ -1,0 +1,193 @@
+"""The link to one machine: a thread that runs its command again whenever that has ended."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import selectors
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from ..core.detail import line
+from ..core.feed import Reply
+from ..core.telling import asking
+from ..storage.asks import Asks
+from ..system.leash import Leashed
+from .follower import Follower
+from .hearing import Ended, Hearing
+
+CHUNK: Final = 1 << 16
+SHORTEST, LONGEST_PAUSE, SHARE = 1.0, 60.0, 30.0  # of an outage: the pause between two tries
+MOST_PENDING: Final = 100  # requests without a reply
+
+
+class Link:
+    """Keeps the link until `stop`; may be used from any thread."""
+
+    def __init__(
+        self,
+        command: Callable[[str], Sequence[str]],
+        follower: Follower,
+        asks: Asks,
+        changed: Callable[[], None],
+    ) -> None:
+        """`command` gives the words for a cursor; `changed` is called, in a thread, when it ends
+        or begins to be up, or to be slow."""
+        self.follower = follower
+        self.why = "it is being connected"  # while it is not up
+        self.is_slow = False  # it sends more than is read
+        self._command, self._asks, self._changed = command, asks, changed
+        self._wakes, self._wake = os.pipe()
+        os.set_blocking(self._wakes, False)
+        os.set_blocking(self._wake, False)
+        self._lock = threading.Lock()  # of the descriptor above
+        self._is_stopped = threading.Event()
+        self._leaves = False
+        self._down_since = time.monotonic()
+        self._pending: dict[int, str] = {}  # number on the wire → name of the request
+        self._count = 0
+        self._thread = threading.Thread(target=self._run, name="bellboard link", daemon=True)
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Look for requests, and try again at once if it is down."""
+        with self._lock, contextlib.suppress(OSError):
+            if self._wake >= 0:
+                os.write(self._wake, b"x")
+
+    def stop(self, leave: bool = False) -> None:
+        """End it; with `leave`, its machine is not followed any more."""
+        self._leaves = leave
+        self._is_stopped.set()
+        self.wake()
+
+    def join(self, patience: float) -> None:
+        """Wait until it has ended."""
+        self._thread.join(patience)
+
+    # ------------------------------------------------------------ the thread
+
+    def _run(self) -> None:
+        try:
+            while not self._is_stopped.is_set():
+                why = self._follow()
+                if self._is_stopped.is_set():
+                    break
+                self._lose(why)
+                self._pause()
+            if self._leaves:
+                with contextlib.suppress(OSError, ValueError):
+                    self.follower.leave()
+        finally:
+            self._refuse("nobody keeps the link any more")
+            with self._lock:
+                os.close(self._wakes)
+                os.close(self._wake)
+                self._wake = -1
+
+    def _follow(self) -> str:
+        """Follow the feed until it ends; return why it did."""
+        try:
+            feed = Leashed(self._command(self.follower.cursor))
+        except (OSError, ValueError) as e:
+            return line(f"its command cannot be started: {e}")
+        try:
+            self._asks.sweep()
+            return Hearing(feed, self).run()
+        except OSError as e:
+            return line(f"its changes cannot be written: {e.strerror or e}")
+        except Ended as e:
+            return str(e)
+        except Exception as e:
+            return line(f"internal error: {type(e).__name__}: {e}")
+        finally:
+            feed.end()
+            if self.follower.is_up:
+                self._down_since = time.monotonic()
+
+    def _lose(self, why: str) -> None:
+        self.why, self.is_slow = why, False
+        with contextlib.suppress(OSError, ValueError):  # a full disk: the next one may be written
+            self.follower.lose(why)
+        self._refuse(f"the link went down before it replied ({why}); it may have been done")
+        self._changed()
+
+    def _pause(self) -> None:
+        """Wait before the next try: longer the longer it is down, so that it is soon back."""
+        down = time.monotonic() - self._down_since
+        pause = min(max(down / SHARE, SHORTEST), LONGEST_PAUSE) * random.uniform(0.75, 1.25)
+        until = time.monotonic() + pause
+        with selectors.DefaultSelector() as ready:
+            ready.register(self._wakes, selectors.EVENT_READ)
+            while (left := until - time.monotonic()) > 0 and not self._is_stopped.is_set():
+                if ready.select(left):
+                    self.drain()
+                    if self._refuse_new():
+                        return  # somebody wants it now
+
+    def drain(self) -> None:
+        """Take the wakes that have come."""
+        with contextlib.suppress(OSError):
+            while os.read(self._wakes, CHUNK):
+                pass
+
+    # ------------------------------------------------------------ requests
+
+    def requests(self) -> list[bytes]:
+        """Return the lines of the requests that wait."""
+        lines = []
+        for name, request in self._asks.take():
+            if len(self._pending) >= MOST_PENDING:
+                self._asks.reply(name, _no("the machine has not replied to earlier requests"))
+                continue
+            self._count += 1
+            self._pending[self._count] = name
+            do = str(request.pop("do", ""))
+            request.pop("id", None)
+            lines.append(asking(self._count, do, request))
+        return lines
+
+    def replied(self, said: Reply) -> None:
+        """Pass on a reply."""
+        name = self._pending.pop(said.id, None)
+        if name is not None:
+            why = {"why": said.why} if said.why else {}
+            self._asks.reply(name, {**said.more, "ok": said.ok, **why})
+
+    def is_up(self) -> None:
+        """Note that all of its sessions are known."""
+        self.why = ""
+        self._changed()
+
+    def slow(self, is_slow: bool) -> None:
+        if is_slow != self.is_slow:
+            self.is_slow = is_slow
+            self._changed()
+
+    @property
+    def wakes(self) -> int:
+        return self._wakes
+
+    @property
+    def is_stopped(self) -> bool:
+        return self._is_stopped.is_set()
+
+    def _refuse_new(self) -> int:
+        """Refuse what is asked while it is down; return how much that was."""
+        count = 0
+        for name, _ in self._asks.take():
+            count += 1
+            self._asks.reply(name, _no(f"the link is down: {self.why}"))
+        return count
+
+    def _refuse(self, why: str) -> None:
+        pending, self._pending = self._pending, {}
+        for name in pending.values():
+            self._asks.reply(name, _no(why))
+
+
+def _no(why: str) -> dict[str, Any]:
+    return {"ok": False, "why": why}

@@ -1,0 +1,199 @@
+"""The links of a host: which machines are followed, and for which of them this host does it.
+
+Of all hosts of a user one keeps the link to a machine: the one that holds its lock.  The others
+watch that process, and one of them takes over when it exits.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Final
+
+from ..core.ledger import Link as Known
+from ..storage import machines
+from ..storage.asks import Asks
+from ..storage.machines import Claim
+from ..storage.spool import Spool
+from ..system import remotely
+from ..system.deaths import Deaths
+from ..system.processes import is_alive
+from ..system.watch import Watch
+from .follower import Follower
+from .link import Link
+
+RARELY: Final = 30.0
+SOON: Final = 0.5  # seconds: whoever has the lock has not said so yet, or has just died
+JOIN: Final = 0.1  # seconds to wait for links that end: their programs end on their own
+
+Folded = Mapping[str, Known]
+
+
+class Links:
+    """Follows machines from `open` on, which needs a running event loop."""
+
+    def __init__(
+        self,
+        spool: Spool,
+        config: Mapping[str, Any],
+        environ: Mapping[str, str],
+        wake: Callable[[], None],
+        call: Callable[[Callable[[], object]], None],
+    ) -> None:
+        """`wake` and `call` run a round, and a function, in the event loop."""
+        self._spool, self._home = spool, spool.home
+        self._environ, self._wake, self._call = environ, wake, call
+        given = config.get("machines")
+        self._given = given if isinstance(given, Mapping) else None
+        self._refused = {
+            f"machine {str(name)[:80]}": f"not followed: {why}"
+            for name, words in (self._given or {}).items()
+            if (why := machines.wrong(name, words))
+        }
+        self._watch: Watch | None = None
+        self._deaths: Deaths | None = None
+        self._wanted: machines.Commands = {}
+        self._claims: dict[str, Claim] = {}
+        self._links: dict[str, Link] = {}
+        self._commands: machines.Commands = {}  # of the links that run
+        self._is_read = False
+        self._notes: dict[str, str] = {}
+        self._folded: Folded = {}  # what the board knows of the links
+
+    # ------------------------------------------------------------ the host
+
+    def open(self, watch: Watch) -> None:
+        """Start following: from now on the jobs may claim links."""
+        self._watch = watch
+        self._deaths = Deaths(lambda pid, started: self._wake())
+
+    def close(self) -> None:
+        """End all links of this host; others take them over."""
+        self._end(list(self._links))
+        for claim in self._claims.values():
+            claim.leave()
+        if self._deaths is not None:
+            self._deaths.close()
+
+    def is_about(self, path: str) -> bool:
+        """Return whether a changed path belongs to the links."""
+        return path.startswith(f"{self._home}/{machines.FOLDER}")
+
+    def changed(self, paths: set[str]) -> None:
+        """Take changed paths: requests, or other machines."""
+        for name, link in self._links.items():
+            if any(path.startswith(f"{self._home}/{machines.FOLDER}/{name}/") for path in paths):
+                link.wake()
+        self._is_read = self._is_read and not any(path.endswith(machines.FILE) for path in paths)
+
+    def expect(self) -> None:
+        """Read everything again: no system promises to report every change."""
+        self._is_read = False
+
+    def renew(self) -> None:
+        """Follow from the beginning: the database is another one."""
+        self._end(list(self._links))
+
+    def run(self, folded: Folded) -> float:
+        """Claim what nobody has; return the seconds until the next call."""
+        self._folded = folded
+        if self._watch is None or self._deaths is None:
+            return RARELY
+        if not self._is_read:
+            self._read()
+        for name in [
+            n for n, link in self._links.items() if self._wanted.get(n) != self._commands[n]
+        ]:
+            self._end([name], leave=name not in self._wanted)
+        for name in folded.keys() - self._wanted.keys() - self._links.keys():
+            self._drop(name)
+        return min((self._keep(name, folded) for name in self._wanted), default=RARELY)
+
+    @property
+    def notes(self) -> dict[str, str]:
+        """Return which machines cannot be followed, since when and why, for health."""
+        found = {**self._refused, **self._notes}
+        for name in self._wanted:
+            link, known = self._links.get(name), self._folded.get(name)
+            if known is not None and not known.up and known.why:
+                since = time.strftime("%H:%M", time.localtime(known.since))
+                said = f"cannot be followed since {since}: {known.why}"
+                found[f"machine {name}"] = f"{said}; try: bellboard machine test {name}"
+            elif link is not None and link.is_slow:
+                found[f"machine {name}"] = "it sends too much, and is read slowly"
+        return found
+
+    # ------------------------------------------------------------ one machine
+
+    def _read(self) -> None:
+        """Read which machines are to be followed, and store those of our editor."""
+        self._is_read, self._notes = True, {}
+        if self._watch is not None:  # before the file is read, so that no change is missed
+            self._watch.add(self._home / machines.FOLDER, arrivals=True)
+        try:
+            if self._given is not None:
+                machines.change(self._home, nvim=machines.usable(self._given))
+                self._given = None  # another editor may have others since
+        except OSError as e:
+            self._notes["machines"] = f"cannot be stored: {e.strerror or e}"
+            self._wanted = machines.usable(self._given)
+            return
+        self._wanted = machines.known(self._home).all
+
+    def _keep(self, name: str, folded: Folded) -> float:
+        """Keep the link to a machine, or watch who does."""
+        if name in self._links or self._watch is None or self._deaths is None:
+            return RARELY
+        try:
+            claim = self._claims.setdefault(name, Claim(self._home, name))
+            if not claim.take():
+                pid = claim.holder()
+                if not pid or pid == os.getpid() or not is_alive(pid):
+                    return SOON
+                self._deaths.watch(pid)
+                return RARELY
+            asks = Asks(self._home, name)
+            self._watch.add(asks.asked, arrivals=True)
+        except OSError as e:
+            self._notes[f"machine {name}"] = f"not followed: {e.strerror or e}"
+            return RARELY
+        self._start(name, asks, folded)
+        return RARELY
+
+    def _start(self, name: str, asks: Asks, folded: Folded) -> None:
+        known = folded.get(name)
+        words = self._commands[name] = self._wanted[name]
+        cursor = known.cursor if known is not None else ""
+        follower = Follower(name, self._spool.write, time.time, cursor)
+        sockets = remotely.sockets(str(self._home), self._environ.get("XDG_RUNTIME_DIR"))
+        command = partial(_command, words, sockets)
+        self._links[name] = Link(command, follower, asks, lambda: self._call(self._wake))
+
+    def _end(self, names: list[str], leave: bool = False) -> None:
+        ending = [self._links.pop(name) for name in names]
+        for link in ending:
+            link.stop(leave)
+        for link in ending:
+            link.join(JOIN)
+        for name in names:
+            if (claim := self._claims.pop(name, None)) is not None:
+                claim.leave()
+
+    def _drop(self, name: str) -> None:
+        """Report that a machine that nobody wants to follow is not followed any more."""
+        if not machines.was_followed(self._home, name):
+            return
+        with contextlib.suppress(OSError, ValueError):
+            claim = Claim(self._home, name)
+            if claim.take():
+                Follower(name, self._spool.write, time.time).leave()
+                machines.forget(self._home, name)
+            claim.leave()
+
+
+def _command(words: list[str], sockets: str, cursor: str) -> list[str]:
+    since = ["--since", cursor] if cursor else []
+    return remotely.command_of(words, ["feed", *since], sockets)

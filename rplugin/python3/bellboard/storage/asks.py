@@ -1,0 +1,102 @@
+"""What is asked of another machine: a file for each request, and one for its reply.
+
+Any program of ours may ask; the host that keeps the link passes it on (`machines.py` names the
+files).  A file appears by rename, so it is whole; who reads it removes it, or it gets old.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import re
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from ..system.files import decoded, read
+from . import machines
+
+OLD: Final = 60.0  # seconds after which nobody waits for a file
+LARGEST: Final = 1 << 20  # bytes
+MOST: Final = 100  # requests to read at once
+
+_NAME: Final = re.compile(r"[0-9]{1,20}\.[0-9]{1,10}\.[0-9]{1,10}")
+_serial = itertools.count()
+
+
+class Asks:
+    """The requests to one machine."""
+
+    def __init__(self, home: Path, machine: str) -> None:
+        folder = machines.prepare(home, machine)
+        self.asked, self.replied = folder / "ask", folder / "reply"
+
+    # ------------------------------------------------------------ who asks
+
+    def ask(self, request: Mapping[str, Any]) -> str:
+        """Ask for something; return the name of the request.  Raise OSError or ValueError."""
+        data = msgspec.json.encode(request)
+        if len(data) > LARGEST // 2:
+            raise ValueError(f"a request of {len(data)} bytes is too long")
+        name = f"{time.time_ns()}.{os.getpid()}.{next(_serial)}"
+        _put(self.asked, name, data)
+        return name
+
+    def take_reply(self, name: str) -> dict[str, Any] | None:
+        """Return the reply and remove it; None while there is none."""
+        return _take(self.replied / name)
+
+    def withdraw(self, name: str) -> bool:
+        """Take a request back; return False if somebody has read it already."""
+        with contextlib.suppress(OSError):
+            (self.asked / name).unlink()
+            return True
+        return False
+
+    # ------------------------------------------------------------ who keeps the link
+
+    def take(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield the requests that wait, oldest first, and remove them."""
+        for name in _names(self.asked)[:MOST]:
+            request = _take(self.asked / name)
+            if request is not None:
+                yield name, request
+
+    def reply(self, name: str, reply: Mapping[str, Any]) -> None:
+        """Reply to a request."""
+        with contextlib.suppress(OSError):  # whoever asked gives up after a while
+            _put(self.replied, name, msgspec.json.encode(reply))
+
+    def sweep(self) -> None:
+        """Remove what nobody waits for any more."""
+        for folder in (self.asked, self.replied):
+            for entry in folder.iterdir():
+                with contextlib.suppress(OSError):
+                    if entry.lstat().st_mtime < time.time() - OLD:
+                        entry.unlink()
+
+
+def _names(folder: Path) -> list[str]:
+    with contextlib.suppress(OSError):
+        return sorted(n for n in os.listdir(folder) if _NAME.fullmatch(n))  # noqa: PTH208
+    return []
+
+
+def _take(path: Path) -> dict[str, Any] | None:
+    try:
+        data, status = read(path, LARGEST)
+        path.unlink()
+    except OSError:
+        return None
+    return decoded(data) if status.st_mtime > time.time() - OLD else None
+
+
+def _put(folder: Path, name: str, data: bytes) -> None:
+    new = folder / f".{name}"
+    with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:  # noqa: PTH123
+        file.write(data)
+    new.replace(folder / name)

@@ -1,0 +1,161 @@
+"""The machines that a user follows, and the folder in which hosts share the work of that.
+
+    links/machines.json          name → command: `added` by the shell, `nvim` by the last Neovim
+    links/MACHINE/lock           held by the host that keeps the link; its process id is inside
+    links/MACHINE/ask/NAME       what is asked of the machine, by any program of ours (`asks.py`)
+    links/MACHINE/reply/NAME     its reply
+
+Commands in the file are run: like everything in the state folder it is ours alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from ..core.far import MACHINE
+from ..core.lenient import decimal
+from ..system.files import read
+from ..system.flocks import locked
+
+FOLDER: Final = "links"
+FILE: Final = "machines.json"
+LARGEST: Final = 1 << 20  # bytes of the file
+MOST: Final = 64  # machines
+MOST_WORDS: Final = 100  # of a command
+
+Commands = dict[str, list[str]]
+
+
+class Machines(msgspec.Struct, frozen=True):
+    """The machines, by who named them; Neovim's count where both name one."""
+
+    added: Commands = {}
+    nvim: Commands = {}
+
+    @property
+    def all(self) -> Commands:
+        return dict(sorted({**self.added, **self.nvim}.items())[:MOST])
+
+
+def known(home: Path) -> Machines:
+    """Return the machines that are to be followed; none if the file cannot be read."""
+    try:
+        given = msgspec.json.decode(read(home / FOLDER / FILE, LARGEST)[0], type=Machines)
+    except (OSError, msgspec.MsgspecError, ValueError):
+        return Machines()
+    return Machines(usable(given.added), usable(given.nvim))
+
+
+def usable(given: object) -> Commands:
+    """Return the entries that name a machine and a command."""
+    found: Commands = {}
+    for name, words in given.items() if isinstance(given, Mapping) else ():
+        if not wrong(name, words):
+            found[name] = list(words)
+    return found
+
+
+def wrong(name: object, words: object) -> str:
+    """Return what is wrong with a machine, or ""."""
+    if not isinstance(name, str) or not MACHINE.fullmatch(name):
+        return "a name has up to 63 of A-Z a-z 0-9 . _ - and begins with a letter or a digit"
+    if not isinstance(words, list | tuple) or not 0 < len(words) <= MOST_WORDS:
+        return "its command is a list of words, such as { 'ssh', 'dev' }"
+    if not all(isinstance(w, str) and w and "\0" not in w and len(w) < 4096 for w in words):
+        return "each word of its command is a text that is not empty"
+    return ""
+
+
+def change(home: Path, added: Commands | None = None, nvim: Commands | None = None) -> bool:
+    """Store the machines of the shell, or of Neovim; return whether that changed anything.
+
+    Raise OSError if it cannot be written.
+    """
+    folder = prepare(home)
+    with locked(folder / "machines.lock"):
+        before = known(home)
+        after = Machines(
+            before.added if added is None else added, before.nvim if nvim is None else nvim
+        )
+        if after == before:
+            return False
+        new = folder / f".{FILE}.{os.getpid()}"
+        new.unlink(missing_ok=True)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        with open(os.open(new, flags, 0o600), "wb") as file:  # noqa: PTH123
+            file.write(msgspec.json.format(msgspec.json.encode(after)) + b"\n")
+        new.replace(folder / FILE)
+    return True
+
+
+def prepare(home: Path, machine: str = "") -> Path:
+    """Create the folder of all links, or that of one machine."""
+    folders = [home / FOLDER]
+    if machine:
+        one = folders[0] / machine
+        folders += [one, one / "ask", one / "reply"]
+    for folder in folders:
+        folder.mkdir(0o700, exist_ok=True)
+    return folders[1] if machine else folders[0]
+
+
+def was_followed(home: Path, machine: str) -> bool:
+    """Return whether a link was kept to a machine, rather than another way to follow it."""
+    return (home / FOLDER / machine / "ask").is_dir()
+
+
+def forget(home: Path, machine: str) -> None:
+    """Remove the folder of a machine that nobody follows any more."""
+    shutil.rmtree(home / FOLDER / machine, ignore_errors=True)
+
+
+class Claim:
+    """The right to keep the link to a machine, for as long as this process holds it."""
+
+    def __init__(self, home: Path, machine: str) -> None:
+        self._path = prepare(home, machine) / "lock"
+        self._descriptor: int | None = None
+
+    @property
+    def is_ours(self) -> bool:
+        return self._descriptor is not None
+
+    def take(self) -> bool:
+        """Take it if nobody has it."""
+        if self._descriptor is not None:
+            return True
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        descriptor = os.open(self._path, flags, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, str(os.getpid()).encode(), 0)
+        except BlockingIOError:
+            os.close(descriptor)
+            return False
+        except BaseException:
+            os.close(descriptor)
+            raise
+        self._descriptor = descriptor
+        return True
+
+    def holder(self) -> int | None:
+        """Return the process that has it, as far as that has said so."""
+        with contextlib.suppress(OSError):
+            text = read(self._path, 64)[0].decode("ascii", "replace")
+            return decimal(text)
+        return None
+
+    def leave(self) -> None:
+        """Give it up."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)

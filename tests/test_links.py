@@ -1,0 +1,276 @@
+"""Links to other machines: claimed, taken over, bounded, and nothing announced twice."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bellboard.storage import machines
+from bellboard.storage.asks import Asks
+from far_feed import FarFeed
+from hosting import RecordedHost, made, opened
+from rig.home import Home
+from rig.waiting import eventually
+
+pytestmark = [pytest.mark.files]
+
+Start = Callable[..., RecordedHost]
+S1 = "dev/claude/s1"
+
+
+@pytest.fixture
+def dev(home: Home) -> FarFeed:
+    """A machine called dev, with one session at work, that is to be followed."""
+    feed = FarFeed(home.root / "dev")
+    feed.moved("s1", "working")
+    feed.say(feed.hello(), feed.state())
+    made(home.bellboard)
+    machines.change(home.bellboard, added={"dev": feed.command})
+    return feed
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def shows(host: RecordedHost, wanted: dict[str, str]) -> None:
+    eventually(lambda: host.shown == wanted, f"{wanted}")
+
+
+def is_stale(host: RecordedHost, sid: str = S1) -> bool:
+    return "stale" in host.sessions.get(sid, {}).get("markers", ())
+
+
+def test_the_sessions_of_a_machine_are_shown_as_it_shows_them(start: Start, dev: FarFeed) -> None:
+    host = start()
+    shows(host, {S1: "working"})
+    dev.say(dev.moved("s1", "blocked", detail="make", tool="Bash", kind="permission"))
+    dev.say(dev.moved("s2", "completed"))
+    shows(host, {S1: "blocked", "dev/claude/s2": "completed"})
+    p = host.sessions[S1]
+    assert (p["machine"], p["detail"], is_stale(host)) == ("dev", "make", False)
+    dev.say({"type": "change", "now": time.time(), "cursor": "d.9", "removed": ["s1"]})
+    shows(host, {"dev/claude/s2": "completed"})
+    news = [(S1, "blocked"), ("dev/claude/s2", "completed"), (S1, None)]
+    eventually(lambda: host.live == news, "news")
+
+
+def test_a_machine_that_does_not_answer_is_named_in_health(start: Start, dev: FarFeed) -> None:
+    (dev.folder / "dead").write_text("ssh: connect to host dev: \x1b[31mNo route to host")
+    host = start()
+    host.says("ssh: connect to host dev: No route to host")
+    assert "bellboard machine test dev" in host.notes["machine dev"]
+    (dev.folder / "dead").unlink()
+    shows(host, {S1: "working"})
+    eventually(lambda: "machine dev" not in host.notes, "it is no longer named")
+
+
+def test_while_a_link_is_down_its_sessions_are_stale(start: Start, dev: FarFeed) -> None:
+    """What changed meanwhile is told once, and nothing that was told before."""
+    host = start()
+    shows(host, {S1: "working"})
+    dev.say(dev.moved("s1", "completed"))
+    shows(host, {S1: "completed"})
+    (dev.folder / "dead").write_text("gone")
+    os.kill(dev.pids[-1], signal.SIGKILL)
+    eventually(lambda: is_stale(host), "stale")
+    assert host.sessions[S1]["link_why"]
+    for status in ("working", "blocked", "working", "completed"):
+        dev.moved("s1", status)
+    dev.restart(dev.hello(), dev.state(2))
+    (dev.folder / "dead").unlink()
+    eventually(lambda: not is_stale(host), "back")
+    assert dev.since[-1] == "d.2"
+    eventually(lambda: len(host.live) == 5, "what changed")
+    assert [status for _, status in host.live] == [
+        "completed",
+        *("working", "blocked", "working", "completed"),
+    ]
+
+
+def test_one_host_keeps_the_link_and_another_takes_over(start: Start, dev: FarFeed) -> None:
+    first = start("first")
+    shows(first, {S1: "working"})
+    second = start("second")
+    shows(second, {S1: "working"})
+    assert len(dev.pids) == 1
+    dev.say(dev.moved("s1", "blocked"))
+    shows(second, {S1: "blocked"})
+    dev.restart(dev.hello(), dev.state(2))
+    died = time.monotonic()
+    first.kill()
+    eventually(lambda: len(dev.pids) == 2, "another link")
+    assert time.monotonic() - died < 2.0
+    assert dev.since == ["", "d.2"]
+    dev.say(dev.moved("s1", "completed"))
+    shows(second, {S1: "completed"})
+    eventually(lambda: second.live == [(S1, "blocked"), (S1, "completed")], "news")
+    assert not is_stale(second)
+
+
+def test_the_program_of_a_link_ends_with_its_host(start: Start, dev: FarFeed) -> None:
+    host = start()
+    shows(host, {S1: "working"})
+    host.kill()
+    eventually(lambda: not is_running(dev.pids[-1]), "its end")
+
+
+def test_after_a_time_without_hosts_nothing_is_told_twice(start: Start, dev: FarFeed) -> None:
+    host = start()
+    dev.say(dev.moved("s1", "blocked"))
+    shows(host, {S1: "blocked"})
+    host.kill()
+    dev.restart(dev.hello(), dev.state(2))
+    again = start("again")
+    eventually(lambda: S1 in again.sessions and not is_stale(again), "followed again")
+    assert again.shown == {S1: "blocked"}
+    assert again.live == []
+    with opened(host.home.bellboard) as clerk:
+        assert [c.after for c in clerk.store.history()] == ["working", "blocked"]
+
+
+def test_a_clock_that_is_ahead_there_is_taken_into_account(start: Start, dev: FarFeed) -> None:
+    dev.now = lambda: time.time() + 7200
+    dev.rows.clear()
+    dev.restart(dev.hello(), dev.state())
+    host = start()
+    dev.say(dev.moved("s1", "blocked"))
+    shows(host, {S1: "blocked"})
+    assert abs(host.sessions[S1]["since"] - time.time()) < 60
+    eventually(lambda: host.live == [(S1, "blocked")], "news")
+
+
+def test_a_machine_can_be_added_and_removed_at_any_time(start: Start, dev: FarFeed) -> None:
+    home = dev.folder.parent / "board"
+    machines.change(home, added={})
+    host = start()
+    machines.change(home, added={"dev": dev.command})
+    shows(host, {S1: "working"})
+    machines.change(home, added={})
+    shows(host, {})
+    assert not (home / "links" / "dev").exists() or not host.notes
+
+
+def test_a_neovim_names_machines_for_all_hosts(start: Start, dev: FarFeed, home: Home) -> None:
+    machines.change(home.bellboard, added={})
+    first = start("first", config={"machines": {"dev": dev.command, "-x": ["a"], "y": "ssh y"}})
+    shows(first, {S1: "working"})
+    assert {"machine -x", "machine y"} <= first.notes.keys()
+    second = start("second")
+    first.kill()
+    dev.restart(dev.hello(), dev.state(1))
+    eventually(lambda: len(dev.pids) == 2, "another link")
+    shows(second, {S1: "working"})
+
+
+# ---------------------------------------------------------------- requests
+
+
+def ask(home: Home, request: dict[str, Any]) -> dict[str, Any]:
+    asks = Asks(home.bellboard, "dev")
+    name = asks.ask(request)
+    return eventually(lambda: asks.take_reply(name), "a reply")  # type: ignore[no-any-return]
+
+
+def test_a_request_is_passed_on_and_its_reply_comes_back(
+    start: Start, dev: FarFeed, home: Home
+) -> None:
+    shows(start(), {S1: "working"})
+    (dev.folder / "reply").write_text('{"ok": true, "text": "process 7 \\u001b[31mhas ended"}')
+    reply = ask(home, {"do": "stop", "session_id": "s1", "pid": 7})
+    assert reply["ok"] and "\x1b" not in reply["text"]
+    (asked,) = dev.asked
+    assert {k: asked[k] for k in ("do", "session_id", "pid")} == {
+        "do": "stop",
+        "session_id": "s1",
+        "pid": 7,
+    }
+    assert list((home.bellboard / "links" / "dev" / "ask").iterdir()) == []
+
+
+def test_a_request_is_refused_while_the_link_is_down(
+    start: Start, dev: FarFeed, home: Home
+) -> None:
+    (dev.folder / "dead").write_text("no route to host")
+    start().says("no route")
+    reply = ask(home, {"do": "stop", "session_id": "s1"})
+    assert not reply["ok"]
+    assert "the link is down: no route to host" in reply["why"]
+
+
+def test_a_request_without_a_reply_is_not_repeated(start: Start, dev: FarFeed, home: Home) -> None:
+    host = start()
+    shows(host, {S1: "working"})
+    asks = Asks(home.bellboard, "dev")
+    name = asks.ask({"do": "stop", "session_id": "s1"})
+    eventually(lambda: dev.asked, "the request")
+    os.kill(dev.pids[-1], signal.SIGKILL)
+    reply = eventually(lambda: asks.take_reply(name), "a reply")
+    assert "may have been done" in reply["why"]
+    eventually(lambda: len(dev.pids) == 2, "another link")
+    shows(host, {S1: "working"})
+    assert len(dev.asked) == 1
+
+
+# ---------------------------------------------------------------- hostile feeds
+
+HOSTILE = {
+    "junk": (b"\xff\x00\x1b[31m\n" * 300, "what it prints is no feed"),
+    "a long line": (b"x" * (2 << 20), "a line of more than 1024 kB"),
+    "another protocol": (b'{"feed":9,"type":"hello"}\n', "protocol 9"),
+    "no hello": (b'{"type":"state","now":1,"cursor":"d.1","all":[]}\n', "which protocol"),
+    "too many sessions": (
+        b'{"feed":1,"type":"hello","now":1}\n{"type":"state","now":1,"cursor":"d.1","all":['
+        + b",".join(b'"s%d"' % n for n in range(3000))
+        + b"]}\n",
+        "3000 sessions",
+    ),
+    "a problem": (b'{"type":"problem","text":"no \\u001b[31mdisk"}\n', "no disk"),
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_a_feed_that_cannot_be_followed_ends_and_says_why(
+    start: Start, dev: FarFeed, what: str
+) -> None:
+    said, why = HOSTILE[what]
+    dev.restart(said)
+    host = start()
+    host.says(why)
+    assert "\x1b" not in host.note
+    assert host.sessions == {}
+
+
+def test_an_endless_feed_is_read_slowly(start: Start, dev: FarFeed) -> None:
+    """Neither its host nor the other sessions wait for it."""
+    beat = b'{"type":"beat","now":1,"cursor":"d.1"}\n'
+    host = start()
+    shows(host, {S1: "working"})
+    (dev.folder / "endless").write_bytes(beat * 1000)
+    host.says("it sends too much")
+    resident = Path(f"/proc/{host.pid}/statm").read_text().split()[1]
+    assert int(resident) * os.sysconf("SC_PAGESIZE") < 200 << 20
+    assert host.last("gap") < 0.5
+    (dev.folder / "endless").unlink()
+
+
+def test_a_machine_cannot_speak_for_another(start: Start, dev: FarFeed) -> None:
+    evil = {"session_id": "../box/claude/s9", "agent": "claude", "status": "blocked"}
+    odd = {"session_id": "s8", "agent": "a/b", "status": "blocked"}
+    row = {"session_id": "s7", "agent": "claude", "status": "working", "machine": "box"}
+    dev.rows |= {"x": evil, "y": odd, "s7": {**row, "title": "\x1b]0;x\x07 hi", "cwd": "/etc"}}
+    message = dev.state()
+    dev.restart(dev.hello(machine="box"), {**message, "all": ["s1", "s7", "../box/claude/s9"]})
+    host = start()
+    shows(host, {S1: "working", "dev/claude/s7": "working"})
+    p = host.sessions["dev/claude/s7"]
+    assert (p["machine"], p["title"], p.get("cwd")) == ("dev", "hi", None)
