@@ -206,3 +206,23 @@ def test_the_maps_take_a_count(nvim: Editors) -> None:
     editor.lua("vim.keymap.set('n', 'gn', '<Plug>(bellboard-next)')")
     editor.press("2gn")
     eventually(lambda: editor.lua(BUFFER) == terminals[1][0], "the second terminal")
+
+
+def test_next_goes_among_those_of_an_agent(nvim: Editors) -> None:
+    """Or whatever else the filter of the board matches; completion offers the agents."""
+    editor = nvim(config=QUIET, ui=False)
+    terminals = [editor.lua(TERMINAL) for _ in range(3)]
+    agents = ("claude", "codex", "codex")
+    told = zip(agents, terminals, strict=True)
+    Host(editor).push(
+        *(blocked(f"p{n}", tty=tty, ago=300 - n, agent=a) for n, (a, (_, tty)) in enumerate(told))
+    )
+    for command, place in {"next agent:codex": 1, "2next agent:codex": 2, "next p0": 0}.items():
+        count, verb = ("2", command[1:]) if command[0] == "2" else ("", command)
+        editor.lua("require('bellboard').back()")
+        editor.command(f"{count}ClaudeSessions {verb}")
+        eventually(lambda place=place: editor.lua(BUFFER) == terminals[place][0], command)
+    editor.command("ClaudeSessions next agent:amp")
+    assert "no session needs you that matches agent:amp" in editor.messages()
+    offered = editor.lua("return vim.fn.getcompletion('ClaudeSessions next agent:co', 'cmdline')")
+    assert offered == ["agent:codex"]

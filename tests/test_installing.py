@@ -336,3 +336,19 @@ def test_lost_hooks_of_any_cli_are_reported(home: Home, start: Callable[..., Rec
         path.unlink()
     for path in paths:
         host.says(f"hooks gone from ~/{path.relative_to(home.root)}")
+
+
+def test_a_plugin_of_another_version_is_noticed(
+    home: Home, start: Callable[..., RecordedHost]
+) -> None:
+    """After an update: by the host, by `hooks check` and by the doctor, until it is installed."""
+    run(home, "hooks", "install", "--yes", "--agent", "opencode")
+    plugin = installer(home, cli_of("opencode")).user_file()
+    plugin.write_text(plugin.read_text() + "// as another version wrote it\n")
+    host = start("one", server="x")
+    host.says(f"~/{plugin.relative_to(home.root)} is from another version")
+    said = run(home, "hooks", "check", "--agent", "opencode", code=1)
+    assert "installed; from another version" in said
+    assert "from another version" in run(home, "doctor", code=1)
+    run(home, "hooks", "install", "--yes", "--agent", "opencode")
+    run(home, "hooks", "check", "--agent", "opencode")

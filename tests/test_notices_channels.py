@@ -112,12 +112,15 @@ def test_a_notice_says_who_and_what(status: str, expected: tuple[str, str]) -> N
         ({"branch": "main", "title": "tidy css"}, ("web (tidy css) has completed", "tidy css")),
         ({"branch": "main", "last_message": "completed"}, ("web (main) has completed", "")),
         ({"title": "web"}, ("web has completed", "web")),
+        ({"agent": "codex"}, ("web has completed", "")),
+        ({"agent": "codex", "mixed": True}, ("web (codex) has completed", "")),
+        ({"agent": "a", "mixed": True, "branch": "fix"}, ("web (fix, a) has completed", "")),
     ],
 )
 def test_a_notice_says_which_of_several_and_nothing_twice(
-    known: dict[str, str], expected: tuple[str, str]
+    known: dict[str, Any], expected: tuple[str, str]
 ) -> None:
-    """The branch, or on the main one the title."""
+    """The branch, or on the main one the title; the agent where there are several."""
     p = {"session_id": "s", "status": "completed", "project": "web", "markers": [], **known}
     assert wording(notice("notify", "completed"), p) == expected
 

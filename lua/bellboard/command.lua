@@ -30,11 +30,11 @@ local verbs = {
   board = function()
     require('bellboard.view.board').open()
   end,
-  next = function(count)
-    bellboard.next(count)
+  next = function(count, rest)
+    bellboard.next(count, table.concat(rest, ' '))
   end,
-  prev = function(count)
-    bellboard.prev(count)
+  prev = function(count, rest)
+    bellboard.prev(count, table.concat(rest, ' '))
   end,
   back = function()
     bellboard.back()
@@ -173,6 +173,14 @@ local arguments = {
   end,
 }
 arguments.uninstall = arguments.install
+arguments.next = function()
+  local fields = {}
+  for _, session in ipairs(bellboard.sessions()) do
+    fields['agent:' .. (session.agent or '')] = true
+  end
+  return vim.tbl_keys(fields)
+end
+arguments.prev = arguments.next
 arguments.answers = function(before)
   return before == '' and { 'on', 'off' } or {}
 end

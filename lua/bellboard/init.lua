@@ -184,13 +184,15 @@ end
 
 --- Go to the next session that needs you.
 ---@param count? integer
-M.next = function(count)
-  require('bellboard.action.jump').step(count or 1)
+---@param filter? string as on the board, such as `agent:codex`
+M.next = function(count, filter)
+  require('bellboard.action.jump').step(count or 1, nil, filter)
 end
 
 ---@param count? integer
-M.prev = function(count)
-  require('bellboard.action.jump').step(-(count or 1))
+---@param filter? string
+M.prev = function(count, filter)
+  require('bellboard.action.jump').step(-(count or 1), nil, filter)
 end
 
 --- Go back to where the first jump started.

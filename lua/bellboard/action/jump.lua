@@ -1,4 +1,5 @@
 local cells = require('bellboard.view.cells')
+local finder = require('bellboard.view.filter')
 local gate = require('bellboard.system.gate')
 local host = require('bellboard.host')
 local message = require('bellboard.message')
@@ -243,12 +244,16 @@ end
 --- first. Wraps around.
 ---@param count integer
 ---@param status? bellboard.Status
-M.step = function(count, status)
+---@param filter? string as on the board
+M.step = function(count, status, filter)
+  local terms = finder.parse(filter or '')
   local needing = vim.tbl_filter(function(session)
-    return status == session.status or (not status and session.needs_you)
+    local is_meant = status == session.status or (not status and session.needs_you)
+    return is_meant and finder.matches(session, terms)
   end, sessions.list())
   if #needing == 0 then
-    message.info(status and ('no %s sessions left'):format(status) or 'no session needs you')
+    local what = status and ('no %s sessions left'):format(status) or 'no session needs you'
+    message.info(#terms > 0 and ('%s that matches %s'):format(what, filter) or what)
     return
   end
   local current = terminals.current()

@@ -17,7 +17,7 @@ from ..core.detail import whole
 from ..core.notices import Notice, Notices
 from ..core.policy import MODES, policy_of
 from ..core.published import publish
-from ..core.session import Session
+from ..core.session import Session, is_listed
 from ..storage.history import Change
 from ..storage.store import Editor, Store
 from ..system.deaths import Deaths
@@ -129,7 +129,7 @@ class Bell:
             session = board.sessions.get(notice.session_id)
             if ours and session is not None:
                 self._attempt.once(
-                    "notices", session.session_id, partial(self._speak, notice, session)
+                    "notices", session.session_id, partial(self._speak, notice, session, board)
                 )
                 able, wait = self._able()
         when = self.notices.wake(now, able)
@@ -159,8 +159,9 @@ class Bell:
         full = {c for c, program in programs.items() if not self._commands.has_room(program)}
         return able - full, self._commands.patience() if full else NEVER
 
-    def _speak(self, notice: Notice, session: Session) -> None:
-        published = publish(session)
+    def _speak(self, notice: Notice, session: Session, board: Board) -> None:
+        others = (s for s in board.sessions.values() if s.agent != session.agent)
+        published = publish(session) | {"mixed": any(map(is_listed, others))}
         if command := self.channels.command_of(notice, published):
             self._commands.start(command)
         elif notice.channel != "sound":

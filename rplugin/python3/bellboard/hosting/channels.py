@@ -79,7 +79,9 @@ def wording(notice: Notice, p: Published) -> Wording:
         detail = f"{word}: {detail}" if detail else word
     name = words.cut(words.project(p), NAME_ROOM)
     which = words.cut(words.which(p), NAME_ROOM)
-    called = f"{name} ({which})" if which not in ("", name) else name
+    told = [which if which != name else "", words.plain(p.get("agent")) if p.get("mixed") else ""]
+    notes = ", ".join(filter(None, told))
+    called = f"{name} ({notes})" if notes else name
     text = detail if detail not in ("", notice.status) else words.title(p)
     return Wording(f"{called} {_HEADLINES[notice.status]}", words.cut(text, LONGEST_TEXT))
 

@@ -1,4 +1,4 @@
-"""Notice when the hooks disappear from a settings file that they were installed in.
+"""Notice when the hooks disappear from a file that they were installed in, or are outdated there.
 
 Other programs write these files too, and some write back what they read long ago.  Hooks that were
 uninstalled with bellboard are not missed: nothing records them as installed any longer.
@@ -18,6 +18,7 @@ from ...core import words
 from ...system.doer import Doer
 from ...system.watch import Watch
 from . import installed
+from .forms import WHOLE
 
 SETTLE: Final = 1.0  # seconds after a change: many programs write twice, or empty the file first
 RETRY: Final = 5.0  # seconds after a failure
@@ -58,6 +59,10 @@ class Guard:
         notes = [*self._missing.values()]
         if notes:
             notes.append("another program rewrote the file: run `bellboard hooks install`")
+        for path, checked in self._checked.items():
+            if checked.outdated:
+                where = words.plain(words.tilde(path, self._environ.get("HOME", "")))
+                notes.append(f"{where} is from another version: run `bellboard hooks install`")
         notes += self._notes.values()
         return {"hooks": "; ".join(notes)} if notes else {}
 
@@ -165,6 +170,7 @@ class Checked(NamedTuple):
     events: list[str]  # that should be in it
     real: str  # its path with links resolved
     gone: list[str] | None  # events that are missing; None if that is unknown
+    outdated: bool = False  # it is a file of our own, as another version writes it
 
 
 def check_file(
@@ -186,7 +192,8 @@ def check_file(
         return before
     state = cli_of(hooked.agent).installer(home, environ).check(Path(path))
     gone = [event for event in hooked.events if event not in state.events]
-    return Checked(stamp, hooked.events, real, None if state.problem else gone)
+    is_outdated = WHOLE in state.outdated
+    return Checked(stamp, hooked.events, real, None if state.problem else gone, is_outdated)
 
 
 def keep_script(home: Path) -> str:

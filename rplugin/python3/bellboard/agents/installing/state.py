@@ -37,7 +37,8 @@ class State:
             return self.problem
         notes = [self._present()]
         if self.outdated:
-            notes.append("from another installation" + _named(self.outdated))
+            other = "version" if WHOLE in self.outdated else "installation"
+            notes.append(f"from another {other}{_named(self.outdated)}")
         if self.other:
             notes.append("with the limits of an older version" + _named(self.other))
         if self.plugin:
