@@ -24,6 +24,9 @@ local M = {}
 ---@field text? string
 ---@field request? bellboard.Request
 ---@field way? string in which an answer was sent
+---@field place? table where the terminal that shows another machine is shown here
+---@field command? string[] that shows another machine's session in a terminal
+---@field rows? string[] what its terminal shows
 ---@field outcome? string what followed
 
 --- Seconds after which a crash no longer counts as a failed start.
@@ -231,7 +234,7 @@ M.tell = function(evidence)
 end
 
 --- Request something that may be refused. Does not block.
----@param what 'stop'|'request'|'answer'|'show'
+---@param what 'stop'|'request'|'answer'|'show'|'goto'|'preview'
 ---@param request table
 ---@param done fun(reply: bellboard.Reply)
 M.ask = function(what, request, done)

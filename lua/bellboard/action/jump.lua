@@ -2,6 +2,7 @@ local cells = require('bellboard.view.cells')
 local finder = require('bellboard.view.filter')
 local gate = require('bellboard.system.gate')
 local host = require('bellboard.host')
+local machine = require('bellboard.action.machine')
 local message = require('bellboard.message')
 local neighbour = require('bellboard.system.neighbour')
 local sessions = require('bellboard.state.sessions')
@@ -221,7 +222,7 @@ local function to_elsewhere(session)
   end)
 end
 
---- Go to a session: to its terminal buffer here, its tmux pane, or its Neovim.
+--- Go to a session: to its terminal buffer here, its tmux pane, its Neovim, or its machine.
 ---@param id string
 M.to = function(id)
   local session = sessions.get(id)
@@ -231,7 +232,22 @@ M.to = function(id)
   end
   last = id
   local buf = terminals.of(session.tty, id)
-  if buf then
+  if session.machine then
+    machine.to(session, {
+      show = function(known)
+        remember()
+        show(known)
+      end,
+      open = function(command)
+        remember()
+        require('bellboard.action.launch').terminal(command)
+        landing = api.nvim_get_current_buf()
+        return landing
+      end,
+      elsewhere = to_elsewhere,
+      landed = landed,
+    })
+  elseif buf then
     remember()
     show(buf)
     landed(session)

@@ -41,9 +41,10 @@ M.stands = function(session)
 end
 
 --- Say once how to do without keys, if nobody has seen to that yet.
+---@param session bellboard.Session
 ---@param reply bellboard.Reply
-local function offer(reply)
-  local is_off = sessions.health().answers == 'off'
+local function offer(session, reply)
+  local is_off = sessions.health().answers == 'off' and not session.machine
   if reply.ok and reply.way == 'keys' and is_off and remembered.note('answers') then
     local text = 'typed as keys; ":%s answers on" needs none: :help bellboard-answer'
     message.info(text:format(config.command()))
@@ -63,7 +64,7 @@ M.send = function(session, request, answer, done)
     by = ('Neovim %d'):format(vim.fn.getpid()),
   }, answer)
   host.ask('answer', sent, function(reply)
-    offer(reply)
+    offer(session, reply)
     done(reply)
   end)
 end

@@ -87,18 +87,19 @@ end
 --- Stop the processes shown here; the background process checks that they are still the same.
 ---@param list bellboard.Session[]
 M.stop = function(list)
-  local found = vim.tbl_filter(function(session)
-    return session.pid ~= nil
-  end, list)
+  local function process(session)
+    return session.pid or session.far_pid
+  end
+  local found = vim.tbl_filter(process, list)
   if #found == 0 then
     return message.info(name_of(list) .. ': the process is unknown')
   end
-  local prompt = #found == 1 and ('Stop process %d (%s)?'):format(found[1].pid, name_of(found))
+  local prompt = #found == 1 and ('Stop process %d (%s)?'):format(process(found[1]), name_of(found))
     or ('Stop %d processes?'):format(#found)
   local choice_of = #found == 1 and { 'Leave it', 'Stop it' } or { 'Leave them', 'Stop them' }
   vim.ui.select(choice_of, { prompt = prompt }, function(choice)
     for _, session in ipairs(choice == choice_of[2] and found or {}) do
-      local request = { session_id = session.session_id, pid = session.pid }
+      local request = { session_id = session.session_id, pid = process(session) }
       host.ask('stop', request, function(reply)
         local outcome = reply.text or 'not stopped: ' .. reply.why
         message.info(('%s: %s'):format(session.words.project, outcome))

@@ -54,6 +54,13 @@ M.of = function(tty, id)
   return M.buffer(tty)
 end
 
+--- Whether a terminal buffer still exists and its program runs.
+---@param buf integer
+---@return boolean
+M.is_running = function(buf)
+  return api.nvim_buf_is_valid(buf) and vim.fn.jobwait({ vim.bo[buf].channel }, 0)[1] == -1
+end
+
 --- The session in a terminal buffer.
 ---@param buf integer
 ---@return bellboard.Session|nil

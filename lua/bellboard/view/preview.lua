@@ -2,6 +2,7 @@
 -- Neovim, or the end of its transcript. Showing a hidden terminal itself would resize the agent's
 -- screen. Nothing here blocks.
 local cells = require('bellboard.view.cells')
+local host = require('bellboard.host')
 local neighbour = require('bellboard.system.neighbour')
 local sgr = require('bellboard.view.sgr')
 local terminals = require('bellboard.state.terminals')
@@ -81,6 +82,32 @@ local function of_neighbour(session, done)
   end
   neighbour.ask(session.nvim, SHOWN, { session.tty }, function(lines)
     done(type(lines) == 'table' and lines or nil)
+  end)
+end
+
+--- What is known about a session.
+---@param session bellboard.Session
+---@return string[]
+local function facts(session)
+  local lines = { vim.trim(session.words.repository .. ' ' .. session.words.branch), '' }
+  for _, key in ipairs({ 'title', 'last_prompt', 'detail', 'last_message', 'cwd', 'tty' }) do
+    if session[key] then
+      lines[#lines + 1] = ('%-13s %s'):format(key:gsub('_', ' '), cells.safe(session[key]))
+    end
+  end
+  return lines
+end
+
+--- What its terminal on another machine shows, or why that cannot be seen now.
+---@param session bellboard.Session
+---@param done bellboard.Lines
+local function of_machine(session, done)
+  host.ask('preview', { session_id = session.session_id }, function(reply)
+    local shown = tidy(reply.rows or {})
+    if not shown and not reply.ok then
+      shown = vim.list_extend(facts(session), { '', cells.safe(reply.why) })
+    end
+    done(shown)
   end)
 end
 
@@ -189,19 +216,6 @@ local function coloured(lines)
   return colours
 end
 
---- What is known about a session.
----@param session bellboard.Session
----@return string[]
-local function facts(session)
-  local lines = { vim.trim(session.words.repository .. ' ' .. session.words.branch), '' }
-  for _, key in ipairs({ 'title', 'last_prompt', 'detail', 'last_message', 'cwd', 'tty' }) do
-    if session[key] then
-      lines[#lines + 1] = ('%-13s %s'):format(key:gsub('_', ' '), cells.safe(session[key]))
-    end
-  end
-  return lines
-end
-
 --- What a session shows, from the first source that has it. `done` may be called at once.
 ---@param session bellboard.Session
 ---@param done fun(lines: string[], colours: bellboard.Colour[])
@@ -212,6 +226,9 @@ M.lines = function(session, done)
     return
   end
   local places, place = { of_pane, of_neighbour, of_transcript }, 0
+  if session.machine then
+    places = { of_machine }
+  end
   local function look_on(lines, colours)
     place = place + 1
     if lines then

@@ -9,7 +9,7 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -84,6 +84,9 @@ class Bellboard:
         try:
             if self.host is None:
                 raise ValueError("the background process is not running")
+            if (s := self._far(line)) is not None:
+                self._begin(self._mark(s, what, line))
+                return
             why = self.host.report(line)
             text = f"{what} is delayed: {why}" if why and what not in AUTOMATIC else ""
         except (TypeError, ValueError) as e:
@@ -100,9 +103,7 @@ class Bellboard:
     @exported("ask")
     def ask(self, number: int, what: str = "", request: Any = None) -> None:
         """Run a request of the user; the reply carries its number."""
-        task = self.nvim.loop.create_task(self._run(number, what, request))
-        self.errands.add(task)
-        task.add_done_callback(self.errands.discard)
+        self._begin(self._run(number, what, request))
 
     @exported("focus")
     def focus(self, t: float) -> None:
@@ -148,6 +149,30 @@ class Bellboard:
         if self.host is None:
             os._exit(0)
         self.host.stop()
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self.nvim.loop.create_task(work)
+        self.errands.add(task)
+        task.add_done_callback(self.errands.discard)
+
+    def _far(self, line: Mapping[str, Any]) -> Any:
+        """Return the session of another machine that evidence is about, if it is about one."""
+        about = next(iter(line.values()), None)
+        sid = about.get("session_id") if isinstance(about, Mapping) else None
+        if not isinstance(sid, str) or "/" not in sid:
+            return None
+        s = self.host.session(sid)
+        return s if s is not None and s.machine else None
+
+    async def _mark(self, s: Any, what: str, line: Mapping[str, Any]) -> None:
+        from .hosting.beside import Declined
+        from .hosting.elsewhere import Elsewhere
+
+        try:
+            await Elsewhere(self.host.spool.home).mark(s, line)
+        except Declined as e:
+            if what not in AUTOMATIC:
+                self.nvim.exec_lua(COMPLAIN, f"{what} failed: {e}", async_=True)
 
     async def _run(self, number: int, what: str, request: Any) -> None:
         from .hosting.errands import Errands

@@ -13,6 +13,7 @@ from .home import Args, Commands, Problem, add, find, opened
 
 if TYPE_CHECKING:
     from ..core.session import Session
+    from ..hosting.folding import Clerk
 
 SNOOZE: Final = 15.0  # minutes; as in g:bellboard.notices.snooze
 DAYLONG: Final = 720.0  # minutes; a longer snooze may end on another day
@@ -84,11 +85,27 @@ def forget_session(args: Args) -> None:
     submit(args.session, "forget")
 
 
+def elsewhere(clerk: Clerk, s: Session, evidence: Mapping[str, Any]) -> None:
+    """Let the machine of a session keep what was done to it."""
+    import asyncio
+
+    from ..hosting.beside import Declined
+    from ..hosting.elsewhere import Elsewhere
+
+    try:
+        asyncio.run(Elsewhere(clerk.spool.home).mark(s, evidence))
+    except Declined as reason:
+        raise Problem(f"session {s.session_id}: {reason}") from None
+
+
 def submit(called: str, key: str, **facts: Any) -> None:
     """Write evidence about a session, wait until it is folded, and report if it was refused."""
     with opened() as clerk:
         sid = find(clerk, called)
-        t = time.time()
+        s, t = clerk.board.sessions[sid], time.time()
+        if s.machine:
+            elsewhere(clerk, s, {key: facts})
+            return
         line: Mapping[str, object] = {"t": t, key: {"session_id": sid, **facts}}
         try:
             clerk.spool.write(line)

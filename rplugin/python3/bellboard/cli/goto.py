@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from .home import Args, Commands, Problem, add, find, icons, listed, opened
 
@@ -104,30 +105,49 @@ def attach(p: Published) -> None:
     if jump.is_here(p, os.environ):
         show(p, "")
         return
+    if p.get("machine"):
+        become(asked(p, attach=True)["command"])
     try:
         command = jump.attach(p)
     except jump.JumpFailed as e:
         raise Problem(str(e)) from None
     seen(p)
     nested = {key: value for key, value in os.environ.items() if key not in ("TMUX", "TMUX_PANE")}
+    become(command, nested | {"TERM": jump.terminal_type(os.environ)})
+
+
+def become(command: list[str], env: Mapping[str, str] = os.environ) -> NoReturn:
+    """Become a program that uses this terminal."""
     try:
-        os.execve(command[0], command, nested | {"TERM": jump.terminal_type(os.environ)})
+        os.execvpe(command[0], command, env)
     except OSError as e:
         raise Problem(f"cannot run {command[0]}: {e.strerror}") from None
 
 
 def seen(p: Published) -> None:
-    """Mark a session as seen, through the spool."""
+    """Mark a session as seen: through the spool, or on its own machine."""
     with opened() as clerk:
+        if p.get("machine"):
+            from .evidence import elsewhere
+
+            elsewhere(clerk, clerk.board.sessions[p["session_id"]], {"goto": {}})
+            return
         clerk.spool.write({"t": time.time(), "goto": {"session_id": p["session_id"]}})
 
 
 def show(p: Published, client: str) -> None:
-    """Jump to a session, and mark it as seen through the spool."""
+    """Jump to a session, and mark it as seen."""
     from ..hosting import jump
 
+    where = p
+    if p.get("machine"):
+        reply = asked(p)
+        if "command" in reply:
+            open_terminal(reply["command"], client)
+            return
+        where = {"session_id": p["session_id"], **reply.get("place", {"shown": True})}
     try:
-        advice = jump.lead(p, os.environ, client)
+        advice = "" if where.get("shown") else jump.lead(where, os.environ, client)
     except jump.JumpFailed as e:
         raise Problem(str(e)) from None
     seen(p)
@@ -135,6 +155,32 @@ def show(p: Published, client: str) -> None:
         flash(advice, client)
     elif advice:
         print(advice)
+
+
+def asked(p: Published, attach: bool = False) -> dict[str, Any]:
+    """Ask the machine of a session to show it here; return where it is shown, or how to open it."""
+    from .counter import Counter
+
+    with opened() as clerk:
+        counter = Counter(clerk, f"a shell, process {os.getppid()}")
+        reply = counter.do("goto", {"session_id": p["session_id"], "attach": attach})
+    if not reply["ok"]:
+        raise Problem(f"{p['session_id']}: {reply['why']}")
+    return reply
+
+
+def open_terminal(command: list[str], client: str) -> None:
+    """Run a command in a new window of that tmux client, else in this terminal."""
+    import shlex
+
+    if not client and sys.stdin.isatty() and sys.stdout.isatty():
+        become(command)
+    tmux = server() if client else None
+    shown = [c for c in (tmux.clients() or ()) if client in (c.name, c.tty)] if tmux else []
+    if not shown or tmux is None:
+        raise Problem(f"no terminal here shows it; to open one: {shlex.join(command)}")
+    if not tmux.open(shown[0].session, command):
+        raise Problem(tmux.why)
 
 
 def server(socket: str = "") -> Tmux | None:

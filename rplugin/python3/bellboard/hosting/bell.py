@@ -15,7 +15,7 @@ from ..core.board import Board
 from ..core.deadlines import NEVER
 from ..core.detail import whole
 from ..core.notices import Notice, Notices
-from ..core.policy import MODES, policy_of
+from ..core.policy import AWAY, MODES, policy_of
 from ..core.published import publish
 from ..core.session import Session, is_listed
 from ..storage.history import Change
@@ -62,6 +62,7 @@ class Bell:
         self._lines: list[dict[str, Any]] = []  # for the editor to show
         self._wish = ""  # a mode to set
         self._deaths: Deaths | None = None
+        self._is_followed = False  # another machine notifies its user of our sessions
 
     # ------------------------------------------------------------ input
 
@@ -104,11 +105,7 @@ class Bell:
             "mode": self.notices.policy.mode,
             "desktop": self.channels.via or "not available",
             "sound": player[0] if player else "no player found",
-            **(
-                {"followed": "by another machine, which notifies"}
-                if self.notices.is_followed
-                else {}
-            ),
+            **({"followed": "by another machine, which notifies"} if self._is_followed else {}),
         }
 
     # ------------------------------------------------------------ output
@@ -155,6 +152,8 @@ class Bell:
     def _able(self) -> tuple[frozenset[str], float]:
         """Return the channels that can send now, and when to check those that are busy."""
         able = self.channels.able(self._front) if self.sends else frozenset({"float"})
+        if self._is_followed:
+            able -= AWAY
         programs = {c: p for c in able if (p := self.channels.program_of(c))}
         full = {c for c, program in programs.items() if not self._commands.has_room(program)}
         return able - full, self._commands.patience() if full else NEVER
@@ -197,7 +196,7 @@ class Bell:
         self.notices.set_mode(mode if isinstance(mode, str) else self._own_mode, time.time())
         self._deaths = self._deaths or Deaths(self._died)
         following = followers(store) if self.sends else {}
-        self.notices.is_followed = bool(following)
+        self._is_followed = bool(following)
         for pid, started in following.items():
             self._deaths.watch(pid, started)
         if self._editor is None:

@@ -46,12 +46,24 @@ class Errands:
     async def do(self, what: str, request: Request) -> Reply:
         """Carry out a request; return `ok`, and `why` if it failed."""
         answering = self._answering
+        sid = str(request.get("session_id"))
+        s = self._desk.session(sid) if "/" in sid else None
+        if s is not None and s.machine:
+            return await self._elsewhere(what, s, request)
         errands = {"stop": self.stop, "show": self.show, "goto": self.arrive}
         errands |= {"request": answering.request, "answer": answering.answer}
         try:
             if what not in errands:
                 raise Declined(f"unknown request: {what}")
             return {"ok": True, **await errands[what](request)}
+        except Declined as reason:
+            return {"ok": False, "why": str(reason)}
+
+    async def _elsewhere(self, what: str, s: Session, request: Request) -> Reply:
+        from .elsewhere import Elsewhere
+
+        try:
+            return {"ok": True, **await Elsewhere(self._desk.spool.home).do(what, s, request)}
         except Declined as reason:
             return {"ok": False, "why": str(reason)}
 

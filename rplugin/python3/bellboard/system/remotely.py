@@ -20,6 +20,9 @@ SHARED: Final = {"ControlMaster": "auto", "ControlPersist": "60"}
 ROOM: Final = 50  # characters of the folder of a ControlPath: a socket's path has 107 at most
 MISSING: Final = 127  # exit code: bellboard was not found there
 
+#: Programs whose `exec` gives a terminal only if it is asked for.
+CONTAINERS: Final = frozenset({"docker", "podman", "nerdctl", "kubectl", "oc"})
+
 #: Where a shell that is no login shell may not look, and where plugin managers build it.
 FOLDERS: Final = (
     '"$HOME/.local/bin" "$HOME/bin" /usr/local/bin /opt/homebrew/bin'
@@ -40,19 +43,28 @@ def is_ssh(command: Sequence[str]) -> bool:
     return bool(command) and PurePath(command[0]).name == "ssh"
 
 
+def _with_terminal(machine: Sequence[str]) -> list[str]:
+    """Return the command of a container with the option that gives it a terminal."""
+    words = list(machine)
+    if PurePath(words[0]).name in CONTAINERS and "exec" in words:
+        words.insert(words.index("exec") + 1, "-t")
+    return words
+
+
 def command_of(
     machine: Sequence[str], words: Sequence[str], folder: str = "", terminal: bool = False
 ) -> list[str]:
     """Return the command that runs `bellboard WORDS` on a machine.
 
     `folder`: a private one for the sockets of shared ssh connections.  `terminal`: for a program
-    that draws, so ssh asks for a terminal there and may prompt here.
+    that draws, so ssh asks for a terminal there and may prompt here.  Its connection is its own, so
+    that it can be told from others (`connections.py`) and outlives the link.
     """
     script = ["sh", "-c", SCRIPT % shlex.join(["bellboard", *words])]
     if not is_ssh(machine):
-        return [*machine, *script]
+        return [*(_with_terminal(machine) if terminal else machine), *script]
     given = " ".join(machine)
-    options = {} if terminal else dict(OPTIONS)
+    options = {"ControlPath": "none"} if terminal else dict(OPTIONS)
     if folder and len(folder) <= ROOM and "%" not in folder:
         options |= {**SHARED, "ControlPath": f"{folder}/%C"}
     if "Control" in given or "-S" in machine:

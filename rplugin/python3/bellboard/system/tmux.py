@@ -11,7 +11,7 @@ import os
 import re
 import stat
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -127,6 +127,11 @@ class Tmux:
         if self.ask("select-window", "-t", window, ";", "select-pane", "-Z", "-t", pane) is None:
             return []
         return gate.tmux(self.socket, "attach-session", "-t", place.session)
+
+    def open(self, session: str, command: Sequence[str]) -> bool:
+        """Run a command in a new window of a session, and show that."""
+        words = ["sh", "-c", 'exec "$@"', "sh", *command]  # a single word would pass a shell
+        return self.ask("new-window", "-t", f"{session}:", *map(argument, words)) is not None
 
     def capture(self, pane: str, most: int = 200) -> list[str]:
         """Return the contents of a pane as plain lines, without trailing empty ones."""

@@ -1,0 +1,53 @@
+-- Goes to a session of another machine: to the terminal here that shows it, or to one that is
+-- opened for it. The background process asks the machine, which selects the session there.
+local host = require('bellboard.host')
+local message = require('bellboard.message')
+local terminals = require('bellboard.state.terminals')
+
+local M = {}
+
+---@class bellboard.Ways how a jump moves
+---@field show fun(buf: integer) shows a terminal of this Neovim
+---@field open fun(command: string[]): integer returns the terminal
+---@field elsewhere fun(place: bellboard.Session) goes to a pane or another Neovim
+---@field landed fun(session: bellboard.Session)
+
+---@type table<string, integer> session → the terminal that was opened here to show it
+local openings = {}
+
+--- Show the terminal that was opened for a session, while its program runs, else open one.
+---@param session bellboard.Session
+---@param command string[]
+---@param ways bellboard.Ways
+local function open(session, command, ways)
+  local known = openings[session.session_id]
+  if known and terminals.is_running(known) then
+    ways.show(known)
+  else
+    openings[session.session_id] = ways.open(command)
+  end
+end
+
+--- Go there.
+---@param session bellboard.Session
+---@param ways bellboard.Ways
+M.to = function(session, ways)
+  host.ask('goto', { session_id = session.session_id }, function(reply)
+    local place = reply.place
+    local buf = place and terminals.buffer(place.tty)
+    if not reply.ok then
+      message.info(('%s: %s'):format(session.words.project, reply.why))
+    elseif reply.command then
+      open(session, reply.command, ways)
+    elseif buf then
+      ways.show(buf)
+      ways.landed(session)
+    elseif place then
+      ways.elsewhere(vim.tbl_extend('error', { session_id = session.session_id }, place))
+    else
+      ways.landed(session)
+    end
+  end)
+end
+
+return M

@@ -1,0 +1,170 @@
+"""Carry out on another machine what a user wants of a session there: ask over the link to it.
+
+The reply says what happened, or why nothing can be asked of that machine now.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+from collections.abc import AsyncIterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from ..core.far import MACHINE
+from ..core.session import Session
+from ..storage import machines
+from ..storage.asks import Asks
+from ..system import connections, kitty, remotely
+from ..system.inotify import Inotify, arm
+from ..system.processes import is_alive
+from .beside import Declined, beside
+
+Fields = Mapping[str, Any]
+Reply = dict[str, Any]
+
+PATIENCE: Final = 15.0  # seconds for a reply: an answer there takes up to 7
+TAKEN: Final = 3.0  # seconds until somebody takes a request: a host is starting, or taking over
+LOOK: Final = 0.05  # seconds between two looks where the system does not report new files
+#: A program in a container would take the tmux or the Neovim around it for its own.
+APART: Final = ("env", "-u", "TMUX", "-u", "TMUX_PANE", "-u", "NVIM")
+#: Evidence of what a user did to a session → what its machine calls that.
+MARKS: Final = {
+    **{name: name for name in ("label", "name", "park", "snooze", "forget")},
+    "goto": "acknowledge",
+}
+
+
+class Elsewhere:
+    """Asks other machines; `home` is our state folder."""
+
+    def __init__(self, home: Path, environ: Mapping[str, str] = os.environ) -> None:
+        self._home, self._environ = home, environ
+
+    async def do(self, what: str, s: Session, given: Fields) -> Reply:
+        """Carry out a request about a session; raise `Declined` if it is not carried out."""
+        fields = {key: value for key, value in given.items() if key != "session_id"}
+        if what == "goto":
+            return await self._goto(s, fields.get("attach") is True)
+        reply = await self._ask(s, what, fields)
+        if isinstance(request := reply.get("request"), dict):
+            request["session_id"] = s.session_id  # what it is called here
+        return reply
+
+    async def mark(self, s: Session, evidence: Fields) -> None:
+        """Report what a user did to a session, which its own machine keeps."""
+        (what, fields), *_ = ((k, v) for k, v in evidence.items() if k != "t")
+        if what not in MARKS:
+            raise Declined(f"that is done on {s.machine} itself")
+        rest = {key: value for key, value in fields.items() if key != "session_id"}
+        if until := rest.get("until"):
+            rest["until"] = until + await self._ahead(s)
+        await self._ask(s, MARKS[what], rest)
+
+    async def _ahead(self, s: Session) -> float:
+        """Return how far the clock of its machine is ahead of ours, in whole seconds."""
+        began = time.time()
+        now = (await self._ask(s, "clock", {})).get("now")
+        if not isinstance(now, int | float):
+            return 0.0
+        return float(round(now - (began + time.time()) / 2))
+
+    async def _goto(self, s: Session, attach: bool) -> Reply:
+        """Show it on the terminal here that shows its machine, or return a command that opens one.
+
+        `attach`: open one in any case.  The reply has `place`, where its terminal is shown here,
+        `shown`, if its window has been raised already, or `command`.
+        """
+        if attach:
+            return {"command": self._terminal(s)}
+        own = await beside(connections.own)
+        reply = await self._ask(s, "goto", {"clients": [*own]})
+        pid = own.get(str(reply.get("client")))
+        if pid is None:
+            return {"command": self._terminal(s)}
+        place = await beside(partial(connections.place_of, pid))
+        if place.kitty:
+            try:
+                await beside(partial(kitty.show, place.kitty, place.tty))
+            except kitty.Failed as why:
+                raise Declined(f"it is shown on {place.tty}, but {why}") from None
+            return {"shown": True}
+        if not (place.pane or place.nvim):
+            return {"place": {"tty": place.tty}}
+        return {"place": {key: value for key, value in place._asdict().items() if value}}
+
+    def _terminal(self, s: Session) -> list[str]:
+        """Return the command that shows a session in a terminal that is opened for it."""
+        words = machines.known(self._home).all.get(s.machine)
+        if words is None:
+            raise Declined(f"no machine {s.machine} is known here any more")
+        command = remotely.command_of(words, ["goto", _there(s), "--attach"], terminal=True)
+        return command if remotely.is_ssh(words) else [*APART, *command]
+
+    async def _ask(self, s: Session, do: str, fields: Fields) -> Reply:
+        """Ask the machine of a session; return its reply, or raise `Declined` with the reason."""
+        if not MACHINE.fullmatch(s.machine):
+            raise Declined("it is on no machine that can be asked")
+        try:
+            asks = Asks(self._home, s.machine)
+            async with _arrivals(asks.replied) as arrived:
+                name = asks.ask({"do": do, "session_id": _there(s), **fields})
+                reply = await self._reply(asks, name, s.machine, arrived)
+        except OSError as error:
+            raise Declined(f"{s.machine} cannot be asked: {error.strerror or error}") from None
+        except ValueError as error:
+            raise Declined(f"{s.machine} cannot be asked: {error}") from None
+        if reply.get("ok") is not True:
+            raise Declined(str(reply.get("why") or f"{s.machine} does not say why"))
+        return reply
+
+    async def _reply(
+        self, asks: Asks, name: str, machine: str, arrived: asyncio.Event | None
+    ) -> Reply:
+        begun = time.monotonic()
+        while (reply := asks.take_reply(name)) is None:
+            waited = time.monotonic() - begun
+            if waited > TAKEN and not self._is_kept(machine) and asks.withdraw(name):
+                raise Declined(f"nothing follows {machine} now: start Neovim or `bellboard serve`")
+            if waited > PATIENCE:
+                asks.withdraw(name)
+                raise Declined(f"{machine} has not replied for {PATIENCE:.0f} s")
+            await _wait(arrived)
+        return reply
+
+    def _is_kept(self, machine: str) -> bool:
+        pid = machines.Claim(self._home, machine).holder()
+        return pid is not None and is_alive(pid)
+
+
+def _there(s: Session) -> str:
+    """Return the id of a session on its own machine."""
+    return str(s.row.get("session_id", ""))
+
+
+@contextlib.asynccontextmanager
+async def _arrivals(folder: Path) -> AsyncIterator[asyncio.Event | None]:
+    """Yield an event that is set when a file has come into a folder, None if nothing tells."""
+    arrived = asyncio.Event()
+    try:
+        watch = Inotify(lambda _: arrived.set())
+    except (OSError, AttributeError):  # no inotify, or no more of it
+        yield None
+        return
+    try:
+        watch.add(str(folder), arm(watch.descriptor, str(folder), True), True)
+        yield arrived
+    finally:
+        watch.close()
+
+
+async def _wait(arrived: asyncio.Event | None) -> None:
+    if arrived is None:
+        await asyncio.sleep(LOOK)
+        return
+    with contextlib.suppress(TimeoutError, asyncio.TimeoutError):
+        await asyncio.wait_for(arrived.wait(), 1.0)
+    arrived.clear()

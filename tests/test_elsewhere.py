@@ -1,0 +1,137 @@
+"""Asking another machine: what is passed on, and what is said if nobody does that."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from bellboard.core.session import Session
+from bellboard.hosting import elsewhere
+from bellboard.hosting.beside import Declined
+from bellboard.hosting.elsewhere import Elsewhere
+from bellboard.hosting.errands import Errands
+from bellboard.storage import machines
+from bellboard.storage.asks import Asks
+from bellboard.storage.spool import Spool
+from desk import Plain
+from rig.home import Home
+from rig.waiting import eventually
+
+pytestmark = pytest.mark.files
+
+Reply = dict[str, Any]
+SESSION = Session("dev/claude/s1", turn="blocked", machine="dev", row={"session_id": "s1"})
+
+
+class Keeper:
+    """Keeps the link to a machine: replies as it is told, and remembers what was asked."""
+
+    def __init__(self, home: Home) -> None:
+        self.replies: dict[str, Reply] = {}
+        self.asked: list[Reply] = []
+        self.claim = machines.Claim(home.bellboard, "dev")
+        assert self.claim.take()
+        self._asks = Asks(home.bellboard, "dev")
+        self._ends = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._ends.wait(0.005):
+            for name, request in self._asks.take():
+                self.asked.append(request)
+                self._asks.reply(name, self.replies.get(request["do"], {"ok": True}))
+
+    def close(self) -> None:
+        self._ends.set()
+        self._thread.join()
+        self.claim.leave()
+
+
+@pytest.fixture
+def keeper(home: Home) -> Iterator[Keeper]:
+    Spool(home.bellboard).prepare()
+    made = Keeper(home)
+    yield made
+    made.close()
+
+
+def does(home: Home, what: str, **given: Any) -> Reply:
+    errands = Errands(Plain(home, SESSION), "Neovim 1", home.env)
+    return asyncio.run(errands.do(what, {"session_id": SESSION.session_id, **given}))
+
+
+def marks(home: Home, **evidence: Any) -> None:
+    asyncio.run(Elsewhere(home.bellboard).mark(SESSION, {"t": 1.0, **evidence}))
+
+
+def test_a_request_is_asked_under_its_name_there_and_has_its_name_here(
+    home: Home, keeper: Keeper
+) -> None:
+    keeper.replies["request"] = {"ok": True, "request": {"id": "r", "session_id": "s1"}}
+    keeper.replies["stop"] = {"ok": False, "why": "process 7 has already ended"}
+    reply = does(home, "request", id="r")
+    assert reply == {"ok": True, "request": {"id": "r", "session_id": "dev/claude/s1"}}
+    assert keeper.asked == [{"do": "request", "session_id": "s1", "id": "r"}]
+    assert does(home, "stop", pid=7) == {"ok": False, "why": "process 7 has already ended"}
+
+
+def test_a_jump_without_a_terminal_here_is_a_command_that_opens_one(
+    home: Home, keeper: Keeper
+) -> None:
+    """For ssh with a terminal there; in a container, apart from the tmux that is around it."""
+    keeper.replies["goto"] = {"ok": True, "client": ""}
+    assert "no machine dev is known here" in does(home, "goto")["why"]
+    machines.change(home.bellboard, added={"dev": ["ssh", "dev"]})
+    command = does(home, "goto")["command"]
+    assert (command[:2], command[-2]) == (["ssh", "-t"], "dev")
+    assert "bellboard goto s1 --attach" in command[-1]
+    machines.change(home.bellboard, added={"dev": ["docker", "exec", "-i", "box"]})
+    command = does(home, "goto", attach=True)["command"]
+    box = ["docker", "exec", "-t", "-i", "box", "sh", "-c"]
+    assert command[:-1] == [*elsewhere.APART, *box]
+    assert [ask["do"] for ask in keeper.asked] == ["goto"] * 2
+
+
+def test_a_snooze_ends_by_the_clock_of_its_machine(home: Home, keeper: Keeper) -> None:
+    keeper.replies["clock"] = {"ok": True, "now": time.time() + 3600}
+    until = time.time() + 900
+    marks(home, snooze={"session_id": SESSION.session_id, "until": until})
+    assert keeper.asked[1]["do"] == "snooze"
+    assert abs(keeper.asked[1]["until"] - until - 3600) < 60
+    marks(home, snooze={"session_id": SESSION.session_id, "until": 0.0})
+    marks(home, goto={"session_id": SESSION.session_id})
+    assert [ask["do"] for ask in keeper.asked[2:]] == ["snooze", "acknowledge"]
+    with pytest.raises(Declined, match="done on dev itself"):
+        marks(home, set={"session_id": SESSION.session_id, "status": "idle"})
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda keeper: keeper.close(), "nothing follows dev now: start Neovim"),
+        (lambda keeper: keeper.replies.update(label={"ok": False, "why": "no"}), "no"),
+        (lambda keeper: keeper.replies.update(label={}), "does not say why"),
+    ],
+    ids=["nobody", "refused", "odd"],
+)
+def test_what_is_not_done_is_said(
+    home: Home,
+    keeper: Keeper,
+    monkeypatch: pytest.MonkeyPatch,
+    change: Callable[[Keeper], None],
+    why: str,
+) -> None:
+    """And is not done later."""
+    monkeypatch.setattr(elsewhere, "TAKEN", 0.05)
+    monkeypatch.setattr(elsewhere, "PATIENCE", 30.0)
+    change(keeper)
+    (home.bellboard / "links/dev/lock").write_text("")
+    with pytest.raises(Declined, match=why):
+        marks(home, label={"session_id": SESSION.session_id, "label": "HEAVY"})
+    eventually(lambda: not [*(home.bellboard / "links/dev/ask").iterdir()])

@@ -1,0 +1,127 @@
+"""What a user does to a session of another machine: answer, label, look, go there. A real sshd."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bellboard.storage import machines as known
+from bellboard.storage.spool import Spool
+from rig import warm
+from rig.home import Home
+from rig.machines import Machine, machines
+from rig.tmux import Server
+from rig.waiting import eventually
+
+pytestmark = pytest.mark.tmux
+
+ROOT = Path(__file__).resolve().parents[1]
+PYTHON = {"PYTHONPATH": str(ROOT / "rplugin/python3")}
+
+
+class Far:
+    """A machine with a simulated agent that asks, and a host here that follows it."""
+
+    def __init__(self, home: Home, machine: Machine) -> None:
+        self.home, self.machine = home, machine
+        machine.bellboard("list")  # makes its spool
+        argv = [sys.executable, ROOT / "tests/demo/agent.py", ROOT / "hooks/emit", "api"]
+        self.pane = machine.tmux.open(argv, session="work", columns=90)
+        Spool(home.bellboard).prepare()
+        known.change(home.bellboard, added={"dev": machine.ssh})
+        self.host = subprocess.Popen(
+            [sys.executable, "-m", "bellboard", "serve"],
+            env=home.env | PYTHON,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def bellboard(self, *args: str, code: int = 0) -> str:
+        done = warm.run(["-m", "bellboard", *args], env=self.home.env | PYTHON, input="")
+        assert done.returncode == code, (args, done.stdout, done.stderr)
+        return str(done.stdout or done.stderr)
+
+    def session(self, **wanted: Any) -> dict[str, Any]:
+        """Wait until the session is shown here with these values; return it."""
+
+        def look() -> Any:
+            listed = json.loads(self.bellboard("list", "--json"))["sessions"]
+            return next((p for p in listed if wanted.items() <= p.items()), None)
+
+        return dict(eventually(look, f"a session with {wanted}"))
+
+    def close(self) -> None:
+        self.host.terminate()
+        self.host.wait()
+
+
+@pytest.fixture
+def far(home: Home) -> Iterator[Far]:
+    with machines("dev") as (machine,):
+        made = Far(home, machine)
+        yield made
+        made.close()
+
+
+def shown(server: Server) -> list[str]:
+    """Return the panes that clients show."""
+    return server.run("list-clients", "-F", "#{pane_id}").split()
+
+
+def test_it_is_answered_labelled_and_looked_at_over_the_link(far: Far) -> None:
+    """Its request is what its machine decodes; a label comes back as that machine shows it."""
+    sid = far.session(machine="dev", status="blocked")["session_id"]
+    assert sid.startswith("dev/claude/")
+    assert "dev:" in far.bellboard("list", "--machine", "dev")
+    assert "no session of a machine box" in far.bellboard("list", "--machine", "box", code=1)
+    far.bellboard("label", sid, "HEAVY")
+    far.session(session_id=sid, label="HEAVY")
+    assert "parked" in far.bellboard("park", sid)
+    eventually(lambda: "parked" in far.session(session_id=sid)["markers"])
+    assert "that is done on dev itself" in far.bellboard("set", sid, "idle", code=1)
+    assert "rm -rf build && make all" in far.bellboard("answer", sid)
+    request = json.loads(far.bellboard("answer", sid, "--json"))["request"]
+    assert request["session_id"] == sid
+    other = far.bellboard("answer", sid, "allow", "--digest", "0" * 16, code=1)
+    assert "it now asks something else than you were shown" in other
+    said = far.bellboard("answer", sid, "allow", "--digest", request["digest"])
+    assert said.startswith("dev:project: it went on after ")
+    far.pane.shows("tests pass")
+
+
+def test_a_jump_goes_to_the_terminal_that_shows_the_machine_or_opens_one(
+    far: Far, tmux: Server
+) -> None:
+    """The one it opens shows exactly that pane; the next jump finds it."""
+    sid = far.session(machine="dev", status="blocked")["session_id"]
+    far.machine.tmux.open(["sleep", "600"], session="work")
+    far.machine.tmux.run("select-window", "-t", "work:1")
+    goto = f'"{sys.executable}" -m bellboard goto {sid}'
+    env = PYTHON | {"TERM": "xterm-256color"}
+    opened = tmux.open(["sh", "-c", f"{goto}; sleep 600"], env=env, session="opened")
+    opened.shows("rm -rf build")
+    assert shown(far.machine.tmux) == [far.pane.id]
+    far.machine.tmux.run("select-window", "-t", "work:1")
+    user = tmux.open(["sh"], env=env, session="user")
+    tmux.attach("user")
+    user.type(f"{goto}; echo exit code $?\n")
+    user.shows("exit code 0")
+    eventually(lambda: shown(tmux) == [opened.id], "the terminal that was opened before")
+    assert shown(far.machine.tmux) == [far.pane.id]
+
+
+def test_while_the_link_is_down_it_is_said_at_once(far: Far) -> None:
+    """Without waiting for a reply that cannot come."""
+    sid = far.session(machine="dev", status="blocked")["session_id"]
+    far.machine.crash()
+    eventually(lambda: "stale" in far.session(session_id=sid)["markers"], "a stale session")
+    for command in (("label", sid, "HEAVY"), ("goto", sid), ("answer", sid)):
+        assert "the link is down: " in far.bellboard(*command, code=1)
+    assert "cannot be reached" in far.bellboard("list")
+    far.machine.boot()
