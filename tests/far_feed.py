@@ -82,7 +82,9 @@ class FarFeed:
 
     @property
     def asked(self) -> list[dict[str, Any]]:
-        return [x["asked"] for x in self.heard if "asked" in x]
+        """Return what it was asked, except the time."""
+        asked = [x["asked"] for x in self.heard if "asked" in x]
+        return [x for x in asked if x["do"] != "clock"]
 
 
 def main() -> None:
@@ -106,6 +108,8 @@ def obey(folder: Path) -> None:
     for raw in sys.stdin.buffer:
         asked = json.loads(raw)
         note(folder, {"asked": asked})
+        if asked["do"] == "clock":
+            continue
         with contextlib.suppress(FileNotFoundError):
             reply = json.loads((folder / "reply").read_text())
             data = json.dumps({"type": "reply", "id": asked["id"], **reply}).encode() + b"\n"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,8 +15,9 @@ import pytest
 
 from bellboard.storage import machines
 from bellboard.storage.asks import Asks
+from bellboard.storage.spool import Spool
 from far_feed import FarFeed
-from hosting import RecordedHost, made, opened
+from hosting import RecordedHost, made, opened, put
 from rig.home import Home
 from rig.waiting import eventually
 
@@ -274,3 +277,53 @@ def test_a_machine_cannot_speak_for_another(start: Start, dev: FarFeed) -> None:
     shows(host, {S1: "working", "dev/claude/s7": "working"})
     p = host.sessions["dev/claude/s7"]
     assert (p["machine"], p["title"], p.get("cwd")) == ("dev", "hi", None)
+
+
+# ---------------------------------------------------------------- a real feed
+
+
+@pytest.fixture
+def box(home: Home) -> Spool:
+    """A machine called box: another state folder of this one, with its own HOME."""
+    there = made(home.root / "box" / "board")
+    (home.bin / "bellboard").symlink_to(Path(sys.executable).with_name("bellboard"))
+    own = [f"HOME={home.root / 'box'}", f"BELLBOARD_HOME={there.home}"]
+    made(home.bellboard)
+    machines.change(home.bellboard, added={"box": ["env", *own]})
+    return there
+
+
+def test_a_real_feed_is_followed(start: Start, box: Spool) -> None:
+    """What happens there is shown here, through kills of the feed, the link and the host."""
+    first, second = start("first"), start("second")
+    put(box, "UserPromptSubmit", prompt="x")
+    for host in (first, second):
+        shows(host, {"box/claude/s": "working"})
+    put(box, "Stop")
+    shows(second, {"box/claude/s": "completed"})
+    put(box, "UserPromptSubmit", prompt="y")
+    shows(second, {"box/claude/s": "working"})
+    (feed,) = feeds_of(first.pid) or feeds_of(second.pid)
+    os.kill(feed, signal.SIGKILL)
+    put(box, "Stop", last="y")
+    shows(second, {"box/claude/s": "completed"})
+    first.kill()
+    put(box, "UserPromptSubmit", prompt="z")
+    shows(second, {"box/claude/s": "working"})
+
+    def told() -> list[str | None]:
+        news = [status for _, status in second.live]
+        return news[news.index("completed") :]  # the first was so when it was first seen, or not
+
+    eventually(lambda: told() == ["completed", "working", "completed", "working"], "news")
+
+
+def feeds_of(host: int) -> list[int]:
+    """Return the feeds that a host has started."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            if path.read_text().rpartition(")")[2].split()[1] == str(host):
+                words = (path.parent / "cmdline").read_bytes()
+                found += [int(path.parent.name)] if b"feed" in words else []
+    return found

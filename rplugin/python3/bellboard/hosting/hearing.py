@@ -13,7 +13,7 @@ import time
 from typing import Final, Protocol
 
 from ..core.detail import line
-from ..core.feed import LONGEST, SILENT, Change, Hello, Junk, Problem, Reply, State, read
+from ..core.feed import BEAT, LONGEST, SILENT, Change, Hello, Junk, Problem, Reply, State, read
 from ..system.leash import Leashed
 from .follower import Follower
 
@@ -43,6 +43,8 @@ class Owner(Protocol):
     def drain(self) -> None: ...
 
     def requests(self) -> list[bytes]: ...
+
+    def greeting(self) -> bytes: ...
 
     def replied(self, said: Reply) -> None: ...
 
@@ -84,6 +86,7 @@ class Hearing:
         self._bytes, self._lines = Budget(BURST, STEADY), Budget(LINES, STEADY_LINES)
         self._slow_until = 0.0
         self._heard = time.monotonic()
+        self._shown = -BEAT  # when we were last heard
         self._ready = selectors.DefaultSelector()
 
     def run(self) -> str:
@@ -94,7 +97,8 @@ class Hearing:
                 if slow > 0:
                     self._heard = time.monotonic()
                 self._listen(slow <= 0)
-                for key, _ in ready.select(slow if slow > 0 else self._patience()):
+                wait = slow if slow > 0 else self._patience()
+                for key, _ in ready.select(min(wait, self._show_up())):
                     self._take(key.fd)
                 if self._slow_until <= time.monotonic() and self._patience() <= 0:
                     raise Ended(self._silence())
@@ -163,6 +167,7 @@ class Hearing:
         elif isinstance(said, Hello):
             self._greeted = True
             follower.take(said)
+            self._show_up()
         elif isinstance(said, Reply):
             self._link.replied(said)
         elif said is not None:
@@ -190,6 +195,21 @@ class Hearing:
             if len(self._unsent) > MOST_UNSENT:
                 raise Ended("it takes no requests")
             self._send()
+
+    def _show_up(self) -> float:
+        """Let it know from time to time that somebody follows; return the seconds until then.
+
+        It then leaves notifications to us, and ends when it hears nothing any more.
+        """
+        if not self._greeted:
+            return BEAT
+        left = self._shown + BEAT - time.monotonic()
+        if left > 0:
+            return left
+        self._shown = time.monotonic()
+        self._unsent += self._link.greeting()
+        self._send()
+        return BEAT
 
     def _send(self) -> None:
         with contextlib.suppress(BlockingIOError):

@@ -150,6 +150,11 @@ class Link:
             lines.append(asking(self._count, do, request))
         return lines
 
+    def greeting(self) -> bytes:
+        """Return a line that needs no reply: it says that somebody is here."""
+        self._count += 1
+        return asking(self._count, "clock", {})
+
     def replied(self, said: Reply) -> None:
         """Pass on a reply."""
         name = self._pending.pop(said.id, None)
