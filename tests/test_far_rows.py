@@ -73,7 +73,7 @@ def test_the_board_names_the_machine_and_dims_what_may_be_old(
     editor.command(BOARD)
     screen.matches(editor, f"board-machines-{columns}")
     old = editor.screen.groups_of("stale 3h")
-    assert old == ["NonText"]
+    assert old == ["Comment"]
 
 
 @pytest.mark.editor

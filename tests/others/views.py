@@ -8,7 +8,7 @@ from typing import Any
 from others.pickers import PICKERS, checked, opened
 from others.terminals import KEEPERS, kept
 from rig.editor import Editor
-from sample import Host, blocked, house
+from sample import Host, blocked, house, machines
 
 TEXT = "vim.cmd('edit! lua/api.lua') vim.api.nvim_buf_set_lines(0, 0, -1, false, { ... })"
 CODE = ("local M = {}", "", "-- What the limiter allows.", "M.most = 30", "", "return M")
@@ -94,9 +94,12 @@ def floating(short: bool) -> Callable[[Editor], None]:
     return show
 
 
-def board(editor: Editor) -> None:
-    Host(editor).push(*house())
-    editor.command("ClaudeSessions board | only")
+def board(*sessions: dict[str, Any]) -> Callable[[Editor], None]:
+    def show(editor: Editor) -> None:
+        Host(editor).push(*sessions)
+        editor.command("ClaudeSessions board | only")
+
+    return show
 
 
 def picking(name: str) -> Callable[[Editor], None]:
@@ -111,7 +114,8 @@ VIEWS: dict[str, tuple[list[str], Callable[[Editor], Any]]] = {
     **{f"status-{name}": (needs, statusline(name)) for name, (needs, _) in STATUSLINES.items()},
     "float": ([], floating(short=False)),
     "float-short": ([], floating(short=True)),
-    "board": ([], board),
+    "board": ([], board(*house())),
+    "board-machines": ([], board(*machines(), *house())),
     **{f"pick-{name}": (picker.needs, picking(name)) for name, picker in PICKERS.items()},
 }
 

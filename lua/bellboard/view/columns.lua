@@ -135,7 +135,7 @@ local function notes(session, room)
       room = room - cells.width(text) - 1
     end
   end
-  add(age.outdated(session), 'BellboardStale')
+  add(age.outdated(session), 'BellboardDim')
   add(words.label ~= '' and ('[%s]'):format(words.label) or '', style.label_group(session))
   add(sessions.mixed() and words.agent or '', 'BellboardDim')
   add(words.progress, 'BellboardDim')

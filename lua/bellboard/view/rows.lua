@@ -184,7 +184,7 @@ local function outages(listed, width)
       age.of(down[name].link_since),
       why ~= '' and ': ' .. why or ''
     )
-    return line({ { cells.cut(text, width - 1), 'BellboardStale' } })
+    return line({ { cells.cut(text, width - 1), 'BellboardDim' } })
   end, names)
 end
 

@@ -103,7 +103,7 @@ end
 ---@return bellboard.Chunk[]
 M.faded = function(chunks)
   return vim.tbl_map(function(chunk)
-    return { chunk[1], 'BellboardStale' }
+    return { chunk[1], 'BellboardDim' }
   end, chunks)
 end
 
@@ -115,7 +115,7 @@ M.tally = function(some)
   for _, session in ipairs(some) do
     local icon = M.icon(session)
     if not counts[icon] then
-      counts[icon] = { 0, M.group(session) }
+      counts[icon] = { 0, M.group_of(session.status) }
       order[#order + 1] = icon
     end
     counts[icon][1] = counts[icon][1] + 1
