@@ -1,13 +1,17 @@
-"""In Neovim, what a user does to a session of another machine; the host's replies are given."""
+"""In Neovim, what a user does to a session of another machine; mostly with given replies."""
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
 
+from bellboard.storage.spool import Spool
+from keeper import Keeper
 from rig.editor import Editor
 from rig.fixtures import Editors
+from rig.home import Home
 from rig.waiting import eventually
 from sample import HIDDEN_TERMINAL, QUIET, Host, far
 
@@ -29,6 +33,28 @@ vim.notify = function(text) table.insert(said, text) end
 """
 SID = "dev/claude/api-blocked"
 HERE = "return vim.api.nvim_get_current_buf()"
+
+
+def test_a_label_is_kept_by_the_machine_and_a_failure_is_said(nvim: Editors, home: Home) -> None:
+    """With a real host, beside which another one keeps the link."""
+    keeper = Keeper(home)
+    row = {"session_id": "s1", "status": "blocked", "agent": "claude", "project": "api"}
+    Spool(home.bellboard).write({"t": time.time(), "far": {"machine": "dev", "row": row}})
+    editor = nvim(config={"float": {"enabled": False}})
+    listed = "return #require('bellboard').sessions()"
+    try:
+        eventually(lambda: editor.lua(listed) == 1, "the session")
+        editor.lua("_G.said = {} vim.notify = function(text) table.insert(said, text) end")
+        editor.command("ClaudeSessions label HEAVY dev/claude/s1")
+        eventually(lambda: keeper.asked, "the label")
+        assert keeper.asked == [{"do": "label", "session_id": "s1", "label": "HEAVY"}]
+        keeper.replies["park"] = {"ok": False, "why": "the link is down: no route"}
+        editor.command("ClaudeSessions park dev/claude/s1")
+        failed = "bellboard: park failed: the link is down: no route"
+        eventually(lambda: failed in editor.lua("return said"), "what failed")
+        assert not [*(home.bellboard / "spool/bad").iterdir()]
+    finally:
+        keeper.close()
 
 
 def played(nvim: Editors, **replies: Any) -> Editor:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -16,46 +15,18 @@ from bellboard.hosting.beside import Declined
 from bellboard.hosting.elsewhere import Elsewhere
 from bellboard.hosting.errands import Errands
 from bellboard.storage import machines
-from bellboard.storage.asks import Asks
-from bellboard.storage.spool import Spool
 from desk import Plain
+from keeper import Keeper, Reply
 from rig.home import Home
 from rig.waiting import eventually
 
 pytestmark = pytest.mark.files
 
-Reply = dict[str, Any]
 SESSION = Session("dev/claude/s1", turn="blocked", machine="dev", row={"session_id": "s1"})
-
-
-class Keeper:
-    """Keeps the link to a machine: replies as it is told, and remembers what was asked."""
-
-    def __init__(self, home: Home) -> None:
-        self.replies: dict[str, Reply] = {}
-        self.asked: list[Reply] = []
-        self.claim = machines.Claim(home.bellboard, "dev")
-        assert self.claim.take()
-        self._asks = Asks(home.bellboard, "dev")
-        self._ends = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        while not self._ends.wait(0.005):
-            for name, request in self._asks.take():
-                self.asked.append(request)
-                self._asks.reply(name, self.replies.get(request["do"], {"ok": True}))
-
-    def close(self) -> None:
-        self._ends.set()
-        self._thread.join()
-        self.claim.leave()
 
 
 @pytest.fixture
 def keeper(home: Home) -> Iterator[Keeper]:
-    Spool(home.bellboard).prepare()
     made = Keeper(home)
     yield made
     made.close()
