@@ -43,7 +43,7 @@ def tracked(*suffixes: str) -> list[Path]:
 
 #: From the lowest; each may import what is on a lower one. `bellboard` is what starts the rest.
 FLOORS = (
-    *("core", "system", "storage", "agents", "witnesses", "hosting", "diagnosis"),
+    *("core", "system", "storage", "agents", "witnesses", "fleet", "hosting", "diagnosis"),
     *("screen", "cli", "bellboard"),
 )
 #: What a floor may know of `core` that knows no session: text.

@@ -22,6 +22,7 @@ from . import (
     doctor,
     evidence,
     feed,
+    fleet,
     goto,
     history,
     hooks,
@@ -134,7 +135,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"bellboard {VERSION}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     top.set_defaults(whole=top)
-    parts = (sessions, goto, answer, answers, history, evidence, hosts, feed, hooks, tmux, doctor)
-    for part in (*parts, uninstalling, path, completion, manual):
+    parts = (sessions, goto, answer, answers, history, evidence, hosts, feed, fleet, hooks)
+    for part in (*parts, tmux, doctor, uninstalling, path, completion, manual):
         part.add_to(commands)
     return top

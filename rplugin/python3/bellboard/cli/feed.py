@@ -5,13 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from typing import TYPE_CHECKING
 
 from .home import Args, Commands, Problem, add, here
 from .hosts import GLANCE, Notes, leave, run_host
-
-if TYPE_CHECKING:
-    from ..core.feed import Hello
 
 
 def add_to(commands: Commands) -> None:
@@ -27,6 +23,7 @@ def print_feed(args: Args) -> None:
     from ..core.feed import Problem as Said
     from ..core.feed import cursor_of
     from ..hosting.feeding import Feeding
+    from ..hosting.hello import hello as hello_of
 
     tell = os.dup(1)
     os.dup2(2, 1)  # nothing else may print there
@@ -35,7 +32,7 @@ def print_feed(args: Args) -> None:
         since = cursor_of(args.since)
         if args.since and since is None:
             raise Problem(f"--since {args.since}: not a cursor; take one from a feed, or omit it")
-        hello = _hello()
+        hello = hello_of(here())
         made = feeding = Feeding(since, args.quiet, 0, tell)
         notes = Notes()
 
@@ -52,30 +49,6 @@ def print_feed(args: Args) -> None:
         _last(tell, telling.encoded(Said(str(e))))
         raise
     leave(feeding.finish)
-
-
-def _hello() -> Hello:
-    """Return what a reader should know first."""
-    import getpass
-    import time
-
-    from ..agents.clis import INSTALLABLE
-    from ..agents.installing.installed import hooked_files
-    from ..core.detail import line
-    from ..core.feed import Hello
-    from ..core.version import VERSION
-    from ..storage.spool import Spool
-    from ..system.computer import boot_id, machine_id
-
-    home, user = here(), ""
-    with contextlib.suppress(KeyError, OSError, ImportError):  # a user without a name
-        user = line(getpass.getuser())
-    hooks, hosts = False, 0
-    with contextlib.suppress(OSError, ValueError):
-        hooks = bool(hooked_files(home))
-        hosts = len(Spool(home).hosts.alive())
-    agents = tuple(x.key for x in INSTALLABLE if x.hooks and x.hooks.is_used(os.environ))
-    return Hello(VERSION, machine_id(), boot_id(), time.time(), hooks, agents, hosts, user)
 
 
 def _last(descriptor: int, data: bytes) -> None:

@@ -46,6 +46,12 @@ def add_to(commands: Commands) -> None:
     )
     serve.add_argument("--pull-requests", action="store_true", help="look up pull requests with gh")
     serve.add_argument(
+        "--fleet", action="store_true", help="fail unless this machine has joined a fleet"
+    )
+    serve.add_argument(
+        "--unit", action="store_true", help="print a systemd user unit that runs this command"
+    )
+    serve.add_argument(
         "--notices",
         nargs="?",
         const="{}",
@@ -60,6 +66,16 @@ def serve_host(args: Args) -> None:
 
     from ..core.session import STATUSES
 
+    if args.unit:
+        from .unit import unit
+
+        print(unit(sys.argv[1:]), end="")
+        return
+    if args.fleet:
+        from .fleet import joined
+
+        if joined() is None:
+            raise Problem("this machine is in no fleet; run `bellboard fleet join URL` first")
     known = (*STATUSES, "ended", "transition")
     commands = {}
     for spec in args.on:

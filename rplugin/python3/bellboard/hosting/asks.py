@@ -10,19 +10,18 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from ..core.feed import Ask
 from ..core.lenient import LARGEST, number_of
 from ..core.policy import CHANNELS
 from ..core.row import count_in
 from ..core.session import Session
+from .answering import Desk
 from .beside import Declined, beside
+from .connection import Connection
 from .errands import Errands
 from .preview import preview
-
-if TYPE_CHECKING:
-    from .host import Host
 
 Reply = dict[str, Any]
 
@@ -40,12 +39,19 @@ EVIDENCE: Final[Mapping[str, tuple[str, str, type]]] = {
 EFFECTS: Final = frozenset(f"notice {channel}" for channel in CHANNELS if channel != "float")
 
 
+class Owner(Desk, Protocol):
+    """The host that carries them out."""
+
+    pid: int
+    connection: Connection
+
+
 class Asks:
     """Carries out requests with a host."""
 
-    def __init__(self, host: Host, environ: Mapping[str, str] = os.environ) -> None:
+    def __init__(self, host: Owner, by: str = BY, environ: Mapping[str, str] = os.environ) -> None:
         self._host = host
-        self._errands = Errands(host, BY, environ)
+        self._errands = Errands(host, by, environ)
         self._known: dict[str, Callable[[Ask], Awaitable[Reply]]] = {
             **dict.fromkeys(ERRANDS, self._errand),
             **dict.fromkeys(EVIDENCE, self._evidence),

@@ -31,6 +31,7 @@ from .bell import Bell
 from .commands import Commands
 from .connection import Connection
 from .effects import PAUSE, Effects
+from .fleet import Fleet
 from .folding import Clerk
 from .health import Health
 from .links import Links
@@ -80,14 +81,25 @@ class Host:
         self.bell = self._set("notices", partial(self._bell, environ))
         self.addresses = Addresses(self._judged)
         publisher = Publisher(self.addresses, self.attempt)
+        self.fleet = Fleet(self)
+        self._push = push
         self.reader = Reader(
-            push, publisher, self.connection, self.bell, self.effects, self.attempt, self._examine
+            self._deliver,
+            publisher,
+            self.connection,
+            self.bell,
+            self.effects,
+            self.attempt,
+            self._examine,
         )
         self.upkeep = Upkeep(self.connection, self.attempt)
         self.waiting = Waiting(self.spool)
         self.links = Links(self.spool, self.config, environ, self.loop.wake, self.loop.call)
         parts = (self.addresses, self.senses, self.reach, self.commands, self.effects)
-        noted = (*parts, self.waiting, self.links, self.attempt, self.outbox, self.connection, self)
+        noted = (
+            *(*parts, self.waiting, self.links, self.fleet, self.attempt, self.outbox),
+            *(self.connection, self),
+        )
         self.health = Health(self.connection, self.senses, self.bell, noted)
         self._new, self._slot = f"{self.spool.new}/", f"{self.spool.slot}/"
         self._came: set[str] = set()  # into new/, and not folded yet
@@ -103,6 +115,7 @@ class Host:
             ("callbacks", self._run_callbacks),
             ("notices", self.reader.notify),
             ("links", self._follow),
+            ("fleet", self.fleet.run),
             ("observe", self._attend),
             ("tmux", self._show),
             ("health", self.health.share),
@@ -167,14 +180,8 @@ class Host:
             leave = partial(self.connection.use, lambda clerk: self.bell.leave(clerk.store), None)
             withdraw = partial(self.spool.hosts.withdraw, self.pid)
             ends = (
-                *(
-                    self.links.close,
-                    self.senses.close,
-                    self.reach.close,
-                    self.bell.close,
-                    self.waiting.close,
-                ),
-                *(leave, withdraw),
+                *(self.links.close, self.fleet.close, self.senses.close, self.reach.close),
+                *(self.bell.close, self.waiting.close, leave, withdraw),
             )
             for end in (*ends, self.connection.close, self.outbox.send):
                 with contextlib.suppress(Exception):
@@ -189,6 +196,7 @@ class Host:
         watch = self._watch()
         self.senses.open(watch)
         self.links.open(watch)
+        self.fleet.open(watch)
 
     def _watch(self) -> Watch:
         return Watch(self._woken, reach=self.reach)
@@ -252,6 +260,7 @@ class Host:
                 (linked if self.links.is_about(path) else others).add(path)
         if linked:
             self.links.changed(linked)
+            self.fleet.ask()
         if len(self._came) > MOST:  # they cannot be folded now
             self._came, self._elsewhere = set(), True
         if others:
@@ -266,6 +275,11 @@ class Host:
                 self.loop.pause(HEAD_START)
                 return
         self.loop.round()  # at once, which saves 0.05 ms over waking the loop
+
+    def _deliver(self, message: dict[str, Any]) -> None:
+        """Send a message to our reader, and to the fleet."""
+        self._push(message)
+        self.attempt.once("fleet", "", partial(self.fleet.note, message))
 
     # ------------------------------------------------------------ jobs
 

@@ -4,6 +4,7 @@
     links/MACHINE/lock           held by the host that keeps the link; its process id is inside
     links/MACHINE/ask/NAME       what is asked of the machine, by any program of ours (`asks.py`)
     links/MACHINE/reply/NAME     its reply
+    links/MACHINE/fleet          there if the fleet follows it, instead of a link
 
 Commands in the file are run: like everything in the state folder it is ours alone.
 """
@@ -27,6 +28,7 @@ from ..system.flocks import locked
 
 FOLDER: Final = "links"
 FILE: Final = "machines.json"
+FLEET: Final = "fleet"
 LARGEST: Final = 1 << 20  # bytes of the file
 MOST: Final = 64  # machines
 MOST_WORDS: Final = 100  # of a command
@@ -108,8 +110,20 @@ def prepare(home: Path, machine: str = "") -> Path:
 
 
 def was_followed(home: Path, machine: str) -> bool:
-    """Return whether a link was kept to a machine, rather than another way to follow it."""
-    return (home / FOLDER / machine / "ask").is_dir()
+    """Return whether a link was kept to a machine, or a fleet that was left followed it."""
+    folder = home / FOLDER / machine
+    return (folder / "ask").is_dir() and not (folder / FLEET).exists()
+
+
+def lend(home: Path, machine: str) -> None:
+    """Note that the fleet follows a machine, so that no link need be wanted to it."""
+    (prepare(home, machine) / FLEET).touch(0o600)
+
+
+def regain(home: Path) -> None:
+    """Note that no fleet follows a machine any more."""
+    for mark in (home / FOLDER).glob(f"*/{FLEET}"):
+        mark.unlink(missing_ok=True)
 
 
 def forget(home: Path, machine: str) -> None:

@@ -1,0 +1,214 @@
+"""`bellboard fleet`: share sessions with other machines over a NATS server."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .home import Args, Commands, Problem, add, opened, print_json
+
+if TYPE_CHECKING:
+    from ..fleet.member import Joined
+    from ..fleet.permits import Grant
+
+EXAMPLE = "alice=read,answer dev=publish box=publish:box-1"
+
+
+def add_to(commands: Commands) -> None:
+    top = add(commands, "fleet", _help, "share sessions with other machines over a NATS server")
+    top.set_defaults(parser=top)
+    verbs = top.add_subparsers(dest="verb", metavar="VERB", title="verbs")
+    joining = add(verbs, "join", join, "publish the sessions of this machine, and follow others")
+    joining.add_argument("url", metavar="URL", help="tls://HOST:4222")
+    joining.add_argument("--creds", default="", metavar="FILE", help="from `fleet setup`, or NATS")
+    joining.add_argument("--team", default="team", help="(default: team)")
+    joining.add_argument("--machine", default="", metavar="NAME", help="(default: the host name)")
+    joining.add_argument("--ca", default="", metavar="FILE", help="certificate of the authority")
+    joining.add_argument("--follow", action="append", default=[], metavar="MACHINE")
+    joining.add_argument("--read-only", action="store_true", help="publish nothing")
+    joining.add_argument("--publish-only", action="store_true", help="follow nobody")
+    joining.add_argument("--unencrypted", action="store_true", help="allow nats:// over a network")
+    add(verbs, "leave", leave, "stop both")
+    shown = add(verbs, "status", status, "show the machines, and what is wrong")
+    shown.add_argument("--json", action="store_true")
+    made = add(verbs, "setup", setup, "write credentials of members; print a server configuration")
+    made.add_argument("folder", metavar="FOLDER", help="where the credentials are kept")
+    made.add_argument("members", nargs="*", metavar="MEMBER=ROLES", help=f"such as {EXAMPLE}")
+    made.add_argument("--team", default="team", help="(default: team)")
+    made.add_argument("--port", type=int, default=4222)
+    made.add_argument("--only", action="append", default=[], metavar="MEMBER=MACHINE,…")
+    made.add_argument("--create", default="", metavar="URL", help="create the team's streams there")
+    made.add_argument("--ca", default="", metavar="FILE", help="certificate of the authority")
+
+
+def _help(args: Args) -> None:
+    args.parser.print_help()
+
+
+# ---------------------------------------------------------------- join, leave
+
+
+def join(args: Args) -> None:
+    import asyncio
+
+    import msgspec
+
+    from ..fleet.look import attempt
+    from ..fleet.member import OPTION, Joined, Unusable, check, credentials, machine_name
+
+    if args.read_only and args.publish_only:
+        raise Problem("--read-only and --publish-only leave nothing to do; give one of them")
+    wanted = Joined(
+        url=args.url,
+        team=args.team,
+        machine=args.machine or machine_name(),
+        creds=str(Path(args.creds).absolute()) if args.creds else "",
+        ca=str(Path(args.ca).absolute()) if args.ca else "",
+        follow=tuple(args.follow),
+        publishes=not args.read_only,
+        reads=not args.publish_only,
+    )
+    try:
+        check(wanted, unencrypted=args.unencrypted)
+        member = credentials(wanted.creds).member
+    except Unusable as e:
+        raise Problem(str(e)) from None
+    _need_nats()
+    why = asyncio.run(attempt(wanted))
+    _set(OPTION, msgspec.to_builtins(wanted))
+    print(f"joined {wanted.team} as {member}; this machine is {wanted.machine}")
+    if why:
+        raise Problem(f"{why} (kept: hosts try again for ever; `bellboard fleet leave` ends that)")
+
+
+def leave(args: Args) -> None:
+    from ..fleet.member import OPTION
+
+    if joined() is None:
+        raise Problem("this machine is in no fleet")
+    _set(OPTION, None)
+    print("left the fleet; the rows of this machine there expire within 15 minutes")
+
+
+def _set(key: str, value: object) -> None:
+    """Set a shared option, and wake all hosts."""
+    with opened() as clerk:
+        store = clerk.store
+        if store.readonly:
+            raise Problem(f"{store.path} cannot be written")
+        with store.lock():
+            store.set_option(key, value, os.getpid(), time.time())
+        clerk.spool.write({"t": time.time(), "tick": {}}, None)
+
+
+def joined() -> Joined | None:
+    """Return the settings of this machine's fleet, if it is in one."""
+    from ..fleet.member import OPTION
+    from ..fleet.member import joined as known
+
+    with opened() as clerk:
+        return known(clerk.store.option(OPTION))
+
+
+def _need_nats() -> None:
+    import importlib.util
+
+    if not all(importlib.util.find_spec(name) for name in ("nats", "nkeys")):
+        raise Problem(f"nats-py is missing: {sys.executable} -m pip install 'bellboard[fleet]'")
+
+
+# ---------------------------------------------------------------- status
+
+
+def status(args: Args) -> int | None:
+    import asyncio
+
+    from ..core.words import age
+    from ..fleet.look import look
+    from ..fleet.member import OPTION
+    from ..fleet.member import joined as known
+
+    with opened() as clerk:
+        j = known(clerk.store.option(OPTION))
+        hosts = clerk.spool.hosts
+        told = [hosts.notes_of(pid) for pid in hosts.alive()]
+    if j is None:
+        raise Problem("this machine is in no fleet; see `bellboard fleet join --help`")
+    _need_nats()
+    found, why = asyncio.run(look(j))
+    said = (note for notes in told for about, note in notes.items() if about.startswith(OPTION))
+    notes = sorted({*said, why} - {""})
+    if args.json:
+        where = {"url": j.url, "team": j.team, "machine": j.machine}
+        print_json({**where, "machines": found, "notes": notes})
+    else:
+        print(f"{j.team} at {j.url}; this machine is {j.machine}")
+        for name, m in sorted(found.items()):
+            counts = ", ".join(f"{n} {what}" for what, n in sorted(m["counts"].items()))
+            heard = "" if m["age"] < 25 else f"; last heard {age(-m['age'], 0.0)} ago"
+            print(f"  {name}: {counts or 'no sessions'}{heard}")
+        for note in notes:
+            print(f"  {note}")
+    return 1 if why else None
+
+
+# ---------------------------------------------------------------- setup
+
+
+def setup(args: Args) -> None:
+    import asyncio
+
+    from ..fleet.keys import key_of
+    from ..fleet.look import attempt
+    from ..fleet.member import Joined, Unusable
+    from ..fleet.permits import ADMIN, Grant, server
+    from ..fleet.subjects import TEAM
+
+    _need_nats()
+    if not TEAM.fullmatch(args.team):
+        raise Problem(f"--team {args.team}: use letters, digits, - and _")
+    folder = Path(args.folder).absolute()
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=0o700, parents=True)
+    try:
+        if args.create:
+            creds = str(folder / f"{ADMIN}.creds")
+            made = Joined(args.create, args.team, ADMIN, creds, args.ca)
+            if why := asyncio.run(attempt(made)):
+                raise Problem(why)
+            print(f"the streams of {args.team} are there")
+            return
+        grants = [_grant(spec, args.only) for spec in args.members]
+        if not grants:
+            raise Problem(f"name the members and what they may do, such as {EXAMPLE}")
+        grants.append(Grant(ADMIN, "", frozenset({ADMIN})))
+        keyed = [g._replace(key=key_of(folder, g.member)) for g in grants]
+    except Unusable as e:
+        raise Problem(str(e)) from None
+    print(server(args.team, keyed, str(folder), args.port), end="")
+
+
+def _grant(spec: str, only: list[str]) -> Grant:
+    """Read `alice=read,answer` or `dev=publish:dev`."""
+    from ..fleet.permits import ADMIN, ROLES, Grant
+    from ..fleet.subjects import MACHINE, MEMBER
+
+    member, _, said = spec.partition("=")
+    roles, machine = set(), ""
+    for role in said.split(","):
+        role, _, name = role.partition(":")
+        roles.add(role)
+        machine = name or machine
+    machine = machine or (member if "publish" in roles else "")
+    limits = [x.partition("=")[2] for x in only if x.partition("=")[0] == member]
+    seen = tuple(name for part in limits for name in part.split(","))
+    names = [machine] * bool(machine) + list(seen)
+    good = MEMBER.fullmatch(member) and member != ADMIN and roles <= {*ROLES}
+    if not good or not all(map(MACHINE.fullmatch, names)):
+        known = ", ".join(ROLES)
+        raise Problem(f"{spec}: expected MEMBER=ROLES, with roles of {known}[:MACHINE]")
+    return Grant(member, "", frozenset(roles), machine, seen)

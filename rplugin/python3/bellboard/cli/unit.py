@@ -1,0 +1,51 @@
+"""The systemd user unit that keeps a background process running on a machine without Neovim."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+
+TEXT = """\
+# Save this as ~/.config/systemd/user/bellboard.service; then:
+#   systemctl --user enable --now bellboard
+#   loginctl enable-linger       (it also runs while you are not logged in)
+[Unit]
+Description=Shows which coding-agent sessions are working, done, or blocked on you
+After=network-online.target
+
+[Service]
+ExecStart={command}
+{settings}Restart=always
+RestartSec=5
+NoNewPrivileges=yes
+
+[Install]
+WantedBy=default.target
+"""
+KEPT = ("BELLBOARD_HOME", "XDG_STATE_HOME")  # what decides where the state folder is
+
+
+def unit(argv: list[str]) -> str:
+    """Return a unit that runs this command, without `--unit`."""
+    words = [w for w in argv if w != "--unit"]
+    given = (f"{key}={os.environ[key]}" for key in KEPT if os.environ.get(key))
+    settings = "".join(f"Environment={_quoted(setting)}\n" for setting in given)
+    command = " ".join(_quoted(w.replace("$", "$$")) for w in [*_program(), *words])
+    return TEXT.format(command=command, settings=settings)
+
+
+def _program() -> list[str]:
+    found = shutil.which(sys.argv[0])
+    if found and os.path.basename(found) == "bellboard":  # noqa: PTH119
+        return [os.path.abspath(found)]  # noqa: PTH100
+    return [sys.executable, "-m", "bellboard"]
+
+
+def _quoted(word: str) -> str:
+    """Return a word as systemd reads it."""
+    plain = word.replace("%", "%%")
+    if plain and not set(plain) & set(" \t\n'\"\\;"):
+        return plain
+    escaped = plain.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'

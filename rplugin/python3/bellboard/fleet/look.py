@@ -1,0 +1,72 @@
+"""Look at a fleet once, for a command: can we connect, and which machines are there."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any, Final
+
+from .member import Joined, Unusable, credentials
+from .reader import Followed, Reader
+from .streams import ensure
+from .subjects import Subjects
+from .tail import Lost
+from .wire import Denied, Down, Refused, Wire
+
+PATIENCE: Final = 15.0  # seconds for the server to send what it has
+
+
+async def attempt(j: Joined) -> str:
+    """Connect, and create what is missing; return why that fails, or ""."""
+    try:
+        wire = await _connected(j)
+    except (Down, Unusable) as e:
+        return str(e)
+    await wire.close()
+    return ""
+
+
+async def look(j: Joined) -> tuple[dict[str, Any], str]:
+    """Return each machine with its counts and the age of its beat, and why that fails, or ""."""
+    followed = Followed("")
+    try:
+        wire = await _connected(j)
+        try:
+            await _read(wire, j, followed)
+        finally:
+            await wire.close()
+    except Denied:
+        return {}, "these credentials may not read all machines of this team"
+    except (Down, Lost, Refused, Unusable) as e:
+        return {}, str(e)
+    now = time.monotonic()
+    machines = followed.machines.values()
+    return {m.name: {"counts": m.counts, "age": max(0.0, now - m.heard)} for m in machines}, ""
+
+
+async def _connected(j: Joined) -> Wire:
+    wire = Wire(j, credentials(j.creds), lambda subject: None)
+    await wire.open()
+    try:
+        await ensure(wire, Subjects(j.team))
+    except BaseException:
+        await wire.close()
+        raise
+    return wire
+
+
+async def _read(wire: Wire, j: Joined, followed: Followed) -> None:
+    read = asyncio.Event()
+    followed.follow = j.follow
+    running = asyncio.ensure_future(Reader(wire, Subjects(j.team), followed).run(read.set))
+    reading = asyncio.ensure_future(read.wait())
+    try:
+        await asyncio.wait(
+            (running, reading), timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED
+        )
+        if running.done():
+            running.result()
+    finally:
+        running.cancel()
+        reading.cancel()
+        await asyncio.gather(running, reading, return_exceptions=True)

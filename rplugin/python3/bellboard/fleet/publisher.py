@@ -1,0 +1,273 @@
+"""Publish the sessions of this machine: a key for each, written when its row changes.
+
+Each write names the revision that it replaces, so two machines with one name notice each other.
+All keys are written again before the server lets them expire.  What could not be sent is kept as
+it is now, not as it was: memory grows with the sessions, never with the time without a server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from ..core.feed import MOST, Hello, Moved
+from ..core.row import Row
+from .streams import LARGEST, TTL
+from .subjects import Key, Subjects
+from .tail import Item, Tail
+from .wire import WRONG_LAST, Refused, Wire
+
+BEAT: Final = 10.0  # seconds between two beats
+WINDOW: Final = 64  # writes under way
+KEPT: Final = 1000  # transitions that wait for a server
+TRIES: Final = 3
+AGAIN: Final = 60.0  # seconds until a publisher that may not publish tries again
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Taken(Exception):
+    """Another machine publishes under our name."""
+
+
+class Told(NamedTuple):
+    """What changed on this machine; `full`: these rows are all."""
+
+    rows: Sequence[Row] = ()
+    removed: Sequence[str] = ()
+    moved: Sequence[Moved] = ()
+    cursor: str = ""
+    full: bool = False
+
+
+class Shelf:
+    """What this machine shows; outlives a connection, and is used in one thread."""
+
+    def __init__(self, machine: str, by: str, hello: Callable[[], Hello]) -> None:
+        self.machine, self.by, self.hello = machine, by, hello
+        self.rows: dict[Key, Row] = {}
+        self.last: dict[str, Moved] = {}  # the last transition of each session
+        self.changed: dict[Key, None] = {}
+        self.news: deque[Moved] = deque(maxlen=KEPT)
+        self.database = ""
+        self.cursor = ""
+        self.woken = asyncio.Event()
+        self.left_out = 0  # sessions beyond the limit
+
+    def take(self, told: Told) -> None:
+        """Take what changed here."""
+        if told.cursor:
+            self.database, self.cursor = told.cursor.rpartition(".")[0], told.cursor
+        self.news.extend(told.moved)
+        new = {Key(self.machine, row.agent, row.session_id): row for row in told.rows}
+        if told.full or told.removed:
+            self._remove([k for k in self.rows if k.session in told.removed or told.full], new)
+        for key, row in new.items():
+            if not _is_news(self.rows.get(key), row):
+                continue
+            if key not in self.rows and len(self.rows) >= MOST:
+                self.left_out += 1
+                continue
+            self.rows[key] = row
+            self.changed[key] = None
+        self.last |= {m.session_id: m for m in told.moved}
+        if self.changed or self.news:
+            self.woken.set()
+
+    def _remove(self, keys: Sequence[Key], new: Mapping[Key, Row]) -> None:
+        for key in keys:
+            if key not in new:
+                del self.rows[key]
+                self.changed[key] = None
+        listed = {key.session for key in (*self.rows, *new)}
+        self.last = {sid: m for sid, m in self.last.items() if sid in listed}
+
+
+class Publisher:
+    """Writes what is on the shelf, over one connection."""
+
+    def __init__(self, wire: Wire, subjects: Subjects, shelf: Shelf) -> None:
+        self._wire, self._subjects, self._shelf = wire, subjects, shelf
+        self._revisions: dict[Key, int] = {}
+        self._due: dict[Key, float] = {}  # when to write it again
+        self._beat = Key(shelf.machine)
+
+    async def run(self, ready: Callable[[], object]) -> None:
+        """Publish until the connection breaks; raise `Taken` or `Denied`."""
+        await self._read_own()
+        await self._take_name()
+        ready()
+        shelf = self._shelf
+        left = [k for k in self._revisions if k not in shelf.rows and not k.is_beat]
+        shelf.changed |= dict.fromkeys([*shelf.rows, *left])
+        beat = time.monotonic() + BEAT
+        while True:
+            shelf.woken.clear()
+            await self._write_rows()
+            await self._write_news()
+            now = time.monotonic()
+            if now >= beat:
+                await self._write_beat()
+                beat = now + BEAT
+                shelf.changed |= {k: None for k, due in self._due.items() if due <= now}
+            if not (shelf.changed or shelf.news):
+                with contextlib.suppress(asyncio.TimeoutError):
+                    await asyncio.wait_for(shelf.woken.wait(), max(0.0, beat - now))
+
+    # ------------------------------------------------------------ the name
+
+    async def _read_own(self) -> None:
+        """Learn which keys of this machine the server has, and their revisions."""
+        over = asyncio.Event()
+
+        def take(item: Item) -> None:
+            key = self._subjects.key(item.subject)
+            if key is not None:
+                self._revisions[key] = item.seq
+                if item.operation and not key.is_beat:
+                    del self._revisions[key]
+            if not item.pending:
+                over.set()
+
+        where = self._subjects.rows, self._subjects.rows_of(self._shelf.machine)
+        tail = Tail(self._wire, *where, take)
+        if await tail.begin({"deliver_policy": "last_per_subject"}):
+            reading = asyncio.ensure_future(tail.run())
+            waiting = asyncio.ensure_future(over.wait())
+            try:
+                await asyncio.wait((reading, waiting), return_when=asyncio.FIRST_COMPLETED)
+                if reading.done():
+                    reading.result()
+            finally:
+                waiting.cancel()
+                reading.cancel()
+
+    async def _take_name(self) -> None:
+        """Write our first beat, unless another machine has the name and still beats."""
+        if await self._is_others():
+            before = await self._last(self._beat)
+            await asyncio.sleep(BEAT * 1.5)
+            if (await self._last(self._beat))[0] != before[0]:
+                raise Taken(
+                    f"another machine publishes as {self._shelf.machine}: join again with "
+                    "another name (--machine NAME), here or there"
+                )
+        self._revisions[self._beat] = (await self._last(self._beat))[0]
+        await self._write_beat()
+
+    async def _is_others(self) -> bool:
+        by = (await self._last(self._beat))[1].get("by")
+        return by is not None and by != self._shelf.by
+
+    async def _last(self, key: Key) -> tuple[int, dict[str, Any]]:
+        """Return the revision and the value of a key: 0 if it has none."""
+        subject = f"$JS.API.DIRECT.GET.{self._subjects.rows}.{self._subjects.row(key)}"
+        reply = await self._wire.ask(subject, b"")
+        headers: Mapping[str, str] = reply.headers or {}
+        try:
+            value = msgspec.json.decode(reply.data) if reply.data else {}
+        except msgspec.MsgspecError:
+            value = {}
+        revision = headers.get("Nats-Sequence", "0")
+        return int(revision), value if isinstance(value, dict) else {}
+
+    async def _write_beat(self) -> None:
+        shelf = self._shelf
+        said = msgspec.to_builtins(shelf.hello())
+        counts: dict[str, int] = {}
+        for row in shelf.rows.values():
+            counts[row.status] = counts.get(row.status, 0) + 1
+        value = {**said, "by": shelf.by, "cursor": shelf.cursor, "counts": counts}
+        try:
+            await self._put(self._beat, _encode(value), 1)
+        except Refused as e:
+            if e.code != WRONG_LAST:
+                raise
+            if await self._is_others():
+                raise Taken(
+                    f"another machine began to publish as {shelf.machine}: join again with "
+                    "another name (--machine NAME), here or there"
+                ) from None
+            self._revisions[self._beat] = (await self._last(self._beat))[0]
+
+    # ------------------------------------------------------------ rows and news
+
+    async def _write_rows(self) -> None:
+        shelf = self._shelf
+        while shelf.changed:
+            part = list(shelf.changed)[:WINDOW]
+            for key in part:
+                del shelf.changed[key]
+            done = await asyncio.gather(*map(self._write, part), return_exceptions=True)
+            failed = [(k, e) for k, e in zip(part, done, strict=True) if e is not None]
+            shelf.changed |= {k: None for k, _ in failed}
+            for _, e in failed:
+                raise e
+
+    async def _write(self, key: Key) -> None:
+        """Write a row, or that it is gone."""
+        row = self._shelf.rows.get(key)
+        if row is None:
+            if self._revisions.get(key):
+                await self._put(key, b"", TRIES, {"KV-Operation": "DEL"})
+            self._revisions.pop(key, None)
+            self._due.pop(key, None)
+            return
+        value = value_of(row, self._shelf.last.get(key.session), self._shelf.cursor)
+        await self._put(key, value, TRIES)
+        self._due[key] = time.monotonic() + TTL * random.uniform(0.25, 0.4)
+
+    async def _put(
+        self, key: Key, value: bytes, tries: int, headers: Mapping[str, str] | None = None
+    ) -> None:
+        subject = self._subjects.row(key)
+        for left in range(tries)[::-1]:
+            expected = {"Nats-Expected-Last-Subject-Sequence": str(self._revisions.get(key, 0))}
+            try:
+                self._revisions[key] = await self._wire.put(
+                    subject, value, {**expected, **(headers or {})}
+                )
+            except Refused as e:
+                if e.code != WRONG_LAST or not left:
+                    raise
+                self._revisions[key] = (await self._last(key))[0]
+            else:
+                return
+
+    async def _write_news(self) -> None:
+        shelf = self._shelf
+        agents = {key.session: key.agent for key in shelf.rows} if shelf.news else {}
+        while shelf.news:
+            part = [shelf.news[n] for n in range(min(WINDOW, len(shelf.news)))]
+            await asyncio.gather(*(self._tell(m, agents.get(m.session_id, "")) for m in part))
+            for m in part:
+                if shelf.news and shelf.news[0] is m:
+                    shelf.news.popleft()
+
+    async def _tell(self, m: Moved, agent: str) -> None:
+        database = self._shelf.database
+        subject = self._subjects.item(Key(self._shelf.machine, agent, m.session_id))
+        value = _encode({"database": database, **msgspec.to_builtins(m)})
+        await self._wire.put(subject, value, {"Nats-Msg-Id": f"{database}.{m.id}"})
+
+
+def value_of(row: Row, moved: Moved | None, cursor: str) -> bytes:
+    """Return what is stored for a row; without its lists if it is too large with them."""
+    more = {"cursor": cursor, **({"moved": moved} if moved is not None else {})}
+    value = _encode({**more, "row": row})
+    if len(value) <= LARGEST:
+        return value
+    return _encode({**more, "row": replace(row, agents=(), background=())})
+
+
+def _is_news(old: Row | None, new: Row) -> bool:
+    """Return whether more than the time of the last event changed."""
+    return old is None or replace(old, updated=new.updated) != new

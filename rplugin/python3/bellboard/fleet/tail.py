@@ -1,0 +1,140 @@
+"""Follow a stream: what it holds first, then each new message, in order and none left out.
+
+We fetch, so what is not processed yet stays on the server: our memory is bounded however slow we
+are.  After a gap, or when the server forgot who follows, it raises `Lost`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from .wire import Down, Message, Wire
+
+BATCH: Final = 256  # messages that may be under way to us
+EXPIRES: Final = 30.0  # seconds until an unused fetch ends
+BEAT: Final = 5.0  # seconds in which the server says that it is still there
+FORGOTTEN: Final = 60.0  # seconds after which the server forgets us
+NANO: Final = 1_000_000_000
+
+
+class Lost(Exception):
+    """What was followed is lost: read it from the start again."""
+
+
+class Item(NamedTuple):
+    """A message of a stream."""
+
+    subject: str
+    data: bytes
+    operation: str  # "DEL" or "PURGE" for a key that is gone
+    seq: int
+    t: float  # when the server stored it, by its clock
+    pending: int  # how many follow
+
+
+class Tail:
+    """Follows the messages of one filter; calls `take` with each."""
+
+    def __init__(self, wire: Wire, stream: str, subject: str, take: Callable[[Item], None]) -> None:
+        self._wire, self._stream, self._filter, self._take = wire, stream, subject, take
+        self._name = f"bb-{secrets.token_hex(8)}"
+        self._next = 1  # the number of the next message to us
+        self._open = 0  # messages that are asked for and did not come
+        self._heard = asyncio.Event()
+        self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.created = 0.0  # by the server's clock
+
+    async def begin(self, start: dict[str, Any]) -> int:
+        """Tell the server where to start; return how many messages are there already."""
+        config = {
+            "name": self._name,
+            "ack_policy": "none",
+            "filter_subject": self._filter,
+            "replay_policy": "instant",
+            "mem_storage": True,
+            "num_replicas": 1,
+            "inactive_threshold": int(FORGOTTEN * NANO),
+            **start,
+        }
+        subject = f"$JS.API.CONSUMER.CREATE.{self._stream}.{self._name}.{self._filter}"
+        told = await self._wire.call(subject, {"stream_name": self._stream, "config": config})
+        self.created = _seconds(str(told.get("created", "")))
+        return int(told.get("num_pending", 0))
+
+    async def run(self) -> None:
+        """Fetch until the connection breaks; raise `Lost` after a gap."""
+        self._inbox = self._wire.inbox()
+        subscription = await self._wire.subscribe(self._inbox, self._receive, 4 * BATCH)
+        try:
+            await self._fetch()
+            while not self._over.done():
+                self._heard.clear()
+                hearing = asyncio.ensure_future(self._heard.wait())
+                await asyncio.wait(
+                    (hearing, self._over),
+                    timeout=3 * BEAT,
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
+                hearing.cancel()
+                if not self._heard.is_set() and not self._over.done():
+                    raise Lost("the server no longer sends")
+            self._over.result()
+        finally:
+            if not self._over.done():
+                self._over.cancel()
+            await subscription.unsubscribe()
+
+    async def _fetch(self) -> None:
+        wanted = {
+            "batch": BATCH,
+            "expires": int(EXPIRES * NANO),
+            "idle_heartbeat": int(BEAT * NANO),
+        }
+        self._open = BATCH
+        subject = f"$JS.API.CONSUMER.MSG.NEXT.{self._stream}.{self._name}"
+        await self._wire.publish(subject, msgspec.json.encode(wanted), self._inbox)
+
+    async def _receive(self, message: Message) -> None:
+        self._heard.set()
+        try:
+            if item := self._item(message):
+                self._take(item)
+                self._open -= 1
+                if self._open > 0:
+                    return
+            elif (status := (message.headers or {}).get("Status", "")) == "100":
+                return
+            elif status not in ("404", "408"):
+                raise Lost(f"the server ends it ({status})")
+            await self._fetch()
+        except (Lost, Down) as e:
+            if not self._over.done():
+                self._over.set_exception(e)
+
+    def _item(self, message: Message) -> Item | None:
+        """Return what a message holds, or None for one about the fetch itself."""
+        told = str(message.reply or "").split(".")
+        if told[:2] != ["$JS", "ACK"] or len(told) < 9:
+            return None
+        seq, number, t, pending = (int(x) for x in (told[-9:] if len(told) == 9 else told[4:])[-4:])
+        if len(told) > 9:  # $JS.ACK.domain.account.stream.consumer.delivered.seq.number.t.pending.x
+            seq, number, t, pending = (int(x) for x in told[7:11])
+        if number != self._next:
+            raise Lost("messages are missing")
+        self._next += 1
+        operation = (message.headers or {}).get("KV-Operation", "")
+        return Item(message.subject, message.data, operation, seq, t / NANO, pending)
+
+
+def _seconds(text: str) -> float:
+    """Return a time that the server wrote: 2026-11-22T21:47:15.558378123Z."""
+    try:
+        return datetime.fromisoformat(f"{text[:19]}+00:00").timestamp()
+    except ValueError:
+        return 0.0

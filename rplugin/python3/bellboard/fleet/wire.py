@@ -1,0 +1,242 @@
+"""One connection to a NATS server: requests to JetStream, and why one fails, in words.
+
+It is never mended: when it breaks, everything that uses it ends, and the caller connects again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import ssl
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from ..core import words
+from . import subjects
+from .member import Credentials, Joined
+
+PATIENCE: Final = 5.0  # seconds for the server to answer
+BEAT: Final = 5  # seconds between two pings; the second that is missed ends the connection
+PENDING: Final = 1 << 20  # bytes waiting to be sent
+WRONG_LAST: Final = 10071  # JetStream's code: somebody else wrote the key
+NO_STREAM: Final = 10059
+
+_DENIED: Final = re.compile(r'permissions violation for (publish|subscription) to "([^"]*)"', re.I)
+
+
+class Down(Exception):
+    """The connection is of no use; the text says why and what to do."""
+
+
+class Denied(Exception):
+    """The server does not permit it to us."""
+
+
+class Refused(Exception):
+    """JetStream does not do it; `code` is its own."""
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+Message = Any  # nats.aio.msg.Msg: subject, reply, data, headers
+
+
+class Wire:
+    """A connection, from `open` until it breaks or is closed."""
+
+    def __init__(
+        self, joined: Joined, credentials: Credentials, deaf: Callable[[str], None]
+    ) -> None:
+        self._joined, self._credentials = joined, credentials
+        self._deaf = deaf  # told of a subject that we may not listen to
+        self._client: Any = None
+        self._error: Exception | None = None
+        self._denied: dict[str, asyncio.Future[str]] = {}  # subject, in lower case → who waits
+        self.broken = asyncio.get_running_loop().create_future()
+
+    async def open(self) -> None:
+        """Connect; raise `Down`."""
+        import nats.aio.client
+
+        self._client = nats.aio.client.Client()
+        j, c = self._joined, self._credentials
+        how: dict[str, Any] = {}
+        try:
+            if j.url.startswith("tls:"):
+                how["tls"] = ssl.create_default_context(cafile=j.ca or None)
+            if c.seed:
+                how |= _signing(c)
+            connecting = self._client.connect(
+                j.url,
+                name=f"bellboard {j.machine}",
+                error_cb=self._failed,
+                closed_cb=self._closed,
+                allow_reconnect=False,
+                max_reconnect_attempts=1,
+                reconnect_time_wait=0,
+                connect_timeout=PATIENCE,
+                ping_interval=BEAT,
+                max_outstanding_pings=2,
+                pending_size=PENDING,
+                inbox_prefix=subjects.inbox(c.member),
+                **how,
+            )
+            await asyncio.wait_for(connecting, 2 * PATIENCE)
+        except (Exception, asyncio.CancelledError) as e:
+            await self.close()
+            if isinstance(e, asyncio.CancelledError):
+                raise
+            raise Down(self._reason(self._error or e)) from None
+
+    async def close(self) -> None:
+        """Disconnect."""
+        with contextlib.suppress(Exception):
+            await asyncio.wait_for(self._client.close(), PATIENCE)
+        transport = getattr(self._client, "_transport", None)
+        if transport is not None:  # nats-py leaves it open when the server went away
+            with contextlib.suppress(Exception):
+                transport.close()
+                await asyncio.wait_for(transport.wait_closed(), 1.0)
+
+    def inbox(self) -> str:
+        return str(self._client.new_inbox())
+
+    async def publish(self, subject: str, body: bytes, reply: str = "") -> None:
+        try:
+            await self._client.publish(subject, body, reply=reply)
+        except Exception as e:
+            raise Down(self._reason(e)) from None
+
+    async def subscribe(
+        self, subject: str, take: Callable[[Message], Awaitable[None]], most: int
+    ) -> Any:
+        """Call `take` with each message; `most`: how many may wait."""
+        try:
+            return await self._client.subscribe(subject, cb=take, pending_msgs_limit=most)
+        except Exception as e:
+            raise Down(self._reason(e)) from None
+
+    async def ask(
+        self,
+        subject: str,
+        body: bytes,
+        headers: Mapping[str, str] | None = None,
+        patience: float = PATIENCE,
+    ) -> Message:
+        """Send a request; return the reply, or raise `Denied`, `Down` or TimeoutError."""
+        import nats.errors
+
+        # Replaced by the next request for the same subject, which gets the same refusal.
+        denied = self._denied[subject.lower()] = asyncio.get_running_loop().create_future()
+        asking = asyncio.ensure_future(
+            self._client.request(subject, body, timeout=patience, headers=headers)
+        )
+        try:
+            await asyncio.wait((asking, denied), return_when=asyncio.FIRST_COMPLETED)
+            if denied.done():
+                raise Denied(denied.result())
+            return await asking
+        except nats.errors.NoRespondersError:
+            raise Refused(503, "nobody answers there") from None
+        except (asyncio.TimeoutError, nats.errors.TimeoutError):
+            raise TimeoutError(f"no answer within {patience:g} s") from None
+        except nats.errors.Error as e:
+            raise Down(self._reason(e)) from None
+        finally:
+            asking.cancel()
+            if self._denied.get(subject.lower()) is denied:
+                del self._denied[subject.lower()]
+
+    async def call(self, subject: str, body: object = None) -> dict[str, Any]:
+        """Call JetStream; return its reply, or raise `Refused` as well."""
+        raw = b"" if body is None else msgspec.json.encode(body)
+        try:
+            return _decoded((await self.ask(subject, raw)).data)
+        except TimeoutError:
+            raise Down(f"{self._joined.url} does not answer") from None
+        except Refused as e:
+            if e.code == 503 and subject.startswith("$JS.API."):
+                raise Down(f"{self._joined.url} runs without JetStream: start it with -js") from e
+            raise
+
+    async def put(self, subject: str, body: bytes, headers: Mapping[str, str] | None = None) -> int:
+        """Write to a stream; return the number of the message there."""
+        try:
+            reply = await self.ask(subject, body, headers)
+        except TimeoutError:
+            raise Down(f"{self._joined.url} does not answer") from None
+        return int(_decoded(reply.data).get("seq", 0))
+
+    # ------------------------------------------------------------ what goes wrong
+
+    async def _failed(self, error: Exception) -> None:
+        found = _DENIED.search(str(error))
+        if found is None:
+            self._error = error
+            return
+        what, subject = found[1].lower(), found[2].lower()
+        if what == "subscription":
+            self._deaf(subject)
+        elif (waiting := self._denied.get(subject)) is not None and not waiting.done():
+            waiting.set_result(f"not permitted: {words.plain(subject)}")
+
+    async def _closed(self) -> None:
+        if not self.broken.done():
+            last = getattr(self._client, "last_error", None)
+            if last is None or _DENIED.search(str(last)):
+                last = self._error or ConnectionResetError()
+            self.broken.set_result(self._reason(last))
+
+    def _reason(self, e: BaseException) -> str:
+        """Return why the connection failed, and what to do."""
+        url, creds = self._joined.url, self._joined.creds
+        text = str(e)
+        low = text.lower()
+        if "authorization" in low or "authentication" in low or "revoked" in low:
+            file = f"the credentials in {creds}" if creds else "us without credentials (--creds)"
+            why = "they were revoked or belong to another server"
+            return f"{url} refuses {file}: {why}; ask who set up the fleet, then join again"
+        if isinstance(e, ssl.SSLError):
+            return f"{url}: TLS failed: {words.plain(e.reason or text)}; is --ca FILE right?"
+        if isinstance(e, FileNotFoundError) and self._joined.ca:
+            return f"{self._joined.ca} cannot be read; give the certificate with --ca FILE"
+        if isinstance(e, asyncio.TimeoutError) or "timeout" in low:
+            return f"{url} does not answer; is the network up?"
+        if isinstance(e, OSError) and e.errno:
+            why = os.strerror(e.errno) if e.errno > 0 else words.plain(text)
+            return f"{url} cannot be reached: {why}; does the server run?"
+        if "stale" in low or "eof" in low or isinstance(e, ConnectionResetError):
+            return f"{url} went away; does the server run?"
+        return f"{url}: {words.plain(text or type(e).__name__)}"
+
+
+def _signing(c: Credentials) -> dict[str, Any]:
+    """Return how nats signs with our seed."""
+    import base64
+
+    import nkeys
+
+    def sign(nonce: str) -> bytes:
+        return base64.b64encode(nkeys.from_seed(bytearray(c.seed.encode())).sign(nonce.encode()))
+
+    if c.jwt:
+        return {"signature_cb": sign, "user_jwt_cb": lambda: bytearray(c.jwt.encode())}
+    return {"nkeys_seed_str": c.seed}
+
+
+def _decoded(raw: bytes) -> dict[str, Any]:
+    try:
+        reply = msgspec.json.decode(raw, type=dict[str, Any])
+    except msgspec.MsgspecError:
+        raise Refused(0, "the server's reply cannot be read") from None
+    error = reply.get("error")
+    if isinstance(error, dict):
+        code = error.get("err_code") or error.get("code") or 0
+        raise Refused(int(code), words.plain(str(error.get("description", "")))[:200])
+    return reply

@@ -1,0 +1,315 @@
+"""This machine's part in a fleet: one host of it publishes, follows and answers for all.
+
+`bellboard fleet join` sets a shared option.  The host that gets the lock starts the thread
+(`fleet/service.py`), and another takes over when it dies.  Without the option, all this costs a
+look at it now and then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextlib
+import hashlib
+import time
+from collections.abc import Collection, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from msgspec.structs import replace
+
+from ..core.feed import Ask, Cursor, Hello, Moved, Row, moved_of, row
+from ..core.published import Published
+from ..core.session import Session
+from ..storage import machines
+from ..storage.asks import Asks as Requests
+from ..storage.machines import Claim
+from ..storage.spool import Spool
+from ..system.computer import machine_id
+from ..system.deaths import Deaths
+from ..system.processes import is_alive
+from ..system.watch import Watch
+from .connection import Connection
+from .folding import Clerk
+from .loop import Loop
+from .reader import Reader
+
+if TYPE_CHECKING:
+    from ..fleet.member import Joined
+    from ..fleet.service import Service
+    from .asks import Asks
+    from .mates import Mates
+
+OPTION: Final = "fleet"  # the shared option with the settings of `bellboard fleet join`
+OURS: Final = ".fleet"  # in the place of a machine's name: no machine is called so
+OFTEN: Final = 1.0  # seconds between two looks at the option
+SOON: Final = 0.5  # seconds: whoever has the lock has not said so yet, or has just died
+RARELY: Final = 30.0
+RECENT: Final = 200  # transitions that a new host publishes again: the server knows which it has
+GREETING: Final = 300.0  # seconds that what a hello says of this machine is kept
+NAMED: Final = 5  # machines to name in health
+LAST: Final = 1.0  # seconds to disconnect
+
+Reply = dict[str, Any]
+
+
+class Host(Protocol):
+    """The host that this is a part of."""
+
+    pid: int
+    home: Path
+    spool: Spool
+    loop: Loop
+    connection: Connection
+    reader: Reader
+
+    def session(self, sid: str) -> Session | None: ...
+
+    def report(self, line: Mapping[str, Any]) -> str: ...
+
+
+class Fleet:
+    """Starts and ends the service; `note` gives it what is published."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._joined: Joined | None = None
+        self._service: Service | None = None
+        self._mates: Mates | None = None
+        self._claim: Claim | None = None
+        self._watch: Watch | None = None
+        self._deaths: Deaths | None = None
+        self._looked = -OFTEN
+        self._at = Cursor("", 0)
+        self._hello = (-GREETING, Hello())
+        self._problem: dict[str, str] = {}
+        self._is_regained = False
+        self._asks: dict[str, Asks] = {}  # by who asks us
+        self._requests: dict[str, Requests] = {}  # by whom we ask
+
+    @property
+    def notes(self) -> Mapping[str, str]:
+        """Return what is wrong, for health."""
+        notes = dict(self._problem)
+        if self._service is not None:
+            notes |= self._service.notes
+        if self._mates is not None:
+            if self._mates.why:
+                notes["fleet writing"] = self._mates.why
+            lost = self._mates.lost()
+            if lost and OPTION not in notes:
+                some = ", ".join(lost[:NAMED]) + (" …" if len(lost) > NAMED else "")
+                notes["fleet machines"] = f"{some}: not followed now; see `bellboard fleet status`"
+        return notes
+
+    def open(self, watch: Watch) -> None:
+        """Begin: from now on this host may be the one."""
+        self._watch = watch
+        self._deaths = Deaths(lambda pid, started: self._expect())
+
+    def close(self) -> None:
+        """Leave it to another host."""
+        self._end()
+        if self._deaths is not None:
+            self._deaths.close()
+
+    def run(self) -> float:
+        """Start or end what the shared option asks for; return the seconds until the next call."""
+        early = self._looked + OFTEN - time.monotonic()
+        if early > 0 or self._deaths is None:
+            return max(early, 0.0) if self._joined is not None else RARELY
+        self._looked = time.monotonic()
+        wanted = self._host.connection.use(lambda clerk: clerk.store.option(OPTION), self._joined)
+        if wanted is None and self._joined is None:
+            self._regain()
+            return RARELY
+        wait = self._change(wanted)
+        self._listen()
+        return wait
+
+    def note(self, message: Mapping[str, Any]) -> None:
+        """Take what was published."""
+        if self._service is None or message["stale"]:
+            return
+        if message["full"]:
+            self._begin()
+        else:
+            self._publish(message["sessions"], message["removed"], message["transitions"])
+
+    # ------------------------------------------------------------ join and leave
+
+    def _expect(self) -> None:
+        """Look at once: whoever had the lock has died."""
+        self._looked = -OFTEN
+        self._host.loop.wake()
+
+    def _change(self, wanted: object) -> float:
+        from ..fleet.member import Joined, joined
+
+        found = wanted if isinstance(wanted, Joined) else joined(wanted)
+        self._problem = {}
+        if found is None and wanted is not None:
+            self._problem["fleet"] = "its settings cannot be read; run `bellboard fleet join` again"
+        if found != self._joined:
+            self._end(leaves=found is None)
+            self._joined = found
+        if found is None or self._service is not None:
+            return RARELY
+        if (wait := self._take_lock()) is not None:
+            return wait
+        self._start(found)
+        return OFTEN
+
+    def _start(self, j: Joined) -> None:
+        from ..fleet.service import Service
+        from .mates import Mates
+
+        host = self._host
+        by = hashlib.sha256(f"{machine_id()}\0{host.home}".encode()).hexdigest()[:16]
+        nothing: dict[str, str] = {}
+        cursors = host.connection.use(_cursors, nothing)
+        self._loop = asyncio.get_running_loop()
+        self._mates = Mates(host.spool, cursors)
+        self._service = Service(j, by, self._greet, self._mates.take, self._do)
+        self._mates.linked = machines.known(host.home).all
+        self._is_regained = False
+        self._service.start()
+        self._begin()
+
+    def _end(self, leaves: bool = False) -> None:
+        service, self._service = self._service, None
+        if service is not None:
+            service.close(LAST)
+        if leaves and self._mates is not None:
+            self._regain()
+            with contextlib.suppress(OSError, ValueError):
+                self._mates.leave()
+        self._mates, self._requests = None, {}
+        if self._claim is not None:
+            self._claim.leave()
+
+    def _regain(self) -> None:
+        """Let the links end what a fleet followed: it may have been left while no host ran."""
+        if not self._is_regained:
+            with contextlib.suppress(OSError):
+                machines.regain(self._host.home)
+                self._is_regained = True
+
+    def _take_lock(self) -> float | None:
+        """Take the lock; return the seconds until the next try if another host has it."""
+        self._claim = self._claim or Claim(self._host.home, OURS)
+        if self._claim.take():
+            return None
+        pid = self._claim.holder()
+        if not pid or not is_alive(pid) or self._deaths is None:
+            return SOON
+        self._deaths.watch(pid)
+        return RARELY
+
+    # ------------------------------------------------------------ what others see
+
+    def _begin(self) -> None:
+        """Publish everything, and again the last transitions: a host before us may have died."""
+        found = self._host.connection.use(self._recent, None)
+        moved: list[Moved] = []
+        if found is not None:
+            self._at, moved = found
+        self._tell(self._host.reader.sessions, (), moved, full=True)
+
+    def _recent(self, clerk: Clerk) -> tuple[Cursor, list[Moved]]:
+        from .untold import position
+
+        now, pid = time.time(), self._host.pid
+        at = position(clerk.store, None, pid, now).at
+        since = at._replace(last=max(0, at.last - RECENT))
+        return at, position(clerk.store, since, pid, now).moved
+
+    def _publish(
+        self,
+        sessions: Collection[Published],
+        removed: Collection[str],
+        lines: Collection[Mapping[str, Any]],
+    ) -> None:
+        moved = [m for m in map(moved_of, lines) if m is not None]
+        if moved:
+            self._at = self._at._replace(last=max(self._at.last, *(m.id for m in moved)))
+        self._tell(sessions, removed, moved, full=False)
+
+    def _tell(
+        self,
+        sessions: Collection[Published],
+        removed: Collection[str],
+        moved: list[Moved],
+        full: bool,
+    ) -> None:
+        from ..fleet.publisher import Told
+
+        if self._service is not None and self._at.database:
+            told = Told(_own(sessions), list(removed), moved, str(self._at), full)
+            self._service.publish(told)
+
+    def _greet(self) -> Hello:
+        """Return what this machine says of itself; called in the thread of the service."""
+        from .hello import hello
+
+        made, said = self._hello
+        if time.monotonic() > made + GREETING:
+            said = hello(self._host.home)
+            self._hello = time.monotonic(), said
+        return replace(said, now=time.time())
+
+    # ------------------------------------------------------------ what is asked
+
+    async def _do(self, member: str, do: str, fields: Mapping[str, Any]) -> Reply:
+        """Carry out what a member asks; called in the thread of the service."""
+        work = self._carry_out(member, do, fields)
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
+
+    async def _carry_out(self, member: str, do: str, fields: Mapping[str, Any]) -> Reply:
+        from .asks import Asks
+
+        by = f"{member}, a member of the fleet"
+        asks = self._asks.setdefault(member, Asks(self._host, by))
+        return await asks.do(Ask(1, do, dict(fields)))
+
+    def ask(self) -> None:
+        """Pass on what programs of this machine ask of others."""
+        service = self._service
+        for machine, requests in self._requests.items() if service is not None else ():
+            for name, request in requests.take():
+                do, _ = str(request.pop("do", "")), request.pop("id", None)
+                replying = partial(_reply, requests, name)
+                service.ask(machine, do, request).add_done_callback(replying)  # type: ignore[union-attr]
+
+    def _listen(self) -> None:
+        """Watch for requests to machines that are followed now."""
+        mates, watch = self._mates, self._watch
+        if mates is not None:
+            mates.linked = machines.known(self._host.home).all
+        for machine in mates.followers.keys() - self._requests if mates and watch else ():
+            with contextlib.suppress(OSError):
+                requests = Requests(self._host.home, machine)
+                watch.add(requests.asked, arrivals=True)  # type: ignore[union-attr]
+                self._requests[machine] = requests
+                self.ask()  # also what came before the watch
+
+
+def _reply(
+    requests: Requests, name: str, done: concurrent.futures.Future[Mapping[str, Any]]
+) -> None:
+    if done.cancelled() or done.exception() is not None:
+        requests.reply(name, {"ok": False, "why": "the fleet was left before it replied"})
+    else:
+        requests.reply(name, done.result())
+
+
+def _cursors(clerk: Clerk) -> dict[str, str]:
+    """Return up to where each machine has been followed."""
+    return {name: known.cursor for name, known in clerk.board.ledger.links.items()}
+
+
+def _own(sessions: Collection[Published]) -> list[Row]:
+    """Return the rows of this machine's own sessions: nothing goes in circles."""
+    made = (row(p) for p in sessions if not p.get("machine"))
+    return [r for r in made if r is not None]

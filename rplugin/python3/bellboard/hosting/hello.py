@@ -1,0 +1,29 @@
+"""What this machine says of itself to readers on others."""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import os
+import time
+from pathlib import Path
+
+from ..agents.clis import INSTALLABLE
+from ..agents.installing.installed import hooked_files
+from ..core.detail import line
+from ..core.feed import Hello
+from ..core.version import VERSION
+from ..storage.spool import Spool
+from ..system.computer import boot_id, machine_id
+
+
+def hello(home: Path) -> Hello:
+    """Return what a reader should know first; this reads the settings of all CLIs."""
+    user, hooks, hosts = "", False, 0
+    with contextlib.suppress(KeyError, OSError, ImportError):  # a user without a name
+        user = line(getpass.getuser())
+    with contextlib.suppress(OSError, ValueError):
+        hooks = bool(hooked_files(home))
+        hosts = len(Spool(home).hosts.alive())
+    agents = tuple(x.key for x in INSTALLABLE if x.hooks and x.hooks.is_used(os.environ))
+    return Hello(VERSION, machine_id(), boot_id(), time.time(), hooks, agents, hosts, user)

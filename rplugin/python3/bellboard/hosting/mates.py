@@ -1,0 +1,95 @@
+"""The other machines of a fleet, as this host follows them: what they say becomes evidence.
+
+All of this runs in the thread of the service, like a link in its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from ..core.feed import Moved, State, cursor_of
+from ..fleet.reader import Lost
+from ..storage import machines
+from ..storage.spool import Spool
+from .attempts import described
+from .follower import Follower
+
+if TYPE_CHECKING:
+    from ..fleet.reader import Said
+
+FULL: Final = 500  # events in the spool that are not folded yet; then this waits
+PAUSE: Final = 0.1  # seconds until it is looked at again
+AGAIN: Final = 1.0  # seconds until a line is written again that could not be
+
+
+class Mates:
+    """Follows the machines that are followed in no other way."""
+
+    def __init__(self, spool: Spool, cursors: Mapping[str, str]) -> None:
+        self.linked: Collection[str] = ()  # machines to which there is a link
+        self._spool, self._cursors = spool, cursors
+        self.followers: dict[str, Follower] = {}
+        self.why = ""  # why something could not be written
+
+    async def take(self, said: list[tuple[str, Said | Lost]]) -> None:
+        """Write evidence of what was said, unless there is too much of it already."""
+        for machine, what in said:
+            while self._is_full():
+                await asyncio.sleep(PAUSE)
+            while machine not in self.linked and self._fails(machine, what):
+                await asyncio.sleep(AGAIN)
+
+    def leave(self) -> None:
+        """Write that none is followed any more."""
+        for follower in self.followers.values():
+            follower.leave()
+
+    def lost(self) -> list[str]:
+        """Return the machines that cannot be followed now."""
+        return sorted(m for m, follower in dict(self.followers).items() if not follower.is_up)
+
+    def _fails(self, machine: str, what: Said | Lost) -> bool:
+        """Return whether something could not be written; what is written twice is refused."""
+        try:
+            self._one(self._follower(machine), what)
+        except (OSError, ValueError) as e:
+            self.why = f"changes of {machine} cannot be written: {described(e)}"
+            return True
+        self.why = ""
+        return False
+
+    def _one(self, follower: Follower, what: Said | Lost) -> None:
+        if isinstance(what, Lost):
+            follower.lose(what.why)
+        elif isinstance(what, State):
+            news = tuple(m for m in what.transitions if is_after(m, follower.cursor, what.cursor))
+            follower.take(replace(what, transitions=news))
+        else:
+            follower.take(what)
+
+    def _follower(self, machine: str) -> Follower:
+        if machine not in self.followers:
+            machines.lend(self._spool.home, machine)
+            cursor = self._cursors.get(machine, "")
+            self.followers[machine] = Follower(machine, self._spool.write, time.time, cursor)
+        return self.followers[machine]
+
+    def _is_full(self) -> bool:
+        try:
+            return len(os.listdir(self._spool.new)) > FULL  # noqa: PTH208
+        except OSError:
+            return False
+
+
+def is_after(moved: Moved, cursor: str, now: str) -> bool:
+    """Return whether a transition is news to who was told all up to a cursor."""
+    known, told = cursor_of(cursor), cursor_of(now)
+    if known is None or told is None or known.database != told.database:
+        return False
+    return moved.id > known.last

@@ -1,0 +1,354 @@
+"""A fleet on a real NATS server: what others see, who may do what, and what failures look like."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from bellboard.fleet.keys import key_of
+from bellboard.fleet.permits import Grant, server
+from fleets import Peer, a_move, a_row
+from rig import nats
+from rig.waiting import eventually
+
+pytestmark = [
+    pytest.mark.files,
+    pytest.mark.skipif(not nats.program(), reason="nats-server is not installed"),
+]
+
+Join = Callable[..., Peer]
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything that waits for a failure to last waits for less."""
+    monkeypatch.setattr("bellboard.fleet.wire.BEAT", 1)
+    monkeypatch.setattr("bellboard.fleet.publisher.BEAT", 2.0)
+    monkeypatch.setattr("bellboard.fleet.service.GRACE", 1.0)
+    monkeypatch.setattr("bellboard.fleet.service.LONGEST", 2.0)
+
+
+@pytest.fixture
+def there(tmp_path: Path) -> Iterator[nats.Server]:
+    """A server that lets anybody do anything."""
+    made = nats.Server(tmp_path / "nats")
+    made.start()
+    yield made
+    made.kill()
+
+
+@pytest.fixture
+def join(there: nats.Server) -> Iterator[Join]:
+    """Join the fleet on that server; everybody leaves at the end."""
+    peers: list[Peer] = []
+
+    def made(machine: str, **settings: Any) -> Peer:
+        peers.append(Peer(there.url, machine, **settings))
+        return peers[-1]
+
+    yield made
+    for peer in peers:
+        peer.close()
+
+
+def sees(peer: Peer, machine: str, statuses: dict[str, str]) -> None:
+    """Wait until it sees exactly these."""
+
+    def same() -> bool:
+        assert statuses == peer.statuses(machine), (peer.service.notes, peer.lost)
+        return True
+
+    eventually(same)
+
+
+def write_raw(server: nats.Server, *messages: tuple[str, bytes]) -> None:
+    """Publish anything, as a member that is no bellboard could."""
+    code = """
+import asyncio, sys, nats, msgspec
+async def main():
+    client = await nats.connect(sys.argv[1])
+    for subject, data in msgspec.json.decode(sys.stdin.buffer.read(), type=list[tuple[str, bytes]]):
+        await client.publish(subject, data)
+    await client.flush()
+    await client.close()
+asyncio.run(main())
+"""
+    told = msgspec.json.encode(messages)
+    subprocess.run([sys.executable, "-c", code, server.url], input=told, check=True, timeout=60)
+
+
+# ---------------------------------------------------------------- what others see
+
+
+def test_others_see_a_session_change_and_end(join: Join) -> None:
+    """Rows, transitions and ends; not one's own rows."""
+    dev, laptop = join("dev"), join("laptop")
+    dev.show(a_row("s1"), a_row("s2"))
+    sees(laptop, "dev", {"s1": "working", "s2": "working"})
+    dev.show(a_row("s1", "blocked", detail="rm -r build"))
+    dev.tell(a_move(7, "s1"))
+    sees(laptop, "dev", {"s1": "blocked", "s2": "working"})
+    eventually(lambda: [7] == [m.id for _, m in laptop.moved])
+    dev.show(removed=("s2",))
+    sees(laptop, "dev", {"s1": "blocked"})
+    assert {} == dev.rows
+
+
+def test_who_comes_later_sees_what_is_there(join: Join) -> None:
+    """All of it, and what a host left that died is gone."""
+    first = join("dev", by="dev")
+    first.show(a_row("old"), a_row("kept"))
+    laptop = join("laptop")
+    sees(laptop, "dev", {"old": "working", "kept": "working"})
+    first.close()
+    second = join("dev", by="dev")
+    second.show(a_row("kept", "completed"), full=True)
+    sees(laptop, "dev", {"kept": "completed"})
+    sees(join("later"), "dev", {"kept": "completed"})
+
+
+def test_only_what_is_followed_is_sent(join: Join) -> None:
+    """A filter by machine is a filter on the server."""
+    for name in ("dev", "box"):
+        join(name).show(a_row("s"))
+    laptop = join("laptop", follow=("box",))
+    sees(laptop, "box", {"s": "working"})
+    assert {"box"} == set(laptop.hellos)
+    assert {"box"} == set(laptop.service.followed.machines)
+
+
+def test_a_transition_is_told_once(join: Join) -> None:
+    """Also if its publisher sends it again, because it did not hear that it arrived."""
+    dev, laptop = join("dev"), join("laptop")
+    dev.show(a_row("s"))
+    sees(laptop, "dev", {"s": "working"})
+    for n in (1, 1, 2, 1, 2, 3):
+        dev.tell(a_move(n, "s"))
+    eventually(lambda: laptop.moved and laptop.moved[-1][1].id == 3)
+    assert [1, 2, 3] == [m.id for _, m in laptop.moved]
+
+
+def test_a_claim_is_granted_once_in_the_team(join: Join) -> None:
+    """So that one of two laptops rings."""
+    peers = [join("a"), join("b")]
+    eventually(lambda: all("fleet" not in p.service.notes and p.service._wire for p in peers))
+    notice = {"transition": 7, "effect": "notice desktop"}
+    replies = [p.service.ask("dev", "claim", notice).result(30) for p in peers * 3]
+    assert all(reply["ok"] for reply in replies)
+    assert 1 == [reply["granted"] for reply in replies].count(True)
+
+
+def test_two_machines_with_one_name_are_noticed(join: Join) -> None:
+    """The first keeps it; the second says what to do, and writes nothing."""
+    first, laptop = join("dev", by="one"), join("laptop")
+    first.show(a_row("mine"))
+    sees(laptop, "dev", {"mine": "working"})
+    second = join("dev", by="two")
+    second.show(a_row("other"))
+    note = eventually(lambda: second.service.notes.get("fleet publishing"))
+    assert "another machine publishes as dev" in note
+    assert "--machine" in note
+    assert {"mine": "working"} == laptop.statuses("dev")
+
+
+# ---------------------------------------------------------------- when something fails
+
+
+def test_a_server_that_is_killed_is_caught_up_with(there: nats.Server, join: Join) -> None:
+    """What changed meanwhile is shown once, and health says what is wrong until then."""
+    dev, laptop = join("dev"), join("laptop")
+    dev.show(a_row("s1"), a_row("s2"))
+    dev.tell(a_move(1, "s1"))
+    sees(laptop, "dev", {"s1": "working", "s2": "working"})
+    eventually(lambda: laptop.moved)
+    there.kill()
+    note = eventually(lambda: dev.service.notes.get("fleet"))
+    assert note.startswith("down since ")
+    eventually(lambda: "cannot be reached" in dev.service.notes.get("fleet", ""))
+    dev.show(a_row("s1", "blocked"), a_row("s3"), removed=("s2",))
+    dev.tell(a_move(2, "s1"), a_move(3, "s3"))
+    there.start()
+    sees(laptop, "dev", {"s1": "blocked", "s3": "working"})
+    eventually(lambda: [1, 2, 3] == [m.id for _, m in laptop.moved])
+    eventually(lambda: {} == dev.service.notes == laptop.service.notes)
+
+
+def test_a_server_that_hangs_is_noticed(there: nats.Server, join: Join) -> None:
+    """As after a cut in the network: no answer, then all rows are marked, then they are back."""
+    dev, laptop = join("dev"), join("laptop")
+    dev.show(a_row("s"))
+    sees(laptop, "dev", {"s": "working"})
+    there.freeze()
+    try:
+        dev.show(a_row("s", "blocked"))
+        eventually(lambda: laptop.lost.get("dev"))
+        assert {"s": "working"} == laptop.statuses("dev")
+    finally:
+        there.signal(signal.SIGCONT)
+    sees(laptop, "dev", {"s": "blocked"})
+    eventually(lambda: {} == laptop.lost)
+
+
+def test_a_host_that_takes_nothing_gets_the_last_state_only(join: Join) -> None:
+    """A slow reader: nothing queues up, and it ends with what is so."""
+    dev, laptop = join("dev"), join("laptop")
+    dev.show(a_row("s"))
+    sees(laptop, "dev", {"s": "working"})
+    before = laptop.batches
+    laptop.slow.set()
+    for n in range(300):
+        dev.show(a_row("s", "blocked" if n % 2 else "working", detail=f"step {n}"))
+    eventually(lambda: not dev.service.shelf.changed)
+    laptop.slow.clear()
+    eventually(lambda: "step 299" == laptop.rows["dev", "s"].detail)
+    assert laptop.batches - before < 50
+
+
+def test_without_a_server_memory_does_not_grow(there: nats.Server, join: Join) -> None:
+    """The last row of each session is kept, and the newest thousand transitions."""
+    dev = join("dev")
+    eventually(lambda: dev.service._wire)
+    there.kill()
+    for n in range(1, 3001):
+        dev.show(a_row(f"s{n % 20}", detail=f"{n}"))
+        dev.tell(a_move(n, "s1"))
+    shelf = dev.service.shelf
+    eventually(lambda: shelf.news and shelf.news[-1].id == 3000)
+    assert 20 == len(shelf.rows)
+    assert len(shelf.changed) <= 20
+    assert 1000 == len(shelf.news)
+
+
+def test_hostile_messages_are_counted_and_change_nothing(there: nats.Server, join: Join) -> None:
+    """Junk, a row of another session, control characters, names that are none."""
+    dev, laptop = join("dev"), join("laptop")
+    dev.show(a_row("s"))
+    sees(laptop, "dev", {"s": "working"})
+    row = {"session_id": "x", "agent": "claude", "status": "blocked"}
+    hostile = {**row, "session_id": "h", "title": "\x1b]0;owned\x07\u202eevil", "since": 1e300}
+    key = "$KV.bellboard_t.dev.claude"
+    write_raw(
+        there,
+        (f"{key}.junk", b"\0\xff{" * 100),
+        (f"{key}.deep", b"[" * 9000),
+        (f"{key}.other", msgspec.json.encode({"row": row})),
+        ("$KV.bellboard_t.=2E=2E.claude.x", msgspec.json.encode({"row": row})),
+        ("$KV.bellboard_t.dev.beat.more.tokens", b"{}"),
+        ("$KV.bellboard_t.evil.beat", b'{"type":"hello","feed":99}'),
+        ("bellboard.t.news.dev.claude.s", b"[]"),
+        (f"{key}.h", msgspec.json.encode({"row": hostile, "cursor": "\x1b.1"})),
+    )
+    sees(laptop, "dev", {"s": "working", "h": "blocked"})
+    assert "evil" in laptop.rows["dev", "h"].title
+    assert laptop.rows["dev", "h"].title.isprintable()
+    eventually(lambda: laptop.service.followed.skipped >= 6)
+
+
+# ---------------------------------------------------------------- who may do what
+
+
+@pytest.fixture
+def team(there: nats.Server, tmp_path: Path) -> dict[str, Grant]:
+    """Members: dev and box publish, alice reads and answers, bob reads, carol sees box only."""
+    members = {
+        "dev": Grant("dev", "", frozenset({"publish"}), "dev"),
+        "box": Grant("box", "", frozenset({"publish"}), "box"),
+        "alice": Grant("alice", "", frozenset({"read", "answer"})),
+        "bob": Grant("bob", "", frozenset({"read"})),
+        "carol": Grant("carol", "", frozenset({"read"}), only=("box",)),
+        "admin": Grant("admin", "", frozenset({"admin"})),
+    }
+    made = {m: g._replace(key=key_of(tmp_path, m)) for m, g in members.items()}
+    there.kill()
+    there.accounts = accounts(made)
+    there.start()
+    return made
+
+
+def accounts(grants: dict[str, Grant]) -> str:
+    return "accounts" + server("t", list(grants.values()), "").partition("\naccounts")[2]
+
+
+def as_member(tmp_path: Path, member: str, **more: Any) -> dict[str, Any]:
+    roles = {"publishes": member in ("dev", "box"), "reads": member not in ("dev", "box")}
+    return {"creds": str(tmp_path / f"{member}.creds"), **roles, **more}
+
+
+@pytest.fixture
+def created(join: Join, team: dict[str, Grant], tmp_path: Path) -> None:
+    """The streams of the team, which an admin creates."""
+    admin = join("admin", **as_member(tmp_path, "admin"))
+    eventually(lambda: admin.service._wire)
+    admin.close()
+
+
+def test_a_member_sees_and_answers_what_it_may(join: Join, created: None, tmp_path: Path) -> None:
+    """Alice answers, bob only looks, carol sees one machine; each is told why not."""
+    dev, box = (join(m, **as_member(tmp_path, m)) for m in ("dev", "box"))
+    dev.show(a_row("s", "blocked"))
+    box.show(a_row("b"))
+    alice, bob = (join(m, **as_member(tmp_path, m)) for m in ("alice", "bob"))
+    carol = join("carol", **as_member(tmp_path, "carol", follow=("box",)))
+    sees(alice, "dev", {"s": "blocked"})
+    sees(bob, "dev", {"s": "blocked"})
+    sees(carol, "box", {"b": "working"})
+    wanted = {"session_id": "s", "choice": "allow"}
+    assert {"ok": True, "text": "done"} == alice.service.ask("dev", "answer", wanted).result(30)
+    refused = bob.service.ask("dev", "answer", wanted).result(30)
+    assert not refused["ok"]
+    assert refused["why"] == "bob may not answer on dev: ask who set up the fleet"
+    assert bob.service.ask("dev", "request", {"session_id": "s"}).result(30)["ok"]
+    assert [("alice", "answer"), ("bob", "request")] == [(m, do) for m, do, _ in dev.asked]
+    assert not carol.service.ask("dev", "request", {}).result(30)["ok"]
+    nosy = join("nosy", **as_member(tmp_path, "carol"))
+    note = eventually(lambda: nosy.service.notes.get("fleet reading"))
+    assert note.startswith("carol may not read all machines")
+    assert {} == nosy.rows
+
+
+def test_nobody_publishes_under_another_name(join: Join, created: None, tmp_path: Path) -> None:
+    """Box says that it is dev; the server refuses, and health says so."""
+    box = join("dev", **as_member(tmp_path, "box"))
+    box.show(a_row("forged"))
+    note = eventually(lambda: box.service.notes.get("fleet publishing"))
+    assert note.startswith("box may not publish as dev")
+
+
+def test_a_revoked_member_is_out_at_once(
+    there: nats.Server, join: Join, team: dict[str, Grant], created: None, tmp_path: Path
+) -> None:
+    """It says why; the others go on, and once it is let in again it catches up."""
+    dev = join("dev", **as_member(tmp_path, "dev"))
+    dev.show(a_row("s"))
+    alice, bob = (join(m, **as_member(tmp_path, m)) for m in ("alice", "bob"))
+    sees(alice, "dev", {"s": "working"})
+    sees(bob, "dev", {"s": "working"})
+    there.reload(accounts({m: g for m, g in team.items() if m != "bob"}))
+    note = eventually(lambda: "refuses" in (n := bob.service.notes.get("fleet", "")) and n)
+    assert "revoked" in note
+    assert str(tmp_path / "bob.creds") in note
+    dev.show(a_row("s", "blocked"))
+    sees(alice, "dev", {"s": "blocked"})
+    eventually(lambda: bob.lost.get("dev"))
+    assert {"s": "working"} == bob.statuses("dev")
+    there.reload(accounts(team))
+    sees(bob, "dev", {"s": "blocked"})
+
+
+def test_credentials_that_others_can_read_are_refused(
+    there: nats.Server, join: Join, tmp_path: Path
+) -> None:
+    """As ssh does with keys."""
+    key_of(tmp_path, "dev")
+    (tmp_path / "dev.creds").chmod(0o644)
+    dev = join("dev", creds=str(tmp_path / "dev.creds"))
+    note = eventually(lambda: dev.service.notes.get("fleet"))
+    assert "others may read" in note
+    assert "chmod 600" in note

@@ -1,0 +1,163 @@
+"""Whole hosts in a fleet: what happens on one machine is on the board of another."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from bellboard.storage.asks import Asks
+from bellboard.storage.spool import Spool
+from hosting import RecordedHost, put
+from rig import home as homes
+from rig import nats
+from rig.home import Home
+from rig.waiting import eventually
+
+pytestmark = [
+    pytest.mark.files,
+    pytest.mark.skipif(not nats.program(), reason="nats-server is not installed"),
+]
+
+
+class Machine:
+    """A home of its own that has joined the fleet."""
+
+    def __init__(self, name: str, url: str) -> None:
+        self.name, self.home = name, homes.build()
+        self.hosts: list[RecordedHost] = []
+        self.bellboard("fleet", "join", url, "--team", "t", "--machine", name)
+
+    def bellboard(self, *words: str, code: int = 0) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "bellboard", *words],
+            env=self.home.env,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert code == done.returncode, done.stdout + done.stderr
+        return done.stdout
+
+    def host(self, **how: object) -> RecordedHost:
+        self.hosts.append(RecordedHost(self.home, f"host-{len(self.hosts)}", **how))
+        return self.hosts[-1].is_up()
+
+    def event(self, event: str, session: str = "s", **fields: object) -> None:
+        put(Spool(self.home.bellboard), event, session, **fields)
+
+    def asks(self, session: str = "s") -> None:
+        """Have a session ask for permission."""
+        for event in ("SessionStart", "UserPromptSubmit"):
+            self.event(event, session)
+        self.event("PermissionRequest", session, tool_name="Bash", tool_input={"command": "make"})
+
+
+@pytest.fixture
+def there(tmp_path: Path) -> Iterator[nats.Server]:
+    made = nats.Server(tmp_path / "nats")
+    made.start()
+    yield made
+    made.kill()
+
+
+@pytest.fixture
+def machine(there: nats.Server) -> Iterator[Callable[[str], Machine]]:
+    """machine(name) → one that has joined; no host runs there yet."""
+    made: list[Machine] = []
+
+    def one(name: str) -> Machine:
+        made.append(Machine(name, there.url))
+        return made[-1]
+
+    yield one
+    for each in made:
+        for host in each.hosts:
+            host.kill()
+        homes.remove(each.home)
+
+
+def shows(host: RecordedHost, wanted: dict[str, str]) -> None:
+    def same() -> bool:
+        assert wanted == host.shown, host.notes
+        return True
+
+    eventually(same)
+
+
+def test_a_question_there_is_shown_here_and_answered_from_here(
+    machine: Callable[[str], Machine],
+) -> None:
+    """Blocked there, blocked here; what is asked of it from here happens there; it ends."""
+    dev, laptop = machine("dev"), machine("laptop")
+    there, here = dev.host(), laptop.host()
+    dev.event("SessionStart")
+    shows(here, {"dev/claude/s": "idle"})
+    dev.asks()
+    shows(here, {"dev/claude/s": "blocked"})
+    asked = Asks(laptop.home.bellboard, "dev")
+    name = asked.ask({"do": "label", "session_id": "s", "label": "the parser"})
+    assert {"ok": True} == eventually(lambda: asked.take_reply(name))
+    eventually(lambda: "the parser" == here.sessions["dev/claude/s"].get("label"))
+    assert {"s": "blocked"} == there.shown
+    dev.event("SessionEnd")
+    shows(here, {})
+
+
+def test_another_host_takes_over_and_nothing_is_announced_twice(
+    machine: Callable[[str], Machine],
+) -> None:
+    """Whoever publishes or reads may be killed."""
+    dev, laptop = machine("dev"), machine("laptop")
+    first, here = dev.host(), laptop.host()
+    dev.event("SessionStart")
+    shows(here, {"dev/claude/s": "idle"})
+    second = dev.host()
+    first.kill()
+    dev.asks()
+    shows(here, {"dev/claude/s": "blocked"})
+    assert {"s": "blocked"} == second.shown
+    eventually(lambda: ("dev/claude/s", "blocked") in here.live)
+    here.kill()
+    dev.event("PostToolUse", tool_name="Bash")
+    again = laptop.host()
+    shows(again, {"dev/claude/s": "working"})
+    dev.event("Stop")
+    shows(again, {"dev/claude/s": "completed"})
+    eventually(lambda: ("dev/claude/s", "completed") in again.live)
+    told = [status for host in (here, again) for sid, status in host.live]
+    assert 1 == told.count("blocked")
+    assert 1 == told.count("completed")
+
+
+def test_who_leaves_sees_nothing_of_the_others(machine: Callable[[str], Machine]) -> None:
+    """At once; its own board stays as it is."""
+    dev, laptop = machine("dev"), machine("laptop")
+    dev.host()
+    here = laptop.host()
+    dev.event("SessionStart")
+    laptop.event("SessionStart", "own")
+    shows(here, {"dev/claude/s": "idle", "own": "idle"})
+    status = json.loads(laptop.bellboard("fleet", "status", "--json"))
+    assert {"dev", "laptop"} == set(status["machines"])
+    assert [] == status["notes"]
+    laptop.bellboard("fleet", "leave")
+    shows(here, {"own": "idle"})
+    laptop.bellboard("fleet", "leave", code=1)
+
+
+def test_a_host_in_no_fleet_loads_nothing_of_it(home: Home) -> None:
+    """Neither nats nor its thread."""
+    code = (
+        "import sys, threading; from pathlib import Path; from bellboard.hosting.host import Host\n"
+        "Host(Path(sys.argv[1]), print)\n"
+        "print([m for m in sys.modules if m.split('.')[0] in ('nats', 'nkeys')"
+        " or m.startswith('bellboard.fleet')])"
+    )
+    words = [sys.executable, "-c", code, str(home.bellboard)]
+    done = subprocess.run(words, env=home.env, capture_output=True, text=True, check=True)
+    assert "[]\n" == done.stdout

@@ -1,0 +1,132 @@
+"""What a fleet writes on the wire: names, permissions, settings."""
+
+from __future__ import annotations
+
+import string
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bellboard.core.row import Row
+from bellboard.fleet.member import Joined, Unusable, check, machine_name
+from bellboard.fleet.permits import Grant, allowed, server
+from bellboard.fleet.publisher import value_of
+from bellboard.fleet.streams import LARGEST, streams
+from bellboard.fleet.subjects import Key, Subjects, text_of, token
+from fleets import a_row
+
+pytestmark = pytest.mark.pure
+
+S = Subjects("core")
+PLAIN = {*string.ascii_letters, *string.digits, *"-_="}
+HOSTILE = ("a.b", "a b", "*", ">", "a.>", "$JS.API.>", "\r\nPUB x 1", "ü", "=2E", "", "=", "\0")
+
+
+@given(st.text(max_size=60))
+def test_any_name_becomes_one_token_and_comes_back(text: str) -> None:
+    """No name of a machine, an agent or a session can end a token, or be a wildcard."""
+    whole = text.encode("utf-8", "replace").decode()
+    made = token(text)
+    assert made
+    assert set(made) <= PLAIN
+    assert whole == text_of(made)
+
+
+def test_hostile_names_stay_apart() -> None:
+    """Two names never share a key."""
+    assert len(HOSTILE) == len({token(name) for name in HOSTILE})
+
+
+@pytest.mark.parametrize("name", ["a.b", "dev-1", "Box_2"])
+def test_a_key_comes_back_from_its_subject(name: str) -> None:
+    """The subject alone says whose row it is: the server checks who writes there."""
+    for key in (Key(name), Key(name, "claude", "s.1 *"), Key(name, "codex", "beat")):
+        assert key == S.key(S.row(key))
+    assert Key(name, "claude", "s") == S.key(S.item(Key(name, "claude", "s")))
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        *("$KV.bellboard_core.dev", "$KV.bellboard_core.dev.a", "$KV.bellboard_other.dev.beat"),
+        *(
+            "$KV.bellboard_core.=20.beat",
+            "$KV.bellboard_core.d.=FF.s",
+            "$KV.bellboard_core.d.a.s.x",
+        ),
+        *("", "bellboard.core.ask.dev.answer.alice"),
+    ],
+)
+def test_a_subject_that_nobody_of_us_writes_is_nobodys(subject: str) -> None:
+    """Wrong counts of tokens, other teams, names that cannot be a machine."""
+    assert S.key(subject) is None
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("http://h:1", "no address"),
+        ("tls://", "no address"),
+        ("tls://h:99999", "no address"),
+        ("tls://alice:secret@h:4222", "file"),
+        ("nats://example.org:4222", "not encrypted"),
+    ],
+)
+def test_a_url_that_would_leak_or_fail_is_refused(url: str, why: str) -> None:
+    """Before anything is sent; the text says what to give instead."""
+    with pytest.raises(Unusable, match=why):
+        check(Joined(url, "core", "dev"), unencrypted=False)
+    check(Joined("nats://127.0.0.1:4222", "core", "dev"), unencrypted=False)
+    check(Joined("tls://example.org", "core", "dev"), unencrypted=False)
+
+
+def test_a_machine_gets_a_usable_name() -> None:
+    """Whatever its host is called."""
+    assert "dev" == machine_name("dev.example.org")
+    assert "a-b" == machine_name("a b")
+    assert "machine" == machine_name("---.x")
+
+
+def test_a_publisher_may_write_under_its_own_name_only() -> None:
+    """And read nothing of others."""
+    to, of = allowed(S, Grant("dev", "K", frozenset({"publish"}), "dev.1"))
+    written = [x for x in to if x.startswith(("$KV", "bellboard."))]
+    assert ["$KV.bellboard_core.dev=2E1.>", "bellboard.core.news.dev=2E1.>"] == written
+    assert ["_INBOX.dev.>", "bellboard.core.ask.dev=2E1.>"] == of
+    assert not [x for x in to if "CREATE" in x and not x.endswith(".dev=2E1.>")]
+
+
+def test_only_who_answers_may_ask_for_changes() -> None:
+    """A reader may look at a question, under its own name."""
+    reader, _ = allowed(S, Grant("bob", "K", frozenset({"read"})))
+    asks = [x for x in reader if ".ask." in x]
+    assert [f"bellboard.core.ask.*.{do}.bob" for do in ("request", "preview", "clock")] == asks
+    answerer, _ = allowed(S, Grant("bob", "K", frozenset({"answer"}), only=("dev",)))
+    assert ["bellboard.core.ask.dev.*.bob"] == [x for x in answerer if ".ask." in x]
+
+
+def test_the_configuration_names_each_member_once() -> None:
+    """With its key and no secret."""
+    grants = [Grant("a", "UA", frozenset({"read"})), Grant("b", "UB", frozenset({"publish"}), "b")]
+    text = server("core", grants, "/srv/fleet")
+    assert 2 == text.count("nkey: U")
+    assert "seed" not in text
+    assert text.count("{") == text.count("}")
+
+
+def test_everything_on_the_server_is_bounded() -> None:
+    """By age and by size; messages are no larger than a row."""
+    for stream in streams(S):
+        assert stream["max_age"] > 0
+        assert stream["max_bytes"] > 0
+        assert LARGEST == stream["max_msg_size"]
+
+
+def test_a_row_that_is_too_large_loses_its_lists() -> None:
+    """A session with a hundred background tasks is still seen."""
+    tasks = [{"id": f"{n}", "description": "d" * 199} for n in range(100)]
+    row: Row = a_row("s", "blocked", background=tasks, title="t")
+    value = value_of(row, None, "db.1")
+    assert len(value) <= LARGEST
+    assert b'"title":"t"' in value
