@@ -72,6 +72,7 @@ local function shared()
   return {
     options = next(options.host) and options.host or vim.empty_dict(),
     notices = options.notices,
+    machines = next(options.machines) and options.machines or vim.empty_dict(),
     pull_requests = options.pull_requests,
     icons = require('bellboard.view.style').icons(),
     callbacks = callbacks,

@@ -25,6 +25,7 @@
 ---@field notices bellboard.Config.Notices
 ---@field claude string|string[] command that starts Claude Code
 ---@field launch bellboard.Config.Launch
+---@field machines table<string, string[]> other machines to follow, and the command to reach each
 ---@field pull_requests boolean ask gh for the pull request of a branch
 ---@field host table<string, any> settings of the statuses; shared by all Neovims
 ---@field on_transition? bellboard.Callback
@@ -191,6 +192,7 @@ return {
   },
   claude = 'claude',
   launch = { layout = 'vsplit', size = 0.5 },
+  machines = {},
   pull_requests = false,
   host = {},
   on_transition = nil,

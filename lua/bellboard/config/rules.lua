@@ -44,6 +44,8 @@ local rules = {
   ['icons.question'] = { types = { 'string' } },
   on_transition = { types = { 'function', 'table' }, list = true },
   on = { inside = true },
+  machines = { inside = true },
+  ['machines.*'] = { types = { 'table' }, list = true },
   claude = { types = { 'string', 'table' }, list = true },
   ['launch.layout'] = { among = { 'split', 'vsplit', 'tab', 'window' } },
   ['board.layout'] = { among = { 'split', 'vsplit', 'tab', 'float' } },

@@ -27,6 +27,7 @@ from . import (
     history,
     hooks,
     hosts,
+    machine,
     manual,
     path,
     sessions,
@@ -135,7 +136,7 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"bellboard {VERSION}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     top.set_defaults(whole=top)
-    parts = (sessions, goto, answer, answers, history, evidence, hosts, feed, fleet, hooks)
-    for part in (*parts, tmux, doctor, uninstalling, path, completion, manual):
+    parts = (sessions, goto, answer, answers, history, evidence, hosts, feed, machine, fleet)
+    for part in (*parts, hooks, tmux, doctor, uninstalling, path, completion, manual):
         part.add_to(commands)
     return top

@@ -1,0 +1,242 @@
+"""The `machine` command: which other machines are followed, and whether that works."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import selectors
+import shlex
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from .home import Args, Commands, Problem, add, here, print_json, reason
+
+if TYPE_CHECKING:
+    from ..core.feed import Hello, State
+
+PATIENCE: Final = 25.0  # seconds until a feed has told its state: a login may take some
+CHUNK: Final = 1 << 16
+LONGEST: Final = 1 << 20  # bytes of a line
+APART: Final = 2.0  # seconds between two clocks that are worth a word
+HINTS: Final = {
+    "permission denied": "log in once by hand: ssh must need no password and no question here",
+    "host key verification failed": "log in once by hand, and check the key that ssh shows",
+    "could not resolve": "check the name of the machine",
+    "connection refused": "nothing listens there: is sshd running?",
+    "not installed there": "clone bellboard.nvim there, and run in it: python3 -m venv .venv &&"
+    " .venv/bin/pip install . && .venv/bin/bellboard path",
+    "invalid choice": "update bellboard there: it is too old to be followed",
+    "no such container": "start the container",
+}
+
+
+def add_to(commands: Commands) -> None:
+    machine = add(commands, "machine", show, "follow sessions on other machines")
+    verbs = machine.add_subparsers(dest="verb", metavar="VERB", required=True)
+    one = verbs.add_parser("add", help="follow a machine, or change how it is reached")
+    one.add_argument("name", metavar="NAME")
+    one.add_argument("command", metavar="COMMAND", nargs=argparse.REMAINDER)
+    one.set_defaults(run=add_one)
+    one = verbs.add_parser("remove", help="do not follow a machine any more")
+    one.add_argument("name", metavar="NAME")
+    one.set_defaults(run=remove)
+    listed = verbs.add_parser("list", help="list the machines that are followed")
+    listed.add_argument("--json", action="store_true", help="print JSON")
+    listed.set_defaults(run=show)
+    one = verbs.add_parser("test", help="check that a machine can be followed")
+    one.add_argument("name", metavar="NAME")
+    one.add_argument("command", metavar="COMMAND", nargs=argparse.REMAINDER)
+    one.set_defaults(run=try_out)
+
+
+def add_one(args: Args) -> None:
+    from ..storage import machines
+
+    words = _words(args)
+    if not words:
+        raise Problem(f"with which command? For example: bellboard machine add {args.name} -- ssh")
+    if why := machines.wrong(args.name, words):
+        raise Problem(f"{args.name}: {why}")
+    known = machines.known(here())
+    if args.name not in known.all and len(known.all) >= machines.MOST:
+        raise Problem(f"{len(known.all)} machines are followed already; remove one first")
+    _store({**known.added, args.name: words})
+    if args.name in known.nvim and known.nvim[args.name] != words:
+        print(f"{args.name} is in vim.g.bellboard.machines as well, which counts first")
+    else:
+        print(f"{args.name} is followed with: {shlex.join(words)}")
+        print(f"check it with: bellboard machine test {args.name}")
+
+
+def remove(args: Args) -> None:
+    from ..storage import machines
+
+    known = machines.known(here())
+    if args.name in known.nvim:
+        raise Problem(f"{args.name} is in vim.g.bellboard.machines; remove it there")
+    if args.name not in known.added:
+        raise Problem(f"no machine {args.name}; see `bellboard machine list`")
+    _store({name: words for name, words in known.added.items() if name != args.name})
+    print(f"{args.name} is not followed any more")
+
+
+def show(args: Args) -> None:
+    from ..core import words
+    from ..core.visible import plain
+    from ..storage import machines
+    from .home import opened
+
+    known = machines.known(here())
+    with opened() as clerk:
+        links = dict(clerk.board.ledger.links)
+        count: dict[str, int] = {}
+        for s in clerk.board.sessions.values():
+            if s.machine and s.turn != "absent":
+                count[s.machine] = count.get(s.machine, 0) + 1
+    rows: list[dict[str, Any]] = []
+    for name, command in known.all.items():
+        link = links.get(name)
+        row: dict[str, Any] = {"name": name, "command": command, "sessions": count.get(name, 0)}
+        row["by"] = "vim.g.bellboard" if name in known.nvim else "bellboard machine add"
+        rows.append({**row, "up": link.up, "since": link.since, "why": link.why} if link else row)
+    if args.json:
+        print_json(rows)
+        return
+    if not rows:
+        print("no machine is followed; for example: bellboard machine add dev -- ssh dev")
+    for row in rows:
+        state = "not reached yet: no background process is running"
+        if "up" in row:
+            ago = words.age(row["since"], time.time())
+            state = words.amount(row["sessions"], "session")
+            state += "" if row["up"] else f", cannot be reached ({ago}): {plain(row['why'])}"
+        print(f"{row['name']:12} {plain(shlex.join(row['command']))}: {state}")
+
+
+def try_out(args: Args) -> int:
+    """Follow a machine until it has told its sessions; say what is missing over there."""
+    from ..storage import machines
+
+    words = _words(args) or machines.known(here()).all.get(args.name)
+    if not words:
+        raise Problem(f"no machine {args.name}; give its command, as in: … {args.name} -- ssh dev")
+    if why := machines.wrong(args.name, words):
+        raise Problem(f"{args.name}: {why}")
+    begun = time.monotonic()
+    hello, state = _followed(args.name, words)
+    took, apart = time.monotonic() - begun, hello.now - time.time()
+    print(f"{args.name} can be followed: bellboard {hello.version}, {took:.1f} s to connect")
+    print(
+        f"  sessions: {len(state.all)}; agents: {', '.join(hello.agents) or 'none is used there'}"
+    )
+    if not hello.hooks:
+        print(
+            "  no hooks are installed there, so less is known: run `bellboard hooks install` there"
+        )
+    if not hello.hosts:
+        print("  no background process runs there: the link is one for as long as it lasts")
+    if abs(apart) > APART + took:
+        way = "ahead of" if apart > 0 else "behind"
+        print(f"  its clock is {abs(apart):.0f} s {way} this one; times are corrected")
+    return 0
+
+
+def _followed(name: str, words: list[str]) -> tuple[Hello, State]:
+    """Read a feed until it has told its state; nothing is asked, so nobody follows."""
+    import os
+
+    from ..system import remotely
+    from ..system.leash import Leashed
+
+    sockets = remotely.sockets(str(here()), os.environ.get("XDG_RUNTIME_DIR"))
+    try:
+        feed = Leashed(remotely.command_of(words, ["feed", "--quiet"], sockets))
+    except (OSError, ValueError) as e:
+        raise Problem(f"{name}: its command cannot be started: {e}") from None
+    trial = _Trial()
+    until = time.monotonic() + PATIENCE
+    try:
+        with selectors.DefaultSelector() as ready:
+            ready.register(feed.stdout, selectors.EVENT_READ)
+            ready.register(feed.stderr, selectors.EVENT_READ)
+            while not trial.is_over and (left := until - time.monotonic()) > 0:
+                for key, _ in ready.select(left):
+                    with contextlib.suppress(BlockingIOError):
+                        data = os.read(key.fd, CHUNK)
+                        trial.take(data, is_error=key.fd == feed.stderr)
+                        if not data:
+                            ready.unregister(key.fd)
+        if trial.why:
+            raise Problem(f"{name}: {trial.why}")
+        if trial.hello is None or trial.state is None:
+            raise Problem(_why(name, words, trial.errors, feed.code(1.0)))
+        return trial.hello, trial.state
+    finally:
+        feed.end()
+
+
+class _Trial:
+    """What a feed has told so far."""
+
+    def __init__(self) -> None:
+        self.hello: Hello | None = None
+        self.state: State | None = None
+        self.why = ""
+        self.errors = b""
+        self.is_over = False
+        self._rest = b""
+
+    def take(self, data: bytes, is_error: bool) -> None:
+        if is_error:
+            self.errors = (self.errors + data)[-CHUNK:]
+            return
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            self._line(line)
+        if len(self._rest) > LONGEST:
+            self.why = "what it prints is no feed"
+        self.is_over = not data or bool(self.why or self.state)
+
+    def _line(self, line: bytes) -> None:
+        from ..core import feed
+
+        said = feed.read(line) if line.strip() else None
+        if isinstance(said, feed.Problem):
+            self.why = self.why or said.text
+        elif isinstance(said, feed.Hello):
+            self.hello = said
+        elif isinstance(said, feed.State) and self.hello is not None:
+            self.state = self.state or said
+
+
+def _why(name: str, words: list[str], errors: bytes, code: int | None) -> str:
+    from ..core.detail import line
+
+    said = [x for x in errors.decode("utf-8", "replace").splitlines() if x.strip()]
+    ended = "it ended before it told its sessions" if code is not None else "no answer"
+    ended += f" (exit code {code})" if code else "" if code is not None else f" in {PATIENCE:.0f} s"
+    why = line(said[-1], 160) if said else ended
+    text = " ".join(said).lower()
+    hint = next((hint for part, hint in HINTS.items() if part in text), "")
+    hint = hint or f"try the command by hand: {shlex.join(words)} bellboard feed"
+    return f"{name}: {why}; {hint}"
+
+
+def _words(args: Args) -> list[str]:
+    given: list[str] = args.command
+    return given[1:] if given[:1] == ["--"] else given
+
+
+def _store(added: dict[str, list[str]]) -> None:
+    from ..storage import machines
+    from ..storage.ground import Refused
+    from ..storage.spool import Spool
+
+    home = here()
+    try:
+        Spool(home).prepare()
+        machines.change(home, added=added)
+    except Refused as e:
+        raise Problem(f"{e}; set BELLBOARD_HOME to a folder that you own") from None
+    except OSError as e:
+        raise Problem(f"cannot write to {home}: {reason(e, home)}") from None

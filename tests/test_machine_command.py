@@ -1,0 +1,110 @@
+"""The `machine` command: what it stores, and what it says is missing on another machine."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bellboard.storage import machines
+from bellboard.system.remotely import command_of
+from far_feed import FarFeed
+from rig.home import Home
+
+pytestmark = [pytest.mark.files]
+
+
+def run(home: Home, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "bellboard", "machine", *words],
+        env=home.env,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def test_a_machine_is_added_listed_and_removed(home: Home) -> None:
+    done = run(home, "add", "dev", "--", "ssh", "-p", "22", "dev")
+    assert (done.returncode, "bellboard machine test dev" in done.stdout) == (0, True)
+    assert machines.known(home.bellboard).all == {"dev": ["ssh", "-p", "22", "dev"]}
+    (row,) = json.loads(run(home, "list", "--json").stdout)
+    assert (row["name"], row["command"]) == ("dev", ["ssh", "-p", "22", "dev"])
+    assert "ssh -p 22 dev: not reached yet" in run(home, "list").stdout
+    assert run(home, "remove", "dev").returncode == 0
+    assert machines.known(home.bellboard).all == {}
+    assert "no machine dev" in run(home, "remove", "dev").stderr
+
+
+@pytest.mark.parametrize("words", [("a/b", "--", "ssh"), ("-x",), ("dev",), ("dev", "--", "")])
+def test_what_cannot_be_followed_is_refused(home: Home, words: tuple[str, ...]) -> None:
+    assert run(home, "add", *words).returncode != 0
+    assert machines.known(home.bellboard).all == {}
+
+
+def test_a_machine_of_neovim_is_removed_there(home: Home) -> None:
+    home.bellboard.mkdir(mode=0o700)
+    machines.change(home.bellboard, nvim={"dev": ["ssh", "dev"]})
+    assert "vim.g.bellboard.machines" in run(home, "remove", "dev").stderr
+
+
+def test_a_machine_that_answers_is_described(home: Home) -> None:
+    feed = FarFeed(home.root / "dev")
+    feed.moved("s1", "working")
+    feed.say(b"Welcome to dev\n", feed.hello(version="9.9", agents=["claude"]), feed.state())
+    done = run(home, "test", "dev", "--", *feed.command)
+    assert done.returncode == 0, done.stderr
+    assert "bellboard 9.9" in done.stdout
+    assert "sessions: 1; agents: claude" in done.stdout
+    assert "bellboard hooks install" in done.stdout
+    assert feed.asked == []
+
+
+@pytest.mark.parametrize(
+    ("command", "said", "hint"),
+    [
+        (["env", "-i", "PATH=/usr/bin:/bin"], "not installed there", "clone bellboard.nvim"),
+        (["no-such-program"], "not found", "try the command by hand"),
+        (
+            ["sh", "-c", "echo me: Permission denied '(publickey)'. >&2; exit 255"],
+            "publickey",
+            "ssh",
+        ),
+        (["printf", '{"feed":7,"type":"hello"}\\n'], "protocol 7", "update bellboard here"),
+        (["echo", "hello"], "ended before it told", "by hand"),
+    ],
+)
+def test_what_is_missing_there_is_said_with_what_to_do(
+    home: Home, command: list[str], said: str, hint: str
+) -> None:
+    done = run(home, "test", "dev", "--", *command)
+    assert done.returncode == 1
+    assert said in done.stderr and hint in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.pure
+def test_ssh_gets_one_string_and_options_that_are_not_given() -> None:
+    made = command_of(["/usr/bin/ssh", "-o", "ConnectTimeout=9", "dev"], ["feed"], "/run/u/links")
+    assert made[:2] == ["/usr/bin/ssh", "-T"]
+    assert "-oBatchMode=yes" in made and "-oControlPath=/run/u/links/%C" in made
+    assert not any(x.startswith("-oConnectTimeout") for x in made)
+    assert made[-2] == "dev" and made[-1].startswith("sh -c 'for d in")
+    assert command_of(["docker", "exec", "box"], ["feed"])[3:5] == ["sh", "-c"]
+
+
+def test_the_words_for_another_machine_pass_through_a_shell(home: Home, tmp_path: Path) -> None:
+    program = home.root / ".local" / "bin" / "bellboard"
+    program.parent.mkdir(parents=True)
+    program.write_text('#!/bin/sh\nprintf "<%s>" "$@"\n')
+    program.chmod(0o755)
+    words = ["goto", "it's a; $HOME `x`", "--attach"]
+    env = {"HOME": str(home.root), "PATH": "/usr/bin:/bin"}
+    for machine in (["env"], ["ssh", "dev"]):
+        made = command_of(machine, words)
+        argv = ["sh", "-c", made[-1]] if machine[0] == "ssh" else made
+        shown = subprocess.run(argv, env=env, capture_output=True, text=True, check=True)
+        assert shown.stdout == "<goto><it's a; $HOME `x`><--attach>"
