@@ -96,6 +96,7 @@ said feedback    | .       | sent_on   | sent_on   | .         | sent_on   | .  
 said error       | .       | amend     | fail      | fail      | .         | .         | .          | fail
 said failure     | .       | .         | flunk     | flunk     | flunk     | .         | .          | flunk
 said cancel      | .       | .         | call_off  | call_off  | call_off  | .         | .          | call_off
+said refusal     | .       | .         | turn_away | turn_away | .         | .         | .          | turn_away
 said retry       | .       | .         | retry     | .         | .         | .         | .          | retry
 
 screen busy      | .       | seen_busy | seen_busy | seen_busy | seen_busy | seen_busy | seen_busy  | seen_busy
@@ -170,6 +171,7 @@ NOTHING: Final = {
     "said error": "no turn is running",
     "said failure": "no turn is running",
     "said cancel": "no turn is running",
+    "said refusal": "no turn is running",
     "said retry": "no turn is running",
     "jump": "there is nothing to clear",
     "restart": "the status cannot have changed meanwhile",

@@ -134,7 +134,7 @@ class Run(Struct, kw_only=True, omit_defaults=True, gc=False):
     unchecked: bool = False  # auto mode cannot check commands, so it asks
     rested: str = ""  # the status before a busy time that no prompt started
     rested_since: float = 0.0
-    held: str = ""  # why the end is held back: stop | fail | report | count | esc | moved
+    held: str = ""  # why it is held back: stop | fail | report | count | esc | moved | refused
     held_until: float = 0.0
     trusted_until: float = 0.0  # after a time without a host
     hooked: bool = False  # hooks have reported

@@ -35,6 +35,7 @@ RULES: Final[dict[str, Rule]] = {
         turn.fail,
         turn.flunk,
         turn.call_off,
+        turn.turn_away,
         turn.break_off,
         turn.missed,
         turn.compact,

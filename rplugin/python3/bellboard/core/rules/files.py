@@ -22,7 +22,7 @@ from .steps import (
 )
 
 #: Reasons to hold an end back for which being at rest does not mean that the turn completed.
-NO_END = frozenset({"", "esc", "moved"})
+NO_END = frozenset({"", "esc", "moved", "refused"})
 
 
 def stir(s: Session, e: Event, o: Options) -> str | None:
@@ -38,7 +38,7 @@ def stir(s: Session, e: Event, o: Options) -> str | None:
 
 def settle(s: Session, e: Event, o: Options) -> str | None:
     """The CLI is at rest: no turn is running and no question is open."""
-    if e.t < max(s.active, newest_question(s)):
+    if e.t < max(s.began, s.active - o.swap, newest_question(s)):
         return "older than the newest hook"
     before, asked = (s.turn, s.unseen), bool(s.blocks)
     s.blocks, s.agents, s.tools = {}, {}, {}
@@ -50,7 +50,7 @@ def settle(s: Session, e: Event, o: Options) -> str | None:
             die(s, e.t, s.error)
         elif s.held not in NO_END:
             complete(s, max(e.t, s.stopped))
-        elif s.held == "moved":
+        elif s.held in ("moved", "refused"):
             rest(s, e.t)
         elif not (s.hooked or asked or is_told(s)):
             complete(s, e.t)
@@ -99,7 +99,7 @@ def hear_end(s: Session, e: Event, o: Options) -> str | None:
         return "its hooks or session file report that"
     if s.agents or s.held not in ("", "stop"):
         return "agents are still running"
-    if e.t < max(s.active, s.began) - (o.swap if s.held else 0.0):
+    if e.t < max(s.began - (o.swap if s.held else 0.0), s.active - o.swap):
         return "older than the newest hook"
     if e.t < s.started:
         rest(s, e.t)  # it ended before it was found, so it counts as seen
@@ -114,6 +114,8 @@ def take_in(s: Session, e: Event, o: Options) -> str | None:
     if not s.queued:
         return "no prompt was queued"
     s.queued = 0 if e.status == "popAll" else s.queued - 1
+    if e.status == "dequeue":  # it starts the next turn, and an older end is no longer news
+        s.began = max(s.began, e.t)
     return None
 
 

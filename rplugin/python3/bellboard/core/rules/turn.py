@@ -98,7 +98,7 @@ def go_on(s: Session, e: Event, o: Options) -> str | None:
     if e.from_hook:
         s.active = max(s.active, e.t)
         s.prompt_id = e.prompt_id or s.prompt_id
-        if s.held in ("stop", "esc", "fail") and e.t > s.stopped:
+        if s.held in ("stop", "esc", "fail", "refused") and e.t > s.stopped:
             s.held, s.held_until = "", 0.0  # that was not the end
     else:
         if e.kind == "said prompt":
@@ -268,6 +268,19 @@ def break_off(s: Session, e: Event, o: Options) -> str | None:
         s.held = "esc"  # the registry may say that they are not running
     elif s.held == "stop":
         complete(s, s.stopped)
+    else:
+        rest(s, e.t, interrupted=True)
+    return None
+
+
+def turn_away(s: Session, e: Event, o: Options) -> str | None:
+    """A hook of the user refused the prompt, so it starts no turn."""
+    if e.t < s.began:
+        return "older than the prompt"
+    if s.held:
+        return "the end of another turn is pending"
+    if is_busy(s):
+        s.held = "refused"  # its session file says when it is at rest
     else:
         rest(s, e.t, interrupted=True)
     return None

@@ -16,6 +16,7 @@ from ....core.lenient import LARGEST, Facts, number_of, text_of
 
 INTERRUPTED: Final = "[Request interrupted by user"
 SENT_ON: Final = "Stop hook feedback:"
+TURNED_AWAY: Final = "UserPromptSubmit operation blocked by hook"
 TAKEN: Final = frozenset({"remove", "dequeue", "popAll"})  # ways to leave the prompt queue
 REJECTED: Final = "The user doesn't want to proceed with this tool use"
 #: How user entries begin that the CLI wrote.
@@ -38,6 +39,8 @@ def entry_of(entry: Facts) -> tuple[str, Facts]:
             return ("said feedback" if _sent_on(entry) else "said stop"), {}
         if subtype == "api_error":
             return "said retry", {"detail": _retry(entry)}
+        if subtype == "informational" and text_of(entry, "content").startswith(TURNED_AWAY):
+            return "said refusal", {}
     if kind == "queue-operation" and text_of(entry, "operation") in TAKEN:
         return "said queue", {"status": text_of(entry, "operation")}
     for name, named in (("custom-title", True), ("ai-title", False), ("summary", False)):
