@@ -111,11 +111,11 @@ def hear_end(s: Session, e: Event, o: Options) -> str | None:
 
 def take_in(s: Session, e: Event, o: Options) -> str | None:
     """The CLI took a prompt from its queue, or returned it for editing."""
-    if not s.queued:
-        return "no prompt was queued"
-    s.queued = 0 if e.status == "popAll" else s.queued - 1
-    if e.status == "dequeue":  # it starts the next turn, and an older end is no longer news
+    if e.status == "dequeue":  # the next turn starts with it, so an older end is no news
         s.began = max(s.began, e.t)
+    elif not s.queued:
+        return "no prompt was queued"
+    s.queued = 0 if e.status == "popAll" else max(0, s.queued - 1)
     return None
 
 
