@@ -91,7 +91,7 @@ said denial      | .       | .         | move_on   | move_on   | .         | .  
 said last        | .       | .         | hear_end  | .         | .         | .         | .          | hear_end
 said stop        | .       | .         | hear_end  | .         | .         | .          | .         | hear_end
 said end         | .       | amend     | hear_end  | .         | .         | .         | .          | hear_end
-said queue       | .       | .         | take_in   | take_in   | .         | .         | .          | .
+said queue       | .       | take_in   | take_in   | take_in   | take_in   | take_in   | take_in    | take_in
 said feedback    | .       | sent_on   | sent_on   | .         | sent_on   | .         | sent_on    | sent_on
 said error       | .       | amend     | fail      | fail      | .         | .         | .          | fail
 said failure     | .       | .         | flunk     | flunk     | flunk     | .         | .          | flunk
@@ -166,7 +166,7 @@ NOTHING: Final = {
     "said last": "no turn is running",
     "said stop": "no turn is running",
     "said end": "no turn is running",
-    "said queue": "no turn is running",
+    "said queue": "the session is not listed",
     "said feedback": "no turn has ended",
     "said error": "no turn is running",
     "said failure": "no turn is running",

@@ -111,8 +111,11 @@ def hear_end(s: Session, e: Event, o: Options) -> str | None:
 
 def take_in(s: Session, e: Event, o: Options) -> str | None:
     """The CLI took a prompt from its queue, or returned it for editing."""
-    if e.status == "dequeue":  # the next turn starts with it, so an older end is no news
+    if e.status == "dequeue" and e.t > s.stopped:  # the next turn starts: older ends are no news
         s.began = max(s.began, e.t)
+        s.rested = ""
+        if s.held == "stop":
+            s.held, s.held_until = "", 0.0
     elif not s.queued:
         return "no prompt was queued"
     s.queued = 0 if e.status == "popAll" else max(0, s.queued - 1)
