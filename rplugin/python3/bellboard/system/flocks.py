@@ -10,7 +10,7 @@ import errno
 import fcntl
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -64,17 +64,33 @@ def held(path: Path) -> list[list[str]]:
     """
     try:
         inode = path.stat().st_ino
-        rows = [row.split() for row in Path(LOCKS).read_text().splitlines()]
     except OSError:
         return []
-    return [
-        row for row in rows if len(row) == 8 and row[3] == "WRITE" and row[5].endswith(f":{inode}")
-    ]
+    return [row for row in _rows() if row[5].endswith(f":{inode}")]
+
+
+def holders(paths: Iterable[Path]) -> dict[Path, int]:
+    """Return the processes that hold the locks of files, as far as the system lists them."""
+    by_inode = {row[5].rpartition(":")[2]: int(row[4]) for row in _rows() if row[1] == "FLOCK"}
+    found = {}
+    for path in paths:
+        with contextlib.suppress(OSError):
+            if (pid := by_inode.get(str(path.stat().st_ino))) is not None:
+                found[path] = pid
+    return found
 
 
 def holder(path: Path) -> int | None:
     """Return the process that holds the lock of a file, if the system lists it."""
     return next((int(row[4]) for row in held(path) if row[1] == "FLOCK"), None)
+
+
+def _rows() -> list[list[str]]:
+    try:
+        rows = [row.split() for row in Path(LOCKS).read_text().splitlines()]
+    except OSError:
+        return []
+    return [row for row in rows if len(row) == 8 and row[3] == "WRITE"]
 
 
 def _why(path: Path) -> str:

@@ -9,7 +9,7 @@ from ..abilities import Abilities, Ability
 HOOKS: Final = Ability("hooks")
 
 ABILITIES: Final[Abilities] = {
-    "unprompted": Ability("", when="its hooks start with the first prompt"),
+    "unprompted": Ability("locks"),
     "working": HOOKS,
     "permission": Ability("hooks, log, title"),
     "question": HOOKS,

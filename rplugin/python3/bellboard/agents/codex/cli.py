@@ -8,12 +8,11 @@ from typing import Final
 
 from ..cli import Cli, Means, Waiting, Witness
 from ..installing.place import HooksFile, below_home
-from ..witnessing import LogWitness
 from . import server
 from .abilities import ABILITIES
 from .dialect.names import KINDS
-from .dialect.spoken import CodexDialect
 from .trust import obstacles
+from .witness import CodexWitness
 
 EVENTS: Final = tuple(name for name, kind in KINDS.items() if kind != "note")
 #: Seconds that its hooks may take, at most: it warns of more for those that run at an end.
@@ -36,7 +35,7 @@ class Codex(Cli):
     )
 
     def witness(self, means: Means) -> Witness:
-        return LogWitness(means, CodexDialect())
+        return CodexWitness(means)
 
     def reporting(self, line: Callable[[str], str]) -> str:
         hooks = {event: [{"hooks": [_hook(event, line(event))]}] for event in EVENTS}

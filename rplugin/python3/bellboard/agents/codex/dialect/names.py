@@ -39,4 +39,6 @@ PATCH: Final = "apply_patch"
 QUESTION: Final = "request_user_input"
 #: Tools that ask a person → what they ask.
 QUESTIONS: Final = {QUESTION: "question"}
+#: Arguments of processes whose threads no terminal shows.
+NO_TERMINAL: Final = frozenset({"app-server", "exec", "mcp-server"})
 SERVER: Final = "app-server"  # the argument of a process that runs the threads of many terminals

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
+from msgspec.structs import replace
+
+from ....core.events import Event, Origin
+from ....core.lenient import Facts, text_of
 from ...dialect import Dialect
 from .hooks import hook
 from .log import entry, is_noise
@@ -27,6 +31,10 @@ class CodexDialect(Dialect):
     titled = staticmethod(titled)
     request = staticmethod(request)
     reply = staticmethod(reply)
+
+    def account(self, record: Facts, about: Event) -> Event:
+        cwd, origin = text_of(record, "cwd"), Origin(self.key, about.pid)
+        return replace(about, name="registry", cwd=cwd, origin=origin)
 
     def serves(self, argv: Sequence[str]) -> bool:
         return SERVER in argv[1:]

@@ -1,0 +1,59 @@
+"""Find the threads that Codex has open: it holds the lock of a file for each.
+
+A thread has its lock from the moment that a terminal shows it, also before its first prompt, when
+no hook has run.  One that was left with /clear or /new keeps it until the process ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from ...system import flocks, processes
+from ...system.files import touch
+from .dialect.names import NO_TERMINAL
+
+FOLDER: Final = "thread-writer-locks"
+MOST: Final = 200  # locks to look at, the newest first
+_LOCK: Final = re.compile(r"([A-Za-z0-9][A-Za-z0-9-]{7,63})\.lock", re.ASCII)
+
+
+class Thread(NamedTuple):
+    """A thread that a live process has open."""
+
+    id: str
+    pid: int
+    cwd: str
+
+
+def folder_of(environ: Mapping[str, str]) -> str:
+    """Return where the locks are."""
+    home = environ.get("CODEX_HOME") or f"{environ.get('HOME', '')}/.codex"
+    return f"{home}/{FOLDER}"
+
+
+def threads_in(folder: str) -> list[Thread]:
+    """Return the threads that processes with a terminal have open, the newest first. May hang."""
+    try:
+        touch(folder)
+        made = {entry.name: entry.stat().st_mtime for entry in os.scandir(folder)}
+    except (OSError, ValueError):
+        return []
+    names = sorted(filter(_LOCK.fullmatch, made), key=lambda name: -made[name])[:MOST]
+    held = flocks.holders(Path(folder, name) for name in names)
+    found = ((Path(path).stem, pid) for path, pid in held.items())
+    return [Thread(thread, pid, _cwd(pid)) for thread, pid in found if _has_terminal(pid)]
+
+
+def _has_terminal(pid: int) -> bool:
+    return processes.is_alive(pid) and not NO_TERMINAL & set(processes.argv_of(pid)[1:])
+
+
+def _cwd(pid: int) -> str:
+    with contextlib.suppress(OSError):
+        return str(Path(f"{processes.PROC}/{pid}/cwd").readlink())
+    return ""

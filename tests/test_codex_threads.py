@@ -1,0 +1,130 @@
+"""Which threads Codex has open, by the locks that it holds: also before any hook runs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bellboard.agents.codex.threads import folder_of, threads_in
+from rig.home import Home
+from test_lookout import Desk, run
+
+pytestmark = pytest.mark.files
+FIRST, SECOND, THIRD = (f"01a1ffe9-c4e6-77a2-8c34-fc5ddbb8d97{n}" for n in range(3))
+#: Locks each file that it is told of, as Codex does.
+HOLDS = """
+import fcntl, sys
+held = []
+for path in sys.stdin:
+    held.append(open(path.strip(), "a"))
+    fcntl.flock(held[-1], fcntl.LOCK_EX)
+    print("held", flush=True)
+"""
+
+
+class Terminal:
+    """A process that opens threads."""
+
+    def __init__(self, home: Home, *arguments: str) -> None:
+        self.folder = Path(folder_of(home.env))
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", HOLDS, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=home.project,
+        )
+
+    def opens(self, thread: str) -> None:
+        assert self.process.stdin and self.process.stdout
+        print(self.folder / f"{thread}.lock", file=self.process.stdin, flush=True)
+        assert self.process.stdout.readline() == "held\n"
+
+    def hook(self, event: str, thread: str, **more: Any) -> dict[str, Any]:
+        payload = {"session_id": thread, "hook_event_name": event, **more}
+        return {"hook": payload, "origin": {"agent": "codex", "pid": self.process.pid}}
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+
+@pytest.fixture
+def terminal(home: Home) -> Iterator[Terminal]:
+    made = Terminal(home)
+    yield made
+    made.close()
+
+
+def test_a_thread_shows_before_its_first_prompt(home: Home, terminal: Terminal) -> None:
+    """With the folder that it works in; it ends with its process."""
+
+    async def test(desk: Desk) -> None:
+        terminal.opens(FIRST)
+        await desk.rescan()
+        await desk.until(lambda: desk.statuses() == {FIRST: "idle"})
+        s = desk.board.sessions[FIRST]
+        assert (s.agent, s.cwd, s.hooked) == ("codex", str(home.project), False)
+        terminal.opens(SECOND)  # without hooks, too
+        await desk.until(lambda: desk.statuses() == {SECOND: "idle"})
+        terminal.close()
+        await desk.until(lambda: desk.statuses() == {})
+
+    run(home, test)
+
+
+def test_a_thread_that_is_left_is_replaced_at_once(home: Home, terminal: Terminal) -> None:
+    """No hook says so before the next prompt; its terminal is that of the new one."""
+
+    async def test(desk: Desk) -> None:
+        terminal.opens(FIRST)
+        place = {"tty": "/dev/pts/99", "nvim": "/run/nvim.sock"}
+        started = terminal.hook("SessionStart", FIRST)
+        started["origin"] |= place
+        await desk.fold(**started)
+        await desk.fold(**terminal.hook("UserPromptSubmit", FIRST))
+        await desk.rescan()
+        terminal.opens(SECOND)  # that of a subagent
+        await desk.rescan()
+        assert desk.statuses() == {FIRST: "working"}
+        await desk.fold(**terminal.hook("Stop", FIRST))
+        terminal.opens(THIRD)
+        await desk.until(lambda: desk.statuses() == {THIRD: "idle"}, "after /clear")
+        assert desk.board.sessions[THIRD].nvim == "/run/nvim.sock"
+        await desk.fold(**terminal.hook("SessionStart", THIRD, source="clear"))
+        await desk.fold(**terminal.hook("UserPromptSubmit", THIRD))
+        assert desk.statuses() == {THIRD: "working"}
+        await desk.fold(**terminal.hook("Stop", THIRD))
+        await desk.fold(**terminal.hook("UserPromptSubmit", FIRST))  # resumed in its picker
+        await desk.rescan()
+        assert desk.statuses() == {FIRST: "working"}
+
+    run(home, test)
+
+
+def test_threads_without_a_terminal_and_odd_files_are_passed_over(home: Home) -> None:
+    """Those of the shared server and of `codex exec` are known by their hooks."""
+    (folder := Path(folder_of(home.env))).mkdir(parents=True)
+    for name in (
+        ".coordination.lock",
+        f"{FIRST}.lock",
+        "x" * 200 + ".lock",
+        "a b.lock",
+        "dir.lock",
+    ):
+        (folder / name).touch() if name != "dir.lock" else (folder / name).mkdir()
+    for argument in ("app-server", "exec"):
+        server = Terminal(home, argument)
+        try:
+            server.opens(SECOND)
+            assert threads_in(str(folder)) == []
+        finally:
+            server.close()
+    assert threads_in("/no/such/folder") == []
+    assert threads_in("odd\0path") == []
