@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -85,6 +86,28 @@ def test_a_reader_that_comes_back_is_told_what_it_missed_once(follow: Follow, sp
     assert ([s.whole for s in third.of(feed.State)], third.moves) == ([True], [])
     other = follow("--since", f"{'0' * 32}.1").shows(a="completed")
     assert ([s.whole for s in other.of(feed.State)], other.moves) == ([False], [])
+
+
+def test_a_board_that_lost_what_a_reader_knows_has_other_cursors(
+    home: Home, follow: Follow, spool: Spool
+) -> None:
+    """As after a loss of power: what is told next is not older than what was lost."""
+    put(spool, "UserPromptSubmit", "a")
+    first = follow().shows(a="working")
+    first.kill(signal.SIGTERM)
+    kept = {path: path.read_bytes() for path in home.bellboard.glob("board.db*")}
+    put(spool, "Stop", "a")
+    second = follow("--since", first.cursor).shows(a="completed")
+    eventually(lambda: second.cursor.endswith(".2"), "the cursor")
+    second.kill(signal.SIGTERM)
+    for path in home.bellboard.glob("board.db*"):
+        path.unlink()
+    for path, data in kept.items():
+        path.write_bytes(data)
+    third = follow("--since", second.cursor).shows(a="working")
+    assert [s.whole for s in third.of(feed.State)] == [False]
+    assert third.cursor.endswith(".1")
+    assert third.cursor.partition(".")[0] != second.cursor.partition(".")[0]
 
 
 def test_what_is_asked_is_done(follow: Follow, spool: Spool) -> None:

@@ -30,9 +30,15 @@ class Position(NamedTuple):
 
 
 def position(store: Store, since: Cursor | None, pid: int, now: float) -> Position:
-    """Return where the board is, and the transitions since a cursor."""
+    """Return where the board is, and the transitions since a cursor.
+
+    A database that lost what a reader was told, as after a loss of power, is another one from then
+    on: its numbers begin to mean something else, and readers refuse what is older than they know.
+    """
     database = store.option(DATABASE)
-    if not isinstance(database, str) or not database.isalnum():
+    is_known = isinstance(database, str) and database.isalnum()
+    is_behind = since is not None and since.database == database and since.last > store.transition
+    if is_behind or not is_known:
         database = uuid.uuid4().hex
         with store.lock():
             store.set_option(DATABASE, database, pid, now)
