@@ -16,7 +16,7 @@ WORKERS := -n 6 --dist worksteal
 need = command -v $(1) >/dev/null || { echo "make test: $(1) is missing; $(2)" >&2; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help try test quick needs check fmt lint types bench truth wild firstrun fuzz doc picture rig left-out
+.PHONY: help try test quick needs check fmt lint types bench truth machines wild firstrun fuzz doc picture rig left-out
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -56,6 +56,9 @@ bench: $(READY) ## run the benchmarks
 
 truth: $(READY) rig ## compare with real CLIs, write doc/truth.md (CLI=newest: only that)
 	cd tests && PYTHONPATH=. ../$(BIN)/python -m truth $(if $(CLI),--cli $(CLI),--write) $(ARGS)
+
+machines: $(READY) rig ## links between machines with real CLIs and sshd (ARGS=cut: only that)
+	cd tests && PYTHONPATH=. ../$(BIN)/python -m machines $(ARGS)
 
 wild: $(READY) rig ## random walks through real CLIs (MINUTES=5 SEED=… CLI=2.1.330)
 	cd tests && PYTHONPATH=. ../$(BIN)/python -m wild --minutes $(or $(MINUTES),5) \

@@ -3,7 +3,7 @@
 HOW is JSON: schema, network, stuck (seconds), on (commands), options, server, config; and clock, a
 file that says by how many seconds the clock of this process is ahead.  Each message includes how
 long the event loop was ever blocked while this process had the processor, counted by a thread in
-hundredths of a second.
+hundredths of a second, and when it was published.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def main() -> None:
 
     def push(message: dict[str, Any]) -> None:
         with out.open("a") as file:
-            file.write(json.dumps({**message, "gap": gap / 100}) + "\n")
+            file.write(json.dumps({**message, "gap": gap / 100, "at": time.time()}) + "\n")
 
     def beat() -> None:
         nonlocal beats

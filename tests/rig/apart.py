@@ -6,15 +6,17 @@ All that is started ends by its process id, also if the test itself is killed.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import random
 import shutil
 import signal
 import socket
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import psutil
 
@@ -23,9 +25,12 @@ from rig.cache import Missing
 from rig.home import Home
 from rig.waiting import eventually
 
+T = TypeVar("T")
+
 INIT: Final = Path(__file__).with_name("init")
 #: 198.18.0.0/15 is for tests of networks, and leads nowhere.
 NETWORKS: Final = 2**15
+NETWORK: Final = 0x40000000  # CLONE_NEWNET
 UNSHARE: Final = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
 
 
@@ -54,6 +59,9 @@ class Here:
     @property
     def is_up(self) -> bool:
         return self._first is not None and self._first.poll() is None
+
+    def inside(self, make: Callable[[], T]) -> T:
+        return make()
 
     def boot(self, *argv: str) -> None:
         self._first = _started((), argv, self.home, self.errors)
@@ -140,6 +148,11 @@ class Apart:
         assert self._wire
         return ("nsenter", "-t", str(self._wire.pid), "-n", "--")
 
+    def inside(self, make: Callable[[], T]) -> T:
+        """Call a function with the network of this machine: what listens then, listens there."""
+        network = self._wire.pid if self._wire else self.first
+        return _entered(Path(f"/proc/{network}/ns/net"), make)
+
     def crash(self) -> None:
         """Kill its first process: the kernel kills all others, and ends their connections.
 
@@ -207,6 +220,19 @@ def _address(network: int, end: int) -> str:
     """Return an address in the network of that number: 1 is our end, 2 that of the machine."""
     whole = 4 * network + end
     return f"198.{18 + whole // 2**16}.{whole // 256 % 256}.{whole % 256}"
+
+
+def _entered(network: Path, make: Callable[[], T]) -> T:
+    """Call a function in a thread that has moved to another network."""
+
+    def work() -> T:
+        with network.open() as opened:
+            if ctypes.CDLL(None, use_errno=True).setns(opened.fileno(), NETWORK) != 0:
+                raise OSError(ctypes.get_errno(), f"cannot enter {network}")
+        return make()
+
+    with ThreadPoolExecutor(1) as threads:
+        return threads.submit(work).result()
 
 
 def _is_own(pid: int) -> bool:

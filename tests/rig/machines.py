@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shlex
 import shutil
 import socket
 import subprocess
@@ -38,6 +37,13 @@ def program(name: str, package: str) -> str:
     return found
 
 
+def install(home: Home) -> None:
+    """Link bellboard as `bellboard path` does."""
+    link = home.root / ".local/bin/bellboard"
+    link.parent.mkdir(parents=True)
+    link.symlink_to(PROGRAM)
+
+
 class Machine:
     """A machine, up until `close`: `ssh` is the command that reaches it."""
 
@@ -50,9 +56,7 @@ class Machine:
         self.place: Here | Apart = (Apart if apart else Here)(self.home)
         self._keys()
         self._settings()
-        link = self.home.root / ".local/bin/bellboard"  # as `bellboard path` makes it
-        link.parent.mkdir(parents=True)
-        link.symlink_to(PROGRAM)
+        install(self.home)
         self.boot()
 
     @property
@@ -171,9 +175,12 @@ class Container:
     `enter` is the command that runs something in it, as `docker exec -i` does.
     """
 
+    name = "box"
+
     def __init__(self) -> None:
         bwrap = program("bwrap", "bubblewrap")
         self.home = homes.build()
+        install(self.home)
         own = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--dev-bind", "/", "/")
         mounts = ("--proc", "/proc", "--dev", "/dev")
         self.place = Apart(
@@ -193,6 +200,10 @@ class Container:
         done = subprocess.run([*self.enter, *argv], timeout=PATIENCE, **how)
         return done.stdout or done.stderr
 
+    def bellboard(self, *args: str) -> str:
+        """Run bellboard in it."""
+        return self.run(PROGRAM, *args)
+
     def close(self) -> None:
         self.tmux.close()
         self.place.close()
@@ -209,8 +220,3 @@ def machines(*names: str, apart: bool = False) -> Iterator[list[Machine]]:
     finally:
         for machine in made:
             machine.close()
-
-
-def quoted(argv: list[str]) -> str:
-    """Return the words of a command as a shell takes them."""
-    return shlex.join(argv)

@@ -1,0 +1,41 @@
+"""Try links between machines: `python -m machines [NAME]…`; without a name, all that there is."""
+
+from __future__ import annotations
+
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from typing import Final
+
+from machines import boxes, breaks, jumps, sending, speed, two
+
+SCENES: Final[dict[str, Callable[[], None]]] = {
+    scene.__name__: scene
+    for scene in (
+        *(speed.speed, jumps.jump, boxes.container, two.laptops_share, two.silent_while_followed),
+        *(breaks.link_killed, breaks.host_killed, breaks.rebooted, breaks.power_lost, breaks.cut),
+        sending.hostile,
+    )
+}
+
+
+def main() -> int:
+    """Return 1 if a scene failed."""
+    failed = []
+    for name in sys.argv[1:] or SCENES:
+        print(f"== {name}", flush=True)
+        since = time.monotonic()
+        try:
+            SCENES[name]()
+        except AssertionError:
+            traceback.print_exc()
+            failed.append(name)
+        print(f"   {time.monotonic() - since:.0f} s", flush=True)
+    if failed:
+        print(f"failed: {', '.join(failed)}")
+    return int(bool(failed))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
