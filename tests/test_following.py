@@ -11,12 +11,15 @@ from typing import Any
 import pytest
 
 from bellboard.core import feed, telling
+from bellboard.storage import machines
 from bellboard.storage.schema import SCHEMA
 from bellboard.storage.spool import Spool
 from following import Reader
 from hosting import RecordedHost, made, opened, put
+from rig import home as homes
 from rig import warm
 from rig.home import Home
+from rig.machines import PROGRAM
 from rig.tmux import Server
 from rig.waiting import PATIENCE, eventually
 from ringing import Desktop
@@ -143,7 +146,6 @@ def test_what_is_asked_is_done(follow: Follow, spool: Spool) -> None:
         ("stop", {"session_id": "a", "pid": 1}, "it no longer runs as process 1"),
         ("answer", {"session_id": "a", "choice": "yes"}, "already been answered"),
         ("preview", {"session_id": "a"}, "its terminal is neither in tmux nor in a Neovim there"),
-        ("claim", {"transition": 10**30, "effect": "notice desktop"}, "claim needs"),
         ("claim", {"transition": 1, "effect": "rm -rf /"}, "claim needs"),
         ("reboot", {}, "unknown request; known here: acknowledge, answer, "),
         ("__init__", {}, "unknown request; known here: "),
@@ -284,6 +286,10 @@ def told(home: Home) -> list[tuple[str, str]]:
         return [(x.channel, x.session_id) for x in clerk.store.notices(10)]
 
 
+def shown_by(*desktops: Desktop) -> list[str]:
+    return sorted(title for desktop in desktops for title in desktop.titles)
+
+
 def test_while_somebody_follows_the_desktop_stays_silent_until_the_feed_is_gone(
     home: Home, start: Start, follow: Follow, spool: Spool
 ) -> None:
@@ -330,15 +336,55 @@ def test_two_readers_and_the_machine_itself_notify_once_in_all(
     claim = {"transition": number, "effect": "notice desktop"}
     granted = [r.ask("claim", **claim).more["granted"] for r in (one, two, one)]
     assert granted == [True, False, False]
-    assert one.ask("claim", transition=number + 99, effect="notice desktop").more == {
-        "granted": False
-    }
+    for other in ({"transition": number + 99}, {"session_id": "api", "status": "completed"}):
+        assert one.ask("claim", effect="notice desktop", **other).more == {"granted": False}
+    newest = {"session_id": "api", "status": "blocked", "effect": "notice sound"}
+    granted = [r.ask("claim", **newest).more["granted"] for r in (two, one)]
+    assert granted == [True, False]
     one.kill()
     two.kill()
     eventually(lambda: not followed(host), "no lease")
     put(spool, "UserPromptSubmit", "web", cwd="/srv/web")
     asks(spool, "web")
     desktop.shows("web needs you")
+
+
+def test_two_machines_that_follow_a_third_notify_once_in_all(
+    home: Home, start: Start, spool: Spool
+) -> None:
+    """Whose reader gets the right to; the third one is silent, and never heard of their own."""
+    desktops, hosts, laptops = [Desktop(home)], [start("dev", config=config())], []
+    put(spool, "UserPromptSubmit", "api", cwd="/srv/api")
+    put(spool, "UserPromptSubmit", "web", cwd="/srv/web")
+    try:
+        for name in ("one", "two"):
+            laptop = homes.build()
+            laptops.append(laptop)
+            program = laptop.root / ".local/bin/bellboard"
+            program.parent.mkdir(parents=True)
+            program.symlink_to(PROGRAM)
+            made(laptop.bellboard)
+            command = ["env", f"BELLBOARD_HOME={home.bellboard}"]
+            machines.change(laptop.bellboard, added={"dev": command})
+            desktops.append(Desktop(laptop))
+            hosts.append(RecordedHost(laptop, name, config=config()))
+        known = {"dev/claude/api": "working", "dev/claude/web": "working"}
+        for host in hosts[1:]:
+            eventually(lambda host=host: host.shown == known, "the sessions of dev")
+        eventually(lambda: followed(hosts[0]), "the lease")
+        for sids in (["api"], ["api", "web"]):
+            asks(spool, sids[-1])
+            sent = {("desktop", f"dev/claude/{sid}") for sid in sids}
+            for host in hosts[1:]:
+                eventually(lambda host=host, sent=sent: sent <= {*told(host.home)}, f"{sent}")
+            eventually(lambda sids=sids: len(shown_by(*desktops)) == len(sids), f"{sids}")
+        assert desktops[0].titles == []
+        assert [title.split()[0] for title in shown_by(*desktops)] == ["dev:api", "dev:web"]
+    finally:
+        for host in hosts[1:]:
+            host.kill()
+        for laptop in laptops:
+            homes.remove(laptop)
 
 
 def test_a_reader_that_falls_silent_no_longer_follows(follow: Follow, home: Home) -> None:

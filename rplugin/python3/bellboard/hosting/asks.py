@@ -17,10 +17,12 @@ from ..core.lenient import LARGEST, number_of
 from ..core.policy import CHANNELS
 from ..core.row import count_in
 from ..core.session import Session
+from ..storage.store import Store
 from .answering import Desk
 from .beside import Declined, beside
 from .connection import Connection
 from .errands import Errands
+from .folding import Clerk
 from .preview import preview
 
 Reply = dict[str, Any]
@@ -95,17 +97,15 @@ class Asks:
 
     async def _claim(self, ask: Ask) -> Reply:
         """Grant a notification once, also to this machine's own hosts."""
-        number, effect = count_in(ask.fields, "transition", LARGEST), ask.fields.get("effect")
-        if not number or effect not in EFFECTS:
-            raise Declined("claim needs “transition” and “effect”, such as “notice desktop”")
-        host, now = self._host, time.time()
-        granted = host.connection.use(
-            lambda clerk: (
-                clerk.store.has_transition(number)
-                and bool(clerk.store.claim([(number, str(effect))], host.pid, now))
-            ),
-            None,
-        )
+        effect, host, now = ask.fields.get("effect"), self._host, time.time()
+        if effect not in EFFECTS:
+            raise Declined("claim needs “effect”, such as “notice desktop”")
+
+        def work(clerk: Clerk) -> bool:
+            number = _announced(ask, clerk.store)
+            return bool(number) and bool(clerk.store.claim([(number, str(effect))], host.pid, now))
+
+        granted = host.connection.use(work, None)
         if granted is None:
             raise Declined("its database is busy; try again")
         return {"granted": granted}
@@ -118,3 +118,14 @@ class Asks:
         if s is None:
             raise Declined("the session no longer exists")
         return s
+
+
+def _announced(ask: Ask, store: Store) -> int:
+    """Return the transition that a notification is about; 0 if there is none.
+
+    That is the newest one of the session, if it led to that status, or one that is named.
+    """
+    if number := count_in(ask.fields, "transition", LARGEST):
+        return number if store.has_transition(number) else 0
+    number, status = store.last_transition(ask.session_id)
+    return number if status and status == ask.fields.get("status") else 0

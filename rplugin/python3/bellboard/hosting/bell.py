@@ -6,9 +6,11 @@ hosts share: claims, so that only one host sends a notification, the open editor
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 from ..core.board import Board
@@ -27,6 +29,7 @@ from .channels import Channels
 from .commands import Commands
 from .effects import PAUSE, claimed
 from .followers import followers
+from .grants import is_granted
 
 MODE: Final = "mode"  # the shared option
 LADDER: Final = 86400.0  # seconds; anything announced earlier is not escalated further
@@ -39,6 +42,7 @@ class Bell:
 
     def __init__(
         self,
+        home: Path,
         config: Mapping[str, Any],
         environ: Mapping[str, str],
         pid: int,
@@ -47,7 +51,7 @@ class Bell:
         report: Report,
     ) -> None:
         settings = config.get("notices")
-        self.pid = pid
+        self._home, self.pid = home, pid
         self.sends = isinstance(settings, Mapping)  # only the float without settings
         settings = settings if isinstance(settings, Mapping) else {}
         self.notices = Notices(policy_of(settings))
@@ -62,6 +66,7 @@ class Bell:
         self._lines: list[dict[str, Any]] = []  # for the editor to show
         self._wish = ""  # a mode to set
         self._deaths: Deaths | None = None
+        self._asking: set[asyncio.Task[None]] = set()
         self._is_followed = False  # another machine notifies its user of our sessions
 
     # ------------------------------------------------------------ input
@@ -125,9 +130,12 @@ class Bell:
             self.notices.sent(notice, now)
             session = board.sessions.get(notice.session_id)
             if ours and session is not None:
-                self._attempt.once(
-                    "notices", session.session_id, partial(self._speak, notice, session, board)
-                )
+                speak = partial(self._speak, notice, session, board)
+                speak = partial(self._attempt.once, "notices", session.session_id, speak)
+                if session.machine and notice.channel in AWAY:
+                    self._ask(is_granted(self._home, notice, session), speak)
+                else:
+                    speak()
                 able, wait = self._able()
         when = self.notices.wake(now, able)
         return min(wait, when - now if when < NEVER else NEVER)
@@ -165,6 +173,18 @@ class Bell:
             self._commands.start(command)
         elif notice.channel != "sound":
             self._lines.append(self.channels.line_of(notice, published))
+
+    def _ask(self, granted: Awaitable[bool], speak: Callable[[], object]) -> None:
+        """Send a notification if the machine of its session grants it."""
+
+        async def ask() -> None:
+            if await granted:
+                speak()
+                self._report({"tick": {}}, None)  # wakes us to show it, if the editor does
+
+        task = asyncio.get_running_loop().create_task(ask())
+        self._asking.add(task)
+        task.add_done_callback(self._asking.discard)
 
     def _listen(self, store: Store) -> None:
         """Process transitions, but do not announce a status that predates this host."""

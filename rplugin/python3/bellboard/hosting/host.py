@@ -205,7 +205,9 @@ class Host:
         return Effects(config.get("callbacks"), self.commands)
 
     def _bell(self, environ: Mapping[str, str], config: Mapping[str, Any]) -> Bell:
-        return Bell(config, environ, self.pid, self.commands, self.attempt, self._tell_others)
+        return Bell(
+            self.home, config, environ, self.pid, self.commands, self.attempt, self._tell_others
+        )
 
     def _set(self, name: str, make: Callable[[Mapping[str, Any]], Made]) -> Made:
         """Apply a setting; if it is invalid, note that and use the default."""

@@ -86,6 +86,12 @@ class History(Upkeep):
         """Return whether there is a transition with that number."""
         return bool(self.all("SELECT 1 FROM transitions WHERE id = ?", id))
 
+    def last_transition(self, session_id: str) -> tuple[int, str | None]:
+        """Return the newest transition of a session, 0 if there is none, and where it led."""
+        query = "SELECT id, after FROM transitions WHERE session_id = ? ORDER BY id DESC LIMIT 1"
+        found = self.all(query, session_id)
+        return (number(found[0][0]), text_or_none(found[0][1])) if found else (0, None)
+
     def standing(self, since: float) -> list[Change]:
         """Return the last transition of each session, if it is not older than that."""
         rows = self.all(
