@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 
 from bellboard.agents.clis import cli_of
+from bellboard.agents.evidence import from_line
+from bellboard.core.board import Board
+from bellboard.core.session import is_listed, status_of
 from playback import Line, play
 
 if sys.version_info >= (3, 11):
@@ -157,3 +160,19 @@ def test_cursor_reports_every_stop() -> None:
     """It stops to call a hook of `stop` after a few, unless the limit is none."""
     (stop,) = json.loads(hooked("cursor"))["hooks"]["stop"]
     assert stop["loop_limit"] is None
+
+
+def test_two_chats_of_a_neovim_are_two_sessions_without_a_terminal() -> None:
+    """Neovim's own terminal is not theirs: else each would take it, and a jump end there."""
+    board = Board()
+    origin = {"agent": "codecompanion", "pid": 11, "nvim": "/run/nvim.sock", "shared": True}
+    for n, chat in enumerate(("one", "two")):
+        told = {"event": "works", "session_id": chat, "cwd": "/home/u/proj"}
+        board.fold(from_line({"t": T + n, "raw": json.dumps(told), "origin": origin}))
+        where = {"pid": 11, "alive": True, "tty": "/dev/pts/3", "tmux": "/tmp/t", "pane": "%1"}
+        board.fold(from_line({"t": T + n + 0.5, "process": where}))
+    shown = [(s.session_id, status_of(s), s.nvim, s.tty, s.pane) for s in board.sessions.values()]
+    there = ("working", "/run/nvim.sock", "", "")
+    assert shown == [("one", *there), ("two", *there)]
+    board.fold(from_line({"t": T + 9, "process": {"pid": 11, "alive": False}}))
+    assert not any(map(is_listed, board.sessions.values()))
