@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from bellboard.hosting.host import RESCAN
 from bellboard.storage import machines
 from bellboard.storage.asks import Asks
 from bellboard.storage.spool import Spool
@@ -112,7 +113,7 @@ def test_one_host_keeps_the_link_and_another_takes_over(start: Start, dev: FarFe
     died = time.monotonic()
     first.kill()
     eventually(lambda: len(dev.pids) == 2, "another link")
-    assert time.monotonic() - died < 2.0
+    assert time.monotonic() - died < RESCAN / 2, "no poll was needed"
     assert dev.since == ["", "d.2"]
     dev.say(dev.moved("s1", "completed"))
     shows(second, {S1: "completed"})
@@ -262,7 +263,7 @@ def test_an_endless_feed_is_read_slowly(start: Start, dev: FarFeed) -> None:
     host.says("it sends too much")
     resident = Path(f"/proc/{host.pid}/statm").read_text().split()[1]
     assert int(resident) * os.sysconf("SC_PAGESIZE") < 200 << 20
-    assert host.last("gap") < 0.5
+    assert host.last("gap") < 1.0
     (dev.folder / "endless").unlink()
 
 

@@ -18,6 +18,7 @@ from ..system.leash import Leashed
 from .follower import Follower
 
 CHUNK: Final = 1 << 16
+QUIET: Final = SILENT - 2.0  # seconds, so that what is shown is stale in time
 GREETING: Final = 25.0  # seconds until the hello: ssh may take 5 to connect, and has logins to make
 MOST_JUNK: Final = 200  # lines that are no feed: the greeting of a login shell has fewer
 LAST_WORDS: Final = 4096  # bytes of its standard error to keep
@@ -222,11 +223,11 @@ class Hearing:
     # ------------------------------------------------------------ why it ends
 
     def _patience(self) -> float:
-        return self._heard + (SILENT if self._greeted else GREETING) - time.monotonic()
+        return self._heard + (QUIET if self._greeted else GREETING) - time.monotonic()
 
     def _silence(self) -> str:
         if self._greeted:
-            return f"nothing was heard for {SILENT:.0f} s"
+            return f"nothing was heard for {QUIET:.0f} s"
         return self._last_words() or f"no answer within {GREETING:.0f} s"
 
     def _reason(self) -> str:

@@ -73,10 +73,7 @@ class Link:
     def _run(self) -> None:
         try:
             while not self._is_stopped.is_set():
-                why = self._follow()
-                if self._is_stopped.is_set():
-                    break
-                self._lose(why)
+                self._follow()
                 self._pause()
             if self._leaves:
                 with contextlib.suppress(OSError, ValueError):
@@ -88,12 +85,20 @@ class Link:
                 os.close(self._wake)
                 self._wake = -1
 
-    def _follow(self) -> str:
-        """Follow the feed until it ends; return why it did."""
+    def _follow(self) -> None:
+        """Follow the feed until it ends, and report why it did before its program is ended."""
         try:
             feed = Leashed(self._command(self.follower.cursor))
         except (OSError, ValueError) as e:
-            return line(f"its command cannot be started: {e}")
+            self._lose(line(f"its command cannot be started: {e}"))
+            return
+        try:
+            self._lose(self._heard(feed))
+        finally:
+            feed.end()
+
+    def _heard(self, feed: Leashed) -> str:
+        """Read the feed until it ends; return why it did."""
         try:
             self._asks.sweep()
             return Hearing(feed, self).run()
@@ -103,12 +108,12 @@ class Link:
             return str(e)
         except Exception as e:
             return line(f"internal error: {type(e).__name__}: {e}")
-        finally:
-            feed.end()
-            if self.follower.is_up:
-                self._down_since = time.monotonic()
 
     def _lose(self, why: str) -> None:
+        if self._is_stopped.is_set():
+            return
+        if self.follower.is_up:
+            self._down_since = time.monotonic()
         self.why, self.is_slow = why, False
         with contextlib.suppress(OSError, ValueError):  # a full disk: the next one may be written
             self.follower.lose(why)
