@@ -76,6 +76,8 @@ async def machines(url: str, sessions: int, count: int, rate: float) -> None:
         task = asyncio.ensure_future(Publisher(wire, Subjects(TEAM), shelf).run(ready.set))
         shelves.append((shelf, task))
         await ready.wait()
+        while shelf.changed:
+            await asyncio.sleep(STEP)
     lines: asyncio.Queue[str] = asyncio.Queue()
     loop = asyncio.get_running_loop()
     threading.Thread(

@@ -180,6 +180,22 @@ def test_a_server_that_is_killed_is_caught_up_with(there: nats.Server, join: Joi
     eventually(lambda: {} == dev.service.notes == laptop.service.notes)
 
 
+def test_what_the_server_has_already_is_not_sent_again(there: nats.Server, join: Join) -> None:
+    """After an outage only what changed is written: a thousand machines come back at once."""
+    dev, laptop = join("dev"), join("laptop")
+    dev.show(a_row("s1"), a_row("s2"))
+    sees(laptop, "dev", {"s1": "working", "s2": "working"})
+    marks = {k.session: mark for k, mark in laptop.service.followed.machines["dev"].marks.items()}
+    there.kill()
+    eventually(lambda: dev.service.notes.get("fleet"))
+    dev.show(a_row("s1", "blocked"))
+    there.start()
+    sees(laptop, "dev", {"s1": "blocked", "s2": "working"})
+    after = {k.session: mark for k, mark in laptop.service.followed.machines["dev"].marks.items()}
+    assert marks["s1"] != after["s1"]
+    assert marks["s2"] == after["s2"]
+
+
 def test_a_server_that_hangs_is_noticed(there: nats.Server, join: Join) -> None:
     """As after a cut in the network: no answer, then all rows are marked, then they are back."""
     dev, laptop = join("dev"), join("laptop")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..fleet.member import Joined
     from ..fleet.permits import Grant
 
-EXAMPLE = "alice=read,answer dev=publish box=publish:box-1"
+EXAMPLE = "alice=read,answer or dev=publish"
 
 
 def add_to(commands: Commands) -> None:
@@ -37,7 +37,9 @@ def add_to(commands: Commands) -> None:
     shown.add_argument("--json", action="store_true")
     made = add(verbs, "setup", setup, "write credentials of members; print a server configuration")
     made.add_argument("folder", metavar="FOLDER", help="where the credentials are kept")
-    made.add_argument("members", nargs="*", metavar="MEMBER=ROLES", help=f"such as {EXAMPLE}")
+    made.add_argument(
+        "--member", action="append", default=[], metavar="MEMBER=ROLES", help=f"such as {EXAMPLE}"
+    )
     made.add_argument("--team", default="team", help="(default: team)")
     made.add_argument("--port", type=int, default=4222)
     made.add_argument("--only", action="append", default=[], metavar="MEMBER=MACHINE,…")
@@ -182,9 +184,9 @@ def setup(args: Args) -> None:
                 raise Problem(why)
             print(f"the streams of {args.team} are there")
             return
-        grants = [_grant(spec, args.only) for spec in args.members]
+        grants = [_grant(spec, args.only) for spec in args.member]
         if not grants:
-            raise Problem(f"name the members and what they may do, such as {EXAMPLE}")
+            raise Problem(f"name the members and what they may do: --member {EXAMPLE}")
         grants.append(Grant(ADMIN, "", frozenset({ADMIN})))
         keyed = [g._replace(key=key_of(folder, g.member)) for g in grants]
     except Unusable as e:

@@ -26,10 +26,13 @@ from .tail import Item, Tail
 from .wire import WRONG_LAST, Refused, Wire
 
 BEAT: Final = 10.0  # seconds between two beats
-WINDOW: Final = 64  # writes under way
+WINDOW: Final = 16  # writes under way: more only wait in line on a busy server
 KEPT: Final = 1000  # transitions that wait for a server
 TRIES: Final = 3
+SOONEST, LATEST = 0.25, 0.4  # of the time that a row is kept, after which it is written again
 AGAIN: Final = 60.0  # seconds until a publisher that may not publish tries again
+
+ROW: Final = b'"row":'
 
 _encode = msgspec.json.Encoder().encode
 
@@ -98,6 +101,7 @@ class Publisher:
         self._wire, self._subjects, self._shelf = wire, subjects, shelf
         self._revisions: dict[Key, int] = {}
         self._due: dict[Key, float] = {}  # when to write it again
+        self._stored: dict[Key, bytes] = {}  # what the server had when we came
         self._beat = Key(shelf.machine)
 
     async def run(self, ready: Callable[[], object]) -> None:
@@ -107,7 +111,8 @@ class Publisher:
         ready()
         shelf = self._shelf
         left = [k for k in self._revisions if k not in shelf.rows and not k.is_beat]
-        shelf.changed |= dict.fromkeys([*shelf.rows, *left])
+        shelf.changed |= dict.fromkeys([*filter(self._is_to_write, shelf.rows), *left])
+        self._stored.clear()
         beat = time.monotonic() + BEAT
         while True:
             shelf.woken.clear()
@@ -130,10 +135,14 @@ class Publisher:
 
         def take(item: Item) -> None:
             key = self._subjects.key(item.subject)
-            if key is not None:
+            if key is None or (item.operation and not key.is_beat):
+                pass  # it is gone
+            elif key.is_beat:
                 self._revisions[key] = item.seq
-                if item.operation and not key.is_beat:
-                    del self._revisions[key]
+            else:
+                self._revisions[key], self._stored[key] = item.seq, item.data
+                stored = max(0.0, tail.created - item.t)  # for so long
+                self._due[key] = time.monotonic() + TTL * SOONEST - stored
             if not item.pending:
                 over.set()
 
@@ -212,6 +221,11 @@ class Publisher:
             for _, e in failed:
                 raise e
 
+    def _is_to_write(self, key: Key) -> bool:
+        """Return whether the server has another row: after an outage most are the same."""
+        made = value_of(self._shelf.rows[key], None, "").partition(ROW)[2]
+        return self._stored.get(key, b"").partition(ROW)[2] != made
+
     async def _write(self, key: Key) -> None:
         """Write a row, or that it is gone."""
         row = self._shelf.rows.get(key)
@@ -223,7 +237,7 @@ class Publisher:
             return
         value = value_of(row, self._shelf.last.get(key.session), self._shelf.cursor)
         await self._put(key, value, TRIES)
-        self._due[key] = time.monotonic() + TTL * random.uniform(0.25, 0.4)
+        self._due[key] = time.monotonic() + TTL * random.uniform(SOONEST, LATEST)
 
     async def _put(
         self, key: Key, value: bytes, tries: int, headers: Mapping[str, str] | None = None

@@ -10,7 +10,6 @@ import asyncio
 import concurrent.futures
 import contextlib
 import hashlib
-import logging
 import random
 import threading
 import time
@@ -93,7 +92,6 @@ class Service:
             raise Down("this host has left the fleet") from None
 
     def _live(self) -> None:
-        logging.getLogger("nats").setLevel(logging.CRITICAL)  # health says it, in words
         asyncio.set_event_loop(self._loop)
         try:
             with contextlib.suppress(asyncio.CancelledError):

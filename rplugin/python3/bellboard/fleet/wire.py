@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import re
 import ssl
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -19,7 +20,8 @@ from ..core import words
 from . import subjects
 from .member import Credentials, Joined
 
-PATIENCE: Final = 5.0  # seconds for the server to answer
+PATIENCE: Final = 10.0  # seconds for the server to answer
+CLOSING: Final = 1.0  # seconds to close a connection
 BEAT: Final = 5  # seconds between two pings; the second that is missed ends the connection
 PENDING: Final = 1 << 20  # bytes waiting to be sent
 WRONG_LAST: Final = 10071  # JetStream's code: somebody else wrote the key
@@ -64,6 +66,7 @@ class Wire:
         """Connect; raise `Down`."""
         import nats.aio.client
 
+        _hush()
         self._client = nats.aio.client.Client()
         j, c = self._joined, self._credentials
         how: dict[str, Any] = {}
@@ -96,13 +99,12 @@ class Wire:
 
     async def close(self) -> None:
         """Disconnect."""
-        with contextlib.suppress(Exception):
-            await asyncio.wait_for(self._client.close(), PATIENCE)
+        await _ended(self._client.close())
         transport = getattr(self._client, "_transport", None)
         if transport is not None:  # nats-py leaves it open when the server went away
             with contextlib.suppress(Exception):
                 transport.close()
-                await asyncio.wait_for(transport.wait_closed(), 1.0)
+            await _ended(transport.wait_closed())
 
     def inbox(self) -> str:
         return str(self._client.new_inbox())
@@ -214,6 +216,26 @@ class Wire:
         if "stale" in low or "eof" in low or isinstance(e, ConnectionResetError):
             return f"{url} went away; does the server run?"
         return f"{url}: {words.plain(text or type(e).__name__)}"
+
+
+def _hush() -> None:
+    """Keep libraries from logging what health says in words, or what says nothing."""
+    logging.getLogger("nats").setLevel(logging.CRITICAL)
+    logging.getLogger("asyncio").addFilter(_is_of_use)
+
+
+def _is_of_use(record: logging.LogRecord) -> bool:
+    return "eof_received" not in str(record.msg)
+
+
+async def _ended(work: Coroutine[Any, Any, object]) -> None:
+    """Wait for a while until something has ended, in whatever way."""
+    ending = asyncio.ensure_future(work)
+    await asyncio.wait((ending,), timeout=CLOSING)
+    if not ending.done():
+        ending.cancel()
+    elif not ending.cancelled():
+        ending.exception()
 
 
 def _signing(c: Credentials) -> dict[str, Any]:

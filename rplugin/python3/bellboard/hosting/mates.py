@@ -35,6 +35,7 @@ class Mates:
         self.linked: Collection[str] = ()  # machines to which there is a link
         self._spool, self._cursors = spool, cursors
         self.followers: dict[str, Follower] = {}
+        self._lost: set[str] = set()
         self.why = ""  # why something could not be written
 
     async def take(self, said: list[tuple[str, Said | Lost]]) -> None:
@@ -52,7 +53,7 @@ class Mates:
 
     def lost(self) -> list[str]:
         """Return the machines that cannot be followed now."""
-        return sorted(m for m, follower in dict(self.followers).items() if not follower.is_up)
+        return sorted(self._lost.copy())
 
     def _fails(self, machine: str, what: Said | Lost) -> bool:
         """Return whether something could not be written; what is written twice is refused."""
@@ -67,9 +68,11 @@ class Mates:
     def _one(self, follower: Follower, what: Said | Lost) -> None:
         if isinstance(what, Lost):
             follower.lose(what.why)
+            self._lost.add(follower.machine)
         elif isinstance(what, State):
             news = tuple(m for m in what.transitions if is_after(m, follower.cursor, what.cursor))
             follower.take(replace(what, transitions=news))
+            self._lost.discard(follower.machine)
         else:
             follower.take(what)
 
