@@ -93,6 +93,7 @@ def test_a_chat_that_calls_tools_completes_once(nvim: Editors, version: str) -> 
     chat.says("ChatDone")
     chat.says("RequestFinished", status="success", interaction="chat")
     shows(editor, "completed")
+    eventually(lambda: "completed" in editor.lua("return seen"), "its announcement")
     assert editor.lua("return seen") == ["working", "completed"]
 
 
