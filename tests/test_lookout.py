@@ -9,6 +9,7 @@ import os
 import shutil
 import signal
 import subprocess
+import threading
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
@@ -174,6 +175,30 @@ def test_a_session_file_is_seen_and_its_process_watched(
         assert set() == desk.lookout.deaths.watched
 
     run(home, test)
+
+
+@pytest.mark.files
+def test_a_later_thread_with_the_id_of_its_process_does_not_keep_a_session(home: Home) -> None:
+    """As after a reboot of a container, where a thread of the host may get that id."""
+    over = threading.Event()
+    thread = threading.Thread(target=over.wait)
+    thread.start()
+
+    async def test(desk: Desk) -> None:
+        before = time.time() - 100
+        told = (
+            hook("UserPromptSubmit", home, thread.native_id or 0, prompt="go"),
+            {"process": {"pid": thread.native_id, "alive": True, "started": "1"}},
+        )
+        desk._waiting += [Finding({"t": before, **line}, "") for line in told]
+        await desk.settle()
+        await desk.until(lambda: not desk.statuses(), "its end")
+
+    try:
+        run(home, test)
+    finally:
+        over.set()
+        thread.join()
 
 
 @pytest.mark.files

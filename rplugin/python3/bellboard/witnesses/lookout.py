@@ -196,7 +196,7 @@ class Lookout:
                 self._dead.add(pid)
             self.deaths.watch(pid, process.started)
             seen = self._seen.setdefault(pid, set())
-            if process.started not in seen:
+            if process.started not in seen and not running.is_another(process, s.hook_at):
                 # Reported once for hooks, which lack the start time, and once with it.
                 seen |= {process.started, processes.started_of(pid)}
                 work = partial(running.seen, self._clock(), pid, self._generation)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ..core.finding import Finding
+from ..core.session import Process
 from ..system import processes
 
 TERMINAL: Final = ("TMUX", "TMUX_PANE", "NVIM")
@@ -40,6 +41,17 @@ def seen(now: float, pid: int, generation: str = "") -> Finding:
     }
     known = {k: v for k, v in facts.items() if v}
     return Finding({"t": now, "process": known}, f"process {known} {generation}")
+
+
+def is_another(process: Process, heard: float) -> bool:
+    """Return whether its pid belongs to a process that began after the last hook of the session.
+
+    One that began before it is the session's own, started again, whatever was known of the first.
+    """
+    if not process.started or processes.runs(process.pid, process.started):
+        return False
+    began = processes.began_at(process.pid)
+    return began is not None and began > heard + CLOCK
 
 
 def at_work(now: float, pid: int, since: float) -> Finding:
