@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,6 +27,8 @@ from rig.waiting import PATIENCE, eventually
 from ringing import Desktop
 
 pytestmark = pytest.mark.files
+
+ROOT = Path(__file__).resolve().parents[1]
 
 Follow = Callable[..., Reader]
 Start = Callable[..., RecordedHost]
@@ -205,6 +209,25 @@ def test_a_preview_is_what_the_terminal_shows(follow: Follow, spool: Spool, tmux
     (row,) = reply.more["rows"]
     assert row.startswith("two ") and row.endswith("  blanks")
     assert row.isprintable()
+
+
+def test_a_request_is_read_and_answered_once(follow: Follow, tmux: Server, home: Home) -> None:
+    """It is bound to what was read, as an answer that is given there."""
+    agent = [sys.executable, ROOT / "tests/demo/agent.py", ROOT / "hooks/emit", "api"]
+    tmux.open(agent, session="agent", columns=90)
+    reader = follow()
+    eventually(lambda: [r for r in reader.rows.values() if r.request], "a request")
+    (row,) = reader.rows.values()
+    assert (row.status, row.terminal) == ("blocked", "tmux")
+    asked = reader.ask("request", session_id=row.session_id).more["request"]
+    assert "rm -rf build && make all" in [part["text"] for part in asked["parts"]]
+    answer = {"session_id": row.session_id, "request": asked["id"], "choice": "allow"}
+    other = reader.ask("answer", **answer, digest="0" * 16)
+    assert other.why == "it now asks something else than you were shown; look again"
+    given = reader.ask("answer", **answer, digest=asked["digest"], by="laptop")
+    assert (given.ok, given.more.get("outcome")) == (True, "taken"), given
+    again = reader.ask("answer", **answer, digest=asked["digest"])
+    assert "already answered by laptop" in again.why
 
 
 def test_a_feed_ends_with_its_reader(follow: Follow, spool: Spool) -> None:
