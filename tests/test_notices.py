@@ -407,3 +407,23 @@ def test_nothing_is_due_before_the_host_wakes(
     if between < when:
         assert house.notices.next(between, ALL) is None
         assert house.notices.calling(between) == before
+
+
+def test_while_followed_only_the_editor_and_sessions_of_other_machines_notify() -> None:
+    """Afterwards, what still waits is announced."""
+    house = House(Policy(gap=0.0))
+    house.notices.is_followed = True
+    house.be("blocked")
+    house.be("blocked", "dev/claude/s", machine="dev")
+    house.wait(200)
+    assert {(n.session_id, n.channel) for _, n in house.rung} == {
+        ("dev/claude/s", "desktop"),
+        ("dev/claude/s", "command"),
+    }
+    house.rung.clear()
+    house.notices.is_followed = False
+    house.wait(1)
+    assert {(n.session_id, n.channel) for _, n in house.rung} == {
+        ("s", "desktop"),
+        ("s", "command"),
+    }

@@ -10,6 +10,8 @@ Everything is checked again when it falls due, so a question answered meanwhile 
 * A status that was due before a host was running, or before the mode changed, is skipped.
 * A session is announced at most once per `gap` on a channel, a channel notifies at most `cap` times
   a minute.  What they hold back is sent later, if it still applies.
+* While somebody follows this machine, the channels that reach a person away from the editor as well
+  are left to that reader, except for sessions of machines that this one follows itself.
 * In quiet hours and in the mode `quiet` only the float appears: only somebody present sees it.
 
 This file does no I/O and knows no clock; `now` and the offset of the local time are arguments.
@@ -26,7 +28,7 @@ from msgspec import Struct
 from .deadlines import NEVER
 from .events import AHEAD
 from .ledger import Transition
-from .policy import CHANNELS, LADDERS, MODES, Policy
+from .policy import AWAY, CHANNELS, LADDERS, MODES, Policy
 from .session import Session, is_hidden, is_listed, status_of
 
 MINUTE: Final = 60.0
@@ -49,6 +51,7 @@ class Standing(Struct):
     begins: float  # when the ladder starts: since then, or when somebody last looked
     id: int = 0  # the transition to this status; 0 if it is not to be announced
     label: str = ""
+    machine: str = ""  # that decides about it, if that is another one
     short: bool = False
     in_view: bool = False
     parked: bool = False
@@ -62,6 +65,7 @@ class Notices:
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         self.zone = 0.0  # offset of the local time, in seconds
+        self.is_followed = False  # whether another machine notifies of the sessions of this one
         self._standing: dict[str, Standing] = {}
         self._last: dict[tuple[str, str], float] = {}  # session, channel → when it last notified
         self._sent: dict[str, deque[float]] = {c: deque() for c in CHANNELS}
@@ -82,7 +86,7 @@ class Notices:
             if in_view or old.in_view:
                 old.begins = now
             old.in_view, old.parked, old.snoozed_until = in_view, s.parked, s.snoozed_until
-            old.label = s.label
+            old.label, old.machine = s.label, s.machine
             old.short = (
                 status in ("completed", "background")
                 and 0.0 < s.since - s.began < self.policy.least
@@ -178,6 +182,8 @@ class Notices:
     def _moment(self, sid: str, s: Standing, channel: str, now: float) -> float:
         """Return when a channel is to notify, as things are now."""
         if not s.id or s.in_view or s.parked or channel in s.heard or not self.policy.cap:
+            return NEVER
+        if self.is_followed and channel in AWAY and not s.machine:
             return NEVER
         t = self._ready(sid, s, channel)
         times = self._sent[channel]

@@ -67,7 +67,6 @@ class Bell:
         self._wish = ""  # a mode to set
         self._deaths: Deaths | None = None
         self._asking: set[asyncio.Task[None]] = set()
-        self._is_followed = False  # another machine notifies its user of our sessions
 
     # ------------------------------------------------------------ input
 
@@ -110,7 +109,11 @@ class Bell:
             "mode": self.notices.policy.mode,
             "desktop": self.channels.via or "not available",
             "sound": player[0] if player else "no player found",
-            **({"followed": "by another machine, which notifies"} if self._is_followed else {}),
+            **(
+                {"followed": "by another machine, which notifies"}
+                if self.notices.is_followed
+                else {}
+            ),
         }
 
     # ------------------------------------------------------------ output
@@ -160,8 +163,6 @@ class Bell:
     def _able(self) -> tuple[frozenset[str], float]:
         """Return the channels that can send now, and when to check those that are busy."""
         able = self.channels.able(self._front) if self.sends else frozenset({"float"})
-        if self._is_followed:
-            able -= AWAY
         programs = {c: p for c in able if (p := self.channels.program_of(c))}
         full = {c for c, program in programs.items() if not self._commands.has_room(program)}
         return able - full, self._commands.patience() if full else NEVER
@@ -216,7 +217,7 @@ class Bell:
         self.notices.set_mode(mode if isinstance(mode, str) else self._own_mode, time.time())
         self._deaths = self._deaths or Deaths(self._died)
         following = followers(store) if self.sends else {}
-        self._is_followed = bool(following)
+        self.notices.is_followed = bool(following)
         for pid, started in following.items():
             self._deaths.watch(pid, started)
         if self._editor is None:
