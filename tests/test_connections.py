@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shlex
+import socket
+import subprocess
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +14,7 @@ import pytest
 
 from bellboard.core.session import Session
 from bellboard.hosting.errands import Errands
-from bellboard.system import connections
+from bellboard.system import connections, unixpeers
 from desk import Plain
 from rig.machines import Machine, machines
 from rig.tmux import Pane, Server
@@ -24,6 +27,14 @@ pytestmark = pytest.mark.tmux
 def dev() -> Iterator[Machine]:
     with machines("dev") as (made,):
         yield made
+
+
+def peer_of_a_pair() -> bool:
+    """Return whether the kernel says which of two sockets are connected."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        names = [f"socket:[{os.fstat(x.fileno()).st_ino}]" for x in (ours, theirs)]
+        return unixpeers.peer_of(names[0]) == names[1]
 
 
 def login(here: Server, dev: Machine, *options: str, session: str = "here") -> Pane:
@@ -94,6 +105,27 @@ def test_a_shared_connection_shows_no_terminal(dev: Machine, tmux: Server) -> No
     second = login(tmux, dev, *control)
     eventually(lambda: len(dev.tmux.run("list-clients", "-F", "x").split()) == 2)
     assert not {first.pid, second.pid} & {*connections.own().values()}
+
+
+def test_a_connection_that_is_kept_shows_its_only_terminal(dev: Machine, tmux: Server) -> None:
+    """With ControlPersist another process has it; a second terminal makes it a shared one."""
+    if not peer_of_a_pair():
+        pytest.skip("this kernel does not say which sockets are connected (sock_diag)")
+    dev.tmux.open(["sleep", "600"], session="work")
+    control = ["-o", f"ControlPath={dev.folder}/control"]
+    options = [*control, "-o", "ControlMaster=auto", "-o", "ControlPersist=60"]
+    try:
+        first = login(tmux, dev, *options)
+        eventually(lambda: first.pid in connections.own().values(), "the only terminal")
+        eventually(lambda: len(dev.tmux.run("list-clients", "-F", "x").split()) == 1)
+        assert first.pid in connections.own().values()
+        second = login(tmux, dev, *options)
+        eventually(lambda: len(dev.tmux.run("list-clients", "-F", "x").split()) == 2)
+        assert not {first.pid, second.pid} & {*connections.own().values()}
+        first.close()
+        eventually(lambda: second.pid in connections.own().values(), "the one that is left")
+    finally:
+        subprocess.run([*dev.ssh, *control, "-O", "exit"], check=False, capture_output=True)
 
 
 @pytest.mark.parametrize(

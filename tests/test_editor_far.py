@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from asked import command
 from bellboard.storage.spool import Spool
 from keeper import Keeper
 from rig.editor import Editor
@@ -105,6 +106,17 @@ def test_a_jump_opens_one_terminal_and_shows_it_again(nvim: Editors) -> None:
     editor.lua("vim.fn.jobstop(vim.bo[...].channel)", opened)
     jump(editor)
     eventually(lambda: editor.lua(HERE) not in (opened, before), "another terminal")
+
+
+def test_a_request_says_on_which_machine_it_is_asked(nvim: Editors) -> None:
+    """A command may be harmless on one and not on another."""
+    editor = nvim(config={**QUIET, "float": {"enabled": False}}, columns=100)
+    session = far("dev", "blocked", "api", branch="main", kind="permission", request="r-1")
+    Host(editor).push(session)
+    editor.lua(PLAYED, {"request": {"ok": True, "request": command(session, "rm -rf build")}})
+    editor.lua("require('bellboard.action.answer').to(...)", SID)
+    editor.shows("on dev · acme/api · main")
+    editor.shows("rm -rf build")
 
 
 def test_why_a_machine_cannot_be_asked_is_said(nvim: Editors) -> None:

@@ -89,7 +89,9 @@ end
 ---@param session bellboard.Session
 ---@return string[]
 local function facts(session)
-  local lines = { vim.trim(session.words.repository .. ' ' .. session.words.branch), '' }
+  local words = session.words
+  local machine = words.machine ~= '' and words.machine .. ':' or ''
+  local lines = { vim.trim(('%s%s %s'):format(machine, words.repository, words.branch)), '' }
   for _, key in ipairs({ 'title', 'last_prompt', 'detail', 'last_message', 'cwd', 'tty' }) do
     if session[key] then
       lines[#lines + 1] = ('%-13s %s'):format(key:gsub('_', ' '), cells.safe(session[key]))

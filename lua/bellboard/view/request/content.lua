@@ -111,6 +111,7 @@ end
 local function asker(session, request)
   local words, who = session.words, {}
   for _, word in ipairs({
+    session.machine and 'on ' .. session.machine or '',
     words.repository ~= '' and words.repository or words.project,
     words.branch,
     words.title,

@@ -10,10 +10,11 @@ from __future__ import annotations
 import ipaddress
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from ..core.lenient import decimal
+from . import unixpeers
 from .processes import (
     PROC,
     connections_elsewhere,
@@ -58,15 +59,31 @@ def ends_of(pid: int) -> str:
 def own() -> dict[str, int]:
     """Return this user's ssh processes that have a terminal, by the local end of their connection.
 
-    A connection that several terminals share, or may share, is left out.
+    A connection that several terminals share, or may share, is left out (ControlMaster).
     """
-    found: dict[str, list[int]] = {}
-    for pid in _programs():
-        if tty_of(pid) and not _serves_others(pid):
-            for end in _ends(pid):
-                found.setdefault(end, []).append(pid)
-    single = {end: pids[0] for end, pids in found.items() if len(pids) == 1}
+    held = {pid: {*descriptors(pid)} for pid in _programs()}
+    holders: dict[str, list[int]] = {}
+    for pid, names in held.items():
+        for end in _ends(pid, names):
+            holders.setdefault(end, []).append(pid)
+    found = {end: _terminals(pids, held) for end, pids in holders.items()}
+    single = {end: pids.pop() for end, pids in found.items() if len(pids) == 1}
     return dict([*single.items()][:MOST])
+
+
+def _terminals(pids: Iterable[int], held: Mapping[int, Collection[str]]) -> set[int]:
+    """Return which of these processes, and of those that use their connection, have a terminal.
+
+    Return nothing if somebody unknown uses it.
+    """
+    found = {pid for pid in pids if tty_of(pid)}
+    for socket in {name for pid in pids for name in _accepted(pid, held[pid])}:
+        peer = unixpeers.peer_of(socket)
+        guest = next((pid for pid, names in held.items() if peer in names), 0) if peer else 0
+        if not guest:
+            return set()
+        found |= {guest} if tty_of(guest) else set()
+    return found
 
 
 def place_of(pid: int) -> Place:
@@ -96,12 +113,11 @@ def _programs() -> Iterator[int]:
             yield pid
 
 
-def _ends(pid: int) -> list[str]:
+def _ends(pid: int, held: Collection[str]) -> list[str]:
     """Return the local ends of the connections that a process holds."""
     if not has_proc():
         connected = (c.laddr for c in connections_elsewhere(pid) if c.raddr)
         return [_end(local.ip, str(local.port)) for local in connected]
-    held = set(descriptors(pid))
     found = []
     for table in ("tcp", "tcp6"):
         for line in lines_of(f"{PROC}/{pid}/net/{table}")[1:]:
@@ -112,12 +128,11 @@ def _ends(pid: int) -> list[str]:
     return found
 
 
-def _serves_others(pid: int) -> bool:
-    """Return whether an ssh shares its connection with another one (ControlMaster)."""
-    held = set(descriptors(pid))
-    rows = [line.split() for line in lines_of(f"{PROC}/{pid}/net/unix")[1:]]
-    named = [row for row in rows if len(row) == 8 and f"socket:[{row[6]}]" in held]
-    return any(row[5] == CONNECTED for row in named)
+def _accepted(pid: int, held: Collection[str]) -> list[str]:
+    """Return the sockets on which other processes use the connection of an ssh."""
+    rows = (line.split() for line in lines_of(f"{PROC}/{pid}/net/unix")[1:])
+    connected = (f"socket:[{row[6]}]" for row in rows if len(row) == 8 and row[5] == CONNECTED)
+    return [name for name in connected if name in held]
 
 
 def _address(hexed: str) -> str:
