@@ -1,0 +1,67 @@
+"""A machine that is followed over a real ssh; `make machines` has the rest, with real CLIs."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from bellboard.storage import machines
+from bellboard.storage.spool import Spool
+from hosting import RecordedHost, made, opened, put
+from rig.home import Home
+from rig.machines import Machine
+from rig.reaper import family
+from rig.waiting import eventually
+
+pytestmark = pytest.mark.files
+
+S1 = "dev/claude/s1"
+
+
+@pytest.fixture
+def dev(home: Home) -> Iterator[Machine]:
+    """A machine called dev, which this home follows."""
+    machine = Machine("dev")
+    made(home.bellboard)
+    machines.change(home.bellboard, added={"dev": machine.ssh})
+    yield machine
+    machine.close()
+
+
+def test_a_machine_is_followed_over_ssh(
+    dev: Machine, home: Home, start: Callable[..., RecordedHost]
+) -> None:
+    """Also after its link was killed, and after it was started again: nothing is told twice."""
+    spool = made(dev.home.bellboard)
+    begins(spool, "one")
+    host = start()
+    shows(host, "working")
+    put(spool, "Stop", "s1", prompt_id="one")
+    shows(host, "completed")
+    for process in family([host.pid]):
+        if process.name() == "ssh":
+            process.send_signal(signal.SIGKILL)
+    begins(spool, "two")
+    shows(host, "working")
+    dev.crash()
+    eventually(lambda: "stale" in host.sessions[S1]["markers"], "a row that is stale")
+    dev.boot()
+    put(spool, "Stop", "s1", prompt_id="two")
+    shows(host, "completed")
+    with opened(home.bellboard) as clerk:
+        told = [change.after for change in clerk.store.history()]
+    assert told == ["working", "completed", "working", "completed"]
+
+
+def begins(spool: Spool, prompt: str) -> None:
+    put(spool, "UserPromptSubmit", "s1", prompt=prompt, prompt_id=prompt)
+
+
+def shows(host: RecordedHost, status: str) -> None:
+    def look() -> bool:
+        assert host.shown == {S1: status}, f"{host.shown} {host.notes}"
+        return "stale" not in host.sessions[S1]["markers"]
+
+    eventually(look, f"{S1} {status}")
