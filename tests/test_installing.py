@@ -134,7 +134,7 @@ def test_a_file_that_was_put_there_by_hand_is_taken_over(home: Home, cli: Cli) -
     work.apply(work.put_in(path))
     assert installed.hooked_files(home.bellboard)[str(path)].agent == cli.key
     path.write_text(path.read_text().replace("}\n", "} \n", 1))
-    assert "from another installation" in work.check(path).summary()
+    assert "from another version" in work.check(path).summary()
     edited = path.read_text()
     work.apply(work.take_out(path))
     assert not path.exists()
@@ -300,7 +300,7 @@ def test_one_agent_can_be_named(home: Home) -> None:
 def test_every_cli_says_where_its_hooks_go_and_what_it_reports() -> None:
     """Where that was measured: each hook, and how each moment is known."""
     documented = {cli.key for cli in CLIS} - {cli.key for cli in INSTALLABLE}
-    assert documented == {"cursor", "droid", "goose", "kimi"}
+    assert documented == {"cursor", "droid", "goose", "kimi", "codecompanion"}
     assert len({cli.name for cli in CLIS}) == len(CLIS)
     for cli in INSTALLABLE:
         assert [*cli.abilities] == [*MOMENTS]

@@ -42,7 +42,7 @@ def add_to(commands: Commands) -> None:
     )
     made.add_argument("--team", default="team", help="(default: team)")
     made.add_argument("--port", type=int, default=4222)
-    made.add_argument("--only", action="append", default=[], metavar="MEMBER=MACHINE,…")
+    made.add_argument("--only", action="append", default=[], metavar="MEMBER=MACHINE,...")
     made.add_argument("--create", default="", metavar="URL", help="create the team's streams there")
     made.add_argument("--ca", default="", metavar="FILE", help="certificate of the authority")
 

@@ -119,7 +119,7 @@ def try_out(args: Args) -> int:
 
     words = _words(args) or machines.known(here()).all.get(args.name)
     if not words:
-        raise Problem(f"no machine {args.name}; give its command, as in: … {args.name} -- ssh dev")
+        raise Problem(f"no machine {args.name}; give its command as well: {args.name} -- ssh dev")
     if why := machines.wrong(args.name, words):
         raise Problem(f"{args.name}: {why}")
     begun = time.monotonic()

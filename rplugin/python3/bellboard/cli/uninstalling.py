@@ -10,7 +10,16 @@ from .hooks import ask, do, problems, short
 
 #: Everything that bellboard creates in the state folder.
 STATE = (
-    *("spool", "hosts", "answers", "board.db", "board.db-*", "board.db.damaged-*", "board.lock"),
+    *(
+        "spool",
+        "hosts",
+        "answers",
+        "links",
+        "board.db",
+        "board.db-*",
+        "board.db.damaged-*",
+        "board.lock",
+    ),
     "drain.lock",
     *("emit", "hooks.json", "hooks.lock", "opencode"),
 )
