@@ -364,6 +364,10 @@ def test_two_readers_and_the_machine_itself_notify_once_in_all(
     newest = {"session_id": "api", "status": "blocked", "effect": "notice sound"}
     granted = [r.ask("claim", **newest).more["granted"] for r in (two, one)]
     assert granted == [True, False]
+    lost = {**newest, "effect": "notice command", "token": "a1"}
+    granted = [r.ask("claim", **lost).more["granted"] for r in (one, one)]
+    assert granted == [True, True], "its first reply may have been lost"
+    assert two.ask("claim", **{**lost, "token": "b2"}).more == {"granted": False}
     one.kill()
     two.kill()
     eventually(lambda: not followed(host), "no lease")

@@ -7,7 +7,7 @@ import os
 import threading
 
 from .home import Args, Commands, Problem, add, here
-from .hosts import GLANCE, Notes, leave, run_host
+from .hosts import GLANCE, leave, run_host
 
 
 def add_to(commands: Commands) -> None:
@@ -34,13 +34,7 @@ def print_feed(args: Args) -> None:
             raise Problem(f"--since {args.since}: not a cursor; take one from a feed, or omit it")
         hello = hello_of(here())
         made = feeding = Feeding(since, args.quiet, 0, tell)
-        notes = Notes()
-
-        def push(message: dict[str, object]) -> None:
-            made.push(message)
-            notes.push(message)
-
-        run_host(push, {}, tell, lambda host: made.begin(host, hello))
+        run_host(made.push, {}, tell, lambda host: made.begin(host, hello))
         if feeding.why:
             raise Problem(feeding.why)
     except Problem as e:

@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 from ..core.feed import Ask
 from ..core.lenient import LARGEST, number_of
 from ..core.policy import CHANNELS
-from ..core.row import count_in
+from ..core.row import count_in, id_of
 from ..core.session import Session
 from ..storage.store import Store
 from .answering import Desk
@@ -98,12 +98,19 @@ class Asks:
     async def _claim(self, ask: Ask) -> Reply:
         """Grant a notification once, also to this machine's own hosts."""
         effect, host, now = ask.fields.get("effect"), self._host, time.time()
+        token = id_of(ask.fields.get("token"))
         if effect not in EFFECTS:
             raise Declined("claim needs “effect”, such as “notice desktop”")
 
         def work(clerk: Clerk) -> bool:
-            number = _announced(ask, clerk.store)
-            return bool(number) and bool(clerk.store.claim([(number, str(effect))], host.pid, now))
+            number, store = _announced(ask, clerk.store), clerk.store
+            if not number:
+                return False
+            own = [(number, f"granted to {token}: {effect}")] if token else []
+            if store.claim([(number, str(effect))], host.pid, now):
+                store.claim(own, host.pid, now)
+                return True
+            return bool(own) and store.is_claimed(own[0])  # granted already; the reply was lost
 
         granted = host.connection.use(work, None)
         if granted is None:

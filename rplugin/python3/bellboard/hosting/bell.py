@@ -6,9 +6,8 @@ hosts share: claims, so that only one host sends a notification, the open editor
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -29,7 +28,7 @@ from .channels import Channels
 from .commands import Commands
 from .effects import PAUSE, claimed
 from .followers import followers
-from .grants import is_granted
+from .grants import Grants
 
 MODE: Final = "mode"  # the shared option
 LADDER: Final = 86400.0  # seconds; anything announced earlier is not escalated further
@@ -51,7 +50,7 @@ class Bell:
         report: Report,
     ) -> None:
         settings = config.get("notices")
-        self._home, self.pid = home, pid
+        self.pid = pid
         self.sends = isinstance(settings, Mapping)  # only the float without settings
         settings = settings if isinstance(settings, Mapping) else {}
         self.notices = Notices(policy_of(settings))
@@ -66,7 +65,7 @@ class Bell:
         self._lines: list[dict[str, Any]] = []  # for the editor to show
         self._wish = ""  # a mode to set
         self._deaths: Deaths | None = None
-        self._asking: set[asyncio.Task[None]] = set()
+        self._grants = Grants(home, self._wake)
 
     # ------------------------------------------------------------ input
 
@@ -125,6 +124,7 @@ class Bell:
         self._read_others(store)
         now = time.time()
         self.notices.zone = time.localtime(now).tm_gmtoff
+        later = self._grants.ask_again(board.sessions, now)
         able, wait = self._able()
         while (notice := self.notices.next(now, able)) is not None:
             ours = claimed(store, (notice.id, f"notice {notice.channel}"), self.pid)
@@ -136,12 +136,12 @@ class Bell:
                 speak = partial(self._speak, notice, session, board)
                 speak = partial(self._attempt.once, "notices", session.session_id, speak)
                 if session.machine and notice.channel in AWAY:
-                    self._ask(is_granted(self._home, notice, session), speak)
+                    self._grants.ask(notice, session, speak)
                 else:
                     speak()
                 able, wait = self._able()
         when = self.notices.wake(now, able)
-        return min(wait, when - now if when < NEVER else NEVER)
+        return min(wait, later, when - now if when < NEVER else NEVER)
 
     def said(self) -> list[dict[str, Any]]:
         """Return, once, the notifications that the editor is to show."""
@@ -175,17 +175,8 @@ class Bell:
         elif notice.channel != "sound":
             self._lines.append(self.channels.line_of(notice, published))
 
-    def _ask(self, granted: Awaitable[bool], speak: Callable[[], object]) -> None:
-        """Send a notification if the machine of its session grants it."""
-
-        async def ask() -> None:
-            if await granted:
-                speak()
-                self._report({"tick": {}}, None)  # wakes us to show it, if the editor does
-
-        task = asyncio.get_running_loop().create_task(ask())
-        self._asking.add(task)
-        task.add_done_callback(self._asking.discard)
+    def _wake(self) -> None:
+        self._report({"tick": {}}, None)
 
     def _listen(self, store: Store) -> None:
         """Process transitions, but do not announce a status that predates this host."""
@@ -209,7 +200,7 @@ class Bell:
                 store.set_option(MODE, self._wish, self.pid, time.time())
             self._wish, news = "", True
         if news:
-            self._report({"tick": {}}, None)
+            self._wake()
 
     def _read_others(self, store: Store) -> None:
         """Read what the other hosts wrote, and drop editors that are gone."""
@@ -241,7 +232,7 @@ class Bell:
         self._report(line, f"gone {editor.pid} {editor.focused}")
 
     def _died(self, pid: int, started: str) -> None:
-        self._report({"tick": {}}, None)  # wakes us to drop that editor
+        self._wake()  # to drop that editor
 
 
 def _recent(editor: Editor) -> tuple[float, int]:

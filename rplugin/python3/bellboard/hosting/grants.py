@@ -1,27 +1,86 @@
-"""Ask the machine of a session whether we may send a notification: it grants each once in all.
+"""Ask the machines of sessions whether we may send notifications: they grant each once in all.
 
-Whatever goes wrong, the answer is no: while that machine cannot be asked, nobody follows it, and it
-notifies by itself.
+A machine that cannot be asked is asked again once it is followed again, if the notification is
+still due: nobody there may have sent it meanwhile.  Each request carries a token, so that a machine
+whose reply was lost grants it again.
 """
 
 from __future__ import annotations
 
+import asyncio
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
+from ..core.deadlines import NEVER
 from ..core.notices import Notice
-from ..core.session import Session
+from ..core.session import Session, published_status
 from .beside import Declined
 from .elsewhere import Elsewhere
 
+LONGEST: Final = 60.0  # seconds between two requests
 
-async def is_granted(home: Path, notice: Notice, s: Session) -> bool:
-    """Return whether the machine of a session lets us send a notification about it."""
-    about = {
-        "status": notice.status,
-        "effect": f"notice {notice.channel}",
-        "transition": f"{s.row.get('session_id')} {notice.status} {s.since:.0f}",
-    }
-    try:
-        return (await Elsewhere(home).do("claim", s, about)).get("granted") is True
-    except Declined:
-        return False
+
+@dataclass
+class Wish:
+    """A notification that needs a grant."""
+
+    notice: Notice
+    session: Session
+    send: Callable[[], object]
+    token: str = field(default_factory=lambda: uuid.uuid4().hex)
+    tries: int = 0
+    again: float = 0.0
+
+
+class Grants:
+    """Asks for grants, and sends what is granted; `replied` is called after each request."""
+
+    def __init__(self, home: Path, replied: Callable[[], object]) -> None:
+        self._elsewhere, self._replied = Elsewhere(home), replied
+        self._asking: set[asyncio.Task[None]] = set()
+        self._unasked: list[Wish] = []
+
+    def ask(self, notice: Notice, s: Session, send: Callable[[], object]) -> None:
+        """Send a notification if the machine of its session grants it."""
+        self._start(Wish(notice, s, send))
+
+    def ask_again(self, sessions: Mapping[str, Session], now: float) -> float:
+        """Ask again for what is still due; return the seconds until the next time."""
+        wishes, self._unasked, wait = self._unasked, [], NEVER
+        for wish in wishes:
+            s = sessions.get(wish.notice.session_id)
+            if s is None or published_status(s) != wish.notice.status:
+                continue
+            if now >= wish.again and not s.stale:
+                self._start(wish)
+                continue
+            self._unasked.append(wish)
+            if not s.stale:
+                wait = min(wait, wish.again - now)
+        return wait
+
+    def _start(self, wish: Wish) -> None:
+        task = asyncio.get_running_loop().create_task(self._ask(wish))
+        self._asking.add(task)
+        task.add_done_callback(self._asking.discard)
+
+    async def _ask(self, wish: Wish) -> None:
+        notice, s = wish.notice, wish.session
+        about = {
+            "status": notice.status,
+            "effect": f"notice {notice.channel}",
+            "transition": f"{s.row.get('session_id')} {notice.status} {s.since:.0f}",
+            "token": wish.token,
+        }
+        try:
+            if (await self._elsewhere.do("claim", s, about)).get("granted") is True:
+                wish.send()
+        except Declined:
+            wish.tries += 1
+            wish.again = time.time() + min(2.0**wish.tries, LONGEST)
+            self._unasked.append(wish)
+        self._replied()

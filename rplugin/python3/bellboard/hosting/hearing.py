@@ -21,6 +21,7 @@ CHUNK: Final = 1 << 16
 QUIET: Final = SILENT - 2.0  # seconds, so that what is shown is stale in time
 GREETING: Final = 25.0  # seconds until the hello: ssh may take 5 to connect, and has logins to make
 MOST_JUNK: Final = 200  # lines that are no feed: the greeting of a login shell has fewer
+SSH_FAILED: Final = 255  # the exit code of ssh itself
 LAST_WORDS: Final = 4096  # bytes of its standard error to keep
 #: Bytes that may come at once, and then in each second; the state of 2,000 sessions has 1 MB.
 BURST, STEADY = 4 << 20, 256 << 10
@@ -236,6 +237,8 @@ class Hearing:
         code = self._feed.code(0.5)
         ended = "it has ended" if code in (0, None) else f"it ended with exit code {code}"
         said = self._last_words() or (line(self._junk[-1], 120) if self._junk else "")
+        if code == SSH_FAILED and not said:
+            said = "the connection was lost"
         return f"{said} ({ended})" if said else ended
 
     def _last_words(self) -> str:

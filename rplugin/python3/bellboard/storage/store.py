@@ -240,6 +240,11 @@ class Store(History):
                 == 1
             ]
 
+    def is_claimed(self, claim: Claim) -> bool:
+        """Return whether somebody got an effect."""
+        where = "transition_id = ? AND effect = ?"
+        return bool(self.all(f"SELECT 1 FROM claims WHERE {where}", *claim))
+
     # ------------------------------------------------------------ editors
 
     def editors(self) -> list[Editor]:
