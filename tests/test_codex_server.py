@@ -97,11 +97,15 @@ def read():
     return read() if first == 0x8A else json.loads(data)  # the answer to a ping
 
 
-def write(message):
+def framed(message):
     data = message if isinstance(message, bytes) else json.dumps(message).encode()
     size = len(data)
     head = bytes([size]) if size < 126 else bytes([126]) + struct.pack(">H", size)
-    connection.sendall(bytes([0x81]) + head + data)
+    return bytes([0x81]) + head + data
+
+
+def write(*messages):
+    connection.sendall(b"".join(map(framed, messages)))  # so that they arrive together
 
 
 def play():
@@ -134,9 +138,8 @@ def play():
                 connection.sendall(bytes([0x81, 127]) + struct.pack(">Q", 100 << 20))
                 for _ in range(1600):
                     connection.sendall(b" " * 65536)
-            write({"id": said["id"], "result": {"thread": {"id": "t", "status": status}}})
-            for message in plan["asks"]:
-                write(message)
+            result = {"thread": {"id": "t", "status": status}}
+            write({"id": said["id"], "result": result}, *plan["asks"])
         elif "result" in said and "method" not in said:
             print(json.dumps(said), flush=True)
             asked = next(x for x in plan["asks"] if x.get("id") == said["id"])

@@ -46,6 +46,8 @@ class Owner(Protocol):
 
     def requests(self) -> list[bytes]: ...
 
+    def refuse_new(self) -> int: ...
+
     def greeting(self) -> bytes: ...
 
     def replied(self, said: Reply) -> None: ...
@@ -191,12 +193,14 @@ class Hearing:
     # ------------------------------------------------------------ what it is asked
 
     def _ask(self) -> None:
-        if self._link.follower.is_up:
-            for asked in self._link.requests():
-                self._unsent += asked
-            if len(self._unsent) > MOST_UNSENT:
-                raise Ended("it takes no requests")
-            self._send()
+        if not self._link.follower.is_up:
+            self._link.refuse_new()  # it may take half a minute until it is up, if ever
+            return
+        for asked in self._link.requests():
+            self._unsent += asked
+        if len(self._unsent) > MOST_UNSENT:
+            raise Ended("it takes no requests")
+        self._send()
 
     def _show_up(self) -> float:
         """Let it know from time to time that somebody follows; return the seconds until then.

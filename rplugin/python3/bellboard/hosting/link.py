@@ -125,12 +125,13 @@ class Link:
         down = time.monotonic() - self._down_since
         pause = min(max(down / SHARE, SHORTEST), LONGEST_PAUSE) * random.uniform(0.75, 1.25)
         until = time.monotonic() + pause
+        self.refuse_new()  # what came when it went down
         with selectors.DefaultSelector() as ready:
             ready.register(self._wakes, selectors.EVENT_READ)
             while (left := until - time.monotonic()) > 0 and not self._is_stopped.is_set():
                 if ready.select(left):
                     self.drain()
-                    if self._refuse_new():
+                    if self.refuse_new():
                         return  # somebody wants it now
 
     def drain(self) -> None:
@@ -185,7 +186,7 @@ class Link:
     def is_stopped(self) -> bool:
         return self._is_stopped.is_set()
 
-    def _refuse_new(self) -> int:
+    def refuse_new(self) -> int:
         """Refuse what is asked while it is down; return how much that was."""
         count = 0
         for name, _ in self._asks.take():
