@@ -188,6 +188,8 @@ def test_a_session_that_died_unwatched_disappears_silently(
     home: Home, start: Start, process: subprocess.Popen[bytes]
 ) -> None:
     """Also if its process id now belongs to another process."""
+    assert process.stdout is not None
+    process.stdout.readline()  # it listens now
     spool = made(home.bellboard)
     emit_before(spool, process.pid, "UserPromptSubmit", 300, prompt="go")
     host = start()
