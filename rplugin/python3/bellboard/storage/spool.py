@@ -41,7 +41,8 @@ from .hosts import Hosts
 from .item import LIMIT, NAME, Item, read_item
 from .pipes import Pipes
 
-BELOW = ("spool", "spool/tmp", "spool/new", "spool/slot", "spool/bad", "hosts", "links")
+BELOW = ("spool", "spool/tmp", "spool/new", "spool/slot", "spool/bad", "hosts")
+ADDED = (FOLDER, "links")  # by later versions: without them, no request is kept or machine followed
 TMP_AGE = 3600.0  # seconds; no hook runs longer: the CLI's longest timeout is 600 s
 KEPT_AGE = 10.0  # seconds until a file that no question needs was left by a killed host
 
@@ -76,8 +77,9 @@ class Spool:
     def prepare(self) -> None:
         """Create the private folders; raise `Refused` if somebody else could replace them."""
         ground.make(self.home, BELOW)
-        with contextlib.suppress(OSError):  # a full disk, since an update: no request is kept
-            ground.make(self.home, (FOLDER,))
+        for folder in ADDED:
+            with contextlib.suppress(OSError):  # a full disk, since an update
+                ground.make(self.home, (folder,))
 
     # ---------------------------------------------------------------- waiting events
 
