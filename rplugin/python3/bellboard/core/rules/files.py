@@ -111,7 +111,9 @@ def hear_end(s: Session, e: Event, o: Options) -> str | None:
 
 def take_in(s: Session, e: Event, o: Options) -> str | None:
     """The CLI took a prompt from its queue, or returned it for editing."""
-    if e.status == "dequeue" and e.t > s.stopped:  # the next turn starts: older ends are no news
+    is_prompt = s.queued or s.began > s.stopped  # and no command, which is queued as well
+    if e.status == "dequeue" and is_prompt and e.t > s.stopped:
+        # The next turn starts, so older ends are no news.
         s.began = max(s.began, e.t)
         s.rested = ""
         if s.held == "stop":
