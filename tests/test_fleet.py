@@ -38,10 +38,8 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def there(tmp_path: Path) -> Iterator[nats.Server]:
     """A server that lets anybody do anything."""
-    made = nats.Server(tmp_path / "nats")
-    made.start()
-    yield made
-    made.kill()
+    with nats.running(tmp_path / "nats") as made:
+        yield made
 
 
 @pytest.fixture

@@ -59,10 +59,8 @@ class Machine:
 
 @pytest.fixture
 def there(tmp_path: Path) -> Iterator[nats.Server]:
-    made = nats.Server(tmp_path / "nats")
-    made.start()
-    yield made
-    made.kill()
+    with nats.running(tmp_path / "nats") as made:
+        yield made
 
 
 @pytest.fixture

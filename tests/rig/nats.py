@@ -7,6 +7,8 @@ import os
 import shutil
 import signal
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -97,3 +99,14 @@ jetstream {{ store_dir: "{self.folder}/data", max_mem: 64MB, max_file: 1GB }}
         except (StopIteration, ValueError):
             return ""
         return str((found.get("nats") or found.get("tls") or [""])[0])
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[Server]:
+    """Yield a server that lets anybody do anything."""
+    made = Server(folder)
+    made.start()
+    try:
+        yield made
+    finally:
+        made.kill()

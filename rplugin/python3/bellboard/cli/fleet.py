@@ -60,7 +60,8 @@ def join(args: Args) -> None:
     import msgspec
 
     from ..fleet.look import attempt
-    from ..fleet.member import OPTION, Joined, Unusable, check, credentials, machine_name
+    from ..fleet.member import Joined, Unusable, check, credentials, machine_name
+    from ..storage.machines import OPTION
 
     if args.read_only and args.publish_only:
         raise Problem("--read-only and --publish-only leave nothing to do; give one of them")
@@ -88,7 +89,7 @@ def join(args: Args) -> None:
 
 
 def leave(args: Args) -> None:
-    from ..fleet.member import OPTION
+    from ..storage.machines import OPTION
 
     if joined() is None:
         raise Problem("this machine is in no fleet")
@@ -109,8 +110,8 @@ def _set(key: str, value: object) -> None:
 
 def joined() -> Joined | None:
     """Return the settings of this machine's fleet, if it is in one."""
-    from ..fleet.member import OPTION
     from ..fleet.member import joined as known
+    from ..storage.machines import OPTION
 
     with opened() as clerk:
         return known(clerk.store.option(OPTION))
@@ -131,8 +132,8 @@ def status(args: Args) -> int | None:
 
     from ..core.words import age
     from ..fleet.look import look
-    from ..fleet.member import OPTION
     from ..fleet.member import joined as known
+    from ..storage.machines import OPTION
 
     with opened() as clerk:
         j = known(clerk.store.option(OPTION))
@@ -196,8 +197,9 @@ def setup(args: Args) -> None:
 
 def _grant(spec: str, only: list[str]) -> Grant:
     """Read `alice=read,answer` or `dev=publish:dev`."""
+    from ..core.far import MACHINE
     from ..fleet.permits import ADMIN, ROLES, Grant
-    from ..fleet.subjects import MACHINE, MEMBER
+    from ..fleet.subjects import MEMBER
 
     member, _, said = spec.partition("=")
     roles, machine = set(), ""

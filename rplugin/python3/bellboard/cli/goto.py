@@ -185,9 +185,9 @@ def open_terminal(command: list[str], client: str) -> None:
 
 def server(socket: str = "") -> Tmux | None:
     """Return the tmux server at that socket, or the one that this runs in."""
-    from ..system.tmux import Tmux
+    from ..system.tmux import Tmux, socket_in
 
-    socket = socket or os.environ.get("TMUX", "").rsplit(",", 2)[0]
+    socket = socket or socket_in(os.environ)
     return Tmux(socket) if socket else None
 
 

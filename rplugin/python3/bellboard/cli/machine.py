@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 PATIENCE: Final = 25.0  # seconds until a feed has told its state: a login may take some
 CHUNK: Final = 1 << 16
-LONGEST: Final = 1 << 20  # bytes of a line
 APART: Final = 2.0  # seconds between two clocks that are worth a word
 HINTS: Final = {
     "permission denied": "log in once by hand: ssh must need no password and no question here",
@@ -190,10 +189,12 @@ class _Trial:
         if is_error:
             self.errors = (self.errors + data)[-CHUNK:]
             return
+        from ..core import feed
+
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
             self._line(line)
-        if len(self._rest) > LONGEST:
+        if len(self._rest) > feed.LONGEST:
             self.why = "what it prints is no feed"
         self.is_over = not data or bool(self.why or self.state)
 
@@ -210,13 +211,12 @@ class _Trial:
 
 
 def _why(name: str, words: list[str], errors: bytes, code: int | None) -> str:
-    from ..core.detail import line
+    from ..system.leash import last_words
 
-    said = [x for x in errors.decode("utf-8", "replace").splitlines() if x.strip()]
     ended = "it ended before it told its sessions" if code is not None else "no answer"
     ended += f" (exit code {code})" if code else "" if code is not None else f" in {PATIENCE:.0f} s"
-    why = line(said[-1], 160) if said else ended
-    text = " ".join(said).lower()
+    why = last_words(errors) or ended
+    text = " ".join(errors.decode("utf-8", "replace").lower().splitlines())
     hint = next((hint for part, hint in HINTS.items() if part in text), "")
     hint = hint or f"try the command by hand: {shlex.join(words)} bellboard feed"
     return f"{name}: {why}; {hint}"

@@ -90,10 +90,10 @@ def agrees() -> bool:
 
 def wired() -> list[Tmux]:
     """Return the running servers of this user that have something of ours."""
-    from ..system.tmux import Tmux, sockets
+    from ..system.tmux import Tmux, socket_in, sockets
     from .wiring import is_wired
 
-    here = os.environ.get("TMUX", "").rsplit(",", 2)[0]
+    here = socket_in(os.environ)
     found = [x for x in {*sockets(os.environ), here} - {""} if is_wired(Tmux(x))]
     return [Tmux(x, PATIENCE) for x in found]
 

@@ -30,6 +30,7 @@ PROTOCOL: Final = 1
 LONGEST: Final = 1 << 20  # bytes of a line
 MOST: Final = 2000  # sessions of a machine, and transitions in a line
 MOST_AGENTS: Final = 50
+SENTENCE: Final = 400  # characters of a reason
 BEAT: Final = 10.0  # seconds without a line after which a beat follows
 SILENT: Final = 25.0  # seconds without a line after which a reader gives up
 
@@ -155,7 +156,7 @@ def moved_of(given: object) -> Moved | None:
     before, after = (
         x if x in URGENCY else None for x in (_word(given, "from"), _word(given, "to"))
     )
-    rule, why = text_in(given, "rule"), text_in(given, "why", 2 * 200)
+    rule, why = text_in(given, "rule"), text_in(given, "why", SENTENCE)
     return Moved(id, time_in(given, "t"), sid, before, after, rule, why, given.get("live") is True)
 
 
@@ -241,11 +242,11 @@ def _reply(given: dict[str, Any]) -> Line:
     known = ("type", "id", "ok", "why")
     more = {key: value for key, value in given.items() if key not in known}
     id, ok = count_in(given, "id", LARGEST), given.get("ok") is True
-    return Reply(id, ok, text_in(given, "why", 2 * 200), _marked(plain(more)))
+    return Reply(id, ok, text_in(given, "why", SENTENCE), _marked(plain(more)))
 
 
 def _problem(given: dict[str, Any]) -> Line:
-    return Problem(text_in(given, "text", 2 * 200) or "it ended and gave no reason")
+    return Problem(text_in(given, "text", SENTENCE) or "it ended and gave no reason")
 
 
 _READERS: Final = {

@@ -88,7 +88,12 @@ class Row(Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 def row(p: Published) -> Row | None:
-    """Return the row of a published session; None if its id cannot be told to other machines."""
+    """Return the row of a published session; None if its id cannot be told to other machines.
+
+    Or if it is of another machine itself: if two follow each other, nothing goes in circles.
+    """
+    if p.get("machine"):
+        return None
     keys = {"nvim": "nvim", "tmux": "pane", "kitty": "kitty", "tty": "tty"}
     shown = (name for name, key in keys.items() if p.get(key))
     return row_of({**p, "terminal": next(shown, "")})

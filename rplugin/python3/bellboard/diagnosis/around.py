@@ -21,7 +21,7 @@ from ..agents.installing.state import State
 from ..core import words
 from ..core.version import VERSION
 from ..system.inotify import usage
-from ..system.tmux import Tmux, sockets
+from ..system.tmux import Tmux, socket_in, sockets
 from .fact import Fact, error, info, ok, program, warn
 
 #: An administrator's settings, on Linux and on macOS.
@@ -193,7 +193,7 @@ def _tmux(environ: Mapping[str, str]) -> Iterator[Fact]:
     if tmux is None:
         yield info("no tmux: only sessions in Neovim terminals can be jumped to")
         return
-    here = environ.get("TMUX", "").rsplit(",", 2)[0]
+    here = socket_in(environ)
     servers = [Tmux(socket) for socket in dict.fromkeys((*sockets(environ), here)) if socket]
     answers = [(server, server.panes()) for server in servers]
     running = [f"{s.socket} ({words.amount(len(panes), 'pane')})" for s, panes in answers if panes]

@@ -14,10 +14,10 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from ..core.far import MACHINE
 from ..system.files import read
-from .subjects import MACHINE, MEMBER, TEAM
+from .subjects import MEMBER, TEAM
 
-OPTION: Final = "fleet"  # the shared option that hosts read
 LARGEST: Final = 64 << 10  # bytes of a file with credentials
 SCHEMES: Final = ("nats", "tls")
 _SEED: Final = re.compile(r"^(SU[A-Z2-7]{56})\s*$", re.MULTILINE)

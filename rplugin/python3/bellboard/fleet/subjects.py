@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
+from ..core.events import LONGEST_ID
+from ..core.far import MACHINE
+
 TEAM: Final = re.compile(r"[A-Za-z0-9_-]{1,32}")
 MEMBER: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
-MACHINE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
-LONGEST: Final = 200  # characters of an id
 INBOX: Final = "_INBOX"
 BEAT: Final = "beat"
 
@@ -37,7 +38,7 @@ def text_of(token: str) -> str | None:
         text = raw.decode()
     except UnicodeDecodeError:
         return None
-    return text if len(text) <= LONGEST else None
+    return text if len(text) <= LONGEST_ID else None
 
 
 class Key(NamedTuple):

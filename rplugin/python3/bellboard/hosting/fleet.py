@@ -24,11 +24,10 @@ from ..core.published import Published
 from ..core.session import Session
 from ..storage import machines
 from ..storage.asks import Asks as Requests
-from ..storage.machines import Claim
+from ..storage.machines import OPTION, RARELY, Claim
 from ..storage.spool import Spool
 from ..system.computer import machine_id
 from ..system.deaths import Deaths
-from ..system.processes import is_alive
 from ..system.watch import Watch
 from .connection import Connection
 from .folding import Clerk
@@ -41,11 +40,8 @@ if TYPE_CHECKING:
     from .asks import Asks
     from .mates import Mates
 
-OPTION: Final = "fleet"  # the shared option with the settings of `bellboard fleet join`
 OURS: Final = ".fleet"  # in the place of a machine's name: no machine is called so
 OFTEN: Final = 1.0  # seconds between two looks at the option
-SOON: Final = 0.5  # seconds: whoever has the lock has not said so yet, or has just died
-RARELY: Final = 30.0
 RECENT: Final = 200  # transitions that a new host publishes again: the server knows which it has
 GREETING: Final = 300.0  # seconds that what a hello says of this machine is kept
 NAMED: Final = 5  # machines to name in health
@@ -199,13 +195,8 @@ class Fleet:
     def _take_lock(self) -> float | None:
         """Take the lock; return the seconds until the next try if another host has it."""
         self._claim = self._claim or Claim(self._host.home, OURS)
-        if self._claim.take():
-            return None
-        pid = self._claim.holder()
-        if not pid or not is_alive(pid) or self._deaths is None:
-            return SOON
-        self._deaths.watch(pid)
-        return RARELY
+        assert self._deaths is not None  # since `open`
+        return self._claim.take_or_watch(self._deaths)
 
     # ------------------------------------------------------------ what others see
 
@@ -310,6 +301,5 @@ def _cursors(clerk: Clerk) -> dict[str, str]:
 
 
 def _own(sessions: Collection[Published]) -> list[Row]:
-    """Return the rows of this machine's own sessions: nothing goes in circles."""
-    made = (row(p) for p in sessions if not p.get("machine"))
-    return [r for r in made if r is not None]
+    """Return the rows of this machine's own sessions."""
+    return [r for r in map(row, sessions) if r is not None]

@@ -14,7 +14,7 @@ from typing import Final, Protocol
 
 from ..core.detail import line
 from ..core.feed import BEAT, LONGEST, SILENT, Change, Hello, Junk, Problem, Reply, State, read
-from ..system.leash import Leashed
+from ..system.leash import Leashed, last_words
 from .follower import Follower
 
 CHUNK: Final = 1 << 16
@@ -233,21 +233,17 @@ class Hearing:
     def _silence(self) -> str:
         if self._greeted:
             return f"nothing was heard for {QUIET:.0f} s"
-        return self._last_words() or f"no answer within {GREETING:.0f} s"
+        return last_words(self._words) or f"no answer within {GREETING:.0f} s"
 
     def _reason(self) -> str:
         with contextlib.suppress(OSError):
             self._words = (self._words + (_read(self._feed.stderr) or b""))[-LAST_WORDS:]
         code = self._feed.code(0.5)
         ended = "it has ended" if code in (0, None) else f"it ended with exit code {code}"
-        said = self._last_words() or (line(self._junk[-1], 120) if self._junk else "")
+        said = last_words(self._words) or (line(self._junk[-1], 120) if self._junk else "")
         if code == SSH_FAILED and not said:
             said = "the connection was lost"
         return f"{said} ({ended})" if said else ended
-
-    def _last_words(self) -> str:
-        said = [x for x in self._words.decode("utf-8", "replace").splitlines() if x.strip()]
-        return line(said[-1], 160) if said else ""
 
 
 def _read(fd: int) -> bytes | None:

@@ -11,12 +11,10 @@ from typing import Final
 
 from ..core.published import Published
 from ..system import connections, gate, kitty
-from ..system.tmux import Tmux
+from ..system.tmux import Tmux, socket_in
 
 PATIENCE: Final = 2.0  # seconds for a local socket
 _JUMP: Final = "require('bellboard').jump(...)"
-
-
 NO_TERMINAL: Final = "xterm-256color"  # instead of one that this machine does not know
 
 
@@ -102,7 +100,7 @@ def arrive(p: Published, ends: Collection[str]) -> str:
 
 def is_here(p: Published, environ: Mapping[str, str]) -> bool:
     """Return whether the terminal that we run in shows the session's tmux server."""
-    ours = environ.get("TMUX", "").rsplit(",", 2)[0]
+    ours = socket_in(environ)
     return bool(ours) and ours == p.get("tmux")
 
 
@@ -120,7 +118,7 @@ def terminal_type(environ: Mapping[str, str]) -> str:
 
 def asking(tmux: Tmux, environ: Mapping[str, str]) -> str:
     """Return the client of this server that shows our own pane, or ""."""
-    ours = environ.get("TMUX", "").rsplit(",", 2)[0]
+    ours = socket_in(environ)
     return tmux.client_at(environ.get("TMUX_PANE", "")) if ours == tmux.socket else ""
 
 

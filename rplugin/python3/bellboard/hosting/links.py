@@ -7,7 +7,6 @@ watch that process, and one of them takes over when it exits.
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -16,17 +15,14 @@ from typing import Any, Final
 from ..core.ledger import Link as Known
 from ..storage import machines
 from ..storage.asks import Asks
-from ..storage.machines import Claim
+from ..storage.machines import RARELY, Claim
 from ..storage.spool import Spool
 from ..system import remotely
 from ..system.deaths import Deaths
-from ..system.processes import is_alive
 from ..system.watch import Watch
 from .follower import Follower
 from .link import Link
 
-RARELY: Final = 30.0
-SOON: Final = 0.5  # seconds: whoever has the lock has not said so yet, or has just died
 JOIN: Final = 0.1  # seconds to wait for links that end: their programs end on their own
 
 Folded = Mapping[str, Known]
@@ -45,6 +41,7 @@ class Links:
     ) -> None:
         """`wake` and `call` run a round, and a function, in the event loop."""
         self._spool, self._home = spool, spool.home
+        self._folder = f"{spool.home}/{machines.FOLDER}"
         self._environ, self._wake, self._call = environ, wake, call
         given = config.get("machines")
         self._given = given if isinstance(given, Mapping) else None
@@ -80,12 +77,12 @@ class Links:
 
     def is_about(self, path: str) -> bool:
         """Return whether a changed path belongs to the links."""
-        return path.startswith(f"{self._home}/{machines.FOLDER}")
+        return path.startswith(self._folder)
 
     def changed(self, paths: set[str]) -> None:
         """Take changed paths: requests, or other machines."""
         for name, link in self._links.items():
-            if any(path.startswith(f"{self._home}/{machines.FOLDER}/{name}/") for path in paths):
+            if any(path.startswith(f"{self._folder}/{name}/") for path in paths):
                 link.wake()
         self._is_read = self._is_read and not any(path.endswith(machines.FILE) for path in paths)
 
@@ -132,7 +129,7 @@ class Links:
         """Read which machines are to be followed, and store those of our editor."""
         self._is_read, self._notes = True, {}
         if self._watch is not None:  # before the file is read, so that no change is missed
-            self._watch.add(self._home / machines.FOLDER, arrivals=True)
+            self._watch.add(self._folder, arrivals=True)
         try:
             if self._given is not None:
                 machines.change(self._home, nvim=machines.usable(self._given))
@@ -149,12 +146,8 @@ class Links:
             return RARELY
         try:
             claim = self._claims.setdefault(name, Claim(self._home, name))
-            if not claim.take():
-                pid = claim.holder()
-                if not pid or pid == os.getpid() or not is_alive(pid):
-                    return SOON
-                self._deaths.watch(pid)
-                return RARELY
+            if (wait := claim.take_or_watch(self._deaths)) is not None:
+                return wait
             asks = Asks(self._home, name)
             self._watch.add(asks.asked, arrivals=True)
         except OSError as e:

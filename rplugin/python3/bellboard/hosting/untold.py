@@ -50,10 +50,7 @@ def position(store: Store, since: Cursor | None, pid: int, now: float) -> Positi
 
 
 class Untold:
-    """Collects what a host publishes, until the reader takes it.
-
-    Only this machine's own sessions: if two machines follow each other, nothing goes in circles.
-    """
+    """Collects what a host publishes, until the reader takes it."""
 
     def __init__(self, since: Cursor | None) -> None:
         self.at: Cursor | None = since  # what the reader was told
@@ -106,7 +103,7 @@ class Untold:
         return telling.changes(now, rows, removed, moved, before, self.at)
 
     def _take_session(self, p: Published) -> None:
-        made = None if p.get("machine") else row(p)
+        made = row(p)
         if made is None:
             return
         sid = made.session_id

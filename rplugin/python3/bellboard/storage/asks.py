@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ..system.files import decoded, read
+from ..system.files import decoded, put, read
 from . import machines
 
 OLD: Final = 60.0  # seconds after which nobody waits for a file
@@ -43,7 +43,7 @@ class Asks:
         if len(data) > LARGEST // 2:
             raise ValueError(f"a request of {len(data)} bytes is too long")
         name = f"{time.time_ns()}.{os.getpid()}.{next(_serial)}"
-        _put(self.asked, name, data)
+        put(self.asked / name, data)
         return name
 
     def take_reply(self, name: str) -> dict[str, Any] | None:
@@ -69,7 +69,7 @@ class Asks:
     def reply(self, name: str, reply: Mapping[str, Any]) -> None:
         """Reply to a request."""
         with contextlib.suppress(OSError):  # whoever asked gives up after a while
-            _put(self.replied, name, msgspec.json.encode(reply))
+            put(self.replied / name, msgspec.json.encode(reply))
 
     def sweep(self) -> None:
         """Remove what nobody waits for any more."""
@@ -93,10 +93,3 @@ def _take(path: Path) -> dict[str, Any] | None:
     except OSError:
         return None
     return decoded(data) if status.st_mtime > time.time() - OLD else None
-
-
-def _put(folder: Path, name: str, data: bytes) -> None:
-    new = folder / f".{name}"
-    with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:  # noqa: PTH123
-        file.write(data)
-    new.replace(folder / name)

@@ -23,15 +23,20 @@ import msgspec
 
 from ..core.far import MACHINE
 from ..core.lenient import decimal
-from ..system.files import read
+from ..system.deaths import Deaths
+from ..system.files import put, read
 from ..system.flocks import locked
+from ..system.processes import is_alive
 
 FOLDER: Final = "links"
 FILE: Final = "machines.json"
 FLEET: Final = "fleet"
+OPTION: Final = "fleet"  # the shared option with the settings of `bellboard fleet join`
 LARGEST: Final = 1 << 20  # bytes of the file
 MOST: Final = 64  # machines
 MOST_WORDS: Final = 100  # of a command
+SOON: Final = 0.5  # seconds: whoever has a claim has not said so yet, or has just died
+RARELY: Final = 30.0
 
 Commands = dict[str, list[str]]
 
@@ -89,12 +94,7 @@ def change(home: Path, added: Commands | None = None, nvim: Commands | None = No
         )
         if after == before:
             return False
-        new = folder / f".{FILE}.{os.getpid()}"
-        new.unlink(missing_ok=True)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-        with open(os.open(new, flags, 0o600), "wb") as file:  # noqa: PTH123
-            file.write(msgspec.json.format(msgspec.json.encode(after)) + b"\n")
-        new.replace(folder / FILE)
+        put(folder / FILE, msgspec.json.format(msgspec.json.encode(after)) + b"\n")
     return True
 
 
@@ -160,6 +160,16 @@ class Claim:
             raise
         self._descriptor = descriptor
         return True
+
+    def take_or_watch(self, deaths: Deaths) -> float | None:
+        """Take it, or watch the process that has it; return the seconds until the next try."""
+        if self.take():
+            return None
+        pid = self.holder()
+        if not pid or pid == os.getpid() or not is_alive(pid):
+            return SOON
+        deaths.watch(pid)
+        return RARELY
 
     def holder(self) -> int | None:
         """Return the process that has it, as far as that has said so."""

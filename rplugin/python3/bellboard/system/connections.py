@@ -27,7 +27,7 @@ from .processes import (
     program_of,
     tty_of,
 )
-from .tmux import Tmux
+from .tmux import Tmux, socket_in
 
 VARIABLE: Final = "SSH_CONNECTION"
 ESTABLISHED: Final = "01"  # the state of a socket in /proc/net/tcp
@@ -90,7 +90,7 @@ def place_of(pid: int) -> Place:
     """Return where the terminal of a process is shown on this machine."""
     tty = tty_of(pid)
     env = environment_of(pid, ("TMUX", "TMUX_PANE", "NVIM", "KITTY_LISTEN_ON"))
-    socket, pane, nvim = env.get("TMUX", "").rsplit(",", 2)[0], "", env.get("NVIM", "")
+    socket, pane, nvim = socket_in(env), "", env.get("NVIM", "")
     if socket.startswith("/"):
         panes = [p for p in Tmux(socket).panes() or () if not p.dead]
         own = next((p.id for p in panes if p.tty == tty), "")

@@ -74,6 +74,15 @@ def read(path: str | Path, limit: int, ours: bool = True) -> tuple[bytes, os.sta
     return data, status
 
 
+def put(path: Path, data: bytes) -> None:
+    """Create or replace a private file of ours, which appears whole; raise OSError otherwise."""
+    new = path.with_name(f".{path.name}.{os.getpid()}")
+    new.unlink(missing_ok=True)  # of a process that was killed
+    with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:  # noqa: PTH123
+        file.write(data)
+    new.replace(path)
+
+
 def decoded(raw: bytes) -> dict[str, object] | None:
     """Decode a JSON object; return None for anything else."""
     try:

@@ -13,6 +13,10 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from ..core.detail import line
+
+LAST: Final = 160  # characters of its last words
+
 #: A shell in the background waits until descriptor $0 ends, and then ends the group, itself
 #: included.  The program is started through it: one on a dead mount hangs there, not here.
 #: By the name of the descriptor, as shells know no numbers above 9.
@@ -20,6 +24,12 @@ LEASH: Final = """\
 { trap : TERM; read -r end; kill -TERM 0; sleep 1; kill -KILL 0; } </dev/fd/$0 >/dev/null 2>&1 &
 exec "$@"
 """
+
+
+def last_words(errors: bytes) -> str:
+    """Return the last line that a program wrote to its standard error, as one clean line."""
+    said = [x for x in errors.decode("utf-8", "replace").splitlines() if x.strip()]
+    return line(said[-1], LAST) if said else ""
 
 
 class Leashed:

@@ -205,6 +205,11 @@ def titles_of(socket: str) -> dict[str, str]:
     return {pane: _plain(title) for pane, _, title in rows if PANE.fullmatch(pane)}
 
 
+def socket_in(environ: Mapping[str, str]) -> str:
+    """Return the socket of the server that a program was started in, or ""."""
+    return environ.get("TMUX", "").rsplit(",", 2)[0]  # socket,pid,session
+
+
 def assignment(name: str, value: str) -> list[str]:
     """Return the command that sets a user option to text that no format expands."""
     if not re.fullmatch(r"@[a-z][a-z0-9_-]{0,60}", name, re.ASCII):

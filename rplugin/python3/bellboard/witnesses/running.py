@@ -7,6 +7,7 @@ from typing import Final
 from ..core.finding import Finding
 from ..core.session import Process
 from ..system import processes
+from ..system.tmux import socket_in
 
 TERMINAL: Final = ("TMUX", "TMUX_PANE", "NVIM")
 KITTY: Final = "KITTY_LISTEN_ON"
@@ -34,7 +35,7 @@ def seen(now: float, pid: int, generation: str = "") -> Finding:
         "alive": True,
         "started": started,
         "tty": tty,
-        "tmux": env.get("TMUX", "").rsplit(",", 2)[0],  # socket,pid,session
+        "tmux": socket_in(env),
         "pane": env.get("TMUX_PANE", ""),
         "nvim": env.get("NVIM", ""),
         "kitty": kitty.removeprefix("unix:") if kitty.startswith("unix:/") else "",

@@ -26,6 +26,7 @@ from ...system.websocket import WebSocket
 from ...system.wire import Broken, Wire
 from ..cli import Unanswered, Unreachable, Waiting
 from .dialect.pending import contradicts, is_resolved, waits, wanted_of
+from .threads import home_in
 
 SOCKET: Final = "app-server-control/app-server-control.sock"
 PATIENCE: Final = 2.5  # seconds for everything; a server takes 10 ms
@@ -51,8 +52,7 @@ def answer(asked: Waiting, reply: bytes) -> None:
 
 def home_of(pid: int) -> str:
     """Return the folder in which that process keeps its files."""
-    given = processes.environment_of(pid, ("CODEX_HOME", "HOME"))
-    return given.get("CODEX_HOME") or f"{given.get('HOME', '')}/.codex"
+    return home_in(processes.environment_of(pid, ("CODEX_HOME", "HOME")))
 
 
 @contextmanager

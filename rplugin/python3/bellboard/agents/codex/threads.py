@@ -6,7 +6,6 @@ no hook has run.  One that was left with /clear or /new keeps it until the proce
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 from collections.abc import Mapping
@@ -30,10 +29,14 @@ class Thread(NamedTuple):
     cwd: str
 
 
+def home_in(environ: Mapping[str, str]) -> str:
+    """Return where Codex keeps its files."""
+    return environ.get("CODEX_HOME") or f"{environ.get('HOME', '')}/.codex"
+
+
 def folder_of(environ: Mapping[str, str]) -> str:
     """Return where the locks are."""
-    home = environ.get("CODEX_HOME") or f"{environ.get('HOME', '')}/.codex"
-    return f"{home}/{FOLDER}"
+    return f"{home_in(environ)}/{FOLDER}"
 
 
 def threads_in(folder: str) -> list[Thread]:
@@ -45,15 +48,9 @@ def threads_in(folder: str) -> list[Thread]:
         return []
     names = sorted(filter(_LOCK.fullmatch, made), key=lambda name: -made[name])[:MOST]
     held = flocks.holders(Path(folder, name) for name in names)
-    found = ((Path(path).stem, pid) for path, pid in held.items())
-    return [Thread(thread, pid, _cwd(pid)) for thread, pid in found if _has_terminal(pid)]
+    shown = ((path.stem, pid) for path, pid in held.items() if _has_terminal(pid))
+    return [Thread(thread, pid, processes.cwd_of(pid)) for thread, pid in shown]
 
 
 def _has_terminal(pid: int) -> bool:
     return processes.is_alive(pid) and not NO_TERMINAL & set(processes.argv_of(pid)[1:])
-
-
-def _cwd(pid: int) -> str:
-    with contextlib.suppress(OSError):
-        return str(Path(f"{processes.PROC}/{pid}/cwd").readlink())
-    return ""

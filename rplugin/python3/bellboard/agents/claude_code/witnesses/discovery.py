@@ -19,6 +19,7 @@ from ....core.lenient import decimal
 from ....core.session import nameless
 from ....storage.spool import Refused, default_home
 from ....system import processes
+from ....system.tmux import socket_in
 from .registry import CONFIG
 from .transcript import begun_in
 
@@ -129,7 +130,7 @@ class Search:
         cwd, config = processes.cwd_of(pid), env.get(CONFIG, "")
         kept = config or (f"{env['HOME']}/.claude" if "HOME" in env else "")
         sid = session_in(argv) or begun_in(kept, cwd, began, self._taken)
-        socket = env.get("TMUX", "").rsplit(",", 2)[0]
+        socket = socket_in(env)
         is_new = began > self._now - GRACE
         has_file = bool(kept) and Path(kept, "sessions", f"{pid}.json").exists()
         pane = env.get("TMUX_PANE", "")

@@ -1,0 +1,96 @@
+-- Watches the terminals of this Neovim that have to be read for their sessions, and reports them
+-- when they were drawn.
+local sessions = require('bellboard.state.sessions')
+local terminals = require('bellboard.state.terminals')
+
+local M = {}
+
+local api = vim.api
+
+---@class bellboard.Drawn what reads terminals
+---@field name string
+---@field needs string the field of a session that is set if its terminal has to be read
+---@field drawn fun(buf: integer): fun() returns what to call each time the buffer was drawn
+---@field report fun(buf: integer, session: bellboard.Session)
+---@field forget? fun(buf: integer)
+
+--- The session in a terminal, if that has to be read.
+---@param buf integer
+---@param needs string
+---@return bellboard.Session|nil
+M.session = function(buf, needs)
+  local session = api.nvim_buf_is_loaded(buf) and terminals.session(buf)
+  return session and session[needs] and session or nil
+end
+
+---@param reader bellboard.Drawn
+---@return { renew: fun(), attach: fun() }
+M.watch = function(reader)
+  ---@type table<integer, string> watched buffer → the session reported for it
+  local heard = {}
+
+  ---@param buf integer
+  local function forget(buf)
+    heard[buf] = nil
+    if reader.forget then
+      reader.forget(buf)
+    end
+  end
+
+  ---@param buf integer
+  local function listen(buf)
+    local drawn = reader.drawn(buf)
+    local is_heard = api.nvim_buf_attach(buf, false, {
+      on_lines = function()
+        if not M.session(buf, reader.needs) then
+          forget(buf)
+          return true
+        end
+        drawn()
+      end,
+      on_detach = function()
+        forget(buf)
+      end,
+    })
+    heard[buf] = is_heard and '' or nil
+  end
+
+  --- Watch the terminals that have to be read.
+  ---@param again? boolean report them even if unchanged
+  local function attend(again)
+    for _, session in ipairs(sessions.list()) do
+      local buf = session[reader.needs] and terminals.buffer(session.tty)
+      if buf and not heard[buf] then
+        listen(buf)
+      end
+      if buf and (again or heard[buf] ~= session.session_id) then
+        heard[buf] = session.session_id
+        if reader.forget then
+          reader.forget(buf)
+        end
+        local known = M.session(buf, reader.needs)
+        if known then
+          reader.report(buf, known)
+        end
+      end
+    end
+  end
+
+  return {
+    --- Report everything to a new background process.
+    renew = function()
+      attend(true)
+    end,
+    attach = function()
+      api.nvim_create_autocmd('User', {
+        group = api.nvim_create_augroup('bellboard.' .. reader.name, {}),
+        pattern = 'BellboardUpdate',
+        callback = function()
+          attend()
+        end,
+      })
+    end,
+  }
+end
+
+return M
