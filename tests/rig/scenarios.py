@@ -253,6 +253,13 @@ SCENARIOS: dict[str, Scenario] = {
         say("Launched in the background."),
         say("Heard from it."),
     ),
+    "agentstwo": (
+        helper("play:sublater", run_in_background=True),
+        helper("play:subpause", run_in_background=True),
+        say("Launched both."),
+        say("Heard from one."),
+        say("Heard from the other."),
+    ),
     "team": (
         helper("play:sub", name="researcher", team_name="t1"),
         say("Teammate launched."),
@@ -273,6 +280,24 @@ SCENARIOS: dict[str, Scenario] = {
         Turn((shell(WAIT.format(6), run_in_background=True),)),
         say("Started a background shell."),
         say("Heard from the shell."),
+    ),
+    "bgshells": (
+        Turn((shell(WAIT.format(4), run_in_background=True),)),
+        Turn((shell(WAIT.format(9), run_in_background=True),)),
+        say("Started two background shells."),
+        say("Heard from one."),
+        say("Heard from the other."),
+    ),
+    "monitor": (
+        call(
+            "Monitor",
+            command="for n in 1 2; do python3 -c 'import time; time.sleep(3)'; echo line $n; done",
+            description="lines",
+            timeout_ms=30_000,
+            persistent=False,
+        ),
+        say("Watching."),
+        say("Heard a line."),
     ),
     "cron": (
         call("CronCreate", cron="*/1 * * * *", prompt="play:text", recurring=False),

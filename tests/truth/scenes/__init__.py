@@ -10,6 +10,7 @@ from truth.scenes import (
     ask_hooks,
     deciding_hooks,
     everyday,
+    habits,
     leaving,
     modes,
     owners,
@@ -26,7 +27,7 @@ GROUPS: Final[Mapping[str, tuple[Scene, ...]]] = {
     module.__name__.rpartition(".")[2]: module.SCENES
     for module in (
         *(turns, retries, questions, sessions, stop_hooks, ask_hooks),
-        *(deciding_hooks, everyday),
+        *(deciding_hooks, everyday, habits),
         *(processes, modes, owners, queues, leaving),
     )
 }

@@ -31,6 +31,7 @@ TWICE: Final = 2.0  # seconds in which a copy of an event counts as a duplicate 
 MOST_RECENT: Final = 12  # events to remember against duplicates, besides those of the last seconds
 MOST_EVER: Final = 100  # events to remember in any case
 STARTS: Final = frozenset({"start", "resume"})
+STARTS_OR_GONE: Final = STARTS | {"process gone"}
 #: Actions of users and hosts, which say nothing about the session itself.
 NO_NEWS: Final = frozenset(
     (
@@ -200,7 +201,7 @@ def _unfit(s: Session, e: Event, from_hook: bool) -> Verdict | None:
     if from_hook and s.turn != ABSENT and s.hook and e.origin.agent != s.agent:
         return refused("another agent's session has this id")
     if s.left and s.pid in s.left:
-        if e.t < s.left[s.pid] + TOMBSTONE and e.kind not in STARTS:
+        if e.t < s.left[s.pid] + TOMBSTONE and e.kind not in STARTS_OR_GONE:
             return refused("its process now runs another session")
         s.left = {pid: t for pid, t in s.left.items() if pid != s.pid}
     if from_hook:

@@ -104,6 +104,9 @@ def registry(records: Records, e: Event) -> Iterator[Step]:
     if known and e.started and known.started and e.started != known.started:
         known = None  # an earlier process with the same pid
     elsewhere = any(s.session_id != sid for s in records.ran_in(pid))
+    if known is None and not elsewhere and e.t < s.left.get(pid, -TOMBSTONE) + TOMBSTONE:
+        yield Folded(e, sid, refused("the session has ended in that process"))
+        return
     value = said(e, known, s.started if elsewhere else 0.0)
     if value == known and (not e.title or e.title == s.title):
         yield Folded(e, sid, refused("the value is unchanged"))
@@ -228,6 +231,7 @@ def process_gone(records: Records, e: Event) -> Iterator[Step]:
         else:
             s = copy(s)
             s.processes = {p: x for p, x in s.processes.items() if p != pid}
+            s.aside = {p: x for p, x in s.aside.items() if p != pid}
             records.keep(s)
     if not (e.started and started and e.started != started):
         records.bury(pid, e.started or started)

@@ -126,8 +126,8 @@ def go_on(s: Session, e: Event, o: Options) -> str | None:
 def finish(s: Session, e: Event, o: Options) -> str | None:
     """The turn is over once the CLI is at rest: Stop hooks or agents may keep it working."""
     s.stopped = max(s.stopped, e.t)
-    s.queued = 0
     if e.t < s.began:
+        s.queued = 0  # that prompt started a turn
         return "older than the prompt"
     if e.kind == "rest" and s.held == "fail":
         return "it has failed"
@@ -317,7 +317,7 @@ def compacted(s: Session, e: Event, o: Options) -> str | None:
     if not s.compacting:
         return "no compaction was running"
     s.compacting = 0.0
-    if s.rested and not (e.kind == "compaction quiet" and is_busy(s)):
+    if s.rested and not is_busy(s):  # else hooks run, and the file says when it is at rest
         give_back(s, e.t)
     return None
 
