@@ -345,7 +345,9 @@ SCENES: Final = (
         "a hook rewrites two",
         turn((PRE, rewrites("ask", "touch other.txt")), scenario="perms", answers=2),
     ),
-    scene("a hook criticises the result", turn(("PostToolUse", f"sleep 2; {ONCE.format('p', ':')}"))),
+    scene(
+        "a hook criticises the result", turn(("PostToolUse", f"sleep 2; {ONCE.format('p', ':')}"))
+    ),
     scene(
         "an agent's end is refused",
         turn(("SubagentStop", ONCE.format("s", "sleep 2")), scenario="agentbg", stops=2),
@@ -361,7 +363,10 @@ SCENES: Final = (
     ),
     scene("a hook wakes it", wakes),
     scene("a slow hook before two prompts", slow_prompt_then_another),
-    scene("a slow hook of a notification", turn(("Notification", "sleep 8"), scenario="perm", answers=1)),
+    scene(
+        "a slow hook of a notification",
+        turn(("Notification", "sleep 8"), scenario="perm", answers=1),
+    ),
     scene("/compact with a slow hook", compact_with("PreCompact", "sleep 4"), REST),
     scene("/compact is refused", compact_with("PreCompact", "echo no >&2; exit 2"), REST),
     scene("/compact, then a slow start", compact_with("SessionStart", "sleep 3"), REST),
@@ -384,7 +389,9 @@ SCENES: Final = (
     scene("-p on a session that asks", headless_beside("waiting", "perm", "--continue")),
     scene("-p on a session that works", headless_beside("busy", "sleep", "--continue")),
     scene("forked while working", forked_beside),
-    scene("resized in a dialog", in_a_dialog(("resize-window", "-t", "PANE", "-x", "60", "-y", "20"))),
+    scene(
+        "resized in a dialog", in_a_dialog(("resize-window", "-t", "PANE", "-x", "60", "-y", "20"))
+    ),
     scene(
         "moved in a dialog",
         in_a_dialog(("join-pane", "-s", "PANE", "-t", "other:"), ("break-pane", "-s", "PANE")),
