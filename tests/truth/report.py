@@ -59,6 +59,8 @@ TITLES: Final = {
     "ask_hooks": "Your own hooks before a question",
     "deciding_hooks": "Your own hooks that decide",
     "everyday": "Everyday life",
+    "habits": "Hooks, agents and servers of many people",
+    "beside": "Menus, headless turns, and terminals that move",
     "processes": "One session in two processes",
     "modes": "Auto mode, and the trust dialog",
     "owners": "Several questions at once",

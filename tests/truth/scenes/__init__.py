@@ -8,6 +8,7 @@ from typing import Final
 from truth.scene import Scene
 from truth.scenes import (
     ask_hooks,
+    beside,
     deciding_hooks,
     everyday,
     habits,
@@ -27,7 +28,7 @@ GROUPS: Final[Mapping[str, tuple[Scene, ...]]] = {
     module.__name__.rpartition(".")[2]: module.SCENES
     for module in (
         *(turns, retries, questions, sessions, stop_hooks, ask_hooks),
-        *(deciding_hooks, everyday, habits),
+        *(deciding_hooks, everyday, habits, beside),
         *(processes, modes, owners, queues, leaving),
     )
 }
