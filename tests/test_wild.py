@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from playback import play
 from truth.account import INTERRUPTED
 from wild import actions
 from wild.actions import Action, Walk
@@ -63,15 +64,16 @@ def line(t: float, **what: Any) -> dict[str, Any]:
     return {"t": t, **what}
 
 
-def hook(t: float, name: str, **facts: Any) -> dict[str, Any]:
+def hook(t: float, name: str, pid: int = PID, **facts: Any) -> dict[str, Any]:
     payload = {"hook_event_name": name, "session_id": "s", "cwd": "/p", **facts}
-    return line(t, hook=payload, origin={"agent": "claude", "pid": PID})
+    origin = {"agent": "claude", "pid": pid, "tty": f"/dev/pts/{pid}"}
+    return line(t, hook=payload, origin=origin)
 
 
-def file(t: float, status: str) -> dict[str, Any]:
-    record = {"pid": PID, "sessionId": "s", "cwd": "/p", "procStart": "1", "status": status}
+def file(t: float, status: str, pid: int = PID) -> dict[str, Any]:
+    record = {"pid": pid, "sessionId": "s", "cwd": "/p", "procStart": "1", "status": status}
     record |= {"version": "2.1.330", "statusUpdatedAt": 1000 * t}
-    return line(t, registry={"pid": PID, "record": record})
+    return line(t, registry={"pid": pid, "record": record})
 
 
 TRACE = [
@@ -154,3 +156,47 @@ def test_a_session_that_outlives_its_process_is_reported() -> None:
     shown = changes((100.0, "idle"), (102.0, "working"), (110.1, "idle"))
     verdict = judged(Seen(WALK, TRACE, shown, ended={PID: 110.5}))
     assert ["stays"] == [w.rule for w in (*verdict.wrongs, *verdict.late)]
+
+
+OTHER = 42
+TWO = [
+    *TRACE[:4],
+    hook(103.0, "SessionStart", OTHER, source="resume"),
+    file(103.1, "idle", OTHER),
+    hook(104.0, "UserPromptSubmit", OTHER, prompt="too", prompt_id="q"),
+    file(104.1, "busy", OTHER),
+    hook(106.0, "Stop", prompt_id="p"),
+    file(106.1, "idle"),
+    file(110.0, "idle", OTHER),  # after Esc
+    line(115.0, tick={}),
+]
+
+
+@pytest.mark.parametrize(
+    ("lines", "shown"),
+    [
+        (TWO, "completed"),
+        ([*TWO[:-1], hook(111.0, "SessionEnd"), line(115.0, tick={})], "completed"),
+        (
+            [
+                *TWO[:-1],
+                hook(111.0, "UserPromptSubmit", OTHER, prompt="more", prompt_id="r"),
+                file(111.1, "busy", OTHER),
+                file(112.0, "idle", OTHER),
+                line(118.0, tick={}),
+            ],
+            "idle",
+        ),
+    ],
+    ids=["one completed, the other interrupted", "the first ends", "a prompt in the other"],
+)
+def test_of_two_processes_the_more_urgent_end_is_right(
+    lines: list[dict[str, Any]], shown: str
+) -> None:
+    """Until somebody types into the session, and so has seen it."""
+    played, _ = play(lines)
+    assert shown == played[-1]["to"]
+    assert () == judged(Seen(WALK, lines, played)).wrongs
+    other = "idle" if shown == "completed" else "completed"
+    wrong = [*played[:-1], {**played[-1], "to": other}]
+    assert judged(Seen(WALK, lines, wrong)).late

@@ -26,7 +26,9 @@ INTERRUPTED: Final = "[Request interrupted by user"
 FORETOLD: Final = 1.2  # seconds after its hook in which a starved CLI may write its file
 CERTAIN: Final = 5.0  # seconds, if no other process can be the cause
 SENT_ON: Final = frozenset({"prompted", "idle", "completed"})  # continued by a Stop hook, until Esc
+COMPLETED: Final = frozenset({"completed"})
 URGENT: Final = (frozenset({"blocked"}), frozenset({"working"}))
+ENDED: Final = (frozenset({"error"}), COMPLETED)  # of two ends, the more urgent one shows
 ENDS_TOOLS: Final = ("PostToolBatch", "Stop", "StopFailure", "UserPromptSubmit", "SessionStart")
 TELLS: Final = {  # hook → the status that its file will have
     **dict.fromkeys(("Stop", "StopFailure", "PostCompact", "SessionEnd"), AT_REST),
@@ -59,7 +61,8 @@ class Account:
         self._now: dict[
             int, tuple[float, str, Allowed | None]
         ] = {}  # pid → since, session, allowed statuses
-        self._idle_is: dict[str, Allowed] = {}  # session → what idle means now
+        self._idle_is: dict[tuple[str, int], Allowed] = {}  # its process → what idle means now
+        self._turn: dict[tuple[str, int], str | None] = {}  # its process → its newest prompt
         self._over: dict[str, str | None] = {}  # session → the prompt of the last turn that ended
         self._said: dict[int, str] = {}  # pid → its last status, without dialogs
         self._tools: dict[str, set[str]] = {}  # session → the running tools of its turn
@@ -83,6 +86,7 @@ class Account:
     def _take(self, x: Line) -> None:
         if "process" in x and not x["process"]["alive"]:
             self._close(x["process"]["pid"], x["t"])
+            self._leave(x["process"]["pid"], x["t"])
         if "hook" in x:
             self._take_hook(x["hook"], x.get("origin", {}).get("pid"), x["t"])
         if "transcript" in x:
@@ -94,17 +98,24 @@ class Account:
         if is_interrupted(entry):
             self._tools.pop(sid, None)  # no hook tells that
         if is_sent_on(entry):
-            self._idle_is[sid] = SENT_ON
+            self._idle_is |= dict.fromkeys(self._whose(sid, entry), SENT_ON)
         elif is_interrupted(entry) and entry.get("promptId") not in (None, self._over.get(sid)):
-            self._idle_becomes(sid, IDLE, t)  # no hook tells that a queued prompt was taken up
+            self._idle_becomes(self._whose(sid, entry), IDLE, t)  # no hook tells of a queued prompt
         elif entry.get("attachment", {}).get("type") == "hook_stopped_continuation":
-            self._idle_becomes(sid, frozenset({"completed"}), t)
+            self._idle_becomes(self._whose(sid, entry), COMPLETED, t)
 
-    def _idle_becomes(self, sid: str, means: Allowed, t: float) -> None:
-        if means != self._idle_is.get(sid, IDLE):
-            self._idle_is[sid] = means
-            for p, (_, s, allowed) in list(self._now.items()):
-                if s == sid and allowed is not None and allowed <= AT_REST:
+    def _whose(self, sid: str, entry: Line) -> list[tuple[str, int]]:
+        """Return the processes that may have written an entry: one, if it names its prompt."""
+        there = [key for key in self._idle_is if key[0] == sid]
+        named = [key for key in there if entry.get("promptId") == self._turn.get(key, "")]
+        return named or there
+
+    def _idle_becomes(self, keys: Iterable[tuple[str, int]], means: Allowed, t: float) -> None:
+        for sid, p in keys:
+            if means != self._idle_is.get((sid, p), IDLE):
+                self._idle_is[sid, p] = means
+                now = self._now.get(p)
+                if now and now[1] == sid and now[2] is not None and now[2] <= AT_REST:
                     self._open(p, t, sid, means - {"prompted"} or IDLE)
 
     def _take_hook(self, hook: Line, pid: int | None, t: float) -> None:
@@ -115,7 +126,7 @@ class Account:
             self._take_tool(sid, hook)
             if hook["hook_event_name"] == "Stop":
                 self._over[sid] = hook.get("prompt_id")
-            self._idle_becomes(sid, idle_after(hook, self._idle_is.get(sid, IDLE)), t)
+            self._take_end(sid, pid or 0, hook, t)
         if pid and hook["hook_event_name"] == "SessionEnd":
             self._close(pid, t)
             self._speaks_for.pop(pid, None)  # the next session has another id, as after /clear
@@ -123,6 +134,29 @@ class Account:
             self._speaks_for[pid] = sid
             if pid in self._now:
                 self._open(pid, t, sid, self._now[pid][2])
+
+    def _take_end(self, sid: str, pid: int, hook: Line, t: float) -> None:
+        """Note what idle means now; whoever opens or prompts a session has seen its other ends."""
+        key, name = (sid, pid), hook["hook_event_name"]
+        others = [other for other in self._idle_is if other[0] == sid and other != key]
+        if name in ("SessionStart", "UserPromptSubmit"):
+            seen = [k for k in others if not self._idle_is[k] & {"prompted"}]
+            self._idle_becomes(seen, IDLE, t)
+            self._turn[key] = hook.get("prompt_id")
+        self._idle_becomes([key], idle_after(hook, self._idle_is.setdefault(key, IDLE)), t)
+        if name == "SessionEnd":
+            self._leave(pid, t)
+
+    def _leave(self, pid: int, t: float) -> None:
+        """Let the other processes of a session have the end that nobody has looked at yet."""
+        for sid, p in [key for key in self._idle_is if key[1] == pid]:
+            left = self._idle_is.pop((sid, p)) - {"prompted"} or IDLE
+            resting = [k for k in self._idle_is if k[0] == sid and self._rests(k)]
+            self._idle_becomes(resting, left, t)
+
+    def _rests(self, key: tuple[str, int]) -> bool:
+        now = self._now.get(key[1], (0.0, "", None))[2]
+        return now is not None and now <= AT_REST and self._idle_is[key] <= {"idle", "prompted"}
 
     def _foretell(self, pid: int, t: float, name: str, tells: Allowed) -> None:
         now = self._now.get(pid, (t, "", None))[2]
@@ -149,7 +183,7 @@ class Account:
             "busy": frozenset({"working"}),
             "waiting": frozenset({"blocked"}),
             "shell": frozenset({"background"}),
-            "idle": self._idle_is.get(sid, IDLE) - {"prompted"} or IDLE,
+            "idle": self._idle_is.get((sid, pid), IDLE) - {"prompted"} or IDLE,
         }
         status = record.get("status", "")
         allowed = means.get(status)
@@ -200,8 +234,8 @@ def idle_after(hook: Line, was: Allowed) -> Allowed:
     if name == "StopFailure":
         return frozenset({"error"})
     if name == "Stop":
-        ended = "prompted" in was or was == {"completed"}
-        return frozenset({"completed"} if ended else {"idle", "completed"})
+        ended = "prompted" in was or was == COMPLETED
+        return COMPLETED if ended else frozenset({"idle", "completed"})
     if name == "PreCompact":
         return was | {"idle", "completed"}
     return was
@@ -221,6 +255,9 @@ def most_urgent(stretches: Sequence[Stretch]) -> list[Stretch]:
             urgent = next((x for which in URGENT for x in said if x.allowed == which), None)
             if not said or (urgent is None and any(x.allowed == ANY for x in said)):
                 continue
+            urgent = urgent or next(
+                (x for which in ENDED for x in said if x.allowed == which), None
+            )
             allowed = urgent.allowed if urgent else ANY.union(*(x.allowed for x in said))
             piece = replace(urgent or said[0], start=a, end=b, allowed=allowed)
             last = pieces[-1] if pieces else None
