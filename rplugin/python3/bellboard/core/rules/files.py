@@ -27,7 +27,9 @@ NO_END = frozenset({"", "esc", "moved", "refused"})
 
 def stir(s: Session, e: Event, o: Options) -> str | None:
     """The CLI is working although no hook reported a prompt."""
-    if e.t < s.over - (0.0 if s.hooked else o.settle):  # what the transcript says has later stamps
+    # What the transcript says has later stamps, and an interrupt may be told after the next prompt.
+    over = s.began if s.interrupted else s.over
+    if e.t < over - (0.0 if s.hooked else o.settle):
         return "older than the end of the turn"
     is_command = s.turn != "unknown" and (s.hooked or s.began <= s.over)
     s.rested, s.rested_since = (s.turn if is_command else ""), s.since
