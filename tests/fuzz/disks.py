@@ -41,10 +41,14 @@ def disk(_: Random, how: str, early: bool) -> Case:
     def spoil(target: Target) -> None:
         for n in range(5):
             target.hook("UserPromptSubmit" if n % 2 else "Stop", f"d{n}")
-        if how == "read-only":  # a separate mount: a disk in use is busy
-            _mount("--bind", str(target.board), str(target.board))
+        if how == "read-only":  # made elsewhere: a mount that the host writes to is busy
+            aside = target.home.root / target.unique()
+            aside.mkdir()
+            _mount("--bind", str(target.board), str(aside))
+            target.undone.callback(_unmount, aside)
+            _mount("-o", "remount,bind,ro", str(aside))
+            _mount("--bind", str(aside), str(target.board))
             target.undone.callback(_unmount, target.board)
-            _mount("-o", "remount,bind,ro", str(target.board))
         filler = target.board / "filler"
         with contextlib.suppress(OSError):
             if how == "full":
