@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -349,6 +351,28 @@ def test_sessions_can_be_corrected_labelled_named_parked_snoozed_and_forgotten(
     told = shell.sessions()["a1"]
     assert not {"label", "name", "snoozed_until"} & told.keys()
     assert "parked" not in told["markers"]
+
+
+def test_a_session_is_stopped_by_name_and_nothing_else_is(shell: Shell) -> None:
+    """Its process ends; one that is not proven to be its process is left alone."""
+    fill(shell)
+    assert shell.fails("stop", "b1") == (
+        "bellboard: b1: its process is unknown, so it cannot be stopped\n"
+    )
+    shell.start("serve")
+    for name in ("claude", "vim"):
+        process = subprocess.Popen([name, "600"], executable=shutil.which("sleep"), env=shell.env)
+        try:
+            shell.emit("UserPromptSubmit", process.pid, session_id=name, cwd=f"/w/{name}")
+            if name == "claude":
+                eventually(partial(shell.bellboard, "stop", name), "its start time and its end")
+                assert process.poll() is not None
+            else:
+                assert f"bellboard: {name}: " in shell.fails("stop", name)
+                assert process.poll() is None
+        finally:
+            process.kill()
+            process.wait()
 
 
 def test_a_session_can_be_named_by_id_prefix_project_or_name(shell: Shell) -> None:

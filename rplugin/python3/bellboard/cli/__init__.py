@@ -31,6 +31,7 @@ from . import (
     manual,
     path,
     sessions,
+    stop,
     tmux,
     uninstalling,
 )
@@ -136,7 +137,8 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"bellboard {VERSION}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     top.set_defaults(whole=top)
-    parts = (sessions, goto, answer, answers, history, evidence, hosts, feed, machine, fleet)
-    for part in (*parts, hooks, tmux, doctor, uninstalling, path, completion, manual):
+    daily = (sessions, goto, answer, answers, history, evidence, stop)
+    hosting = (hosts, feed, machine, fleet)
+    for part in (*daily, *hosting, hooks, tmux, doctor, uninstalling, path, completion, manual):
         part.add_to(commands)
     return top

@@ -1,12 +1,13 @@
-"""Where the command line answers: without a host, or beside those that run."""
+"""Where the command line carries out requests: without a host, or beside those that run."""
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from .home import Problem, find, listed, refresh
+from .home import Problem, find, listed, opened, refresh
 
 if TYPE_CHECKING:
     from ..core.published import Published
@@ -40,7 +41,7 @@ def waiting(sessions: list[Published]) -> list[Published]:
 
 
 class Counter:
-    """Answers from the command line, whether a host runs or not."""
+    """Carries out requests of the command line, whether a host runs or not."""
 
     def __init__(self, clerk: Clerk, by: str) -> None:
         from ..hosting.errands import Errands
@@ -67,6 +68,16 @@ class Counter:
         import asyncio
 
         return asyncio.run(self._errands.do(what, given))
+
+
+def carry_out(what: str, p: Published, **given: Any) -> Reply:
+    """Carry out a request about a session; raise `Problem` if it is declined."""
+    with opened() as clerk:
+        counter = Counter(clerk, f"a shell, process {os.getppid()}")
+        reply = counter.do(what, {"session_id": p["session_id"], **given})
+    if not reply["ok"]:
+        raise Problem(f"{p['session_id']}: {reply['why']}")
+    return reply
 
 
 def decoded(request: Reply) -> Request:

@@ -159,14 +159,9 @@ def show(p: Published, client: str) -> None:
 
 def asked(p: Published, attach: bool = False) -> dict[str, Any]:
     """Ask the machine of a session to show it here; return where it is shown, or how to open it."""
-    from .counter import Counter
+    from .counter import carry_out
 
-    with opened() as clerk:
-        counter = Counter(clerk, f"a shell, process {os.getppid()}")
-        reply = counter.do("goto", {"session_id": p["session_id"], "attach": attach})
-    if not reply["ok"]:
-        raise Problem(f"{p['session_id']}: {reply['why']}")
-    return reply
+    return carry_out("goto", p, attach=attach)
 
 
 def open_terminal(command: list[str], client: str) -> None:

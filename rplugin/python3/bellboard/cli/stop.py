@@ -1,0 +1,21 @@
+"""The command that ends the process of a session: stop."""
+
+from __future__ import annotations
+
+from .goto import named
+from .home import Args, Commands, Problem, add
+
+
+def add_to(commands: Commands) -> None:
+    text = "stop the process of a session, if it is proven to be that session's"
+    add(commands, "stop", stop, text).add_argument("session")
+
+
+def stop(args: Args) -> None:
+    from .counter import carry_out
+
+    p = named(args.session)
+    pid = p.get("pid") or p.get("far_pid")
+    if not pid:
+        raise Problem(f"{p['session_id']}: its process is unknown, so it cannot be stopped")
+    print(f"{p['session_id']}: {carry_out('stop', p, pid=pid)['text']}")
