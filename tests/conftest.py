@@ -7,7 +7,7 @@ import time
 
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ("rig.fixtures", "hosting", "desk")
+pytest_plugins = ("rig.fixtures", "hosting", "desk", "shell")
 
 #: A multiple of the usual number of examples; `BELLBOARD_EXAMPLES=50` is a long run.
 MANY = int(os.environ.get("BELLBOARD_EXAMPLES", "1"))

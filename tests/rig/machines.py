@@ -48,7 +48,7 @@ class Machine:
     """A machine, up until `close`: `ssh` is the command that reaches it."""
 
     def __init__(self, name: str, *, apart: bool = False, home: Home | None = None) -> None:
-        self.sshd = program("sshd", "openssh-server")
+        self.sshd, self.client = program("sshd", "openssh-server"), program("ssh", "openssh-client")
         self.name = name
         self.home = home or homes.build()
         self.folder = self.home.root / "ssh"
@@ -62,7 +62,7 @@ class Machine:
     @property
     def ssh(self) -> list[str]:
         """Return the command that reaches it, as a user would name it."""
-        return ["ssh", "-F", str(self.folder / "config"), self.name]
+        return [self.client, "-F", str(self.folder / "config"), self.name]
 
     @property
     def env(self) -> dict[str, str]:

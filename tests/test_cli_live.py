@@ -1,0 +1,163 @@
+"""Commands that run until they are stopped: watch, serve; and what they print to."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import IO, Any
+
+import pytest
+
+from rig import tmux as tmuxes
+from rig.waiting import PATIENCE, eventually
+from shell import Shell, fill
+
+pytestmark = pytest.mark.files
+
+
+def read_line(stream: IO[str] | None) -> Any:
+    assert stream is not None
+    return json.loads(stream.readline())
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_watch_streams_changes_until_a_signal(shell: Shell, number: int) -> None:
+    watch = shell.start("watch", "--json", stderr=subprocess.PIPE)
+    shell.emit("UserPromptSubmit", prompt="x")
+    change = read_line(watch.stdout)
+    assert (change["session_id"], change["from"], change["to"]) == ("s", None, "working")
+    shell.emit("Stop")
+    assert read_line(watch.stdout)["to"] == "completed"
+    watch.send_signal(number)
+    rest, said = watch.communicate(timeout=PATIENCE)
+    assert (watch.returncode, rest, said) == (0, "", "")
+    assert list((shell.home.bellboard / "hosts").iterdir()) == []
+
+
+def test_watch_prints_a_line_per_change_when_piped(shell: Shell) -> None:
+    watch = shell.start("watch")
+    shell.emit("UserPromptSubmit", prompt="x", cwd="/w/api")
+    assert watch.stdout is not None
+    line = watch.stdout.readline()
+    assert re.match(r" \d\d:\d\d:\d\d  api  new → working +\S", line)
+
+
+def test_watch_ends_when_its_reader_ends(shell: Shell) -> None:
+    """`bellboard watch --json | head -1` ends after the first line, not after the second."""
+    watch = shell.start("watch", "--json", stderr=subprocess.PIPE)
+    head = subprocess.Popen(["head", "-1"], stdin=watch.stdout, stdout=subprocess.PIPE, text=True)
+    assert watch.stdout is not None
+    watch.stdout.close()
+    shell.emit("UserPromptSubmit", prompt="x")
+    shown, _ = head.communicate(timeout=PATIENCE)
+    assert json.loads(shown)["to"] == "working"
+    assert watch.wait(PATIENCE) == 0
+    assert watch.stderr is not None
+    assert watch.stderr.read() == ""
+    watch.stderr.close()
+
+
+def test_serve_is_a_host_that_runs_commands(shell: Shell) -> None:
+    mark = shell.home.project / "marks"
+    script = shell.home.file("mark", f'#!/bin/sh\necho "$@" >>{mark}\n')
+    script.chmod(0o755)
+    serve = shell.start("serve", "--on", f"working={script} 'two words'")
+    shell.emit("UserPromptSubmit", prompt="x", cwd="/w/api")
+    eventually(lambda: mark.exists() and mark.read_text() == "two words none working s api\n")
+    assert shell.sessions()["s"]["status"] == "working"
+    serve.terminate()
+    assert serve.wait(PATIENCE) == 0
+
+
+def test_serve_rejects_what_is_not_a_command(shell: Shell) -> None:
+    for spec in ("dancing=x", "working", "working=", "working='"):
+        assert f"--on {spec}: " in shell.fails("serve", "--on", spec)
+
+
+@pytest.mark.tmux
+@pytest.mark.parametrize("columns", [60, 200])
+def test_watch_shows_sessions_live(shell: Shell, tmux: tmuxes.Server, columns: int) -> None:
+    """It fits, follows the size of the terminal, scrolls below its header, and ends with q."""
+    fill(shell)
+    argv = ("sh", "-c", f"'{sys.executable}' -m bellboard watch; echo left with $?; stty; sleep 99")
+    pane = tmux.open(argv, env=shell.env, columns=columns, lines=12)
+    # the one that was working is unknown: no host was running, and nothing proves more
+    head = r"\A 3 repositories · 4 sessions   !1 \+1 ~1 &1 +q quit *\n"
+    pane.shows(head + r".*\n !.*rm -rf build.*\n \+.*\n ~.*\n &")
+    tmux.run("resize-window", "-t", pane.id, "-x", "60", "-y", "4")
+    pane.shows(head + r" !.*\n \+.*\n 1-2 of 4 lines  j k scroll", within=15)
+    pane.type("G")
+    pane.shows(head + r" [~&].*\n")
+    pane.type("gj")
+    pane.shows(head + r" \+.*\n ~")
+    tmux.run("resize-window", "-t", pane.id, "-x", "80", "-y", "12")
+    shell.emitted(0, "a1", "PostToolUse", tool_name="Bash")
+    pane.shows(r" 3 repositories · 4 sessions   \+1 ~1 \*1 &1 +q quit *\n")
+    pane.type("q")
+    # the previous screen is restored, and typed keys are shown
+    shown = pane.shows(r"left with \d\n(.*\n)+")
+    assert shown.startswith("left with 0")
+    assert "-echo " not in shown
+
+
+@pytest.mark.tmux
+def test_watch_gives_the_terminal_back_however_it_ends(shell: Shell, tmux: tmuxes.Server) -> None:
+    """Ctrl-Z stops it until fg; Ctrl-C and signals end it."""
+    fill(shell)
+    pane = tmux.open(("sh",), env=shell.env | {"PS1": "$ "}, columns=80, lines=12)
+    watching = r"\A 3 repositories"
+    file = shell.home.project / "pid"
+    watch = f"sh -c 'echo $$ >{file}; exec {sys.executable} -m bellboard watch'"
+    pane.type(f"clear; {watch}\n")
+    pane.shows(watching)
+    pane.type("hidden")
+    pane.press("C-z")
+    assert "hidden" not in pane.shows(r"(?i)stopped")
+    pane.type("stty -a | grep -o '.\\?icanon'; fg\n")
+    pane.shows(watching)
+    pane.press("C-c")
+    assert "-icanon" not in pane.shows(r"icanon")
+    for name in ("TERM", "HUP", "QUIT"):
+        pane.type(f"clear; {watch}; stty -a | grep -o '.\\?icanon'\n")
+        pane.shows(watching)
+        os.kill(int(file.read_text()), signal.Signals[f"SIG{name}"])
+        assert "-icanon" not in pane.shows(r"(?m)^ ?icanon")
+
+
+@pytest.mark.tmux
+def test_output_to_a_terminal_is_coloured_unless_disabled(
+    shell: Shell, tmux: tmuxes.Server
+) -> None:
+    fill(shell)
+
+    def shown(**env: str) -> str:
+        argv = ("sh", "-c", f"'{sys.executable}' -m bellboard list; echo the end; sleep 99")
+        pane = tmux.open(argv, env=shell.env | env)
+        pane.shows("the end")
+        return tmux.run("capture-pane", "-e", "-p", "-t", pane.id)
+
+    assert "\x1b[1m\x1b[31m!" in shown()
+    assert "\x1b" not in shown(NO_COLOR="1")
+    assert "\x1b" not in shown(TERM="dumb")
+
+
+def test_unwritable_output_is_reported(shell: Shell) -> None:
+    fill(shell)
+    shell.bellboard("list")
+    for command in ("list", "status", "history", "record"):
+        with Path("/dev/full").open("w") as full:
+            done = subprocess.run(
+                [*shell.argv, command],
+                env=shell.env,
+                stdout=full,
+                stderr=subprocess.PIPE,
+                text=True,
+                check=False,
+            )
+        said = "bellboard: [Errno 28] No space left on device\n"
+        assert (done.returncode, done.stderr) == (1, said)
