@@ -212,7 +212,7 @@ SCENES: Final = (
         ),
     ),
     scene("a permission, then a form", form_after_permission),
-    scene("a plan with feedback", plan_with_feedback),
+    scene("a plan with feedback", plan_with_feedback, REST),
     scene("its server dies in a form", server_dies, REST),
     scene("two agents end later", turn(scenario="agentstwo", stops=3)),
     scene("two shells end later", turn(scenario="bgshells", stops=3)),

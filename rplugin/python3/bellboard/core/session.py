@@ -128,6 +128,7 @@ class Run(Struct, kw_only=True, omit_defaults=True, gc=False):
     active: float = 0.0  # the newest sign of work from the main thread
     over: float = 0.0  # the newest end
     stopped: float = 0.0  # the newest Stop, even if it ended nothing
+    last_words: float = 0.0  # the newest end of an answer in the transcript
     answered: float = 0.0  # the newest answer to a question
     prompted: bool = False  # a prompt started this busy time
     queued: int = 0  # prompts entered while busy

@@ -54,7 +54,7 @@ def settle(s: Session, e: Event, o: Options) -> str | None:
             complete(s, max(e.t, s.stopped))
         elif s.held in ("moved", "refused"):
             rest(s, e.t)
-        elif not (s.hooked or asked or is_told(s)):
+        elif not (s.hooked or asked or is_told(s)) or (s.hooked and has_ended(s)):
             complete(s, e.t)
         elif s.rested:
             give_back(s, e.t)
@@ -65,6 +65,11 @@ def settle(s: Session, e: Event, o: Options) -> str | None:
         at_rest = "completed" if unseen else "idle"
         s.turn, s.unseen = ("background", unseen) if has_shell else (at_rest, False)
     return None if asked or before != (s.turn, s.unseen) else "already at rest"
+
+
+def has_ended(s: Session) -> bool:
+    """Return whether its last words came, but no Stop: Esc may kill the hook that reports it."""
+    return not (s.rested or s.queued) and s.last_words > max(s.began, s.active)
 
 
 def is_told(s: Session) -> bool:
@@ -96,6 +101,7 @@ def hear_end(s: Session, e: Event, o: Options) -> str | None:
         s.stopped, s.held = max(s.stopped, e.t), "stop"
         return None
     if e.kind == "said last" and not is_alone(s) and s.turn != "unknown":
+        s.last_words = max(s.last_words, e.t)
         return "its hooks or session file report that"
     if e.kind == "said stop" and s.held != "stop":
         return "its hooks or session file report that"

@@ -163,7 +163,7 @@ def sent_on(s: Session, e: Event, o: Options) -> str | None:
     """A Stop hook made it continue: that was not the end."""
     if e.t < s.stopped - o.swap or e.t < s.began:
         return "older than the newest Stop"
-    s.stopped = 0.0
+    s.stopped = s.last_words = 0.0
     s.prompted = True
     turn_to_work(s, max(s.active, s.began))
     return None
