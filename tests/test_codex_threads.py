@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -77,6 +78,16 @@ def test_a_thread_shows_before_its_first_prompt(home: Home, terminal: Terminal) 
         await desk.until(lambda: desk.statuses() == {})
 
     run(home, test)
+
+
+def test_other_things_among_the_locks_hide_no_thread(terminal: Terminal) -> None:
+    """Links to nothing, folders, pipes, files with odd names."""
+    terminal.opens(FIRST)
+    (terminal.folder / f"{SECOND}.lock").symlink_to("nothing")
+    (terminal.folder / f"{THIRD}.lock").mkdir()
+    os.mkfifo(terminal.folder / "01a1ffe9-pipe.lock")
+    (terminal.folder / "\n.lock").touch()
+    assert [thread.id for thread in threads_in(str(terminal.folder))] == [FIRST]
 
 
 def test_a_thread_that_is_left_is_replaced_at_once(home: Home, terminal: Terminal) -> None:

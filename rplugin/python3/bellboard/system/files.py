@@ -8,7 +8,7 @@ import os
 import stat
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -72,6 +72,14 @@ def read(path: str | Path, limit: int, ours: bool = True) -> tuple[bytes, os.sta
         size = f"{limit >> 20} MB" if limit >= 1 << 20 else f"{limit} bytes"
         raise OSError(errno.EFBIG, f"larger than {size}", str(path))
     return data, status
+
+
+def entries(folder: str | Path) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield name and status of each entry, of links themselves; what vanishes is left out."""
+    with os.scandir(folder) as found:
+        for entry in found:
+            with suppress(FileNotFoundError):
+                yield entry.name, entry.stat(follow_symlinks=False)
 
 
 def put(path: Path, data: bytes) -> None:

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Final
 
 from .doer import Doer
+from .files import entries
 
 POLL: Final = 1.0  # seconds
 
@@ -69,9 +70,6 @@ def state_of(path: str) -> dict[str, tuple[int, int, int]]:
         seen[path] = status.st_ino, status.st_size, status.st_mtime_ns
         if stat.S_ISDIR(status.st_mode):
             seen[path] = status.st_ino, 0, 0  # its entries show the rest
-            with os.scandir(path) as entries:
-                for entry in entries:
-                    with contextlib.suppress(FileNotFoundError):
-                        status = entry.stat(follow_symlinks=False)
-                        seen[entry.path] = status.st_ino, status.st_size, status.st_mtime_ns
+            for name, status in entries(path):
+                seen[f"{path}/{name}"] = status.st_ino, status.st_size, status.st_mtime_ns
     return seen

@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 from ..core.detail import line, whole
 from ..core.lenient import decimal
 from . import gate
+from .files import entries
 from .program import run
 
 PATIENCE: Final = 1.0  # seconds; an answer takes 3 ms
@@ -234,10 +235,7 @@ def sockets(environ: Mapping[str, str]) -> list[str]:
     """Return the sockets of this user's servers, including stale ones."""
     folder = Path(environ.get("TMUX_TMPDIR") or "/tmp", f"tmux-{os.getuid()}")
     try:
-        with os.scandir(folder) as entries:
-            found = [
-                e.path for e in entries if stat.S_ISSOCK(e.stat(follow_symlinks=False).st_mode)
-            ]
+        found = [str(folder / name) for name, s in entries(folder) if stat.S_ISSOCK(s.st_mode)]
     except OSError:
         return []
     return sorted(found)

@@ -6,14 +6,13 @@ no hook has run.  One that was left with /clear or /new keeps it until the proce
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from ...system import flocks, processes
-from ...system.files import touch
+from ...system.files import entries, touch
 from .dialect.names import NO_TERMINAL
 
 FOLDER: Final = "thread-writer-locks"
@@ -43,7 +42,7 @@ def threads_in(folder: str) -> list[Thread]:
     """Return the threads that processes with a terminal have open, the newest first. May hang."""
     try:
         touch(folder)
-        made = {entry.name: entry.stat().st_mtime for entry in os.scandir(folder)}
+        made = {name: status.st_mtime for name, status in entries(folder)}
     except (OSError, ValueError):
         return []
     names = sorted(filter(_LOCK.fullmatch, made), key=lambda name: -made[name])[:MOST]

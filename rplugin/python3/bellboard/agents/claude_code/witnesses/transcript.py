@@ -8,7 +8,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
-from ....system.files import touch
+from ....system.files import entries, touch
 
 _SESSION: Final = re.compile(r"[A-Za-z0-9_-]{1,200}")
 
@@ -43,12 +43,11 @@ def begun_in(config_dir: str, cwd: str, since: float, taken: Collection[str]) ->
     found = set()
     try:
         touch(folder := folder_of(config_dir, cwd))
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                sid, _, kind = entry.name.rpartition(".")
-                is_one = kind == "jsonl" and _SESSION.fullmatch(sid) and sid not in taken
-                if is_one and entry.stat(follow_symlinks=False).st_mtime >= since:
-                    found.add(sid)
+        for name, status in entries(folder):
+            sid, _, kind = name.rpartition(".")
+            is_one = kind == "jsonl" and _SESSION.fullmatch(sid) and sid not in taken
+            if is_one and status.st_mtime >= since:
+                found.add(sid)
     except (OSError, ValueError):
         return ""
     return found.pop() if len(found) == 1 else ""
