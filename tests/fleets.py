@@ -37,9 +37,12 @@ class Peer:
         self.lost: dict[str, str] = {}
         self.asked: list[tuple[str, str, dict[str, Any]]] = []
         self.batches = 0
+        self.changes = 0  # of whether somebody follows it
         self.slow = threading.Event()  # set: it takes nothing
         joined = Joined(url=url, team=settings.pop("team", "t"), machine=machine, **settings)
-        self.service = Service(joined, by or machine, self._hello, self._take, self._do)
+        self.service = Service(
+            joined, by or machine, self._hello, self._take, self._do, self._follow
+        )
         self.service.start()
 
     def show(self, *rows: Row, removed: tuple[str, ...] = (), full: bool = False) -> None:
@@ -83,6 +86,9 @@ class Peer:
             gone = [k for k in self.rows if k[0] == machine and k[1] not in what.all]
             for key in gone:
                 del self.rows[key]
+
+    def _follow(self) -> None:
+        self.changes += 1
 
     async def _do(self, member: str, do: str, fields: Mapping[str, Any]) -> dict[str, Any]:
         self.asked.append((member, do, dict(fields)))

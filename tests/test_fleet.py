@@ -33,6 +33,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bellboard.fleet.publisher.BEAT", 2.0)
     monkeypatch.setattr("bellboard.fleet.service.GRACE", 1.0)
     monkeypatch.setattr("bellboard.fleet.service.LONGEST", 2.0)
+    monkeypatch.setattr("bellboard.fleet.screens.BEAT", 1.0)
 
 
 @pytest.fixture
@@ -133,14 +134,58 @@ def test_a_transition_is_told_once(join: Join) -> None:
     assert [1, 2, 3] == [m.id for _, m in laptop.moved]
 
 
-def test_a_claim_is_granted_once_in_the_team(join: Join) -> None:
-    """So that one of two laptops rings."""
-    peers = [join("a"), join("b")]
-    eventually(lambda: all("fleet" not in p.service.notes and p.service._wire for p in peers))
-    notice = {"transition": 7, "effect": "notice desktop"}
-    replies = [p.service.ask("dev", "claim", notice).result(30) for p in peers * 3]
-    assert all(reply["ok"] for reply in replies)
-    assert 1 == [reply["granted"] for reply in replies].count(True)
+def claims(peer: Peer, token: str, status: str = "blocked") -> bool:
+    """Return whether it may announce that session `s` of dev has that status."""
+    notice = {"session_id": "s", "status": status, "effect": "notice desktop", "token": token}
+    reply = peer.service.ask("dev", "claim", notice).result(30)
+    assert reply["ok"], reply
+    return bool(reply["granted"])
+
+
+def test_a_notification_is_granted_once_in_the_team(join: Join) -> None:
+    """To one of two laptops, or to the machine itself; again to who may have missed the reply."""
+    dev, a, b = join("dev"), join("a"), join("b")
+    for peer in (a, b):
+        peer.service.show_screen(True)
+    dev.show(a_row("s", "blocked"))
+    for peer in (a, b):
+        sees(peer, "dev", {"s": "blocked"})
+    assert [True, False, False, True] == [
+        claims(peer, token) for peer, token in ((a, "1"), (b, "2"), (dev, "3"), (a, "1"))
+    ]
+    assert not claims(b, "2", "completed")
+    dev.show(a_row("s", "blocked", since=2.0))
+    eventually(lambda: b.rows["dev", "s"].since == 2.0)
+    assert claims(b, "4")
+
+
+def test_machines_without_a_screen_are_silent_while_there_is_one(
+    join: Join, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which shows them; they speak up when it leaves, or nothing is heard of it."""
+    monkeypatch.setattr("bellboard.fleet.screens.SILENT", 3.0)
+    monkeypatch.setattr("bellboard.fleet.screens.GRACE", 0.2)
+    dev, hub, laptop, other = (
+        *(join("dev"), join("hub")),
+        *(join("laptop", publishes=False), join("other", follow=("box",))),
+    )
+    dev.show(a_row("s", "blocked"))
+    sees(hub, "dev", {"s": "blocked"})
+    eventually(lambda: not dev.service.is_followed, "nobody sits anywhere")
+    other.service.show_screen(True)
+    laptop.service.show_screen(True)
+    eventually(lambda: dev.service.is_followed, "somebody sits at the laptop")
+    notice = {"session_id": "s", "status": "blocked", "effect": "notice desktop"}
+    refused = hub.service.ask("dev", "claim", notice).result(30)
+    assert (False, "a machine with a screen notifies") == (refused["ok"], refused["why"])
+    laptop.service.show_screen(False)
+    eventually(lambda: not dev.service.is_followed, "it was left; the other sees only box")
+    assert hub.service.ask("dev", "claim", notice).result(30)["granted"]
+    monkeypatch.setattr("bellboard.fleet.screens.BEAT", 600.0)  # it says so once
+    laptop.service.show_screen(True)
+    eventually(lambda: dev.service.is_followed)
+    eventually(lambda: not dev.service.is_followed, "nothing is heard of it")
+    assert dev.changes >= 4
 
 
 def test_two_machines_with_one_name_are_noticed(join: Join) -> None:
@@ -321,6 +366,14 @@ def test_a_member_sees_and_answers_what_it_may(join: Join, created: None, tmp_pa
     assert bob.service.ask("dev", "request", {"session_id": "s"}).result(30)["ok"]
     assert [("alice", "answer"), ("bob", "request")] == [(m, do) for m, do, _ in dev.asked]
     assert not carol.service.ask("dev", "request", {}).result(30)["ok"]
+    eventually(lambda: not (dev.service.is_followed or box.service.is_followed))
+    carol.service.show_screen(True)
+    eventually(lambda: box.service.is_followed)
+    assert not dev.service.is_followed
+    alice.service.show_screen(True)
+    eventually(lambda: dev.service.is_followed)
+    assert claims(alice, "1")
+    assert {} == dev.service.notes == alice.service.notes
     nosy = join("nosy", **as_member(tmp_path, "carol"))
     note = eventually(lambda: nosy.service.notes.get("fleet reading"))
     assert note.startswith("carol may not read all machines")

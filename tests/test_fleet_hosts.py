@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from rig import home as homes
 from rig import nats
 from rig.home import Home
 from rig.waiting import eventually
+from ringing import Desktop
 
 pytestmark = [
     pytest.mark.files,
@@ -130,6 +132,42 @@ def test_another_host_takes_over_and_nothing_is_announced_twice(
     told = [status for host in (here, again) for sid, status in host.live]
     assert 1 == told.count("blocked")
     assert 1 == told.count("completed")
+
+
+def test_of_a_fleet_one_machine_rings(machine: Callable[[str], Machine]) -> None:
+    """One of two with a desktop; the machine itself once both are gone."""
+    ladder = {"notify": False, "desktop": 0, "command": 0}
+    dev, laptops = machine("dev"), [machine("one"), machine("two")]
+    rings = dev.home.file("ring", '#!/bin/sh\necho "$1" >>"$0.rung"\n')
+    rings.chmod(0o755)
+    there = dev.host(config={"notices": {"blocked": ladder, "gap": 0, "command": [str(rings)]}})
+    desktops = [Desktop(laptop.home) for laptop in laptops]
+    hosts = [
+        laptop.host(config={"notices": {"blocked": ladder, "gap": 0, "via": "notify-send"}})
+        for laptop in laptops
+    ]
+
+    def rung() -> tuple[int, int]:
+        own = Path(f"{rings}.rung")
+        count = len(own.read_text().splitlines()) if own.exists() else 0
+        return sum(len(d.titles) for d in desktops), count
+
+    dev.event("SessionStart", "a")
+    for host in hosts:
+        shows(host, {"dev/claude/a": "idle"})
+    eventually(lambda: "followed" in there.health["notices"])
+    eventually(lambda: all("fleet" not in host.notes for host in hosts))
+    for n, session in enumerate(("a", "b"), 1):
+        dev.asks(session)
+        eventually(lambda n=n: rung() == (n, 0), "one desktop")
+        for host in hosts:
+            eventually(lambda host=host, s=session: host.shown[f"dev/claude/{s}"] == "blocked")
+    for host in hosts:
+        host.kill(signal.SIGTERM)
+    eventually(lambda: "followed" not in there.health["notices"], within=30)
+    eventually(lambda: rung() == (2, 2), "what still waits")
+    dev.asks("c")
+    eventually(lambda: rung() == (2, 3), "its own command")
 
 
 def test_who_leaves_sees_nothing_of_the_others(machine: Callable[[str], Machine]) -> None:

@@ -92,8 +92,10 @@ def test_a_publisher_may_write_under_its_own_name_only() -> None:
     """And read nothing of others."""
     to, of = allowed(S, Grant("dev", "K", frozenset({"publish"}), "dev.1"))
     written = [x for x in to if x.startswith(("$KV", "bellboard."))]
-    assert ["$KV.bellboard_core.dev=2E1.>", "bellboard.core.news.dev=2E1.>"] == written
-    assert ["_INBOX.dev.>", "bellboard.core.ask.dev=2E1.>"] == of
+    own = "$KV.bellboard_core.dev=2E1.>", "bellboard.core.news.dev=2E1.>"
+    assert [*own, "$KV.bellboard_core_claims.dev=2E1.*"] == written
+    heard = [f"bellboard.core.{x}.>" for x in ("ask.dev=2E1", "screen.dev=2E1", "screen.=")]
+    assert ["_INBOX.dev.>", *heard] == of
     assert not [x for x in to if "CREATE" in x and not x.endswith(".dev=2E1.>")]
 
 
@@ -102,6 +104,7 @@ def test_only_who_answers_may_ask_for_changes() -> None:
     reader, _ = allowed(S, Grant("bob", "K", frozenset({"read"})))
     asks = [x for x in reader if ".ask." in x]
     assert [f"bellboard.core.ask.*.{do}.bob" for do in ("request", "preview", "clock")] == asks
+    assert "bellboard.core.screen.*.bob.*" in reader
     answerer, _ = allowed(S, Grant("bob", "K", frozenset({"answer"}), only=("dev",)))
     assert ["bellboard.core.ask.dev.*.bob"] == [x for x in answerer if ".ask." in x]
 

@@ -73,13 +73,16 @@ def allowed(s: Subjects, g: Grant) -> tuple[list[str], list[str]]:
         own = s.rows_of(g.machine)
         to += [own, s.news_of(g.machine)]
         to += [*_consumer(s.rows, own), f"$JS.API.DIRECT.GET.{s.rows}.{own}"]
-        of.append(s.asks_of(g.machine))
+        to.append(s.claim(g.machine, "*"))
+        of += [s.asks_of(g.machine), s.screens_of(g.machine), s.screens_of("")]
     if "read" in g.roles:
         for machine in g.only or ("",):
             to += _consumer(s.rows, s.rows_of(machine))
             to += _consumer(s.news, s.news_of(machine))
         to += [s.ask(m, do, g.member) for m in g.only or ("*",) for do in LOOKS]
-        to.append(s.all_claims)
+        to += [s.claim(m, "*") for m in g.only or ("*",)]
+        to += [s.screen(m, g.member, "*") for m in g.only or ("*",)]
+        of += [s.screens_of(m) for m in ("", *g.only)] if g.only else [s.all_screens]
     if "answer" in g.roles:
         to += [s.ask(m, "*", g.member) for m in g.only or ("*",)]
     return list(dict.fromkeys(to)), of

@@ -9,51 +9,52 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextlib
-import hashlib
 import random
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final
 
-import msgspec
-
 from ..core.feed import Hello
+from ..core.row import Row
+from .claims import claim
 from .member import Joined, Unusable, credentials
 from .publisher import AGAIN, Publisher, Shelf, Taken, Told
 from .reader import Deliver, Followed, Reader, deliver, together, watch
+from .requests import ASKED, Asked, Do, Reply, ask, no
+from .screens import Screens
 from .streams import ensure
-from .subjects import INBOX, Subjects
+from .subjects import Key, Subjects
 from .tail import Lost
-from .wire import WRONG_LAST, Denied, Down, Message, Refused, Wire
+from .wire import Denied, Down, Refused, Wire
 
 FIRST: Final = 0.5  # seconds until the second try to connect
 LONGEST: Final = 60.0
 GRACE: Final = 8.0  # seconds without a server until that is shown: a restart takes less
-ASKED: Final = 16  # requests that are carried out at the same time
-LARGEST: Final = 64 << 10  # bytes of a request
-ANSWER: Final = 12.0  # seconds for the other machine to carry it out
-
-Reply = dict[str, Any]
-#: Carries out what a member asks: who, what, with which fields.
-Do = Callable[[str, str, Mapping[str, Any]], Awaitable[Reply]]
 
 
 class Service:
     """Publishes, follows and asks for one host."""
 
     def __init__(
-        self, joined: Joined, by: str, hello: Callable[[], Hello], deliver: Deliver, do: Do
+        self,
+        joined: Joined,
+        by: str,
+        hello: Callable[[], Hello],
+        deliver: Deliver,
+        do: Do,
+        followed: Callable[[], object],
     ) -> None:
+        """`followed` is called, in the thread, when `is_followed` has changed."""
         self.joined = joined
         self.notes: dict[str, str] = {}  # for health
-        self._by, self._hello, self._deliver, self._do = by, hello, deliver, do
+        self._by, self._hello, self._deliver, self._told = by, hello, deliver, followed
         self._subjects = Subjects(joined.team)
+        self._asked = Asked(self._subjects, do)
         self._loop = asyncio.new_event_loop()
         self._main: asyncio.Task[None] | None = None
         self._wire: Wire | None = None
         self._member = "anybody"
-        self._running = 0
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._live, name="fleet", daemon=True)
 
@@ -71,6 +72,17 @@ class Service:
         """Take what changed on this machine."""
         if self.joined.publishes:
             self._call(lambda: self.shelf.take(told))
+
+    def show_screen(self, is_ours: bool) -> None:
+        """Take whether somebody sits at this machine, who is then notified by it."""
+        if is_ours != self.screens.is_ours:
+            self.screens.is_ours = is_ours
+            self._call(self.screens.woken.set)
+
+    @property
+    def is_followed(self) -> bool:
+        """Return whether somebody sits at another machine that shows the sessions of this one."""
+        return self.joined.publishes and self.screens.is_followed
 
     def ask(
         self, machine: str, do: str, fields: Mapping[str, Any]
@@ -109,8 +121,11 @@ class Service:
         j = self.joined
         self.shelf = Shelf(j.machine, self._by, self._hello)
         self.followed = Followed(j.machine, j.follow)
+        self.screens = Screens(j.machine, self._by, self._told)
         self._ready.set()
-        parts: list[asyncio.Future[Any]] = [asyncio.ensure_future(self._stay())]
+        parts: list[asyncio.Future[Any]] = [
+            asyncio.ensure_future(work) for work in (self._stay(), self.screens.watch())
+        ]
         if j.reads:
             parts.append(asyncio.ensure_future(deliver(self.followed, self._deliver)))
             parts.append(asyncio.ensure_future(watch(self.followed)))
@@ -157,10 +172,13 @@ class Service:
             await ensure(wire, self._subjects)
             if self.joined.publishes:
                 asks = self._subjects.asks_of(self.joined.machine)
-                await wire.subscribe(asks, self._asked, 4 * ASKED)
+                await wire.subscribe(asks, self._asked.take, 4 * ASKED)
                 tasks.append(asyncio.ensure_future(self._publish(wire)))
             if self.joined.reads:
                 tasks.append(asyncio.ensure_future(self._read(wire)))
+            of = (self.joined.follow or ("",)) if self.joined.reads else ()
+            listening = self.screens.run(wire, self._subjects, creds.member, of)
+            tasks.append(asyncio.ensure_future(listening))
             self._wire = wire
             self.notes.pop("fleet", None)
             await together([asyncio.ensure_future(self._broken(wire)), *tasks])
@@ -169,7 +187,13 @@ class Service:
             await wire.close()
 
     def _deaf(self, subject: str) -> None:
-        """Note that we may not listen to something: requests, as replies are permitted to all."""
+        """Note that we may not listen to something: replies are permitted to all."""
+        if self._subjects.is_screen(subject):
+            self.notes["fleet screens"] = (
+                f"{self._member} may not hear who else notifies ({subject}), so a notification "
+                "may come twice: ask who set up the fleet"
+            )
+            return
         self.notes["fleet requests"] = (
             f"{self._member} may not take requests for {self.joined.machine}, so nobody can "
             f"answer from elsewhere ({subject}): ask who set up the fleet"
@@ -215,97 +239,26 @@ class Service:
     # ------------------------------------------------------------ requests and claims
 
     async def _ask(self, machine: str, do: str, fields: Mapping[str, Any]) -> Reply:
+        wire = self._wire
+        if wire is None:
+            return no(self.notes.get("fleet", "the fleet is not connected yet"))
         if do == "claim":
-            return await self._claimed(machine, fields)
-        wire = self._wire
-        if wire is None:
-            return _no(self.notes.get("fleet", "the fleet is not connected yet"))
-        subject = self._subjects.ask(machine, do, self._member)
-        body = msgspec.json.encode(fields)
-        if len(body) > LARGEST:
-            return _no("the request is too long")
-        try:
-            reply = await wire.ask(subject, body, patience=ANSWER)
-            given = msgspec.json.decode(reply.data, type=dict[str, Any])
-        except Denied:
-            return _no(f"{self._member} may not {do} on {machine}: ask who set up the fleet")
-        except Refused:
-            return _no(f"{machine} does not listen: no host runs there that has joined the fleet")
-        except TimeoutError:
-            return _no(f"{machine} did not reply within {ANSWER:g} s; look whether it was done")
-        except Down as e:
-            return _no(f"{e}; look whether it was done")
-        except msgspec.MsgspecError:
-            return _no(f"the reply of {machine} cannot be read")
-        return given
+            return await self._claim(wire, machine, fields)
+        return await ask(wire, self._subjects, self._member, machine, do, fields)
 
-    async def _claimed(self, machine: str, fields: Mapping[str, Any]) -> Reply:
+    async def _claim(self, wire: Wire, machine: str, fields: Mapping[str, Any]) -> Reply:
         """Claim a notification, as a feed would, but from the team: its machine may be gone."""
-        what = f"{machine} {fields.get('transition')} {fields.get('effect')}"
+        if machine == self.joined.machine:
+            rows: Mapping[Key, Row] = self.shelf.rows
+        else:
+            known = self.followed.machines.get(machine)
+            rows = known.rows if known is not None else {}
+            if not self.screens.is_ours and self.screens.show(machine):
+                return no("a machine with a screen notifies")
         try:
-            return {"ok": True, "granted": await self._claim(what)}
+            return {"ok": True, "granted": await claim(wire, self._subjects, machine, rows, fields)}
         except Down as e:
-            return _no(str(e))
-
-    async def _claim(self, what: str) -> bool:
-        wire = self._wire
-        if wire is None:
-            raise Down(self.notes.get("fleet", "the fleet is not connected yet"))
-        digest = hashlib.sha256(what.encode("utf-8", "replace")).hexdigest()[:40]
-        try:
-            expected = {"Nats-Expected-Last-Subject-Sequence": "0"}
-            await wire.put(self._subjects.claim(digest), self._member.encode(), expected)
-        except Refused as e:
-            if e.code == WRONG_LAST:
-                return False
-            raise Down(f"the server refuses a claim: {e}") from None
-        except Denied as e:
-            raise Down(str(e)) from None
-        return True
-
-    async def _asked(self, message: Message) -> None:
-        """Start what a member asks; only an inbox of theirs gets the reply."""
-        if not str(message.reply or "").startswith(f"{INBOX}."):
-            return
-        do, member = self._subjects.asked(message.subject)
-        if self._running >= ASKED:
-            await _reply(message, _no("too many requests at the same time; try again"))
-            return
-        try:
-            if len(message.data) > LARGEST:
-                raise ValueError
-            fields = msgspec.json.decode(message.data, type=dict[str, Any])
-        except (ValueError, RecursionError):
-            await _reply(message, _no("the request cannot be read"))
-            return
-        self._running += 1
-        running = asyncio.ensure_future(self._carry_out(message, member, do, fields))
-        running.add_done_callback(self._carried_out)
-
-    async def _carry_out(
-        self, message: Message, member: str, do: str, fields: Mapping[str, Any]
-    ) -> None:
-        try:
-            reply = await asyncio.wait_for(self._do(member, do, fields), ANSWER - 1)
-        except asyncio.TimeoutError:
-            reply = _no("it takes too long; look whether it was done")
-        except Exception as e:
-            reply = _no(f"internal error: {type(e).__name__}")
-        await _reply(message, reply)
-
-    def _carried_out(self, running: asyncio.Future[None]) -> None:
-        self._running -= 1
-        if not running.cancelled():
-            running.exception()
-
-
-async def _reply(message: Message, reply: Mapping[str, Any]) -> None:
-    with contextlib.suppress(Exception):  # whoever asked is gone, or the connection is
-        await message.respond(msgspec.json.encode(reply))
-
-
-def _no(why: str) -> Reply:
-    return {"ok": False, "why": why}
+            return no(str(e))
 
 
 def _words(e: Exception) -> str:

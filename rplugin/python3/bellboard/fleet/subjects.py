@@ -111,13 +111,28 @@ class Subjects:
         do, _, member = subject.removeprefix(f"{self._own}.ask.").partition(".")[2].partition(".")
         return text_of(do) or "", member
 
-    def claim(self, digest: str) -> str:
-        """Return the subject of a claim."""
-        return f"{self._claim}.{digest}"
+    def claim(self, machine: str, digest: str) -> str:
+        """Return the subject of a claim about a session of a machine."""
+        return f"{self._claim}.{'*' if machine == '*' else token(machine)}.{digest}"
 
     @property
     def all_claims(self) -> str:
         return f"{self._claim}.>"
+
+    def screen(self, machine: str, member: str, by: str) -> str:
+        """Return where a screen says that it shows the sessions of a machine; "": of all."""
+        return f"{self._own}.screen.{'*' if machine == '*' else token(machine)}.{member}.{by}"
+
+    def screens_of(self, machine: str) -> str:
+        """Return the filter for the screens that show one machine; "": that show all."""
+        return f"{self._own}.screen.{token(machine)}.>"
+
+    @property
+    def all_screens(self) -> str:
+        return f"{self._own}.screen.>"
+
+    def is_screen(self, subject: str) -> bool:
+        return subject.startswith(f"{self._own}.screen.".lower())
 
     @property
     def all_news(self) -> str:
@@ -127,6 +142,12 @@ class Subjects:
 def inbox(member: str) -> str:
     """Return the prefix of a member's inboxes, which the others may not read."""
     return f"{INBOX}.{member}"
+
+
+def screen_of(subject: str) -> tuple[str | None, str]:
+    """Return which machine a screen shows, and who it is; None for a name that nobody wrote."""
+    of, _, by = subject.split(".")[-3:]
+    return text_of(of), by
 
 
 def _key(tokens: list[str]) -> Key | None:

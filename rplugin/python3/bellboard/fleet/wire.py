@@ -167,10 +167,16 @@ class Wire:
                 raise Down(f"{self._joined.url} runs without JetStream: start it with -js") from e
             raise
 
-    async def put(self, subject: str, body: bytes, headers: Mapping[str, str] | None = None) -> int:
+    async def put(
+        self,
+        subject: str,
+        body: bytes,
+        headers: Mapping[str, str] | None = None,
+        patience: float = PATIENCE,
+    ) -> int:
         """Write to a stream; return the number of the message there."""
         try:
-            reply = await self.ask(subject, body, headers)
+            reply = await self.ask(subject, body, headers, patience)
         except TimeoutError:
             raise Down(f"{self._joined.url} does not answer") from None
         return int(_decoded(reply.data).get("seq", 0))

@@ -19,6 +19,7 @@ from ..core.notices import Notice, Notices
 from ..core.policy import AWAY, MODES, policy_of
 from ..core.published import publish
 from ..core.session import Session, is_listed
+from ..storage import machines
 from ..storage.history import Change
 from ..storage.store import Editor, Store
 from ..system.deaths import Deaths
@@ -27,8 +28,8 @@ from .attempts import Attempts
 from .channels import Channels
 from .commands import Commands
 from .effects import PAUSE, claimed
-from .followers import followers
 from .grants import Grants
+from .presence import FOLLOWERS, SCREENS, note, present
 
 MODE: Final = "mode"  # the shared option
 LADDER: Final = 86400.0  # seconds; anything announced earlier is not escalated further
@@ -59,7 +60,7 @@ class Bell:
         self._commands, self._attempt, self._report = commands, attempt, report
         self._editor = _editor_of(config, environ, pid)
         self._front = self._editor is not None  # until the other editors are known
-        self._is_noted = False  # whether our row is in the table
+        self._is_noted = False  # whether the others know of our editor and desktop
         self._recovers = True  # whether current statuses may predate this host
         self._unheard: list[Change] = []
         self._lines: list[dict[str, Any]] = []  # for the editor to show
@@ -135,7 +136,7 @@ class Bell:
             if ours and session is not None:
                 speak = partial(self._speak, notice, session, board)
                 speak = partial(self._attempt.once, "notices", session.session_id, speak)
-                if session.machine and notice.channel in AWAY:
+                if notice.channel in AWAY and (session.machine or _is_published(store)):
                     self._grants.ask(notice, session, speak)
                 else:
                     speak()
@@ -191,10 +192,14 @@ class Bell:
     def _share(self, store: Store) -> None:
         """Write what the other hosts need to know."""
         news = False
-        if self._editor is not None and not self._is_noted:
-            with store.lock():
-                store.set_editor(self._editor)
-            self._is_noted = news = True
+        if not self._is_noted:
+            if self._editor is not None:
+                with store.lock():
+                    store.set_editor(self._editor)
+                news = True
+            if self.sends and self.channels.via:
+                news |= note(store, SCREENS, self.pid, "desktop", True, time.time())
+            self._is_noted = True
         if self._wish:
             with store.lock():
                 store.set_option(MODE, self._wish, self.pid, time.time())
@@ -207,7 +212,7 @@ class Bell:
         mode = store.option(MODE)
         self.notices.set_mode(mode if isinstance(mode, str) else self._own_mode, time.time())
         self._deaths = self._deaths or Deaths(self._died)
-        following = followers(store) if self.sends else {}
+        following = present(store, FOLLOWERS) if self.sends else {}
         self.notices.is_followed = bool(following)
         for pid, started in following.items():
             self._deaths.watch(pid, started)
@@ -237,6 +242,12 @@ class Bell:
 
 def _recent(editor: Editor) -> tuple[float, int]:
     return editor.focused, editor.pid
+
+
+def _is_published(store: Store) -> bool:
+    """Return whether other machines of a fleet may notify of our sessions too."""
+    joined = store.option(machines.OPTION)
+    return isinstance(joined, dict) and joined.get("publishes") is not False
 
 
 def _editor_of(config: Mapping[str, Any], environ: Mapping[str, str], pid: int) -> Editor | None:

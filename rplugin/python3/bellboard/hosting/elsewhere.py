@@ -54,6 +54,12 @@ class Elsewhere:
             request["session_id"] = s.session_id  # what it is called here
         return reply
 
+    async def claim(self, s: Session, fields: Fields) -> Reply:
+        """Claim a notification, also of our own session, if we are in a fleet."""
+        if s.machine:
+            return await self._ask(s, "claim", fields)
+        return await self._ask_at(machines.OURS, "the fleet", s.session_id, "claim", fields)
+
     async def mark(self, s: Session, evidence: Fields) -> None:
         """Report what a user did to a session, which its own machine keeps."""
         (what, fields), *_ = ((k, v) for k, v in evidence.items() if k != "t")
@@ -108,30 +114,33 @@ class Elsewhere:
         """Ask the machine of a session; return its reply, or raise `Declined` with the reason."""
         if not MACHINE.fullmatch(s.machine):
             raise Declined("it is on no machine that can be asked")
+        return await self._ask_at(s.machine, s.machine, _there(s), do, fields)
+
+    async def _ask_at(self, machine: str, called: str, sid: str, do: str, fields: Fields) -> Reply:
         try:
-            asks = Asks(self._home, s.machine)
+            asks = Asks(self._home, machine)
             async with _arrivals(asks.replied) as arrived:
-                name = asks.ask({"do": do, "session_id": _there(s), **fields})
-                reply = await self._reply(asks, name, s.machine, arrived)
+                name = asks.ask({"do": do, "session_id": sid, **fields})
+                reply = await self._reply(asks, name, machine, called, arrived)
         except OSError as error:
-            raise Declined(f"{s.machine} cannot be asked: {error.strerror or error}") from None
+            raise Declined(f"{called} cannot be asked: {error.strerror or error}") from None
         except ValueError as error:
-            raise Declined(f"{s.machine} cannot be asked: {error}") from None
+            raise Declined(f"{called} cannot be asked: {error}") from None
         if reply.get("ok") is not True:
-            raise Declined(str(reply.get("why") or f"{s.machine} does not say why"))
+            raise Declined(str(reply.get("why") or f"{called} does not say why"))
         return reply
 
     async def _reply(
-        self, asks: Asks, name: str, machine: str, arrived: asyncio.Event | None
+        self, asks: Asks, name: str, machine: str, called: str, arrived: asyncio.Event | None
     ) -> Reply:
         begun = time.monotonic()
         while (reply := asks.take_reply(name)) is None:
             waited = time.monotonic() - begun
             if waited > TAKEN and not self._is_kept(machine) and asks.withdraw(name):
-                raise Declined(f"nothing follows {machine} now: start Neovim or `bellboard serve`")
+                raise Declined(f"nothing follows {called} now: start Neovim or `bellboard serve`")
             if waited > PATIENCE:
                 asks.withdraw(name)
-                raise Declined(f"{machine} has not replied for {PATIENCE:.0f} s")
+                raise Declined(f"{called} has not replied for {PATIENCE:.0f} s")
             await _wait(arrived)
         return reply
 

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..core import telling
 from ..core.feed import BEAT, LONGEST, SILENT, Beat, Cursor, Hello, asked
-from ..system.processes import started_of
 from ..system.streams import Inlet, Outlet
 from .asks import Asks
 from .effects import PAUSE
-from .followers import note
+from .presence import FOLLOWERS, note
 from .untold import Untold, position
 
 if TYPE_CHECKING:
@@ -175,11 +174,10 @@ class Feeding:
         host, wanted, now = self._host, self._wanted, time.time()
         if host is None or self._follows == wanted:
             return
-        started = started_of(host.pid)
         done = host.connection.use(
-            lambda clerk: note(clerk.store, host.pid, started, wanted, now), False
+            lambda clerk: note(clerk.store, FOLLOWERS, host.pid, "feed", wanted, now), None
         )
-        if not done:  # another host is writing
+        if done is None:  # another host is writing
             self._loop.call_later(PAUSE, self._settle)
             return
         self._follows = wanted

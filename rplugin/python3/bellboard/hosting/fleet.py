@@ -8,12 +8,10 @@ look at it now and then.
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
 import contextlib
 import hashlib
 import time
 from collections.abc import Collection, Mapping
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -23,7 +21,6 @@ from ..core.feed import Ask, Cursor, Hello, Moved, Row, moved_of, row
 from ..core.published import Published
 from ..core.session import Session
 from ..storage import machines
-from ..storage.asks import Asks as Requests
 from ..storage.machines import OPTION, RARELY, Claim
 from ..storage.spool import Spool
 from ..system.computer import machine_id
@@ -31,7 +28,9 @@ from ..system.deaths import Deaths
 from ..system.watch import Watch
 from .connection import Connection
 from .folding import Clerk
+from .lease import Lease
 from .loop import Loop
+from .outgoing import Outgoing
 from .reader import Reader
 
 if TYPE_CHECKING:
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
     from .asks import Asks
     from .mates import Mates
 
-OURS: Final = ".fleet"  # in the place of a machine's name: no machine is called so
 OFTEN: Final = 1.0  # seconds between two looks at the option
 RECENT: Final = 200  # transitions that a new host publishes again: the server knows which it has
 GREETING: Final = 300.0  # seconds that what a hello says of this machine is kept
@@ -82,7 +80,8 @@ class Fleet:
         self._problem: dict[str, str] = {}
         self._is_regained = False
         self._asks: dict[str, Asks] = {}  # by who asks us
-        self._requests: dict[str, Requests] = {}  # by whom we ask
+        self._lease = Lease(host)
+        self._requests: Outgoing | None = None
 
     @property
     def notes(self) -> Mapping[str, str]:
@@ -121,7 +120,7 @@ class Fleet:
             self._regain()
             return RARELY
         wait = self._change(wanted)
-        self._listen()
+        self._attend()
         return wait
 
     def note(self, message: Mapping[str, Any]) -> None:
@@ -133,10 +132,15 @@ class Fleet:
         else:
             self._publish(message["sessions"], message["removed"], message["transitions"])
 
+    def ask(self) -> None:
+        """Pass on what programs of this machine ask of others."""
+        if self._requests is not None:
+            self._requests.send()
+
     # ------------------------------------------------------------ join and leave
 
     def _expect(self) -> None:
-        """Look at once: whoever had the lock has died."""
+        """Look at once: whoever had the lock has died, or who has a screen has changed."""
         self._looked = -OFTEN
         self._host.loop.wake()
 
@@ -167,8 +171,12 @@ class Fleet:
         cursors = host.connection.use(_cursors, nothing)
         self._loop = asyncio.get_running_loop()
         self._mates = Mates(host.spool, cursors)
-        self._service = Service(j, by, self._greet, self._mates.take, self._do)
-        self._mates.linked = machines.known(host.home).all
+        self._service = Service(
+            *(j, by, self._greet, self._mates.take, self._do),
+            lambda: self._host.loop.call(self._expect),
+        )
+        if self._watch is not None:
+            self._requests = Outgoing(host.home, self._watch, self._service)
         self._is_regained = False
         self._service.start()
         self._begin()
@@ -177,11 +185,12 @@ class Fleet:
         service, self._service = self._service, None
         if service is not None:
             service.close(LAST)
+            self._lease.end()
         if leaves and self._mates is not None:
             self._regain()
             with contextlib.suppress(OSError, ValueError):
                 self._mates.leave()
-        self._mates, self._requests = None, {}
+        self._mates = self._requests = None
         if self._claim is not None:
             self._claim.leave()
 
@@ -192,9 +201,22 @@ class Fleet:
                 machines.regain(self._host.home)
                 self._is_regained = True
 
+    def _attend(self) -> None:
+        """Look what else this machine follows, what is asked, and who notifies."""
+        service, mates, requests, deaths = self._service, self._mates, self._requests, self._deaths
+        if (
+            service is not None
+            and mates is not None
+            and requests is not None
+            and deaths is not None
+        ):
+            mates.linked = machines.known(self._host.home).all
+            requests.listen(list(mates.followers))
+            self._lease.settle(service, deaths)
+
     def _take_lock(self) -> float | None:
         """Take the lock; return the seconds until the next try if another host has it."""
-        self._claim = self._claim or Claim(self._host.home, OURS)
+        self._claim = self._claim or Claim(self._host.home, machines.OURS)
         assert self._deaths is not None  # since `open`
         return self._claim.take_or_watch(self._deaths)
 
@@ -263,36 +285,6 @@ class Fleet:
         by = f"{member}, a member of the fleet"
         asks = self._asks.setdefault(member, Asks(self._host, by))
         return await asks.do(Ask(1, do, dict(fields)))
-
-    def ask(self) -> None:
-        """Pass on what programs of this machine ask of others."""
-        service = self._service
-        for machine, requests in self._requests.items() if service is not None else ():
-            for name, request in requests.take():
-                do, _ = str(request.pop("do", "")), request.pop("id", None)
-                replying = partial(_reply, requests, name)
-                service.ask(machine, do, request).add_done_callback(replying)  # type: ignore[union-attr]
-
-    def _listen(self) -> None:
-        """Watch for requests to machines that are followed now."""
-        mates, watch = self._mates, self._watch
-        if mates is not None:
-            mates.linked = machines.known(self._host.home).all
-        for machine in mates.followers.keys() - self._requests if mates and watch else ():
-            with contextlib.suppress(OSError):
-                requests = Requests(self._host.home, machine)
-                watch.add(requests.asked, arrivals=True)  # type: ignore[union-attr]
-                self._requests[machine] = requests
-                self.ask()  # also what came before the watch
-
-
-def _reply(
-    requests: Requests, name: str, done: concurrent.futures.Future[Mapping[str, Any]]
-) -> None:
-    if done.cancelled() or done.exception() is not None:
-        requests.reply(name, {"ok": False, "why": "the fleet was left before it replied"})
-    else:
-        requests.reply(name, done.result())
 
 
 def _cursors(clerk: Clerk) -> dict[str, str]:

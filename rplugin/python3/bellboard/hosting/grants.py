@@ -1,8 +1,9 @@
 """Ask the machines of sessions whether we may send notifications: they grant each once in all.
 
-A machine that cannot be asked is asked again once it is followed again, if the notification is
-still due: nobody there may have sent it meanwhile.  Each request carries a token, so that a machine
-whose reply was lost grants it again.
+In a fleet its server is asked, of our own sessions too; of these we notify if nobody replies, as
+then nobody else can.  Another machine that cannot be asked is asked again once it is followed
+again, if the notification is still due: nobody there may have sent it meanwhile.  Each request
+carries a token, so that what was granted in a reply that was lost is granted again.
 """
 
 from __future__ import annotations
@@ -70,16 +71,15 @@ class Grants:
 
     async def _ask(self, wish: Wish) -> None:
         notice, s = wish.notice, wish.session
-        about = {
-            "status": notice.status,
-            "effect": f"notice {notice.channel}",
-            "transition": f"{s.row.get('session_id')} {notice.status} {s.since:.0f}",
-            "token": wish.token,
-        }
+        effect = f"notice {notice.channel}"
+        about = {"status": notice.status, "effect": effect, "token": wish.token}
         try:
-            if (await self._elsewhere.do("claim", s, about)).get("granted") is True:
+            if (await self._elsewhere.claim(s, about)).get("granted") is True:
                 wish.send()
         except Declined:
+            if not s.machine:
+                wish.send()
+                return
             wish.tries += 1
             wish.again = time.time() + min(2.0**wish.tries, LONGEST)
             self._unasked.append(wish)

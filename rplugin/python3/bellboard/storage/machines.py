@@ -5,6 +5,7 @@
     links/MACHINE/ask/NAME       what is asked of the machine, by any program of ours (`asks.py`)
     links/MACHINE/reply/NAME     its reply
     links/MACHINE/fleet          there if the fleet follows it, instead of a link
+    links/.fleet/                the same for the fleet itself, which grants notifications
 
 Commands in the file are run: like everything in the state folder it is ours alone.
 """
@@ -31,6 +32,7 @@ from ..system.processes import is_alive
 FOLDER: Final = "links"
 FILE: Final = "machines.json"
 FLEET: Final = "fleet"
+OURS: Final = ".fleet"  # the folder of the host that is in a fleet: no machine is called so
 OPTION: Final = "fleet"  # the shared option with the settings of `bellboard fleet join`
 LARGEST: Final = 1 << 20  # bytes of the file
 MOST: Final = 64  # machines

@@ -1,0 +1,96 @@
+"""What members ask of each other: each request is carried out once, or refused in words."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from .subjects import INBOX, Subjects
+from .wire import Denied, Down, Message, Refused, Wire
+
+ASKED: Final = 16  # requests that are carried out at the same time
+LARGEST: Final = 64 << 10  # bytes of a request
+ANSWER: Final = 12.0  # seconds for the other machine to carry it out
+
+Reply = dict[str, Any]
+#: Carries out what a member asks: who, what, with which fields.
+Do = Callable[[str, str, Mapping[str, Any]], Awaitable[Reply]]
+
+
+async def ask(
+    wire: Wire, s: Subjects, member: str, machine: str, do: str, fields: Mapping[str, Any]
+) -> Reply:
+    """Ask another machine for something; the reply has `ok`, and `why` if that is false."""
+    body = msgspec.json.encode(fields)
+    if len(body) > LARGEST:
+        return no("the request is too long")
+    try:
+        reply = await wire.ask(s.ask(machine, do, member), body, patience=ANSWER)
+        given = msgspec.json.decode(reply.data, type=dict[str, Any])
+    except Denied:
+        return no(f"{member} may not {do} on {machine}: ask who set up the fleet")
+    except Refused:
+        return no(f"{machine} does not listen: no host runs there that has joined the fleet")
+    except TimeoutError:
+        return no(f"{machine} did not reply within {ANSWER:g} s; look whether it was done")
+    except Down as e:
+        return no(f"{e}; look whether it was done")
+    except msgspec.MsgspecError:
+        return no(f"the reply of {machine} cannot be read")
+    return given
+
+
+class Asked:
+    """Carries out what members ask of this machine."""
+
+    def __init__(self, subjects: Subjects, do: Do) -> None:
+        self._subjects, self._do = subjects, do
+        self._running = 0
+
+    async def take(self, message: Message) -> None:
+        """Start what a member asks; only an inbox of theirs gets the reply."""
+        if not str(message.reply or "").startswith(f"{INBOX}."):
+            return
+        do, member = self._subjects.asked(message.subject)
+        if self._running >= ASKED:
+            await _reply(message, no("too many requests at the same time; try again"))
+            return
+        try:
+            if len(message.data) > LARGEST:
+                raise ValueError
+            fields = msgspec.json.decode(message.data, type=dict[str, Any])
+        except (ValueError, RecursionError):
+            await _reply(message, no("the request cannot be read"))
+            return
+        self._running += 1
+        running = asyncio.ensure_future(self._carry_out(message, member, do, fields))
+        running.add_done_callback(self._carried_out)
+
+    async def _carry_out(
+        self, message: Message, member: str, do: str, fields: Mapping[str, Any]
+    ) -> None:
+        try:
+            reply = await asyncio.wait_for(self._do(member, do, fields), ANSWER - 1)
+        except asyncio.TimeoutError:
+            reply = no("it takes too long; look whether it was done")
+        except Exception as e:
+            reply = no(f"internal error: {type(e).__name__}")
+        await _reply(message, reply)
+
+    def _carried_out(self, running: asyncio.Future[None]) -> None:
+        self._running -= 1
+        if not running.cancelled():
+            running.exception()
+
+
+def no(why: str) -> Reply:
+    return {"ok": False, "why": why}
+
+
+async def _reply(message: Message, reply: Mapping[str, Any]) -> None:
+    with contextlib.suppress(Exception):  # whoever asked is gone, or the connection is
+        await message.respond(msgspec.json.encode(reply))
