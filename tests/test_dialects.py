@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from itertools import permutations
+from itertools import permutations, product
 from typing import Any
 
 import pytest
@@ -95,17 +95,15 @@ values: st.SearchStrategy[Any] = st.recursive(
 )
 
 
-@pytest.mark.parametrize("dialect", DIALECTS, ids=KEYS)
 @given(
     name=st.sampled_from(NAMES) | st.text(max_size=8),
     payload=st.dictionaries(st.sampled_from(KEYS_SEEN), values, max_size=8),
     cut=st.integers(0, 200),
 )
-def test_no_payload_makes_a_dialect_raise(
-    dialect: Dialect, name: str, payload: Line, cut: int
-) -> None:
+def test_no_payload_makes_a_dialect_raise(name: str, payload: Line, cut: int) -> None:
+    """Making up a payload takes longer than decoding it, so all dialects get the same."""
     raw = json.dumps({"session_id": "s", "sessionId": "s", "hook_event_name": name} | payload)
-    for said in (raw.encode(), raw.encode()[:cut]):
+    for dialect, said in product(DIALECTS, (raw.encode(), raw.encode()[:cut])):
         truncated = len(said) < len(raw)
         event = dialect.event(said, T, T, Origin(dialect.key), truncated, name)
         Board().fold(event)

@@ -21,10 +21,10 @@ from .events import AHEAD, Event
 from .far import OF_LINKS
 from .front import bring_forward, displace, take_up, whose
 from .identity import absorb, inherit, resume, runs_in, set_origin, settle, update_viewers
-from .ledger import Folded, Transition, refused, why_of
+from .ledger import TOMBSTONE, Changed, Folded, Step, Transition, refused, why_of
 from .machine import TABLE, Verdict
 from .records import Records
-from .routes import ROUTES, TOMBSTONE, Changed, Step
+from .routes import ROUTES
 from .session import ABSENT, Session, published_status
 
 TWICE: Final = 2.0  # seconds in which a copy of an event counts as a duplicate (plugin, settings)

@@ -14,7 +14,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from .events import Event
-from .ledger import Folded, Link, noted, refused
+from .ledger import Folded, Link, Step, noted, refused
 from .records import Records
 from .session import ABSENT, Session
 
@@ -24,15 +24,13 @@ OF_LINKS: Final = frozenset({"far", "far gone", "link up", "link down", "link go
 MOST_LINKS: Final = 256  # machines to remember
 NO_HOST: Final = "no background process was running"
 
-_Step = tuple[str, Event] | Folded
-
 
 def id_of(machine: str, agent: str, session_id: str) -> str:
     """Return the id that a session of another machine has here."""
     return f"{machine}/{agent}/{session_id}"
 
 
-def far(records: Records, e: Event) -> Iterator[_Step]:
+def far(records: Records, e: Event) -> Iterator[Step]:
     """Fold a row; what was so when its session is first seen is no news."""
     known = records.sessions.get(e.session_id)
     listed = known is not None and known.turn != ABSENT
@@ -45,7 +43,7 @@ def far(records: Records, e: Event) -> Iterator[_Step]:
     yield e.session_id, e
 
 
-def far_gone(records: Records, e: Event) -> Iterator[_Step]:
+def far_gone(records: Records, e: Event) -> Iterator[Step]:
     """End the sessions that a machine no longer lists."""
     named, listed = frozenset(e.ids), _sessions(records, e.machine)
     gone = {sid: its for sid, its in listed.items() if (its in named) != (e.source == "all")}
@@ -57,7 +55,7 @@ def far_gone(records: Records, e: Event) -> Iterator[_Step]:
         yield Folded(kept, "", noted("All of its sessions are still listed."))
 
 
-def link(records: Records, e: Event) -> Iterator[_Step]:
+def link(records: Records, e: Event) -> Iterator[Step]:
     """Note whether a machine can be followed, and tell its sessions."""
     links = {m: known for m, known in records.ledger.links.items() if m != e.machine}
     was = records.ledger.links.get(e.machine)

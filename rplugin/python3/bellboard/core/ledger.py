@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Container
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
 from .events import Event
 from .machine import Verdict
+from .session import Session
 
 LEDGER: Final = ""  # its key among the records
 MOST_DEAD: Final = 512  # dead processes to remember
+TOMBSTONE: Final = 60.0  # seconds to ignore late events of a process that ended
 MOST_COUNTED: Final = 200  # kinds of junk to count separately
 MOST_PANES: Final = 64  # panes without a session to remember: one may appear later
 MOST_VIEWERS: Final = 64  # editors and tmux clients to remember
@@ -99,12 +101,28 @@ class Folded(Struct, frozen=True, gc=False):
     changes: tuple[Transition, ...] = ()
 
 
+class Changed(NamedTuple):
+    """A session that a route has changed, for the board to store."""
+
+    s: Session
+    old: Session | None
+    was: str | None  # its published status before
+    verdict: Verdict
+
+
+#: An event to fold into a session, a changed session, or a verdict.
+Step = tuple[str, Event] | Changed | Folded
+
+
 def noted(why: str) -> Verdict:
     return Verdict("noted", True, why)
 
 
 def refused(why: str) -> Verdict:
     return Verdict("", False, why)
+
+
+UNKNOWN: Final = refused("it belongs to no known session")
 
 
 def why_of(e: Event, v: Verdict) -> str:

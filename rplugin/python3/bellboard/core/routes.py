@@ -7,38 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from copy import copy
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 
-from . import machine
 from .clock import set_back
-from .deadlines import registry_event
-from .events import AHEAD, UNCOUNTED, Event
+from .events import UNCOUNTED, Event
 from .far import far, far_gone, let_go, link
 from .front import bring_forward, runs_of, take_up
-from .identity import absorb, inherit, pane_tty, sees, set_place, set_terminal
-from .ledger import Folded, View, noted, refused, with_pane, with_view
+from .identity import pane_tty, sees, set_terminal
+from .ledger import UNKNOWN, Changed, Folded, Step, View, noted, refused, with_pane, with_view
 from .machine import Verdict
 from .options import options_of
 from .records import Records
-from .session import ABSENT, Process, Session, is_nameless, owns_pane, published_status, terminal_of
-
-TOMBSTONE: Final = 60.0  # seconds to ignore late events of a process that ended
-UNKNOWN: Final = refused("it belongs to no known session")
-
-
-class Changed(NamedTuple):
-    """A session that a route has changed, for the board to store."""
-
-    s: Session
-    old: Session | None
-    was: str | None  # its published status before
-    verdict: Verdict
-
-
-#: An event to fold into a session, a changed session, or a verdict.
-Step = tuple[str, Event] | Changed | Folded
+from .session import ABSENT, Process, owns_pane, published_status, terminal_of
+from .session_files import registry, registry_gone
 
 # ---------------------------------------------------------------- the host and its clock
 
@@ -74,126 +57,6 @@ def restart(records: Records, e: Event) -> Iterator[Step]:
             yield sid, about
     if not ran:
         yield Folded(e, "", noted("No host was running, and no session."))
-
-
-# ---------------------------------------------------------------- the CLI's session files
-
-
-def registry(records: Records, e: Event) -> Iterator[Step]:
-    pid = e.pid or 0
-    buried = records.ledger.dead.get(pid)
-    if buried is not None:
-        if not (e.started and buried and e.started != buried):
-            yield Folded(e, e.session_id, refused("its process is dead"))
-            return
-        records.unbury(pid)
-    named = any(
-        s.turn != ABSENT and (not is_nameless(s.session_id) or s.session_id == e.session_id)
-        for s in records.running_in(pid)
-    )
-    if e.source == "discovered" and named:
-        yield Folded(e, e.session_id, refused("the session of its process is known"))
-        return
-    sid = session_of_file(records, e)
-    old = records.sessions.get(sid)
-    s = copy(old) if old is not None else Session(sid, started=e.t)
-    if s.turn == ABSENT and s.ended and pid == s.ended_pid and e.t < s.ended + TOMBSTONE:
-        yield Folded(e, sid, refused("the session has ended"))
-        return
-    known = s.processes.get(pid)
-    if known and e.started and known.started and e.started != known.started:
-        known = None  # an earlier process with the same pid
-    elsewhere = any(s.session_id != sid for s in records.ran_in(pid))
-    if known is None and not elsewhere and e.t < s.left.get(pid, -TOMBSTONE) + TOMBSTONE:
-        yield Folded(e, sid, refused("the session has ended in that process"))
-        return
-    value = said(e, known, s.started if elsewhere else 0.0)
-    if value == known and (not e.title or e.title == s.title):
-        yield Folded(e, sid, refused("the value is unchanged"))
-        return
-    absorb(s, e)
-    was = published_status(s)
-    take_up(s, pid)
-    if s.turn == ABSENT:
-        if known is None:  # else its terminal may be known already
-            set_place(s, e.origin, begins=True)
-        inherit(records, s)
-    if is_end(s, value):
-        value = msgspec.structs.replace(value, stood=True)
-    s.processes = {**s.processes, pid: value}
-    verdict = noted("It counts after the settle time.")
-    if value.stood and not (known and known.stood and known.at == value.at):
-        verdict = machine.apply(s, registry_event(s, value, e.clock), records.options)
-    yield Changed(s, old, was, verdict)
-
-
-def is_end(s: Session, value: Process) -> bool:
-    """Return whether a session file confirms at once that the end just reported was the end."""
-    rests = value.says in ("idle", "shell")
-    is_told = s.hooked and s.held in ("stop", "fail") and not s.queued
-    return rests and is_told and value.at >= s.stopped
-
-
-def said(e: Event, known: Process | None, began: float) -> Process:
-    """Return what the file of a process says now, and since when; a question counts at once.
-
-    `began`: when the session started, if its process ran another one before.
-    """
-    at, stood = max(began, e.at if e.at <= e.clock + AHEAD else e.t), False
-    if known is not None and known.says == e.status and known.at >= at:  # no newer time given
-        at, stood = (known.at, known.stood) if known.asks == e.asks else (e.t, False)
-    was = known.says if known is not None and known.says != e.status else ""
-    return Process(
-        pid=e.pid or 0,
-        started=e.started or (known.started if known else ""),
-        says=e.status,
-        asks=e.asks,
-        tool=e.tool,
-        at=at,
-        stood=stood or (e.status == "waiting" and bool(e.asks)) or is_shown_busy(e),
-        was=was or (known.was if known else ""),
-        file_session=e.session_id,
-        children=known.children if known else 0,
-        hooked=known is not None and known.hooked,
-        shared=known is not None and known.shared,
-    )
-
-
-def is_shown_busy(e: Event) -> bool:
-    """Return whether a title says that it is working: unlike a session file, it has no blips."""
-    return e.source == "title" and e.status == "busy"
-
-
-def session_of_file(records: Records, e: Event) -> str:
-    """Find the session by its process: older CLIs leave a stale id in the file after /clear."""
-    for s in records.running_in(e.pid or 0):
-        p = s.processes[e.pid or 0]
-        if s.turn == ABSENT or (e.started and p.started and e.started != p.started):
-            continue
-        if is_hooked(s, e.pid or 0) and p.file_session in ("", e.session_id):
-            return s.session_id
-    return e.session_id
-
-
-def is_hooked(s: Session, pid: int) -> bool:
-    return any(run.hooked for run in runs_of(s) if run.pid == pid)
-
-
-def registry_gone(records: Records, e: Event) -> Iterator[Step]:
-    pid = e.pid or 0
-    there = records.running_in(pid)
-    for s in there:
-        s = copy(s)
-        was = s.processes[pid]
-        left = Process(pid, was.started, was=was.says, at=e.t, stood=False)
-        left = msgspec.structs.replace(left, hooked=was.hooked, shared=was.shared)
-        s.processes = {**s.processes, pid: left}
-        if s.turn == ABSENT:
-            s.processes = {p: x for p, x in s.processes.items() if p != pid}
-        records.keep(s)
-        yield Folded(e, s.session_id, noted("The session file is gone."))
-    if not there:
-        yield Folded(e, "", UNKNOWN)
 
 
 # ---------------------------------------------------------------- processes and panes
