@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bellboard.core import words
+from bellboard.core import bar, words
 from bellboard.core.notices import Notice
 from bellboard.hosting.channels import wording
 from bellboard.screen import terminal
@@ -56,7 +56,7 @@ def test_hostile_names_stay_in_their_line(columns: int) -> None:
 @pytest.mark.pure
 def test_a_status_bar_and_a_notification_name_the_machine() -> None:
     one = published()[0]
-    assert words.status_text([one], NOW) == "!1 dev:api: make deploy 2h"
+    assert bar.status_text([one], NOW) == "!1 dev:api: make deploy 2h"
     notice = Notice(1, one["session_id"], "desktop", "blocked")
     assert wording(notice, one).title.startswith("dev:api")
     assert words.project({**one, "project": "", "title": ""}) == "dev:api-bloc"

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bellboard.core import words
+from bellboard.core import bar, words
 from bellboard.core.events import Event
 from bellboard.core.ledger import Transition
 from bellboard.screen import history, terminal
@@ -150,7 +150,7 @@ def test_piped_tables_are_not_cut() -> None:
 )
 def test_hostile_text_stays_text(text: str, field: str, status: str, columns: int) -> None:
     sessions = [published(status=status, **{field: text})]
-    shown = [*lines_of(sessions, columns), words.status_text(sessions, NOW)]
+    shown = [*lines_of(sessions, columns), bar.status_text(sessions, NOW)]
     for line in shown:
         assert ACTIVE.search(line) is None
         assert line.encode().decode() == line
@@ -265,7 +265,7 @@ def test_the_status_line_says_who_needs_you(
     sessions: list[tuple[str, Published]], text: str
 ) -> None:
     told = [published(**({"status": status} | more)) for status, more in sessions]
-    assert words.status_text(told, NOW) == text
+    assert bar.status_text(told, NOW) == text
 
 
 @pytest.mark.pure
@@ -275,7 +275,7 @@ def test_the_icons_are_those_that_the_user_chose() -> None:
     sessions = [published(), published(status="working"), published(status="idle")]
     shown = [line.plain.split("api")[0] for line in terminal.table(sessions, NOW, 60, icons)]
     assert shown == [" ▲   ", " 文  ", " .   "]
-    assert words.status_text(sessions, NOW, icons=icons) == "▲1 api: blocked 2m  文1"
+    assert bar.status_text(sessions, NOW, icons=icons) == "▲1 api: blocked 2m  文1"
     assert words.icons_of(None) == words.icons_of({"blocked": ""}) == words.ICONS
     assert words.icons_of({"error": "long"})["error"] == "l…"
 
@@ -283,10 +283,10 @@ def test_the_icons_are_those_that_the_user_chose() -> None:
 @pytest.mark.pure
 def test_the_status_line_keeps_to_its_width() -> None:
     told = [published(detail="d" * 300, project="p" * 50), published(status="working")]
-    assert words.status_text(told, NOW, 40) == "!1 " + "p" * 15 + "…: " + "d" * 11 + "… 2m  *1"
-    assert words.width(words.status_text(told, NOW, 40)) == 40
-    assert words.width(words.status_text(told, NOW)) == words.ROOM
-    assert words.status_text(told, NOW, 5) == "!1 2m  *1"
+    assert bar.status_text(told, NOW, 40) == "!1 " + "p" * 15 + "…: " + "d" * 11 + "… 2m  *1"
+    assert words.width(bar.status_text(told, NOW, 40)) == 40
+    assert words.width(bar.status_text(told, NOW)) == bar.ROOM
+    assert bar.status_text(told, NOW, 5) == "!1 2m  *1"
 
 
 # ---------------------------------------------------------------- ages

@@ -89,7 +89,7 @@ def directory(named: str) -> str:
 
 
 def show_status(args: Args) -> int:
-    from ..core import words
+    from ..core import bar, words
     from ..core.published import of_directory, snapshot
 
     with opened() as clerk:
@@ -98,7 +98,7 @@ def show_status(args: Args) -> int:
         found = of_directory(sessions, directory(args.dir))
         print(found["status"] if found else "none")
         return 0 if found else 1
-    room = args.width if args.width and args.width > 0 else words.ROOM
-    if text := words.status_text(sessions, time.time(), room, worn):
+    room = args.width if args.width and args.width > 0 else bar.ROOM
+    if text := bar.status_text(sessions, time.time(), room, worn):
         print(text)
     return 0

@@ -118,7 +118,7 @@ def running(socket: str) -> Tmux:
 def register(tmux: Tmux, wanted: bool) -> None:
     """Start or stop updating the status in this server, and record what its clients show."""
     from ..agents.installing import installed
-    from ..core import words
+    from ..core import bar
     from ..core.published import snapshot
     from ..hosting.bars import ASKED, OPTION
 
@@ -135,6 +135,6 @@ def register(tmux: Tmux, wanted: bool) -> None:
             how = ("focus" if client.focused else "away") if wanted else "gone"
             view = {"t": now, "view": {**where, "how": how}}
             clerk.spool.write({**view, "viewer": f"{tmux.socket} {client.name}"})
-        text = words.status_text(snapshot(clerk.board.sessions.values()), now, icons=icons(clerk))
+        text = bar.status_text(snapshot(clerk.board.sessions.values()), now, icons=icons(clerk))
     if wanted:
         tmux.set_option(OPTION, text)

@@ -4,14 +4,13 @@ Neovim receives them with each session (`worded`) and only cuts, pads and colour
 details and paths come from agents and may be hostile: they go through `plain` first.
 
 This file does no I/O and imports nothing heavy, because status bars run `bellboard status` every
-few seconds.
+few seconds (`bar.py`).
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 from unicodedata import category, east_asian_width
 
@@ -29,8 +28,6 @@ ICONS: Final = {
     "idle": ".",
 }
 ICON_ROOM: Final = 2  # cells
-ROOM: Final = 60  # cells for `status`: a third of a status bar
-NAME_ROOM: Final = 16  # cells of it for the session's name
 SERVER_ROOM: Final = 8  # cells for the name of a tmux server or of another Neovim
 MACHINE_ROOM: Final = 10  # cells for the name of another machine
 
@@ -278,48 +275,3 @@ def age_changes(since: float, now: float) -> float:
     seconds = max(0.0, now - since)
     step = next((unit for unit, _ in _UNITS if seconds >= unit), 10)
     return since + (seconds // step + 1) * step
-
-
-# ---------------------------------------------------------------- all sessions in a line
-
-
-def tally(
-    sessions: Iterable[Published], icons: Mapping[str, str] = ICONS
-) -> list[tuple[str, str, int]]:
-    """Return icon, status and count of the sessions that are not hidden, most urgent first."""
-    found = Counter((p["status"], icon_name(p)) for p in sessions if not p["hidden"])
-    order = list(ICONS)
-    ranked = sorted(found.items(), key=lambda x: order.index(x[0][1]))
-    return [(icons[name], status, count) for (status, name), count in ranked]
-
-
-def status_text(
-    sessions: Iterable[Published],
-    now: float,
-    room: int = ROOM,
-    icons: Mapping[str, str] = ICONS,
-) -> str:
-    """Return one line: what is blocked, on what if it is only one, and counts of the rest.
-
-    !1 api: rm -rf build 2m  +2 *3 &1      !2 4m  +1 *3      *3
-    """
-    sessions = list(sessions)
-    tallied = tally(sessions, icons)
-    heads = " ".join(f"{sign}{n}" for sign, status, n in tallied if status == "blocked")
-    rest = [f"{sign}{n}" for sign, status, n in tallied if status not in ("blocked", "idle")]
-    if not heads:  # idle sessions only show if there are no others
-        return " ".join(rest or [f"{sign}{n}" for sign, _, n in tallied])
-    blocked = [p for p in sessions if p["status"] == "blocked" and not p["hidden"]]
-    since = age(min(p["since"] for p in blocked), now)
-    since = "" if since[-1] in "sw" else f" {since}"  # omitted in the first minute
-    tail = since + (f"  {' '.join(rest)}" if rest else "")
-    return (
-        heads + (_who(blocked[0], room - width(heads + tail)) if len(blocked) == 1 else "") + tail
-    )
-
-
-def _who(p: Published, room: int) -> str:
-    name = cut(project(p), min(NAME_ROOM, room - 1))
-    word, text = doing(p)
-    left = room - width(name) - 3
-    return (f" {name}" if name else "") + (f": {cut(text or word, left)}" if left >= 6 else "")

@@ -11,7 +11,7 @@ from collections.abc import Collection
 from functools import partial
 from typing import Final
 
-from ..core import words
+from ..core import bar, words
 from ..core.published import Published
 from ..system.doer import Doer
 from ..system.tmux import DEAF, Tmux
@@ -46,7 +46,7 @@ class Bars:
         sockets = [x for x in asked if isinstance(x, str)] if isinstance(asked, list) else []
         if not sockets:
             return RARELY
-        text = words.status_text(sessions, now, icons=words.icons_of(icons))
+        text = bar.status_text(sessions, now, icons=words.icons_of(icons))
         wait = min([RARELY, *(words.age_changes(p["since"], now) - now for p in sessions)])
         for socket in sockets:
             if self._set.get(socket) == text or self._last < self._deaf.get(socket, 0.0):

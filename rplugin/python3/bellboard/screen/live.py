@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from rich.text import Text
 
-from ..core import words
+from ..core import bar, words
 from ..core.ledger import Transition
 from ..core.published import Published
 from ..core.session import URGENCY
@@ -137,7 +137,7 @@ class Live:
         where = {words.repository(p) for p in ordered}
         what = f"{words.amount(len(where), 'repository')} · {words.amount(len(ordered), 'session')}"
         head = Text(f" {what}   " if ordered else " ", "dim")
-        for sign, status, count in words.tally(ordered, self._icons):
+        for sign, status, count in bar.tally(ordered, self._icons):
             head.append(f"{sign}{count} ", COLOURS[status])
         if self.screen.keys >= 0 and (room := columns - head.cell_len - 1) > len(HINT):
             head.append(f"{HINT:>{room}}", "dim")
