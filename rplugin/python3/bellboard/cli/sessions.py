@@ -89,7 +89,7 @@ def directory(named: str) -> str:
 
 
 def show_status(args: Args) -> int:
-    from ..core import bar, words
+    from ..core import bar
     from ..core.published import of_directory, snapshot
 
     with opened() as clerk:

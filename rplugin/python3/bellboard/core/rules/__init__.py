@@ -12,7 +12,7 @@ from typing import Final
 from ..events import Event
 from ..options import Options
 from ..session import Session
-from . import crew, far, files, life, people, questions, screen, turn
+from . import crew, ends, far, files, life, people, questions, screen, turn
 
 Rule = Callable[[Session, Event, Options], "str | None"]
 
@@ -27,17 +27,17 @@ RULES: Final[dict[str, Rule]] = {
         turn.work,
         turn.wake,
         turn.go_on,
-        turn.finish,
-        turn.sent_on,
-        turn.amend,
-        turn.catch_up,
-        turn.recount,
-        turn.fail,
-        turn.flunk,
-        turn.call_off,
-        turn.turn_away,
-        turn.break_off,
-        turn.missed,
+        ends.finish,
+        ends.sent_on,
+        ends.amend,
+        ends.catch_up,
+        ends.recount,
+        ends.fail,
+        ends.flunk,
+        ends.call_off,
+        ends.turn_away,
+        ends.break_off,
+        ends.missed,
         turn.compact,
         turn.compacted,
         turn.fade,
