@@ -19,86 +19,96 @@ REPORT = "return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n'
 PROBLEMS = "return require('bellboard.config').problems()"
 
 
-@pytest.mark.parametrize(
-    ("wrong", "expected"),
-    [
-        ({"nonsense": 1}, ["nonsense: no such option"]),
-        ({"restarts": "5"}, ["restarts: expected number, got string"]),
-        ({"float": {"widht": 3}}, ['float.widht: no such option; did you mean "width"?']),
-        ({"float": True}, ["float: expected table, got boolean"]),
-        ({"icons": "emoji"}, ['icons: expected one of ascii, unicode, nerd, got "emoji"']),
-        (
-            {"board": {"layout": "round"}},
-            ['board.layout: expected one of split, vsplit, tab, float, got "round"'],
-        ),
-        ({"on": {"blocked": "echo"}}, ["on.blocked: expected function or table, got string"]),
-        (
-            {"notices": {"mode": "loud"}},
-            ['notices.mode: expected one of quiet, normal, all, got "loud"'],
-        ),
-        (
-            {"notices": {"blocked": {"bel": 1}}},
-            ['notices.blocked.bel: no such option; did you mean "bell"?'],
-        ),
-        (
-            {"notices": {"error": {"desktop": "30"}}},
-            ["notices.error.desktop: expected number or boolean, got string"],
-        ),
-        (
-            {"notices": {"quiet_hours": "at night"}},
-            ['notices.quiet_hours: expected e.g. "22:00-07:30", got "at night"'],
-        ),
-        (
-            {"notices": {"labels": {"MINE": {"completed": {"sound": -1}, "pin": 1}}}},
-            [
-                "notices.labels.MINE.completed.sound: expected at least 0, got -1",
-                "notices.labels.MINE.pin: expected boolean, got number",
-            ],
-        ),
-        ({"notices": {"labels": {"MINE": {"blocked": {"bell": True}, "pin": True}}}}, []),
-        (
-            {"on": {"done": ["true"]}, "icons": {"foo": "F"}, "host": {"graze": 1, "dwell": "1"}},
-            [
-                "host.dwell: expected number, got string",
-                'host.graze: no such option; did you mean "grace"?',
-                "icons.foo: no such option; there is background, blocked, completed, error, idle,"
-                " question, unknown, working",
-                'on.done: no such option; did you mean "completed"?',
-            ],
-        ),
-        (
-            {"board": {"keys": {"x": False, "<c-k>": "stop", "z": "stopp", "y": True}}},
-            [
-                'board.keys.z: nothing is called "stopp"; did you mean "stop"?',
-                "board.keys.y: expected string or function or false, got boolean",
-            ],
-        ),
-        (
-            {"notices": {"sounds": {"done": "x.wav"}}, "claude": ["claude", 1]},
-            [
-                "claude: expected a list of strings, got number under 2",
-                'notices.sounds.done: no such option; did you mean "completed"?',
-            ],
-        ),
-        ({"host": {"approval": True, "grace": 5}, "python": "~/python"}, []),
-        ({"python": 3}, ["python: expected string or table, got number"]),
-        ({"icons": {"blocked": "B"}, "python": ["uv", "run"]}, []),
-    ],
-)
-def test_a_wrong_key_is_named_by_its_path(
-    nvim: Editors, wrong: dict[str, Any], expected: list[str]
-) -> None:
+#: Options, and what is wrong with them.
+WRONG: list[tuple[dict[str, Any], list[str]]] = [
+    ({"nonsense": 1}, ["nonsense: no such option"]),
+    ({"restarts": "5"}, ["restarts: expected number, got string"]),
+    ({"float": {"widht": 3}}, ['float.widht: no such option; did you mean "width"?']),
+    ({"float": True}, ["float: expected table, got boolean"]),
+    ({"icons": "emoji"}, ['icons: expected one of ascii, unicode, nerd, got "emoji"']),
+    (
+        {"board": {"layout": "round"}},
+        ['board.layout: expected one of split, vsplit, tab, float, got "round"'],
+    ),
+    ({"on": {"blocked": "echo"}}, ["on.blocked: expected function or table, got string"]),
+    (
+        {"notices": {"mode": "loud"}},
+        ['notices.mode: expected one of quiet, normal, all, got "loud"'],
+    ),
+    (
+        {"notices": {"blocked": {"bel": 1}}},
+        ['notices.blocked.bel: no such option; did you mean "bell"?'],
+    ),
+    (
+        {"notices": {"error": {"desktop": "30"}}},
+        ["notices.error.desktop: expected number or boolean, got string"],
+    ),
+    (
+        {"notices": {"quiet_hours": "at night"}},
+        ['notices.quiet_hours: expected e.g. "22:00-07:30", got "at night"'],
+    ),
+    (
+        {"notices": {"labels": {"MINE": {"completed": {"sound": -1}, "pin": 1}}}},
+        [
+            "notices.labels.MINE.completed.sound: expected at least 0, got -1",
+            "notices.labels.MINE.pin: expected boolean, got number",
+        ],
+    ),
+    ({"notices": {"labels": {"MINE": {"blocked": {"bell": True}, "pin": True}}}}, []),
+    (
+        {"on": {"done": ["true"]}, "icons": {"foo": "F"}, "host": {"graze": 1, "dwell": "1"}},
+        [
+            "host.dwell: expected number, got string",
+            'host.graze: no such option; did you mean "grace"?',
+            "icons.foo: no such option; there is background, blocked, completed, error, idle,"
+            " question, unknown, working",
+            'on.done: no such option; did you mean "completed"?',
+        ],
+    ),
+    (
+        {"board": {"keys": {"x": False, "<c-k>": "stop", "z": "stopp", "y": True}}},
+        [
+            'board.keys.z: nothing is called "stopp"; did you mean "stop"?',
+            "board.keys.y: expected string or function or false, got boolean",
+        ],
+    ),
+    (
+        {"notices": {"sounds": {"done": "x.wav"}}, "claude": ["claude", 1]},
+        [
+            "claude: expected a list of strings, got number under 2",
+            'notices.sounds.done: no such option; did you mean "completed"?',
+        ],
+    ),
+    ({"host": {"approval": True, "grace": 5}, "python": "~/python"}, []),
+    ({"python": 3}, ["python: expected string or table, got number"]),
+    ({"icons": {"blocked": "B"}, "python": ["uv", "run"]}, []),
+]
+
+
+def test_a_wrong_key_is_named_by_its_path(nvim: Editors) -> None:
     """One notification, defaults for it, and the valid keys still count."""
-    editor = nvim(config={**SOUND, **wrong}, ui=False)
-    assert sorted(editor.lua(PROBLEMS)) == sorted(expected)
-    assert editor.lua("return require('bellboard.config').get().auto_start") is False
-    if expected:
-        said = eventually(editor.messages)
-        assert sorted(expected)[0].partition(":")[0] in said
-        assert "\n" not in said
-        editor.command("checkhealth bellboard")
-    for problem in expected:
-        assert f"ERROR {problem}" in editor.lua(REPORT)
+    editor = nvim(config=SOUND, ui=False)
+    for wrong, expected in WRONG:
+        editor.command("messages clear")
+        editor.lua("vim.g.bellboard = ...; require('bellboard.config').read()", {**SOUND, **wrong})
+        assert sorted(editor.lua(PROBLEMS)) == sorted(expected)
+        assert editor.lua("return require('bellboard.config').get().auto_start") is False
+        if expected:
+            said = eventually(editor.messages)
+            assert sorted(expected)[0].partition(":")[0] in said
+            assert "\n" not in said
+
+
+def test_checkhealth_names_each_wrong_key(nvim: Editors) -> None:
+    wrong: dict[str, Any] = {}
+    for options, _ in WRONG[:5]:
+        wrong |= options
+    editor = nvim(config={**SOUND, **wrong, "on": {"done": ["true"]}}, ui=False)
+    problems = editor.lua(PROBLEMS)
+    assert len(problems) == 5
+    editor.command("checkhealth bellboard")
+    report = editor.lua(REPORT)
+    assert [problem for problem in problems if f"ERROR {problem}" not in report] == []
 
 
 @pytest.mark.parametrize("columns", [40, 60, 120])
