@@ -21,7 +21,7 @@ the result of a fold, and its clock, depend only on what was committed, not on t
 The effect of a single event may be shown before the lock is held (`preview`): it is folded, shown,
 and rolled back.  Nothing of that is counted, announced or kept.
 
-Effects that happen once per machine are claimed first (`claim`), so they run at most once.
+Effects that happen once per machine are claimed first (`shared.py`), so they run at most once.
 
 Versions: `user_version` is the schema.  A newer program migrates under the lock; an older one stops
 writing to a newer database (`Newer`).  A damaged database (`Damaged`) is renamed with a date, once
@@ -33,7 +33,7 @@ and are folded again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 from msgspec.structs import astuple
@@ -43,11 +43,10 @@ from ..core.events import Event
 from ..core.ledger import LEDGER, Folded, Transition
 from ..core.lenient import LARGEST
 from ..core.session import is_listed
-from ..core.sound import HIGHEST
 from .database import Busy, Damaged, Draining, Newer, Replaced
-from .history import History
 from .rows import UNSOUND, Cells, blob, number, text, time
 from .schema import SCHEMA
+from .shared import Claim, Editor, Shared
 from .upkeep import KEEP
 
 #: Kinds of events that say since when something has been so, which may be before it was noticed.
@@ -55,16 +54,6 @@ DATED: Final = frozenset(
     {"registry", "process gone", "screen idle", "screen busy", "screen waiting", "far"}
 )
 TWICE: Final = 60.0  # seconds in which several hosts may report the same finding under one name
-
-#: The types of the shared options.
-OPTIONS: Final[dict[str, Any]] = {
-    "config": dict[str, Any],
-    "watched_since": float,
-    "mode": str,
-    "bars": list[str],
-    "database": str,
-    "followers": dict[str, str],
-}
 
 __all__ = [
     "KEEP",
@@ -80,22 +69,10 @@ __all__ = [
 ]
 
 
-class Editor(NamedTuple):
-    """An open Neovim, by the process of its host."""
-
-    pid: int
-    server: str  # its address
-    tmux: str  # socket of the tmux server that it runs in
-    pane: str
-    focused: float  # when it last got the focus
-
-
-Claim = tuple[int, str]  # a transition and an effect
-
 _encode = msgspec.msgpack.Encoder().encode
 
 
-class Store(History):
+class Store(Shared):
     """The contents of board.db."""
 
     revision = 0  # the newest one that the board in memory has
@@ -225,73 +202,12 @@ class Store(History):
                 gone = [n for n, t in named if not old < t < now + TWICE and not is_there(n)]
                 self.forget_applied(gone)
 
-    # ------------------------------------------------------------ claims
-
-    def claim(self, wanted: Sequence[Claim], pid: int, now: float) -> list[Claim]:
-        """Claim effects; return those that this host got.  Each is granted once per machine."""
-        with self.lock():
-            return [
-                (transition, effect)
-                for transition, effect in wanted
-                if self.db.execute(
-                    "INSERT OR IGNORE INTO claims VALUES (?, ?, ?, ?)",
-                    (transition, effect, pid, now),
-                ).rowcount
-                == 1
-            ]
-
-    def is_claimed(self, claim: Claim) -> bool:
-        """Return whether somebody got an effect."""
-        where = "transition_id = ? AND effect = ?"
-        return bool(self.all(f"SELECT 1 FROM claims WHERE {where}", *claim))
-
-    # ------------------------------------------------------------ editors
-
-    def editors(self) -> list[Editor]:
-        """Return the editors that are open, or were when their host died."""
-        rows = self.all("SELECT pid, server, tmux, pane, focused FROM editors ORDER BY pid")
-        return self.sound("editors", rows, _editor)
-
-    def set_editor(self, editor: Editor) -> None:
-        """Record an editor; call this within the lock."""
-        self.db.execute("INSERT OR REPLACE INTO editors VALUES (?, ?, ?, ?, ?)", editor)
-
-    def drop_editor(self, pid: int) -> None:
-        """Remove an editor; call this within the lock."""
-        self.db.execute("DELETE FROM editors WHERE pid = ?", (pid,))
-
-    # ------------------------------------------------------------ options
-
-    def option(self, key: str) -> Any:
-        """Return a shared option, or None."""
-        rows = self.all("SELECT key, value FROM options WHERE key = ?", key)
-        found = self.sound("options", rows, _option)
-        return found[0] if found else None
-
-    def set_option(self, key: str, value: object, pid: int, now: float) -> None:
-        """Set a shared option, within the lock; `pid` is the process that sets it."""
-        self.is_changed = True  # for those who cache options
-        self.db.execute(
-            "INSERT OR REPLACE INTO options VALUES (?, ?, ?, ?)", (key, _encode(value), pid, now)
-        )
-
 
 def _row(file: str, f: Folded) -> tuple[Any, ...]:
     own = next((c for c in f.changes if c.session_id == f.session_id), None)
     statuses = (own.before, own.after) if own else (None, None)
     rule, taken, why = f.verdict
     return (f.session_id, file, rule, taken, why, *statuses, _encode(f.event))
-
-
-def _editor(r: Cells) -> Editor:
-    if not 0 < number(r[0]) < HIGHEST:
-        raise ValueError("invalid process id")
-    return Editor(r[0], text(r[1]), text(r[2]), text(r[3]), time(r[4]))
-
-
-def _option(r: Cells) -> Any:
-    value = msgspec.msgpack.decode(blob(r[1]), type=OPTIONS.get(r[0], Any))
-    return time(value) if isinstance(value, float) else value
 
 
 def _is_live(e: Event, c: Transition, since: float) -> bool:

@@ -1,0 +1,102 @@
+"""What hosts share in board.db besides sessions: claims, open editors, and options."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from ..core.sound import HIGHEST
+from .history import History
+from .rows import Cells, blob, number, text, time
+
+#: The types of the shared options.
+OPTIONS: Final[dict[str, Any]] = {
+    "config": dict[str, Any],
+    "watched_since": float,
+    "mode": str,
+    "bars": list[str],
+    "database": str,
+    "followers": dict[str, str],
+}
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class Editor(NamedTuple):
+    """An open Neovim, by the process of its host."""
+
+    pid: int
+    server: str  # its address
+    tmux: str  # socket of the tmux server that it runs in
+    pane: str
+    focused: float  # when it last got the focus
+
+
+Claim = tuple[int, str]  # a transition and an effect
+
+
+class Shared(History):
+    """What any host may write, and all may read."""
+
+    # ------------------------------------------------------------ claims
+
+    def claim(self, wanted: Sequence[Claim], pid: int, now: float) -> list[Claim]:
+        """Claim effects; return those that this host got.  Each is granted once per machine."""
+        with self.lock():
+            return [
+                (transition, effect)
+                for transition, effect in wanted
+                if self.db.execute(
+                    "INSERT OR IGNORE INTO claims VALUES (?, ?, ?, ?)",
+                    (transition, effect, pid, now),
+                ).rowcount
+                == 1
+            ]
+
+    def is_claimed(self, claim: Claim) -> bool:
+        """Return whether somebody got an effect."""
+        where = "transition_id = ? AND effect = ?"
+        return bool(self.all(f"SELECT 1 FROM claims WHERE {where}", *claim))
+
+    # ------------------------------------------------------------ editors
+
+    def editors(self) -> list[Editor]:
+        """Return the editors that are open, or were when their host died."""
+        rows = self.all("SELECT pid, server, tmux, pane, focused FROM editors ORDER BY pid")
+        return self.sound("editors", rows, _editor)
+
+    def set_editor(self, editor: Editor) -> None:
+        """Record an editor; call this within the lock."""
+        self.db.execute("INSERT OR REPLACE INTO editors VALUES (?, ?, ?, ?, ?)", editor)
+
+    def drop_editor(self, pid: int) -> None:
+        """Remove an editor; call this within the lock."""
+        self.db.execute("DELETE FROM editors WHERE pid = ?", (pid,))
+
+    # ------------------------------------------------------------ options
+
+    def option(self, key: str) -> Any:
+        """Return a shared option, or None."""
+        rows = self.all("SELECT key, value FROM options WHERE key = ?", key)
+        found = self.sound("options", rows, _option)
+        return found[0] if found else None
+
+    def set_option(self, key: str, value: object, pid: int, now: float) -> None:
+        """Set a shared option, within the lock; `pid` is the process that sets it."""
+        self.is_changed = True  # for those who cache options
+        self.db.execute(
+            "INSERT OR REPLACE INTO options VALUES (?, ?, ?, ?)", (key, _encode(value), pid, now)
+        )
+
+
+def _editor(r: Cells) -> Editor:
+    if not 0 < number(r[0]) < HIGHEST:
+        raise ValueError("invalid process id")
+    return Editor(r[0], text(r[1]), text(r[2]), text(r[3]), time(r[4]))
+
+
+def _option(r: Cells) -> Any:
+    value = msgspec.msgpack.decode(blob(r[1]), type=OPTIONS.get(r[0], Any))
+    return time(value) if isinstance(value, float) else value
