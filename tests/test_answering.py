@@ -53,6 +53,7 @@ def test_an_answer_reaches_the_hook_that_waits(desk: Desk) -> None:
         "way": "hook",
         "by": "Neovim 7",
         "outcome": "",
+        "pid": desk.pid,
     }
     assert last["outcome"].startswith("it went on after ")
 
@@ -435,7 +436,7 @@ def test_enter_waits_until_a_row_has_been_shown_for_a_moment() -> None:
             self.shown = self.shown or time.monotonic()
             return True
 
-    async def ours() -> bool:
+    async def ours(types: bool) -> bool:
         return True
 
     def following(rows: Sequence[str]) -> Press:

@@ -185,7 +185,7 @@ class Stage:
         time.sleep(0.5)  # until it takes keys
         before = len(self.api.requests)
 
-        async def ours() -> bool:
+        async def ours(types: bool) -> bool:
             return True
 
         asyncio.run(enter(pane, following, ours))

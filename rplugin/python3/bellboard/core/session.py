@@ -40,6 +40,7 @@ class Block(Struct, frozen=True, omit_defaults=True, gc=False):
     early: bool = False  # reported before its hooks have run; another event follows once it asks
     waits: bool = False  # for a user's hook, which may answer first
     inferred: bool = False
+    sent: bool = False  # an answer was given to it, and may still count
     key: int = 0
 
 

@@ -35,12 +35,12 @@ from .standing import (
     Asked,
     asked_of,
     first,
-    is_double,
     is_served,
     name_of,
     obstacle,
     serve,
     standing,
+    untypeable,
     went_on,
 )
 
@@ -175,7 +175,7 @@ class Answering:
             if await beside(partial(is_served, asked, self._desk.spool.home)):
                 ways.append("server")
         terminal = self._terminal(asked.run)
-        if terminal is not None and not is_double(asked):
+        if terminal is not None and not untypeable(asked):
             with suppress(Declined):
                 if await self._takes_keys(terminal, asked, patient=not ways):
                     ways.append("keys")
@@ -184,13 +184,14 @@ class Answering:
     async def _takes_keys(self, terminal: Terminal, asked: Asked, patient: bool) -> bool:
         """Return whether keys can answer; a dialog may be drawn a moment after its hook."""
         dialect, request = dialect_of(asked.session.agent), asked.request
+        fresh = min(FRESH, asked.block.since + FRESH - time.time())  # the clock may have jumped
+        until = time.monotonic() + (fresh if patient else 0.0)
         while True:
             screen = await beside(terminal.rows)
             trials = (_sample(request, choice) for choice in request.choices)
             if any(not dialect.press(screen, request, x, asked.about).why for x in trials):
                 return True
-            is_drawn = not patient or time.time() > asked.block.since + FRESH
-            if is_drawn or not self._stands(asked):
+            if time.monotonic() > until or not self._stands(asked):
                 return False
             await asyncio.sleep(LOOK)
 
@@ -203,12 +204,12 @@ class Answering:
         agent, home = asked.session.agent, self._desk.spool.home
         reply = dialect_of(agent).reply(asked.payload, answer) if asked.payload else b""
         if reply and b"\n" not in reply and self._listens(asked):
-            self._log(given, claim, "hook")
+            self._log(given, claim, "hook", pid=asked.run.pid)
             if await beside(partial(self._pipes.send, asked.block.pipe, reply)):
                 return "hook"
         served = bool(reply) and await beside(partial(is_served, asked, home))
         if served:
-            self._log(given, claim, "server")
+            self._log(given, claim, "server", pid=asked.run.pid)
             await beside(partial(serve, asked, home, reply))
             return "server"
         await self._type(given, asked, answer, claim)
@@ -220,18 +221,18 @@ class Answering:
         terminal = self._terminal(asked.run)
         if terminal is None:
             raise Declined(f"its terminal is neither in tmux nor in a Neovim{THERE}")
-        if is_double(asked):
-            raise Declined(f"it asks the same twice, and keys cannot tell which{THERE}")
         begun, is_fresh = False, time.time() < asked.block.since + FRESH
 
         def following(screen: Sequence[str]) -> Press:
+            if why := untypeable(asked):
+                return Press(why=why)
             return dialect.press(screen, asked.request, answer, asked.about)
 
-        async def is_ours() -> bool:
+        async def is_ours(types: bool) -> bool:
             nonlocal begun
-            if not begun:
+            if types and not begun:
                 begun = True
-                self._log(given, claim, "keys")
+                self._log(given, claim, "keys", pid=asked.run.pid)
             return self._stands(asked) and await beside(partial(self._claims.renew, name, claim))
 
         await enter(terminal, following, is_ours, READY if is_fresh else 0.0)
@@ -285,7 +286,7 @@ class Answering:
         now, block = found[1], asked.block
         return (now.since, now.agent, now.tool) == (block.since, block.agent, block.tool)
 
-    def _log(self, given: Given, claim: Claim, way: str, outcome: str = "") -> None:
+    def _log(self, given: Given, claim: Claim, way: str, outcome: str = "", pid: int = 0) -> None:
         """Report an answer before it is sent, what followed, or why it was refused."""
         facts = {
             "session_id": str(given.get("session_id")),
@@ -295,6 +296,7 @@ class Answering:
             "way": way,
             "by": claim.by,
             "outcome": line(outcome, 200),
+            **({"pid": pid} if pid else {}),
         }
         with suppress(ValueError, OSError):  # the answer counts, even if it cannot be logged
             self._desk.report({"t": time.time(), "answer": facts})

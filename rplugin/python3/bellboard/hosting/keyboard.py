@@ -14,8 +14,7 @@ from typing import Final, Protocol
 
 from ..agents.dialect import Press
 from ..core.session import Run, owns_pane
-from ..system import neovim
-from ..system.tmux import Tmux
+from ..system import neovim, tmux
 from .beside import Declined, beside
 
 TAKES: Final = 5.0  # seconds for the CLI to show what a key did; it takes 0.05, on a busy machine 2
@@ -48,16 +47,25 @@ class Pane:
     """A pane of tmux."""
 
     def __init__(self, socket: str, pane: str, tty: str) -> None:
-        self._tmux, self._pane, self._tty = Tmux(socket), pane, tty
+        self._tmux, self._pane, self._tty = tmux.Tmux(socket), pane, tty
 
     def rows(self) -> Sequence[str]:
-        if not any(
-            p.id == self._pane and p.tty == self._tty and not p.dead
-            for p in self._tmux.panes() or ()
-        ):
-            why = self._tmux.why or f"tmux pane {self._pane} is not its terminal {self._tty}"
-            raise Declined(why)
+        if astray := self._proven().astray:
+            raise Declined(f"its tmux pane {astray}; go there to answer")
         return self._tmux.capture(self._pane, DEPTH)
+
+    def read(self) -> Sequence[str]:
+        """Return the rows, whether keys can be typed or not."""
+        self._proven()
+        return self._tmux.capture(self._pane, DEPTH)
+
+    def _proven(self) -> tmux.Pane:
+        """Return the pane, if it is the terminal of the session."""
+        for pane in self._tmux.panes() or ():
+            if (pane.id, pane.tty, pane.dead) == (self._pane, self._tty, False):
+                return pane
+        why = f"tmux pane {self._pane} is not its terminal {self._tty}"
+        raise Declined(self._tmux.why or why)
 
     def type(self, press: Press) -> bool:
         if not _shows(self._tmux.capture(self._pane, DEPTH), press.rows):
@@ -110,13 +118,14 @@ def terminal_of(run: Run) -> Terminal | None:
 async def enter(
     terminal: Terminal,
     following: Callable[[Sequence[str]], Press],
-    ours: Callable[[], Awaitable[bool]],
+    ours: Callable[[bool], Awaitable[bool]],
     rests: float = 0.0,
 ) -> None:
     """Type the keys of an answer; `following` returns the next key for what the terminal shows.
 
-    Before each key, `ours` says whether it still asks, and we are still those who answer.  The
-    first key waits until the terminal has shown its rows for `rests` seconds.
+    Again and again, `ours` says whether it still asks, and we are still those who answer; it is
+    told whether a key comes next.  The first key waits until the terminal has shown its rows for
+    `rests` seconds.
     """
     before, until, typed = Press(), time.monotonic() + TAKES, 0
     seen, since = before, time.monotonic()
@@ -127,9 +136,9 @@ async def enter(
         is_new = time.monotonic() < since + (RESTS if typed else rests)
         if press.why and not before.rows and not is_new:
             raise Declined(press.why)
-        if not await ours():
-            raise Declined(MEANWHILE)
         waits = bool(press.why) or press == before or is_new
+        if not await ours(not waits):
+            raise Declined(MEANWHILE)
         if waits or not await beside(partial(terminal.type, press)):
             await asyncio.sleep(GLANCE)  # it is not drawn yet, or is being drawn
             continue

@@ -20,7 +20,7 @@ SHOWN: Final = "return require('bellboard')._shown(...)"
 def preview(s: Session) -> list[str]:
     """Return the rows of its terminal, cleaned; may block, raises `Declined`."""
     if s.tty and s.pane and s.tmux.startswith("/") and owns_pane(s):
-        rows: object = Pane(s.tmux, s.pane, s.tty).rows()
+        rows: object = Pane(s.tmux, s.pane, s.tty).read()
     elif s.tty and s.nvim:
         try:
             rows = neovim.ask(s.nvim, SHOWN, s.tty)

@@ -23,7 +23,7 @@ from ..core.request import TERMINAL, Choice, Part, Request, digest_of
 from ..core.session import Block, Run, Session, question_of
 from ..core.shellwords import HIDDEN
 from ..storage.spool import Refused, Spool
-from ..system.processes import began_at, started_of
+from ..system.processes import began_at, is_in_front, is_suspended, started_of
 from ..witnesses.proof import objection
 from .beside import Declined
 
@@ -69,6 +69,8 @@ def obstacle(asked: Asked, environ: Mapping[str, str]) -> str:
     if not process.started and began is not None and began < since - COARSE:
         process = replace(process, started=started_of(pid))  # it is the one that asked
     why = objection(s, process, environ)
+    if not why and is_suspended(pid):  # it would take the answer whenever it continues
+        why = f"process {pid} is suspended"
     return f"{why}{THERE}" if why else ""
 
 
@@ -107,7 +109,18 @@ def standing(s: Session, name: str) -> tuple[Run, Block] | None:
     return min(asking, key=lambda each: each[1].since, default=None)
 
 
-def is_double(asked: Asked) -> bool:
+def untypeable(asked: Asked) -> str:
+    """Return why keys cannot answer it, whatever its terminal shows, or ""."""
+    if _is_double(asked):
+        return f"it asks the same twice, and keys cannot tell which{THERE}"
+    if asked.block.sent:  # the keys would wait for what is asked next
+        return f"an answer was sent before, and may still count{THERE}"
+    if not is_in_front(asked.request.pid):
+        return f"another program is in front of it in its terminal{THERE}"
+    return ""
+
+
+def _is_double(asked: Asked) -> bool:
     """Return whether another question looks the same on the screen."""
     other = [b for r in runs_of(asked.session) for b in r.blocks.values() if b is not asked.block]
     same = asked.block.tool, asked.block.detail, asked.block.shown_digest

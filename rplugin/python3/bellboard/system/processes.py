@@ -144,6 +144,21 @@ def environment_of(pid: int, names: Iterable[str]) -> dict[str, str]:
     return {n.decode(): v.decode("utf-8", "replace") for n, _, v in pairs if n in wanted and v}
 
 
+def is_suspended(pid: int) -> bool:
+    """Return whether a process is stopped, as by CTRL-Z."""
+    stat = stat_of(pid)
+    return stat[0] == "T" if stat is not None else _ask(pid, "status") == "stopped"
+
+
+def is_in_front(pid: int) -> bool:
+    """Return whether keys in its terminal reach a process; True if that cannot be known."""
+    stat = stat_of(pid)
+    if stat is None:
+        return not is_suspended(pid)
+    group, terminal, front = int(stat[2]), int(stat[4]), int(stat[5])
+    return terminal == 0 or front <= 0 or group == front
+
+
 def stat_of(pid: int) -> list[str] | None:
     """Return the fields of /proc/PID/stat from the third on."""
     try:

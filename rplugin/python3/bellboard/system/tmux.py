@@ -26,7 +26,13 @@ DEAF: Final = 20.0  # seconds to leave a server alone that did not answer
 
 KEYS: Final = frozenset({"Down", "Right", "Tab", "Enter"})  # that may be pressed in a pane
 PANE: Final = re.compile(r"%[0-9]{1,9}", re.ASCII)
-_PANES: Final = "#{pane_id} #{pane_pid} #{pane_dead} #{session_id} #{window_id} #{pane_tty}"
+_PANES: Final = (
+    "#{pane_id} #{pane_pid} #{pane_dead} #{session_id} #{window_id} #{pane_tty} #{pane_in_mode} "
+    "#{pane_synchronized}"
+)
+#: What tmux does with the keys of a pane besides giving them to its program → in words.
+MODE: Final = "is in copy mode, which would take the keys"
+SHARED: Final = "shares its keys with other panes (synchronize-panes)"
 #: An option of a pane that a jump led to: the pane where you were before.
 BACK: Final = "@bellboard-back"
 _CLIENTS: Final = (
@@ -44,6 +50,7 @@ class Pane(NamedTuple):
     session: str  # its id
     window: str
     tty: str
+    astray: str = ""  # why keys typed into it would not reach its program, or not it alone
 
 
 class Client(NamedTuple):
@@ -244,9 +251,11 @@ def sockets(environ: Mapping[str, str]) -> list[str]:
 def _panes(output: str) -> Iterator[Pane]:
     for row in output.splitlines():
         fields = row.split(" ")
-        pid = decimal(fields[1]) if len(fields) == 6 else None
+        pid = decimal(fields[1]) if len(fields) == 8 else None
         if pid is not None and PANE.fullmatch(fields[0]):
-            yield Pane(fields[0], pid, fields[2] == "1", *fields[3:])
+            astray = MODE if fields[6] > "0" else SHARED if fields[7] > "0" else ""
+            session, window, tty = fields[3:6]
+            yield Pane(fields[0], pid, fields[2] == "1", session, window, tty, astray)
 
 
 def _clients(output: str) -> Iterator[Client]:

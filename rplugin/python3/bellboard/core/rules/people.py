@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from ..events import Event
 from ..options import Options
 from ..session import Block, Session
@@ -59,7 +61,12 @@ def reply(s: Session, e: Event, o: Options) -> str | None:
     if not s.blocks:
         return "nothing is asked"
     asked = {b.request for b in s.blocks.values()}  # empty: known without its file
-    return None if asked & {e.request, ""} else "it now asks something else"
+    if not asked & {e.request, ""}:
+        return "it now asks something else"
+    s.blocks = {
+        k: replace(b, sent=True) if b.request == e.request else b for k, b in s.blocks.items()
+    }
+    return None
 
 
 def outcome(s: Session, e: Event, o: Options) -> str | None:

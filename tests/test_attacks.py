@@ -1,0 +1,214 @@
+"""Answers that could reach something else than what was read, or count twice: each is refused."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from bellboard.agents.evidence import from_line
+from bellboard.core.board import Board
+from bellboard.core.session import Session
+from bellboard.hosting import keyboard
+from bellboard.hosting.beside import Declined
+from bellboard.storage.claims import Claim, Claims
+from bellboard.system.processes import argv_of
+from desk import NAME, SLEEP, Desk
+from rig.home import Home
+from rig.tmux import Pane, Server
+from rig.waiting import eventually
+from test_answering import SCREEN, THERE, Typewriter, refused, said
+
+pytestmark = pytest.mark.files
+
+SENT = f"an answer was sent before, and may still count{THERE}"
+
+
+# ---------------------------------------------------------------- twice
+
+
+def test_what_was_sent_is_not_typed_again(desk: Desk) -> None:
+    """A slow CLI takes the first answer late: keys of the second would answer what comes next."""
+    terminal = desk.terminal = Typewriter(desk, SCREEN)
+    desk.becomes(sent=True)
+    assert [way["name"] for way in desk.request()["request"]["ways"]] == ["go"]
+    refused(desk, desk.answer(), SENT)
+    assert terminal.keys == ""
+
+
+def test_a_hook_that_still_waits_is_answered_after_all(desk: Desk) -> None:
+    """It reads one answer and leaves, so nothing that was sent before has reached it.
+
+    As when a host died between the record of its answer and the answer.
+    """
+    desk.waits()
+    Claims(desk.home.bellboard).claim(NAME, Claim("Neovim 9", time.time(), "allow", 9))
+    os.utime(desk.folder / f"{NAME}.answer", (time.time() - 4,) * 2)
+    desk.becomes(sent=True, pipe="1.1")
+    assert desk.answer()["way"] == "hook"
+
+
+def test_a_request_whose_dialog_was_not_shown_has_got_nothing(desk: Desk) -> None:
+    """Refused before a key: nobody is told that an answer was sent."""
+    desk.becomes(since=time.time())
+    desk.terminal = Typewriter(desk, "")
+    refused(desk, desk.answer(), f"its terminal does not show the question{THERE}")
+    assert [line["way"] for line in desk.told] == ["none"]
+
+
+def asks(board: Board, sid: str, pid: int, request: str) -> Session:
+    payload = {"session_id": sid, "hook_event_name": "PermissionRequest", "tool_name": "Bash"}
+    origin = {"agent": "claude", "pid": pid}
+    line = {"t": 10.0 + pid, "hook": payload | {"prompt_id": request}, "origin": origin}
+    board.fold(replace(from_line(line), request=request))
+    return board.sessions[sid]
+
+
+def answered(sid: str, request: str, pid: int) -> dict[str, Any]:
+    return {"session_id": sid, "request": request, "choice": "allow", "way": "keys", "pid": pid}
+
+
+def test_an_answer_marks_the_question_that_it_was_sent_to() -> None:
+    """Of that process: another one of the same session asks for itself; nor one asked later."""
+    board = Board()
+    asks(board, "s", 1, "first")
+    asks(board, "s", 2, "second")
+    for pid, request in ((1, "first"), (2, "other")):
+        board.fold(from_line({"t": 20.0, "answer": answered("s", request, pid)}))
+    s = board.sessions["s"]
+    blocks = [b for run in (s, *s.aside.values()) for b in run.blocks.values()]
+    assert {b.request: b.sent for b in blocks} == {"first": True, "second": False}
+
+
+# ---------------------------------------------------------------- somewhere else
+
+
+def test_a_suspended_process_is_not_answered(desk: Desk) -> None:
+    """It would take the answer whenever somebody continues it."""
+    hook = desk.waits()
+    digest = desk.request()["request"]["digest"]
+    os.kill(desk.pid, signal.SIGSTOP)
+    eventually(lambda: desk.request().get("why"))
+    refused(desk, desk.answer(digest=digest), f"process {desk.pid} is suspended{THERE}")
+    os.kill(desk.pid, signal.SIGCONT)
+    eventually(lambda: "request" in desk.request())
+    assert desk.answer(digest=digest)["outcome"] == "taken"
+    assert said(hook.said[0])["decision"] == {"behavior": "allow"}
+
+
+@pytest.fixture
+def behind(home: Home) -> Iterator[int]:
+    """Return a process in the background of its terminal: another program reads the keys."""
+    script = f"import os; os.setpgid(0, 0); os.execv({SLEEP!r}, ['claude', '600'])"
+    ours, theirs = pty.openpty()
+    code = (
+        f"import os, subprocess, sys, time\n"
+        f"print(subprocess.Popen([sys.executable, '-c', {script!r}]).pid, flush=True)\n"
+        f"time.sleep(600)"
+    )
+    # the leader of the terminal's session opens it, and so it becomes its own
+    shell = subprocess.Popen(
+        [sys.executable, "-c", f"import os; os.open({os.ttyname(theirs)!r}, os.O_RDWR)\n{code}"],
+        env=home.env,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+    assert shell.stdout is not None
+    pid = int(shell.stdout.readline())
+    eventually(lambda: argv_of(pid)[0] == "claude")
+    yield pid
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+    shell.kill()
+    shell.communicate()
+    os.close(ours)
+    os.close(theirs)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="this system has no /proc")
+def test_a_program_in_front_of_the_agent_gets_no_keys(home: Home, behind: int) -> None:
+    """As a second CLI that asks the same, in the terminal of one in the background."""
+    desk = Desk(home, behind)
+    terminal = desk.terminal = Typewriter(desk, SCREEN)
+    refused(desk, desk.answer(), f"another program is in front of it in its terminal{THERE}")
+    assert terminal.keys == ""
+    desk.waits()
+    assert desk.answer()["way"] == "hook"
+
+
+@pytest.fixture
+def cat(tmux: Server) -> Pane:
+    return tmux.open(["cat"])
+
+
+def typing(tmux: Server, pane: Pane) -> str:
+    """Type a 1 into a pane; return why not."""
+    terminal = keyboard.Pane(str(tmux.socket), pane.id, pane.tty)
+    try:
+        terminal.rows()
+        terminal.type(keyboard.Press("1"))
+    except Declined as why:
+        return str(why)
+    return ""
+
+
+def test_keys_that_tmux_gives_to_others_too_are_not_typed(tmux: Server, cat: Pane) -> None:
+    """With synchronize-panes, they would answer whatever the other panes ask."""
+    split = ("split-window", "-d", "-P", "-F", "#{pane_id}", "-t", cat.id, "cat")
+    other = Pane(tmux, tmux.run(*split).strip())
+    tmux.run("set-option", "-w", "-t", cat.id, "synchronize-panes", "on")
+    why = "its tmux pane shares its keys with other panes (synchronize-panes)"
+    assert typing(tmux, cat) == f"{why}{THERE}"
+    tmux.run("set-option", "-w", "-t", cat.id, "synchronize-panes", "off")
+    assert typing(tmux, cat) == ""
+    cat.shows("1")
+    assert other.text().strip() == ""
+
+
+def test_a_pane_in_copy_mode_gets_no_keys(tmux: Server, cat: Pane) -> None:
+    """They are commands of that mode. The session can still be looked at."""
+    cat.type("hello")
+    cat.shows("hello")
+    tmux.run("copy-mode", "-t", cat.id)
+    why = "its tmux pane is in copy mode, which would take the keys"
+    assert typing(tmux, cat) == f"{why}{THERE}"
+    assert keyboard.Pane(str(tmux.socket), cat.id, cat.tty).read() == ["hello"]
+    tmux.run("send-keys", "-t", cat.id, "-X", "cancel")
+    assert typing(tmux, cat) == ""
+
+
+# ---------------------------------------------------------------- never
+
+
+def test_a_clock_that_jumps_back_keeps_nobody_waiting(desk: Desk) -> None:
+    """The question then seems to come from the future, and its dialog to be drawn soon."""
+    desk.becomes(since=time.time() + 3600)
+    desk.terminal = Typewriter(desk, "")
+    begun = time.monotonic()
+    assert [way["name"] for way in desk.request()["request"]["ways"]] == ["go"]
+    assert time.monotonic() < begun + 20
+
+
+def test_the_same_request_of_two_sessions_has_two_digests(
+    desk: Desk, processes: Callable[..., int]
+) -> None:
+    """What was read in one is no answer to the other, under whichever name."""
+    digests = {desk.request()["request"]["digest"]}
+    desk.asks(session_id="t")
+    desk.s = replace(desk.s, previous=("t",))
+    digests.add(desk.request()["request"]["digest"])
+    pid = processes()
+    desk.asks(pid=pid)
+    desk.pid = pid
+    desk.s = desk.session_of()
+    digests.add(desk.request()["request"]["digest"])
+    assert len(digests) == 3
