@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bellboard.screen.request import SOON
+from bellboard.screen.prompt import SOON
 from rig import tmux as tmuxes
 from rig import warm
 from rig.home import Home

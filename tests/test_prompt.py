@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
+
 import pytest
 
 from bellboard.core.request import Choice, Field, Option, Part, Question, Request
-from bellboard.screen.request import SOON, Prompt, lines_of, page
+from bellboard.screen.prompt import SOON, Prompt
+from bellboard.screen.request import lines_of, page
 
 pytestmark = pytest.mark.pure
 
@@ -39,10 +42,12 @@ REQUEST = Request(
 )
 
 
-def pressed(*keys: str) -> Prompt:
-    prompt = Prompt(REQUEST, "api asks", 0.0)
+def pressed(*keys: str, request: Request = REQUEST, columns: int = 60, height: int = 60) -> Prompt:
+    prompt = Prompt(request, "api asks", 0.0)
+    prompt.lines(LATER, columns, height)
     for key in keys:
         prompt.press(key, LATER)
+        prompt.lines(LATER, columns, height)
     return prompt
 
 
@@ -125,3 +130,58 @@ def test_a_printed_request_says_how_to_answer_it() -> None:
     text = "\n".join(line.plain for line in page(REQUEST, "api", 80))
     assert "bellboard answer s CHOICE --digest 0123456789abcdef" in text
     assert "[--message TEXT]" in text
+
+
+def asking(count: int, kind: str) -> Request:
+    """Return a request with a question, or a field, of so many options."""
+    options = tuple(Option(f"option {n}") for n in range(count))
+    of_form = kind == "fill"
+    return Request(
+        *("name", "s", "claude", "question", "0123456789abcdef"),
+        questions=() if of_form else (Question("Which?", options=options),),
+        fields=(Field("which", options=options),) if of_form else (),
+        choices=(Choice(kind, "Answer", "content" if of_form else "answers"),),
+    )
+
+
+@pytest.mark.parametrize("kind", ["choose", "fill"])
+@pytest.mark.parametrize("count", [1, 30, 100])
+def test_each_of_many_options_can_be_chosen(kind: str, count: int) -> None:
+    """Without a key of its own, too; the one that Space takes is on the screen."""
+    prompt = pressed("last", "1", *["down"] * (count - 1), request=asking(count, kind), height=16)
+    assert f"option {count - 1}" in shown(prompt, 60, 16)
+    prompt.press(" ", LATER)
+    taken = prompt.taken or {}
+    assert f"option {count - 1}" in str(taken.get("answers") or taken.get("content"))
+
+
+def test_no_option_has_the_key_that_types_an_answer() -> None:
+    prompt = pressed("1", "t", request=asking(30, "choose"))
+    assert not prompt.over
+    assert "option 26" in shown(prompt)
+    prompt.press("x", LATER)
+    assert prompt.unsent == "x"
+
+
+@pytest.mark.parametrize(("columns", "height"), [(60, 12), (20, 20), (20, 8), (12, 5)])
+def test_nothing_unread_is_allowed(columns: int, height: int) -> None:
+    """What follows far below could be anything; a small screen scrolls to it. No needs no reading.
+
+    As for a terminal that is made smaller meanwhile.
+    """
+    how = {"columns": columns, "height": height}
+    prompt = pressed("1", **how)
+    assert not prompt.over
+    assert "Read it to" in shown(prompt, columns, height)
+    assert pressed("3", "take", **how).taken == {"choice": "deny"}
+    seen = "".join(shown(pressed(*["down"] * n, **how), columns, height) for n in range(60))
+    for part in ("make", "trailing", "-two", "Horn", "sure: boolean", "1  Yes"):
+        assert part.split()[0] in seen, part
+    assert pressed(*["down"] * 60, "1", **how).taken == {"choice": "allow"}
+
+
+def test_a_hostile_id_of_a_session_is_one_word_of_a_shell() -> None:
+    """The printed command is there to be copied."""
+    request = Request("name", "s; touch x $(y) `z` 'w'", "claude", "permission", "d")
+    words = shlex.split(page(request, "api", 80)[-1].plain)
+    assert words == ["bellboard", "answer", request.session_id, "CHOICE", "--digest", "d"]

@@ -16,7 +16,7 @@ import psutil
 
 from answers.place import PROGRAM, Place, answers_on, place, serving
 from bellboard.core.request import Answer
-from bellboard.screen.request import SOON
+from bellboard.screen.prompt import SOON
 from rig.agent import Agent
 from rig.editor import Editor
 from rig.scenarios import Tool, Turn, say, shell

@@ -11,7 +11,8 @@ from rich.text import Text
 from ..core import words
 from ..core.visible import plain
 from ..screen.operating import operate
-from ..screen.request import SOON, Prompt, wrapped
+from ..screen.prompt import SOON, Prompt
+from ..screen.request import wrapped
 from .counter import Counter, asking, decoded, waiting
 from .goto import flash
 from .goto import show as go_there

@@ -1,0 +1,242 @@
+"""Let a person answer a request in a terminal.
+
+A prompt holds the state of a screen and applies keys: a digit chooses, and what the choice needs is
+asked for, one thing after the other.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from rich.text import Text
+
+from ..core import words
+from ..core.request import Answer, Field, Question, Request, answer_of, check
+from .request import lines_of, value_of, wrapped
+
+SOON: Final = 0.4  # seconds in which a key was typed before the request could be read
+LETTERS: Final = "123456789abcdefhijklmnopruvwxyz"  # of choices: g, q, s and t have a meaning
+REFUSES: Final = frozenset({"deny", "decline", "keep", "stop"})  # need no reading to the end
+UNREAD: Final = "Read it to the end first: Down, End."
+MOVES: Final = {"up": -1, "down": 1, "page up": -10, "page down": 10, "first": -9999, "last": 9999}
+
+
+class Step(NamedTuple):
+    """Something that a choice needs: one of some options, several of them, or a text."""
+
+    title: str
+    field: str  # of the answer
+    key: str = ""  # in that field, if it has several
+    options: tuple[str, ...] = ()
+    many: bool = False
+    type: str = "string"
+    text: str = ""  # to begin with
+    may: bool = False  # be left out
+
+
+class Prompt:
+    """A request on a screen, and what a person does with it."""
+
+    def __init__(self, request: Request, heading: str, now: float) -> None:
+        self.request = request
+        self.taken: dict[str, Any] | None = None  # the answer
+        self.does = ""  # or: leave, skip, go
+        self._heading = heading
+        self._shown = now
+        self._top = 0
+        self._is_read = False
+        self._columns, self._body = 0, [Text()]
+        self._why = ""
+        self._given: dict[str, Any] = {}
+        self._steps: list[Step] = []
+        self._clear()
+
+    @property
+    def over(self) -> bool:
+        """Return whether there is nothing more to ask."""
+        return self.taken is not None or bool(self.does)
+
+    @property
+    def unsent(self) -> str:
+        """Return what has been typed so far."""
+        is_new = self._typing and bool(self._steps) and self._typed != self._steps[0].text
+        return self._typed if is_new else ""
+
+    def press(self, key: str, now: float) -> None:
+        """Apply a key: a name in `full.KEYS`, or a character."""
+        if now < self._shown + SOON and key != "leave":
+            self._shown = now  # as long as hands type something else
+            return
+        self._why = ""
+        if self._steps:
+            self._fill(key)
+        elif key in ("leave", "q"):
+            self.does = "leave"
+        elif key in ("s", "g"):
+            self.does = {"s": "skip", "g": "go"}[key]
+        elif key in MOVES:
+            self._top = max(0, self._top + MOVES[key])
+        elif 0 <= (n := _nth(key)) < len(self.request.choices):
+            choice = self.request.choices[n]
+            if not (self._is_read or choice.id in REFUSES):
+                self._why = UNREAD
+                return
+            self._given = {"choice": choice.id}
+            self._steps = _steps(self.request, choice.needs)
+            self._next()
+
+    def lines(self, now: float, columns: int, height: int) -> list[Text]:
+        """Return the request as far as there is room, and below it what can be pressed."""
+        why = [*wrapped(self._why, columns, style="yellow")]
+        if columns != self._columns:  # of a long plan, that takes a while
+            self._columns, self._body = columns, lines_of(self.request, columns)
+        body = self._body
+        spare = height - len(why) - 2 - min(len(body), height // 3)
+        below = self._asks(columns, spare) if self._steps else self._choices(columns)
+        if len(below) > spare and not self._steps:  # a small screen: all of it scrolls
+            body, below = [*body, *below[:-1]], below[-1:]
+        below += why
+        room = max(1, height - len(below) - 2)
+        self._top = min(self._top, max(0, len(body) - room))
+        more = len(body) - room - self._top
+        self._is_read = self._is_read or more <= 0
+        rule = f"── {more} more rows: Down " if more > 0 else ""
+        head = Text(words.cut(self._heading, columns), "bold red")
+        seen = body[self._top : self._top + room]
+        return [head, *seen, Text(rule.ljust(columns, "─")[:columns], "dim"), *below][:height]
+
+    # ------------------------------------------------------------ what can be pressed
+
+    def _choices(self, columns: int) -> list[Text]:
+        rows = [f"{_letter(n)}  {c.words}" for n, c in enumerate(self.request.choices)]
+        rows = rows or [self.request.why]
+        lines = [line for row in rows for line in wrapped(row, columns, " ")]
+        return [*lines, Text(words.cut(" g  go there    s  skip    Esc  leave", columns), "dim")]
+
+    def _asks(self, columns: int, height: int) -> list[Text]:
+        step = self._steps[0]
+        lines = [*wrapped(step.title, columns, " ", "bold")]
+        options = [self._option(n, columns) for n in range(len(step.options))]
+        room = max(1, height - len(lines) - 1)
+        lines += _around(options, self._at, room)
+        hint = "Enter to go on, Esc to go back"
+        if step.options and not self._typing:
+            typed = ", t to type an answer" if step.field == "answers" else ""
+            hint = f"a key or Space to choose{typed}, {hint}"
+        else:
+            shown = words.plain(self._typed)[-max(1, columns - 5) :]
+            lines.append(Text(" > ", "bold").append(shown, "").append("█", "dim"))
+        return [*lines, Text(words.cut(f" {hint}", columns), "dim")]
+
+    def _option(self, n: int, columns: int) -> list[Text]:
+        step = self._steps[0]
+        box = ("[x] " if step.options[n] in self._chosen else "[ ] ") if step.many else ""
+        mark = ">" if n == self._at and not self._typing else " "
+        first, *more = wrapped(f"{_letter(n)}  {box}{step.options[n]}", columns, " ")
+        return [Text(mark + first.plain[1:]), *more]
+
+    # ------------------------------------------------------------ what a choice needs
+
+    def _begin(self) -> None:
+        self._given, self._steps = {}, []
+        self._clear()
+
+    def _clear(self) -> None:
+        self._chosen: list[str] = []
+        self._at = 0  # the option that Space chooses
+        self._typed = self._steps[0].text if self._steps else ""
+        self._typing = bool(self._steps) and not self._steps[0].options
+
+    def _fill(self, key: str) -> None:
+        step = self._steps[0]
+        if key == "leave":
+            self._begin()
+        elif key == "take":
+            self._take(self._typed if self._typing else self._chosen)
+        elif self._typing:
+            if key in ("rub", "clear"):
+                self._typed = self._typed[:-1] if key == "rub" else ""
+            elif len(key) == 1 and key.isprintable():
+                self._typed += key
+        elif key == "t" and step.field == "answers":
+            self._typing = True
+        elif key in MOVES:
+            self._at = min(max(0, self._at + MOVES[key]), len(step.options) - 1)
+        elif 0 <= (n := self._at if key == " " else _nth(key)) < len(step.options):
+            option = step.options[n]
+            if not step.many:
+                self._take([option])
+            elif option in self._chosen:
+                self._chosen.remove(option)
+            else:
+                self._chosen.append(option)
+
+    def _take(self, said: str | list[str]) -> None:
+        step = self._steps[0]
+        if not said and not step.may:
+            self._why = "nothing is chosen" if step.options else "nothing is typed"
+            return
+        value: object = said
+        if step.field == "content":
+            value = value_of(step.type, said[0] if isinstance(said, list) and said else str(said))
+        if said and step.key:
+            self._given.setdefault(step.field, {})[step.key] = value
+        elif said:
+            self._given[step.field] = value
+        del self._steps[0]
+        self._next()
+
+    def _next(self) -> None:
+        """Ask for what is still needed, or finish."""
+        self._clear()
+        if self._steps:
+            return
+        answer = answer_of(self._given) or Answer(self._given["choice"])
+        self._why = check(self.request, answer)
+        if self._why:
+            self._begin()
+        else:
+            self.taken = self._given
+
+
+def _letter(n: int) -> str:
+    """Return the key of an option, if there are not too many."""
+    return LETTERS[n] if n < len(LETTERS) else " "
+
+
+def _nth(key: str) -> int:
+    """Return which option a key stands for, or -1."""
+    return LETTERS.find(key) if len(key) == 1 else -1
+
+
+def _around(blocks: list[list[Text]], at: int, room: int) -> list[Text]:
+    """Return as many rows as there is room for, with those of one block."""
+    rows = [row for block in blocks for row in block]
+    before = sum(len(block) for block in blocks[:at])
+    after = before + len(blocks[at]) if blocks else 0
+    start = max(0, min(before, len(rows) - room, max(0, after - room)))
+    return rows[start : start + room]
+
+
+def _steps(request: Request, needs: str) -> list[Step]:
+    """Return what to ask for."""
+    if needs.startswith("message"):
+        title = "Message (Enter for none)" if needs.endswith("?") else "Message"
+        return [Step(title, "message", may=needs.endswith("?"))]
+    if needs == "input":
+        command = next((p.text for p in request.parts if p.kind == "command"), "")
+        return [Step("Run this command instead", "input", text=command)]
+    if needs == "answers":
+        return [_of_question(q) for q in request.questions]
+    return [_of_field(f) for f in request.fields] if needs == "content" else []
+
+
+def _of_question(q: Question) -> Step:
+    return Step(q.text, "answers", q.text, tuple(o.label for o in q.options), q.many)
+
+
+def _of_field(f: Field) -> Step:
+    options = tuple(o.label for o in f.options) or (("yes", "no") if f.type == "boolean" else ())
+    default = "" if f.default is None else str(f.default)
+    title = f.title or f.name
+    return Step(title, "content", f.name, options, False, f.type, default, not f.required)
