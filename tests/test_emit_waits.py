@@ -125,6 +125,26 @@ def test_it_does_not_wait_without_a_promise(spool: Spool, ask: Ask, tmp_path: Pa
 
 
 @pytest.mark.usefixtures("shell")
+@pytest.mark.parametrize("planted", ["file", "pipe"])
+def test_what_replaces_its_pipe_gives_no_answer(
+    spool: Spool, ask: Ask, tmp_path: Path, planted: str
+) -> None:
+    """A link made between the check of the pipe and its opening: to a file, or another's pipe."""
+    other, answers = tmp_path / "other", spool.home / "answers"
+    spool.pipes.offer()
+    [pipe] = spool.pipes.found()
+    if planted == "pipe" and os.geteuid() == 0:
+        os.mkfifo(other)
+        os.chown(other, 54321, 54321)
+    else:
+        other.write_bytes(ANSWER + b"\nend\n")
+    swap = f"mv {answers}/{pipe} {tmp_path}/was; ln -s {other} {answers}/{pipe}"
+    hook = ask(first=f'kill() {{ {swap}; command kill "$@"; }}; ')
+    assert hook.printed() == b""
+    assert event(spool).pipe == ""
+
+
+@pytest.mark.usefixtures("shell")
 def test_it_does_not_wait_where_that_holds_the_dialog_back(spool: Spool, ask: Ask) -> None:
     """For a subagent, of a headless run, for another agent, or with standard output closed."""
     spool.pipes.offer()

@@ -255,6 +255,6 @@ def test_strings_that_only_look_like_numbers_are_rejected(text: str) -> None:
 
 def test_a_pane_without_a_proper_process_is_left_out() -> None:
     """The other panes of the same answer are read."""
-    row = "%{} {} 0 $1 @1 /dev/pts/1"
+    row = "%{} {} 0 $1 @1 /dev/pts/1 0 0"
     told = "\n".join([row.format(1, "²"), row.format(2, 4711), row.format(3, "9" * 5000)])
     assert [pane.id for pane in tmux._panes(told)] == ["%2"]

@@ -25,9 +25,10 @@ class Hook:
     ) -> None:
         env = {"PATH": os.environ["PATH"], "BELLBOARD_HOME": str(home), **more.pop("env", {})}
         env["CLI"] = str(pid or "")
+        line = more.pop("first", "") + LINE
         given = {"session_id": "s", **ASKS, "tool_input": {"command": "make"}, **more}
         self.process = subprocess.Popen(
-            [*shell, "-c", LINE],
+            [*shell, "-c", line],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

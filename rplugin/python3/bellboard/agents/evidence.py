@@ -20,7 +20,7 @@ import msgspec
 
 from ..core.deadlines import BY_TIME
 from ..core.detail import ODD, line, whole
-from ..core.events import LINES, LONGEST_ID, UNCOUNTED, Event, Origin, junk
+from ..core.events import LINES, UNCOUNTED, Event, Origin, is_id, junk
 from ..core.lenient import WRONG_SHAPE, Facts, number_of, plain, text_of
 from . import linked
 from .dialects import dialect_of
@@ -289,7 +289,7 @@ READERS: Final[dict[str, Callable[[Facts, float, float], Event]]] = {
 
 
 def _session_id(value: object) -> str:
-    if not isinstance(value, str) or not 0 < len(value) <= LONGEST_ID or whole(value) != value:
+    if not isinstance(value, str) or not is_id(value):
         raise ValueError("no usable session id")
     return value
 

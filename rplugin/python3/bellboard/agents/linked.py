@@ -18,8 +18,8 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from ..core.detail import line, whole
-from ..core.events import LONGEST_ID, Event
+from ..core.detail import line
+from ..core.events import Event, is_id
 from ..core.far import MACHINE, OF_LINKS, id_of
 from ..core.lenient import Facts, text_of
 from ..core.row import row_of
@@ -90,6 +90,6 @@ def _cursor(given: Facts) -> str:
 
 
 def _id(value: object) -> str:
-    if not isinstance(value, str) or not 0 < len(value) <= LONGEST_ID or whole(value) != value:
+    if not isinstance(value, str) or not is_id(value):
         raise ValueError("no usable session id")
     return value

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from ..core.detail import ODD
-from ..core.events import LONGEST_ID, Origin
+from ..core.events import Origin, is_id
 from ..core.lenient import Facts, members, plain
 from ..core.request import Choice, Option, Part, Question, Request, digest_of
 from ..core.visible import marked, warnings
@@ -97,7 +97,7 @@ def unanswerable(
     parts: tuple[Part, ...],
 ) -> Request | None:
     """Return a request of a CLI that takes no answers but those in its terminal."""
-    if not 0 < len(session_id) <= LONGEST_ID:
+    if not is_id(session_id):
         return None
     return Request(
         id=name,

@@ -15,7 +15,7 @@ import msgspec
 
 from ..core.asked import shown_digest_of
 from ..core.detail import ODD, line, tool_detail
-from ..core.events import LINES, LONGEST_ID, Event, Origin, junk
+from ..core.events import LINES, LONGEST_ID, Event, Origin, is_id, junk
 from ..core.lenient import Facts, members, text_of
 from ..core.request import Request
 from .dialect import Dialect
@@ -108,7 +108,7 @@ def event_of(
     facts: Facts = {field: text for field, text in said.items() if text}
     session = facts.pop("session_id", "")
     session = facts.pop("parent", "") or session
-    if not 0 < len(session) <= LONGEST_ID or len(facts.get("agent", "")) > LONGEST_ID:
+    if not is_id(session) or len(facts.get("agent", "")) > LONGEST_ID:
         return junk("no usable session id", t, clock, name)
     kind = words.kinds.get(name)
     if kind is None:

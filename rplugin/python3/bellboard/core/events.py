@@ -12,13 +12,18 @@ from msgspec import Struct
 
 from .detail import whole
 
-LONGEST_ID: Final = 200  # characters; a longer session id is invalid
+LONGEST_ID: Final = 200  # characters; a longer id is invalid
 UNCOUNTED: Final = -1  # the number of child processes is unknown
 AGENT: Final = "claude"  # the agent of events that name none
 SPAWNS: Final = frozenset({"Agent", "Task"})  # tools that run a subagent
 #: Kinds of hook events whose payload holds all that is asked.
 ASKING: Final = frozenset({"request", "question", "form", "agent request", "agent question"})
 AHEAD: Final = 5.0  # a stamp further in the future counts as now
+
+
+def is_id(value: object) -> bool:
+    """Return whether this can be the id of a session: a word that every screen shows as it is."""
+    return isinstance(value, str) and 0 < len(value) <= LONGEST_ID and value.isprintable()
 
 
 class Origin(Struct, frozen=True, omit_defaults=True, gc=False):

@@ -17,7 +17,7 @@ from msgspec import Raw, Struct
 
 from ....core.asked import shown_digest_of
 from ....core.detail import ODD, line, tool_detail, tool_file, whole
-from ....core.events import LONGEST_ID, SPAWNS, Event, Origin, Task, junk
+from ....core.events import SPAWNS, Event, Origin, Task, is_id, junk
 from ....core.lenient import LARGEST, members, value_of
 from .names import BY_AGENT, FINISHED, KINDS, NOTIFICATIONS, QUESTIONS, STARTS, WRITES
 from .rules import line_of
@@ -83,7 +83,7 @@ def hook(
         except ODD as e:
             return junk(str(e)[:120], t, clock)
     sid, name = p.session_id, p.hook_event_name
-    if not sid or len(sid) > LONGEST_ID:
+    if not is_id(sid):
         return junk("no usable session id", t, clock, name[:60] or "junk")
     kind = KINDS.get(name, "unknown")
     if kind == "unknown":

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from ....core.detail import ODD
-from ....core.events import LONGEST_ID, Origin
+from ....core.events import Origin, is_id
 from ....core.lenient import members, text_of
 from ....core.request import (
     Choice,
@@ -83,7 +83,7 @@ def request(
         return None
     kind = KINDS.get(asked.hook_event_name)
     asks = kind in ("request", "form") or (kind == "tool" and asked.tool_name in QUESTIONS)
-    if not asks or not 0 < len(asked.session_id) <= LONGEST_ID:
+    if not asks or not is_id(asked.session_id):
         return None
     facts = (
         name,

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from ....core.detail import whole
-from ....core.events import LONGEST_ID
+from ....core.events import is_id
 from ....core.finding import Finding
 from ....core.lenient import decimal, number_of
 from ....system.files import decoded, read, touch
@@ -258,8 +258,7 @@ def _kept(given: Mapping[str, object]) -> Record | None:
             record[field] = whole(value[:LONGEST_TEXT])
         elif isinstance(value, int | float) and not isinstance(value, bool):
             record[field] = value
-    sid = record.get("sessionId")
-    return record if isinstance(sid, str) and 0 < len(sid) <= LONGEST_ID else None
+    return record if is_id(record.get("sessionId")) else None
 
 
 def _value(record: Record) -> str:

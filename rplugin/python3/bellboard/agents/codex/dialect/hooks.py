@@ -15,7 +15,7 @@ from msgspec import Raw, Struct
 
 from ....core.asked import shown_digest_of
 from ....core.detail import ODD, line, tool_detail
-from ....core.events import LONGEST_ID, Event, Origin, junk
+from ....core.events import Event, Origin, is_id, junk
 from ....core.lenient import members, text_of, value_of
 from .names import BY_AGENT, KINDS, QUESTIONS, STARTS
 
@@ -59,7 +59,7 @@ def hook(
         except ODD as e:
             return junk(str(e)[:120], t, clock)
     name = p.hook_event_name[:60]
-    if not 0 < len(p.session_id) <= LONGEST_ID:
+    if not is_id(p.session_id):
         return junk("no usable session id", t, clock, name or "junk")
     kind = KINDS.get(name)
     if kind is None:

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from ....core.detail import ODD
-from ....core.events import LONGEST_ID, Origin
+from ....core.events import Origin, is_id
 from ....core.lenient import Facts
 from ....core.request import (
     Answer,
@@ -81,7 +81,7 @@ def request(
     questions = p.hook_event_name == "PreToolUse" and p.tool_name == QUESTION
     if not (questions or p.hook_event_name == "PermissionRequest"):
         return None
-    if not 0 < len(p.session_id) <= LONGEST_ID:
+    if not is_id(p.session_id):
         return None
     made = Request(
         id=name,

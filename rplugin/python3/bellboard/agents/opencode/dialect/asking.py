@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from ....core.detail import ODD
-from ....core.events import LONGEST_ID, Origin
+from ....core.events import Origin, is_id
 from ....core.lenient import Facts
 from ....core.request import (
     Answer,
@@ -105,7 +105,7 @@ def request(
         return None
     p = _decode(payload)
     session = p.parent or wanted.session
-    if not 0 < len(session) <= LONGEST_ID:
+    if not is_id(session):
         return None
     made = Request(
         id=name,

@@ -14,7 +14,7 @@ from zlib import crc32
 import msgspec
 
 from ....core.detail import ODD, line, tool_detail
-from ....core.events import LONGEST_ID, Event, Origin, junk
+from ....core.events import LONGEST_ID, Event, Origin, is_id, junk
 from ....core.lenient import Facts, members, text_of
 
 #: Event → kind; some say more with what they hold.
@@ -68,7 +68,7 @@ def event(
     kind = KINDS.get(name, "unknown")
     if name == "dispose":
         return Event(kind, name, t, clock, origin=origin)
-    if not 0 < len(session) <= LONGEST_ID or len(parent) > LONGEST_ID:
+    if not is_id(session) or len(parent) > LONGEST_ID:
         return junk("no usable session id", t, clock, name)
     facts: dict[str, Any] = {"cwd": text_of(top, "directory")}
     if (read := READ.get(name)) is not None:
