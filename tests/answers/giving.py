@@ -28,10 +28,10 @@ def give(version: str, cases: Iterable[Case]) -> Iterator[tuple[Case, str]]:
     for case in known:  # a plan ends the mode that it needs
         groups.setdefault(case.name if case.args == PLANNING else case.args, []).append(case)
     for group in groups.values():
-        with place() as made, serving(made):
+        with place(version) as made, serving(made):
             made.api.scenarios = PLAYED
             args = group[0].args
-            cli = made.start(NAME, version, agent.elicitation(made.home) if args == FORM else args)
+            cli = made.start(NAME, agent.elicitation(made.home) if args == FORM else args)
             for case in group:
                 yield case, played(case, cli, made)
 

@@ -1,22 +1,22 @@
-"""Two answers at the same moment, many times: `python -m answers.meeting [editors|user] [TIMES]`.
+"""Two answers at the same moment, many times: `python -m answers.meeting [editors|user]`.
 
 One of them counts, the reply says which, and neither a process nor a message is left.
 """
 
 from __future__ import annotations
 
+import argparse
 import random
 import re
-import sys
 from collections import Counter
 from functools import partial
 from typing import Any, Final
 
 import psutil
 
-from answers.place import Place, answers_on, place
-from answers.proofs import NEWEST, look
-from rig.agent import Agent
+from answers.place import NEWEST, Place, answers_on, look, place
+from rig import claude_code
+from rig.agent import Agent, spoken
 from rig.editor import Editor
 from rig.scenarios import Turn, say, shell
 from rig.waiting import eventually, rest
@@ -58,7 +58,7 @@ class Meeting:
         second()
         asked = self.editors[: 1 if by_user else 2]
         replies = [eventually(lambda e=e: e.lua(REPLY), "a reply") for e in asked]
-        eventually(lambda: self.cli.registry().get("status") == "idle", "the end of the turn")
+        eventually(lambda: spoken(self.cli.text()) == "idle", "the end of the turn")
         eventually(lambda: not self.hooks(), "no hook that waits")
         if by_user:
             self.of_user(step, replies[0])
@@ -97,14 +97,14 @@ def shape(text: str) -> str:
     return re.sub(r"\d+(\.\d+)?", "N", text)
 
 
-def meet(times: int, by_user: bool) -> None:
-    with place() as made:
+def meet(version: str, times: int, by_user: bool) -> None:
+    with place(version) as made:
         editors: list[Editor] = []
         try:
             how = {**look(), "ui": False}
             editors.extend(Editor("0.12", made.home, name, **how) for name in ("a", "b"))
             answers_on(made)
-            cli = made.start("session", NEWEST)
+            cli = made.start("session")
             meeting = Meeting(made, cli, editors)
             for editor in editors:
                 eventually(lambda e=editor: e.lua(KNOWN, meeting.sid), "the session")
@@ -112,7 +112,9 @@ def meet(times: int, by_user: bool) -> None:
                 meeting.round(step, by_user)
             screen = cli.text()
             assert not re.search("hook (error|failed|timed)", screen, re.IGNORECASE), screen
-            print(f"{times} times, {'Neovim and the user' if by_user else 'two Neovims'}:")
+            print(
+                f"{version}: {times} times, {'Neovim and the user' if by_user else 'two Neovims'}:"
+            )
             for what, count in meeting.counted.most_common():
                 print(f"  {count:3} {what}", flush=True)
         finally:
@@ -121,7 +123,10 @@ def meet(times: int, by_user: bool) -> None:
 
 
 if __name__ == "__main__":
-    wanted = [name for name in sys.argv[1:] if not name.isdigit()] or ["editors", "user"]
-    count = next((int(name) for name in sys.argv[1:] if name.isdigit()), TIMES)
-    for name in wanted:
-        meet(count, name == "user")
+    given = argparse.ArgumentParser(prog="python -m answers.meeting")
+    given.add_argument("who", nargs="*", choices=["editors", "user", []])
+    given.add_argument("--times", type=int, default=TIMES)
+    given.add_argument("--cli", default=NEWEST, help="that version, or `newest`")
+    args = given.parse_args()
+    for who in args.who or ["editors", "user"]:
+        meet(claude_code.resolved(args.cli), args.times, who == "user")

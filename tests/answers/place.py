@@ -14,14 +14,22 @@ from bellboard.core.request import Answer
 from bellboard.storage.spool import Spool
 from rig import agent
 from rig import home as homes
-from rig.agent import Agent
+from rig.agent import Agent, Launch
 from rig.api import Api, Request
+from rig.editor import Editor
 from rig.home import Home
 from rig.loopback import Watch
 from rig.tmux import Server
 from rig.waiting import PATIENCE, eventually
 
 PROGRAM: Final = (sys.executable, "-m", "bellboard")
+NEWEST: Final = "2.1.330"
+QUIET: Final = {"float": {"enabled": False}}
+CAN: Final = "return require('bellboard.action.opened').can()"
+OPEN: Final = """
+local open = require('bellboard.action.opened').now()
+return open and open.request.parts and open.request.parts[1].text or ''
+"""
 
 
 @dataclass
@@ -33,18 +41,29 @@ class Place:
     watch: Watch
     tmux: Server
     spool: Spool
+    version: str = NEWEST
+    hooked: bool = True  # with the hooks of this checkout
     started: list[Agent] = field(default_factory=list)
 
-    def start(self, name: str, version: str, args: Sequence[str] = (), **how: Any) -> Agent:
+    def start(self, name: str, args: Sequence[str] = (), **how: Any) -> Agent:
         """Start a CLI in a folder of that name, ready for a prompt."""
-        folder = self.home.project / name
-        folder.mkdir(exist_ok=True)
-        given: dict[str, Any] = {"version": version, "args": args, "cwd": folder, **how}
-        launch = agent.prepare(self.home, self.api, self.watch, **given)
-        if not self.started:
-            self.run("hooks", "install", "--yes", "--cli", version)
+        launch = self.prepare(name, args=args, **how)
         self.started.append(Agent.start(launch, self.tmux, name, self.watch))
         return self.started[-1]
+
+    def prepare(self, name: str, **how: Any) -> Launch:
+        """Make a folder of that name, with hooks; return how to start a CLI there."""
+        folder = self.home.project / name
+        folder.mkdir(exist_ok=True)
+        given: dict[str, Any] = {"version": self.version, "cwd": folder, **how}
+        launch = agent.prepare(self.home, self.api, self.watch, **given)
+        if self.hooked and not self.started:
+            self.run("hooks", "install", "--yes", "--cli", self.version)
+        return launch
+
+    def form(self) -> tuple[str, ...]:
+        """Return the arguments of a CLI with a server that asks for a form."""
+        return agent.elicitation(self.home)
 
     def run(self, *args: str) -> str:
         """Run `bellboard`; return what it prints."""
@@ -82,7 +101,8 @@ class Place:
             more += ["--field", f"{name}={value}"]
         about = [request["session_id"], answer.choice, "--digest", request["digest"]]
         said = self.run("answer", *about, *more, "--json")
-        assert said.startswith("{"), said
+        if not said.startswith("{"):
+            return {"ok": False, "why": said.strip()}
         reply: dict[str, Any] = json.loads(said)
         return reply
 
@@ -99,7 +119,7 @@ class Place:
 
 
 @contextlib.contextmanager
-def place() -> Iterator[Place]:
+def place(version: str = NEWEST) -> Iterator[Place]:
     """Build it; end everything that was started in it."""
     home = homes.build()
     tmux = Server(home)
@@ -108,7 +128,7 @@ def place() -> Iterator[Place]:
             watch.old = True
             spool = Spool(home.bellboard)
             spool.prepare()
-            yield Place(home, api, watch, tmux, spool)
+            yield Place(home, api, watch, tmux, spool, version)
     finally:
         tmux.close()
         homes.remove(home)
@@ -129,3 +149,14 @@ def serving(made: Place) -> Iterator[subprocess.Popen[bytes]]:
 def answers_on(made: Place) -> None:
     made.run("answers", "on")
     eventually(made.spool.pipes.found, "a pipe")
+
+
+def look() -> dict[str, Any]:
+    """Return how an editor of a proof is started."""
+    more: dict[str, Any] = {"lua": "", "peers": (), "args": (), "env": {}, "ui": True}
+    return {"config": QUIET, "columns": 100, "lines": 40, **more}
+
+
+def shown(editor: Editor, before: str) -> str:
+    command = str(editor.lua(OPEN))
+    return command if command != before else ""

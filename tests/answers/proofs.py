@@ -1,36 +1,28 @@
-"""Proofs with several sessions: `python -m answers.proofs [NAME]…`."""
+"""Proofs with several sessions: `python -m answers.proofs [--cli VERSION]… [NAME]…`."""
 
 from __future__ import annotations
 
+import argparse
 import os
 import signal
 import statistics
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
-from itertools import islice
+from collections.abc import Callable
 from typing import Any, Final
 
 import psutil
 
-from answers.place import PROGRAM, Place, answers_on, place, serving
+from answers.elsewhere import across
+from answers.leaving import first, held, leaving, runs
+from answers.place import CAN, NEWEST, Place, answers_on, look, place, serving, shown
 from bellboard.core.request import Answer
-from bellboard.screen.prompt import SOON
+from rig import claude_code
 from rig.agent import Agent
 from rig.editor import Editor
 from rig.scenarios import Tool, Turn, say, shell
-from rig.tmux import Pane
-from rig.waiting import GLANCE, eventually, rest
+from rig.waiting import GLANCE, eventually
 
-NEWEST: Final = "2.1.330"
 TEN: Final = 10
-EACH: Final = 4  # answers from each place
-CAN: Final = "return require('bellboard.action.opened').can()"
-OPEN: Final = """
-local open = require('bellboard.action.opened').now()
-return open and open.request.parts and open.request.parts[1].text or ''
-"""
 WAYS: Final = """
 local ways = {}
 for _, way in ipairs(require('bellboard.action.opened').now().request.ways or {}) do
@@ -38,12 +30,11 @@ for _, way in ipairs(require('bellboard.action.opened').now().request.ways or {}
 end
 return table.concat(ways, ' ')
 """
-QUIET: Final = {"float": {"enabled": False}}
 
 
-def ten() -> None:
+def ten(version: str) -> None:
     """Ten sessions blocked at once, answered in one triage with one key each."""
-    with place() as made:
+    with place(version) as made:
         names = [f"p{n}" for n in range(TEN)]
         for name in names:
             turn = Turn((shell(f"touch {name}.txt"),))
@@ -53,7 +44,7 @@ def ten() -> None:
             editor.shows("~")
             answers_on(made)
             for name in names:
-                made.start(name, NEWEST)
+                made.start(name)
             made.api.hold()
             for name, cli in zip(names, made.started, strict=True):
                 cli.submit(f"play:{name} please")
@@ -94,25 +85,15 @@ def triaged(made: Place, editor: Editor) -> None:
     eventually(lambda: not made.left(), "no hook that waits")
 
 
-def look() -> dict[str, object]:
-    more: dict[str, object] = {"lua": "", "peers": (), "args": (), "env": {}, "ui": True}
-    return {"config": QUIET, "columns": 100, "lines": 40, **more}
-
-
 def blocked(editor: Editor) -> int:
     count = "return vim.tbl_count(vim.tbl_filter(function(s) return s.status == 'blocked' end,"
     return int(editor.lua(f"{count} require('bellboard.state.sessions').list()))"))
 
 
-def shown(editor: Editor, before: str) -> str:
-    command = str(editor.lua(OPEN))
-    return command if command != before else ""
-
-
-def own() -> None:
+def own(version: str) -> None:
     """Two sessions, two subagents, two equal calls in a row: each answer reaches its own."""
     equal = Turn((shell("touch same.txt"),))
-    with place() as made, serving(made):
+    with place(version) as made, serving(made):
         made.api.scenarios |= {
             "equal": (equal, equal, say("Touched twice.")),
             "helpers": (Turn((helper("one"), helper("two"))), say("Both done."), say("Heard.")),
@@ -121,7 +102,7 @@ def own() -> None:
             "first": (Turn((shell("touch first.txt"),)), say("First done.")),
             "second": (Turn((shell("touch second.txt"),)), say("Second done.")),
         }
-        a, b = made.start("a", NEWEST), made.start("b", NEWEST)
+        a, b = made.start("a"), made.start("b")
         a.submit("play:first please")
         b.submit("play:second please")
         first, second = made.asked(a), made.asked(b)
@@ -139,7 +120,7 @@ def own() -> None:
         assert "no output" in str(made.next("equal", 2).results)
         subagents(made, b, "background")
         one_by_one = {"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1"}
-        c = made.start("c", NEWEST, env=one_by_one)
+        c = made.start("c", env=one_by_one)
         made.api.requests.clear()
         subagents(made, c, "foreground")
         eventually(lambda: not made.left(), "no hook that waits")
@@ -176,12 +157,12 @@ def report(what: str, *said: dict[str, Any]) -> None:
     print(f"{what}: " + ", ".join(f"{x['way']}, {x['text']}" for x in said), flush=True)
 
 
-def killed() -> None:
+def killed(version: str) -> None:
     """Kill the CLI, and the host, while a hook waits: nothing is left two seconds later."""
-    with place() as made:
+    with place(version) as made:
         for what in ("CLI", "host"):
             with serving(made) as host:
-                cli = made.start(f"killed-{what}", NEWEST)
+                cli = made.start(f"killed-{what}")
                 cli.submit("play:perm please")
                 assert made.asked(cli)["way"] == "hook"
                 family = [p.pid for p in psutil.Process(cli.pid).children(recursive=True)]
@@ -200,81 +181,22 @@ def killed() -> None:
                     cli.happens("Stop")
 
 
-def runs(pid: int) -> bool:
-    """Return whether a process runs: nobody may have waited yet for one that has ended."""
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-
-
-def across() -> None:
-    """A session in tmux, answered from a Neovim outside, a shell without environment, a popup."""
-    with place() as made:
-        calls = [Turn((shell(f"touch x{n}.txt"),)) for n in range(3 * EACH)]
-        made.api.scenarios["many"] = (*calls, say("Done."))
-        editor = Editor("0.12", made.home, "nvim", **look())
-        try:
-            editor.shows("~")
-            answers_on(made)
-            cli = made.start("session", NEWEST)
-            cli.submit("play:many please")
-            steps = iter(range(3 * EACH))
-            timed("Neovim", made, steps, lambda n: by_editor(made, cli, editor))
-            timed("shell, with its start", made, steps, lambda n: by_shell(made, cli))
-            made.asked(cli)
-            env = {"CLAUDE_CONFIG_DIR": str(made.home.claude)}
-            pane = made.tmux.open([*PROGRAM, "answer", "--popup"], session="popup", env=env)
-            timed("popup", made, steps, lambda n: by_popup(pane, n))
-        finally:
-            editor.close()
-
-
-def timed(where: str, made: Place, steps: Iterator[int], key: Callable[[int], float]) -> None:
-    """Answer some requests; print the seconds from each key to the model's next request."""
-    times = []
-    for step in islice(steps, EACH):
-        at = key(step)
-        times.append(made.next("many", step + 1).time - at)
-    p50 = statistics.median(times)
-    print(f"{where}: p50 {p50:.3f} s, {min(times):.3f} to {max(times):.3f} s", flush=True)
-
-
-def by_editor(made: Place, cli: Agent, editor: Editor) -> float:
-    made.asked(cli)
-    editor.command("ClaudeSessions triage")
-    eventually(lambda: shown(editor, ""), "a request")
-    eventually(lambda: editor.lua(CAN), "keys that count")
-    at = time.time()
-    editor.press("A")
-    return at
-
-
-def by_shell(made: Place, cli: Agent) -> float:
-    made.asked(cli)
-    kept = ("HOME", "BELLBOARD_HOME", "CLAUDE_CONFIG_DIR")
-    env = {name: made.home.env[name] for name in kept}
-    at = time.time()
-    subprocess.run([*PROGRAM, "answer", made.session(cli), "allow"], env=env, check=True)
-    return at
-
-
-def by_popup(pane: Pane, step: int) -> float:
-    pane.shows(f"touch x{step}.txt")
-    rest(SOON + 0.2)
-    at = time.time()
-    pane.press("1")
-    return at
-
-
-PROOFS: Final[dict[str, Callable[[], None]]] = {
+PROOFS: Final[dict[str, Callable[[str], None]]] = {
     "ten": ten,
     "own": own,
     "across": across,
     "killed": killed,
+    "leaving": leaving,
+    "held": held,
+    "first": first,
 }
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or PROOFS:
-        print(f"== {name}", flush=True)
-        PROOFS[name]()
+    given = argparse.ArgumentParser(prog="python -m answers.proofs")
+    given.add_argument("name", nargs="*", choices=[*PROOFS, []])
+    given.add_argument("--cli", action="append", help="that version, or `newest`")
+    args = given.parse_args()
+    for cli in map(claude_code.resolved, args.cli or [NEWEST]):
+        for name in args.name or PROOFS:
+            print(f"== {name}, {cli}", flush=True)
+            PROOFS[name](cli)
