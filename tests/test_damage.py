@@ -75,13 +75,14 @@ def damage(home: Path, table: str, column: str, value: object) -> bool:
         row = f"SELECT {column} FROM {table} ORDER BY 1 LIMIT 1"
         if table == "sessions":
             row = f"SELECT {column} FROM sessions WHERE session_id = 's1'"
+        made = db.execute("SELECT sql, name FROM sqlite_master").fetchall()
         if value is None:  # NOT NULL is checked when a row is written, not when it is read
-            db.execute("PRAGMA writable_schema = ON")
-            db.execute("UPDATE sqlite_master SET sql = replace(sql, ' NOT NULL', '')")
-            db.commit()
+            redefine(db, [(sql and sql.replace(" NOT NULL", ""), name) for sql, name in made])
             db.close()
             db = sqlite3.connect(home / "board.db")
         changed = db.execute(f"UPDATE {table} SET {column} = ? WHERE {column} IS ({row})", (value,))
+        if value is None:
+            redefine(db, made)
         db.commit()
         return changed.rowcount > 0
     except (
@@ -91,6 +92,13 @@ def damage(home: Path, table: str, column: str, value: object) -> bool:
         return False
     finally:
         db.close()
+
+
+def redefine(db: sqlite3.Connection, made: list[tuple[Any, ...]]) -> None:
+    """Write the definitions of the tables behind SQLite's back."""
+    db.execute("PRAGMA writable_schema = ON")
+    db.executemany("UPDATE sqlite_master SET sql = ? WHERE name = ?", made)
+    db.commit()
 
 
 @pytest.mark.parametrize(("table", "column"), CASES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
 import subprocess
@@ -46,6 +47,48 @@ def test_a_newer_program_migrates_it_and_an_older_one_stops(make: Make, clock: C
     with pytest.raises(Newer):
         old.store.claim([(1, "e")], 1, clock())
     assert len(list(old.spool.new.iterdir())) == 1
+
+
+#: Programs in the database: they drop what is written, never end, or grow.
+ENDLESS = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT n FROM c"
+PROGRAMS = {
+    "a trigger that drops rows": (
+        "CREATE TRIGGER x BEFORE INSERT ON sessions BEGIN SELECT RAISE(IGNORE); END",
+    ),
+    "a trigger that never ends": (
+        f"CREATE TRIGGER x AFTER INSERT ON events BEGIN SELECT sum(n) FROM ({ENDLESS}); END",
+    ),
+    "a view that never ends": (
+        "ALTER TABLE editors RENAME TO other",
+        f"CREATE VIEW editors AS SELECT n pid, '' server, '' tmux, '' pane, 0 focused FROM"
+        f" ({ENDLESS})",
+    ),
+    "an index that keeps one row": ("CREATE UNIQUE INDEX x ON sessions (listed)",),
+    "an index of an expression": ("CREATE INDEX x ON events (length(why))",),
+    "one more table": ("CREATE TABLE more (x)",),
+}
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_what_others_put_into_the_database_is_damage(
+    make: Make, clock: Clock, program: str
+) -> None:
+    """Triggers, views and indexes run with our statements: found at the next one, and at the start.
+
+    The file is set aside before an event is folded into it, so none is lost.
+    """
+    clerk = make()
+    work(clerk, clock)
+    with contextlib.closing(sqlite3.connect(clerk.store.path, isolation_level=None)) as other:
+        for statement in PROGRAMS[program]:
+            with contextlib.suppress(sqlite3.Error):
+                other.execute(statement)
+    emit(clerk, clock, "Stop")
+    with pytest.raises(Damaged, match=r"board\.db was altered: "):
+        clerk.step(clock())
+    with pytest.raises(Damaged, match=r"board\.db was altered: "):
+        Store(clerk.store.path.parent)
+    assert len(list(clerk.spool.new.iterdir())) == 1
 
 
 @pytest.mark.parametrize("version", [-1, schema.UNLIKELY])

@@ -71,7 +71,7 @@ def _cell(random: Random) -> Any:
 
 
 def tables(target: Target, random: Random) -> None:
-    """Drop a table, or drop or add a column."""
+    """Drop or change a table, or add a program that SQLite runs when somebody writes to it."""
     table = random.choice(TABLES)
     db = _db(target)
     with contextlib.suppress(sqlite3.Error):
@@ -84,6 +84,11 @@ def tables(target: Target, random: Random) -> None:
                     f"DELETE FROM {table}",
                     "PRAGMA journal_mode = DELETE",
                     "PRAGMA auto_vacuum = 2; VACUUM",
+                    f"CREATE TRIGGER x BEFORE INSERT ON {table} BEGIN SELECT RAISE(IGNORE); END",
+                    f"CREATE TRIGGER x AFTER INSERT ON {table} BEGIN SELECT sum(n) FROM"
+                    " (WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c)"
+                    " SELECT n FROM c); END",
+                    f"CREATE UNIQUE INDEX x ON {table} (1)",
                 ]
             )
         )

@@ -15,11 +15,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from ..core.detail import line
 from ..system.mounts import network_of
 from . import holders
 from .causes import SUFFIXES, is_busy, is_damage, odd
 from .identity import Identity
-from .schema import MIGRATIONS, SCHEMA, UNLIKELY, migrate, version_of
+from .schema import MIGRATIONS, SCHEMA, UNLIKELY, altered, migrate, version_of
 
 CHECKPOINT: Final = 4000  # pages, 16 MB: a checkpoint waits for the disk, so it should be rare
 WAL_LIMIT: Final = CHECKPOINT << 12  # bytes of the log to keep on disk
@@ -77,6 +78,8 @@ class Database:
         self.network = network_of(home) if network is None else network
         self.readonly = readonly
         self.schema = schema
+        self._migrations = migrations
+        self._checked = -1  # SQLite's counter of changes to the schema, when it was checked
         self._seen = -1  # SQLite's counter of commits by others
         self.is_changed = True  # by another connection, since this was cleared
         self.commits = 0  # ours and others', since this was cleared
@@ -86,14 +89,14 @@ class Database:
         try:
             self._share = -1 if readonly else holders.share(home, patience)
             with self.plainly():
-                self.db = self._open_readonly() if readonly else self._open(migrations)
+                self.db = self._open_readonly() if readonly else self._open()
         except holders.Held:
             raise Busy from None
         except BaseException:
             self._leave()
             raise
 
-    def _open(self, migrations: Mapping[int, str]) -> sqlite3.Connection:
+    def _open(self) -> sqlite3.Connection:
         with contextlib.suppress(FileExistsError):
             os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         self._identity = Identity(str(self.path))
@@ -108,7 +111,8 @@ class Database:
             db.execute("PRAGMA synchronous = NORMAL")
             db.execute(f"PRAGMA journal_size_limit = {WAL_LIMIT}")
             db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT}")
-            self._migrate(db, migrations)
+            self._migrate(db)
+            self._check_schema(db)
             db.execute(f"PRAGMA busy_timeout = {WAIT_MS}")
             self._identity.note_logs()
         except BaseException:
@@ -116,15 +120,24 @@ class Database:
             raise
         return db
 
-    def _migrate(self, db: sqlite3.Connection, migrations: Mapping[int, str]) -> None:
+    def _migrate(self, db: sqlite3.Connection) -> None:
         if not 0 <= version_of(db) < UNLIKELY:
             raise Damaged(f"{self.path}: impossible schema version", self.inode)
         try:
-            migrate(db, self.schema, migrations)
+            migrate(db, self.schema, self._migrations)
         except sqlite3.OperationalError as e:
             if is_busy(e):
                 raise
             raise Unmigrated(f"{self.path} cannot be migrated: {e}") from None
+
+    def _check_schema(self, db: sqlite3.Connection) -> None:
+        """Raise Damaged if the tables are not as we made them; those of a newer program may be."""
+        changes = int(db.execute("PRAGMA schema_version").fetchone()[0])
+        if changes == self._checked:
+            return
+        if version_of(db) == self.schema and (what := altered(db, self.schema, self._migrations)):
+            raise Damaged(f"{self.path} was altered: {line(what, 80)}", self.inode)
+        self._checked = changes
 
     def _open_readonly(self) -> sqlite3.Connection:
         """Open it with its log, or without if no memory can be shared (such as on a full disk)."""
@@ -242,6 +255,7 @@ class Lock:
             base.check_commits()
             if base.is_changed:
                 base.check_version()
+                base._check_schema(base.db)
         except BaseException as e:
             self._roll_back()
             base.complain(e)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import sqlite3
 from collections.abc import Mapping
 from typing import Final
@@ -52,6 +54,29 @@ MIGRATIONS: Final[Mapping[int, str]] = {
 
 def version_of(db: sqlite3.Connection) -> int:
     return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+
+def altered(db: sqlite3.Connection, schema: int, migrations: Mapping[int, str]) -> str:
+    """Return what is not as the migrations made it, or "".
+
+    A trigger or a view is a program: it can drop what we write, or never end.
+    """
+    theirs, ours = _objects(db), _made(tuple(migrations[n] for n in range(1, schema + 1)))
+    return ", ".join(sorted({name for _, name, _ in theirs ^ ours}))
+
+
+@functools.cache
+def _made(migrations: tuple[str, ...]) -> frozenset[tuple[str, str, str]]:
+    with contextlib.closing(sqlite3.connect(":memory:")) as db:
+        for migration in migrations:
+            db.executescript(migration)
+        return _objects(db)
+
+
+def _objects(db: sqlite3.Connection) -> frozenset[tuple[str, str, str]]:
+    """Return all but SQLite's own, which no statement can change."""
+    query = "SELECT type, name, coalesce(sql, '') FROM sqlite_master WHERE name NOT GLOB 'sqlite_*'"
+    return frozenset(db.execute(query))
 
 
 def migrate(db: sqlite3.Connection, schema: int, migrations: Mapping[int, str]) -> None:
