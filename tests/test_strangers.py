@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import stat
+import struct
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
@@ -27,6 +28,7 @@ pytestmark = pytest.mark.files
 
 EMIT = Path(__file__).parents[1] / "hooks" / "emit"
 ROOT = os.geteuid() == 0
+USERS = 100  # the group of all users on some distributions
 SHELLS = ("dash", "bash", "busybox sh", "zsh", "ksh", "mksh")
 PAYLOAD = b'{"session_id":"s","hook_event_name":"Stop","prompt":"private"}'
 
@@ -187,6 +189,38 @@ def test_hosts_and_commands_refuse_it_with_an_error(
         assert said.startswith("bellboard: "), said
         assert "set BELLBOARD_HOME to a folder that you own" in said, said
     assert before == listing(open_place) | listing(tmp_path)
+
+
+#: An access control list that lets the stranger write: a version, then tag, rights and id of each.
+LIST = struct.pack("<I", 2) + b"".join(
+    struct.pack("<HHI", *entry)
+    for entry in ((1, 7, 2**32 - 1), (2, 7, 54_321), (4, 0, 2**32 - 1), (16, 7, 2**32 - 1))
+)
+LIST += struct.pack("<HHI", 32, 0, 2**32 - 1)
+
+
+@pytest.mark.parametrize("how", ["a group of several users", "an access control list"])
+def test_a_folder_that_others_may_write_to_through_a_group_is_refused(
+    open_place: Path, stranger: int, how: str
+) -> None:
+    """The group of a folder is ours alone only if it is our own, and no list names others."""
+    above = open_place / "above"
+    above.mkdir()
+    above.chmod(0o770)
+    made(above / "private")  # root's group has no other members
+    if how == "an access control list":
+        try:
+            os.setxattr(above, "system.posix_acl_access", LIST)
+        except OSError as error:
+            pytest.skip(f"no access control lists in /tmp: {error.strerror}")
+    else:
+        os.chown(above, 0, USERS)
+        os.setegid(USERS)
+    try:
+        with pytest.raises(Refused, match=f"others may write to {above}"):
+            Spool(above / "home").prepare()
+    finally:
+        os.setegid(0)
 
 
 def test_a_script_that_is_not_ours_is_not_run(

@@ -8,7 +8,9 @@ unless it is sticky like /tmp.  Missing folders are created with mode 0700, what
 from __future__ import annotations
 
 import contextlib
+import grp
 import os
+import pwd
 import stat
 from pathlib import Path
 from typing import Final
@@ -78,10 +80,28 @@ def _judge_folder(path: str, status: os.stat_result) -> None:
         raise NotADirectoryError(20, os.strerror(20), path)
     if status.st_uid not in (ROOT, NOBODY, os.geteuid()):
         raise Refused(f"{path} belongs to another user, who could replace what is in it")
-    mine = status.st_gid == os.getegid()  # on many distributions, each user's own group
-    others = stat.S_IWOTH | (0 if mine else stat.S_IWGRP)
-    if status.st_mode & others and not status.st_mode & stat.S_ISVTX:
+    if status.st_mode & stat.S_ISVTX:
+        return
+    if status.st_mode & stat.S_IWOTH or (
+        status.st_mode & stat.S_IWGRP and not _is_alone(path, status.st_gid)
+    ):
         raise Refused(f"others may write to {path} and replace what is in it")
+
+
+def _is_alone(path: str, group: int) -> bool:
+    """Return whether nobody but us is in the group of a folder, as in each user's own group.
+
+    With an access control list, the mode of the group says what any of those listed may do.
+    """
+    if hasattr(os, "getxattr"):
+        with contextlib.suppress(OSError):  # no list, or a file system without them
+            os.getxattr(path, "system.posix_acl_access")
+            return False
+    try:
+        known, us = grp.getgrgid(group), pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:  # no names: a container
+        return group == os.getegid()
+    return known.gr_name in (us, "root") and not {*known.gr_mem} - {us, "root"}
 
 
 def _judge_own(path: Path, status: os.stat_result) -> None:
