@@ -397,6 +397,24 @@ def test_a_clock_set_back_is_noticed_without_events(make: Make, clock: Clock) ->
     agrees_with_its_log(clerk)
 
 
+def test_what_happens_again_after_the_clock_was_set_back_is_no_duplicate(
+    make: Make, clock: Clock
+) -> None:
+    """The next turn, with the same payloads as the last one, begins and ends."""
+    clerk = make()
+    work(clerk, clock)
+    emit(clerk, clock, "Stop")
+    clerk.step(clock.advance(1))
+    back = Clock(clock() - 86400)
+    emit(clerk, back, "UserPromptSubmit")
+    clerk.step(back.advance(0.5))
+    assert statuses(clerk.board) == {"s": "working"}
+    emit(clerk, back, "Stop")
+    clerk.step(back.advance(1))
+    assert statuses(clerk.board) == {"s": "completed"}
+    agrees_with_its_log(clerk)
+
+
 def test_a_clock_set_forward_and_back_again_loses_nothing(make: Make, clock: Clock) -> None:
     clerk = make()
     work(clerk, clock)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from .events import Event
 from .ledger import Folded, noted
@@ -21,7 +21,9 @@ MEANT = ("snoozed_until", "facts", "row")  # meant to be in the future; not time
 def set_back(records: Records, e: Event) -> list[Folded]:
     """Limit every known time to now."""
     for s in list(records.sessions.values()):
-        records.keep(_until(s, e.t))
+        # what happened on the wrong clock is no copy of what happens now
+        recent = {key: t for key, t in s.recent.items() if t <= e.t}
+        records.keep(_until(replace(s, recent=recent), e.t))
     records.ledger = _until(records.ledger, e.t)
     return [Folded(e, "", noted("The clock was set back; times in the future count as now."))]
 
