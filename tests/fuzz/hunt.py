@@ -11,7 +11,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from fuzz import damage, disks, files, folders, messages, programs, settings, strangers, witnessed
+from fuzz import (
+    damage,
+    disks,
+    files,
+    folders,
+    messages,
+    programs,
+    settings,
+    strangers,
+    surroundings,
+    witnessed,
+)
 from fuzz.case import Case, Category, nothing
 from fuzz.target import HEAL, Fallen, Target
 
@@ -19,6 +30,7 @@ CATEGORIES: Final[dict[str, Category]] = {
     category.name: category
     for module in (
         *(messages, files, witnessed, programs, damage, settings, folders, disks, strangers),
+        surroundings,
     )
     for category in module.CATEGORIES
 }

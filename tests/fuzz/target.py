@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import json
 import os
+import sqlite3
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
@@ -145,7 +146,23 @@ class Target:
             self._sleepers.append(self._others[-1].pid)
         return self._sleepers[next(self._serial) % len(self._sleepers)]
 
+    def process_memory(self) -> int:
+        """Return how many bytes its addresses span."""
+        return int(self._seen.memory_info().vms)
+
     # ------------------------------------------------------------ checks
+
+    def folded(self, session: str) -> None:
+        """Check that a session is in the database, within the time of the longest pause."""
+
+        def known() -> bool:
+            uri = f"file:{self.board}/board.db?mode=ro"
+            with contextlib.closing(sqlite3.connect(uri, uri=True, timeout=5)) as db:
+                row = "SELECT 1 FROM sessions WHERE session_id = ?"
+                return db.execute(row, (session,)).fetchone() is not None
+
+        with self._must(f"{session} was never folded"):
+            eventually(known, within=HEAL * leniency(LEAST), pause=0.05)
 
     def check(self, folds: bool = True, within: float = 1.0) -> None:
         """Raise Fallen unless all checks pass; without `folds`, events need not arrive now."""

@@ -41,11 +41,12 @@ M.interpreter = function()
   return { command = { found ~= '' and found or 'python3' }, why = 'python3 on PATH' }
 end
 
---- The command line of `bellboard`.
+--- The command line of `bellboard`. With -E, no PYTHONPATH makes it import files of the current
+--- directory, and no PYTHONHOME keeps it from starting.
 ---@return string[]
 M.command = function()
   local entry = M.root() .. '/rplugin/python3/bellboard/__main__.py'
-  return vim.list_extend({ unpack(M.interpreter().command) }, { entry })
+  return vim.list_extend({ unpack(M.interpreter().command) }, { '-E', entry })
 end
 
 --- The last line of its error output.

@@ -6,6 +6,8 @@ import os
 import shutil
 import sys
 
+from ..system.shipped import program
+
 TEXT = """\
 # Save this as ~/.config/systemd/user/bellboard.service; then:
 #   systemctl --user enable --now bellboard
@@ -39,7 +41,7 @@ def _program() -> list[str]:
     found = shutil.which(sys.argv[0])
     if found and os.path.basename(found) == "bellboard":  # noqa: PTH119
         return [os.path.abspath(found)]  # noqa: PTH100
-    return [sys.executable, "-m", "bellboard"]
+    return program()
 
 
 def _quoted(word: str) -> str:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -19,6 +18,7 @@ from typing import Final
 from ..agents.installing import installed
 from ..core.lenient import decimal
 from ..hosting.bars import OPTION
+from ..system.shipped import program
 from ..system.tmux import BACK, Tmux, argument
 from .home import Problem
 
@@ -36,7 +36,6 @@ HOOKS: Final = {
     "client-focus-out": ("away", "hook_client"),
     "client-detached": ("gone", "hook_client"),
 }
-_HERE: Final = Path(__file__).resolve().parents[1]
 #: A no-op that marks our shell commands, or the option that only our key reads.
 _OURS: Final = re.compile(rf": bellboard;|{BACK}")
 
@@ -49,7 +48,7 @@ class Wiring:
         env = ("env", f"BELLBOARD_HOME={home}")  # the server's environment may be an older one
         self._emit = str(installed.script(home))
         self._say = _words(*env, self._emit)
-        self._command = _words(*env, sys.executable, str(_HERE / "__main__.py"))
+        self._command = _words(*env, *program())
         self.keys = {
             keys["pick"]: ("pick a session", self._popup("pick", "60%")),
             keys["answer"]: ("answer what is asked", self._popup("answer --popup", "80%")),

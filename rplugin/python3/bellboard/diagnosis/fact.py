@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from ..system import shipped
+
 
 class Fact(NamedTuple):
     """A finding in words; `advice` says what to do about it."""
@@ -44,5 +46,4 @@ def program(environ: Mapping[str, str]) -> str:
     own = Path(sys.executable).with_name("bellboard")
     if own.is_file():
         return shlex.quote(str(own))
-    main = Path(__file__).resolve().parents[1] / "__main__.py"
-    return f"{shlex.quote(sys.executable)} {shlex.quote(str(main))}"
+    return shlex.join(shipped.program())

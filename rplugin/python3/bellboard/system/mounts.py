@@ -116,8 +116,12 @@ MOUNTS: Final = Mounts()
 
 
 def near(path: str) -> str:
-    """Return a PATH without the folders that may hang, to look up a program."""
-    return os.pathsep.join(d for d in path.split(os.pathsep) if not MOUNTS.hanging(d))
+    """Return a PATH to look up a program, without folders that may hang, or that are relative.
+
+    A relative one is wherever we are, such as in a repository that somebody else wrote.
+    """
+    folders = (d for d in path.split(os.pathsep) if d.startswith("/"))
+    return os.pathsep.join(d for d in folders if not MOUNTS.hanging(d))
 
 
 def read(table: str = TABLE) -> list[Mount]:

@@ -1,12 +1,22 @@
-"""Find the files of `hooks/` in this installation: in a checkout or in the installed package."""
+"""Find the files of this installation: in a checkout or in the installed package."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 
 def shipped(name: str) -> Path:
-    """Return the path of one of them."""
+    """Return the path of a file of `hooks/`."""
     package = Path(__file__).resolve().parents[1]
     inside = package / "hooks" / name
     return inside if inside.is_file() else package.parents[2] / "hooks" / name
+
+
+def program() -> list[str]:
+    """Return the command line of `bellboard`, for other programs to run in any folder.
+
+    With -E, no PYTHONPATH makes it import files of that folder, and no PYTHONHOME keeps it from
+    starting.
+    """
+    return [sys.executable, "-E", str(Path(__file__).resolve().parents[1] / "__main__.py")]

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from ...system.mounts import near
 from ...system.program import run
 
 Version = tuple[int, ...]
@@ -57,7 +58,7 @@ def version_of(cli: str | None, environ: Mapping[str, str]) -> Version | None:
     """Return the version of the CLI at a path, or on PATH, or `cli` itself if it is a version."""
     if cli and (given := version_in(cli)):
         return given
-    found = shutil.which(cli or "claude", path=environ.get("PATH", ""))
+    found = shutil.which(cli or "claude", path=near(environ.get("PATH", "")))
     if found is None:
         return None
     return _by_place(Path(found)) or _by_asking(found, environ)
