@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import time
 
 from hypothesis import HealthCheck, settings
+
+from rig import home
 
 pytest_plugins = ("rig.fixtures", "hosting", "desk", "shell")
 
@@ -21,5 +24,6 @@ settings.register_profile(
 )
 settings.load_profile("bellboard")
 
+os.environ["TMPDIR"] = tempfile.tempdir = home.base()  # for tmp_path as well
 os.environ["TZ"] = "UTC"  # times on screens and quiet hours are local
 time.tzset()

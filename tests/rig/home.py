@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import sys
@@ -11,6 +12,8 @@ from pathlib import Path
 
 from rig import node
 
+MEMORY = "/dev/shm"
+ROOM = 2 << 30  # bytes that must be free there
 SYSTEM_PATH = ("/usr/local/bin", "/usr/bin", "/bin")
 BORROWED = ("tmux", "git", "node")  # linked into the home's bin if the system path lacks them
 
@@ -64,10 +67,23 @@ class Home:
         return path
 
 
+@functools.cache
+def base() -> str:
+    """Return the folder for homes, which has a short path.
+
+    In memory if possible: SQLite waits for the disk whenever a database is created and closed, and
+    the tests do that a thousand times.
+    """
+    if os.access(MEMORY, os.W_OK):
+        disk = os.statvfs(MEMORY)
+        if disk.f_bavail * disk.f_frsize > ROOM and not disk.f_flag & os.ST_NOEXEC:
+            return MEMORY
+    return "/tmp" if os.access("/tmp", os.W_OK) else tempfile.gettempdir()
+
+
 def build() -> Home:
     """Make a home; `remove` it afterwards."""
-    base = "/tmp" if os.access("/tmp", os.W_OK) else tempfile.gettempdir()
-    home = Home(Path(tempfile.mkdtemp(prefix="bb-", dir=base)).resolve())
+    home = Home(Path(tempfile.mkdtemp(prefix="bb-", dir=base())).resolve())
     for path in (home.claude, home.project, home.tmp, home.bin):
         path.mkdir()
     named = {"CONFIG_HOME": "config", "DATA_HOME": "data", "STATE_HOME": "state"}

@@ -12,7 +12,8 @@ import contextlib
 import os
 import signal
 import sys
-from typing import TextIO
+from collections.abc import Callable
+from typing import Any, TextIO
 
 from ..core.version import VERSION
 from . import (
@@ -35,7 +36,7 @@ from . import (
     tmux,
     uninstalling,
 )
-from .home import Problem, warn
+from .home import Commands, Problem, warn
 
 DESCRIPTION = "Show which coding-agent sessions are working, done, or blocked on you."
 EPILOG = """\
@@ -75,8 +76,9 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def run(argv: list[str] | None) -> int:
-    top = parser()
-    args = top.parse_args(argv)
+    given = sys.argv[1:] if argv is None else argv
+    top = parser(given[0] if given else "")
+    args = top.parse_args(given)
     if args.command is None:
         top.print_help()
         return 0
@@ -127,7 +129,8 @@ def internal_error(error: Exception) -> str:
         return f"internal error: {hide(text)}; please report it"
 
 
-def parser() -> argparse.ArgumentParser:
+def parser(command: str = "") -> argparse.ArgumentParser:
+    """Return the parser of a command, or of all if none has that name."""
     top = argparse.ArgumentParser(
         prog="bellboard",
         description=DESCRIPTION,
@@ -136,9 +139,26 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"bellboard {VERSION}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", title="commands")
-    top.set_defaults(whole=top)
+    top.set_defaults(whole=parser)
     daily = (sessions, goto, answer, answers, history, evidence, stop)
     hosting = (hosts, feed, machine, fleet)
     for part in (*daily, *hosting, hooks, tmux, doctor, uninstalling, path, completion, manual):
-        part.add_to(commands)
-    return top
+        part.add_to(Only(commands, command) if command else commands)
+    return top if commands.choices else parser()
+
+
+class Only:
+    """Adds one command and leaves out all others, which would take ten times as long."""
+
+    def __init__(self, commands: Commands, name: str) -> None:
+        self._commands, self._name = commands, name
+
+    def add_parser(self, name: str, **how: Any) -> Any:
+        return self._commands.add_parser(name, **how) if name == self._name else Nothing()
+
+
+class Nothing:
+    """Stands in for the parser of a command that is left out, and for what is added to it."""
+
+    def __getattr__(self, name: str) -> Callable[..., Nothing]:
+        return lambda *given, **how: self

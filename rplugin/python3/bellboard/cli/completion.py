@@ -29,7 +29,7 @@ def print_completion(args: Args) -> None:
         print_sessions()
         return
     scripts: dict[str, Callable[[Command], str]] = {"bash": bash, "zsh": zsh, "fish": fish}
-    print(scripts[args.shell](command_of(args.whole)), end="")
+    print(scripts[args.shell](command_of(args.whole())), end="")
 
 
 def print_sessions() -> None:

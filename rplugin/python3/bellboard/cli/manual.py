@@ -13,7 +13,8 @@ def add_to(commands: Commands) -> None:
 def print_page(args: Args) -> None:
     from ..core.version import VERSION
 
-    print(page(command_of(args.whole), args.whole.description, args.whole.epilog, VERSION), end="")
+    top = args.whole()
+    print(page(command_of(top), top.description, top.epilog, VERSION), end="")
 
 
 def page(top: Command, about: str, after: str, version: str) -> str:
