@@ -6,15 +6,18 @@ for a server.  All hosts set the same text, so it does not matter which one is l
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Collection
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from ..core import bar, words
 from ..core.published import Published
 from ..system.doer import Doer
 from ..system.tmux import DEAF, Tmux
+from .connection import Connection
+from .folding import Clerk
 
 OPTION: Final = "@bellboard-status"
 ICONS: Final = "icons"  # the shared option with the icons of the user who set them last
@@ -34,14 +37,19 @@ class Bars:
         self._deaf: dict[str, float] = {}  # server → when to try again
         self._last = -OFTEN
 
-    def early(self) -> float:
-        """Return the seconds until the next update is allowed."""
-        return self._last + OFTEN - time.monotonic()
-
-    def update(
-        self, asked: object, icons: object, sessions: Collection[Published], now: float
+    def run(
+        self, connection: Connection, config: dict[str, Any], sessions: Collection[Published]
     ) -> float:
         """Set the status in each server that asked; return the seconds until the next call."""
+        if (early := self._last + OFTEN - time.monotonic()) > 0:
+            return early
+        nothing: tuple[object, object] = None, None
+        asked, icons = connection.use(partial(_wanted, config), nothing)
+        return self._update(asked, icons, sessions, time.time())
+
+    def _update(
+        self, asked: object, icons: object, sessions: Collection[Published], now: float
+    ) -> float:
         self._last = time.monotonic()
         sockets = [x for x in asked if isinstance(x, str)] if isinstance(asked, list) else []
         if not sockets:
@@ -72,3 +80,12 @@ def show(socket: str, text: str) -> bool:
     """Set the status in a server; return False if it does not answer."""
     tmux = Tmux(socket)
     return tmux.set_option(OPTION, text) or tmux.is_gone
+
+
+def _wanted(config: dict[str, Any], clerk: Clerk) -> tuple[object, object]:
+    """Return which servers want a status, and its icons, which our editor may have chosen."""
+    store, chosen = clerk.store, config.pop("icons", None)
+    if chosen is not None and chosen != store.option(ICONS):
+        with store.lock():
+            store.set_option(ICONS, chosen, os.getpid(), time.time())
+    return store.option(ASKED), store.option(ICONS)

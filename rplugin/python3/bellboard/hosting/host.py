@@ -25,14 +25,14 @@ from ..storage.store import Store
 from ..system.reach import Reach
 from ..system.watch import Watch
 from .addresses import Addresses
+from .arrivals import Arrivals
 from .attempts import Attempts
-from .bars import ASKED, ICONS, Bars
+from .bars import Bars
 from .bell import Bell
 from .commands import Commands
 from .connection import Connection
 from .effects import PAUSE, Effects
 from .fleet import Fleet
-from .folding import Clerk
 from .health import Health
 from .links import Links
 from .loop import Job, Loop
@@ -47,7 +47,6 @@ RESCAN: Final = 30.0  # no system promises to report every change
 PATIENCE: Final = 0.1  # seconds to create a database: the event loop is blocked meanwhile
 JUMP: Final = 5.0  # the machine slept, or its clock was set: look at everything
 HEAD_START: Final = 0.001  # seconds to draw before the commit needs the processor, as few are idle
-MOST: Final = 1000  # paths to remember while they cannot be folded
 
 Made = TypeVar("Made")
 
@@ -101,9 +100,7 @@ class Host:
             *(self.connection, self),
         )
         self.health = Health(self.connection, self.senses, self.bell, noted)
-        self._new, self._slot = f"{self.spool.new}/", f"{self.spool.slot}/"
-        self._came: set[str] = set()  # into new/, and not folded yet
-        self._elsewhere = True  # something else may have come as well
+        self.arrivals = Arrivals(self.spool)
         self._rescanned = self._skew = -1e9
         self._jobs: tuple[Job, ...] = (
             ("fold", self._fold),
@@ -253,26 +250,17 @@ class Host:
 
     def _woken(self, paths: set[str]) -> None:
         """Handle changed paths: events in the spool, or files that the lookout watches."""
-        others: set[str] = set()
-        linked: set[str] = set()
-        for path in paths:
-            if path.startswith(self._new):
-                self._came.add(path)
-            else:
-                (linked if self.links.is_about(path) else others).add(path)
+        linked = {path for path in paths if self.links.is_about(path)}
         if linked:
             self.links.changed(linked)
             self.fleet.ask()
-        if len(self._came) > MOST:  # they cannot be folded now
-            self._came, self._elsewhere = set(), True
-        if others:
-            self._elsewhere = True
-            self.senses.changed({p for p in others if not p.startswith(self._slot)})
+        if others := self.arrivals.take(paths - linked):
+            self.senses.changed(others)
         if self.loop.is_running:
             self.loop.wake()
             return
-        if not self._elsewhere and not self.reader.is_early:
-            self.attempt("publish", "early", partial(self.reader.publish_early, self._came))
+        if (came := self.arrivals.only) and not self.reader.is_early:
+            self.attempt("publish", "early", partial(self.reader.publish_early, came))
             if self.reader.is_early:
                 self.loop.pause(HEAD_START)
                 return
@@ -287,9 +275,9 @@ class Host:
 
     def _fold(self) -> float:
         """Fold pending events."""
-        wait = self.connection.fold(() if self._elsewhere else self._came)
+        wait = self.connection.fold(self.arrivals.only)
         if self.connection.is_well:
-            self._came, self._elsewhere = set(), False
+            self.arrivals.clear()
         if self.connection.is_outdated:
             self.outbox.clear()
         return wait
@@ -342,19 +330,7 @@ class Host:
 
     def _show(self) -> float:
         """Update the status in the tmux servers that asked for it."""
-        if (early := self.bars.early()) > 0:
-            return early
-        nothing: tuple[object, object] = None, None
-        asked, icons = self.connection.use(self._wanted, nothing)
-        return self.bars.update(asked, icons, self.reader.sessions, time.time())
-
-    def _wanted(self, clerk: Clerk) -> tuple[object, object]:
-        """Return which servers want a status, and its icons, which our editor may have chosen."""
-        store, chosen = clerk.store, self.config.pop("icons", None)
-        if chosen is not None and chosen != store.option(ICONS):
-            with store.lock():
-                store.set_option(ICONS, chosen, self.pid, time.time())
-        return store.option(ASKED), store.option(ICONS)
+        return self.bars.run(self.connection, self.config, self.reader.sessions)
 
     def _examine(self) -> dict[str, Any]:
         report = self.health.report(self.upkeep.counts, len(self.reader.sessions))
