@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -94,10 +95,16 @@ def name_of(path: Path) -> str:
 MODULES = {name_of(path): path for path in PACKAGE.rglob("*.py")}
 
 
+@cache
+def nodes_of(path: Path) -> list[ast.AST]:
+    """Return the syntax tree of a file, flat; the first node is the module."""
+    return list(ast.walk(ast.parse(path.read_text())))
+
+
 def imported(path: Path) -> Iterator[str]:
     """Return the absolute names that a file imports, also within functions."""
     package = ["bellboard", *path.relative_to(PACKAGE).parent.parts]
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -114,10 +121,13 @@ def own(name: str) -> str | None:
     return next((m for m in (inner, inner.rpartition(".")[0]) if m in MODULES), "bellboard")
 
 
-GRAPH: dict[str, set[str]] = {
-    name: {target for each in imported(path) if (target := own(each))} - {name}
-    for name, path in MODULES.items()
-}
+@cache
+def graph() -> dict[str, set[str]]:
+    """Return what each module imports; made on first use, as every worker collects this file."""
+    return {
+        name: {target for each in imported(path) if (target := own(each))} - {name}
+        for name, path in MODULES.items()
+    }
 
 
 def outside_of(path: Path) -> set[str]:
@@ -146,28 +156,28 @@ def test_each_file_imports_only_what_is_below() -> None:
     """No arrow leads up, and none leads back; imports within functions count as well."""
     up = [
         f"{name} imports {target}"
-        for name, targets in GRAPH.items()
+        for name, targets in graph().items()
         for target in sorted(targets)
         if FLOORS.index(floor_of(target)) > FLOORS.index(floor_of(name))
     ]
     assert up == []
-    assert circle(GRAPH) == []
+    assert circle(graph()) == []
 
 
 def test_folders_import_no_circle() -> None:
     """Nor do the folders within a floor; one within another is a part of it."""
-    graph: dict[Path, set[Path]] = {path.parent: set() for path in MODULES.values()}
-    for name, targets in GRAPH.items():
+    folders: dict[Path, set[Path]] = {path.parent: set() for path in MODULES.values()}
+    for name, targets in graph().items():
         here = MODULES[name].parent
         for there in {MODULES[target].parent for target in targets}:
             if not here.is_relative_to(there) and not there.is_relative_to(here):
-                graph[here].add(there)
-    assert circle(graph) == []
+                folders[here].add(there)
+    assert circle(folders) == []
 
 
 def test_the_system_knows_no_session() -> None:
     """What lies below could serve another program as it is."""
-    known = {t for name, targets in GRAPH.items() if floor_of(name) == "system" for t in targets}
+    known = {t for name, targets in graph().items() if floor_of(name) == "system" for t in targets}
     assert {t for t in known if floor_of(t) == "core"} == SYSTEM_MAY_KNOW
 
 
@@ -191,10 +201,10 @@ THE_CLI = re.compile("claude|anthropic", re.I)
 
 def words_of(path: Path) -> Iterator[str]:
     """Return the names and strings in a file's code, without docstrings, comments and imports."""
-    tree = ast.parse(path.read_text())
-    bodies = [n.body for n in ast.walk(tree) if isinstance(getattr(n, "body", None), list)]
+    nodes = nodes_of(path)
+    bodies = [n.body for n in nodes if isinstance(getattr(n, "body", None), list)]
     said = {id(body[0].value) for body in bodies if body and isinstance(body[0], ast.Expr)}
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str | bytes):
             yield "" if id(node) in said else str(node.value)
         elif isinstance(node, ast.Name | ast.Attribute | ast.FunctionDef | ast.ClassDef | ast.arg):
@@ -223,7 +233,7 @@ def test_pure_modules_do_no_io(path: Path) -> None:
     assert outside_of(path) == set()
     clock = CLOCKS.search(path.read_text())
     assert not clock, f"it reads a clock: {clock}"
-    below = {MODULES[target] for target in GRAPH[name_of(path)]}
+    below = {MODULES[target] for target in graph()[name_of(path)]}
     assert {name_of(other) for other in below - {*PURE}} == set()
 
 
@@ -233,7 +243,7 @@ def test_files_that_promise_no_io_do_none() -> None:
     broken = {
         name: outside
         for name, path in MODULES.items()
-        if promise.search(ast.get_docstring(ast.parse(path.read_text())) or "")
+        if promise.search(ast.get_docstring(nodes_of(path)[0]) or "")
         and (outside := outside_of(path) or CLOCKS.findall(path.read_text()))
     }
     assert broken == {}
