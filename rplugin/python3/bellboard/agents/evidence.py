@@ -20,15 +20,12 @@ import msgspec
 
 from ..core.deadlines import BY_TIME
 from ..core.detail import ODD, line, whole
-from ..core.events import LINES, UNCOUNTED, Event, Origin, is_id, junk
+from ..core.events import LINES, UNCOUNTED, Event, is_id, junk
 from ..core.lenient import WRONG_SHAPE, Facts, number_of, plain, text_of
 from . import linked
 from .dialects import dialect_of
 from .origins import origin_of, pid_of, where_of
 
-#: What a tmux client can do.
-CLIENT_DOES: Final = frozenset({"looks", "focus", "away", "gone"})
-_PANE: Final = re.compile(r"%[0-9]{1,9}", re.ASCII)
 _WORD: Final = re.compile(r"[a-z]+(?:-[a-z]+)*", re.ASCII)
 SCREENS: Final = frozenset({"idle", "busy", "waiting"})
 
@@ -65,25 +62,6 @@ def from_line(fields: object, clock: float = 0.0) -> Event:
             except WRONG_SHAPE as e:
                 return junk(f"{key}: {e!r}"[:120], t, now, key)
     return Event("note", whole(next((str(k) for k in fields if k != "t"), "nothing")[:60]), t, now)
-
-
-def of_tmux(said: bytes, t: float, now: float, origin: Origin) -> list[Event]:
-    """Decode a report of tmux, one event per client: `looks %3 /dev/pts/5,/dev/pts/6`.
-
-    `wiring.py` sets up its hooks.  A client `looks` at a pane, regains the focus there (`focus`),
-    has lost it (`away`) or is `gone`.
-    """
-    how, pane, clients = [*said[:4096].decode("utf-8", "replace").split(), "", "", ""][:3]
-    if how not in CLIENT_DOES or not _PANE.fullmatch(pane):
-        return [junk("invalid report from tmux", t, now, "view")]
-    seen = pane if how in ("looks", "focus") else None
-    where = Origin(tmux=origin.tmux, pane=seen)
-    source = how if how != "looks" else ""
-    return [
-        Event("view", "view", t, now, origin=where, viewer=f"{origin.tmux} {x}", source=source)
-        for x in clients.split(",")
-        if x
-    ]
 
 
 def _hook(fields: Facts, t: float, now: float) -> Event:

@@ -27,7 +27,7 @@ SHOWN: Final = f"#{{{OPTION}}} "  # what is added before the right part of the s
 ROOM: Final = 80  # cells for that part; tmux's default is 40
 BEFORE: Final = "@bellboard-length"  # an option that stores the previous length
 
-#: Hook → what it reports (`evidence.of_tmux`) about which clients.
+#: Hook → what it reports (`decoding.of_tmux`) about which clients.
 HOOKS: Final = {
     "session-window-changed": ("looks", "window_active_clients_list"),
     "window-pane-changed": ("looks", "window_active_clients_list"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from msgspec.structs import replace
@@ -10,12 +11,15 @@ from ..agents import evidence
 from ..agents.dialects import dialect_of
 from ..agents.origins import origin_of
 from ..core.bounds import bounded
-from ..core.events import ASKING, Event, Origin
+from ..core.events import ASKING, Event, Origin, junk
 from ..storage.item import Item
 from ..system.processes import Ttys, argv_of
 
 ORIGINS: Final = 256  # origins to cache; the spool caches as many headers
 SMALL: Final = 4096  # bytes of a payload that cannot contain anything too large to store
+#: What a tmux client can do.
+CLIENT_DOES: Final = frozenset({"looks", "focus", "away", "gone"})
+_PANE: Final = re.compile(r"%[0-9]{1,9}", re.ASCII)
 
 
 class Decoder:
@@ -37,7 +41,7 @@ class Decoder:
             event = evidence.read(item.payload, clock)
             return [event if event.clock == clock else replace(event, clock=clock)]
         if item.event == "view":
-            return evidence.of_tmux(item.payload, item.t, clock, origin_of(item.origin))
+            return of_tmux(item.payload, item.t, clock, origin_of(item.origin))
         origin = self._origin(item.origin)
         dialect = dialect_of(origin.agent)
         event = dialect.event(item.payload, item.t, clock, origin, item.truncated, item.event)
@@ -65,3 +69,22 @@ def _placed(origin: Origin, pid: int) -> Origin:
     if not dialect_of(origin.agent).serves(argv_of(pid)):
         return origin
     return Origin(origin.agent, pid, shared=True, env=origin.env)
+
+
+def of_tmux(said: bytes, t: float, now: float, origin: Origin) -> list[Event]:
+    """Decode a report of tmux, one event per client: `looks %3 /dev/pts/5,/dev/pts/6`.
+
+    `wiring.py` sets up its hooks.  A client `looks` at a pane, regains the focus there (`focus`),
+    has lost it (`away`) or is `gone`.
+    """
+    how, pane, clients = [*said[:4096].decode("utf-8", "replace").split(), "", "", ""][:3]
+    if how not in CLIENT_DOES or not _PANE.fullmatch(pane):
+        return [junk("invalid report from tmux", t, now, "view")]
+    seen = pane if how in ("looks", "focus") else None
+    where = Origin(tmux=origin.tmux, pane=seen)
+    source = how if how != "looks" else ""
+    return [
+        Event("view", "view", t, now, origin=where, viewer=f"{origin.tmux} {x}", source=source)
+        for x in clients.split(",")
+        if x
+    ]
