@@ -16,6 +16,7 @@ from rig import cache
 from rig.api import Api
 from rig.cache import CHECKOUT, Missing
 from rig.clock import Clock
+from rig.fixtures import dealt
 from rig.home import Home
 from rig.loopback import Watch
 from rig.scenarios import SCENARIOS, Failure, Tool, Turn
@@ -174,6 +175,14 @@ def pytest_run(*args: str, env: dict[str, str]) -> subprocess.CompletedProcess[s
     """Run pytest in this checkout, as from a shell."""
     run = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", *args]
     return subprocess.run(run, env=env, cwd=CHECKOUT, capture_output=True, text=True, check=False)
+
+
+def test_slow_tests_are_begun_first() -> None:
+    """Each worker gets its share of them, and nothing is lost."""
+    order = dealt("ABCD", "abcdefghijk", 3)
+    assert ["ADabc", "Bdefg", "Chijk"] == ["".join(order[n : n + 5]) for n in (0, 5, 10)]
+    for slow, rest, workers in (("AB", "", 6), ("ABCDEFGH", "a", 3), ("", "abcdefg", 3)):
+        assert sorted(slow + rest) == sorted(dealt(slow, rest, workers))
 
 
 def test_a_layer_left_out_is_named_last(home: Home) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -26,6 +26,7 @@ from rig.loopback import Watch
 from rig.screen import Picture
 from rig.stranger import Stranger
 
+T = TypeVar("T")
 VERSIONS = os.environ.get("BELLBOARD_NVIMS", "0.10 0.12").split()
 SCREENS = CHECKOUT / "tests" / "screens"
 
@@ -218,7 +219,29 @@ def skipped() -> list[str]:
     return os.environ.get("BELLBOARD_SKIP", "").replace(",", " ").split()
 
 
+def dealt(slow: Sequence[T], rest: Sequence[T], workers: int) -> list[T]:
+    """Return an order in which each worker begins with its share of the slow ones.
+
+    Workers get equal parts of it, one after the other, and those that are done take from the ends
+    of the others; only who began with the slow ones lets nobody wait at the end.
+    """
+    order: list[T] = []
+    count = len(slow) + len(rest)
+    for worker in range(workers):
+        size = (count - len(order)) // (workers - worker)
+        own = slow[worker::workers]
+        order += [*own, *rest[: max(0, size - len(own))]]
+        rest = rest[max(0, size - len(own)) :]
+    return order
+
+
+@pytest.hookimpl(trylast=True)  # once it is known which tests run
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if (workers := int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))) > 1:
+        usual = float(config.getini("timeout"))
+        limits = {item: item.get_closest_marker("timeout") for item in items}
+        slow = [item for item, limit in limits.items() if limit and limit.args[0] > usual]
+        items[:] = dealt(slow, [item for item in items if item not in {*slow}], workers)
     known = {line.partition(":")[0] for line in config.getini("markers")}
     if strange := set(skipped()) - known:
         raise pytest.UsageError(f"BELLBOARD_SKIP names no layer: {', '.join(sorted(strange))}")
