@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from bellboard.core.events import Event
 from bellboard.core.ledger import Folded, Transition, noted
 from bellboard.storage import schema
 from bellboard.storage.database import WAL_LIMIT, set_aside
+from bellboard.storage.spool import Spool
 from bellboard.storage.store import KEEP, Busy, Damaged, Newer, Store
 from bellboard.system.mounts import network_of
 from hosting import Make, emit, made, statuses, work
@@ -24,6 +27,7 @@ from rig.clock import Clock
 
 pytestmark = [pytest.mark.files, pytest.mark.quick]
 
+USER = 54_321  # needs no account
 NEXT = {**schema.MIGRATIONS, schema.SCHEMA + 1: "ALTER TABLE sessions ADD COLUMN mood TEXT"}
 
 
@@ -47,6 +51,58 @@ def test_a_newer_program_migrates_it_and_an_older_one_stops(make: Make, clock: C
     with pytest.raises(Newer):
         old.store.claim([(1, "e")], 1, clock())
     assert len(list(old.spool.new.iterdir())) == 1
+
+
+@pytest.fixture
+def ours() -> Iterator[Path]:
+    """Make a folder of a user to whom modes apply, and be that user."""
+    folder = Path(tempfile.mkdtemp(prefix="bb-", dir="/tmp")).resolve()
+    if is_root := os.geteuid() == 0:
+        os.chown(folder, USER, USER)
+        os.setegid(USER)
+        os.seteuid(USER)
+    umask = os.umask(0o022)
+    yield folder
+    os.umask(umask)
+    if is_root:
+        os.seteuid(0)
+        os.setegid(0)
+    shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("name", ["board.db", "board.db-wal", "board.db-shm"])
+def test_a_database_that_may_not_be_written_is_used_again_once_it_may(
+    ours: Path, name: str
+) -> None:
+    """SQLite would open it to read, and never write, and then it would pass for damaged."""
+    kept = Store(ours)  # so that its log stays
+    (ours / name).chmod(0o400)
+    with pytest.raises(PermissionError, match=name):
+        Store(ours)
+    if name != "board.db":
+        Spool(ours).prepare()  # as each host does before
+    else:
+        (ours / name).chmod(0o600)
+    again = Store(ours)
+    with again.lock():
+        again.set_option("mode", "all", 1, 1.0)
+    for store in (again, kept):
+        assert "all" == store.option("mode")
+        store.close()
+
+
+@pytest.mark.parametrize("umask", [0o777, 0o277, 0o000])
+def test_what_one_host_makes_another_can_open_whatever_the_umask(ours: Path, umask: int) -> None:
+    os.umask(umask)
+    stores = []
+    for _ in range(2):
+        Spool(ours).prepare()
+        stores.append(Store(ours))
+        with stores[-1].lock():
+            stores[-1].set_option("mode", "all", 1, 1.0)
+    for store in stores:
+        store.close()
+    assert {0o600} == {p.stat().st_mode & 0o777 for p in ours.iterdir() if p.is_file()}
 
 
 #: Programs in the database: they drop what is written, never end, or grow.

@@ -54,9 +54,22 @@ def odd(path: Path) -> str:
     return ""
 
 
+def closed(path: Path) -> str:
+    """Return which of the database's files we may not write, or "".
+
+    SQLite opens such a file to read it, and goes on when it may be written again.
+    """
+    files = (f"{path}{suffix}" for suffix in SUFFIXES)
+    return next((f for f in files if os.path.lexists(f) and not _may(f)), "")
+
+
+def _may(path: str) -> bool:
+    """Return whether we may read and write a file or folder."""
+    return os.access(path, os.R_OK | os.W_OK, effective_ids=os.access in os.supports_effective_ids)
+
+
 def _can_be_written(path: Path) -> bool:
-    files = [Path(f"{path}{suffix}") for suffix in SUFFIXES]
-    if not all(os.access(f, os.R_OK | os.W_OK) for f in (path.parent, *files) if f.exists()):
+    if closed(path) or not _may(str(path.parent)):
         return False
     probe = path.with_name(f"{path.name}-probe.{os.getpid()}")
     try:

@@ -7,6 +7,7 @@ process that holds that lock alone.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import random
 import sqlite3
@@ -18,7 +19,7 @@ from typing import Any, Final
 from ..core.detail import line
 from ..system.mounts import network_of
 from . import holders
-from .causes import SUFFIXES, is_busy, is_damage, odd
+from .causes import SUFFIXES, closed, is_busy, is_damage, odd
 from .identity import Identity
 from .schema import MIGRATIONS, SCHEMA, UNLIKELY, altered, migrate, version_of
 
@@ -98,10 +99,14 @@ class Database:
 
     def _open(self) -> sqlite3.Connection:
         with contextlib.suppress(FileExistsError):
-            os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            made = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            os.fchmod(made, 0o600)  # whatever the umask
+            os.close(made)
         self._identity = Identity(str(self.path))
         if what := odd(self.path):
             raise Damaged(what, self._identity.inode)
+        if what := closed(self.path):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), what)
         db = sqlite3.connect(self.path, timeout=self.patience, isolation_level=None)
         try:
             if self.path.stat().st_size == 0:  # later the whole file would have to be rewritten

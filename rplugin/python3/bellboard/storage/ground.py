@@ -18,12 +18,14 @@ from typing import Final
 from ..system.walk import TooManyLinks, parts_of
 
 PRIVATE: Final = 0o700
+OURS: Final = 0o600
+DATABASE: Final = "board.db"  # the user may have made it read-only
 MOST_LINKS: Final = 40  # the kernel's own limit
 ROOT: Final = 0
 NOBODY: Final = 65534  # the owner of the machine's folders in a rootless container
 #: Files in the state folder that are opened by name: none may be a link.
 FILES: Final = (
-    *("board.db", "board.db-wal", "board.db-shm", "board.db-journal", "board.lock", "drain.lock"),
+    *(DATABASE, "board.db-wal", "board.db-shm", "board.db-journal", "board.lock", "drain.lock"),
     *("hooks.json", "hooks.lock", "emit"),
 )
 
@@ -119,3 +121,5 @@ def _judge_file(path: Path, status: os.stat_result) -> None:
         raise Refused(f"a link where a file belongs: {path}")
     if status.st_uid != os.geteuid():
         raise Refused(f"belongs to another user: {path}")
+    if path.name != DATABASE and status.st_mode & OURS != OURS and stat.S_ISREG(status.st_mode):
+        path.chmod(stat.S_IMODE(status.st_mode) | OURS)  # SQLite's are made like the database

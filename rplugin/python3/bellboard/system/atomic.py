@@ -81,6 +81,7 @@ def _write(made: Path, data: bytes, like: Path) -> None:
     """Create and sync a new file, with the mode and owner of another."""
     descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
+        os.fchmod(descriptor, 0o600)  # whatever the umask
         rest = memoryview(data)
         while rest:
             rest = rest[os.write(descriptor, rest) :]
