@@ -2,6 +2,7 @@
 
 `traces/cases.jsonl` came with the specification; `traces/more.jsonl` was found while building, and
 `traces/owners.jsonl` by random walks on real CLIs: what belongs to which process, agent and tool.
+`traces/late.jsonl` was found by scenes in which our hooks run late, as on a busy machine.
 `traces/clis.jsonl` are recordings of CLIs other than Claude Code, shortened.
 """
 
@@ -15,7 +16,8 @@ import pytest
 
 from playback import TRACES, Line, encoded, play, read_lines
 
-CASES = [c for n in ("cases", "more", "owners", "clis") for c in read_lines(TRACES / f"{n}.jsonl")]
+SOURCES = ("cases", "more", "owners", "late", "clis")
+CASES = [case for name in SOURCES for case in read_lines(TRACES / f"{name}.jsonl")]
 BY_ID = {case["id"]: case for case in CASES}
 
 

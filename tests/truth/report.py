@@ -22,6 +22,7 @@ WAYS: Final = {
     "2.1.330": How("2.1.330"),
     "2.1.328": How("2.1.328"),
     "Neovim": How(editor="0.12"),
+    "late hooks": How(late=0.3),
     "no hooks": How(hooked=False),
     "no session files": How(hidden=True),
     "2.1.119": How("2.1.119"),

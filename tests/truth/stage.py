@@ -59,6 +59,7 @@ class How:
     editor: str = ""  # the Neovim that has the terminal; empty: a tmux pane
     hidden: bool = False  # the host does not know the session files
     hooked: bool = True  # our hook is installed
+    late: float = 0.0  # seconds before our hook starts, as on a busy machine
 
     @property
     def tells(self) -> bool:
@@ -107,10 +108,16 @@ class Stage:
 
         `shell`: as a job of an interactive shell.
         """
-        if self.how.hidden:
-            self.settings.setdefault("hooks", _hooks_without_config())
+        before = ["unset CLAUDE_CONFIG_DIR"] if self.how.hidden else []
+        before += [f"sleep {self.how.late}"] if self.how.late else []
+        settings = self.settings
+        if before:
+            hooks = settings.get("hooks", {})
+            ours = _hooks_after(*before)
+            both = {e: [*ours.get(e, ()), *hooks.get(e, ())] for e in ours | hooks}
+            settings = {**settings, "hooks": both}
         self.home.file("sub/x.txt", "x\n")
-        is_plugin = self.how.hooked and not self.how.hidden
+        is_plugin = self.how.hooked and not before
         plugin = ("--plugin-dir", str(CHECKOUT)) if is_plugin else ()
         self.watch.old = True  # another test checks for outside connections
         launch = agent.prepare(
@@ -119,7 +126,7 @@ class Stage:
             self.watch,
             version=self.how.version,
             args=(*plugin, *args),
-            settings=self.settings,
+            settings=settings,
             env={"BELLBOARD_HOME": str(self.board), **(env or {})},
             trusted=trusted,
         )
@@ -343,8 +350,8 @@ def place(terminal: Pane | Terminal) -> dict[str, str]:
     return {"tmux": str(terminal.server.socket), "pane": terminal.id, "tty": terminal.tty}
 
 
-def _hooks_without_config() -> dict[str, Any]:
-    """Return the real hook without the variable of the CLI's config directory."""
+def _hooks_after(*commands: str) -> dict[str, Any]:
+    """Return the real hook, which runs after these commands of the shell."""
     emit = shlex.quote(str(CHECKOUT / "hooks" / "emit"))
     return {
         event: [
@@ -352,7 +359,7 @@ def _hooks_without_config() -> dict[str, Any]:
                 "hooks": [
                     {
                         "type": "command",
-                        "command": f'unset CLAUDE_CONFIG_DIR; {emit} {event} "$PPID"',
+                        "command": f'{"; ".join(commands)}; {emit} {event} "$PPID"',
                     }
                 ]
             }

@@ -67,15 +67,21 @@ SCENARIOS: Final = weighed(
 KEYS: Final = weighed(
     "14 Enter | 10 Escape | 3 Escape Escape | 3 Escape C-u | 4 C-u | 4 Down Enter"
     "| 3 Down | 3 Up | 2 Tab | 1 BTab | 2 1 | 2 2 | 1 3"
-    "| 2 C-b | 3 C-c | 1 C-c C-c | 1 C-z | 1 C-o"
+    "| 2 C-b | 3 C-c | 1 C-c C-c | 1 C-z | 1 C-o | 1 C-t | 1 C-r | 1 C-l | 1 C-_"
+    "| 1 Escape Escape Escape | 1 Left | 1 Space | 1 ?"
 )
 COMMANDS: Final = weighed(
-    "4 /clear | 2 /compact | 3 /resume | 2 /model | 2 /rewind | 1 /branch | 1 /exit"
-    "| 1 /status | 1 /context | 2 !echo hi | 1 !sleep 2"
+    "8 /clear | 4 /compact | 6 /resume | 4 /model | 4 /rewind | 2 /branch | 2 /exit"
+    "| 2 /status | 2 /context | 4 !echo hi | 2 !sleep 2"
+    "| 1 /agents | 1 /config | 1 /permissions | 1 /tasks | 1 /mcp | 1 /hooks | 1 /help | 1 /theme"
+    "| 1 /diff | 1 /export | 1 /copy | 1 /rename walker | 1 /add-dir /tmp | 1 /btw which one"
+    "| 1 /goal until it is done | 1 /fork go on | 1 /plan | 1 /effort | 1 /cost | 1 /skills"
+    "| 1 /clear now | 1 /no-such-command | 1 /compact keep the names | 1 /init"
 )
 STARTS: Final = weighed(
     "1 --permission-mode auto | 1 --permission-mode plan | 1 --permission-mode acceptEdits"
-    "| 5 --continue | 5"
+    "| 5 --continue | 5 | 1 --continue --fork-session | 1 --resume | 1 play:perm"
+    "| 1 --permission-mode dontAsk"
 )
 MOVES: Final = weighed("1 break-pane | 1 join-pane | 1 swap-pane | 1 resize-window")
 SIGNALS: Final = weighed("3 freeze cli | 2 freeze host | 1 freeze both | 3 host | 1 kill")
@@ -97,6 +103,15 @@ HOOKS: Final = (
     ("UserPromptSubmit", "sleep 1"),
     ("SubagentStop", "sleep 2"),
     ("PostToolUse", "exit 1"),
+    ("PostToolUse", "sleep 2"),
+    ("SessionStart", "sleep 2"),
+    ("SessionEnd", "sleep 2"),
+    ("Notification", "sleep 3"),
+    ("PreCompact", "sleep 2"),
+    ("StopFailure", "sleep 2"),
+    ("SubagentStart", "sleep 2"),
+    ("UserPromptSubmit", '[ $(($(date +%s) % 4)) = 0 ] || exit 0; echo "not now" >&2; exit 2'),
+    ("Stop", "kill -9 $$"),
 )
 
 

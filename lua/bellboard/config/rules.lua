@@ -12,8 +12,8 @@ local MEANT = { done = 'completed', failed = 'error', waiting = 'blocked', busy 
 --- Seconds in the rules of the background process; its core/options.py says what each is for.
 -- stylua: ignore
 local SECONDS = {
-  'hold', 'settle', 'swap', 'dwell', 'grace', 'late', 'report', 'hooks', 'compaction', 'fresh',
-  'silence', 'stale', 'team', 'forget', 'prompts',
+  'hold', 'settle', 'swap', 'outweigh', 'dwell', 'grace', 'late', 'report', 'hooks', 'compaction',
+  'fresh', 'silence', 'stale', 'team', 'forget', 'prompts',
 }
 
 --- A key in the notation of Neovim: `<c-k>` is `<C-K>`.

@@ -32,6 +32,8 @@ class Deadline(NamedTuple):
 CHECKED: Final = frozenset({"Bash", "WebFetch", "WebSearch"})  # the tools that auto mode checks
 UNSEEN: Final = frozenset({"completed", "error"})  # always unseen; looking clears them
 STOOD: Final = "registry stood"  # becomes the kind for the value
+OUTWEIGHS: Final = "registry outweighs"  # likewise, but as new as the moment
+AT_REST: Final = frozenset({"idle", "completed", "error"})
 #: Kinds that only deadlines produce; no evidence has them.
 BY_TIME: Final = frozenset(
     (
@@ -63,8 +65,12 @@ def deadlines(s: Session, o: Options) -> list[Deadline]:
 
 def _of_run(s: Session, run: Run, o: Options, found: list[Deadline]) -> None:
     status = status_of(run)
+    p = s.processes.get(run.pid)
+    if p is not None and p.stood:
+        newest = _contradicts(run, status, p.says)
+        if p.at < newest <= p.at + o.outweigh:
+            found.append(Deadline(newest + o.outweigh, OUTWEIGHS, run.pid))
     if status == "working":
-        p = s.processes.get(run.pid)
         says = p.says if p is not None else ""
         if not run.stale and says != "busy":
             found.append(Deadline(s.last + o.stale, "long silent", run.pid))
@@ -87,6 +93,19 @@ def _of_run(s: Session, run: Run, o: Options, found: list[Deadline]) -> None:
             (run.trusted_until, Deadline(run.trusted_until, "proof overdue", run.pid)),
         )
         found += [d for t, d in set_before if t and TABLE[d.kind][status] != "."]
+
+
+def _contradicts(run: Run, status: str, says: str) -> float:
+    """Return the time of the newest evidence against a session file, or 0.
+
+    If another hook decides, the CLI does not wait for ours, so that its stamp may be too late.
+    """
+    if says == "busy" and status in AT_REST:
+        return max(run.over, run.began)
+    if says in ("idle", "shell") and status in ("working", "blocked"):
+        asked = [b.since for b in run.blocks.values()]
+        return max(run.active, run.began, *asked)
+    return 0.0
 
 
 def asks_unheard(s: Session, run: Run) -> bool:
@@ -160,8 +179,9 @@ def expire(s: Session, now: float, o: Options) -> Iterator[Event]:
             raise RuntimeError(f"the deadline {d.kind} does not clear")
         done = d
         take_up(s, d.process)
-        if d.kind == STOOD:
+        if d.kind in (STOOD, OUTWEIGHS):
             p = replace(s.processes[d.process], stood=True)
+            p = replace(p, at=d.t) if d.kind == OUTWEIGHS else p
             s.processes = {**s.processes, d.process: p}
             yield registry_event(s, p, d.t)
         else:

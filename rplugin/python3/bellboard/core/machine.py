@@ -16,7 +16,8 @@ Hooks report at once what happens, but they miss Esc, denials, approvals and kil
 (the CLI's own session file) reports the state of the CLI a moment later, and the transcript reports
 what was said.  So each rule ignores evidence that is older than what contradicts it:
 
-* a registry value counts once it has stood for the settle time without a newer hook against it;
+* a registry value counts once it has stood for the settle time without a newer hook against it, or
+  for some seconds against hooks that are newer by no more than that: they may run late;
 * a transcript entry counts once, by its own time, and never against a newer hook or another turn;
 * an end that is older than the prompt ends nothing, and nothing older than an end starts a turn;
 * a Stop ends the turn once the CLI is at rest, and a question shows once the CLI shows its dialog.
@@ -53,7 +54,7 @@ compacted        | .       | .         | compacted | compacted | .         | .  
 tool             | wake    | wake      | go_on     | go_on     | wake      | wake      | wake       | wake
 granted          | wake    | wake      | grant     | grant     | wake      | wake      | wake       | wake
 tool end         | wake    | wake      | move_on   | move_on   | wake      | wake      | wake       | wake
-batch            | wake    | wake      | move_on   | move_on   | wake      | wake      | wake       | wake
+batch            | wake    | .         | move_on   | move_on   | .         | .         | .          | wake
 question         | ask     | ask       | ask       | ask       | ask       | ask       | ask        | ask
 request          | ask     | ask       | ask       | ask       | ask       | ask       | ask        | ask
 form             | ask     | ask       | ask       | ask       | ask       | ask       | ask        | ask
@@ -144,6 +145,7 @@ NOTHING: Final = {
     "failure": "no turn is running",
     "interrupt": "no turn is running",
     "compacted": "no compaction is running",
+    "batch": "no turn is running",
     "form answer": "nothing was asked",
     "nudge": "only a running turn can ask that",
     "idle nudge": "already at rest",

@@ -42,16 +42,16 @@ def finish(s: Session, e: Event, o: Options) -> str | None:
             gone = before.keys() - s.agents.keys()
             s.blocks = {k: b for k, b in s.blocks.items() if b.agent not in gone}
     if s.agents:
-        turn_to_work(s, e.t, held="count" if e.tasks is None else "report")
+        turn_to_work(s, s.active, held="count" if e.tasks is None else "report")
         return None
     p = own(s)
     if p is not None and p.says == "busy":
-        turn_to_work(s, e.t, held="stop")
+        turn_to_work(s, s.active, held="stop")
     elif p is not None and p.says and (p.says == "waiting" or p.at < s.began):
-        turn_to_work(s, e.t, held="stop")
+        turn_to_work(s, s.active, held="stop")
         s.held_until = e.t + o.settle  # it has not reported this turn yet, and may never
     elif not (p and p.says) and s.prompt_id and s.said_id == s.prompt_id:
-        turn_to_work(s, e.t, held="stop")
+        turn_to_work(s, s.active, held="stop")
         s.held_until = e.t + o.hooks
     else:
         complete(s, e.t)

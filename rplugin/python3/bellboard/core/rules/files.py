@@ -43,7 +43,7 @@ def settle(s: Session, e: Event, o: Options) -> str | None:
     if e.t < max(s.began, s.active - o.swap, newest_question(s)):
         return "older than the newest hook"
     before, asked = (s.turn, s.unseen), bool(s.blocks)
-    s.blocks, s.agents, s.tools = {}, {}, {}
+    s.blocks, s.agents = {}, {}
     has_shell = e.status == "shell"
     if not has_shell:
         s.shells = ()
@@ -60,6 +60,7 @@ def settle(s: Session, e: Event, o: Options) -> str | None:
             give_back(s, e.t)
         else:
             rest(s, e.t, interrupted=True)
+    s.tools = {}
     if s.turn != "error":
         unseen = s.turn == "completed" or s.unseen
         at_rest = "completed" if unseen else "idle"

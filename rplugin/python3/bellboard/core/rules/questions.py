@@ -154,7 +154,8 @@ def show(s: Session, e: Event, o: Options) -> str | None:
 def move_on(s: Session, e: Event, o: Options) -> str | None:
     """A tool or thread moved on: its question was answered."""
     if not e.agent:
-        go_on(s, e, o)
+        if refused := go_on(s, e, o):
+            return refused
     elif e.kind == "agent batch":
         end_tools(s, e.agent, e.t)
     else:

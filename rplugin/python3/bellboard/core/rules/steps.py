@@ -41,6 +41,8 @@ def rest(s: Session, t: float, interrupted: bool = False) -> None:
     """Put a session at rest, with nothing to announce."""
     s.turn = "background" if s.shells and not interrupted and s.turn == "background" else "idle"
     s.over = max(s.over, t)
+    for tool_id, tool in s.tools.items():
+        finish(s, Finished(t, tool.agent, tool.name, tool_id, tool.key))
     s.tools, s.queued, s.rested, s.prompted = {}, 0, "", False
     s.held, s.held_until, s.trusted_until, s.compacting = "", 0.0, 0.0, 0.0
     s.unseen, s.interrupted, s.inferred = False, interrupted, False

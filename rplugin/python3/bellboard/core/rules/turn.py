@@ -24,6 +24,9 @@ from .steps import (
 )
 
 RESTS: Final = frozenset({"idle", "completed", "error", "background"})
+#: Hooks about past work: the CLI does not wait for them if another stops the turn, so they may come
+#: after its end.
+PAST: Final = frozenset({"tool end", "batch"})
 
 
 def work(s: Session, e: Event, o: Options) -> str | None:
@@ -74,6 +77,8 @@ def wake(s: Session, e: Event, o: Options) -> str | None:
     """Its main thread is working."""
     if s.turn != ABSENT and e.t <= s.over + o.swap:
         return "older than the end of the turn"
+    if e.tool_id and any(f.tool_id == e.tool_id for f in s.finished):
+        return "its tool has finished"
     turn_to_work(s, e.t)
     s.rested = ""
     return go_on(s, e, o)
@@ -89,7 +94,8 @@ def go_on(s: Session, e: Event, o: Options) -> str | None:
     if s.compacting:
         s.compacting = max(s.compacting, e.t)
     if e.from_hook:
-        s.active = max(s.active, e.t)
+        if e.kind not in PAST:
+            s.active = max(s.active, e.t)
         s.rested = ""  # a turn, and not only a command
         s.prompt_id = e.prompt_id or s.prompt_id
         if s.held in ("stop", "esc", "fail", "refused") and e.t > s.stopped:
