@@ -56,8 +56,9 @@ types: $(READY) ## run mypy
 bench: $(READY) ## run the benchmarks
 	@for b in bench/*.py; do $(BIN)/python "$$b" || exit 1; done
 
-truth: $(READY) rig ## compare with real CLIs, write doc/truth.md (CLI=newest: only that)
-	cd tests && PYTHONPATH=. ../$(BIN)/python -m truth $(if $(CLI),--cli $(CLI),--write) $(ARGS)
+truth: $(READY) rig ## compare with real CLIs, write doc/truth.md (CLI=newest or AGENT=codex: only that)
+	cd tests && PYTHONPATH=. ../$(BIN)/python -m \
+		$(if $(AGENT),clis --agent $(AGENT),truth $(if $(CLI),--cli $(CLI),--write)) $(ARGS)
 
 machines: $(READY) rig ## links between machines with real CLIs and sshd (ARGS=cut: only that)
 	cd tests && PYTHONPATH=. ../$(BIN)/python -m machines $(ARGS)

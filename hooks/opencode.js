@@ -22,6 +22,7 @@ const state =
 export const Bellboard = async ({ client, directory }) => {
   const parents = {} // session of a subagent → the session that started it
   const pending = {} // request → what it is
+  const answered = {} // session → whether the model has answered its prompt to the end
   let queue = Promise.resolve()
   let server, leaving
 
@@ -106,7 +107,12 @@ export const Bellboard = async ({ client, directory }) => {
       delete pending[id]
       if (!Object.keys(pending).length) leaving = setTimeout(close, LINGER).unref()
     }
-    if (REPORTED.test(type)) report(type, properties)
+    const said = (type === "message.updated" && properties.info) || {}
+    if (said.role === "assistant" && said.time?.completed)
+      answered[said.sessionID] = !said.error && said.finish !== "tool-calls"
+    if (type === "session.idle" && !parents[properties.sessionID])
+      report(type, { ...properties, answered: answered[properties.sessionID] })
+    else if (REPORTED.test(type)) report(type, properties)
   }
   const guarded = (work) => async (input, output) => {
     try {
@@ -120,6 +126,7 @@ export const Bellboard = async ({ client, directory }) => {
     event: guarded(({ event }) => heard(event)),
     "chat.message": guarded((input, output) => {
       const text = (output?.parts ?? []).map((part) => part.text ?? "").join(" ")
+      answered[input.sessionID] = false
       report("chat.message", { sessionID: input.sessionID, text: text.slice(0, LONGEST) })
     }),
     "tool.execute.before": guarded(({ sessionID, tool, callID }, output) => {

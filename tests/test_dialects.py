@@ -208,3 +208,49 @@ def test_what_copilot_and_qwen_ask_is_shown_in_full_and_cannot_be_answered_here(
         assert not request.complete
         assert request.choices == ()
         assert "answer in its terminal" in request.why
+
+
+def test_what_a_plugin_of_ours_says_twice_happened_twice() -> None:
+    """OpenCode is at rest, ends a tool that was running, and is at rest again, as it said."""
+
+    def said(kind: str, t: float, **more: Any) -> Line:
+        payload = {"type": kind, "properties": {"sessionID": "s", **more}, "directory": "/p"}
+        return {"t": T + t, "hook": payload, "origin": {"agent": "opencode", "pid": 11}}
+
+    tool = {"tool": "bash", "callID": "c1"}
+    lines = [
+        said("chat.message", 1, text="do it"),
+        said("tool.execute.before", 2, **tool, args={"command": "sleep 20"}),
+        said("session.error", 5, error={"name": "MessageAbortedError"}),
+        said("session.idle", 5.1),
+        said("tool.execute.after", 5.4, **tool),
+        said("session.idle", 5.5, answered=False),
+    ]
+    assert [s["status"] for s in play(lines)[1]] == ["idle"]
+
+
+def test_a_turn_of_opencode_that_nothing_has_answered_was_interrupted() -> None:
+    """It may say nothing of an Esc before the first word, or while it waits to try again."""
+
+    def said(kind: str, t: float, **more: Any) -> Line:
+        payload = {"type": kind, "properties": {"sessionID": "s", **more}, "directory": "/p"}
+        return {"t": T + t, "hook": payload, "origin": {"agent": "opencode", "pid": 11}}
+
+    failed = {"name": "APIError", "data": {"message": "no"}}
+    for before, answered, then in (
+        ((), True, "completed"),
+        ((), False, "idle"),
+        ((said("session.error", 2, error=failed),), False, "error"),
+    ):
+        lines = [said("chat.message", 1, text="do it"), *before]
+        lines += [said("session.idle", 3, answered=answered)]
+        assert [s["status"] for s in play(lines)[1]] == [then]
+
+
+def test_two_short_turns_of_pi_are_two() -> None:
+    turn = ({"event": "before_agent_start", "prompt": "hi"}, {"event": "agent_end"})
+    lines: list[Line] = [
+        {"t": T + n / 2, "hook": {"session": "s", **said}, "origin": {"agent": "pi", "pid": 11}}
+        for n, said in enumerate(turn * 2)
+    ]
+    assert [s["status"] for s in play(lines)[1]] == ["completed"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from typing import Any
 
@@ -132,11 +133,119 @@ def test_kimi_says_that_it_was_interrupted_or_failed() -> None:
     assert shown("kimi", prompt, failed) == ["working", "error"]
 
 
+def crush(event: str, **more: Any) -> dict[str, Any]:
+    return {"event": event, "session_id": "313909e", "cwd": "/home/u/proj", **more}
+
+
+def test_crush_asks_and_is_answered() -> None:
+    tool = {"tool_name": "bash", "tool_input": {"command": "git push"}}
+    told = [
+        crush("SessionStart"),
+        crush("TurnStart"),
+        crush("PreToolUse", **tool),
+        crush("PermissionRequest", **tool),
+        crush("PermissionResult", **tool),
+        crush("PostToolUse", **tool),
+        crush("TurnEnd", text="Done."),
+        crush("SessionEnd"),
+    ]
+    wanted = ["idle", "working", "blocked", "working", "completed", None]
+    assert shown("crush", *told) == wanted
+
+
+def test_crush_says_that_it_was_interrupted_or_failed() -> None:
+    """Also if the turn then ends as well."""
+    prompt, over = crush("TurnStart"), crush("TurnEnd", text="")
+    assert shown("crush", prompt, crush("Interrupt"), over) == ["working", "idle"]
+    assert shown("crush", prompt, crush("StopFailure"), over) == ["working", "error"]
+
+
+def test_an_older_crush_says_only_that_it_uses_a_tool() -> None:
+    tool = {"tool_name": "bash", "tool_input": {"command": "rm -rf /"}}
+    assert shown("crush", crush("PreToolUse", **tool)) == ["working"]
+
+
+def test_the_hooks_of_crush_run_in_a_shell_whose_parent_is_crush() -> None:
+    """Its own shell is a part of it: there, the parent is whoever started Crush."""
+    for handlers in json.loads(hooked("crush"))["hooks"].values():
+        (shell, option, command) = shlex.split(handlers[0]["command"])
+        assert (shell, option) == ("sh", "-c")
+        assert '"$PPID" crush' in command
+
+
+def amp(event: str, **more: Any) -> dict[str, Any]:
+    return {"event": event, "thread": "T-1", "cwd": "/home/u/proj", **more}
+
+
+def test_amp_asks_and_is_answered() -> None:
+    asking, working = "awaiting-approval", "running"
+    told = [
+        amp("session.start"),
+        amp("agent.start", message="do it"),
+        amp("thread.state", state=working, was="idle"),
+        amp("thread.state", state=asking, was=working),
+        amp("thread.state", state=working, was=asking),
+        amp("thread.state", state="idle", was=working),
+        amp("agent.end", status="done"),
+    ]
+    assert shown("amp", *told) == ["idle", "working", "blocked", "working", "completed"]
+
+
+def test_amp_says_how_a_turn_ended() -> None:
+    prompt = amp("agent.start", message="do it")
+    for status, then in (("done", "completed"), ("cancelled", "idle"), ("error", "error")):
+        assert shown("amp", prompt, amp("agent.end", status=status)) == ["working", then]
+    failed = amp("thread.state", state="error", was="running")
+    assert shown("amp", prompt, failed) == ["working", "error"]
+
+
+def test_a_subagent_of_amp_blocks_the_thread_that_started_it_and_does_not_end_it() -> None:
+    helper = {"agent": "T-2"}
+    told = [
+        amp("agent.start", message="do it"),
+        amp("agent.start", message="help", **helper),
+        amp("thread.state", state="awaiting-approval", was="running", **helper),
+        amp("thread.state", state="running", was="awaiting-approval", **helper),
+        amp("agent.end", status="error", **helper),
+        amp("agent.end", status="done"),
+    ]
+    assert shown("amp", *told) == ["working", "blocked", "working", "completed"]
+
+
+def pi(event: str, **more: Any) -> dict[str, Any]:
+    return {"event": event, "session": "01-a", "cwd": "/home/u/proj", "file": "/s.jsonl", **more}
+
+
+def test_pi_works_and_completes() -> None:
+    tool = {"toolName": "bash", "toolCallId": "call_1"}
+    told = [
+        pi("session_start", reason="startup"),
+        pi("before_agent_start", prompt="do it"),
+        pi("agent_start"),
+        pi("tool_execution_start", **tool, args={"command": "make"}),
+        pi("tool_execution_end", **tool),
+        pi("agent_end", stopReason="stop", text="Done."),
+        pi("session_shutdown", reason="reload"),
+        pi("session_start", reason="reload"),
+        pi("session_shutdown", reason="quit"),
+    ]
+    assert shown("pi", *told) == ["idle", "working", "completed", None]
+
+
+def test_pi_says_how_a_turn_ended() -> None:
+    """After some errors it tries again, and works meanwhile."""
+    prompt = pi("before_agent_start", prompt="do it")
+    failed = pi("agent_end", stopReason="error", errorMessage="429")
+    assert shown("pi", prompt, pi("agent_end", stopReason="aborted")) == ["working", "idle"]
+    assert shown("pi", prompt, failed) == ["working", "error"]
+    assert shown("pi", prompt, failed, pi("agent_start")) == ["working", "error", "working"]
+
+
 def hooked(agent: str) -> str:
     return cli_of(agent).reporting(lambda event: f'emit {event} "$PPID" {agent}; exit 0')
 
 
-@pytest.mark.parametrize("agent", ["codex", "copilot", "qwen", "cursor", "droid", "goose"])
+@pytest.mark.parametrize("agent", ["codex", "copilot", "qwen", "cursor", "droid", "goose", "crush"])
 def test_the_file_that_lets_a_cli_report_names_each_event_in_its_command(agent: str) -> None:
     hooks = json.loads(hooked(agent))["hooks"]
     assert len(hooks) > 5

@@ -1,12 +1,6 @@
-"""A fake model endpoint on loopback for CLIs of OpenAI's APIs: Responses, and chat completions.
+"""A fake model endpoint on loopback, for CLIs of the APIs of OpenAI and Gemini.
 
-The last prompt with `DO:` in it is the script: `DO: esc touch a; ask; say Done`.  Its steps are
-split by `;` and played one per request, `&` joins two tool calls of one reply.
-
-    say TEXT | slow SECONDS | run COMMAND | esc COMMAND (asks to leave the sandbox) | edit FILE
-    ask | spawn PROMPT (its own steps split by `~`, its marker `DO+`)
-
-Requests without tools (for titles) get a plain line.
+`script.py` says what it replies.
 """
 
 from __future__ import annotations
@@ -17,26 +11,26 @@ import threading
 import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, Final
 
-Json = dict[str, Any]
-QUESTION = {
-    "id": "colour",
-    "header": "Colour",
-    "question": "Which colour do you want?",
-    "options": [
-        {"label": "Red", "description": "a warm one"},
-        {"label": "Blue", "description": "a cold one"},
-    ],
-}
-WORD = 0.25  # seconds between two words of a slow answer
+from rig import script
+from rig.script import Call, Json
+
+KINDS: Final = {400: "invalid_request_error", 401: "invalid_api_key", 429: "rate_limit_exceeded"}
+#: What Gemini CLI asks a model beside the turn: is it the user's turn, which model to take.
+CHOICE: Final = {"reasoning": "fake", "next_speaker": "user", "model_choice": "flash"}
 
 
-def script_of(text: str) -> list[str]:
-    """Return the steps of a prompt."""
-    _, found, rest = text.rpartition("DO:")
-    line = rest.split("\n")[0].split("</")[0].strip().strip('"')
-    return [step.strip() for step in line.split(";") if step.strip()] if found else []
+class Refused(Exception):
+    """The script refuses a request, with a status."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+class Dropped(Exception):
+    """The script breaks the connection."""
 
 
 class Model:
@@ -94,73 +88,38 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or b"{}")
         self.model.requests.append(body)
+        path = self.path.partition("?")[0]
         try:
-            if self.path.split("?")[0].endswith("/responses"):
+            if path.endswith("/responses"):
                 self._responses(body)
+            elif "enerateContent" in path:
+                self._gemini(body, is_stream="stream" in path)
+            elif path.endswith(":countTokens"):
+                self._reply({"totalTokens": 10})
             else:
                 self._chat(body)
-        except (BrokenPipeError, ConnectionResetError):
-            pass
+        except Refused as refused:
+            kind = KINDS.get(refused.status, "server_error")
+            code: object = refused.status if "enerateContent" in path else kind
+            said = {"message": f"fake error {refused.status}", "type": kind, "code": code}
+            self._reply({"error": {**said, "status": "INTERNAL"}}, refused.status)
+        except (BrokenPipeError, ConnectionResetError, Dropped):
+            self.close_connection = True
 
     # ---------------------------------------------------------------- what to say
 
-    def _step(self, said: list[tuple[str, str]], tools: dict[str, str]) -> tuple[str, list[Any]]:
-        """Return the text and the tool calls of the reply."""
-        script: list[str] = []
-        calls = 0
-        for role, text in said:
-            if role == "call":
-                calls += 1
-            elif role == "user" and script_of(text):
-                script, calls = script_of(text), 0
-        if not script or not tools:
-            return "say A title", []
-        done = 0
-        for step in script:
-            parts = [part.strip() for part in step.split("&")]
-            if done == calls:
-                if step.partition(" ")[0] in ("say", "slow"):
-                    return step, []
-                return "say Working on it.", [self._call(part, tools) for part in parts]
-            done += len(parts)
-        return "say All done.", []
-
-    def _call(self, step: str, tools: dict[str, str]) -> tuple[str, Any]:
-        """Return the name of a tool and its arguments, in the words of this CLI."""
-        word, _, rest = step.partition(" ")
-        if tools.get("exec") == "custom" and word in ("run", "esc", "edit"):  # Codex's code mode
-            name, given = self._call(step, {"exec_command": "function", "apply_patch": "custom"})
-            return "exec", f"text(await tools.{name}({json.dumps(given)}));"
-        if word in ("run", "esc") and "exec_command" in tools:
-            asks = {"sandbox_permissions": "require_escalated", "justification": "May it leave?"}
-            return "exec_command", {"cmd": rest, **(asks if word == "esc" else {})}
-        if word in ("run", "esc"):
-            return "bash", {"command": rest, "description": "run a command"}
-        if word == "edit" and "apply_patch" in tools:
-            return "apply_patch", f"*** Begin Patch\n*** Add File: {rest}\n+hello\n*** End Patch\n"
-        if word == "edit":
-            return "write", {"filePath": rest, "content": "hello\n"}
-        if word == "ask":
-            known = ("request_user_input", "question")
-            return next(name for name in known if name in tools), {"questions": [QUESTION]}
-        script = rest.replace("DO+", "DO:").replace("~", ";")
-        if "spawn_agent" in tools:
-            return "spawn_agent", {
-                "message": script,
-                "task_name": f"helper{next(self.model.serial)}",
-            }
-        if word == "wait":
-            return "wait_agent", {"timeout_ms": int(float(rest) * 1000)}
-        return "task", {"description": "a helper", "prompt": script, "subagent_type": "general"}
+    def _step(self, said: list[tuple[str, str]], tools: dict[str, str]) -> tuple[str, list[Call]]:
+        """Return the reply; raise for one that fails."""
+        step, calls = script.next_step(said, tools, next(self.model.serial))
+        if step.startswith("err "):
+            raise Refused(int(step[4:]))
+        return step, calls
 
     def _words(self, step: str) -> Iterator[str]:
-        word, _, rest = step.partition(" ")
-        if word != "slow":
-            yield rest
-            return
-        for n in range(int(float(rest) / WORD)):
-            yield f"word{n} "
-            time.sleep(WORD)
+        for word in script.words(step):
+            yield word
+            if step == "drop":
+                raise Dropped
 
     # ---------------------------------------------------------------- how to say it
 
@@ -262,9 +221,38 @@ class _Handler(BaseHTTPRequestHandler):
         self._chunk("data: [DONE]\n\n")
         self._chunk("")
 
-    def _reply(self, body: Json) -> None:
+    def _gemini(self, body: Json, is_stream: bool) -> None:
+        said: list[tuple[str, str]] = []
+        for item in body.get("contents") or []:
+            for part in item.get("parts") or []:
+                is_call = "functionCall" in part
+                said.append(("call", "") if is_call else (item.get("role"), part.get("text", "")))
+        declared = [t.get("functionDeclarations") or [] for t in body.get("tools") or []]
+        tools = {tool["name"]: "function" for tools in declared for tool in tools}
+        step, calls = self._step(said, tools)
+        usage = {"promptTokenCount": 100, "candidatesTokenCount": 20, "totalTokenCount": 120}
+
+        def answer(parts: list[Json], reason: str = "") -> Json:
+            content = {"index": 0, "content": {"role": "model", "parts": parts}}
+            ended = {"finishReason": reason} if reason else {}
+            return {"candidates": [{**content, **ended}], "usageMetadata": usage}
+
+        if not is_stream:
+            form = body.get("generationConfig") or {}
+            is_form = form.get("responseMimeType") == "application/json"
+            text = json.dumps(CHOICE) if is_form else "".join(self._words(step))
+            self._reply(answer([{"text": text}], "STOP"))
+            return
+        self._open()
+        for word in self._words(step):
+            self._chunk(f"data: {json.dumps(answer([{'text': word}]))}\r\n\r\n")
+        made = [{"functionCall": {"name": name, "args": given}} for name, given in calls]
+        self._chunk(f"data: {json.dumps(answer(made or [{'text': ''}], 'STOP'))}\r\n\r\n")
+        self._chunk("")
+
+    def _reply(self, body: Json, status: int = 200) -> None:
         data = json.dumps(body).encode()
-        self.send_response(200)
+        self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()

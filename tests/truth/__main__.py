@@ -14,7 +14,7 @@ from rig.cache import folder
 from truth import seen, stage
 from truth.monkey import Walks
 from truth.play import play
-from truth.report import STRICT, TABLE, WAYS, Total, line, missed, page
+from truth.report import OTHERS, STRICT, TABLE, WAYS, Total, line, missed, page
 from truth.rows import Kept, Row
 from truth.scenes import SCENES
 from truth.stage import How
@@ -58,7 +58,9 @@ def main() -> int:
         print(f"== {way}: {Total(rows.values())}")
     bad = [f"{w}: {m}" for w in played if w in STRICT or w == version for m in missed(played[w])]
     if args.write and not unplayed:
-        TABLE.write_text(page(played, Walks(args.walks) if args.walks else None))
+        _, others, part = TABLE.read_text().partition(OTHERS)
+        written = page(played, Walks(args.walks) if args.walks else None)
+        TABLE.write_text(f"{written.rstrip()}\n\n{others}{part}" if others else written)
     for each in ways if args.keep else ():
         if ways[each] == How(each):  # in tmux, with all evidence
             print(compared(each, args.keep, whole=not unplayed and not args.scene))

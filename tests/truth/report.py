@@ -51,6 +51,7 @@ The other columns show what missing evidence costs. Without session files, nothi
 before the first output, a `!` command or a form. 2.1.76 has no status in them, so its screen is
 compared instead.
 """
+OTHERS: Final = "## Other agents"  # how their part begins, which `make truth AGENT=…` writes
 TITLES: Final = {
     "turns": "Turns and interrupts",
     "retries": "Errors that the CLI retries",

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from typing import Final
 
+from .amp.cli import Amp
 from .claude_code.cli import ClaudeCode
 from .cli import Cli
 from .codecompanion.cli import CodeCompanion
 from .codex.cli import Codex
 from .copilot.cli import Copilot
+from .crush.cli import Crush
 from .cursor.cli import Cursor
 from .droid.cli import Droid
 from .gemini.cli import Gemini
 from .goose.cli import Goose
 from .kimi.cli import Kimi
 from .opencode.cli import OpenCode
+from .pi.cli import Pi
 from .qwen.cli import Qwen
 
 CLIS: Final[tuple[Cli, ...]] = (
@@ -24,10 +27,13 @@ CLIS: Final[tuple[Cli, ...]] = (
     Copilot(),
     Qwen(),
     Gemini(),
+    Pi(),
     Cursor(),
     Droid(),
     Goose(),
     Kimi(),
+    Amp(),
+    Crush(),
     CodeCompanion(),
 )
 #: Those whose hooks bellboard can install.

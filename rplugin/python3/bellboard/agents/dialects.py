@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from .amp.dialect.spoken import AmpDialect
 from .claude_code.dialect.spoken import ClaudeDialect
 from .codecompanion.dialect.spoken import CodeCompanionDialect
 from .codex.dialect.spoken import CodexDialect
 from .copilot.dialect.spoken import CopilotDialect
+from .crush.dialect.spoken import CrushDialect
 from .cursor.dialect.spoken import CursorDialect
 from .dialect import Dialect
 from .droid.dialect.spoken import DroidDialect
@@ -15,6 +17,7 @@ from .gemini.dialect.spoken import GeminiDialect
 from .goose.dialect.spoken import GooseDialect
 from .kimi.dialect.spoken import KimiDialect
 from .opencode.dialect.spoken import OpenCodeDialect
+from .pi.dialect.spoken import PiDialect
 from .qwen.dialect.spoken import QwenDialect
 
 DIALECTS: Final[tuple[Dialect, ...]] = (
@@ -24,10 +27,13 @@ DIALECTS: Final[tuple[Dialect, ...]] = (
     CopilotDialect(),
     QwenDialect(),
     GeminiDialect(),
+    PiDialect(),
     CursorDialect(),
     DroidDialect(),
     GooseDialect(),
     KimiDialect(),
+    AmpDialect(),
+    CrushDialect(),
     CodeCompanionDialect(),
 )
 

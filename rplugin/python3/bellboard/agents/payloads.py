@@ -60,6 +60,7 @@ class Words(NamedTuple):
     event: str = "hook_event_name"  # where a payload has its event; else the hook was told
     given: str = "tool_input"  # where it has the input of a tool
     tools: Mapping[str, str] = {}  # tool → its neutral name, if a rule knows that
+    once: bool = False  # a plugin of ours reports it, so that nothing comes twice
 
 
 class Worded(Dialect):
@@ -104,8 +105,8 @@ def event_of(
     name = (text_of(top, words.event) or name)[:60]
     if not name:
         return junk("no event name", t, clock)
-    said = {field: text_of(top, key) for field, key in words.fields.items()}
-    facts: Facts = {field: text for field, text in said.items() if text}
+    texts = {field: text_of(top, key) for field, key in words.fields.items()}
+    facts: Facts = {field: text for field, text in texts.items() if text}
     session = facts.pop("session_id", "")
     session = facts.pop("parent", "") or session
     if not is_id(session) or len(facts.get("agent", "")) > LONGEST_ID:
@@ -127,8 +128,14 @@ def event_of(
         facts.pop("transcript", None)  # that is the subagent's
     if kind in ("request", "agent request", "question", "agent question"):
         facts.setdefault("asks", "permission")
-    key = crc32((name + tool_id).encode("utf-8", "replace")) if tool_id else crc32(payload)
-    return Event(kind, name, t, clock, session, origin, key or 1, **facts)
+    said = (name + tool_id).encode("utf-8", "replace") if tool_id else payload
+    key = key_of_one(payload, t) if words.once else crc32(said) or 1
+    return Event(kind, name, t, clock, session, origin, key, **facts)
+
+
+def key_of_one(payload: bytes, t: float) -> int:
+    """Return the key of an event that cannot come twice: equal ones are two."""
+    return crc32(repr(t).encode(), crc32(payload)) or 1
 
 
 def of_input(tool: str, given: object) -> Facts:

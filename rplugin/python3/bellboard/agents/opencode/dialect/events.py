@@ -16,13 +16,14 @@ import msgspec
 from ....core.detail import ODD, line, tool_detail
 from ....core.events import LONGEST_ID, Event, Origin, is_id, junk
 from ....core.lenient import Facts, members, text_of
+from ...payloads import key_of_one
 
 #: Event → kind; some say more with what they hold.
 KINDS: Final[dict[str, str]] = {
     "session.created": "start",  # or agent start: by its parent
     "session.deleted": "end",
     "session.status": "activity",  # or said retry, note: by its type
-    "session.idle": "rest",
+    "session.idle": "rest",  # or interrupt: if the model has not answered
     "session.error": "failure",  # or interrupt: by its name
     "session.compacted": "compacted",
     "chat.message": "prompt",
@@ -76,7 +77,7 @@ def event(
     if parent:
         kind = BY_AGENT.get(kind, "note")
         facts["agent"], session = session, parent
-    return Event(kind, name, t, clock, session, origin, crc32(payload) or 1, **facts)
+    return Event(kind, name, t, clock, session, origin, key_of_one(payload, t), **facts)
 
 
 # ---------------------------------------------------------------- facts by event
@@ -93,6 +94,10 @@ def _status(given: Facts, facts: dict[str, Any]) -> str:
     status = status if isinstance(status, dict) else {}
     facts["detail"] = line(text_of(status, "message"))
     return {"busy": "activity", "retry": "said retry"}.get(text_of(status, "type"), "note")
+
+
+def _idle(given: Facts, facts: dict[str, Any]) -> str | None:
+    return "interrupt" if given.get("answered") is False else None
 
 
 def _error(given: Facts, facts: dict[str, Any]) -> str:
@@ -145,6 +150,7 @@ def _answered(given: Facts, facts: dict[str, Any]) -> str | None:
 READ: Final[dict[str, Callable[[Facts, dict[str, Any]], str | None]]] = {
     "session.created": _created,
     "session.status": _status,
+    "session.idle": _idle,
     "session.error": _error,
     "chat.message": _prompt,
     "tool.execute.before": _tool,

@@ -1,0 +1,29 @@
+//
+// It writes nothing itself: each report is one run of `emit`, in order.  It never throws: an error
+// here must not reach the agent.
+import { spawn } from "node:child_process"
+
+const LONGEST = 4000 // characters of a text to report
+const state =
+  process.env.BELLBOARD_HOME ||
+  (process.env.XDG_STATE_HOME || `${process.env.HOME}/.local/state`) + "/bellboard"
+let queue = Promise.resolve()
+
+const cut = (_, value) =>
+  typeof value === "string" && value.length > LONGEST ? value.slice(0, LONGEST) + "…" : value
+const run = (agent, pid, event, said) =>
+  new Promise((done) => {
+    const name = event.replace(/^tool/, "Tool").replace(/\W/g, "_")
+    const emit = spawn(`${state}/emit`, [name, String(pid), agent], {
+      stdio: ["pipe", "ignore", "ignore"],
+    })
+    emit.on("error", done)
+    emit.on("close", done)
+    emit.stdin.on("error", () => {})
+    emit.stdin.end(JSON.stringify({ event, ...said }, cut))
+  })
+const report = (...what) => {
+  queue = queue.then(() => run(...what)).catch(() => {})
+  return queue
+}
+

@@ -1,0 +1,63 @@
+"""The dialect of Amp, as our plugin reports its events.
+
+An event of a subagent's thread names that in `agent`, and the thread that started it in `thread`.
+This file does no I/O, knows no clock, and raises on no input.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ....core.lenient import Facts, text_of
+from ...payloads import Worded, Words
+
+#: Event → kind.
+KINDS: Final[dict[str, str]] = {
+    "session.start": "start",
+    "agent.start": "prompt",
+    "agent.end": "stop",  # or interrupt, failure: by its status
+    "thread.state": "note",  # or request, form answer, failure: by what it was, and is now
+}
+FIELDS: Final = {
+    "session_id": "thread",
+    "agent": "agent",
+    "cwd": "cwd",
+    "prompt": "message",
+}
+ENDS: Final = {"cancelled": "interrupt", "error": "failure"}
+#: What a thread does now → kind.
+STATES: Final = {"awaiting-approval": "request", "error": "failure"}
+
+
+def _start(top: Facts, facts: Facts) -> str | None:
+    return "agent start" if facts.get("agent") else None
+
+
+def _end(top: Facts, facts: Facts) -> str | None:
+    if facts.get("agent"):
+        return "agent stop"
+    kind = ENDS.get(text_of(top, "status"))
+    if kind == "failure":
+        facts["error"] = "unknown"
+    return kind
+
+
+def _state(top: Facts, facts: Facts) -> str | None:
+    kind = STATES.get(text_of(top, "state"))
+    if kind == "failure":
+        facts["error"] = "unknown"
+    return kind or ("form answer" if text_of(top, "was") in STATES else None)
+
+
+class AmpDialect(Worded):
+    """See `Dialect`."""
+
+    key = "amp"
+    kinds = KINDS
+    words = Words(
+        KINDS,
+        {"agent.start": _start, "agent.end": _end, "thread.state": _state},
+        FIELDS,
+        event="event",
+        once=True,
+    )

@@ -1,0 +1,1 @@
+"""Crush: its dialect, as its makers document it; nothing here was measured."""

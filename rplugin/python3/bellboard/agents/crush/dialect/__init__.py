@@ -1,0 +1,1 @@
+"""Translate what Crush reports into neutral terms. No I/O in this folder."""

@@ -1,0 +1,1 @@
+"""Pi: its dialect, of what our extension reports."""

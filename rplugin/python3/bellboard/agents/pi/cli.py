@@ -1,0 +1,33 @@
+"""Pi, as the rest of the program observes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...system.shipped import shipped
+from ..cli import Cli
+from ..installing.place import HooksFile, below_home
+from .abilities import ABILITIES
+
+MARK = "// bellboard's extension for Pi"
+
+
+class Pi(Cli):
+    """See `Cli`."""
+
+    key = "pi"
+    name = "Pi"
+    abilities = ABILITIES
+    resuming = ("--session",)
+    hooks = HooksFile(
+        program="pi",
+        folder=below_home(".pi/agent", "PI_CODING_AGENT_DIR"),
+        name="extensions/bellboard.js",
+        own=True,
+        mark=MARK,
+        note="running sessions load the extension with /reload",
+    )
+
+    def reporting(self, line: Callable[[str], str]) -> str:
+        head = f"{MARK}: reports what a session does.\n"
+        return head + shipped("report.js").read_text() + shipped("pi.js").read_text()

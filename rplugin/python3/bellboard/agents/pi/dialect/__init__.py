@@ -1,0 +1,1 @@
+"""Translate what our extension in Pi reports into neutral terms. No I/O in this folder."""

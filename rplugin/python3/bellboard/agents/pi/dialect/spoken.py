@@ -1,0 +1,66 @@
+"""The dialect of Pi, as our extension reports its events.  Pi asks for no permission.
+
+This file does no I/O, knows no clock, and raises on no input.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ....core.lenient import Facts, text_of
+from ...payloads import Worded, Words
+
+#: Event → kind.
+KINDS: Final[dict[str, str]] = {
+    "session_start": "start",  # or resume, note: by its reason
+    "session_shutdown": "end",  # or note: by its reason
+    "before_agent_start": "prompt",
+    "agent_start": "activity",  # also of an attempt after an error
+    "tool_execution_start": "tool",
+    "tool_execution_end": "tool end",
+    "agent_end": "stop",  # or interrupt, failure: by what its last message says
+    "session_before_compact": "compacting",
+    "session_compact": "compacted",
+}
+FIELDS: Final = {
+    "session_id": "session",
+    "cwd": "cwd",
+    "source": "reason",
+    "prompt": "prompt",
+    "transcript": "file",
+    "message": "text",
+    "tool": "toolName",
+    "tool_id": "toolCallId",
+}
+RELOADED: Final = "reload"  # the extensions, not the session
+ENDS: Final = {"aborted": "interrupt", "error": "failure"}
+
+
+def _start(top: Facts, facts: Facts) -> str | None:
+    return {RELOADED: "note", "resume": "resume"}.get(text_of(top, "reason"))
+
+
+def _shutdown(top: Facts, facts: Facts) -> str | None:
+    return "note" if text_of(top, "reason") == RELOADED else None
+
+
+def _end(top: Facts, facts: Facts) -> str | None:
+    kind = ENDS.get(text_of(top, "stopReason"))
+    if kind == "failure":
+        facts["error"] = text_of(top, "errorMessage") or "unknown"
+    return kind
+
+
+class PiDialect(Worded):
+    """See `Dialect`."""
+
+    key = "pi"
+    kinds = KINDS
+    words = Words(
+        KINDS,
+        {"session_start": _start, "session_shutdown": _shutdown, "agent_end": _end},
+        FIELDS,
+        event="event",
+        once=True,
+        given="args",
+    )

@@ -1,0 +1,58 @@
+"""`make truth AGENT=codex`: play the scenes on another agent's CLI, and write its column."""
+
+# ruff: noqa: T201  what it prints is what it is for
+from __future__ import annotations
+
+import argparse
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+from clis.account import Row
+from clis.play import played
+from clis.report import Kept, line, total, write
+from clis.scenes import SCENES
+from clis.stands import STANDS, Stand
+
+
+def main() -> int:
+    """Return 1 if a scene was not played."""
+    args = parsed()
+    kept = Kept(args.rows)
+    bad = 0
+    for key in args.agent.split(",") if args.agent else STANDS:
+        stand = STANDS[key]
+        stand.fetch()
+        names = [n for n in SCENES if args.scene in n and n not in stand.lacks]
+        names = [n for n in names if not kept.has(key, n)]
+        print(f"== {stand.name} {stand.version}", flush=True)
+        with ThreadPoolExecutor(args.jobs) as pool:
+            rows = list(pool.map(partial(told, stand, kept, args.keep), names))
+        print(f"== {stand.name}: {total(kept.of(key))}", flush=True)
+        bad += sum(bool(row.failure) for row in rows)
+    if args.write:
+        write(kept)
+    return int(bool(bad))
+
+
+def told(stand: Stand, kept: Kept, keep: Path | None, name: str) -> Row:
+    row = played(stand, name, keep)
+    print(line(row), flush=True)
+    kept.add(stand.key, row)
+    return row
+
+
+def parsed() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--agent", default="", help=f"some of {','.join(STANDS)}; else all")
+    parser.add_argument("--scene", default="", help="scenes whose name has this in it")
+    parser.add_argument("--jobs", type=int, default=1, help="how many at a time")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="what was seen and shown")
+    parser.add_argument("--rows", type=Path, metavar="FILE", help="keep figures, and go on there")
+    parser.add_argument("--write", action="store_true", help="write doc/truth.md")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,237 @@
+"""The stage of a scene: a host, terminals with a real CLI, and what their screens say over time."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+
+from clis.settings import Settings
+from clis.stands import Stand, Status
+from rig import home as homes
+from rig import tmux as tmuxes
+from rig.beside import Beside
+from rig.loopback import Watch
+from rig.model import Model
+from rig.tmux import Pane
+from rig.waiting import PATIENCE, eventually, rest
+from truth.listening import Published
+
+EVERY: Final = 0.1  # seconds between two looks at the screens
+AT_REST: Final = ("idle", "completed", "error")
+LEFT: Final = ("leaving", "ended")
+STOOD: Final = 0.5  # seconds that it must have been at rest, because redraws flicker
+STANDS: Final = 1.6  # seconds to let a status stand, so that it is compared
+PRESS: Final = 0.3  # seconds between two keys
+PASTE: Final = 0.4  # seconds after a text: an Enter right after it would be a part of it
+SOON: Final = 30.0
+TAKES: Final = 5.0  # seconds for a text to show
+LAST: Final = 8  # characters of it to look for: the line may be broken before them
+COLUMNS, LINES = 120, 44
+
+
+@dataclass
+class Seen:
+    """A terminal, and what its screen said: when, and which status."""
+
+    pane: Pane
+    marks: list[tuple[float, str]] = field(default_factory=list)
+    pending: Status = None
+    since: float = 0.0
+    screen: str = ""
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def status(self) -> Status:
+        return self.marks[-1][1] if self.marks else None
+
+    def look(self, stand: Stand) -> None:
+        """Note what it says now, if that is new; rest counts from its first sight."""
+        if self.status == "ended":
+            return
+        now = time.time()
+        if self.pane.dead:
+            self.note(now, "ended")
+        self.screen = self.pane.text()
+        said = stand.status(self.screen)
+        if said != self.pending:
+            self.pending, self.since = said, now
+        if said == "completed" and not self.marks:
+            said = "idle"  # the end of what it has resumed
+        if said and said != self.status and (said not in AT_REST or now - self.since > STOOD):
+            self.note(self.since, said)
+
+    def note(self, t: float, said: str) -> None:
+        """Note what it says, unless it is leaving."""
+        with self.lock:
+            if said == "ended" or self.status not in LEFT:
+                self.marks.append((t, said))
+
+
+class Stage(Beside):
+    """While open, plays one CLI; `model` is its model, and nothing else is within its reach."""
+
+    def __init__(self, stand: Stand, free: bool = False) -> None:
+        super().__init__(self._look)
+        self.stand, self.free = stand, free
+        self.home = homes.build()
+        self.model = Model()
+        self.watch = Watch()
+        self.watch.old = True  # what the trap caught has reached nobody
+        self.tmux = tmuxes.Server(self.home)
+        self.seen: list[Seen] = []
+        self.places: dict[str, list[str]] = {}  # session → panes
+        self.env = dict(stand.settings(Settings(self.home, self.model, free)))
+        self.home.file("x.txt", "x\n")
+        self._install()
+        self.published = Published(self.home)
+
+    def _install(self) -> None:
+        """Put our hooks in place, as a user would."""
+        command = ("hooks", "install", "--yes", "--agent", self.stand.key)
+        subprocess.run(
+            [sys.executable, "-m", "bellboard", *command],
+            env=self.home.env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            check=True,
+        )
+
+    def __enter__(self) -> Stage:
+        super().__enter__()
+        self.watch.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        super().__exit__()
+        self.tmux.close()
+        self.watch.__exit__()
+        self.published.close()
+        self.model.close()
+        homes.remove(self.home)
+
+    def _look(self) -> None:
+        while not self._over.wait(EVERY):
+            for seen in list(self.seen):
+                seen.look(self.stand)
+
+    # ------------------------------------------------------------ what a user does
+
+    def start(self, *args: str) -> None:
+        """Open a terminal with the CLI; wait until it takes a prompt."""
+        given = args or (self.stand.free if self.free else ()) or self.stand.args
+        env = {**self.watch.env, **self.env}
+        argv = [*self.stand.fetch(), *given]
+        pane = self.tmux.open(argv, env=env, columns=COLUMNS, lines=LINES)
+        self.watch.follow(pane.pid)
+        if not self.seen:
+            for question, keys in self.stand.welcome.items():
+                pane.shows(question, within=2 * PATIENCE)
+                self._press(pane, *keys)
+        pane.shows(self.stand.ready, within=2 * PATIENCE)
+        self.seen.append(Seen(pane))
+        rest(STANDS)
+
+    @property
+    def now(self) -> Seen:
+        """Return the terminal in use: the last one started, or the one that was turned to."""
+        return self.seen[-1]
+
+    def turn_to(self, number: int) -> None:
+        """Use this terminal from now on."""
+        self.seen.append(self.seen.pop(number))
+
+    def prompt(self, script: str) -> None:
+        """Enter a prompt; it is at work then."""
+        before = len(self.now.marks)
+        self.enter(f"DO: {script}")
+
+        def is_taken() -> bool:
+            with contextlib.suppress(AssertionError):
+                eventually(lambda: len(self.now.marks) > before, within=TAKES, pause=EVERY)
+                return True
+            self.press("Enter")  # it took the first one for a part of the text
+            return False
+
+        eventually(is_taken, f"it works:\n{self.now.screen}", SOON)
+
+    def asks(self) -> None:
+        """Make it ask, and wait until it does."""
+        self.prompt(f"{self.stand.asking} perl -e 'sleep 3'; say Done")
+        self.becomes("blocked")
+
+    def enter(self, text: str) -> None:
+        self.write(text)
+        self.now.pane.press("Enter")
+
+    def write(self, text: str) -> None:
+        """Type a text; again, if a CLI that has just started did not take it."""
+
+        def is_there() -> bool:
+            self.press("C-u")
+            self.now.pane.type(text)
+            with contextlib.suppress(AssertionError):
+                self.now.pane.shows(re.escape(text[-LAST:]), within=TAKES)
+                return True
+            return False
+
+        eventually(is_there, f"the prompt takes {text}")
+        rest(PASTE)
+
+    def press(self, *keys: str) -> None:
+        self._press(self.now.pane, *keys)
+
+    def _press(self, pane: Pane, *keys: str) -> None:
+        for key in keys:
+            pane.press(key)
+            rest(PRESS)
+
+    def becomes(self, status: str, within: float = SOON) -> None:
+        """Wait until the screen has said that (a|b) for a while."""
+
+        def stood() -> bool:
+            now = self.now.status or ""
+            at = self.now.marks[-1][0] if self.now.marks else 0.0
+            assert now in status.split("|"), f"{now}, not {status}:\n{self.now.screen}"
+            return time.time() - at > STANDS
+
+        eventually(stood, within=within, pause=EVERY)
+        self.place()
+
+    def place(self) -> None:
+        """Note where each session is that the board lists."""
+        for row in self.published.rows():
+            panes = self.places.setdefault(row["session_id"], [])
+            if row.get("pane") and row["pane"] not in panes:
+                panes.append(row["pane"])
+
+    def leave(self) -> None:
+        """Exit the CLI in use as a user would."""
+        self.write(self.stand.leave)
+        self.now.note(time.time(), "leaving")
+        self.press("Enter")
+        self.ends()
+
+    def ends(self) -> None:
+        """Wait until it is gone, also from the board."""
+        now = self.now
+        eventually(lambda: now.status == "ended", "the end of the CLI", SOON, EVERY)
+        rest(STANDS)
+
+    def evidence(self) -> list[dict[str, Any]]:
+        """Return what the host was told, and what came of it."""
+        with contextlib.closing(sqlite3.connect(self.home.bellboard / "board.db")) as board:
+            rows = board.execute("SELECT rule, taken, why, before, after, event FROM events")
+            names = ("rule", "taken", "why", "before", "after")
+            return [
+                {**dict(zip(names, row[:5], strict=True)), **msgspec.msgpack.decode(row[5])}
+                for row in rows
+            ]

@@ -1,0 +1,141 @@
+"""Our extension in Pi and our plugin in Amp, in a node of their own that plays the agent."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from bellboard.agents.clis import cli_of
+from bellboard.storage.spool import Spool
+from rig import node
+from rig.cache import CHECKOUT, Missing
+from rig.home import Home
+from test_documented import shown
+
+pytestmark = pytest.mark.files
+#: Plays what an agent does with a plugin: each line of its input is an event, its context is fixed.
+PI = """
+import plugin from "./plugin.mjs"
+const handlers = {}
+plugin({ on: (event, handler) => (handlers[event] = handler) })
+const ctx = {
+  cwd: "/home/u/proj",
+  sessionManager: { getSessionId: () => "01-a", getSessionFile: () => undefined },
+}
+const given = JSON.parse(process.argv[2])
+for (const [event, said] of given) {
+  const returned = await handlers[event]?.(said, process.argv[3] ? undefined : ctx)
+  if (returned !== undefined) console.log("returned", returned)
+}
+"""
+AMP = """
+import plugin from "./plugin.mjs"
+const handlers = {}
+let tell
+plugin({ on: (event, handler) => (handlers[event] = handler) })
+const thread = {
+  id: "T-1",
+  parentThreadID: async () => null,
+  state: { subscribe: (next) => (tell = next) },
+}
+const given = JSON.parse(process.argv[2])
+for (const [event, said] of given) {
+  if (event === "state") tell(said)
+  else {
+    const returned = handlers[event](said, process.argv[3] ? {} : { thread })
+    if (returned !== undefined) console.log("returned", returned)
+  }
+  await new Promise((done) => setTimeout(done, 5))
+}
+"""
+PLAYERS = {"pi": PI, "amp": AMP}
+Plays = Callable[..., list[dict[str, Any]]]
+
+
+@pytest.fixture
+def plays(home: Home) -> Iterator[Plays]:
+    """plays(agent, events): what the spool holds afterwards, in order."""
+    spool = Spool(home.bellboard)
+    spool.prepare()
+    shutil.copy(CHECKOUT / "hooks/emit", home.bellboard / "emit")
+    try:
+        program = node.node()
+    except Missing as missing:
+        pytest.skip(str(missing))
+
+    def play(agent: str, events: list[Any], *more: str) -> list[dict[str, Any]]:
+        text = cli_of(agent).reporting(lambda event: "")
+        (home.root / "plugin.mjs").write_text(text)
+        (home.root / "play.mjs").write_text(PLAYERS[agent])
+        done = subprocess.run(
+            [program, home.root / "play.mjs", json.dumps(events), *more],
+            env=home.env,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
+        files = [*spool.new.iterdir(), *spool.slot.iterdir()]
+        found = sorted(files, key=lambda path: path.stat().st_mtime_ns)
+        return [json.loads(path.read_bytes().rpartition(b"\0")[2]) for path in found]
+
+    yield play
+
+
+def test_the_extension_in_pi_reports_a_turn_in_order(plays: Plays) -> None:
+    answer = {"role": "assistant", "stopReason": "stop", "content": [{"text": "x" * 9000}]}
+    events = [
+        ["session_start", {"reason": "startup"}],
+        ["before_agent_start", {"prompt": "do it"}],
+        ["agent_start", {}],
+        ["tool_execution_start", {"toolName": "bash", "toolCallId": "1", "args": {"command": "x"}}],
+        ["tool_execution_end", {"toolName": "bash", "toolCallId": "1", "result": "secret"}],
+        ["agent_end", {"messages": [{"role": "user"}, answer, {"role": "toolResult"}]}],
+        ["session_shutdown", {"reason": "quit"}],
+    ]
+    told = plays("pi", events)
+    assert [payload["event"] for payload in told] == [event for event, _ in events]
+    assert "secret" not in json.dumps(told)
+    assert len(told[5]["text"]) < 5000
+    assert shown("pi", *told) == ["idle", "working", "completed", None]
+
+
+def test_the_plugin_in_amp_reports_what_a_thread_does_and_when_that_changes(plays: Plays) -> None:
+    events = [
+        ["session.start", {}],
+        ["agent.start", {"message": "do it"}],
+        ["state", "running"],
+        ["state", "running"],
+        ["state", "awaiting-approval"],
+        ["state", "running"],
+        ["agent.end", {"status": "done"}],
+    ]
+    told = plays("amp", events)
+    assert len(told) == len(events) - 1
+    assert shown("amp", *told) == ["idle", "working", "blocked", "working", "completed"]
+
+
+@pytest.mark.parametrize(
+    ("agent", "event"), [("pi", "agent_end"), ("pi", "agent_start"), ("amp", "agent.end")]
+)
+def test_nothing_that_an_agent_says_makes_its_plugin_throw(
+    plays: Plays, agent: str, event: str
+) -> None:
+    """Nor print, or return anything: also an event of another shape, without any context."""
+    odd: list[Any] = [[event, {"messages": None}], [event, {"messages": [None]}], [event, {}]]
+    assert plays(agent, odd, "without a context") == []
+
+
+@pytest.mark.parametrize("agent", ["pi", "amp"])
+def test_a_plugin_is_harmless_without_bellboard(plays: Plays, home: Home, agent: str) -> None:
+    """If its state folder is gone, or the script in it does not run."""
+    (home.bellboard / "emit").chmod(0o600)
+    events = {"pi": ["agent_start", {}], "amp": ["agent.start", {"message": "x"}]}
+    assert plays(agent, [events[agent]]) == []
+    (home.bellboard / "emit").unlink()
+    assert plays(agent, [events[agent]]) == []
