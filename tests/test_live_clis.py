@@ -1,4 +1,4 @@
-"""The real CLIs of other agents on a fake model: one question each; `make truth AGENT=…` has more."""
+"""The real CLIs of other agents on a fake model, a scene each: `make truth AGENT=…` has more."""
 
 from __future__ import annotations
 
