@@ -4,11 +4,15 @@
 from __future__ import annotations
 
 import argparse
+import os
+import signal
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from types import FrameType
 
+from clis import stage
 from clis.account import Row
 from clis.play import played
 from clis.report import Kept, line, total, write
@@ -19,6 +23,8 @@ from clis.stands import STANDS, Stand
 def main() -> int:
     """Return 1 if a scene was not played."""
     args = parsed()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, end)
     kept = Kept(args.rows)
     bad = 0
     for key in args.agent.split(",") if args.agent else STANDS:
@@ -41,6 +47,12 @@ def told(stand: Stand, kept: Kept, keep: Path | None, name: str) -> Row:
     print(line(row), flush=True)
     kept.add(stand.key, row)
     return row
+
+
+def end(number: int, frame: FrameType | None) -> None:
+    """Stop everything that was started, on a signal."""
+    stage.close_all()
+    os._exit(128 + number)  # scenes are in the middle of something
 
 
 def parsed() -> argparse.Namespace:

@@ -22,7 +22,7 @@ from rig.beside import Beside
 from rig.loopback import Watch
 from rig.model import Model
 from rig.tmux import Pane
-from rig.waiting import PATIENCE, eventually, rest
+from rig.waiting import eventually, leniency, rest
 from truth.listening import Published
 
 EVERY: Final = 0.1  # seconds between two looks at the screens
@@ -32,10 +32,20 @@ STOOD: Final = 0.5  # seconds that it must have been at rest, because redraws fl
 STANDS: Final = 1.6  # seconds to let a status stand, so that it is compared
 PRESS: Final = 0.3  # seconds between two keys
 PASTE: Final = 0.4  # seconds after a text: an Enter right after it would be a part of it
-SOON: Final = 30.0
+SOON: Final = 8.0  # seconds on an idle machine
+START: Final = 15.0
 TAKES: Final = 5.0  # seconds for a text to show
 LAST: Final = 8  # characters of it to look for: the line may be broken before them
 COLUMNS, LINES = 120, 44
+
+
+OPEN: Final[list[Stage]] = []  # to close before the process exits
+
+
+def close_all() -> None:
+    """End what was started: the process is about to exit."""
+    while OPEN:
+        OPEN.pop().close()
 
 
 @dataclass
@@ -106,14 +116,21 @@ class Stage(Beside):
         )
 
     def __enter__(self) -> Stage:
+        OPEN.append(self)
         super().__enter__()
         self.watch.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
+        if self in OPEN:
+            OPEN.remove(self)
         super().__exit__()
-        self.tmux.close()
         self.watch.__exit__()
+        self.close()
+
+    def close(self) -> None:
+        """End the terminals, the host and the model."""
+        self.tmux.close()
         self.published.close()
         self.model.close()
         homes.remove(self.home)
@@ -134,9 +151,9 @@ class Stage(Beside):
         self.watch.follow(pane.pid)
         if not self.seen:
             for question, keys in self.stand.welcome.items():
-                pane.shows(question, within=2 * PATIENCE)
+                pane.shows(question, within=START * leniency())
                 self._press(pane, *keys)
-        pane.shows(self.stand.ready, within=2 * PATIENCE)
+        pane.shows(self.stand.ready, within=START * leniency())
         self.seen.append(Seen(pane))
         rest(STANDS)
 
@@ -161,7 +178,7 @@ class Stage(Beside):
             self.press("Enter")  # it took the first one for a part of the text
             return False
 
-        eventually(is_taken, f"it works:\n{self.now.screen}", SOON)
+        eventually(is_taken, f"it works:\n{self.now.screen}", SOON * leniency())
 
     def asks(self) -> None:
         """Make it ask, and wait until it does."""
@@ -194,7 +211,7 @@ class Stage(Beside):
             pane.press(key)
             rest(PRESS)
 
-    def becomes(self, status: str, within: float = SOON) -> None:
+    def becomes(self, status: str, within: float | None = None) -> None:
         """Wait until the screen has said that (a|b) for a while."""
 
         def stood() -> bool:
@@ -203,7 +220,7 @@ class Stage(Beside):
             assert now in status.split("|"), f"{now}, not {status}:\n{self.now.screen}"
             return time.time() - at > STANDS
 
-        eventually(stood, within=within, pause=EVERY)
+        eventually(stood, within=within or SOON * leniency(), pause=EVERY)
         self.place()
 
     def place(self) -> None:
@@ -223,7 +240,7 @@ class Stage(Beside):
     def ends(self) -> None:
         """Wait until it is gone, also from the board."""
         now = self.now
-        eventually(lambda: now.status == "ended", "the end of the CLI", SOON, EVERY)
+        eventually(lambda: now.status == "ended", "the end of the CLI", SOON * leniency(), EVERY)
         rest(STANDS)
 
     def evidence(self) -> list[dict[str, Any]]:

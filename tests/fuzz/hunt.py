@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from fuzz import (
+    agents,
     damage,
     disks,
     files,
@@ -29,7 +30,18 @@ from fuzz.target import HEAL, Fallen, Target
 CATEGORIES: Final[dict[str, Category]] = {
     category.name: category
     for module in (
-        *(messages, files, witnessed, programs, damage, settings, folders, disks, strangers),
+        *(
+            messages,
+            agents,
+            files,
+            witnessed,
+            programs,
+            damage,
+            settings,
+            folders,
+            disks,
+            strangers,
+        ),
         surroundings,
     )
     for category in module.CATEGORIES
