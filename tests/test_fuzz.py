@@ -25,7 +25,7 @@ pytestmark = [
 SEED = 10
 BESIDE = 4.0  # times as long as on an idle machine
 #: How many cases to run of categories that are slow.
-FEW = {"payload": 100, "header": 100, "evidence": 100}
+FEW = {"payload": 100, "agents": 60, "header": 100, "evidence": 100}
 
 
 @pytest.mark.timeout(600)
