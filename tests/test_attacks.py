@@ -23,6 +23,7 @@ from bellboard.hosting.beside import Declined
 from bellboard.storage.claims import Claim, Claims
 from bellboard.system.processes import argv_of
 from desk import NAME, SLEEP, Desk
+from rig.fixtures import Editors
 from rig.home import Home
 from rig.tmux import Pane, Server
 from rig.waiting import eventually
@@ -212,3 +213,26 @@ def test_the_same_request_of_two_sessions_has_two_digests(
     desk.s = desk.session_of()
     digests.add(desk.request()["request"]["digest"])
     assert len(digests) == 3
+
+
+OPENED = """
+vim.cmd.enew()
+vim.fn.termopen({ 'cat' })
+return vim.api.nvim_get_chan_info(vim.bo.channel).pty
+"""
+
+
+def test_a_terminal_that_its_neovim_has_closed_gets_no_key(nvim: Editors) -> None:
+    """Closed while its request was being read; what shows there now is not typed into."""
+    editor = nvim("0.12", {"float": {"enabled": False}})
+    terminal = keyboard.Buffer(str(editor.socket), editor.lua(OPENED))
+    terminal.type(keyboard.Press("1"))
+    eventually(lambda: terminal.rows() == ["1"])
+    assert not terminal.type(keyboard.Press("2", rows=("another",)))
+    editor.command("bwipeout!")
+    with pytest.raises(Declined, match="its Neovim no longer has its terminal"):
+        terminal.rows()
+    assert not terminal.type(keyboard.Press("3"))
+    editor.close()
+    with pytest.raises(Declined):
+        terminal.rows()

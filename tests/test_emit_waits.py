@@ -22,7 +22,7 @@ from waiting_hook import Hook
 pytestmark = [pytest.mark.files, pytest.mark.quick]
 
 SHELLS = {"dash": (), "bash": (), "busybox": ("sh",), "zsh": ()}
-ANSWER = b'{"hookSpecificOutput":"\\n %s \\u0000"}'
+ANSWER = b'{"hookSpecificOutput":"\\n %s \\u0000 \\t $(touch x) `id` $HOME \\\\"}'
 Ask = Callable[..., Hook]
 
 

@@ -50,8 +50,6 @@ def _exits(cli: Agent) -> float:
 
 
 def _killed(cli: Agent) -> float:
-    pid = cli.pid
-    psutil.Process(pid)
     cli.pane.close()  # type: ignore[union-attr]
     return _gone(cli)
 
@@ -64,12 +62,16 @@ def _gone(cli: Agent) -> float:
 
 def hooks(cli: Agent) -> list[int]:
     """Return the hooks of a CLI that wait."""
-    found = psutil.Process(cli.pid).children(recursive=True)
-    return [p.pid for p in found if "PermissionRequest" in " ".join(p.cmdline()) and waits(p)]
+    family = psutil.Process(cli.pid).children(recursive=True)
+    return [p.pid for p in family if is_hook(p)]
 
 
-def waits(process: psutil.Process) -> bool:
-    return runs(process.pid) and "emit" in " ".join(process.cmdline())
+def is_hook(process: psutil.Process) -> bool:
+    try:
+        command = " ".join(process.cmdline())  # empty if it has ended
+    except psutil.NoSuchProcess:
+        return False
+    return "emit" in command and "PermissionRequest" in command
 
 
 def runs(pid: int) -> bool:

@@ -12,8 +12,7 @@ from collections import Counter
 from functools import partial
 from typing import Any, Final
 
-import psutil
-
+from answers.leaving import hooks
 from answers.place import NEWEST, Place, answers_on, look, place
 from rig import claude_code
 from rig.agent import Agent, spoken
@@ -59,7 +58,7 @@ class Meeting:
         asked = self.editors[: 1 if by_user else 2]
         replies = [eventually(lambda e=e: e.lua(REPLY), "a reply") for e in asked]
         eventually(lambda: spoken(self.cli.text()) == "idle", "the end of the turn")
-        eventually(lambda: not self.hooks(), "no hook that waits")
+        eventually(lambda: not hooks(self.cli), "no hook that waits")
         if by_user:
             self.of_user(step, replies[0])
         else:
@@ -87,10 +86,6 @@ class Meeting:
 
     def give(self, which: int, answer: dict[str, Any]) -> None:
         self.editors[which].nvim.exec_lua(GIVE, self.sid, answer, async_=True)
-
-    def hooks(self) -> list[int]:
-        found = psutil.Process(self.cli.pid).children(recursive=True)
-        return [p.pid for p in found if "PermissionRequest" in " ".join(p.cmdline())]
 
 
 def shape(text: str) -> str:
