@@ -11,6 +11,7 @@ from .steps import (
     break_crew,
     complete,
     die,
+    has_ended,
     is_busy,
     newest_question,
     of_agents,
@@ -166,8 +167,8 @@ def break_off(s: Session, e: Event, o: Options) -> str | None:
         s.held = ""  # the registry, which is as old, may say that it is at rest
     elif s.agents:
         s.held = "esc"  # the registry may say that they are not running
-    elif s.held == "stop":
-        complete(s, s.stopped)
+    elif s.held == "stop" or has_ended(s):  # only its hooks were still running
+        complete(s, max(s.stopped, s.last_words))
     else:
         rest(s, e.t, interrupted=True)
     return None

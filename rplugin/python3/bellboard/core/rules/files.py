@@ -14,6 +14,7 @@ from .steps import (
     complete,
     die,
     give_back,
+    has_ended,
     is_alone,
     is_busy,
     newest_question,
@@ -66,11 +67,6 @@ def settle(s: Session, e: Event, o: Options) -> str | None:
         at_rest = "completed" if unseen else "idle"
         s.turn, s.unseen = ("background", unseen) if has_shell else (at_rest, False)
     return None if asked or before != (s.turn, s.unseen) else "already at rest"
-
-
-def has_ended(s: Session) -> bool:
-    """Return whether its last words came, but no Stop: Esc may kill the hook that reports it."""
-    return not (s.rested or s.queued) and s.last_words > max(s.began, s.active)
 
 
 def is_told(s: Session) -> bool:

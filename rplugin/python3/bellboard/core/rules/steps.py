@@ -54,6 +54,11 @@ def own(s: Session) -> Process | None:
     return s.processes.get(s.pid)
 
 
+def has_ended(s: Session) -> bool:
+    """Return whether its last words came, but no Stop: Esc may kill the hook that reports it."""
+    return not (s.rested or s.queued) and s.last_words > max(s.began, s.active)
+
+
 def is_busy(s: Session) -> bool:
     """Return whether the registry says that it is working."""
     p = s.processes.get(s.pid)
