@@ -243,6 +243,9 @@ def test_an_ended_session_is_resumed(nvim: Editors, home: Home, claude: Path) ->
         common = {"session_id": sid, "cwd": str(cwd), "transcript_path": str(transcript)}
         for back, event in enumerate(("SessionStart", "UserPromptSubmit", "SessionEnd")):
             hook = {**common, "hook_event_name": event, "prompt": f"do {sid}"}
+            if event == "SessionEnd" and sid == "new":
+                named = {"session_id": sid, "name": "over\u202ehaul"}
+                spool.write({"t": now - 100 + 10 * n + back, "name": named})
             spool.write({"t": now - 100 + 10 * n + back, "hook": hook})
     editor = nvim(config=OPTIONS, ui=False)
     editor.lua(
@@ -253,7 +256,7 @@ def test_an_ended_session_is_resumed(nvim: Editors, home: Home, claude: Path) ->
     argv = told(home)["argv"]
     assert argv[2:] == ["--resume", "old", "--verbose"]
     shown = editor.lua("return vim.g.shown")
-    assert ["do new" in shown[0], "do old" in shown[1], len(shown)] == [True, True, 2]
+    assert ["over haul" in shown[0], "do old" in shown[1], len(shown)] == [True, True, 2]
 
 
 def test_nothing_to_resume_is_reported(nvim: Editors, home: Home, claude: Path) -> None:

@@ -1,6 +1,5 @@
 -- Start or resume a session in a terminal buffer.
 local age = require('bellboard.view.age')
-local cells = require('bellboard.view.cells')
 local config = require('bellboard.config')
 local message = require('bellboard.message')
 local program = require('bellboard.system.program')
@@ -114,21 +113,17 @@ end
 ---@class bellboard.Ended a session that has ended
 ---@field session_id string
 ---@field ended number
----@field title? string
----@field name? string
----@field last_prompt? string
----@field branch? string
----@field agent? string
+---@field agent string
+---@field words { title: string, branch: string, agent: string }
 ---@field resume string[] the command that resumes it
 
 ---@param session bellboard.Ended
 ---@param mixed boolean whether sessions of several agents are listed
 ---@return string
 local function worded(session, mixed)
-  local title = session.name or session.title or session.last_prompt or session.session_id
-  local agent = mixed and session.agent or ''
+  local words = session.words
   local when = ('%4s'):format(age.of(session.ended))
-  local parts = { when, agent, session.branch or '', cells.safe(title) }
+  local parts = { when, mixed and words.agent or '', words.branch, words.title }
   return table.concat(
     vim.tbl_filter(function(part)
       return part ~= ''

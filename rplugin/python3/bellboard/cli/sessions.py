@@ -73,7 +73,9 @@ def list_ended(args: Args) -> None:
         if Path(p.get("transcript", "")).is_file() or not cli_of(p["agent"]).keeps_transcripts
     ]
     if args.json:
-        print_json({"v": 1, "t": time.time(), "ended": there})
+        from ..core.words import worded_ended
+
+        print_json({"v": 1, "t": time.time(), "ended": [worded_ended(p) for p in there]})
         return
     from ..screen import terminal
 

@@ -103,6 +103,12 @@ def worded(p: Published) -> Published:
     return {**p, "needs_you": needs_you(p), "words": words}
 
 
+def worded_ended(p: Published) -> Published:
+    """Return an ended session with its words."""
+    named = title(p) or plain(p["session_id"])
+    return {**p, "words": {"title": named, "branch": branch(p), "agent": plain(p.get("agent"))}}
+
+
 def icon_name(p: Published) -> str:
     """Return the name of its icon, under which users can configure another one."""
     return "question" if p.get("kind") in ("question", "plan") else str(p["status"])
