@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -62,12 +61,6 @@ def config_of(environ: Mapping[str, str]) -> Path:
     """Return the CLI's config directory, by its own rule."""
     given = environ.get(CONFIG)
     return Path(given) if given else Path(environ.get("HOME", "/")) / ".claude"
-
-
-def is_installed(environ: Mapping[str, str]) -> bool:
-    """Return whether the CLI has ever run here, or can."""
-    there = config_of(environ).is_dir()
-    return there or bool(shutil.which("claude", path=environ.get("PATH", "")))
 
 
 class Registry:
