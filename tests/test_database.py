@@ -18,7 +18,8 @@ from bellboard.core.board import Board
 from bellboard.core.events import Event
 from bellboard.core.ledger import Folded, Transition, noted
 from bellboard.storage import schema
-from bellboard.storage.database import WAL_LIMIT, set_aside
+from bellboard.storage.damaged import set_aside
+from bellboard.storage.database import WAL_LIMIT
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import KEEP, Busy, Damaged, Newer, Store
 from bellboard.system.mounts import network_of

@@ -16,7 +16,7 @@ from bellboard.agents.claude_code.dialect.hooks import hook
 from bellboard.agents.evidence import from_line
 from bellboard.core.board import Board
 from bellboard.storage import schema
-from bellboard.storage.database import MOST_ASIDE, set_aside
+from bellboard.storage.damaged import MOST_ASIDE, set_aside
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Busy, Damaged, Replaced, Store
 from hosting import (

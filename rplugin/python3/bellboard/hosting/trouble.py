@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from ..storage.database import set_aside
+from ..storage.damaged import set_aside
 from ..storage.holders import holder
 from ..storage.spool import Refused, Spool
 from ..storage.store import Busy, Damaged, Draining, Newer, Replaced

@@ -9,9 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import random
 import sqlite3
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -19,7 +17,7 @@ from typing import Any, Final
 from ..core.detail import line
 from ..system.mounts import network_of
 from . import holders
-from .causes import SUFFIXES, closed, is_busy, is_damage, odd
+from .causes import closed, is_busy, is_damage, odd
 from .identity import Identity
 from .schema import MIGRATIONS, SCHEMA, UNLIKELY, altered, migrate, version_of
 
@@ -27,7 +25,6 @@ CHECKPOINT: Final = 4000  # pages, 16 MB: a checkpoint waits for the disk, so it
 WAL_LIMIT: Final = CHECKPOINT << 12  # bytes of the log to keep on disk
 WAIT_MS: Final = 20  # for the lock: the event loop is blocked meanwhile
 PATIENCE: Final = 1.0  # seconds, for others that open it at the same time and create its tables
-MOST_ASIDE: Final = 5  # damaged databases to keep
 
 
 #: SQLITE_CORRUPT, SQLITE_NOTADB, and an SQLite message that is not UTF-8.
@@ -284,35 +281,3 @@ class Lock:
         if self.base.db.in_transaction:
             with contextlib.suppress(sqlite3.Error):  # the original error says more
                 self.base.db.execute("ROLLBACK")
-
-
-def set_aside(home: Path, inode: int) -> Path | None:
-    """Rename a damaged database with a date; return None if another host has it open.
-
-    `inode` identifies the damaged file: another host may have replaced it already.
-    """
-    path = home / "board.db"
-    held = holders.alone(home)
-    if held is None:
-        return None
-    try:
-        if path.stat().st_ino != inode:
-            return path
-        date = time.strftime("%Y%m%d-%H%M%S")
-        there = home / f"board.db.damaged-{date}-{random.randrange(1000):03}"
-        for suffix in reversed(SUFFIXES):  # the database last: until then this can be repeated
-            with contextlib.suppress(FileNotFoundError):
-                Path(f"{path}{suffix}").rename(f"{there}{suffix}")
-        _keep_newest(home)
-    except FileNotFoundError:
-        return path
-    finally:
-        os.close(held)
-    return there
-
-
-def _keep_newest(home: Path) -> None:
-    for old in sorted(home.glob("board.db.damaged-*[0-9]"))[:-MOST_ASIDE]:
-        for suffix in SUFFIXES:
-            with contextlib.suppress(OSError):
-                Path(f"{old}{suffix}").unlink()

@@ -1,0 +1,47 @@
+"""Damaged databases: renamed with a date, and only the newest few are kept."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import time
+from pathlib import Path
+from typing import Final
+
+from . import holders
+from .causes import SUFFIXES
+
+MOST_ASIDE: Final = 5  # damaged databases to keep
+
+
+def set_aside(home: Path, inode: int) -> Path | None:
+    """Rename a damaged database with a date; return None if another host has it open.
+
+    `inode` identifies the damaged file: another host may have replaced it already.
+    """
+    path = home / "board.db"
+    held = holders.alone(home)
+    if held is None:
+        return None
+    try:
+        if path.stat().st_ino != inode:
+            return path
+        date = time.strftime("%Y%m%d-%H%M%S")
+        there = home / f"board.db.damaged-{date}-{random.randrange(1000):03}"
+        for suffix in reversed(SUFFIXES):  # the database last: until then this can be repeated
+            with contextlib.suppress(FileNotFoundError):
+                Path(f"{path}{suffix}").rename(f"{there}{suffix}")
+        _keep_newest(home)
+    except FileNotFoundError:
+        return path
+    finally:
+        os.close(held)
+    return there
+
+
+def _keep_newest(home: Path) -> None:
+    for old in sorted(home.glob("board.db.damaged-*[0-9]"))[:-MOST_ASIDE]:
+        for suffix in SUFFIXES:
+            with contextlib.suppress(OSError):
+                Path(f"{old}{suffix}").unlink()
