@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
+from bellboard.hosting.follower import Follower
 from bellboard.hosting.host import RESCAN
+from bellboard.hosting.link import Link
 from bellboard.storage import machines
 from bellboard.storage.asks import Asks
 from bellboard.storage.spool import Spool
@@ -52,6 +54,27 @@ def shows(host: RecordedHost, wanted: dict[str, str]) -> None:
 
 def is_stale(host: RecordedHost, sid: str = S1) -> bool:
     return "stale" in host.sessions.get(sid, {}).get("markers", ())
+
+
+def test_a_shared_connection_that_hangs_is_left_alone(
+    dev: FarFeed, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next try makes its own, and at once."""
+    monkeypatch.setattr("bellboard.hosting.hearing.GREETING", 0.3)
+    tried: list[bool] = []
+
+    def command(cursor: str, shared: bool) -> list[str]:
+        tried.append(shared)
+        return ["sleep", "60"] if shared else dev.command
+
+    follower = Follower("dev", lambda line: None, time.time)
+    link = Link(command, follower, Asks(home.bellboard, "dev"), lambda: None)
+    try:
+        eventually(lambda: follower.is_up)
+        assert tried[0] and True not in tried[1:]
+    finally:
+        link.stop()
+        link.join(5)
 
 
 def test_the_sessions_of_a_machine_are_shown_as_it_shows_them(start: Start, dev: FarFeed) -> None:

@@ -8,13 +8,14 @@ import traceback
 from collections.abc import Callable
 from typing import Final
 
-from machines import boxes, breaks, jumps, sending, speed, two
+from machines import again, boxes, breaks, jumps, sending, speed, two
 
 SCENES: Final[dict[str, Callable[[], None]]] = {
     scene.__name__: scene
     for scene in (
         *(speed.speed, jumps.jump, boxes.container, two.laptops_share, two.silent_while_followed),
         *(breaks.link_killed, breaks.host_killed, breaks.rebooted, breaks.power_lost, breaks.cut),
+        again.again,
         sending.hostile,
     )
 }

@@ -61,6 +61,10 @@ class Ended(Exception):
     """The link has ended; the text says why."""
 
 
+class Silent(Ended):
+    """It has ended because nothing came any more."""
+
+
 class Budget:
     """What may be spent: `burst` at once, and `steady` in each second."""
 
@@ -105,7 +109,7 @@ class Hearing:
                 for key, _ in ready.select(min(wait, self._show_up())):
                     self._take(key.fd)
                 if self._slow_until <= time.monotonic() and self._patience() <= 0:
-                    raise Ended(self._silence())
+                    raise Silent(self._silence())
         return "stopped"
 
     def _listen(self, to_feed: bool) -> None:

@@ -17,10 +17,13 @@ from ..core.telling import asking
 from ..storage.asks import Asks
 from ..system.leash import Leashed
 from .follower import Follower
-from .hearing import Ended, Hearing
+from .hearing import Ended, Hearing, Silent
 
 CHUNK: Final = 1 << 16
-SHORTEST, LONGEST_PAUSE, SHARE = 1.0, 60.0, 30.0  # of an outage: the pause between two tries
+#: Seconds from one try to the next: a share of the outage, within these.
+SHORTEST, LONGEST_PAUSE, SHARE = 1.0, 60.0, 30.0
+ALONE: Final = 600.0  # seconds without a shared connection, after one in which nothing came
+SOONEST: Final = 0.1  # seconds until the next try, if the last one took longer than that
 MOST_PENDING: Final = 100  # requests without a reply
 
 
@@ -29,13 +32,13 @@ class Link:
 
     def __init__(
         self,
-        command: Callable[[str], Sequence[str]],
+        command: Callable[[str, bool], Sequence[str]],
         follower: Follower,
         asks: Asks,
         changed: Callable[[], None],
     ) -> None:
-        """`command` gives the words for a cursor; `changed` is called, in a thread, when it ends
-        or begins to be up, or to be slow."""
+        """`command` gives the words for a cursor, and whether to share a connection; `changed` is
+        called, in a thread, when it ends or begins to be up, or to be slow."""
         self.follower = follower
         self.why = "it is being connected"  # while it is not up
         self.is_slow = False  # it sends more than is read
@@ -46,6 +49,7 @@ class Link:
         self._lock = threading.Lock()  # of the descriptor above
         self._is_stopped = threading.Event()
         self._leaves = False
+        self._silent = -ALONE  # when a connection was
         self._down_since = time.monotonic()
         self._pending: dict[int, str] = {}  # number on the wire → name of the request
         self._count = 0
@@ -70,11 +74,17 @@ class Link:
 
     # ------------------------------------------------------------ the thread
 
+    @property
+    def _may_share(self) -> bool:
+        """Return whether to share a connection: not if one hangs, which nobody may ever end."""
+        return time.monotonic() >= self._silent + ALONE
+
     def _run(self) -> None:
         try:
             while not self._is_stopped.is_set():
+                begun = time.monotonic()
                 self._follow()
-                self._pause()
+                self._pause(begun)
             if self._leaves:
                 with contextlib.suppress(OSError, ValueError):
                     self.follower.leave()
@@ -88,7 +98,7 @@ class Link:
     def _follow(self) -> None:
         """Follow the feed until it ends, and report why it did before its program is ended."""
         try:
-            feed = Leashed(self._command(self.follower.cursor))
+            feed = Leashed(self._command(self.follower.cursor, self._may_share))
         except (OSError, ValueError) as e:
             self._lose(line(f"its command cannot be started: {e}"))
             return
@@ -105,6 +115,8 @@ class Link:
         except OSError as e:
             return line(f"its changes cannot be written: {e.strerror or e}")
         except Ended as e:
+            if isinstance(e, Silent):
+                self._silent = time.monotonic()
             return str(e)
         except Exception as e:
             return line(f"internal error: {type(e).__name__}: {e}")
@@ -120,11 +132,15 @@ class Link:
         self._refuse(f"the link went down before it replied ({why}); it may have been done")
         self._changed()
 
-    def _pause(self) -> None:
-        """Wait before the next try: longer the longer it is down, so that it is soon back."""
+    def _pause(self, begun: float) -> None:
+        """Wait until the next try: longer the longer it is down, so that it is soon back.
+
+        A try that took long, as one that was up, or met a network that swallows all, is followed
+        by the next at once.
+        """
         down = time.monotonic() - self._down_since
-        pause = min(max(down / SHARE, SHORTEST), LONGEST_PAUSE) * random.uniform(0.75, 1.25)
-        until = time.monotonic() + pause
+        apart = min(max(down / SHARE, SHORTEST), LONGEST_PAUSE) * random.uniform(0.75, 1.25)
+        until = max(begun + apart, time.monotonic() + SOONEST)
         self.refuse_new()  # what came when it went down
         with selectors.DefaultSelector() as ready:
             ready.register(self._wakes, selectors.EVENT_READ)

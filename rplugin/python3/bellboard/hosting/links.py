@@ -187,6 +187,6 @@ class Links:
             claim.leave()
 
 
-def _command(words: list[str], sockets: str, cursor: str) -> list[str]:
+def _command(words: list[str], sockets: str, cursor: str, shared: bool) -> list[str]:
     since = ["--since", cursor] if cursor else []
-    return remotely.command_of(words, ["feed", *since], sockets)
+    return remotely.command_of(words, ["feed", *since], sockets if shared else None)

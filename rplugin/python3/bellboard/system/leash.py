@@ -77,8 +77,9 @@ class Leashed:
         if self._is_over:
             return
         self._is_over = True
-        with contextlib.suppress(OSError):
-            os.killpg(self._process.pid, signal.SIGTERM)
+        for number in (signal.SIGTERM, signal.SIGCONT):  # one that was stopped must go on to end
+            with contextlib.suppress(OSError):
+                os.killpg(self._process.pid, number)
         os.close(self._hold)
         for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
             if stream is not None:

@@ -52,20 +52,23 @@ def _with_terminal(machine: Sequence[str]) -> list[str]:
 
 
 def command_of(
-    machine: Sequence[str], words: Sequence[str], folder: str = "", terminal: bool = False
+    machine: Sequence[str], words: Sequence[str], folder: str | None = "", terminal: bool = False
 ) -> list[str]:
     """Return the command that runs `bellboard WORDS` on a machine.
 
-    `folder`: a private one for the sockets of shared ssh connections.  `terminal`: for a program
-    that draws, so ssh asks for a terminal there and may prompt here.  Its connection is its own, so
-    that it can be told from others (`connections.py`) and outlives the link.
+    `folder`: a private one for the sockets of shared ssh connections; None: share none.
+    `terminal`: for a program that draws, so ssh asks for a terminal there and may prompt here.  Its
+    connection is its own, so that it can be told from others (`connections.py`) and outlives the
+    link.
     """
     script = ["sh", "-c", SCRIPT % shlex.join(["bellboard", *words])]
     if not is_ssh(machine):
         return [*(_with_terminal(machine) if terminal else machine), *script]
     given = " ".join(machine)
-    options = {"ControlPath": "none"} if terminal else dict(OPTIONS)
-    if folder and len(folder) <= ROOM and "%" not in folder:
+    options = {} if terminal else dict(OPTIONS)
+    if terminal or folder is None:
+        options["ControlPath"] = "none"
+    elif folder and len(folder) <= ROOM and "%" not in folder:
         options |= {**SHARED, "ControlPath": f"{folder}/%C"}
     if "Control" in given or "-S" in machine:
         options = {key: x for key, x in options.items() if not key.startswith("Control")}
