@@ -2,7 +2,7 @@
 
 `python bench/fleet.py [MINUTES [SESSIONS MACHINES CHANGES]]`: that many simulated sessions over so
 many machines, with so many changes a second, on a real NATS server.  The machines are in a process
-of their own; the reader is what a host runs.
+of their own; the reader is what a host runs in a thread, and there is a whole host as well.
 """
 
 from __future__ import annotations
@@ -31,15 +31,17 @@ from bellboard.fleet.publisher import Publisher, Shelf, Told, value_of
 from bellboard.fleet.service import Service
 from bellboard.fleet.streams import TTL, ensure
 from bellboard.fleet.subjects import Subjects
+from bellboard.fleet.window import SHOWN
 from bellboard.fleet.wire import Wire
 from fleets import a_row
 from rig import nats
 from rig.waiting import leniency
 
 TEAM = "bench"
+PROGRAM = ("-m", "bellboard")
 STEP = 0.02  # seconds between two rounds of changes
 LIMIT = 1.0  # seconds of lag at p99 with which this fails: the machine is shared
-STATUSES = ("working", "working", "working", "blocked", "completed")
+STATUSES = (*("working",) * 47, "blocked", "completed", "idle")
 
 
 def shown(n: int, status: str, detail: str) -> Row:
@@ -107,19 +109,22 @@ class Reader:
     """Measures how old a change is when the host gets it."""
 
     def __init__(self, url: str, follow: tuple[str, ...] = ()) -> None:
-        self.rows: dict[tuple[str, str], str] = {}
         self.lags: list[float] = []
         joined = Joined(url, TEAM, "reader", follow=follow, publishes=False)
-        self.service = Service(joined, "reader", Hello, self._take, self._do)
+        self.service = Service(joined, "reader", Hello, self._take, self._do, lambda: None)
         self.service.start()
 
     async def _take(self, said) -> None:
         now = time.time()
-        for machine, what in said:
+        for _, what in said:
             for row in getattr(what, "sessions", ()):
-                self.rows[machine, row.session_id] = row.detail
                 if row.detail != "0":
                     self.lags.append(now - float(row.detail))
+
+    @property
+    def known(self) -> int:
+        machines = [*self.service.followed.machines.values()]
+        return sum(len(far.rows) for far in machines)
 
     async def _do(self, member, do, fields):
         return {"ok": True}
@@ -130,7 +135,7 @@ def read(url: str, follow: str) -> None:
     begun = time.monotonic()
     reader = Reader(url, tuple(follow.split(",")) if follow else ())
     wanted = int(sys.stdin.readline())
-    while len(reader.rows) < wanted:
+    while reader.known < wanted:
         time.sleep(0.01)
     print(json.dumps({"open": time.monotonic() - begun}), flush=True)
     sys.stdin.readline()
@@ -145,14 +150,15 @@ def read(url: str, follow: str) -> None:
 
 
 class Part:
-    """A process of this program."""
+    """A process of this program, or of another."""
 
-    def __init__(self, *words: str) -> None:
+    def __init__(self, *words: str, program: tuple[str, ...] = (__file__,), **how: object) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, __file__, *words],
+            [sys.executable, *program, *words],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            **how,
         )
         self.measured = psutil.Process(self.process.pid)
 
@@ -184,7 +190,11 @@ def measure(minutes: float, sessions: int, count: int, rate: float, follow: str 
         try:
             parts.append(Part("machines", server.url, str(sessions), str(count), str(rate)))
             parts.append(Part("read", server.url, follow))
-            return observed(server, *parts, minutes, sessions, count, rate, follow)
+            env = {**os.environ, "BELLBOARD_HOME": f"{folder}/home"}
+            where = ("join", server.url, "--team", TEAM, "--machine", "host", "--read-only")
+            bellboard("fleet", *where, env=env)
+            parts.append(Part("serve", program=PROGRAM, env=env))
+            return observed(server, *parts, minutes, sessions, count, rate, follow, env)
         finally:
             for part in parts:
                 part.process.kill()
@@ -192,17 +202,32 @@ def measure(minutes: float, sessions: int, count: int, rate: float, follow: str 
             server.kill()
 
 
-def observed(server, load, reader, minutes, sessions, count, rate, follow) -> float:
+def bellboard(*words: str, env: dict[str, str]) -> str:
+    argv = [sys.executable, *PROGRAM, *words]
+    return subprocess.run(argv, env=env, check=True, capture_output=True, text=True).stdout
+
+
+def listed(env: dict[str, str]) -> int:
+    return len(json.loads(bellboard("list", "--json", env=env))["sessions"])
+
+
+def observed(server, load, reader, host, minutes, sessions, count, rate, follow, env) -> float:
     assert load.hear() == "ready\n"
     each = sessions // count
     wanted = each * (len(follow.split(",")) if follow else count)
     reader.say(str(wanted))
     opened = json.loads(reader.hear())["open"]
+    while listed(env) < min(wanted, SHOWN):
+        time.sleep(0.2)
     port = monitor_of(server)
     quiet = traffic(port)
     time.sleep(10)
     idle = {k: v - quiet[k] for k, v in traffic(port).items()}
-    parts = {"server": psutil.Process(server.pid), "reader": reader.measured}
+    parts = {
+        "server": psutil.Process(server.pid),
+        "reader": reader.measured,
+        "whole host": host.measured,
+    }
     before, begun, busy = traffic(port), time.monotonic(), {k: used(p) for k, p in parts.items()}
     reader.say("begin")
     load.say("go")
@@ -215,6 +240,9 @@ def observed(server, load, reader, minutes, sessions, count, rate, follow) -> fl
     took = time.monotonic() - begun
     sent = {k: v - before[k] for k, v in traffic(port).items()}
     after = {k: used(p) for k, p in parts.items()}
+    begun = time.monotonic()
+    board = listed(env)
+    asked = time.monotonic() - begun
     p50, p99 = statistics.median(lags), lags[int(len(lags) * 0.99)]
     row = len(value_of(shown(1, "working", "x" * 20), None, "d" * 32 + ".123456"))
     hours = 3600 / (TTL * 0.325)
@@ -235,6 +263,7 @@ def observed(server, load, reader, minutes, sessions, count, rate, follow) -> fl
         share = (after[name][0] - busy[name][0]) / took
         print(f"  {name:<16} {share:.0%} of a processor, {after[name][1]:.0f} MB")
     print(f"  read at first    {opened:.2f} s for {wanted} rows")
+    print(f"  on the board     {board} sessions; `bellboard list --json` takes {asked:.2f} s")
     print(f"  idle             {idle['in_bytes'] / 10 / count:.0f} bytes/s in for a machine; a "
           f"session is written {hours:.0f} times an hour: {hours * row / 1000:.1f} kB")  # fmt: skip
     return p99

@@ -10,9 +10,9 @@ from typing import Any
 
 from bellboard.core.feed import Beat, Change, Cursor, Hello, Moved, State
 from bellboard.core.row import Row, row_of
+from bellboard.fleet.followed import Lost, Said
 from bellboard.fleet.member import Joined
 from bellboard.fleet.publisher import Told
-from bellboard.fleet.reader import Lost, Said
 from bellboard.fleet.service import Service
 
 

@@ -29,6 +29,8 @@ def add_to(commands: Commands) -> None:
     joining.add_argument("--machine", default="", metavar="NAME", help="(default: the host name)")
     joining.add_argument("--ca", default="", metavar="FILE", help="certificate of the authority")
     joining.add_argument("--follow", action="append", default=[], metavar="MACHINE")
+    joining.add_argument("--agent", action="append", default=[], help="follow its sessions only")
+    joining.add_argument("--repository", action="append", default=[], help="the same")
     joining.add_argument("--read-only", action="store_true", help="publish nothing")
     joining.add_argument("--publish-only", action="store_true", help="follow nobody")
     joining.add_argument("--unencrypted", action="store_true", help="allow nats:// over a network")
@@ -72,6 +74,8 @@ def join(args: Args) -> None:
         creds=str(Path(args.creds).absolute()) if args.creds else "",
         ca=str(Path(args.ca).absolute()) if args.ca else "",
         follow=tuple(args.follow),
+        agents=tuple(args.agent),
+        repositories=tuple(args.repository),
         publishes=not args.read_only,
         reads=not args.publish_only,
     )

@@ -6,8 +6,11 @@ import asyncio
 import time
 from typing import Any, Final
 
+from msgspec.structs import replace
+
+from .followed import Followed
 from .member import Joined, Unusable, credentials
-from .reader import Followed, Reader
+from .reader import Reader
 from .streams import ensure
 from .subjects import Subjects
 from .tail import Lost
@@ -28,7 +31,7 @@ async def attempt(j: Joined) -> str:
 
 async def look(j: Joined) -> tuple[dict[str, Any], str]:
     """Return each machine with its counts and the age of its beat, and why that fails, or ""."""
-    followed = Followed("")
+    followed = Followed(replace(j, machine="", agents=(), repositories=()))
     try:
         wire = await _connected(j)
         try:
@@ -57,7 +60,6 @@ async def _connected(j: Joined) -> Wire:
 
 async def _read(wire: Wire, j: Joined, followed: Followed) -> None:
     read = asyncio.Event()
-    followed.follow = j.follow
     running = asyncio.ensure_future(Reader(wire, Subjects(j.team), followed).run(read.set))
     reading = asyncio.ensure_future(read.wait())
     try:

@@ -38,6 +38,8 @@ class Joined(Struct, frozen=True, omit_defaults=True):
     creds: str = ""  # a path
     ca: str = ""  # a path
     follow: tuple[str, ...] = ()  # machines; empty: all
+    agents: tuple[str, ...] = ()  # that are followed; empty: all
+    repositories: tuple[str, ...] = ()
     publishes: bool = True
     reads: bool = True
 

@@ -18,9 +18,10 @@ from typing import Any, Final
 from ..core.feed import Hello
 from ..core.row import Row
 from .claims import claim
+from .followed import Followed
 from .member import Joined, Unusable, credentials
 from .publisher import AGAIN, Publisher, Shelf, Taken, Told
-from .reader import Deliver, Followed, Reader, deliver, together, watch
+from .reader import Deliver, Reader, deliver, together, watch
 from .requests import ASKED, Asked, Do, Reply, ask, no
 from .screens import Screens
 from .streams import ensure
@@ -120,7 +121,7 @@ class Service:
         self._main = asyncio.current_task()
         j = self.joined
         self.shelf = Shelf(j.machine, self._by, self._hello)
-        self.followed = Followed(j.machine, j.follow)
+        self.followed = Followed(j)
         self.screens = Screens(j.machine, self._by, self._told)
         self._ready.set()
         parts: list[asyncio.Future[Any]] = [

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 OFTEN: Final = 1.0  # seconds between two looks at the option
 RECENT: Final = 200  # transitions that a new host publishes again: the server knows which it has
 GREETING: Final = 300.0  # seconds that what a hello says of this machine is kept
+NARROW: Final = "join again with --follow, --agent or --repository to choose"
 NAMED: Final = 5  # machines to name in health
 LAST: Final = 1.0  # seconds to disconnect
 
@@ -89,6 +90,10 @@ class Fleet:
         notes = dict(self._problem)
         if self._service is not None:
             notes |= self._service.notes
+            if left_out := self._service.followed.left_out:
+                counts = ", ".join(f"{n:,} {status}" for status, n in sorted(left_out.items()))
+                which = "that need nobody are left out of this board"
+                notes["fleet sessions"] = f"{sum(left_out.values()):,} {which} ({counts}): {NARROW}"
         if self._mates is not None:
             if self._mates.why:
                 notes["fleet writing"] = self._mates.why

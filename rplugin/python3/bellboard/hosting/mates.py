@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from ..core.feed import Moved, State, cursor_of
-from ..fleet.reader import Lost
+from ..fleet.followed import Lost
 from ..storage import machines
 from ..storage.spool import Spool
 from .attempts import described
 from .follower import Follower
 
 if TYPE_CHECKING:
-    from ..fleet.reader import Said
+    from ..fleet.followed import Said
 
 FULL: Final = 500  # events in the spool that are not folded yet; then this waits
 PAUSE: Final = 0.1  # seconds until it is looked at again

@@ -1,0 +1,283 @@
+"""The machines of a fleet as we know them: what is stored and sent becomes what a feed says.
+
+A machine is who the server lets write under its name; what a message claims to be does not count.
+Changes wait here, one for each session, until the host has taken those before them: a host that is
+slow sees fewer states in between, and no queue grows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any, Final, NamedTuple
+
+from msgspec.structs import replace
+
+from ..core.feed import MOST, SILENT, Beat, Change, Hello, Moved, State, cursor_of, moved_of, read
+from ..core.lenient import value_of
+from ..core.row import Row, row_of
+from .member import Joined
+from .streams import TTL
+from .subjects import Key
+from .tail import Item
+from .window import Window
+
+MACHINES: Final = 256  # to follow
+COUNT: Final = 30.0  # seconds between two counts of what is not shown
+SILENCE: Final = "it does not publish: no host runs there, or it has no network"
+
+Said = Hello | State | Change | Beat
+
+
+class Lost(NamedTuple):
+    """A machine cannot be followed now; the text says why."""
+
+    why: str
+
+
+class Far:
+    """A machine as we know it; outlives a connection."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.hello = Hello()
+        self.cursor = ""
+        self.counts: dict[str, int] = {}
+        self.heard = -1e9  # when it last beat, by our monotonic clock
+        self.skew = 0.0  # its clock less ours
+        self.is_up = False
+        self.why = ""
+        self.rows: dict[Key, Row] = {}
+        self.marks: dict[Key, tuple[int, float]] = {}  # the number and time of each row
+        self.changed: dict[Key, None] = {}
+        self.moved: dict[int, Moved] = {}
+        self.found: set[Key] = set()  # while all rows are read again
+        self.told: set[Key] = set()  # the sessions that the host knows
+        self.says: dict[str, None] = {}  # what to say besides changes: hello, state, beat
+
+    def note(self, moved: Moved) -> None:
+        """Keep a transition until it is told."""
+        self.moved[moved.id] = moved
+        while len(self.moved) > MOST:
+            del self.moved[next(iter(self.moved))]
+
+    def drop(self, key: Key) -> bool:
+        """Forget a row; return whether it was known."""
+        self.marks.pop(key, None)
+        return self.rows.pop(key, None) is not None
+
+
+class Followed:
+    """All machines that are followed, and what could not be used."""
+
+    def __init__(self, wanted: Joined) -> None:
+        self.wanted = wanted
+        self.window = Window()
+        self.machines: dict[str, Far] = {}
+        self.last_news = 0  # its number in the stream
+        self.skipped = 0
+        self.left_out: dict[str, int] = {}  # sessions that are not shown, by status
+        self._counted = -COUNT
+        self.is_read = False  # all rows were read on this connection
+        self.woken = asyncio.Event()
+
+    def lose(self, why: str) -> None:
+        """Note that none can be followed."""
+        for far in self.machines.values():
+            if far.is_up or not far.why:
+                far.is_up, far.why = False, why
+                far.says["lost"] = None
+        self.woken.set()
+
+    def watch(self, now: float) -> None:
+        """Note which machines are silent, and forget those whose rows have expired."""
+        for far in self.machines.values():
+            silent = now - far.heard
+            if far.is_up and silent > SILENT:
+                far.is_up = False
+                far.why = SILENCE
+                far.says["lost"] = None
+                self.woken.set()
+            if silent > TTL and far.rows and not far.is_up:
+                for key in [*far.rows]:
+                    self._drop(far, key)
+                self.woken.set()
+        if self.is_read and now >= self._counted + COUNT:
+            self.left_out, self._counted = self.window.left_out, now
+        for key in self.window.vacancies() if self.is_read else ():
+            self._show(key, self.machines[key.machine].rows[key])
+
+    # ------------------------------------------------------------ what comes in
+
+    def begin(self) -> None:
+        """Expect all rows."""
+        self.is_read = False
+        for far in self.machines.values():
+            far.found = set()
+
+    def complete(self) -> None:
+        """Note that all rows were read: what did not come is gone."""
+        self.is_read = True
+        for far in self.machines.values():
+            for key in [k for k in far.rows if k not in far.found]:
+                self._drop(far, key)
+            far.says |= {"hello": None, "state": None}
+            if not far.is_up:
+                far.why = far.why or SILENCE
+                far.says["lost"] = None
+        self.woken.set()
+
+    def row(self, key: Key, item: Item, age: float) -> None:
+        """Take a row, a beat, or that one is gone; `age`: for how long it has been stored."""
+        far = self._far(key.machine)
+        if far is None:
+            return
+        if key.is_beat:
+            self._beat(far, item, age)
+            return
+        far.found.add(key)
+        if far.marks.get(key) == (item.seq, item.t):
+            return
+        if item.operation or not item.data:
+            self._drop(far, key)
+            return
+        given = _object(item.data)
+        row = row_of(given.get("row"))
+        if row is None or (row.session_id, row.agent) != (key.session, key.agent):
+            self.skipped += 1
+            return
+        if not _is_wanted(row, self.wanted):
+            self._drop(far, key)
+            return
+        if key not in far.rows and len(far.rows) >= MOST:
+            self.skipped += 1
+            return
+        moved = moved_of(given.get("moved"))
+        if moved is not None and moved.session_id == key.session:
+            far.note(moved)
+        far.rows[key], far.marks[key] = row, (item.seq, item.t)
+        far.cursor = _later(far.cursor, given.get("cursor"))
+        self._show(key, row)
+
+    def news(self, key: Key, item: Item) -> None:
+        """Take a transition."""
+        self.last_news = max(self.last_news, item.seq)
+        far = self._far(key.machine)
+        moved = moved_of(given := _object(item.data))
+        if far is None or moved is None or moved.session_id != key.session:
+            self.skipped += far is not None
+            return
+        far.cursor = _later(far.cursor, f"{given.get('database')}.{moved.id}")
+        far.note(moved)
+        self.woken.set()
+
+    # ------------------------------------------------------------ what goes out
+
+    def take(self, wall: float) -> list[tuple[str, Said | Lost]]:
+        """Return, once, what is to be said of each machine."""
+        said: list[tuple[str, Said | Lost]] = []
+        for far in self.machines.values():
+            if self.is_read or "lost" in far.says:
+                said += [(far.name, x) for x in _said(far, self.window, wall + far.skew)]
+        return said
+
+    # ------------------------------------------------------------ parts
+
+    def _show(self, key: Key, row: Row) -> None:
+        """Tell the host of a row, if it is one to show."""
+        gone = self.window.put(key, row, by_turns=not self.is_read)
+        for each in (key, gone):
+            if each is not None and (each == gone or each in self.window):
+                self.machines[each.machine].changed[each] = None
+                self.woken.set()
+
+    def _drop(self, far: Far, key: Key) -> None:
+        """Forget a row, if it is known."""
+        self.window.drop(key)
+        if far.drop(key):
+            far.changed[key] = None
+            self.woken.set()
+
+    def _far(self, machine: str) -> Far | None:
+        wanted = self.wanted
+        if machine == wanted.machine or (wanted.follow and machine not in wanted.follow):
+            return None
+        far = self.machines.get(machine)
+        if far is None:
+            if len(self.machines) >= MACHINES:
+                self.skipped += 1
+                return None
+            far = self.machines[machine] = Far(machine)
+        return far
+
+    def _beat(self, far: Far, item: Item, age: float) -> None:
+        given = _object(item.data)
+        hello = read(item.data) if item.data else None
+        if not isinstance(hello, Hello):
+            self.skipped += 1
+            return
+        counts = given.get("counts")
+        far.counts = {
+            k: v for k, v in (counts.items() if isinstance(counts, dict) else ()) if type(v) is int
+        }
+        was, far.hello = far.hello, hello
+        far.cursor = _later(far.cursor, given.get("cursor"))
+        heard = time.monotonic() - age
+        far.heard = max(far.heard, heard)
+        if hello.now and age < SILENT:
+            far.skew = hello.now - (time.time() - age)
+        if age < SILENT:
+            if not far.is_up or was.boot != hello.boot:
+                far.is_up, far.why = True, ""
+                far.says.pop("lost", None)
+                far.says |= {"hello": None, "state": None}
+            far.says["beat"] = None
+        self.woken.set()
+
+
+def _is_wanted(row: Row, wanted: Joined) -> bool:
+    """Return whether a filter by agent or repository lets a row through."""
+    places = {row.repository, row.repository.rpartition("/")[2], row.project} - {""}
+    return (not wanted.agents or row.agent in wanted.agents) and (
+        not wanted.repositories or not places.isdisjoint(wanted.repositories)
+    )
+
+
+def _said(far: Far, shown: Window, now: float) -> list[Said | Lost]:
+    """Return what is to be said of a machine, and note that it was."""
+    said: list[Said | Lost] = []
+    says, changed, moved = far.says, far.changed, tuple(far.moved.values())
+    far.says, far.changed, far.moved = {}, {}, {}
+    if "hello" in says and far.hello.machine:
+        said.append(replace(far.hello, now=now))
+    if "state" in says:
+        keys = [key for key in far.rows if key in shown]
+        far.told = set(keys)
+        rows = tuple(far.rows[key] for key in keys)
+        said.append(State(now, far.cursor, tuple(key.session for key in keys), rows, moved))
+    elif changed or moved:
+        keys = [key for key in changed if key in far.rows and key in shown]
+        gone = far.told.intersection(changed).difference(keys)
+        far.told = far.told.union(keys) - gone
+        rows = tuple(far.rows[key] for key in keys)
+        said.append(Change(now, far.cursor, rows, tuple(key.session for key in gone), moved))
+    elif "beat" in says:
+        said.append(Beat(now, far.cursor))
+    if "lost" in says:
+        said.append(Lost(far.why))
+    return said
+
+
+def _object(raw: bytes) -> dict[str, Any]:
+    given = value_of(raw)
+    return given if isinstance(given, dict) else {}
+
+
+def _later(known: str, told: object) -> str:
+    """Return the later of two cursors; that of another database is later."""
+    new, old = cursor_of(told), cursor_of(known)
+    if new is None:
+        return known
+    if old is None or old.database != new.database or new.last >= old.last:
+        return str(new)
+    return known

@@ -1,0 +1,69 @@
+"""Which sessions of a fleet are shown: all that need somebody, and as many others as there is room.
+
+A board is read by a person, and each of its rows is stored, drawn and announced on this machine.
+So of a large fleet a bounded part is shown, and the rest is counted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import islice
+from typing import Final
+
+from ..core.row import Row
+from .subjects import Key
+
+SHOWN: Final = 1000
+NEEDS: Final = frozenset({"blocked", "error", "completed"})
+
+
+class Window:
+    """The keys of sessions, with their statuses: those that are shown, and the others."""
+
+    def __init__(self, most: int = SHOWN) -> None:
+        self._most = most
+        self._urgent: dict[Key, str] = {}  # shown, the oldest change first
+        self._calm: dict[Key, str] = {}
+        self._others: dict[Key, str] = {}
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._urgent or key in self._calm
+
+    @property
+    def left_out(self) -> dict[str, int]:
+        """Return how many that are not shown have which status."""
+        return dict(Counter(self._others.values()))
+
+    def put(self, key: Key, row: Row, by_turns: bool = False) -> Key | None:
+        """Note that a session changed; return one that is shown no longer, to make room for it.
+
+        One that needs nobody makes room for one that does; for another only `by_turns`.
+        """
+        self.drop(key)
+        is_urgent, gone = needs_somebody(row), None
+        if not self._room():
+            gone = next(iter(self._calm), None) if is_urgent or by_turns else None
+            if gone is None:
+                self._others[key] = row.status
+                return None
+            self._others[gone] = self._calm.pop(gone)
+        (self._urgent if is_urgent else self._calm)[key] = row.status
+        return gone
+
+    def drop(self, key: Key) -> None:
+        """Forget a session."""
+        for part in (self._urgent, self._calm, self._others):
+            part.pop(key, None)
+
+    def vacancies(self) -> list[Key]:
+        """Return sessions that are not shown, and that there is room for now."""
+        return list(islice(self._others, max(self._room(), 0)))
+
+    def _room(self) -> int:
+        return self._most - len(self._urgent) - len(self._calm)
+
+
+def needs_somebody(row: Row) -> bool:
+    """Return whether a session asks something, failed, or is done and unseen."""
+    urgent = row.status in NEEDS or "unseen" in row.markers
+    return urgent and not row.hidden and "parked" not in row.markers

@@ -1,0 +1,129 @@
+"""A large fleet: what is shown of it, and that it stays bounded."""
+
+from __future__ import annotations
+
+import time
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bellboard.core.feed import Change, State
+from bellboard.core.row import Row
+from bellboard.fleet.followed import Followed
+from bellboard.fleet.member import Joined
+from bellboard.fleet.publisher import value_of
+from bellboard.fleet.subjects import Key
+from bellboard.fleet.tail import Item
+from bellboard.fleet.window import Window, needs_somebody
+from fleets import a_row
+
+pytestmark = pytest.mark.pure
+
+MOST = 5
+STATUSES = ("working", "idle", "blocked", "completed", "error", "")
+
+
+def key_of(n: int) -> Key:
+    return Key(f"m{n % 3}", "claude", f"s{n}")
+
+
+class Reader:
+    """What a host is told, and what it should know then."""
+
+    def __init__(self, **settings: object) -> None:
+        self.followed = Followed(Joined("nats://x", "t", "here", **settings))  # type: ignore[arg-type]
+        self.followed.window = Window(MOST)
+        self.rows: dict[tuple[str, str], Row] = {}
+        self.seq = 0
+        for n in range(3):
+            beat = msgspec.json.encode({"type": "hello", "feed": 1, "machine": f"m{n}"})
+            self.followed.row(Key(f"m{n}"), self.item(beat), 0.0)
+
+    def item(self, data: bytes) -> Item:
+        self.seq += 1
+        return Item("", data, "" if data else "DEL", self.seq, float(self.seq), 0)
+
+    def put(self, n: int, status: str, **more: object) -> None:
+        row = a_row(f"s{n}", status, **more) if status else None
+        data = value_of(row, None, "") if row is not None else b""
+        key = key_of(n)._replace(agent=str(more.get("agent", "claude")))
+        self.followed.row(key, self.item(data), 0.0)
+
+    def take(self) -> int:
+        """Take what is said; return how many rows that told of."""
+        count = 0
+        for machine, said in self.followed.take(0.0):
+            if isinstance(said, State):
+                self.rows = {k: r for k, r in self.rows.items() if k[0] != machine}
+            if isinstance(said, State | Change):
+                for row in said.sessions:
+                    self.rows[machine, row.session_id] = row
+                count += len(said.sessions)
+            for sid in said.removed if isinstance(said, Change) else ():
+                del self.rows[machine, sid]  # a host is told of the end of what it knows
+        return count
+
+
+@given(st.lists(st.tuples(st.integers(0, 12), st.sampled_from(STATUSES)), max_size=60), st.data())
+def test_whoever_needs_somebody_is_shown_and_the_rest_as_far_as_there_is_room(
+    steps: list[tuple[int, str]], data: st.DataObject
+) -> None:
+    """Whatever comes and goes, and whenever it is read."""
+    reader, there = Reader(), {}
+    complete = data.draw(st.integers(0, len(steps)))
+    for step, (n, status) in enumerate(steps):
+        if step == complete:
+            reader.followed.complete()
+        reader.put(n, status)
+        there[n] = status
+        if data.draw(st.booleans()):
+            reader.take()
+    if complete == len(steps):
+        reader.followed.complete()
+    reader.followed.watch(time.monotonic())
+    reader.take()
+    there = {n: status for n, status in there.items() if status}
+    urgent = {n for n, status in there.items() if needs_somebody(a_row(f"s{n}", status))}
+    shown = {int(sid[1:]) for _, sid in reader.rows}
+    assert len(shown) == min(MOST, len(there))
+    assert urgent <= shown or (len(urgent) > MOST and shown <= urgent)
+    assert {n: there[n] for n in shown} == {
+        int(sid[1:]): row.status for (_, sid), row in reader.rows.items()
+    }
+    assert sum(reader.followed.window.left_out.values()) == len(there) - len(shown)
+
+
+def test_what_is_left_out_costs_the_host_nothing() -> None:
+    """Its changes are not told; only that there is more is."""
+    reader = Reader()
+    reader.followed.complete()
+    for n in range(100):
+        reader.put(n, "working")
+    assert MOST == reader.take()
+    for step in range(3):
+        for n in range(MOST, 100):
+            reader.put(n, "working", detail=f"step {step}")
+    assert 0 == reader.take()
+    reader.put(77, "blocked")
+    assert 1 == reader.take()
+    assert {MOST} == {len(reader.rows)}
+    assert "blocked" == reader.rows[key_of(77).machine, "s77"].status
+    reader.followed.watch(time.monotonic())
+    assert {"working": 100 - MOST} == reader.followed.left_out
+
+
+def test_only_wanted_agents_and_repositories_are_followed() -> None:
+    """A repository by its name with or without its owner; one that changes is gone."""
+    reader = Reader(agents=("claude",), repositories=("api",))
+    reader.followed.complete()
+    reader.put(0, "working", repository="acme/api")
+    reader.put(1, "working", repository="acme/web")
+    reader.put(2, "working", repository="acme/api", agent="codex")
+    reader.put(3, "working", repository="api")
+    reader.take()
+    assert {"s0", "s3"} == {sid for _, sid in reader.rows}
+    reader.put(0, "working", repository="acme/web")
+    reader.take()
+    assert {"s3"} == {sid for _, sid in reader.rows}
