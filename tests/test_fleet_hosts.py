@@ -17,6 +17,7 @@ from hosting import RecordedHost, put
 from rig import home as homes
 from rig import nats
 from rig.home import Home
+from rig.tmux import Server
 from rig.waiting import eventually
 from ringing import Desktop
 
@@ -24,6 +25,9 @@ pytestmark = [
     pytest.mark.files,
     pytest.mark.skipif(not nats.program(), reason="nats-server is not installed"),
 ]
+
+
+ROOT = Path(__file__).resolve().parents[1]
 
 
 class Machine:
@@ -44,6 +48,12 @@ class Machine:
         )
         assert code == done.returncode, done.stdout + done.stderr
         return done.stdout
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        """Start bellboard beside the test."""
+        argv = [sys.executable, "-m", "bellboard", *words]
+        pipe = subprocess.PIPE
+        return subprocess.Popen(argv, env=self.home.env, stdout=pipe, stderr=pipe, text=True)
 
     def host(self, **how: object) -> RecordedHost:
         self.hosts.append(RecordedHost(self.home, f"host-{len(self.hosts)}", **how))
@@ -132,6 +142,28 @@ def test_another_host_takes_over_and_nothing_is_announced_twice(
     told = [status for host in (here, again) for sid, status in host.live]
     assert 1 == told.count("blocked")
     assert 1 == told.count("completed")
+
+
+def test_of_two_answers_at_once_one_counts(machine: Callable[[str], Machine]) -> None:
+    """From two machines of the fleet; the other is told that it came too late."""
+    dev, laptops = machine("dev"), [machine("one"), machine("two")]
+    tmux = Server(dev.home)
+    try:
+        agent = [sys.executable, ROOT / "tests/demo/agent.py", ROOT / "hooks/emit", "api"]
+        pane = tmux.open(agent, session="work", columns=90)
+        dev.host()
+        hosts = [laptop.host() for laptop in laptops]
+        for host in hosts:
+            eventually(lambda host=host: "blocked" in host.shown.values())
+        sid = next(iter(hosts[0].shown))
+        said = json.loads(laptops[0].bellboard("answer", sid, "--json"))
+        words = ("answer", sid, "allow", "--digest", said["request"]["digest"], "--json")
+        answers = [laptop.start(*words) for laptop in laptops]
+        told = [answer.communicate(timeout=60)[0] for answer in answers]
+        assert [0, 1] == sorted(answer.returncode for answer in answers), told
+        pane.shows("tests pass")
+    finally:
+        tmux.close()
 
 
 def test_of_a_fleet_one_machine_rings(machine: Callable[[str], Machine]) -> None:

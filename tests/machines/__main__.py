@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Callable
 from typing import Final
 
-from machines import again, boxes, breaks, jumps, sending, speed, two
+from machines import again, boxes, breaks, jumps, sending, speed, team, two
 
 SCENES: Final[dict[str, Callable[[], None]]] = {
     scene.__name__: scene
@@ -16,6 +16,7 @@ SCENES: Final[dict[str, Callable[[], None]]] = {
         *(speed.speed, jumps.jump, boxes.container, two.laptops_share, two.silent_while_followed),
         *(breaks.link_killed, breaks.host_killed, breaks.rebooted, breaks.power_lost, breaks.cut),
         again.again,
+        team.team,
         sending.hostile,
     )
 }

@@ -128,6 +128,11 @@ class Apart:
         return _address(self._network, 2)
 
     @property
+    def gateway(self) -> str:
+        """Return the address of this side of its wire."""
+        return _address(self._network, 1)
+
+    @property
     def within(self) -> tuple[str, ...]:
         """Return the start of a command that runs the rest there."""
         network = () if self._maker else ("-n",)

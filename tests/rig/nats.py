@@ -29,8 +29,10 @@ class Server:
     `accounts`: what is configured about users; without it anybody may do anything.
     """
 
-    def __init__(self, folder: Path, accounts: str = "", more: str = "") -> None:
-        self.folder, self.accounts, self.more = folder, accounts, more
+    def __init__(
+        self, folder: Path, accounts: str = "", more: str = "", host: str = "127.0.0.1"
+    ) -> None:
+        self.folder, self.accounts, self.more, self.host = folder, accounts, more, host
         self.port = -1
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -60,7 +62,7 @@ class Server:
 
     def configure(self) -> None:
         (self.folder / "server.conf").write_text(
-            f"""host: 127.0.0.1
+            f"""host: {self.host}
 port: {self.port}
 ports_file_dir: "{self.folder}"
 jetstream {{ store_dir: "{self.folder}/data", max_mem: 64MB, max_file: 1GB }}

@@ -23,6 +23,7 @@ from .tail import Item
 from .window import Window
 
 MACHINES: Final = 256  # to follow
+QUIET: Final = SILENT - 2.0  # seconds, so that what is shown is stale in time
 COUNT: Final = 30.0  # seconds between two counts of what is not shown
 SILENCE: Final = "it does not publish: no host runs there, or it has no network"
 
@@ -93,7 +94,7 @@ class Followed:
         """Note which machines are silent, and forget those whose rows have expired."""
         for far in self.machines.values():
             silent = now - far.heard
-            if far.is_up and silent > SILENT:
+            if far.is_up and silent > QUIET:
                 far.is_up = False
                 far.why = SILENCE
                 far.says["lost"] = None

@@ -29,8 +29,9 @@ from .subjects import Key, Subjects
 from .tail import Lost
 from .wire import Denied, Down, Refused, Wire
 
-FIRST: Final = 0.5  # seconds until the second try to connect
-LONGEST: Final = 60.0
+#: Seconds from one try to connect to the next: a share of the outage, within these.
+SHORTEST, LONGEST, SHARE = 1.0, 60.0, 30.0
+SOONEST: Final = 0.1  # seconds until the next try, if the last one took longer than that
 GRACE: Final = 8.0  # seconds without a server until that is shown: a restart takes less
 
 
@@ -55,6 +56,7 @@ class Service:
         self._loop = asyncio.new_event_loop()
         self._main: asyncio.Task[None] | None = None
         self._wire: Wire | None = None
+        self._was_up = False  # the last connection
         self._member = "anybody"
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._live, name="fleet", daemon=True)
@@ -134,21 +136,19 @@ class Service:
 
     async def _stay(self) -> None:
         """Connect, use the connection until it breaks, and begin again."""
-        tries, since = 0, 0.0
+        since = down = 0.0
         while True:
             begun = time.monotonic()
             try:
                 await self._once()
             except (Down, Lost, Refused, Unusable, ImportError) as e:
                 why = _words(e)
-            if time.monotonic() - begun > LONGEST:
-                tries = 0
-            if not since or time.monotonic() - begun > GRACE:
-                since = time.time()
+            now = time.monotonic()
+            if not since or (self._was_up and now - begun > GRACE):
+                since, down = time.time(), now
             self._note_down(why, since)
-            tries += 1
-            pause = min(FIRST * 2.0 ** min(tries - 1, 10), LONGEST)
-            await asyncio.sleep(pause * random.uniform(0.5, 1.0))
+            apart = min(max((now - down) / SHARE, SHORTEST), LONGEST) * random.uniform(0.75, 1.25)
+            await asyncio.sleep(max(begun + apart - now, SOONEST))
 
     def _note_down(self, why: str, since: float) -> None:
         at = time.strftime("%H:%M:%S", time.localtime(since))
@@ -164,6 +164,7 @@ class Service:
 
     async def _once(self) -> None:
         """Connect, and publish and follow until that breaks; raise why."""
+        self._was_up = False
         creds = credentials(self.joined.creds)
         self._member = creds.member
         wire = Wire(self.joined, creds, self._deaf)
@@ -180,7 +181,7 @@ class Service:
             of = (self.joined.follow or ("",)) if self.joined.reads else ()
             listening = self.screens.run(wire, self._subjects, creds.member, of)
             tasks.append(asyncio.ensure_future(listening))
-            self._wire = wire
+            self._wire, self._was_up = wire, True
             self.notes.pop("fleet", None)
             await together([asyncio.ensure_future(self._broken(wire)), *tasks])
         finally:

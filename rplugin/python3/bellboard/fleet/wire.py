@@ -21,6 +21,7 @@ from . import subjects
 from .member import Credentials, Joined
 
 PATIENCE: Final = 10.0  # seconds for the server to answer
+CONNECT: Final = 5.0  # seconds: a lost packet is sent again after 1 and 3, then not before 7
 CLOSING: Final = 1.0  # seconds to close a connection
 BEAT: Final = 5  # seconds between two pings; the second that is missed ends the connection
 PENDING: Final = 1 << 20  # bytes waiting to be sent
@@ -83,14 +84,14 @@ class Wire:
                 allow_reconnect=False,
                 max_reconnect_attempts=1,
                 reconnect_time_wait=0,
-                connect_timeout=PATIENCE,
+                connect_timeout=CONNECT,
                 ping_interval=BEAT,
                 max_outstanding_pings=2,
                 pending_size=PENDING,
                 inbox_prefix=subjects.inbox(c.member),
                 **how,
             )
-            await asyncio.wait_for(connecting, 2 * PATIENCE)
+            await asyncio.wait_for(connecting, 2 * CONNECT)
         except (Exception, asyncio.CancelledError) as e:
             await self.close()
             if isinstance(e, asyncio.CancelledError):
