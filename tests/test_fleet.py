@@ -16,6 +16,7 @@ from bellboard.fleet.keys import key_of
 from bellboard.fleet.permits import Grant, server
 from fleets import Peer, a_move, a_row
 from rig import nats
+from rig.signing import Operator
 from rig.waiting import eventually
 
 pytestmark = [
@@ -407,6 +408,24 @@ def test_a_revoked_member_is_out_at_once(
     assert {"s": "working"} == bob.statuses("dev")
     there.reload(accounts(team))
     sees(bob, "dev", {"s": "blocked"})
+
+
+def test_a_creds_file_of_nats_is_taken(there: nats.Server, join: Join, tmp_path: Path) -> None:
+    """With a JWT that an account signed, whose permissions count; what `nsc` makes."""
+    operator = Operator()
+    there.kill()
+    there.accounts = operator.settings
+    there.start()
+    dev = join("dev", creds=str(operator.user(tmp_path / "dev.creds", [">"], [">"])), reads=False)
+    looks = ["$JS.API.>", "bellboard.t.ask.*.request.*", "$KV.bellboard_t_claims.*.*"]
+    file = operator.user(tmp_path / "laptop.creds", looks, ["bellboard.t.screen.>"])
+    laptop = join("laptop", creds=str(file), publishes=False)
+    dev.show(a_row("s", "blocked"))
+    sees(laptop, "dev", {"s": "blocked"})
+    assert laptop.service.ask("dev", "request", {"session_id": "s"}).result(30)["ok"]
+    refused = laptop.service.ask("dev", "answer", {"session_id": "s"}).result(30)
+    assert "may not answer on dev" in refused["why"]
+    assert {} == dev.service.notes == laptop.service.notes
 
 
 def test_credentials_that_others_can_read_are_refused(

@@ -13,7 +13,14 @@ from machines import again, boxes, breaks, jumps, sending, speed, team, two
 SCENES: Final[dict[str, Callable[[], None]]] = {
     scene.__name__: scene
     for scene in (
-        *(speed.speed, jumps.jump, boxes.container, two.laptops_share, two.silent_while_followed),
+        *(
+            speed.speed,
+            jumps.jump,
+            boxes.container,
+            boxes.container_jump,
+            two.laptops_share,
+            two.silent_while_followed,
+        ),
         *(breaks.link_killed, breaks.host_killed, breaks.rebooted, breaks.power_lost, breaks.cut),
         again.again,
         team.team,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from machines.breaks import is_stale, why
+from machines.jumps import opens
 from machines.place import becomes, contained, laptops
 
 
@@ -32,3 +33,16 @@ def container() -> None:
         box.machine.place.crash()
         is_stale(host, box.id(second))
         print(f"   gone: {why(host, box.id(second))}")
+
+
+def container_jump() -> None:
+    """A jump opens a terminal in it that shows that pane, and leads back."""
+    with contained() as box, laptops() as (laptop,):
+        cli, decoy = box.start("wanted"), box.start("decoy")
+        laptop.follow(box)
+        host = laptop.host()
+        for each in (cli, decoy):
+            becomes(host, box.id(each), "idle")
+        desk = laptop.tmux.open(["sh"], session="work", columns=120, lines=50)
+        laptop.tmux.attach("work")
+        opens(laptop, box, desk, box.id(cli), str(cli.pane.ask("#{pane_id}")))
