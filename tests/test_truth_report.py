@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rig import home as homes
 from truth import seen
 from truth.account import Account, most_urgent
 from truth.monkey import Walks
+from truth.public import public
 from truth.report import missed, page
 from truth.rows import Kept, Row
 from truth.scenes import SCENES
@@ -27,6 +30,16 @@ SCREEN = f"""❯ play:perm please
    2. No
  Esc to cancel
 """
+
+
+@pytest.mark.parametrize("base", sorted({"/tmp", homes.base()}))
+def test_what_is_published_names_no_home(base: str) -> None:
+    """Neither as a path nor as the name that Claude Code makes of it."""
+    home = homes.Home(Path(base, "bb-a_c12"))
+    log = f"{home.claude}/projects/{re.sub('[^A-Za-z0-9]', '-', str(home.project))}/s.jsonl"
+    (line,) = public([{"t": 1.0, "hook": {"cwd": str(home.project), "transcript_path": log}}])
+    shown = "/home/user/lab/claude/projects/-home-user-lab-project/s.jsonl"
+    assert {"cwd": "/home/user/lab/project", "transcript_path": shown} == line["hook"]
 
 
 def test_a_dialog_is_identified_by_its_constant_lines() -> None:

@@ -11,8 +11,8 @@ from rig.cache import CHECKOUT
 from truth.account import Line
 
 LAB: Final = "/home/user/lab"  # the path shown in recordings
-HOMES: Final = re.compile(r"/(?:private/)?tmp/bb-[A-Za-z0-9_]+")
-PROJECTS: Final = re.compile(r"-tmp-bb-[A-Za-z0-9-]+-project")
+HOMES: Final = re.compile(r"/(?:(?:private/)?tmp|dev/shm)/bb-[A-Za-z0-9_]+")
+PROJECTS: Final = re.compile(r"-(?:tmp|dev-shm)-bb-[A-Za-z0-9-]+-project")
 TOLD: Final = ("user", "assistant", "system", "queue-operation", "custom-title", "ai-title")
 PRIVATE: Final = ("messagingSocketPath",)
 FIRST: Final = ("does ", "published ", "misplaced", "agents --json")  # notes to keep
