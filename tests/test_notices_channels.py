@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bellboard.core.notices import Notice
-from bellboard.core.published import Published, publish
+from bellboard.core.published import Published, project_of, publish
 from bellboard.core.session import Block, Session
 from bellboard.hosting.channels import Channels, wording
 from bellboard.hosting.commands import Commands
@@ -55,6 +55,20 @@ def test_hostile_text_is_passed_as_separate_arguments(channel: str, via: str) ->
     assert "touch owned" in told[-1]
     if via == "notify-send":
         assert "<" not in told[-1], "a body may hold markup"
+
+
+@pytest.mark.parametrize("of", ["folder", "repository", "machine"])
+def test_a_project_is_one_visible_line(of: str) -> None:
+    """Callbacks get it as it is, and print it to terminals."""
+    name = HOSTILE.replace("/", "") + "\nb"
+    session = {
+        "folder": Session("s", cwd=f"/srv/{name}"),
+        "repository": Session("s", facts={"repository": f"owner/{name}"}),
+        "machine": Session("s", machine="far", row={"project": name}),
+    }[of]
+    project = project_of(session)
+    assert is_plain(project)
+    assert "touch owned" in project
 
 
 @pytest.mark.parametrize("via", ["osc9", "osc777"])

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
+from .detail import line
 from .rules.steps import is_blind
 from .session import (
     ABSENT,
@@ -177,13 +178,16 @@ def needs_you(p: Published) -> bool:
 
 
 def project_of(s: Session) -> str:
-    """Return a short name for where it works: the repository's or the folder's."""
+    """Return a short name for where it works: the repository's or the folder's.
+
+    It is one visible line: commands of the user get it too, and print it to terminals.
+    """
     if s.machine:
-        return str(s.row.get("project", ""))
+        return line(str(s.row.get("project", "")))
     repository = s.facts.get("repository")
     named = repository if isinstance(repository, str) else ""
     where = named or s.project_dir or s.cwd
-    return where.rstrip("/").rpartition("/")[2]
+    return line(where.rstrip("/").rpartition("/")[2])
 
 
 def snapshot(sessions: Iterable[Session]) -> list[Published]:
