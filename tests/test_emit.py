@@ -223,6 +223,7 @@ def test_a_value_need_not_be_text(shell: list[str], spool: Spool) -> None:
             "new": "x",
         },
         {"PATH": ""},
+        {f"BASH_FUNC_{name}%%": "() { exit 3; }" for name in ("cat", "mv", "rm", "grep")},
         {"LANG": "xx_YY.UTF-8", "LINES": "\xff", "POSIXLY_CORRECT": "1"},
         {"ZSH_VERSION": "5", "RANDOM": "x", "CLAUDE_PID": "; exit 3"},
     ],
@@ -321,14 +322,17 @@ def test_a_full_disk_costs_the_event_and_nothing_else(shell: list[str], tiny: Sp
     assert len(files(tiny.home)) == 1
 
 
-def test_a_limit_on_files_costs_the_event_and_nothing_else(shell: list[str], spool: Spool) -> None:
+@pytest.mark.parametrize("limit", [0, 65536])
+def test_a_limit_on_files_costs_the_event_and_nothing_else(
+    shell: list[str], spool: Spool, limit: int
+) -> None:
     """Like a full disk, where nothing can be mounted."""
     ours, theirs = socket.socketpair()
     process = subprocess.Popen(
         [*shell, str(EMIT), "Stop"],
         stdin=theirs,
         env=environment(spool.home),
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536)),
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
     )
     theirs.close()
     with ours:
@@ -378,6 +382,9 @@ def test_without_dev_null_it_still_exits_0(shell: list[str], spool: Spool, inste
     unshare = str(tools.executable("unshare"))
     inside = ["--mount"] if ROOT else ["--mount", "--user", "--map-root-user"]
     hide = f"mount -t tmpfs tmpfs /dev && {instead} && mount -o remount,ro /dev"
+    if spool.home.is_relative_to("/dev/shm"):
+        back = "mkdir /dev/shm && mount --move /tmp /dev/shm"
+        hide = f"mount --bind /dev/shm /tmp && {hide.replace('&&', f'&& {back} &&', 1)}"
     command = f"{hide} && exec {' '.join(shell)} {EMIT} Stop"
     done = subprocess.run(
         [unshare, *inside, "sh", "-c", command],
