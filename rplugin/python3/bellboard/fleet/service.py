@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from ..core.feed import Hello
 from ..core.row import Row
+from ..system.threads import Thread
 from .claims import claim
 from .followed import Followed
 from .member import Joined, Unusable, credentials
@@ -59,7 +60,7 @@ class Service:
         self._was_up = False  # the last connection
         self._member = "anybody"
         self._ready = threading.Event()
-        self._thread = threading.Thread(target=self._live, name="fleet", daemon=True)
+        self._thread = Thread(target=self._live, name="fleet")
 
     def start(self) -> None:
         """Begin."""

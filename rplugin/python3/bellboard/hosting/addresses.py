@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from ..core.detail import line
 from ..core.published import Published
 from ..system import gate
+from ..system.threads import Thread
 
 GLANCE: Final = 0.005  # seconds for a host to wait for a check, which takes 0.1 ms
 PATIENCE: Final = 1.0  # seconds until an address counts as not answering
@@ -118,7 +119,7 @@ class Addresses:
             self._waiting.extend(a for a in addresses if a not in out)
             if not self._waiting or not self._hang() or len(self._checks) >= MOST_CHECKS:
                 return
-            thread = threading.Thread(target=self._check, name="bellboard addresses", daemon=True)
+            thread = Thread(target=self._check, name="bellboard addresses")
             self._checks[thread] = "", time.monotonic()
         thread.start()
 

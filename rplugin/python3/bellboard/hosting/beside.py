@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final, TypeVar
@@ -11,6 +10,7 @@ from typing import Any, Final, TypeVar
 from ..system.far import Far
 from ..system.files import Elsewhere, stay_near
 from ..system.mounts import Mounts
+from ..system.threads import Thread
 
 DEADLINE: Final = 3.0  # seconds; a check takes 1 ms, or 200 ms in another process
 
@@ -38,7 +38,7 @@ async def beside(work: Callable[[], T]) -> T:
         with suppress(RuntimeError):  # the loop has ended meanwhile
             loop.call_soon_threadsafe(settle, *what)
 
-    threading.Thread(target=run, name="bellboard errand", daemon=True).start()
+    Thread(target=run, name="bellboard errand").start()
     try:
         return await asyncio.wait_for(done, DEADLINE)
     except (TimeoutError, asyncio.TimeoutError):

@@ -16,6 +16,7 @@ from ..core.feed import Reply
 from ..core.telling import asking
 from ..storage.asks import Asks
 from ..system.leash import Leashed
+from ..system.threads import Thread
 from .follower import Follower
 from .hearing import Ended, Hearing, Silent
 
@@ -53,7 +54,7 @@ class Link:
         self._down_since = time.monotonic()
         self._pending: dict[int, str] = {}  # number on the wire → name of the request
         self._count = 0
-        self._thread = threading.Thread(target=self._run, name="bellboard link", daemon=True)
+        self._thread = Thread(target=self._run, name="bellboard link")
         self._thread.start()
 
     def wake(self) -> None:

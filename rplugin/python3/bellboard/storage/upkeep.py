@@ -14,6 +14,7 @@ import time
 from typing import Any, Final
 
 from ..core.lenient import LARGEST
+from ..system.threads import Thread
 from .database import Damaged
 from .rows import Rows
 
@@ -145,7 +146,7 @@ class Upkeep(Rows):
         """Run statements in a thread, unless one still runs or hangs; return whether it began."""
         if self._thread is not None and self._thread.is_alive():
             return False
-        self._thread = threading.Thread(target=self._run, args=statements, daemon=True)
+        self._thread = Thread(target=self._run, args=statements)
         self._thread.start()
         return True
 

@@ -16,6 +16,7 @@ from .doer import Job
 from .far import Ended, Far
 from .files import Elsewhere, stay_near, touch
 from .mounts import Mounts
+from .threads import Thread
 
 STARTS: Final = 10.0  # more seconds if a process has to be started, under load
 TOGETHER: Final = 0.001  # seconds in which results are collected while there is more to do
@@ -68,9 +69,13 @@ class Lane:
 
     def start(self) -> None:
         """Start a thread."""
-        self.worker = Worker(self, self._around)
-        run, name = self.worker.run, "bellboard reach"
-        threading.Thread(target=run, name=name, daemon=True).start()
+        worker = Worker(self, self._around)
+        self.worker = worker  # first: it ends if it is not the lane's
+        try:
+            Thread(worker.run, "bellboard reach").start()
+        except RuntimeError:  # no thread, no memory: the next job tries again
+            self.worker = None
+            raise
 
     def abandon(self, now: float) -> tuple[Worker, Job] | None:
         """Give up the thread if its job takes too long; return both."""

@@ -12,11 +12,11 @@ import asyncio
 import contextlib
 import errno
 import os
-import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from .inotify import Entry, Report
+from .threads import Thread
 
 if TYPE_CHECKING:
     from watchfiles._rust_notify import RustNotify
@@ -104,7 +104,7 @@ class Watchfiles:
             else:
                 self._end = _End()
                 # A daemon thread never delays the exit; anyio's worker did, by 2 s.
-                threading.Thread(target=self._run, args=(notify, self._end), daemon=True).start()
+                Thread(target=self._run, args=(notify, self._end)).start()
         before.come(3)
         if fresh:
             self._report([(path, "", False) for path in fresh])

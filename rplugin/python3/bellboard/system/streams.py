@@ -12,6 +12,8 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
+from .threads import Thread
+
 CHUNK: Final = 1 << 16
 
 
@@ -24,7 +26,7 @@ class Outlet:
         self._loop = asyncio.get_running_loop()
         self._state = threading.Condition()
         self._piece = b""
-        threading.Thread(target=self._run, name="bellboard outlet", daemon=True).start()
+        Thread(target=self._run, name="bellboard outlet").start()
 
     @property
     def is_free(self) -> bool:
@@ -70,7 +72,7 @@ class Inlet:
         self._descriptor, self._longest, self._came = descriptor, longest, came
         self._loop = asyncio.get_running_loop()
         self._room = threading.Semaphore(most)
-        threading.Thread(target=self._run, name="bellboard inlet", daemon=True).start()
+        Thread(target=self._run, name="bellboard inlet").start()
 
     def done(self) -> None:
         """Note that a line is no longer in hand."""
