@@ -97,7 +97,7 @@ def test_a_session_is_found_and_nothing_private_leaves(
     [(line, key)] = registry.check(12.5)
     record = dict(line)["registry"]["record"]  # type: ignore[index]
     assert 12.5 == line["t"]
-    assert set(FIELDS) - {"waitingFor"} == set(record)
+    assert set(FIELDS) - {"waitingFor", "parkedJobId", "spare"} == set(record)
     assert "secret" not in f"{line}{key}"
     event = from_line(line)
     assert ("registry", "one", "idle", pid) == (

@@ -175,7 +175,7 @@ class Account:
             self._tools.pop(sid, None)
 
     def _take_registry(self, pid: int, record: Line | None, t: float) -> None:
-        if record is None:
+        if record is None or "parkedJobId" in record or record.get("spare"):
             self._close(pid, t, AT_REST)
             return
         sid = self._speaks_for.get(pid) or record.get("sessionId", "")

@@ -98,6 +98,7 @@ class Event(Struct, frozen=True, omit_defaults=True, gc=False):
     status: str = ""  # from the registry or the user
     at: float = 0.0  # since when it says so
     viewer: str = ""
+    spare: bool = False  # its process shows no session, or another one
     alive: bool = True
     children: int = 0
     settings: dict[str, Any] = {}

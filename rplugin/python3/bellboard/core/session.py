@@ -99,6 +99,7 @@ class Process(Struct, frozen=True, omit_defaults=True, gc=False):
     children: int = 0  # its child processes, if they were counted
     hooked: bool = False  # its hooks have reported
     shared: bool = False  # it is a server that runs the sessions of many terminals
+    spare: bool = False  # it shows no session, or another one
 
 
 class Run(Struct, kw_only=True, omit_defaults=True, gc=False):
@@ -256,7 +257,12 @@ def published_status(s: Session) -> str | None:
 
 
 def is_hidden(s: Session) -> bool:
-    """Return whether to hide a listed session: a teammate, an agent's worktree, unless it asks."""
+    """Return whether to hide a listed session.
+
+    That is one that nobody sees, and a teammate or an agent's worktree unless it asks.
+    """
+    if s.pid in s.processes and s.processes[s.pid].spare:
+        return True
     if status_of(s) == "blocked":
         return False
     in_worktree = "/.claude/worktrees/" in s.cwd + "/" and terminal_of(s) is None

@@ -94,6 +94,7 @@ def said(e: Event, known: Process | None, began: float) -> Process:
         children=known.children if known else 0,
         hooked=known is not None and known.hooked,
         shared=known is not None and known.shared,
+        spare=e.spare,
     )
 
 

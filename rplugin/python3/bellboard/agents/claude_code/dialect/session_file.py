@@ -25,12 +25,15 @@ WAITING: Final = {
 def account(record: Facts, about: Event) -> Event:
     """Return the event with the contents of a record."""
     status, waiting = text_of(record, "status"), text_of(record, "waitingFor")
+    since = number_of(record.get("statusUpdatedAt"))
+    moved = "parkedJobId" in record  # the conversation goes on in that job; the status stays behind
+    if moved:
+        status, waiting, since = "idle", "", number_of(record.get("updatedAt"))
     tool = waiting.removeprefix("approve ") if waiting.startswith("approve ") else ""
     asks = ""
     if status == "waiting":
         asks = WAITING.get(waiting, "choice" if waiting else "permission")
         asks = QUESTIONS.get(tool, "permission") if tool else asks
-    since = number_of(record.get("statusUpdatedAt"))
     env = {"job": "bg"} if record.get("kind") == "bg" else {}
     if entry := text_of(record, "entrypoint"):
         env["entrypoint"] = entry
@@ -40,6 +43,7 @@ def account(record: Facts, about: Event) -> Event:
         origin=Origin(pid=about.pid, env=env),
         started=text_of(record, "procStart"),
         status=status,
+        spare=moved or record.get("spare") is True,
         asks=asks,
         tool=tool,
         at=since / 1000 if since else about.t,

@@ -25,6 +25,7 @@ Record = dict[str, object]
 FIELDS: Final = (
     *("pid", "sessionId", "cwd", "status", "waitingFor", "statusUpdatedAt", "updatedAt"),
     *("startedAt", "procStart", "version", "kind", "entrypoint", "name", "nameSource", "tmux"),
+    *("parkedJobId", "spare"),
 )
 CONFIG: Final = "CLAUDE_CONFIG_DIR"  # the variable that names the config directory
 ODD: Final = "cannot be parsed"
@@ -249,7 +250,7 @@ def _kept(given: Mapping[str, object]) -> Record | None:
         value = given.get(field)
         if isinstance(value, str):
             record[field] = whole(value[:LONGEST_TEXT])
-        elif isinstance(value, int | float) and not isinstance(value, bool):
+        elif isinstance(value, int | float) and isinstance(value, bool) == (field == "spare"):
             record[field] = value
     return record if is_id(record.get("sessionId")) else None
 
