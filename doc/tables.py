@@ -23,7 +23,7 @@ README = Path(__file__).parents[1] / "README.md"
 RULES_BEGIN = "------ The rules, written by doc/tables.py ------"
 AGENTS_BEGIN = "------ The agents, written by doc/tables.py ------"
 END = "------ Here ends what doc/tables.py writes ------"
-SHORT = {"observed": "yes", "cannot be told": "-"}
+SHORT = {"observed": "yes", "not known": "-"}
 WIDTH = 78
 INDENT = 18
 

@@ -55,15 +55,15 @@ end
 local verbs = {
   pick = 'pick an agent session', board = 'open the board of agent sessions',
   next = 'go to the next session that needs you', prev = 'go to the previous one',
-  back = 'go back to where you were', answer = 'show what asks, to answer it',
+  back = 'go back to where you were', answer = 'answer a session',
   triage = 'answer one session after the other',
   snooze = 'snooze this session or those in the float', park = 'park it',
-  label = 'remove its label', notices = 'list past notices',
+  label = 'remove its label', notices = 'list past notifications',
   quiet = 'show the float only', normal = 'announce what needs you', all = 'announce all',
   new = 'start a session', resume = 'resume a session that ended here',
   install = 'install the hooks', uninstall = 'remove the hooks', health = 'check the health',
   start = 'start the background process', restart = 'restart it', stop = 'stop it',
-  build = 'build it', path = 'link the shell program', tmux = 'show the set-up of tmux',
+  build = 'install its packages', path = 'link the shell program', tmux = 'show the set-up of tmux',
   history = 'show past changes of status', rules = 'list rules that would spare questions',
   record = 'record a trace', man = 'show the manual page',
 }

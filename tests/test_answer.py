@@ -185,7 +185,7 @@ def test_a_question_answered_meanwhile_gets_no_key(
     agent.answer("Enter", dialog=r"touch a1\.txt\s+\u254c")
     agent.shows(r"touch a2\.txt\s+\u254c")
     eventually(lambda: (editor.lua(SESSION) or {}).get("detail") == "touch a2.txt", "the next")
-    editor.shows("Not asked any more: it has already been answered.")
+    editor.shows("No longer asked: it has already been answered.")
     editor.press("A")
     # The host refuses an answer to a question that is no longer open, too.
     old = {key: first[key] for key in ("session_id", "request")} | {"choice": "allow"}

@@ -112,7 +112,7 @@ def test_a_popup_shows_the_request_and_takes_a_key(agent: Agent) -> None:
     popup.shows("go there    s  skip")
     pressed(popup, "1", before="go there", after="allow: it went on after")
     agent.pane.shows("tests pass")
-    popup.shows("Nothing else asks.")
+    popup.shows("No more requests.")
     eventually(lambda: popup.dead or popup.press("q"), "the end of the popup", pause=SOON * 2)
 
 
@@ -125,4 +125,4 @@ def test_going_there_leads_from_the_popup_to_the_pane(agent: Agent) -> None:
     eventually(lambda: popup.dead or popup.press("g"), "the end of the popup", pause=SOON * 2)
     agent.pane.press("1")
     agent.pane.shows("tests pass")
-    agent.popup().shows("No session asks anything.")
+    agent.popup().shows("No session is asking anything.")

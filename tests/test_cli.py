@@ -143,14 +143,14 @@ def test_answers_are_in_the_history_and_rules_come_from_them(shell: Shell) -> No
     }
     answer = {"session_id": "a2", "choice": "allow", "way": "hook", "by": "Neovim 4711"}
     for n in range(3):
-        assert shell.bellboard("rules").stdout.startswith(" No permission was asked for and given")
+        assert shell.bellboard("rules").stdout.startswith(" No permission in the log was granted")
         shell.emitted(60 - n, "a2", "PermissionRequest", **ask)
         shell.spool.write({"t": shell.now - 59.9 + n, "answer": answer})
         followed = {**answer, "outcome": "it went on after 0.1 s"}
         shell.spool.write({"t": shell.now - 59.8 + n, "answer": followed})
         shell.emitted(59.7 - n, "a2", "PostToolUse", **ask)
     assert shell.bellboard("rules").stdout.splitlines() == [
-        " To be asked less, add to permissions.allow in .claude/settings.local.json:",
+        " To be asked less often, add to permissions.allow in .claude/settings.local.json:",
         '   "Bash(make test)"  asked 3 times in /w/api',
     ]
     told = json.loads(shell.bellboard("rules", "--json").stdout)
@@ -302,7 +302,7 @@ def test_an_invalid_correction_is_reported(shell: Shell) -> None:
         "blocked, error, completed, working, background, idle\n"
     )
     shell.bellboard("forget", "b1")
-    assert "bellboard: session b1: refused: " in shell.fails("set", "b1", "idle")
+    assert "bellboard: session b1: not changed: " in shell.fails("set", "b1", "idle")
 
 
 # ---------------------------------------------------------------- odd homes

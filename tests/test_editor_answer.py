@@ -121,7 +121,7 @@ def test_keys_answer_what_is_asked(nvim: Editors, version: str) -> None:
     typed(editor, "Database", "neither")
     editor.shows("> neither")
     editor.press("A")
-    editor.shows("Not all are answered")
+    editor.shows("Some questions are not answered")
     editor.press("A")
     answers = {"Which database should the tests use?": "neither"}
     assert sent(editor) == {"choice": "choose", "answers": answers}
@@ -247,7 +247,7 @@ def test_nothing_is_allowed_unread_or_by_accident(
     other = {**api, "request": "api-2", "asked_at": 2.0}
     play(editor, command(other, "make all"))
     host.push(other)
-    editor.shows("Not asked any more: answered by Neovim 4711.")
+    editor.shows("No longer asked: answered by Neovim 4711.")
     editor.press("A")
     editor.press("u")
     editor.shows("make all")
@@ -257,11 +257,11 @@ def test_nothing_is_allowed_unread_or_by_accident(
     editor.press("use make<CR>clean")
     play(editor)
     host.push(session("working", "api"))
-    editor.shows("Not asked any more: answered by Neovim 4711. ╯")
+    editor.shows("No longer asked: answered by Neovim 4711. ╯")
     editor.press("<C-s>")
     said(editor, "Neovim 4711. Your text was not sent; it is in register 1.")
     assert editor.lua("return vim.fn.getreg('1')") == "use make\nclean\n"
-    editor.shows("Not asked any more")
+    editor.shows("No longer asked")
     editor.press("Aq")
     editor.hides("Run a command")
     two = [asks("p0", ago=2), asks("p1", ago=1)]
@@ -351,7 +351,7 @@ def test_triage_answers_one_after_the_other(nvim: Editors, version: str) -> None
     editor.shows("hello world!")
     host.push()
     editor.command("ClaudeSessions triage")
-    said(editor, "no session asks anything")
+    said(editor, "no session is asking anything")
     assert editor.messages().strip() == ""
 
 

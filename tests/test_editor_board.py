@@ -92,7 +92,7 @@ def test_the_keys_change_a_session_through_the_host(board: Editor, agent: Agent)
 def test_stop_ends_the_process_that_was_shown_and_no_other(board: Editor, agent: Agent) -> None:
     """After asking; the outcome is shown, and a reused process id is left alone."""
     pid = agent.process.pid
-    board.lua("_G.choice = 'Leave it'")
+    board.lua("_G.choice = 'Cancel'")
     board.press("x")
     eventually(lambda: str(pid) in (board.lua("return _G.prompt") or ""), "the question")
     board.lua(

@@ -56,7 +56,7 @@ def test_a_session_is_named_by_its_id_name_or_project(nvim: Editors, version: st
             assert [line[key]["session_id"] for line in noted(editor)] == [expected]
     for verb in ("goto", "answer", "park", "snooze", "label HEAVY"):
         editor.command(f"Bellboard {verb} web")
-        last_said(editor, '2 sessions match "web": name one by its id')
+        last_said(editor, '2 sessions match "web"; give the id of one')
         editor.command(f"Bellboard {verb} nobody")
         last_said(editor, 'no session matches "nobody"')
     editor.command("Bellboard answer api")

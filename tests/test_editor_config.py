@@ -60,7 +60,7 @@ WRONG: list[tuple[dict[str, Any], list[str]]] = [
         [
             "host.dwell: expected number, got string",
             'host.graze: no such option; did you mean "grace"?',
-            "icons.foo: no such option; there is background, blocked, completed, error, idle,"
+            "icons.foo: no such option; choose from background, blocked, completed, error, idle,"
             " question, unknown, working",
             'on.done: no such option; did you mean "completed"?',
         ],
@@ -68,7 +68,7 @@ WRONG: list[tuple[dict[str, Any], list[str]]] = [
     (
         {"board": {"keys": {"x": False, "<c-k>": "stop", "z": "stopp", "y": True}}},
         [
-            'board.keys.z: nothing is called "stopp"; did you mean "stop"?',
+            'board.keys.z: unknown name "stopp"; did you mean "stop"?',
             "board.keys.y: expected string or function or false, got boolean",
         ],
     ),

@@ -79,7 +79,7 @@ def test_it_is_answered_labelled_and_looked_at_over_the_link(far: Far) -> None:
     sid = far.session(machine="dev", status="blocked")["session_id"]
     assert sid.startswith("dev/claude/")
     assert "dev:" in far.bellboard("list", "--machine", "dev")
-    assert "no session of a machine box" in far.bellboard("list", "--machine", "box", code=1)
+    assert "no sessions of machine box" in far.bellboard("list", "--machine", "box", code=1)
     far.bellboard("label", sid, "HEAVY")
     far.session(session_id=sid, label="HEAVY")
     assert "parked" in far.bellboard("park", sid)

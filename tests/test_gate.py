@@ -291,7 +291,7 @@ def test_no_command_connects_to_a_stranger(
     folder.mkdir(0o700)
     stranger.own(folder)
     stranger.trap(folder / "default")
-    assert "choose a tmux server" in bellboard(home, "tmux", "--apply", code=1)
+    assert "name a server" in bellboard(home, "tmux", "--apply", code=1)
     assert "belongs to another user" in bellboard(home, "doctor", code=1, **inside)
     with pytest.raises(BlockingIOError):
         tcp.accept()

@@ -316,7 +316,7 @@ def test_doctor_says_what_the_agents_here_report_and_whether_their_hooks_run(hom
     assert "Codex" not in said
     (home.root / ".codex").mkdir()
     said = " ".join(run(home, "doctor").split())
-    assert "Codex has no hooks of bellboard: its sessions do not show" in said
+    assert "Codex: hooks not installed: its sessions do not show" in said
     assert "hooks install --agent codex" in said
     assert "Codex: asks a question: observed (hooks)" in said
     run(home, "hooks", "install", "--yes", "--agent", "codex")

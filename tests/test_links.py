@@ -251,7 +251,7 @@ def test_a_request_without_a_reply_is_not_repeated(start: Start, dev: FarFeed, h
 # ---------------------------------------------------------------- hostile feeds
 
 HOSTILE = {
-    "junk": (b"\xff\x00\x1b[31m\n" * 300, "what it prints is no feed"),
+    "junk": (b"\xff\x00\x1b[31m\n" * 300, "its command prints something else than a feed"),
     "a long line": (b"x" * (2 << 20), "a line of more than 1024 kB"),
     "another protocol": (b'{"feed":9,"type":"hello"}\n', "protocol 9"),
     "no hello": (b'{"type":"state","now":1,"cursor":"d.1","all":[]}\n', "which protocol"),

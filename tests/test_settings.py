@@ -232,7 +232,7 @@ def test_without_a_terminal_the_diff_is_shown_and_nothing_done(home: Home, file:
     assert file.read_text() == TEXT
     *diff, note = run(home, "hooks", "install", "--dry-run").splitlines()
     assert diff[-1].startswith(" ")
-    assert note.startswith("no claude on PATH to ask for its version: left out TeammateIdle, ")
+    assert note.startswith("no claude on PATH, so its version is unknown; left out TeammateIdle, ")
     assert file.read_text() == TEXT
     assert not installed.script(home.bellboard).exists()
 

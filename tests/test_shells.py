@@ -109,5 +109,5 @@ def test_path_links_the_program_and_nothing_else(home: Home, tmp_path: Path) -> 
     output(home, [*argv, "--remove"])
     assert not link.is_symlink()
     link.write_text("mine")
-    assert f"{link} is something else" in output(home, argv, code=1)
+    assert f"{link} exists and is not a link" in output(home, argv, code=1)
     assert link.read_text() == "mine"

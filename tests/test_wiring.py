@@ -150,7 +150,7 @@ def test_it_says_what_it_did_and_what_is_left(tmux: Server, room: Room) -> None:
     before = set_there(tmux)
     said = room.bellboard("tmux", "--apply")
     assert "prefix b     pick a session\n" in said
-    assert "not in the status line yet" in said
+    assert "not in the status line" in said
     assert "theirs" in tmux.run("show-options", "-gv", "status-right").splitlines()[0][:6]
     line = room.bellboard("tmux", "--apply", "--status").splitlines()[-1].strip()
     room.bellboard("tmux", "--remove")

@@ -46,7 +46,7 @@ local pushed = false
 local on_exit = function() end
 ---@type fun(module: string)
 local on_unbuilt = function() end
----@type (fun(): table)|nil makes the first message; nil: it should not run
+---@type (fun(): table)|nil makes the first message; nil while it should not run
 local greeting
 ---@type number|nil when the user was last at this Neovim
 local focused
@@ -245,7 +245,7 @@ M.ask = function(what, request, done)
   end
 end
 
---- The user is at this Neovim now; a restarted background process is told, too.
+--- Report that the user is at this Neovim, also to a restarted background process.
 M.focused = function()
   local seconds, micros = vim.uv.gettimeofday()
   focused = seconds + micros / 1e6

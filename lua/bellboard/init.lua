@@ -141,7 +141,7 @@ M.restart = function()
   host.restart(hello, push.stopped, unbuilt(false))
 end
 
---- Start the background process with Neovim, if the options and the occasion allow it.
+--- Start the background process with Neovim, unless the options or this use of Neovim forbid it.
 M.autostart = function()
   require('bellboard.command').define()
   require('bellboard.system.occasion').await(config.get().auto_start, function()
@@ -252,7 +252,7 @@ M.label = function(called, text)
   end)
 end
 
---- Get or set which notices are on, in every Neovim.
+--- Get or set the notification mode of every Neovim.
 ---@param name? 'quiet'|'normal'|'all'
 ---@return 'quiet'|'normal'|'all'
 M.mode = function(name)

@@ -143,8 +143,12 @@ M.list = {
       page.choose({ here = not page.choice().here and root or vim.NIL })
     end,
   },
-  { 'group', 'group by urgency, repository, not', anywhere = turn('group', sections.groupings) },
-  { 'sort', 'sort by urgency, recent, name', anywhere = turn('sort', sections.sortings) },
+  {
+    'group',
+    'group by urgency or repository, or not',
+    anywhere = turn('group', sections.groupings),
+  },
+  { 'sort', 'sort by urgency, time or name', anywhere = turn('sort', sections.sortings) },
   {
     'mark',
     'mark for the next key, or unmark',

@@ -6,7 +6,7 @@ local sessions = require('bellboard.state.sessions')
 
 local M = {}
 
---- What to show of a question that the background process does not have in full.
+--- What to show of a request that the background process does not have in full.
 ---@param session bellboard.Session
 ---@param why string
 ---@return bellboard.Request
@@ -25,14 +25,14 @@ M.unknown = function(session, why)
   }
 end
 
---- Whether an answer was followed by what it should.
+--- Whether the agent did what the answer says.
 ---@param reply bellboard.Reply
 ---@return boolean
 M.is_taken = function(reply)
   return reply.ok and reply.outcome == 'taken'
 end
 
---- What came of an answer, in words.
+--- The outcome of an answer, in words.
 ---@param reply bellboard.Reply
 ---@return string
 M.told = function(reply)
@@ -72,9 +72,9 @@ M.to = function(id)
   local first = sessions.list()[1]
   local session = id and sessions.get(id) or not id and first or nil
   if not session or not id and session.status ~= 'blocked' then
-    message.info(id and 'that session has ended' or 'no session asks anything')
+    message.info(id and 'that session has ended' or 'no session is asking anything')
   elseif session.status ~= 'blocked' then
-    message.info(session.words.project .. ': it asks nothing')
+    message.info(session.words.project .. ': it is not asking anything')
   elseif sessions.stale() then
     message.info('the background process is not running, so this may be outdated')
   else

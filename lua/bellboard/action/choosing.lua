@@ -9,7 +9,7 @@ local window = require('bellboard.view.request.window')
 
 local M = {}
 
---- They need no reading to the end.
+--- Choices that can be sent before the request was read to its end.
 local REFUSES = { deny = true, decline = true, keep = true, stop = true }
 
 ---@param answer bellboard.Answer
@@ -38,7 +38,7 @@ local function ask(what, act)
   end)
 end
 
---- What keeps a choice from being sent, if anything does.
+--- Why a choice cannot be sent yet, if it cannot.
 ---@param choice bellboard.Choice
 ---@return string|nil
 local function obstacle(choice)
@@ -51,11 +51,11 @@ local function obstacle(choice)
     if first and not open.warned then
       open.warned = true
       window.seek({ question = first })
-      return 'Not all are answered. Press the key again to send it so.'
+      return 'Some questions are not answered. Press the key again to send it anyway.'
     end
   end
   if not (REFUSES[choice.id] or window.is_seen()) then
-    return 'Read it to the end first (<Space>, G).'
+    return 'Read it to the end first: <Space> or G.'
   end
 end
 
@@ -70,7 +70,7 @@ local function command_of(open)
   return ''
 end
 
---- There was no way but to go there: look whether there is one by now.
+--- It could only be answered there: check whether it can be answered from here by now.
 ---@param name string of the key
 local function look_again(name)
   local open = assert(opened.now())

@@ -1,5 +1,5 @@
--- A terminal of this Neovim that shows a question, for the background process that answers it: its
--- rows, and keys for them.
+-- Reads the rows of a terminal that shows a question, and types keys into it, for the background
+-- process that answers it.
 local terminals = require('bellboard.state.terminals')
 
 local M = {}

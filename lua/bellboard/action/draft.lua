@@ -11,7 +11,7 @@ M.new = function(request)
   return draft
 end
 
---- Choose an option of a question; of several, again to take it back.
+--- Choose an option of a question; where several can be chosen, toggle it.
 ---@param draft bellboard.Draft
 ---@param question bellboard.Question
 ---@param at integer
@@ -27,7 +27,7 @@ M.choose = function(draft, question, at, option)
   end
 end
 
---- Answer a question in the user's words; an empty text takes that back.
+--- Answer a question in the user's words; an empty text removes the answer.
 ---@param draft bellboard.Draft
 ---@param at integer
 ---@param text string

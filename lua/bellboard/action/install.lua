@@ -19,7 +19,7 @@ local function close(buf)
   end
 end
 
---- What the program printed beside the diff.
+--- What the program printed besides the diff.
 ---@param lines string[]
 ---@return string[]
 local function notes_of(lines)
@@ -28,7 +28,7 @@ local function notes_of(lines)
   end, lines)
 end
 
---- The files that diffs are about, as the user knows them.
+--- The files that the diffs change, as the user knows them.
 ---@param printed string[]
 ---@return string[]
 local function files_of(printed)

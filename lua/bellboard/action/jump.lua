@@ -59,7 +59,7 @@ local function whereabouts(session)
   return #known > 0 and table.concat(known, ', ') or session.session_id
 end
 
---- The user sees it now.
+--- Mark it as seen.
 ---@param session bellboard.Session
 local function landed(session)
   host.tell({ ['goto'] = { session_id = session.session_id } })
@@ -78,7 +78,7 @@ end
 local function attach(socket, pane, done)
   local name = cells.safe(pane.target:match('^(.*):') or pane.target)
   local opts = { prompt = ('No terminal shows the tmux session %s'):format(name) }
-  vim.ui.select({ 'Attach in a terminal here', 'Leave it' }, opts, function(_, choice)
+  vim.ui.select({ 'Attach in a terminal here', 'Cancel' }, opts, function(_, choice)
     if choice ~= 1 then
       return
     end
@@ -291,7 +291,7 @@ M.back = function()
   local to = origin
   origin, last = nil, nil
   if not (to and (api.nvim_buf_is_valid(to.buf) or to.from)) then
-    message.info(to and 'the buffer to go back to is gone' or 'nowhere to go back to')
+    message.info(to and 'the buffer to go back to is gone' or 'no jump to go back from')
     return
   end
   vim.cmd.stopinsert()

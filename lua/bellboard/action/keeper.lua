@@ -1,4 +1,4 @@
--- Plugins that hide and show terminals of their own: they know where theirs belongs.
+-- Lets the plugin that owns a hidden terminal show it, in the plugin's usual place.
 local M = {}
 
 local api = vim.api
@@ -49,7 +49,7 @@ local keepers = {
   },
 }
 
---- Let the plugin that a hidden terminal belongs to show it.
+--- Let the plugin that owns a hidden terminal show it.
 ---@param buf integer
 ---@return boolean shown
 M.show = function(buf)

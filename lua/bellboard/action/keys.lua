@@ -27,7 +27,7 @@ local function mapped()
   return keys
 end
 
---- In two columns, if one is too high and two fit.
+--- The lines in two columns, if one column is too high and two fit.
 ---@param lines string[]
 ---@return string[]
 local function beside_each_other(lines)

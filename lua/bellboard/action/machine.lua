@@ -1,5 +1,5 @@
--- Goes to a session of another machine: to the terminal here that shows it, or to one that is
--- opened for it. The background process asks the machine, which selects the session there.
+-- Goes to a session of another machine: to the terminal here that shows it, or to a new one. The
+-- background process asks the machine, which selects the session there.
 local host = require('bellboard.host')
 local message = require('bellboard.message')
 local terminals = require('bellboard.state.terminals')

@@ -1,4 +1,4 @@
--- Snooze, park and label sessions, and choose which notices are on.
+-- Snoozes, parks and labels sessions, and sets the notification mode.
 local config = require('bellboard.config')
 local host = require('bellboard.host')
 local message = require('bellboard.message')
@@ -12,7 +12,7 @@ local function now()
   return seconds + micros / 1e6
 end
 
----@type table<string, string[]> text → what has just been done so
+---@type table<string, string[]> message → names of the sessions that it is about
 local done = {}
 
 --- Report what was done to a session; one message for all sessions of one command.
@@ -51,10 +51,7 @@ M.snooze = function(id, minutes)
   local till = minutes > 0 and now() + 60 * minutes or 0
   if host.tell({ snooze = { session_id = id, ['until'] = till } }) then
     local at = os.date(minutes < 720 and '%H:%M' or '%a %H:%M', math.floor(till))
-    say(
-      till == 0 and '%s: snooze ended' or ('%%s: snoozed until %s; again to end it'):format(at),
-      id
-    )
+    say(till == 0 and '%s: snooze ended' or ('%%s: snoozed until %s; again ends it'):format(at), id)
   end
 end
 
@@ -66,7 +63,7 @@ M.park = function(id, on)
     on = not M.is_parked(sessions.get(id))
   end
   if host.tell({ park = { session_id = id, parked = on } }) then
-    say(on and '%s: parked; again to unpark it' or '%s: unparked', id)
+    say(on and '%s: parked; park again unparks it' or '%s: unparked', id)
   end
 end
 
@@ -77,13 +74,13 @@ M.label = function(id, text)
   host.tell({ label = { session_id = id, label = text or '' } })
 end
 
---- Choose which notices are on, in every Neovim.
+--- Set the notification mode of every Neovim.
 ---@param name 'quiet'|'normal'|'all'
 M.mode = function(name)
   if host.notify('mode', name) then
-    message.info(('notices in every Neovim: %s'):format(name))
+    message.info(('notification mode of every Neovim: %s'):format(name))
   else
-    message.warn('the notices stay as they are: the background process is not running')
+    message.warn('mode not changed: the background process is not running')
   end
 end
 

@@ -37,10 +37,10 @@ local namespace = api.nvim_create_namespace('bellboard')
 
 ---@type bellboard.Open|nil
 local open
---- When keys count, in nanoseconds.
+--- When keys start to count, in nanoseconds.
 local ready = 0
 
---- The choices that a key stands for; the first one that there is.
+--- The choices that a key stands for, the first one that exists counts.
 M.MEANS = {
   yes = { 'allow', 'approve', 'choose', 'fill' },
   always = { 'always', 'approve-edits' },
@@ -116,7 +116,7 @@ local function keys()
   return found
 end
 
---- Draw it as it is now.
+--- Redraw it.
 ---@param is_new? boolean
 M.draw = function(is_new)
   if not (open and window.is_open()) then
@@ -143,7 +143,7 @@ M.draw = function(is_new)
   diff.fit()
 end
 
---- Say something below it.
+--- Show a message below it.
 ---@param text string|nil
 M.say = function(text)
   if open then
@@ -152,14 +152,14 @@ M.say = function(text)
   end
 end
 
---- No key was pressed for a moment.
+--- Called once no key was pressed for a moment.
 local function settled()
   if not open then
     return
   elseif not open.leaves then
     M.draw()
   elseif api.nvim_get_mode().mode:find('^c') then
-    M.guard() -- somebody types a command
+    M.guard() -- the user is typing a command
   else
     open.over('closed', open.leaves)
   end
@@ -183,8 +183,8 @@ M.guard = function()
   vim.defer_fn(wait, math.ceil(pause / 1e6))
 end
 
---- Say that all is done. It then closes by itself, but only once no key was pressed for a moment:
---- the next one would go to what is below it.
+--- Show that all is done. The view then closes by itself, once no key was pressed for a moment:
+--- the next key goes to whatever is below it.
 ---@param text string
 ---@param stays boolean it waits to be closed
 M.finish = function(text, stays)

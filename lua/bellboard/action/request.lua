@@ -1,4 +1,4 @@
--- The view of a request and its keys. No key answers while hands may still be typing something
+-- The view of a request and its keys. No key answers while the user may still be typing something
 -- else, or once the request is answered elsewhere.
 local choosing = require('bellboard.action.choosing')
 local config = require('bellboard.config')
@@ -30,7 +30,7 @@ local function is_here()
   return window.is_of(api.nvim_get_current_win()) or diff.is_open()
 end
 
---- It is not asked any more: say so, or leave it if nobody looks at it.
+--- It is no longer asked: say so, or leave it if the user is elsewhere.
 ---@param why string
 local function gone(why)
   local open = assert(opened.now())
@@ -49,7 +49,7 @@ local function gone(why)
   opened.say(why)
 end
 
---- Whether it still stands; the background process knows it even of one that another one hides.
+--- Check that it still stands. The background process also knows requests that another one hides.
 local function check()
   local open = opened.now()
   if not open or open.is_over or open.is_busy then
@@ -63,17 +63,17 @@ local function check()
     if open ~= opened.now() or open.is_over or open.is_busy then
       return
     elseif not request then
-      gone(('Not asked any more: %s.'):format(why))
+      gone(('No longer asked: %s.'):format(why))
     elseif request.digest ~= open.request.digest then
       gone('It asks something else now.')
     end
   end)
 end
 
---- Say what came of an answer, in the view that still shows its request.
+--- Show the outcome of an answer, if the view still shows its request.
 ---@param shown bellboard.Shown
 ---@param reply bellboard.Reply
----@param taken string|nil what to say if it did what it should
+---@param taken string|nil what to say if the agent did what the answer says
 ---@return boolean whether it does
 M.heard = function(shown, reply, taken)
   local open = opened.now()
@@ -93,7 +93,7 @@ M.heard = function(shown, reply, taken)
   return true
 end
 
---- Say that all is done, and leave the view.
+--- Show that all is done, and leave the view.
 ---@param text string
 ---@param stays? boolean it waits to be closed
 M.finish = function(text, stays)
@@ -160,7 +160,7 @@ local moves = {
   end,
 }
 
---- What hands that still type something else should not do, and what there is to do at the end.
+--- Keys that leave the view, which wait like those that answer, and keys that work at the end.
 local LEAVES = { go = true, failed = true, snooze = true }
 local ENDS = { close = true, failed = true }
 

@@ -1,5 +1,5 @@
--- Get a session's request, and send an answer to it. The background process checks both and finds
--- the way.
+-- Gets a session's request and sends an answer to it. The background process checks both and
+-- chooses the way.
 local config = require('bellboard.config')
 local host = require('bellboard.host')
 local message = require('bellboard.message')
@@ -40,18 +40,18 @@ M.stands = function(session)
     and now.asked_at == session.asked_at
 end
 
---- Say once how to do without keys, if nobody has seen to that yet.
+--- Say once how to answer without typed keys, while answers are off.
 ---@param session bellboard.Session
 ---@param reply bellboard.Reply
 local function offer(session, reply)
   local is_off = sessions.health().answers == 'off' and not session.machine
   if reply.ok and reply.way == 'keys' and is_off and remembered.note('answers') then
-    local text = 'typed as keys; ":%s answers on" needs none: :help bellboard-answer'
+    local text = 'typed as keys; ":%s answers on" avoids that: :help bellboard-answer'
     message.info(text:format(config.command()))
   end
 end
 
---- Send an answer; `done` gets what came of it.
+--- Send an answer; `done` gets the outcome.
 ---@param session bellboard.Session
 ---@param request bellboard.Request
 ---@param answer bellboard.Answer

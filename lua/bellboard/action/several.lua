@@ -96,7 +96,7 @@ M.stop = function(list)
   end
   local prompt = #found == 1 and ('Stop process %d (%s)?'):format(process(found[1]), name_of(found))
     or ('Stop %d processes?'):format(#found)
-  local choice_of = #found == 1 and { 'Leave it', 'Stop it' } or { 'Leave them', 'Stop them' }
+  local choice_of = #found == 1 and { 'Cancel', 'Stop it' } or { 'Cancel', 'Stop them' }
   vim.ui.select(choice_of, { prompt = prompt }, function(choice)
     for _, session in ipairs(choice == choice_of[2] and found or {}) do
       local request = { session_id = session.session_id, pid = process(session) }

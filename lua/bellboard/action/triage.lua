@@ -51,7 +51,7 @@ local function count(what)
   run.counts[what] = (run.counts[what] or 0) + 1
 end
 
---- What was done.
+--- The summary.
 ---@return string
 local function summary()
   local told = {}
@@ -62,7 +62,7 @@ local function summary()
   return 'triage: ' .. (#told > 0 and table.concat(told, ', ') or 'nothing was asked')
 end
 
---- Say it once the last answer has been followed by something.
+--- Show it once the outcome of the last answer is known.
 local function conclude()
   if run.is_over and run.pending == 0 then
     local told = summary()
@@ -77,8 +77,8 @@ local function close()
   conclude()
 end
 
---- Nothing is left. The view stays until the last answer has been followed by something, and if
---- one did not do what it should, until the user has read that.
+--- Nothing is left. The view stays until the outcome of the last answer is known and, if an answer
+--- failed, until the user has read that.
 local function finish()
   if not opened.now() then
     close()
@@ -105,7 +105,7 @@ end
 
 local step
 
---- What came of an answer.
+--- Handle the outcome of an answer.
 ---@param session bellboard.Session
 ---@return fun(reply: bellboard.Reply)
 local function heard(session)
@@ -221,7 +221,7 @@ M.run = function(only)
     message.info('the background process is not running, so this may be outdated')
   elseif #waiting() == 0 then
     run = nil
-    message.info('no session asks anything')
+    message.info('no session is asking anything')
   else
     step()
   end

@@ -16,7 +16,7 @@ local greeted = false
 local function ask(names)
   question.ask(('Install %s hooks?'):format(table.concat(names, ', ')), {
     'Hooks report each change at once, with the tool in use, agents and progress.',
-    'Without them only Claude Code shows, from its files and screens.',
+    'Without them, only Claude Code is listed, from its files and screens.',
   }, {
     {
       'y',

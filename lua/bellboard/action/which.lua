@@ -32,7 +32,7 @@ M.one = function(called)
     end
   end
   if #found ~= 1 then
-    local many = '%d sessions match "%s": name one by its id'
+    local many = '%d sessions match "%s"; give the id of one'
     local none = 'no session matches "%s"'
     message.info(#found > 1 and many:format(#found, called) or none:format(called))
   end
@@ -54,7 +54,7 @@ M.some = function(called, done)
     meant = vim.tbl_filter(done, sessions.list())
   end
   if #meant == 0 then
-    message.info('no session needs you: name one')
+    message.info('no session needs you; name one')
   end
   return meant
 end

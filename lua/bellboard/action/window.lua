@@ -33,8 +33,8 @@ local function leave_float()
   end
 end
 
---- Show a hidden buffer: as the plugin does that keeps it, else where 'switchbuf' says; by default
---- in the current window.
+--- Show a hidden buffer: let the plugin that owns it do so, else open it as 'switchbuf' says, by
+--- default in the current window.
 ---@param buf integer
 local function open(buf)
   leave_float()

@@ -35,7 +35,7 @@
 ---@alias bellboard.Callback fun(transition: bellboard.TransitionData)|string[]
 
 ---@class (exact) bellboard.Config.Statusline
----@field auto boolean show in Neovim's own statusline; with another one, say once how
+---@field auto boolean show in Neovim's own statusline; else say once how to add it
 ---@field detail boolean while exactly one session is blocked, show its project and question
 ---@field width integer maximum width in cells
 ---@field click boolean make the items clickable
@@ -53,7 +53,7 @@
 ---@field width integer maximum width in cells
 ---@field sessions integer maximum number of sessions
 ---@field zindex integer
----@field seconds number shrink to one line so long after the last session called; 0: never
+---@field seconds number shrink to one line so long after the last session was blocked; 0: never
 
 ---@class (exact) bellboard.Config.Board
 ---@field layout 'split'|'vsplit'|'tab'|'float'

@@ -1,4 +1,4 @@
--- The values that each option accepts; takes over those that the user set.
+-- The values that each option accepts, and the user's options checked against them.
 local M = {}
 
 -- stylua: ignore
@@ -171,7 +171,7 @@ local function advice(word, known)
   if meant then
     return ('; did you mean "%s"?'):format(meant)
   end
-  return #known > 0 and #known <= 8 and '; there is ' .. table.concat(known, ', ') or ''
+  return #known > 0 and #known <= 8 and '; choose from ' .. table.concat(known, ', ') or ''
 end
 
 ---@param node bellboard.Node
@@ -191,7 +191,7 @@ local function problem(node, rule, value, parent)
     local among = rule.defaults and vim.tbl_values(parent.default) or rule.among
     if among and not vim.list_contains(among, value) then
       if rule.defaults then
-        return ('%s: nothing is called "%s"%s'):format(node.shown, value, advice(value, among))
+        return ('%s: unknown name "%s"%s'):format(node.shown, value, advice(value, among))
       end
       return expected('one of ' .. table.concat(among, ', '), ('"%s"'):format(value))
     elseif rule.like and not value:match(rule.like) then
@@ -235,7 +235,7 @@ local function merge(base, user, parent, problems)
   end
 end
 
---- Take over the valid options of a user, and note what is wrong with the others.
+--- Merge the user's valid options into the defaults, and list what is wrong with the others.
 ---@param config bellboard.Config changed
 ---@param user table
 ---@param defaults bellboard.Config

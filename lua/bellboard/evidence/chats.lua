@@ -9,13 +9,13 @@ local api = vim.api
 
 ---@alias bellboard.ChatSays 'opens'|'works'|'asks'|'goes on'|'fails'|'rests'|'breaks off'|'closes'
 
---- Milliseconds after which a chat that rests has ended its turn: between two requests of a turn it
---- rests, too, or an error is announced last.
+--- Milliseconds that a chat must rest before its turn counts as ended: it also rests between two
+--- requests of a turn, and an error is announced last.
 local SETTLE = 200
 
 local adapters = { require('bellboard.evidence.codecompanion') }
 
---- So that no chat of another Neovim has the same name.
+--- Makes the ids of chats unique among Neovims.
 local prefix = ('%x-%d'):format(os.time(), vim.fn.getpid())
 
 ---@type table<integer, true> chats in a turn
@@ -54,7 +54,7 @@ end
 local function hear(agent, buf, says, about)
   local is_ending = says == 'rests' or says == 'fails' or says == 'breaks off'
   if is_ending and not at_work[buf] then
-    return -- it has ended, and was said to
+    return -- its end has been reported
   end
   local nth = (heard[buf] or 0) + 1
   heard[buf] = nth

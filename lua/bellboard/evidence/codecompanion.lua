@@ -1,4 +1,4 @@
--- What codecompanion.nvim announces of its chats, in `User` events.
+-- What the `User` events of codecompanion.nvim say about its chats.
 local M = { agent = 'codecompanion', pattern = 'CodeCompanion*' }
 
 ---@type table<string, bellboard.ChatSays|fun(data: table): bellboard.ChatSays|nil>

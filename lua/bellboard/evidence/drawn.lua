@@ -1,5 +1,5 @@
--- Watches the terminals of this Neovim that have to be read for their sessions, and reports them
--- when they were drawn.
+-- Watches the terminals of this Neovim whose contents the background process needs, and reports
+-- when one was drawn.
 local sessions = require('bellboard.state.sessions')
 local terminals = require('bellboard.state.terminals')
 
@@ -14,7 +14,7 @@ local api = vim.api
 ---@field report fun(buf: integer, session: bellboard.Session)
 ---@field forget? fun(buf: integer)
 
---- The session in a terminal, if that has to be read.
+--- The session in a terminal, if its contents are needed.
 ---@param buf integer
 ---@param needs string
 ---@return bellboard.Session|nil
@@ -55,7 +55,7 @@ M.watch = function(reader)
     heard[buf] = is_heard and '' or nil
   end
 
-  --- Watch the terminals that have to be read.
+  --- Watch the terminals whose contents are needed.
   ---@param again? boolean report them even if unchanged
   local function attend(again)
     for _, session in ipairs(sessions.list()) do

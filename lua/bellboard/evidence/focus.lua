@@ -43,7 +43,7 @@ local function focus(now)
   look()
 end
 
---- A key was typed: without focus events, the only proof that the user is here.
+--- Note a key: without focus events, only keys prove that the user is here.
 local function here()
   if reported then
     return

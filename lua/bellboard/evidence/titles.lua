@@ -1,11 +1,11 @@
--- Reports the titles of terminals of this Neovim, for sessions whose CLI says there what it does.
+-- Reports the titles of terminals of this Neovim, for sessions whose CLI shows its state there.
 -- A title is read soon after its terminal was drawn. (A watcher of b:term_title crashes 0.10.)
 local drawn = require('bellboard.evidence.drawn')
 local host = require('bellboard.host')
 
 local NEEDS = 'title_tells'
-local PAUSE = 150 -- ms between two looks: a spinner changes a title all the time
-local LOOKS = 3 -- after the last change: a CLI may set the title later than it draws
+local PAUSE = 150 -- ms between two reads: a spinner changes a title all the time
+local READS = 3 -- reads after the last change: a CLI may set the title after drawing
 local LONGEST = 300 -- characters; as many as the background process reads
 
 ---@type table<integer, string> buffer → its title as last reported
@@ -41,7 +41,7 @@ return drawn.watch({
     end
     return function()
       local is_looking = looks > 0
-      looks = LOOKS
+      looks = READS
       if not is_looking then
         vim.defer_fn(look, PAUSE)
       end

@@ -1,4 +1,4 @@
--- Remembers what this user was asked or told once, in any Neovim: an empty file for each.
+-- Remembers questions and messages that this user has seen once, in any Neovim: an empty file each.
 local M = {}
 
 ---@param what string

@@ -34,7 +34,7 @@ M.buffer = function(tty)
   return buf and api.nvim_buf_is_valid(buf) and buf or nil
 end
 
---- Note which session a chat is, or that it is none any more.
+--- Set the session of a chat; nil once the chat is closed.
 ---@param buf integer
 ---@param id string|nil
 M.chat = function(buf, id)

@@ -122,7 +122,7 @@ local function with_pip(root, report, after)
     local own = root .. '/.venv/bin/python'
     local venv = { python, '-m', 'venv', '.venv' }
     if vim.fn.executable(own) == 0 then
-      table.insert(venv, 4, '--clear') -- the rest of an environment whose Python is gone
+      table.insert(venv, 4, '--clear') -- what remains of an environment whose Python is gone
     end
     report('creating .venv with ' .. python)
     run(venv, root, function(made, printed)

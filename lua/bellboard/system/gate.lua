@@ -205,7 +205,7 @@ M.connect = function(address, done)
       done(pipe, '')
     end
     if not pipe:connect(path, answered) then
-      answered('not even tried')
+      answered('cannot connect')
     end
   end)
 end

@@ -1,4 +1,4 @@
--- The float that lists the blocked sessions: in full for a while after one called, then in one
+-- The float that lists the blocked sessions: in full for a while after one was blocked, then in one
 -- line. It makes room for whatever else is on the screen.
 local calls = require('bellboard.view.calls')
 local config = require('bellboard.config')
@@ -218,7 +218,7 @@ local function close()
   hide()
 end
 
---- The session that called last, and whether one has called since this was last run.
+--- The session that was blocked last, and whether one was since this was last run.
 ---@param calling bellboard.Session[]
 ---@return bellboard.Session newest
 ---@return boolean is_new

@@ -36,7 +36,7 @@ local function edge_of(text)
   return { { (' %s '):format(text), ink.on('BellboardDim', 'BellboardFloat') } }
 end
 
---- Say that nobody takes the text any more; it can still be read.
+--- Show that the text can no longer be sent; it can still be read.
 ---@param why string
 ---@param after fun() what to do once it is closed
 M.warn = function(why, after)
@@ -57,7 +57,7 @@ local function keep(buf, why)
   message.info(('%s Your text was not sent; it is in register 1.'):format(why))
 end
 
---- Let the user type a text; `done` gets it, or nil if the user gave up.
+--- Let the user type a text; `done` gets it, or nil if the user cancelled.
 ---@param input bellboard.Input
 ---@param done fun(text: string|nil)
 M.open = function(input, done)
@@ -105,7 +105,7 @@ M.open = function(input, done)
       mine.after()
     end
   end
-  --- Keep what was typed, if nobody has taken it and the user has not given it up.
+  --- Save what was typed, unless it was taken or cancelled.
   ---@param why string
   local function rescue(why)
     if now == mine and vim.trim(written()) ~= '' and written() ~= (input.text or '') then

@@ -92,7 +92,7 @@ M.choose = function(change)
   M.update(true)
 end
 
---- The session under the cursor, or the section whose heading is.
+--- The session under the cursor, or the section whose heading it is on.
 ---@return bellboard.Session|nil session
 ---@return bellboard.Section|nil section
 M.under_cursor = function()

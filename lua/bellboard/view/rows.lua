@@ -164,7 +164,7 @@ local function title(section, folded, width)
   return made
 end
 
---- A line for each machine that cannot be followed, which says why.
+--- A line for each unreachable machine, with the reason.
 ---@param listed bellboard.Session[]
 ---@param width integer
 ---@return bellboard.Line[]

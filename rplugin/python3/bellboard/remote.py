@@ -19,9 +19,9 @@ PUSH: Final = "require('bellboard.host')._pushed(...)"
 REPLY: Final = "require('bellboard.host')._reply(...)"
 COMPLAIN: Final = "require('bellboard.host')._complain(...)"
 
-_plugins: list[Bellboard] = []  # of this process: one, once it is loaded
+_plugins: list[Bellboard] = []  # the one of this process, once it is loaded
 
-#: Evidence that an editor sends without a user's request: a delay is not worth a message.
+#: Evidence that the editor sends by itself; the user need not know of a delay.
 AUTOMATIC: Final = frozenset({"view", "goto"})
 
 
@@ -96,7 +96,7 @@ class Bellboard:
 
     @exported("snapshot")
     def snapshot(self) -> None:
-        """Push everything: Lua missed a message."""
+        """Push everything, because Lua missed a message."""
         if self.host is not None:
             self.host.push_all()
 
@@ -119,13 +119,13 @@ class Bellboard:
 
     @exported("title")
     def title(self, session_id: str, pid: int, text: str) -> None:
-        """Take the title of the terminal of a session whose CLI says there what it does."""
+        """Take the terminal title of a session whose CLI shows its state there."""
         if self.host is not None:
             self.host.hand_in(str(session_id), int(pid), str(text))
 
     @exported("chat")
     def chat(self, agent: str, payload: Mapping[str, Any], server: str) -> None:
-        """Take what a chat inside the editor does; the editor runs all of them."""
+        """Take an event of a chat inside the editor."""
         if self.host is not None:
             origin = {"agent": agent, "pid": os.getppid(), "nvim": server, "shared": True}
             with contextlib.suppress(ValueError):  # health says why nothing is folded
@@ -156,7 +156,7 @@ class Bellboard:
         task.add_done_callback(self.errands.discard)
 
     def _far(self, line: Mapping[str, Any]) -> Any:
-        """Return the session of another machine that evidence is about, if it is about one."""
+        """Return the session that evidence is about, if it runs on another machine."""
         about = next(iter(line.values()), None)
         sid = about.get("session_id") if isinstance(about, Mapping) else None
         if not isinstance(sid, str) or "/" not in sid:

@@ -40,7 +40,7 @@ M.key_of = function(name)
   return found[1]
 end
 
---- A choice and its key; no key if that does nothing any more.
+--- A choice and its key, unless the key no longer does anything.
 ---@param rows bellboard.Row[]
 ---@param lhs string
 ---@param words string

@@ -1,9 +1,9 @@
--- Where the user was before a view opened, and what brings them back.
+-- Where the user was before a view opened, to return there.
 local M = {}
 
 local api = vim.api
 
---- What brings the user back: the window, the mode and the cursor.
+--- Return a function that restores the window, the mode and the cursor.
 ---@param is_split boolean the sizes of windows will change
 ---@return fun()
 M.keep = function(is_split)

@@ -16,7 +16,7 @@ local M = {}
 ---@field option? integer
 ---@field field? integer
 
---- Indentation of what is asked, below what says so.
+--- Indentation of what is asked, below its heading.
 M.INDENT = '  '
 --- Rows that are coloured by their syntax; more would be slow.
 local COLOURED = 1000

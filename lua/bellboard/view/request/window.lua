@@ -76,7 +76,7 @@ M.foot = function()
   return api.nvim_win_get_buf(assert(sheet).foot)
 end
 
---- Note what is on the screen.
+--- Note which rows are on the screen.
 ---@return boolean changed
 local function look()
   local last = #sheet.rows

@@ -26,7 +26,7 @@ ANSWER: Final = "answer"
 
 
 class Ability(NamedTuple):
-    """How a moment is known; without a source it cannot be told."""
+    """How a moment is known; without a source it not known."""
 
     source: str
     inferred: bool = False  # it follows from something else that was observed
@@ -34,9 +34,9 @@ class Ability(NamedTuple):
 
     @property
     def grade(self) -> str:
-        """Return `observed`, `inferred` or `cannot be told`."""
+        """Return `observed`, `inferred` or `not known`."""
         if not self.source:
-            return "cannot be told"
+            return "not known"
         return "inferred" if self.inferred else "observed"
 
 

@@ -4,7 +4,7 @@
     {"far": {"machine": M, "gone": [ID, …]}}              sessions that have ended (its own ids)
     {"far": {"machine": M, "all": [ID, …]}}               all that it lists: others have ended
     {"link": {"machine": M, "up": bool, "why": "…"}}      whether it can be followed
-    {"link": {"machine": M, "gone": true}}                it is not followed any more
+    {"link": {"machine": M, "gone": true}}                it is no longer followed
 
 `cursor` in any of them is how far the machine has been followed, `done` that all up to there has
 been said.  The name of a machine is ours: what it calls itself does not count.

@@ -46,7 +46,7 @@ State is kept in $BELLBOARD_HOME, or $XDG_STATE_HOME/bellboard, or ~/.local/stat
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run a command and return its exit code; report any failure in one line."""
+    """Run a command and return its exit code; print any failure as one line."""
     try:
         fill_streams()
         try:
@@ -91,12 +91,12 @@ def complain(text: str) -> int:
 
 
 def fill_streams() -> None:
-    """Open closed standard streams, so that no file gets their numbers; print any text."""
+    """Open closed standard streams, so that no file gets their numbers, and accept any text."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number: this one
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which is this one
         if getattr(sys, name) is None:
             setattr(sys, name, open(number, "r" if name == "stdin" else "w", closefd=False))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):

@@ -6,8 +6,8 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from .counter import Counter, Reply, asking, decoded
 from .home import Args, Commands, Problem, add, opened, print_json
+from .runner import Reply, Runner, asking, decoded
 
 if TYPE_CHECKING:
     from ..core.published import Published
@@ -20,24 +20,37 @@ WORDS = (
 
 def add_to(commands: Commands) -> None:
     made = add(commands, "answer", answer, "print what a session asks, or answer it")
-    made.add_argument("session", nargs="?", help="default: the one that has waited longest")
-    made.add_argument("choice", nargs="?", choices=WORDS, help="what to say; it lists what can be")
-    made.add_argument("--message", default="", metavar="TEXT", help="what the agent is told")
+    made.add_argument("session", nargs="?", help="default: the one that is waiting longest")
+    made.add_argument(
+        "choice",
+        nargs="?",
+        choices=WORDS,
+        help="one of the choices that `bellboard answer SESSION` lists",
+    )
+    made.add_argument("--message", default="", metavar="TEXT", help="a message to the agent")
     made.add_argument(
         "--answer",
         action="append",
         default=[],
         metavar="QUESTION=TEXT",
-        help="an answer: an option, or your own words; again for several",
+        help="answer to a question: an option or your own text; repeatable",
     )
     made.add_argument(
-        "--field", action="append", default=[], metavar="NAME=VALUE", help="a field of a form"
+        "--field",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="value of a form field; repeatable",
     )
     made.add_argument("--command", dest="input", metavar="TEXT", help="with edit: run this instead")
-    made.add_argument("--digest", metavar="DIGEST", help="refuse unless it asks exactly this")
-    made.add_argument("--popup", action="store_true", help="ask on the whole terminal")
     made.add_argument(
-        "--client", metavar="NAME", default="", help="with --popup: where to go there"
+        "--digest", metavar="DIGEST", help="fail unless the request still has this digest"
+    )
+    made.add_argument(
+        "--popup", action="store_true", help="show requests full screen, such as in a tmux popup"
+    )
+    made.add_argument(
+        "--client", metavar="NAME", default="", help="with --popup: the tmux client to jump in"
     )
     made.add_argument("--json", action="store_true", help="print JSON")
 
@@ -50,22 +63,22 @@ def answer(args: Args) -> int:
     if args.session in WORDS and args.choice is None:
         raise Problem(f"name the session: bellboard answer SESSION {args.session}")
     with opened() as clerk:
-        counter = Counter(clerk, f"a shell, process {os.getppid()}")
+        runner = Runner(clerk, f"a shell, process {os.getppid()}")
         session = asking(clerk, args.session)
-        shown = counter.do("request", {"session_id": session["session_id"]})
+        shown = runner.do("request", {"session_id": session["session_id"]})
         if not shown["ok"]:
-            return tell(args, session, shown)
+            return report(args, session, shown)
         request = shown["request"]
         if args.choice is None:
             return show(args, session, request)
         digest = args.digest or request["digest"]
         given = {"choice": args.choice, "message": args.message, **details(args, request)}
         about = {"session_id": session["session_id"], "request": request["id"], "digest": digest}
-        return tell(args, session, counter.do("answer", {**about, **given}))
+        return report(args, session, runner.do("answer", {**about, **given}))
 
 
 def details(args: Args, request: Mapping[str, Any]) -> Reply:
-    """Return the answers and fields that the arguments give; an answer may be an option's start."""
+    """Return the answers and fields that the arguments give; the start of an option is enough."""
     made: Reply = {"answers": {}, "content": {}}
     questions = {q["text"]: q for q in request.get("questions", ())}
     for given in args.answer:
@@ -87,14 +100,14 @@ def details(args: Args, request: Mapping[str, Any]) -> Reply:
 
 
 def named(given: str, option: str, known: Mapping[str, object]) -> tuple[str, str]:
-    """Split NAME=TEXT; the name may be left out if there is only one."""
+    """Split NAME=TEXT; NAME is optional if only one is known."""
     for name in known:
         if given.startswith(f"{name}="):
             return name, given[len(name) + 1 :]
     if len(known) == 1:
         return next(iter(known)), given
-    asks = "; ".join(known) or "nothing of the kind"
-    raise Problem(f"{option} {given}: it asks {asks}")
+    asks = "; ".join(known) or "for nothing that this option can answer"
+    raise Problem(f"{option} {given}: the session asks {asks}")
 
 
 def show(args: Args, session: Published, request: Reply) -> int:
@@ -111,8 +124,8 @@ def show(args: Args, session: Published, request: Reply) -> int:
     return 0
 
 
-def tell(args: Args, session: Published, reply: Reply) -> int:
-    """Print what came of an answer."""
+def report(args: Args, session: Published, reply: Reply) -> int:
+    """Print the outcome of an answer."""
     from ..core import words
 
     if args.json:

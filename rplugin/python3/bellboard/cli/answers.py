@@ -12,12 +12,19 @@ Answers are on. While Neovim or `bellboard serve` is running, you can answer a p
 question or a plan from anywhere. The terminal asks as before; the first answer counts.
 Subagents, forms and headless runs are not affected: they would ask nothing while a hook waits.
 Turn this off with `bellboard answers off`."""
-OFF = "Answers are off: no hook waits, and a question is answered in its terminal."
+OFF = "Answers are off: no hook waits, so answers are typed into the session's terminal."
 
 
 def add_to(commands: Commands) -> None:
-    made = add(commands, "answers", answers, "let hooks wait for your answer, or not")
-    made.add_argument("state", nargs="?", choices=("on", "off"), help="without it: say which it is")
+    made = add(
+        commands,
+        "answers",
+        answers,
+        "turn waiting hooks on or off: with them, you can answer from anywhere",
+    )
+    made.add_argument(
+        "state", nargs="?", choices=("on", "off"), help="default: print the current setting"
+    )
 
 
 def answers(args: Args) -> None:
@@ -26,7 +33,7 @@ def answers(args: Args) -> None:
     with opened() as clerk:
         store, spool = clerk.store, clerk.spool
         if args.state and store.readonly:
-            raise Problem("the database cannot be written; nothing was changed")
+            raise Problem(f"cannot write to {store.path}; answers were not changed")
         is_on = args.state == "on" if args.state else store.option(OPTION) is True
         if args.state:
             with store.lock():

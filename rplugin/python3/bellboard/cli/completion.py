@@ -1,7 +1,7 @@
 """The `completion` command: scripts for bash, zsh and fish, generated from the argument parser.
 
-Each script walks the words typed so far to the command they name, then offers its subcommands,
-options and values; sessions are asked for from `bellboard completion sessions`.
+Each script finds the command in the words typed so far, then offers its subcommands, options and
+values. It gets the sessions from `bellboard completion sessions`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from .home import Args, Commands, add, opened
 from .syntax import Argument, Command, command_of, walked
 
 SESSION = "SESSION"
-SAFE = re.compile(r"[\w.-]+", re.ASCII)  # bash expands the words that it is given
-#: What a value is, by its name; others cannot be completed.
+SAFE = re.compile(r"[\w.-]+", re.ASCII)  # bash would expand other characters
+#: Name of an argument → what completes it; others cannot be completed.
 FILES = frozenset({"FILE", "PATH", "PATH|VERSION", "TRACE"})
 
 
@@ -33,7 +33,7 @@ def print_completion(args: Args) -> None:
 
 
 def print_sessions() -> None:
-    """Print the id of each session and a description; no id that a shell could run."""
+    """Print the id and a description of each session, except for ids that a shell would expand."""
     from ..core import words
     from ..core.published import snapshot
     from ..core.visible import plain

@@ -1,6 +1,6 @@
 """Commands that change a session: set, label, name, park, snooze, forget.
 
-Each writes evidence to the spool, so it is logged, replayed, and seen by every host.
+Each writes evidence to the spool, so it is logged, can be replayed, and reaches every host.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ DAYLONG: Final = 720.0  # minutes; a longer snooze may end on another day
 
 
 def add_to(commands: Commands) -> None:
-    set_ = add(commands, "set", set_status, "correct the status of a session until its next event")
+    set_ = add(
+        commands, "set", set_status, "correct the status of a session, until the next evidence"
+    )
     set_.add_argument("session")
     set_.add_argument("status")
     label = add(commands, "label", set_label, "label a session; omit LABEL to remove it")
@@ -29,10 +31,12 @@ def add_to(commands: Commands) -> None:
     name = add(commands, "name", set_name, "name a session; omit NAME to remove it")
     name.add_argument("session")
     name.add_argument("name", nargs="?", default="")
-    park = add(commands, "park", park_session, "mute a session; again: unmute it")
+    park = add(commands, "park", park_session, "mute a session; run again to unmute it")
     park.add_argument("session")
-    park.add_argument("--back", action="store_true", help="unmute it in any case")
-    snooze = add(commands, "snooze", snooze_session, "mute a session for a while; again: unmute it")
+    park.add_argument("--back", action="store_true", help="unmute it, even if it is not muted")
+    snooze = add(
+        commands, "snooze", snooze_session, "mute a session for a while; run again to unmute it"
+    )
     snooze.add_argument("session")
     snooze.add_argument("minutes", type=float, nargs="?", help="default: 15; 0 ends the snooze")
     forget = add(commands, "forget", forget_session, "remove a session from the board")
@@ -71,7 +75,7 @@ def snooze_session(args: Args) -> None:
     until = now + 60 * minutes if minutes > 0 else 0.0
     submit(known.session_id, "snooze", until=until)
     at = time.strftime("%H:%M" if minutes < DAYLONG else "%a %H:%M", time.localtime(until))
-    done = f"snoozed until {at}; again to end it" if until else "snooze ended"
+    done = f"snoozed until {at}; snooze again ends it" if until else "snooze ended"
     print(f"{known.session_id}: {done}")
 
 
@@ -86,7 +90,7 @@ def forget_session(args: Args) -> None:
 
 
 def elsewhere(clerk: Clerk, s: Session, evidence: Mapping[str, Any]) -> None:
-    """Let the machine of a session keep what was done to it."""
+    """Send evidence to the session's own machine."""
     import asyncio
 
     from ..hosting.beside import Declined
@@ -115,5 +119,5 @@ def submit(called: str, key: str, **facts: Any) -> None:
         for row in reversed(clerk.store.log(sid)):
             if (row.event.name, row.event.t) == (key, t):
                 if not row.taken:
-                    raise Problem(f"session {sid}: refused: {row.why}")
+                    raise Problem(f"session {sid}: not changed: {row.why}")
                 return

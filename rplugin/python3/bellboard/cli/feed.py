@@ -11,11 +11,18 @@ from .hosts import GLANCE, leave, run_host
 
 
 def add_to(commands: Commands) -> None:
-    feed = add(commands, "feed", print_feed, "print sessions and changes for another machine")
-    feed.add_argument(
-        "--since", metavar="CURSOR", help="begin with the transitions since this cursor"
+    feed = add(
+        commands,
+        "feed",
+        print_feed,
+        "print sessions and changes as JSON lines, for another machine or a program",
     )
-    feed.add_argument("--quiet", action="store_true", help="leave notifications to this machine")
+    feed.add_argument(
+        "--since", metavar="CURSOR", help="start after this cursor, which an earlier feed printed"
+    )
+    feed.add_argument(
+        "--quiet", action="store_true", help="do not take over the notifications of this machine"
+    )
 
 
 def print_feed(args: Args) -> None:
@@ -26,7 +33,7 @@ def print_feed(args: Args) -> None:
     from ..hosting.hello import hello as hello_of
 
     tell = os.dup(1)
-    os.dup2(2, 1)  # nothing else may print there
+    os.dup2(2, 1)  # keep stray output out of the feed
     feeding = None
     try:
         since = cursor_of(args.since)
@@ -46,7 +53,7 @@ def print_feed(args: Args) -> None:
 
 
 def _last(descriptor: int, data: bytes) -> None:
-    """Write a last line, unless the reader does not take it."""
+    """Write a last line, unless the reader has stopped reading."""
 
     def write() -> None:
         with contextlib.suppress(OSError):

@@ -22,31 +22,40 @@ def add_to(commands: Commands) -> None:
     top = add(commands, "fleet", _help, "share sessions with other machines over a NATS server")
     top.set_defaults(parser=top)
     verbs = top.add_subparsers(dest="verb", metavar="VERB", title="verbs")
-    joining = add(verbs, "join", join, "publish the sessions of this machine, and follow others")
+    joining = add(verbs, "join", join, "publish this machine's sessions and follow those of others")
     joining.add_argument("url", metavar="URL", help="tls://HOST:4222")
-    joining.add_argument("--creds", default="", metavar="FILE", help="from `fleet setup`, or NATS")
+    joining.add_argument(
+        "--creds",
+        default="",
+        metavar="FILE",
+        help="credentials from `fleet setup`, or a .creds file of NATS",
+    )
     joining.add_argument("--team", default="team", help="(default: team)")
     joining.add_argument("--machine", default="", metavar="NAME", help="(default: the host name)")
-    joining.add_argument("--ca", default="", metavar="FILE", help="certificate of the authority")
+    joining.add_argument("--ca", default="", metavar="FILE", help="CA certificate")
     joining.add_argument("--follow", action="append", default=[], metavar="MACHINE")
     joining.add_argument("--agent", action="append", default=[], help="follow its sessions only")
     joining.add_argument("--repository", action="append", default=[], help="the same")
     joining.add_argument("--read-only", action="store_true", help="publish nothing")
     joining.add_argument("--publish-only", action="store_true", help="follow nobody")
     joining.add_argument("--unencrypted", action="store_true", help="allow nats:// over a network")
-    add(verbs, "leave", leave, "stop both")
-    shown = add(verbs, "status", status, "show the machines, and what is wrong")
+    add(verbs, "leave", leave, "stop publishing and following")
+    shown = add(verbs, "status", status, "list the machines and report problems")
     shown.add_argument("--json", action="store_true")
-    made = add(verbs, "setup", setup, "write credentials of members; print a server configuration")
-    made.add_argument("folder", metavar="FOLDER", help="where the credentials are kept")
+    made = add(
+        verbs, "setup", setup, "write the members' credentials and print a server configuration"
+    )
+    made.add_argument("folder", metavar="FOLDER", help="folder of the credentials")
     made.add_argument(
         "--member", action="append", default=[], metavar="MEMBER=ROLES", help=f"such as {EXAMPLE}"
     )
     made.add_argument("--team", default="team", help="(default: team)")
     made.add_argument("--port", type=int, default=4222)
     made.add_argument("--only", action="append", default=[], metavar="MEMBER=MACHINE,...")
-    made.add_argument("--create", default="", metavar="URL", help="create the team's streams there")
-    made.add_argument("--ca", default="", metavar="FILE", help="certificate of the authority")
+    made.add_argument(
+        "--create", default="", metavar="URL", help="create the team's streams on this server"
+    )
+    made.add_argument("--ca", default="", metavar="FILE", help="CA certificate")
 
 
 def _help(args: Args) -> None:
@@ -66,7 +75,7 @@ def join(args: Args) -> None:
     from ..storage.machines import OPTION
 
     if args.read_only and args.publish_only:
-        raise Problem("--read-only and --publish-only leave nothing to do; give one of them")
+        raise Problem("--read-only and --publish-only exclude each other; give one of them")
     wanted = Joined(
         url=args.url,
         team=args.team,
@@ -89,16 +98,18 @@ def join(args: Args) -> None:
     _set(OPTION, msgspec.to_builtins(wanted))
     print(f"joined {wanted.team} as {member}; this machine is {wanted.machine}")
     if why:
-        raise Problem(f"{why} (kept: hosts try again for ever; `bellboard fleet leave` ends that)")
+        raise Problem(
+            f"{why} (saved; background processes keep trying until `bellboard fleet leave`)"
+        )
 
 
 def leave(args: Args) -> None:
     from ..storage.machines import OPTION
 
     if joined() is None:
-        raise Problem("this machine is in no fleet")
+        raise Problem("this machine is not in a fleet")
     _set(OPTION, None)
-    print("left the fleet; the rows of this machine there expire within 15 minutes")
+    print("left the fleet; other machines stop listing these sessions within 15 minutes")
 
 
 def _set(key: str, value: object) -> None:
@@ -106,7 +117,7 @@ def _set(key: str, value: object) -> None:
     with opened() as clerk:
         store = clerk.store
         if store.readonly:
-            raise Problem(f"{store.path} cannot be written")
+            raise Problem(f"cannot write to {store.path}")
         with store.lock():
             store.set_option(key, value, os.getpid(), time.time())
         clerk.spool.write({"t": time.time(), "tick": {}}, None)
@@ -125,7 +136,9 @@ def _need_nats() -> None:
     import importlib.util
 
     if not all(importlib.util.find_spec(name) for name in ("nats", "nkeys")):
-        raise Problem(f"nats-py is missing: {sys.executable} -m pip install 'bellboard[fleet]'")
+        raise Problem(
+            f"nats-py is missing; install it: {sys.executable} -m pip install 'bellboard[fleet]'"
+        )
 
 
 # ---------------------------------------------------------------- status
@@ -144,7 +157,7 @@ def status(args: Args) -> int | None:
         hosts = clerk.spool.hosts
         told = [hosts.notes_of(pid) for pid in hosts.alive()]
     if j is None:
-        raise Problem("this machine is in no fleet; see `bellboard fleet join --help`")
+        raise Problem("this machine is not in a fleet; see `bellboard fleet join --help`")
     _need_nats()
     found, why = asyncio.run(look(j))
     said = (note for notes in told for about, note in notes.items() if about.startswith(OPTION))
@@ -187,11 +200,11 @@ def setup(args: Args) -> None:
             made = Joined(args.create, args.team, ADMIN, creds, args.ca)
             if why := asyncio.run(attempt(made)):
                 raise Problem(why)
-            print(f"the streams of {args.team} are there")
+            print(f"the streams of {args.team} exist")
             return
         grants = [_grant(spec, args.only) for spec in args.member]
         if not grants:
-            raise Problem(f"name the members and what they may do: --member {EXAMPLE}")
+            raise Problem(f"name each member and what it may do, for example --member {EXAMPLE}")
         grants.append(Grant(ADMIN, "", frozenset({ADMIN})))
         keyed = [g._replace(key=key_of(folder, g.member)) for g in grants]
     except Unusable as e:

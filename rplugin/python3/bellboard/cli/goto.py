@@ -18,7 +18,7 @@ CLIENT = "use this tmux client (default: the one in use, or the last used)"
 
 
 def add_to(commands: Commands) -> None:
-    jump = add(commands, "goto", go_to, "jump to a session: its tmux pane or its Neovim")
+    jump = add(commands, "goto", go_to, "jump to a session, in its tmux pane or Neovim")
     jump.add_argument("session", nargs="?")
     jump.add_argument("--next", action="store_true", help="jump to the next one that needs you")
     jump.add_argument("--client", metavar="NAME", default="", help=CLIENT)
@@ -64,7 +64,7 @@ def pick_session(args: Args) -> int:
     except Problem as e:
         if not args.client:
             raise
-        flash(str(e), args.client)  # from a popup: it closes before anyone can read it
+        flash(str(e), args.client)  # in a popup, which closes before the message can be read
     return 0
 
 
@@ -97,7 +97,7 @@ def next_needing(client: str) -> Published:
 
 
 def attach(p: Published) -> None:
-    """Become the tmux that shows a session in this terminal; in that tmux, jump to it."""
+    """Become a tmux client that shows the session; inside that tmux, jump to it."""
     from ..hosting import jump
 
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
@@ -125,7 +125,7 @@ def become(command: list[str], env: Mapping[str, str] = os.environ) -> NoReturn:
 
 
 def seen(p: Published) -> None:
-    """Mark a session as seen: through the spool, or on its own machine."""
+    """Mark a session as seen, through the spool or on its own machine."""
     with opened() as clerk:
         if p.get("machine"):
             from .evidence import elsewhere
@@ -158,8 +158,8 @@ def show(p: Published, client: str) -> None:
 
 
 def asked(p: Published, attach: bool = False) -> dict[str, Any]:
-    """Ask the machine of a session to show it here; return where it is shown, or how to open it."""
-    from .counter import carry_out
+    """Ask the session's machine to show it here; return the place, or a command that opens it."""
+    from .runner import carry_out
 
     return carry_out("goto", p, attach=attach)
 
@@ -173,13 +173,13 @@ def open_terminal(command: list[str], client: str) -> None:
     tmux = server() if client else None
     shown = [c for c in (tmux.clients() or ()) if client in (c.name, c.tty)] if tmux else []
     if not shown or tmux is None:
-        raise Problem(f"no terminal here shows it; to open one: {shlex.join(command)}")
+        raise Problem(f"no terminal here shows it; open one with: {shlex.join(command)}")
     if not tmux.open(shown[0].session, command):
         raise Problem(tmux.why)
 
 
 def server(socket: str = "") -> Tmux | None:
-    """Return the tmux server at that socket, or the one that this runs in."""
+    """Return the tmux server at that socket, or the one that we run in."""
     from ..system.tmux import Tmux, socket_in
 
     socket = socket or socket_in(os.environ)

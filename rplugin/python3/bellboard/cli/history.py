@@ -24,13 +24,15 @@ if TYPE_CHECKING:
     from ..core.board import Board
     from ..storage.history import Sent
 
-MOST = 1000  # notices to list
+MOST = 1000  # notifications to list
 
 
 def add_to(commands: Commands) -> None:
     history = add(commands, "history", show_history, "list status changes and answers")
     history.add_argument("session", nargs="?", help="only this session")
-    history.add_argument("--since", type=float, metavar="MINUTES", help="only the last MINUTES")
+    history.add_argument(
+        "--since", type=float, metavar="MINUTES", help="only the last MINUTES minutes"
+    )
     history.add_argument("--notices", action="store_true", help="list notifications instead")
     history.add_argument("--json", action="store_true", help="print one JSON object per line")
     explain = add(
@@ -38,7 +40,10 @@ def add_to(commands: Commands) -> None:
     )
     explain.add_argument("session")
     rules = add(
-        commands, "rules", show_rules, "list rules that would have spared you repeated questions"
+        commands,
+        "rules",
+        show_rules,
+        "list permission rules that would spare you repeated questions",
     )
     rules.add_argument("--json", action="store_true", help="print one JSON object per line")
     record = add(
@@ -48,7 +53,7 @@ def add_to(commands: Commands) -> None:
         "--minutes",
         type=float,
         default=10.0,
-        help="sessions active in the last MINUTES, each from its start (default: 10)",
+        help="sessions active in the last MINUTES minutes, each from its start (default: 10)",
     )
     record.add_argument("--session", metavar="SESSION", help="only this session")
     record.add_argument("--full", action="store_true", help="include private text")
@@ -117,11 +122,11 @@ def show_rules(args: Args) -> None:
             print_json(to_builtins(each))
         return
     if not found:
-        print(f" No permission was asked for and given {OFTEN} times in the log.")
+        print(f" No permission in the log was granted {OFTEN} times.")
         return
     user_home = os.environ.get("HOME", "")
     for agent in dict.fromkeys(each.agent for each in found):
-        print(f" To be asked less, add to {dialect_of(agent).rules}:")
+        print(f" To be asked less often, add to {dialect_of(agent).rules}:")
         for each in (x for x in found if x.agent == agent):
             where = ", ".join(words.plain(words.tilde(path, user_home)) for path in each.folders)
             print(f'   "{words.plain(each.rule)}"  asked {each.count} times in {where or "?"}')

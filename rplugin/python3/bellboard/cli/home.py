@@ -1,4 +1,4 @@
-"""Open the state folder for a command, bring the board up to date, and report what fails."""
+"""Open the state folder for a command, bring the board up to date, and report failures."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ if TYPE_CHECKING:
     from ..hosting.folding import Clerk
 
 Args = argparse.Namespace
-Commands = Any  # argparse keeps the type of its subparsers to itself
+Commands = Any  # argparse has no public type for it
 Run = Callable[[Args], "int | None"]
 
-PATIENCE = 4.0  # seconds for another process to fold: it needs milliseconds unless suspended
-GLANCE = 0.25  # seconds to check an address, which takes 0.1 ms unless its folder hangs
+PATIENCE = (
+    4.0  # seconds to wait while another process folds; it takes milliseconds unless suspended
+)
+GLANCE = 0.25  # seconds to check an address; it takes 0.1 ms unless its folder hangs
 
 
 class Problem(Exception):
@@ -215,7 +217,7 @@ def print_json(value: object) -> None:
 
 
 def first_run() -> str:
-    """Return how to get started, and what is missing for it."""
+    """Return how to get started, and what is missing."""
     from ..agents.clis import INSTALLABLE
     from ..core import words
 

@@ -37,11 +37,11 @@ def add_to(commands: Commands) -> None:
     hooks = add(commands, "hooks", show_help, "manage the hooks in the settings of agents")
     hooks.set_defaults(top=hooks)
     verbs = hooks.add_subparsers(metavar="VERB", title="verbs")
-    install = add(verbs, "install", install_hooks, "add the hooks, leaving all else as it is")
-    uninstall = add(verbs, "uninstall", uninstall_hooks, "remove the hooks and nothing else")
-    check = add(verbs, "check", check_hooks, "show where the hooks are; fails if any is missing")
-    check.add_argument("--json", action="store_true", help="print JSON, and succeed")
-    printed = add(verbs, "print", print_hooks, "print the hooks, to put them in place yourself")
+    install = add(verbs, "install", install_hooks, "add the hooks, changing nothing else")
+    uninstall = add(verbs, "uninstall", uninstall_hooks, "remove the hooks, changing nothing else")
+    check = add(verbs, "check", check_hooks, "list the hooks; fails if any is missing")
+    check.add_argument("--json", action="store_true", help="print JSON, and do not fail")
+    printed = add(verbs, "print", print_hooks, "print the hooks, to add them yourself")
     for verb in (install, uninstall, check):
         whose = verb.add_mutually_exclusive_group()
         whose.add_argument("--agent", metavar="NAME", help="of this agent, such as codex")
@@ -133,7 +133,7 @@ def check_hooks(args: Args) -> int:
         print_json({"v": 1, "agents": agents})
         return 0
     if not targets:
-        print("no agent that bellboard knows is on this machine")
+        print("found none of the agents that bellboard supports")
     script = installed.script(here())
     if is_well and runs_script and not script.is_file():
         print(f"{short(script)} is missing; run `bellboard hooks install` to restore it")
@@ -164,7 +164,7 @@ def _targets(args: Args, removing: bool = False) -> list[Target]:
         there = [each for each in installers if each.hooks.is_used(os.environ)]
         if not there and not removing:
             names = ", ".join(cli.key for cli in INSTALLABLE)
-            raise Problem(f"none of the agents is on this machine; name one with --agent: {names}")
+            raise Problem(f"found no agent on this machine; name one with --agent: {names}")
         installers = there or installers[:1]
     return [Target(each, _file(each, args)) for each in installers]
 
@@ -183,12 +183,12 @@ def _file(installer: Installer, args: Args) -> Path:
 
 
 def _cli(agent: str | None, among: Sequence[Cli] = ()) -> Cli:
-    """Return the CLI of that name, or the first one; of those whose hooks can be installed."""
+    """Return the CLI with that name, by default the first one."""
     from ..agents.clis import INSTALLABLE
 
     known = {cli.key: cli for cli in among or INSTALLABLE}
     if agent is not None and agent not in known:
-        raise Problem(f"--agent {agent}: not one of {', '.join(known)}")
+        raise Problem(f"--agent {agent}: unknown agent; use one of {', '.join(known)}")
     return known[agent] if agent else INSTALLABLE[0]
 
 
@@ -205,7 +205,7 @@ def _version(installer: Installer, args: Args) -> Version | None:
 
 
 def _each(targets: list[Target], work: Callable[[Target], None]) -> int:
-    """Do it for each file; a failure stops none of the others."""
+    """Call `work` for each file, even if it fails for another."""
     failed = False
     for target in targets:
         try:
@@ -232,7 +232,9 @@ def do(installer: Installer, change: Change, yes: bool, dry_run: bool = False) -
     if not change.is_none:
         ask(f"Write this to {short(change.path)}?", yes)
     with problems(change.path):
-        backup = installer.apply(change)  # even with no change: it restores script and record
+        backup = installer.apply(
+            change
+        )  # even without a change: it restores the script and the record
     if not change.is_none:
         done = "removed" if change.new is None else "written"
         print(f"{done}: {change.path}" + (f"; backup: {backup.name}" if backup else ""))

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 Message = dict[str, Any]
 Push = Callable[[Message], None]
-GLANCE = 0.2  # seconds to restore the screen
+GLANCE = 0.2  # seconds to wait for the screen to be restored
 NOBODY = -1  # reads what a host prints
 
 
 def add_to(commands: Commands) -> None:
-    watch = add(commands, "watch", watch_sessions, "show sessions live")
+    watch = add(commands, "watch", watch_sessions, "show a live list of sessions")
     watch.add_argument("--json", action="store_true", help="print status changes as JSON lines")
     serve = add(commands, "serve", serve_host, "run the background process without an editor")
     serve.add_argument(
@@ -75,7 +75,7 @@ def serve_host(args: Args) -> None:
         from .fleet import joined
 
         if joined() is None:
-            raise Problem("this machine is in no fleet; run `bellboard fleet join URL` first")
+            raise Problem("this machine is not in a fleet; run `bellboard fleet join URL` first")
     known = (*STATUSES, "ended", "transition")
     commands = {}
     for spec in args.on:
@@ -118,7 +118,10 @@ def watch_sessions(args: Args) -> None:
         from ..screen.live import Live
 
         worn: Mapping[str, str] = words.ICONS
-        with contextlib.suppress(Problem), opened() as clerk:  # the host says what is wrong
+        with (
+            contextlib.suppress(Problem),
+            opened() as clerk,
+        ):  # the host itself reports what is wrong
             worn = icons(clerk)
         live = Live(first_run(), worn)
         with live.screen as screen:
@@ -132,7 +135,7 @@ def watch_sessions(args: Args) -> None:
 
 
 class Notes:
-    """Warns of each new health note on standard error."""
+    """Prints each new health note on standard error."""
 
     def __init__(self) -> None:
         self._seen: dict[str, str] = {}
@@ -153,7 +156,7 @@ def run_host(
     output: int = 1,
     begin: Callable[[Host], None] | None = None,
 ) -> None:
-    """Run a host until a signal ends it, or nobody reads its output any more.
+    """Run a host until a signal ends it or its reader is gone.
 
     `begin` is called with the host in its event loop.
     """
@@ -180,7 +183,7 @@ def run_host(
             begin(host)
         await host.run()
 
-    # Notice that `head` in `watch | head -1` is gone before there is more to write.
+    # Notice at once when the reader is gone, such as `head` in `watch | head -1`.
     held = output if output != NOBODY and _is_pipe(output) else NOBODY
     try:
         attended(lambda: asyncio.run(live()), host.stop, held)

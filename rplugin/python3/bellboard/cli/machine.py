@@ -1,4 +1,4 @@
-"""The `machine` command: which other machines are followed, and whether that works."""
+"""The `machine` command: choose which machines to follow, and test the connection."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from .home import Args, Commands, Problem, add, here, print_json, reason
 if TYPE_CHECKING:
     from ..core.feed import Hello, State
 
-PATIENCE: Final = 25.0  # seconds until a feed has told its state: a login may take some
+PATIENCE: Final = 25.0  # seconds to wait for the state; logging in can take a while
 CHUNK: Final = 1 << 16
-APART: Final = 2.0  # seconds between two clocks that are worth a word
+APART: Final = 2.0  # seconds between two clocks that are worth reporting
 HINTS: Final = {
-    "permission denied": "log in once by hand: ssh must need no password and no question here",
-    "host key verification failed": "log in once by hand, and check the key that ssh shows",
+    "permission denied": "ssh must log in without asking: set up a key or an agent",
+    "host key verification failed": "log in once by hand to check and accept the key",
     "could not resolve": "check the name of the machine",
     "connection refused": "nothing listens there: is sshd running?",
     "not installed there": "clone bellboard.nvim there, and run in it: python3 -m venv .venv &&"
     " .venv/bin/pip install . && .venv/bin/bellboard path",
-    "invalid choice": "update bellboard there: it is too old to be followed",
+    "invalid choice": "update bellboard there: that version has no feed",
     "no such container": "start the container",
 }
 
@@ -32,17 +32,17 @@ HINTS: Final = {
 def add_to(commands: Commands) -> None:
     machine = add(commands, "machine", show, "follow sessions on other machines")
     verbs = machine.add_subparsers(dest="verb", metavar="VERB", required=True)
-    one = verbs.add_parser("add", help="follow a machine, or change how it is reached")
+    one = verbs.add_parser("add", help="follow a machine, or change its command")
     one.add_argument("name", metavar="NAME")
     one.add_argument("command", metavar="COMMAND", nargs=argparse.REMAINDER)
     one.set_defaults(run=add_one)
-    one = verbs.add_parser("remove", help="do not follow a machine any more")
+    one = verbs.add_parser("remove", help="stop following a machine")
     one.add_argument("name", metavar="NAME")
     one.set_defaults(run=remove)
-    listed = verbs.add_parser("list", help="list the machines that are followed")
+    listed = verbs.add_parser("list", help="list the followed machines")
     listed.add_argument("--json", action="store_true", help="print JSON")
     listed.set_defaults(run=show)
-    one = verbs.add_parser("test", help="check that a machine can be followed")
+    one = verbs.add_parser("test", help="check the connection to a machine")
     one.add_argument("name", metavar="NAME")
     one.add_argument("command", metavar="COMMAND", nargs=argparse.REMAINDER)
     one.set_defaults(run=try_out)
@@ -53,18 +53,20 @@ def add_one(args: Args) -> None:
 
     words = _words(args)
     if not words:
-        raise Problem(f"with which command? For example: bellboard machine add {args.name} -- ssh")
+        raise Problem(
+            f"the command is missing: bellboard machine add {args.name} -- ssh {args.name}"
+        )
     if why := machines.wrong(args.name, words):
         raise Problem(f"{args.name}: {why}")
     known = machines.known(here())
     if args.name not in known.all and len(known.all) >= machines.MOST:
-        raise Problem(f"{len(known.all)} machines are followed already; remove one first")
+        raise Problem(f"already following {len(known.all)} machines; remove one first")
     _store({**known.added, args.name: words})
     if args.name in known.nvim and known.nvim[args.name] != words:
-        print(f"{args.name} is in vim.g.bellboard.machines as well, which counts first")
+        print(f"{args.name} is also in vim.g.bellboard.machines, which takes precedence")
     else:
-        print(f"{args.name} is followed with: {shlex.join(words)}")
-        print(f"check it with: bellboard machine test {args.name}")
+        print(f"following {args.name}: {shlex.join(words)}")
+        print(f"test it with: bellboard machine test {args.name}")
 
 
 def remove(args: Args) -> None:
@@ -74,9 +76,9 @@ def remove(args: Args) -> None:
     if args.name in known.nvim:
         raise Problem(f"{args.name} is in vim.g.bellboard.machines; remove it there")
     if args.name not in known.added:
-        raise Problem(f"no machine {args.name}; see `bellboard machine list`")
+        raise Problem(f"no machine is named {args.name}; see `bellboard machine list`")
     _store({name: words for name, words in known.added.items() if name != args.name})
-    print(f"{args.name} is not followed any more")
+    print(f"{args.name} is no longer followed")
 
 
 def show(args: Args) -> None:
@@ -102,38 +104,37 @@ def show(args: Args) -> None:
         print_json(rows)
         return
     if not rows:
-        print("no machine is followed; for example: bellboard machine add dev -- ssh dev")
+        print("no machines yet; add one: bellboard machine add dev -- ssh dev")
     for row in rows:
-        state = "not reached yet: no background process is running"
+        state = "not connected: no background process is running"
         if "up" in row:
             ago = words.age(row["since"], time.time())
             state = words.amount(row["sessions"], "session")
-            state += "" if row["up"] else f", cannot be reached ({ago}): {plain(row['why'])}"
+            state += "" if row["up"] else f", unreachable ({ago}): {plain(row['why'])}"
         print(f"{row['name']:12} {plain(shlex.join(row['command']))}: {state}")
 
 
 def try_out(args: Args) -> int:
-    """Follow a machine until it has told its sessions; say what is missing over there."""
+    """Read a machine's feed until it has sent its sessions, and print what is missing there."""
     from ..storage import machines
 
     words = _words(args) or machines.known(here()).all.get(args.name)
     if not words:
-        raise Problem(f"no machine {args.name}; give its command as well: {args.name} -- ssh dev")
+        raise Problem(
+            f"no machine is named {args.name}; give its command: "
+            f"bellboard machine test {args.name} -- ssh {args.name}"
+        )
     if why := machines.wrong(args.name, words):
         raise Problem(f"{args.name}: {why}")
     begun = time.monotonic()
     hello, state = _followed(args.name, words)
     took, apart = time.monotonic() - begun, hello.now - time.time()
-    print(f"{args.name} can be followed: bellboard {hello.version}, {took:.1f} s to connect")
-    print(
-        f"  sessions: {len(state.all)}; agents: {', '.join(hello.agents) or 'none is used there'}"
-    )
+    print(f"{args.name} can be followed: bellboard {hello.version}, connected in {took:.1f} s")
+    print(f"  sessions: {len(state.all)}; agents: {', '.join(hello.agents) or 'none'}")
     if not hello.hooks:
-        print(
-            "  no hooks are installed there, so less is known: run `bellboard hooks install` there"
-        )
+        print("  it has no hooks, so less is known: run `bellboard hooks install` there")
     if not hello.hosts:
-        print("  no background process runs there: the link is one for as long as it lasts")
+        print("  no background process runs there; none is needed while the link is up")
     if abs(apart) > APART + took:
         way = "ahead of" if apart > 0 else "behind"
         print(f"  its clock is {abs(apart):.0f} s {way} this one; times are corrected")
@@ -141,7 +142,7 @@ def try_out(args: Args) -> int:
 
 
 def _followed(name: str, words: list[str]) -> tuple[Hello, State]:
-    """Read a feed until it has told its state; nothing is asked, so nobody follows."""
+    """Read a feed until its state has arrived, without becoming a follower."""
     import os
 
     from ..system import remotely
@@ -151,7 +152,7 @@ def _followed(name: str, words: list[str]) -> tuple[Hello, State]:
     try:
         feed = Leashed(remotely.command_of(words, ["feed", "--quiet"], sockets))
     except (OSError, ValueError) as e:
-        raise Problem(f"{name}: its command cannot be started: {e}") from None
+        raise Problem(f"{name}: cannot run its command: {e}") from None
     trial = _Trial()
     until = time.monotonic() + PATIENCE
     try:
@@ -175,7 +176,7 @@ def _followed(name: str, words: list[str]) -> tuple[Hello, State]:
 
 
 class _Trial:
-    """What a feed has told so far."""
+    """What a feed has sent so far."""
 
     def __init__(self) -> None:
         self.hello: Hello | None = None
@@ -195,7 +196,7 @@ class _Trial:
         for line in lines:
             self._line(line)
         if len(self._rest) > feed.LONGEST:
-            self.why = "what it prints is no feed"
+            self.why = "its command prints something else than a feed"
         self.is_over = not data or bool(self.why or self.state)
 
     def _line(self, line: bytes) -> None:
@@ -213,7 +214,7 @@ class _Trial:
 def _why(name: str, words: list[str], errors: bytes, code: int | None) -> str:
     from ..system.leash import last_words
 
-    ended = "it ended before it told its sessions" if code is not None else "no answer"
+    ended = "it ended before it sent its sessions" if code is not None else "no answer"
     ended += f" (exit code {code})" if code else "" if code is not None else f" in {PATIENCE:.0f} s"
     why = last_words(errors) or ended
     text = " ".join(errors.decode("utf-8", "replace").lower().splitlines())

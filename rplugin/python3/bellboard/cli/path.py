@@ -26,7 +26,7 @@ def link(args: Args) -> None:
     if not program.is_file():
         raise Problem(f"{sys.executable} has no bellboard program; `:Bellboard build` installs one")
     if os.path.lexists(place) and not _is_ours(place):
-        raise Problem(f"{place} is something else; remove it first")
+        raise Problem(f"{place} exists and is not a link to bellboard; remove it first")
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         place.unlink(missing_ok=True)
@@ -40,16 +40,16 @@ def link(args: Args) -> None:
 
 def remove(place: Path) -> None:
     if not os.path.lexists(place):
-        print(f"{place} is not there")
+        print(f"there is no {place}")
     elif not _is_ours(place):
-        raise Problem(f"{place} is something else; it was left alone")
+        raise Problem(f"{place} is not a link to bellboard; not removed")
     else:
         place.unlink()
         print(f"removed: {place}")
 
 
 def _is_ours(place: Path) -> bool:
-    """Return whether it is a link to bellboard in some environment, even one that is gone."""
+    """Return whether it links to the bellboard of any environment, even a deleted one."""
     return place.is_symlink() and place.readlink().parts[-2:] == ("bin", "bellboard")
 
 

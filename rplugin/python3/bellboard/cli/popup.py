@@ -1,4 +1,4 @@
-"""Answer on the whole terminal, such as a popup of tmux: one session after the other."""
+"""Answer requests full screen, such as in a tmux popup, one session after the other."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from ..core.visible import plain
 from ..screen.operating import operate
 from ..screen.prompt import SOON, Prompt
 from ..screen.request import wrapped
-from .counter import Counter, asking, decoded, waiting
 from .goto import flash
 from .goto import show as go_there
 from .home import Args, Problem, listed, opened
+from .runner import Runner, asking, decoded, waiting
 
 if TYPE_CHECKING:
     from ..core.published import Published
     from ..hosting.folding import Clerk
 
-EVERY: Final = 1.0  # seconds between two looks at whether it is still asked
+EVERY: Final = 1.0  # seconds between checks that a request still stands
 Asks = tuple[str, str, float]  # session, request, since when
 
 
 def run(args: Args) -> int:
-    """Show what is asked, longest waiting first, until nothing is, or the user leaves."""
+    """Show open requests, longest waiting first, until none is left or the user quits."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise Problem("`bellboard answer --popup` needs a terminal; leave out --popup")
     with opened() as clerk:
         first = asking(clerk, args.session)["session_id"] if args.session else ""
-        flow = Flow(clerk, Counter(clerk, "a popup"), first)
+        flow = Flow(clerk, Runner(clerk, "a popup"), first)
         operate(flow, EVERY)
     if flow.goes is not None:
         try:
@@ -40,21 +40,21 @@ def run(args: Args) -> int:
         except Problem as e:
             if not args.client:
                 raise
-            flash(str(e), args.client)  # from a popup: it closes before anyone can read it
+            flash(str(e), args.client)  # in a popup, which closes before the message can be read
     return 0 if flow.answered or flow.goes else 1
 
 
 class Flow:
-    """The request on the screen, what came of the last one, and those that follow."""
+    """The request on the screen, the outcome of the last one, and those still to come."""
 
-    def __init__(self, clerk: Clerk, counter: Counter, first: str) -> None:
+    def __init__(self, clerk: Clerk, runner: Runner, first: str) -> None:
         self.over = False
-        self.goes: Published | None = None  # where to go
+        self.goes: Published | None = None  # the session to jump to
         self.answered = 0
-        self._clerk, self._counter, self._first = clerk, counter, first
+        self._clerk, self._runner, self._first = clerk, runner, first
         self._skipped: set[Asks] = set()
         self._notes: list[str] = []
-        self._done = 0.0  # when the last key was meant for a request
+        self._done = 0.0  # when the last request left the screen
         self._asks: Asks | None = None
         self._session: Published = {}
         self._prompt: Prompt | None = None
@@ -63,7 +63,7 @@ class Flow:
         """Apply a key; give the answer once it is whole."""
         prompt = self._prompt
         if prompt is None:
-            self.over = now > self._done + SOON  # not by a key meant for the last request
+            self.over = now > self._done + SOON  # unless the key was meant for the last request
             self._done = now
             return
         prompt.press(key, now)
@@ -78,17 +78,21 @@ class Flow:
             self._asks = self._prompt = None
 
     def lines(self, now: float, columns: int, height: int) -> list[Text]:
-        """Return the screen; what is no longer asked makes room for the next."""
+        """Return the screen; replace a request that no longer stands by the next one."""
         self._look(now)
         notes = [row for note in self._notes[-3:] for row in wrapped(note, columns, " ", "dim")]
         if self._prompt is not None:
             return [*notes, *self._prompt.lines(now, columns, height - len(notes))]
-        asks = "Nothing else asks." if self._skipped or self._notes else "No session asks anything."
-        return [*notes, Text(f" {asks}"), Text(" Any key closes this.", "dim")]
+        none = (
+            "No more requests."
+            if self._skipped or self._notes
+            else "No session is asking anything."
+        )
+        return [*notes, Text(f" {none}"), Text(" Press any key to close.", "dim")]
 
     def _look(self, now: float) -> None:
-        """Find out what is asked now."""
-        self._counter.session("")  # brings the board up to date
+        """Bring the board up to date and choose the request to show."""
+        self._runner.session("")  # brings the board up to date
         asking = [p for p in waiting(listed(self._clerk)) if _asks(p) not in self._skipped]
         asking.sort(key=lambda p: p["session_id"] != self._first)
         if any(_asks(p) == self._asks for p in asking):
@@ -100,7 +104,7 @@ class Flow:
             self._done = now
         self._asks = self._prompt = None
         for n, session in enumerate(asking):
-            reply = self._counter.do("request", {"session_id": session["session_id"]})
+            reply = self._runner.do("request", {"session_id": session["session_id"]})
             if not reply["ok"]:
                 self._note(session, reply["why"])
                 self._skipped.add(_asks(session))
@@ -114,7 +118,7 @@ class Flow:
     def _give(self, prompt: Prompt) -> None:
         request = prompt.request
         about = {"session_id": request.session_id, "request": request.id, "digest": request.digest}
-        reply = self._counter.do("answer", {**about, **(prompt.taken or {})})
+        reply = self._runner.do("answer", {**about, **(prompt.taken or {})})
         if reply["ok"] and reply["outcome"] == "taken":
             self.answered += 1
         elif self._asks:

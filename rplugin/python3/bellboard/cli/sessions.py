@@ -16,10 +16,14 @@ def add_to(commands: Commands) -> None:
     listing = add(commands, "list", list_sessions, "list sessions, most urgent first")
     listing.add_argument("--json", action="store_true", help="print everything as JSON")
     listing.add_argument("--all", action="store_true", help="include hidden sessions")
-    text = "list only the sessions of this machine of yours"
+    text = "list only the sessions of this machine, as named in `bellboard machine list`"
     listing.add_argument("--machine", metavar="NAME", help=text)
-    listing.add_argument("--ended", action="store_true", help="list sessions to resume instead")
-    listing.add_argument("--dir", metavar="PATH", help="with --ended: only in this directory")
+    listing.add_argument(
+        "--ended", action="store_true", help="list ended sessions that can be resumed"
+    )
+    listing.add_argument(
+        "--dir", metavar="PATH", help="with --ended: only sessions of this directory"
+    )
     status = add(commands, "status", show_status, "print one line for a status bar: what needs you")
     status.add_argument(
         "--dir",
@@ -55,8 +59,8 @@ def of_machine(sessions: list[Published], name: str | None) -> list[Published]:
         return sessions
     names = {p["machine"] for p in sessions if p.get("machine")}
     if name not in names:
-        some = f"; there are some of {', '.join(sorted(names))}" if names else ""
-        raise Problem(f"no session of a machine {name} is listed{some}")
+        some = f"; there are sessions of {', '.join(sorted(names))}" if names else ""
+        raise Problem(f"no sessions of machine {name}{some}")
     return [p for p in sessions if p.get("machine") == name]
 
 
@@ -83,7 +87,7 @@ def list_ended(args: Args) -> None:
 
 
 def directory(named: str) -> str:
-    """Resolve a directory to the form in which CLIs report theirs."""
+    """Resolve a directory as CLIs do when they report theirs."""
     path = Path(named).expanduser()
     if not path.is_dir():
         raise Problem(f"{named} is not a directory")

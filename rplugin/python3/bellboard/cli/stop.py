@@ -7,12 +7,12 @@ from .home import Args, Commands, Problem, add
 
 
 def add_to(commands: Commands) -> None:
-    text = "stop the process of a session, if it is proven to be that session's"
+    text = "stop the process of a session, after verifying that it is its process"
     add(commands, "stop", stop, text).add_argument("session")
 
 
 def stop(args: Args) -> None:
-    from .counter import carry_out
+    from .runner import carry_out
 
     p = named(args.session)
     pid = p.get("pid") or p.get("far_pid")

@@ -14,7 +14,7 @@ class Argument(NamedTuple):
     """An option (with its names) or a positional argument."""
 
     names: tuple[str, ...]
-    takes: str  # the name of its value, if it takes one
+    takes: str  # the name of its value, or "" if it takes none
     choices: tuple[str, ...]
     text: str
 

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from ..system.tmux import Tmux
 
 
-PATIENCE: Final = 5.0  # seconds to wait for a server that is to be changed: it may be busy
+PATIENCE: Final = 5.0  # seconds to wait for a server before changing it; it may be busy
 #: The keys after the prefix.
 KEYS: Final = {"pick": "b", "answer": "M-a", "next": "B", "back": "M-b"}
 NOT_SHOWN = """\
-  status       not in the status line yet; --status adds it, or put it where you like:
+  status       not in the status line; --status adds it, or add it yourself:
                  set -ga status-right ' #{@bellboard-status}'
                  set -g status-right-length 80"""
 
@@ -38,10 +38,10 @@ def add_to(commands: Commands) -> None:
     how.add_argument("--apply", action="store_true", help="apply it to a running server")
     how.add_argument("--remove", action="store_true", help="remove it from a running server")
     tmux.add_argument("--status", action="store_true", help="add the status to the status line")
-    tmux.add_argument("--quiet", action="store_true", help="only report what could not be set")
+    tmux.add_argument("--quiet", action="store_true", help="print only what could not be set")
     tmux.add_argument("--socket", metavar="PATH", help="the server (default: the current one)")
     for name, key in KEYS.items():
-        text = f"prefix key for {name} (default: {key})"
+        text = f"key after the prefix for {name} (default: {key})"
         tmux.add_argument(f"--{name}", metavar="KEY", default=key, help=text)
 
 
@@ -99,7 +99,7 @@ def wired() -> list[Tmux]:
 
 
 def running(socket: str) -> Tmux:
-    """Return a server that answers, at the socket path that it reports itself."""
+    """Return a running server, with the socket path that it reports itself."""
     from ..system.tmux import Tmux, sockets
 
     found = server(socket)
@@ -107,7 +107,7 @@ def running(socket: str) -> Tmux:
         there = [x for x in sockets(os.environ) if Tmux(x).panes()]
         if len(there) != 1:
             some = f", one of {', '.join(there)}" if there else ""
-            raise Problem(f"choose a tmux server with --socket PATH{some}")
+            raise Problem(f"not inside tmux: name a server with --socket PATH{some}")
         found = Tmux(there[0])
     path = found.ask("display-message", "-p", "#{socket_path}")
     if not path:

@@ -1,4 +1,4 @@
-"""The `uninstall` command: remove all hooks and, if wanted, everything that bellboard keeps."""
+"""The `uninstall` command: remove all hooks and, with --purge, everything that bellboard keeps."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ def add_to(commands: Commands) -> None:
     remove = add(commands, "uninstall", uninstall_all, "remove the hooks from all settings files")
     remove.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     remove.add_argument(
-        "--purge", action="store_true", help="also delete the state folder, and what is set in tmux"
+        "--purge",
+        action="store_true",
+        help="also delete the state folder, and remove what is set in tmux",
     )
 
 
@@ -76,7 +78,7 @@ def _purge(home: Path, copies: list[Path], yes: bool) -> None:
         return
     if hosts := list(Spool(home).hosts.alive()):
         pids = ", ".join(map(str, hosts))
-        raise Problem(f"bellboard is still running: stop these processes first: {pids}")
+        raise Problem(f"bellboard is still running; stop these processes first: {pids}")
     ours = [path for name in STATE for path in home.glob(name)]
     servers = wired()
     for path in (*ours, *copies):

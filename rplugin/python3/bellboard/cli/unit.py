@@ -25,7 +25,7 @@ NoNewPrivileges=yes
 [Install]
 WantedBy=default.target
 """
-KEPT = ("BELLBOARD_HOME", "XDG_STATE_HOME")  # what decides where the state folder is
+KEPT = ("BELLBOARD_HOME", "XDG_STATE_HOME")  # variables that decide where the state folder is
 
 
 def unit(argv: list[str]) -> str:

@@ -1,10 +1,9 @@
 """The tmux configuration: print it for a tmux.conf, apply it to a running server, or remove it.
 
-It has hooks that report who looks at which pane, four key bindings, and an option that hosts
-update, which is put into the status line if the user says so.  Each hook uses its own index in the
-hook's array, and each key must be free: nothing that is not ours is ever touched.  A hook runs
-`hooks/emit` only if somebody looks at the pane, and its formats contain no text that a program can
-choose, such as titles and names.
+It consists of hooks that report who looks at which pane, four key bindings, and an option that
+hosts update, which the status line can show.  Each hook has its own index in the hook's array and
+each key must be free, so nothing of the user's is ever changed.  A hook runs `hooks/emit` only if
+somebody looks at the pane, and its formats contain no text that a program can choose.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ from ..system.tmux import BACK, Tmux, argument
 from .home import Problem
 
 FIRST: Final = 2355  # first index of a hook; spells BELL on a phone keypad
-SHOWN: Final = f"#{{{OPTION}}} "  # what is added before the right part of the status line
-ROOM: Final = 80  # cells for that part; tmux's default is 40
-BEFORE: Final = "@bellboard-length"  # an option that stores the previous length
+SHOWN: Final = f"#{{{OPTION}}} "  # prepended to status-right
+ROOM: Final = 80  # cells for status-right; tmux's default is 40
+BEFORE: Final = "@bellboard-length"  # the option that stores the previous length
 
 #: Hook → what it reports (`decoding.of_tmux`) about which clients.
 HOOKS: Final = {
@@ -45,7 +44,7 @@ class Wiring:
 
     def __init__(self, home: Path, keys: Mapping[str, str], chosen: Sequence[str] = ()) -> None:
         self._chosen = chosen  # arguments that choose these keys
-        env = ("env", f"BELLBOARD_HOME={home}")  # the server's environment may be an older one
+        env = ("env", f"BELLBOARD_HOME={home}")  # the server's environment may be outdated
         self._emit = str(installed.script(home))
         self._say = _words(*env, self._emit)
         self._command = _words(*env, *program())
@@ -77,7 +76,7 @@ class Wiring:
         return ["run-shell", "-b", shell]
 
     def line(self, status: bool = False) -> str:
-        """Return the line of a tmux.conf that applies all this, the status as well if wanted."""
+        """Return the tmux.conf line that applies all this, with the status if wanted."""
         how = _words("--apply", "--quiet", *["--status"] * status, *self._chosen)
         return f"run-shell -b {quoted(f': bellboard; exec {self._command} tmux {how}')}"
 
@@ -92,7 +91,7 @@ class Wiring:
 # For ~/.tmux.conf; `bellboard tmux --apply` does the same in a running server.
 {self.line()}
 
-# The status, wherever you like it, with enough room:
+# Show the status in the status line, with enough room:
 set -ga status-right ' #{{{OPTION}}}'
 set -g status-right-length {ROOM}
 
@@ -104,7 +103,7 @@ set -g focus-events on
 
 
 def _return() -> list[str]:
-    """Return the command that goes back from the target of a jump, once for each jump."""
+    """Return the command that goes back from the target of a jump; it works once per jump."""
     go = f"set-option -pu {BACK} ; switch-client -c '#{{client_name}}' -t '#{{{BACK}}}'"
     shell = f'run-shell -C "{go}"'
     no = "display-message 'bellboard: no jump led to this pane'"
@@ -203,8 +202,8 @@ def _hooks(tmux: Tmux, name: str) -> dict[int, str]:
 def _answer(tmux: Tmux, *command: str) -> str:
     """Return the output of a command, or "" if it failed; raise Problem without an answer."""
     output = tmux.ask(*command)
-    if tmux.is_silent:  # then nothing is known of what is set there
-        raise Problem(f"{tmux.why}; it may be busy: run this again")
+    if tmux.is_silent:  # what is set there is unknown
+        raise Problem(f"{tmux.why}; it may be busy: try again")
     return output or ""
 
 

@@ -1,7 +1,7 @@
 """Run each check in its own process, all in parallel, so that one that hangs affects no other.
 
-A process that waits for a dead mount cannot even be killed.  It is left behind, holding nothing
-that anyone waits for.
+A process that waits for a dead mount cannot even be killed.  It is left behind, and nothing waits
+for it.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _begin(check: Check) -> tuple[int, int]:
         return pid, answer
     try:
         null = os.open(os.devnull, os.O_RDWR)
-        for number in range(3):  # readers of our output must not wait for a leftover process
+        for number in range(3):  # a leftover process must not keep our output open
             os.dup2(null, number)
         _answer(check, end)
     finally:

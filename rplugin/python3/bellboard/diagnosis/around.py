@@ -56,7 +56,7 @@ def claude_code(environ: Mapping[str, str]) -> Iterator[Fact]:
     elif found := shutil.which("claude", path=environ.get("PATH", "")):
         yield warn(f"{found} does not report its version", f"run {found} --version")
     else:
-        yield info("no claude on PATH: `install` then adds what every version knows")
+        yield info("no claude on PATH, so `install` adds only the events that all versions know")
     for version, running in versions.items():
         guessed = " or a little later" if version == SILENT else ""
         yield ok(f"version {_dotted(version)}{guessed}: {words.amount(running, 'session')}")
@@ -131,7 +131,7 @@ def _states(cli: Cli, states: Sequence[State], environ: Mapping[str, str]) -> It
         elif state.events or state.plugin:
             yield ok(text)
     if is_there and not any(state.events or state.plugin for state in states):
-        yield info(f"{cli.name} has no hooks of bellboard: {cli.without_hooks}", install)
+        yield info(f"{cli.name}: hooks not installed: {cli.without_hooks}", install)
 
 
 def _managed() -> Iterator[Fact]:

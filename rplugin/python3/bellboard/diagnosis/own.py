@@ -36,7 +36,9 @@ NEEDED: Final = {
     "psutil": (5, 9),
     "rich": (13,),
 }
-BEHIND: Final = 1000  # pending events; with a host running, more means that it is too slow or hangs
+BEHIND: Final = (
+    1000  # pending events; more of them with a host running means that it hangs or is too slow
+)
 CHECK: Final = 3.0  # seconds; 100 MB take a third of a second
 RESTART: Final = "quit all Neovims and start one: it replaces the database and keeps a copy"
 LARGE: Final = 256 << 20  # bytes; the database of a busy month has 40 MB
@@ -59,7 +61,7 @@ def versions() -> Iterator[Fact]:
     if installed not in (None, VERSION):
         yield warn(
             f"another bellboard, {installed}, is installed for this Python",
-            f"upgrade or uninstall it: it is the one of {sys.executable}",
+            f"upgrade or remove it: {sys.executable} -m pip uninstall bellboard",
         )
 
 
@@ -215,7 +217,7 @@ def _inside(store: Store, path: Path) -> Iterator[Fact]:
     yield warn(text, "larger than expected: please report this") if size > LARGE else ok(text)
     yield from _shared(store)
     if holder := store.holder():
-        yield info(f"locked at the moment by process {holder} ({_program(holder)})")
+        yield info(f"currently locked by process {holder} ({_program(holder)})")
 
 
 def _checked(store: Store) -> str:

@@ -65,7 +65,7 @@ class Follower:
         self.is_up, self._down = False, why
 
     def leave(self) -> None:
-        """Write that the machine is not followed any more."""
+        """Write that the machine is no longer followed."""
         self._put({"link": {"machine": self.machine, "gone": True}})
         self.is_up, self._rows = False, {}
 

@@ -192,7 +192,7 @@ class Hearing:
     def _ignore(self, text: str) -> None:
         self._junk.append(text)
         if len(self._junk) > MOST_JUNK:
-            raise Ended(f"what it prints is no feed: {line(text, 80)}")
+            raise Ended(f"its command prints something else than a feed: {line(text, 80)}")
 
     # ------------------------------------------------------------ what it is asked
 

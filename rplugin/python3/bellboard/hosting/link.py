@@ -64,7 +64,7 @@ class Link:
                 os.write(self._wake, b"x")
 
     def stop(self, leave: bool = False) -> None:
-        """End it; with `leave`, its machine is not followed any more."""
+        """End it; with `leave`, its machine is no longer followed."""
         self._leaves = leave
         self._is_stopped.set()
         self.wake()
@@ -101,7 +101,7 @@ class Link:
         try:
             feed = Leashed(self._command(self.follower.cursor, self._may_share))
         except (OSError, ValueError) as e:
-            self._lose(line(f"its command cannot be started: {e}"))
+            self._lose(line(f"cannot run its command: {e}"))
             return
         try:
             self._lose(self._heard(feed))

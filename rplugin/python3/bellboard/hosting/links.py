@@ -176,7 +176,7 @@ class Links:
                 claim.leave()
 
     def _drop(self, name: str) -> None:
-        """Report that a machine that nobody wants to follow is not followed any more."""
+        """Report that a machine that nobody wants to follow is no longer followed."""
         if not machines.was_followed(self._home, name):
             return
         with contextlib.suppress(OSError, ValueError):

@@ -1,6 +1,6 @@
 """The whole terminal: an alternate screen without echo, restored however the program ends.
 
-Only SIGKILL prevents that.  A stopped program gives the terminal back until it continues.
+Only SIGKILL prevents that.  A stopped program also restores it until it continues.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ KEYS: Final = {
 _KEY: Final = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1bO.|\x1b|.", re.S)
 _ENTER: Final = b"\x1b[?1049h\x1b[?25l\x1b[?7l"
 _LEAVE: Final = b"\x1b[?7h\x1b[?25h\x1b[?1049l"
-_PATIENCE: Final = 0.2  # seconds to finish writing a picture before the terminal is restored
+_PATIENCE: Final = 0.2  # seconds to let a write finish before the terminal is restored
 
 Handler = Callable[[int, "FrameType | None"], Any] | int | None
 
@@ -87,7 +87,7 @@ class Full:
         return columns or 80, lines or 24
 
     def paint(self, lines: Sequence[Text]) -> None:
-        """Replace the picture, unless the terminal is not ours now."""
+        """Replace the picture, while the terminal is ours."""
         self._out.width, height = self.size()
         with self._out.capture() as drawn:
             for line in lines:
@@ -105,7 +105,7 @@ class Full:
         return [KEYS.get(key, key if len(key) == 1 else "") for key in found]
 
     def close(self) -> None:
-        """Give the terminal back as it was."""
+        """Restore the terminal."""
         owned = self._lock.acquire(timeout=_PATIENCE)  # the current write may never end
         try:
             if self._is_open:
@@ -140,7 +140,9 @@ class Full:
 
     def _continue(self, number: int, frame: FrameType | None) -> None:
         signal.signal(signal.SIGTSTP, self._stop)
-        self._is_open = False  # SIGSTOP cannot be caught, and the shell used the terminal since
+        self._is_open = (
+            False  # after SIGSTOP, which cannot be caught, the shell has used the terminal
+        )
         self._open()
         self._resized()
 

@@ -1,4 +1,4 @@
-"""Print what happened on a terminal: changes of status, the events of a session, a replay."""
+"""Print the past on a terminal: status changes, the events of a session, a replay."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def changes(found: list[Transition], names: Names, columns: int) -> list[Text]:
 
 
 def as_change(row: Logged) -> Transition:
-    """Return an answer, or what followed one, as a line of the history; it changes no status."""
+    """Return an answer or its outcome as a line of the history, without a change of status."""
     why = why_of(row.event, Verdict(row.rule, row.taken, row.why))
     return Transition(row.event.t, row.session_id, row.before, row.before, row.rule, why)
 
@@ -73,7 +73,7 @@ def show_story(log: Iterable[Logged]) -> None:
             line.append(f"{'' if row.taken else 'refused':22}", "dim")
         why = why_of(e, Verdict(row.rule, row.taken, row.why))
         lines.extend(_with_reason(line, why, out.width))
-    write(out, lines or [Text(" No events of this session are kept.")])
+    write(out, lines or [Text(" The log has no events of this session.")])
 
 
 def show_replay(foldeds: Iterable[Folded], board: Board) -> None:

@@ -1,4 +1,4 @@
-"""Let a person operate something on the whole terminal, such as a popup of tmux, with keys."""
+"""Run something full screen that is operated with keys, such as in a tmux popup."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ESCAPE: Final = 0.05  # seconds to wait for the rest of a key that starts with E
 
 
 class Operated(Protocol):
-    """What is shown, until it is over."""
+    """What is shown and takes the keys."""
 
     @property
     def over(self) -> bool: ...
@@ -31,7 +31,7 @@ class Operated(Protocol):
 
 
 def operate(shown: Operated, every: float | None = None) -> None:
-    """Show it and apply keys until it is over; show it again `every` so many seconds."""
+    """Show it and apply keys until it is over; refresh it every `every` seconds."""
     resized, wake = os.pipe()
     os.set_blocking(wake, False)
 

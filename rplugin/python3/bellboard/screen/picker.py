@@ -70,7 +70,7 @@ class Choice:
         for n, row in enumerate(rows):
             row.truncate(columns, pad=True)
             if begin + n == self._at:
-                row.plain = f">{row.plain[1:]}"  # seen without colours, too
+                row.plain = f">{row.plain[1:]}"  # visible without colours, too
                 row.stylize("reverse")
         if not found:
             rows = [Text(" No session matches." if self._all else " No sessions yet.", "dim")]

@@ -1,7 +1,7 @@
-"""Let a person answer a request in a terminal.
+"""Let the user answer a request in a terminal.
 
-A prompt holds the state of a screen and applies keys: a digit chooses, and what the choice needs is
-asked for, one thing after the other.
+A prompt holds the state of a screen and applies keys: a digit chooses, and then it asks for what
+the choice needs, one thing after the other.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from ..core import words
 from ..core.request import Answer, Field, Question, Request, answer_of, check
 from .request import lines_of, value_of, wrapped
 
-SOON: Final = 0.4  # seconds in which a key was typed before the request could be read
-LETTERS: Final = "123456789abcdefhijklmnopruvwxyz"  # of choices: g, q, s and t have a meaning
-REFUSES: Final = frozenset({"deny", "decline", "keep", "stop"})  # need no reading to the end
-UNREAD: Final = "Read it to the end first: Down, End."
+SOON: Final = 0.4  # seconds after it appears in which keys were not meant for it
+LETTERS: Final = "123456789abcdefhijklmnopruvwxyz"  # keys of choices; g, q, s and t have a meaning
+REFUSES: Final = frozenset({"deny", "decline", "keep", "stop"})  # can be sent before the end was read
+UNREAD: Final = "Read it to the end first: Down or End."
 MOVES: Final = {"up": -1, "down": 1, "page up": -10, "page down": 10, "first": -9999, "last": 9999}
 
 
@@ -25,22 +25,22 @@ class Step(NamedTuple):
     """Something that a choice needs: one of some options, several of them, or a text."""
 
     title: str
-    field: str  # of the answer
-    key: str = ""  # in that field, if it has several
+    field: str  # the field of the answer to fill
+    key: str = ""  # the key in that field, if it has several
     options: tuple[str, ...] = ()
     many: bool = False
     type: str = "string"
-    text: str = ""  # to begin with
-    may: bool = False  # be left out
+    text: str = ""  # initial text
+    optional: bool = False
 
 
 class Prompt:
-    """A request on a screen, and what a person does with it."""
+    """A request on a screen, and what the user does with it."""
 
     def __init__(self, request: Request, heading: str, now: float) -> None:
         self.request = request
         self.taken: dict[str, Any] | None = None  # the answer
-        self.does = ""  # or: leave, skip, go
+        self.does = ""  # instead of an answer: leave, skip or go
         self._heading = heading
         self._shown = now
         self._top = 0
@@ -65,7 +65,7 @@ class Prompt:
     def press(self, key: str, now: float) -> None:
         """Apply a key: a name in `full.KEYS`, or a character."""
         if now < self._shown + SOON and key != "leave":
-            self._shown = now  # as long as hands type something else
+            self._shown = now  # the user is still typing something else
             return
         self._why = ""
         if self._steps:
@@ -86,9 +86,9 @@ class Prompt:
             self._next()
 
     def lines(self, now: float, columns: int, height: int) -> list[Text]:
-        """Return the request as far as there is room, and below it what can be pressed."""
+        """Return as much of the request as there is room for, with the keys below it."""
         why = [*wrapped(self._why, columns, style="yellow")]
-        if columns != self._columns:  # of a long plan, that takes a while
+        if columns != self._columns:  # wrapping a long plan takes a while
             self._columns, self._body = columns, lines_of(self.request, columns)
         body = self._body
         spare = height - len(why) - 2 - min(len(body), height // 3)
@@ -105,7 +105,7 @@ class Prompt:
         seen = body[self._top : self._top + room]
         return [head, *seen, Text(rule.ljust(columns, "─")[:columns], "dim"), *below][:height]
 
-    # ------------------------------------------------------------ what can be pressed
+    # ------------------------------------------------------------ keys
 
     def _choices(self, columns: int) -> list[Text]:
         rows = [f"{_letter(n)}  {c.words}" for n, c in enumerate(self.request.choices)]
@@ -173,8 +173,8 @@ class Prompt:
 
     def _take(self, said: str | list[str]) -> None:
         step = self._steps[0]
-        if not said and not step.may:
-            self._why = "nothing is chosen" if step.options else "nothing is typed"
+        if not said and not step.optional:
+            self._why = "choose an option first" if step.options else "type something first"
             return
         value: object = said
         if step.field == "content":
@@ -222,7 +222,7 @@ def _steps(request: Request, needs: str) -> list[Step]:
     """Return what to ask for."""
     if needs.startswith("message"):
         title = "Message (Enter for none)" if needs.endswith("?") else "Message"
-        return [Step(title, "message", may=needs.endswith("?"))]
+        return [Step(title, "message", optional=needs.endswith("?"))]
     if needs == "input":
         command = next((p.text for p in request.parts if p.kind == "command"), "")
         return [Step("Run this command instead", "input", text=command)]

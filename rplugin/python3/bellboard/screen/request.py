@@ -1,4 +1,4 @@
-"""Show a request in a terminal, whole."""
+"""Show a whole request in a terminal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..core.visible import marked
 
 INDENT: Final = "  "
 CHANGED: Final = {"+": "green", "-": "red", "@": "cyan"}
-#: What a choice needs → how a shell says it.
+#: What a choice needs → the option for it in a shell.
 NEEDED: Final = {
     "message": "  --message TEXT",
     "message?": "  [--message TEXT]",
@@ -58,7 +58,7 @@ def _part(part: Part, columns: int) -> Iterator[Text]:
 
 
 def wrapped(text: str, columns: int, indent: str = "", style: str = "") -> Iterator[Text]:
-    """Yield the rows of a text: broken where a row is full, without losing a blank."""
+    """Yield the rows of a text, broken where a row is full; every blank is kept."""
     room = max(10, columns - len(indent) - 1)
     how: dict[str, Any] = {"drop_whitespace": False, "replace_whitespace": False}
     for line in marked(text).split("\n") if text else ():
@@ -67,7 +67,7 @@ def wrapped(text: str, columns: int, indent: str = "", style: str = "") -> Itera
 
 
 def value_of(kind: str, text: str) -> object:
-    """Return the value of a field; `check` refuses a text that is none."""
+    """Return the value of a field, or the text itself, which `check` then refuses."""
     if kind == "boolean":
         return text.lower() in TRUE
     if kind in ("number", "integer"):

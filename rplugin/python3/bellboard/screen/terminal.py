@@ -70,7 +70,7 @@ def console() -> Console:
 
 class _Console(Console):
     def on_broken_pipe(self) -> None:
-        """Let the command line handle it."""
+        """Leave it to the command line."""
         raise BrokenPipeError
 
 
@@ -133,7 +133,7 @@ def table(
 
 
 def outages(shown: Iterable[Published], now: float, columns: int) -> list[Text]:
-    """Return a line for each machine that cannot be followed, which says why."""
+    """Return a line for each unreachable machine, with the reason."""
     down = {p["machine"]: p for p in shown if p.get("machine") and p.get("link_since")}
     texts = (
         f" {plain(name)} cannot be reached ({words.age(p['link_since'], now)}): "
@@ -206,7 +206,7 @@ def _fit(rows: list[dict[str, str]], columns: int) -> dict[str, int]:
         if over() > 0 and column in widths:
             widths[column] = max(min(least, widths[column]), widths[column] - over())
     if over() > 0:
-        widths.pop("where", None)  # a truncated one would be a different one
+        widths.pop("where", None)  # a truncated place would name another one
     return widths
 
 

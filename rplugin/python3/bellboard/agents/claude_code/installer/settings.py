@@ -43,7 +43,10 @@ class Settings(Installer):
         if version is not None:
             return ""
         later = ", ".join(name for names in LATER.values() for name in names)
-        return f"no claude on PATH to ask for its version: left out {later}; install again with it"
+        return (
+            f"no claude on PATH, so its version is unknown; left out {later}: "
+            "run this again once claude is on PATH"
+        )
 
     def printed(self, version: Version | None) -> str:
         """Return the settings for `claude --settings`, and install the script that they run."""

@@ -1,4 +1,4 @@
-"""Where the command line carries out requests: without a host, or beside those that run."""
+"""Run errands from the command line, with or without a running host."""
 
 from __future__ import annotations
 
@@ -20,28 +20,30 @@ Reply = dict[str, Any]
 
 
 def asking(clerk: Clerk, called: str | None) -> Published:
-    """Return a session that asks: the one that is called so, or the one that waits longest."""
+    """Return a session that asks: the one with that name, or the one that has waited longest."""
     sessions = listed(clerk)
     if called:
         sid = find(clerk, called)
         found = next((p for p in sessions if p["session_id"] == sid), None)
         if found is None or found["status"] != "blocked":
-            raise Problem(f"{called} asks nothing; run `bellboard list` to see what asks")
+            raise Problem(
+                f"{called} is not asking anything; run `bellboard list` to see which sessions are"
+            )
         return found
     blocked = waiting(sessions)
     if not blocked:
-        raise Problem("no session asks anything")
+        raise Problem("no session is asking anything")
     return blocked[0]
 
 
 def waiting(sessions: list[Published]) -> list[Published]:
-    """Return the sessions that ask, in the order in which they began to."""
+    """Return the sessions that ask something, longest waiting first."""
     blocked = [p for p in sessions if p["status"] == "blocked" and "parked" not in p["markers"]]
     return sorted(blocked, key=lambda p: float(p.get("asked_at", 0.0)))
 
 
-class Counter:
-    """Carries out requests of the command line, whether a host runs or not."""
+class Runner:
+    """Runs errands on the board that this command has opened."""
 
     def __init__(self, clerk: Clerk, by: str) -> None:
         from ..hosting.errands import Errands
@@ -71,10 +73,10 @@ class Counter:
 
 
 def carry_out(what: str, p: Published, **given: Any) -> Reply:
-    """Carry out a request about a session; raise `Problem` if it is declined."""
+    """Run an errand about a session; raise `Problem` if it is declined."""
     with opened() as clerk:
-        counter = Counter(clerk, f"a shell, process {os.getppid()}")
-        reply = counter.do(what, {"session_id": p["session_id"], **given})
+        runner = Runner(clerk, f"a shell, process {os.getppid()}")
+        reply = runner.do(what, {"session_id": p["session_id"], **given})
     if not reply["ok"]:
         raise Problem(f"{p['session_id']}: {reply['why']}")
     return reply
