@@ -9,7 +9,7 @@ import net from "node:net"
 
 const LONGEST = 4000 // characters of a text to report
 const LIMIT = 1 << 17 // bytes of an answer
-const LINGER = 3000 // milliseconds to tell late answers that they are late
+const LINGER = 3000 // milliseconds in which late answers are refused as late
 const REPORTED =
   /^(session\.(created|deleted|status|idle|error|compacted)|permission\.(asked|replied)|question\.(asked|replied|rejected))$/
 const ASKS = { "permission.asked": "permission", "question.asked": "question" }

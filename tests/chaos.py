@@ -105,7 +105,7 @@ class Chaos:
         return False
 
     def run(self) -> None:
-        """Run until everything is emit and folded."""
+        """Run until everything is emitted and folded."""
         eventually(lambda: len(self.up()) == 4, "four hosts")
         self._emit()
         due = time.monotonic() + self.period
@@ -155,7 +155,7 @@ class Chaos:
             )
 
     def every_event_was_folded_once(self) -> None:
-        """The log has each file once, and each emit event once."""
+        """The log has each file once, and each emitted event once."""
         with opened(self.home.bellboard) as clerk:
             rows = [r for r in from_files(clerk.store.log()) if r.event.from_hook]
             assert [f for f, times in Counter(r.file for r in rows).items() if times > 1] == []

@@ -58,7 +58,7 @@ class FarFeed:
         return {**message, "transitions": missed, "whole": since is not None}
 
     def restart(self, *messages: dict[str, Any] | bytes) -> None:
-        """Say something else to whoever connects next."""
+        """Replace what the next reader gets."""
         (self.folder / "says").write_bytes(b"")
         self.say(*messages)
 

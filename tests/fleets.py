@@ -1,4 +1,4 @@
-"""Hosts in a fleet, without the rest of a host: what they were told, and what they are asked."""
+"""Hosts in a fleet, without the rest of a host: what they receive, and what they are asked."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from bellboard.core import feed, telling
+from bellboard.core import feed, feedlines
 from rig import warm
 from rig.home import Home
 from rig.waiting import PATIENCE, eventually
@@ -40,7 +40,7 @@ class Reader:
             self.read()
 
     def read(self) -> None:
-        """Begin to read."""
+        """Start reading."""
         threading.Thread(target=self._read, daemon=True).start()
 
     def send(self, raw: bytes) -> None:
@@ -50,7 +50,7 @@ class Reader:
         """Ask, and wait for the reply."""
         self._asked += 1
         number = self._asked
-        self.send(telling.asking(number, do, fields))
+        self.send(feedlines.asking(number, do, fields))
         return eventually(lambda: self.reply(number), f"a reply to {do}")
 
     def reply(self, number: int) -> feed.Reply | None:
@@ -67,7 +67,7 @@ class Reader:
 
     @property
     def moves(self) -> list[tuple[str, str | None]]:
-        """Return the transitions that were told: session, status."""
+        """Return the transitions that were sent: session, status."""
         told = [m for line in self.lines for m in getattr(line, "transitions", ())]
         return [(m.session_id, m.after) for m in told]
 

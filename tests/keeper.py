@@ -1,4 +1,4 @@
-"""Keeps the link to a machine for a test: replies as it is told, and remembers what was asked."""
+"""Keeps the link to a machine for a test: replies as instructed, and records what was asked."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def both(work: list[Callable[[], str]]) -> list[str]:
 
 
 def told(model: Model, text: str) -> bool:
-    """Wait until the model was told this by a tool."""
+    """Wait until the model got this from a tool."""
     return bool(
         eventually(lambda: [x for x in model.heard() if text in x], f"the model hears {text}")
     )

@@ -73,7 +73,7 @@ def agent(home: Home, tmux: tmuxes.Server) -> Agent:
 
 
 def test_a_shell_prints_the_whole_request_and_answers_it(agent: Agent) -> None:
-    """It needs the session, and with a digest exactly that request; it says what followed."""
+    """It needs the session, and with a digest exactly that request; it prints the outcome."""
     sid = agent.asks()["session_id"]
     printed = agent.bellboard("answer")
     assert COMMAND in printed
@@ -84,12 +84,12 @@ def test_a_shell_prints_the_whole_request_and_answers_it(agent: Agent) -> None:
     assert f"bellboard answer {sid} CHOICE --digest {request['digest']}" in printed
     assert "name the session" in agent.bellboard("answer", "allow", code=1)
     other = agent.bellboard("answer", sid, "allow", "--digest", "0" * 16, code=1)
-    assert "it now asks something else than you were shown" in other
+    assert "it now asks something other than you were shown" in other
     assert "takes no message" in agent.bellboard("answer", sid, "allow", "--message", "x", code=1)
     said = agent.bellboard("answer", sid, "allow", "--digest", request["digest"])
     assert said.startswith("project: it went on after ")
     agent.pane.shows("tests pass")
-    assert "asks nothing" in agent.bellboard("answer", sid, "allow", code=1)
+    assert "is not asking anything" in agent.bellboard("answer", sid, "allow", code=1)
     history = agent.bellboard("explain", sid)
     for text in ("refused: it now asks something else", "allow, by keys", "it went on after"):
         assert text in history

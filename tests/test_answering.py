@@ -36,7 +36,7 @@ def said(line: str) -> Any:
 
 
 def test_an_answer_reaches_the_hook_that_waits(desk: Desk) -> None:
-    """In one line; it is logged before it is sent, and what followed afterwards."""
+    """In one line; it is logged before it is sent, and its outcome afterwards."""
     hook = desk.waits()
     shown = desk.request()["request"]
     assert [way["name"] for way in shown["ways"]] == ["hook", "go"]
@@ -58,14 +58,14 @@ def test_an_answer_reaches_the_hook_that_waits(desk: Desk) -> None:
     assert last["outcome"].startswith("it went on after ")
 
 
-def test_an_answer_that_nothing_follows_is_called_that(desk: Desk) -> None:
+def test_an_answer_without_reaction_is_reported(desk: Desk) -> None:
     """After two seconds, with where to go; not a success because it was sent."""
     desk.goes_on = False
     desk.waits()
     reply = desk.answer()
     assert reply["outcome"] == "nothing"
-    assert reply["text"] == "nothing followed in 2 s; go there to answer"
-    assert desk.told[-1]["outcome"] == "nothing followed in 2 s"
+    assert reply["text"] == "no reaction within 2 s; go there to answer"
+    assert desk.told[-1]["outcome"] == "no reaction within 2 s"
 
 
 def test_a_long_answer_is_sent_whole(desk: Desk) -> None:
@@ -88,7 +88,7 @@ def test_without_hook_and_terminal_it_is_refused(desk: Desk) -> None:
 
 
 def test_of_many_answers_at_once_one_counts(desk: Desk) -> None:
-    """All others are told who was first; fifty times."""
+    """All others learn who was first; fifty times."""
     for n in range(50):
         desk.s = desk.session_of()
         hook = desk.waits(f"1.{n + 1}")
@@ -138,7 +138,7 @@ def refused(desk: Desk, reply: dict[str, Any], why: str) -> None:
     assert desk.told[-1]["outcome"] == f"refused: {why}"[:200]
 
 
-CHANGED = "it now asks something else than you were shown; look again"
+CHANGED = "it now asks something other than you were shown; look again"
 
 
 def test_a_wrong_digest_is_refused(desk: Desk) -> None:
@@ -218,7 +218,7 @@ def test_an_unknown_cli_is_refused(desk: Desk) -> None:
     refused(desk, desk.answer(digest="x"), f"what it asks is about another session{THERE}")
 
 
-def test_what_was_cut_is_refused(desk: Desk) -> None:
+def test_a_truncated_request_is_refused(desk: Desk) -> None:
     """Of an event of more than 1 MB only the first part is read."""
     desk.waits()
     desk.asks(tool_input={"command": "x" * (1 << 20)})
@@ -267,7 +267,7 @@ def test_a_pipe_that_somebody_planted_gets_nothing(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("what", ["link", "file", "nothing", "../spool/new"])
-def test_what_is_no_pipe_gets_nothing(desk: Desk, what: str) -> None:
+def test_anything_but_a_pipe_gets_nothing(desk: Desk, what: str) -> None:
     """A link to a pipe, a file, or a way out of the folder."""
     hook = desk.waits()
     pipe = desk.folder / "1.1"
@@ -326,7 +326,7 @@ def test_a_folder_that_somebody_replaced_is_refused(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("odd", [{"choice": 7}, {"answers": "x"}, {"message": ["a"]}])
-def test_an_answer_of_another_form_is_refused(desk: Desk, odd: dict[str, Any]) -> None:
+def test_a_malformed_answer_is_refused(desk: Desk, odd: dict[str, Any]) -> None:
     reply = desk.answer(**{"digest": "x", **odd})
     assert reply["why"].startswith("the answer has not the form")
 

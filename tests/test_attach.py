@@ -77,7 +77,7 @@ def test_in_the_same_tmux_its_client_shows_the_pane(home: Home, tmux: Server) ->
     eventually(lambda: tmux.run("list-clients", "-F", "#{pane_id}").split() == [wanted.id])
 
 
-def test_what_cannot_be_attached_to_is_said_with_what_can_be_done(home: Home, tmux: Server) -> None:
+def test_a_failed_attach_says_what_can_be_done(home: Home, tmux: Server) -> None:
     """A plain terminal, a pane that is gone, no terminal of our own."""
     there = Server(home, "there.sock")
     there.open(["sleep", "600"])

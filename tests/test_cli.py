@@ -133,7 +133,7 @@ def test_history_and_explain_agree(shell: Shell) -> None:
 
 
 def test_answers_are_in_the_history_and_rules_come_from_them(shell: Shell) -> None:
-    """Who answered what, from where, and what followed; nothing is allowed by itself."""
+    """Who answered what, from where, and the outcome; nothing is allowed automatically."""
     fill(shell)
     rule = {"toolName": "Bash", "ruleContent": "make test"}
     ask = {

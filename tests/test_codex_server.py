@@ -1,4 +1,4 @@
-"""Answers to Codex through its shared server: found, given once, refused in words."""
+"""Answers to Codex through its shared server: found, given once, refused with a reason."""
 
 from __future__ import annotations
 
@@ -267,7 +267,7 @@ def test_a_request_that_is_sent_twice_is_one(home: Home) -> None:
 
 
 def test_another_answer_was_first(home: Home) -> None:
-    """What becomes of the tool shows whose answer counted."""
+    """The outcome of the tool shows whose answer counted."""
     with fake(home, fate="declined") as codex:
         assert refused(codex.asked, said("allow")) == server.ELSEWHERE
         codex.path.unlink()
@@ -289,14 +289,14 @@ def test_a_thread_that_is_not_loaded_is_not_resumed(home: Home) -> None:
     ("plan", "why"),
     [
         ({"mute": True}, "it does not answer in time"),
-        ({"no_proof": True}, "it speaks no WebSocket"),
+        ({"no_proof": True}, "it does not speak WebSocket"),
         ({"flood": True}, "it announces more than it may send"),
         ({"close_at": "thread/resume"}, "it hung up"),
         ({"refuse": ["thread/resume"]}, "it refused thread/resume: unknown method"),
         ({"refuse": ["initialize"]}, "it refused initialize: unknown method"),
     ],
 )
-def test_a_server_that_fails_is_refused_in_words(
+def test_a_failing_server_is_refused_with_a_reason(
     home: Home, plan: dict[str, Any], why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It hangs, lies, sends 100 MB, closes in the middle, or is of another version."""

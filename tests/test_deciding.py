@@ -77,7 +77,7 @@ DONE, NO = result("done"), result(REJECTED, error=True)
 def test_whose_answer_counted(
     entries: list[dict[str, Any]], answer: Answer, counted: str | None
 ) -> None:
-    """From the decision of a hook, or from what came of the tool."""
+    """From the decision of a hook, or from the outcome of the tool."""
     assert first_in(entries, ASKED, "t1", answer, SINCE, hook=True) == counted
     # Without the id of the tool, it is the one of that name.
     known = [tool(), *entries] if entries else []

@@ -170,7 +170,7 @@ def test_keys_answer_what_is_asked(nvim: Editors, version: str) -> None:
 def test_nothing_is_allowed_unread_or_by_accident(
     nvim: Editors, screen: Screens, version: str
 ) -> None:
-    """Not below the screen, not under typing hands, not once it is answered elsewhere."""
+    """Not below the screen, not while the user is typing, not once it is answered elsewhere."""
     editor = nvim(version, CALM, columns=60, lines=24)
     host = Host(editor)
     editor.lua(SAID)
@@ -192,7 +192,7 @@ def test_nothing_is_allowed_unread_or_by_accident(
     editor.lua("outcome.api = { ok = false, why = 'the message is longer than 64 kB' }")
     editor.press("A")
     editor.shows("Not answered: the message is longer")
-    nothing = "{ ok = true, outcome = 'nothing', text = 'nothing followed in 2 s' }"
+    nothing = "{ ok = true, outcome = 'nothing', text = 'no reaction within 2 s' }"
     editor.lua(f"outcome.api = {nothing}")
     editor.press("A")
     editor.shows("Answered, but nothing followed")

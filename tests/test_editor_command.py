@@ -60,7 +60,7 @@ def test_a_session_is_named_by_its_id_name_or_project(nvim: Editors, version: st
         editor.command(f"Bellboard {verb} nobody")
         last_said(editor, 'no session matches "nobody"')
     editor.command("Bellboard answer api")
-    last_said(editor, "api: it asks nothing")
+    last_said(editor, "api: it is not asking anything")
 
 
 def test_subcommands_and_sessions_are_completed(nvim: Editors) -> None:

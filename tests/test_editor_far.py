@@ -36,7 +36,9 @@ SID = "dev/claude/api-blocked"
 HERE = "return vim.api.nvim_get_current_buf()"
 
 
-def test_a_label_is_kept_by_the_machine_and_a_failure_is_said(nvim: Editors, home: Home) -> None:
+def test_a_label_is_kept_by_the_machine_and_a_failure_is_reported(
+    nvim: Editors, home: Home
+) -> None:
     """With a real host, beside which another one keeps the link."""
     keeper = Keeper(home)
     row = {"session_id": "s1", "status": "blocked", "agent": "claude", "project": "api"}
@@ -119,7 +121,7 @@ def test_a_request_says_on_which_machine_it_is_asked(nvim: Editors) -> None:
     editor.shows("rm -rf build")
 
 
-def test_why_a_machine_cannot_be_asked_is_said(nvim: Editors) -> None:
+def test_the_reason_is_shown_if_a_machine_cannot_be_asked(nvim: Editors) -> None:
     down = {"ok": False, "why": "the link is down: ssh: no route"}
     editor = played(nvim, goto=down, preview=down)
     jump(editor)

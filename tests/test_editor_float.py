@@ -86,7 +86,7 @@ def test_it_covers_nothing_that_is_in_use(nvim: Editors, version: str) -> None:
     assert editor.messages() == ""
 
 
-def test_it_shrinks_to_a_line_and_opens_for_a_new_caller(nvim: Editors, version: str) -> None:
+def test_it_shrinks_to_a_line_and_opens_for_a_new_question(nvim: Editors, version: str) -> None:
     """The newest is marked, and among those shown."""
     editor = nvim(version, {**QUIET, "float": {"seconds": 0.2, "sessions": 2}}, columns=80)
     host = Host(editor)

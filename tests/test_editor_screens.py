@@ -113,7 +113,7 @@ def test_the_first_run_says_what_to_do(nvim: Editors, screen: Screens, version: 
 
 
 def test_a_stale_board_says_so(nvim: Editors, screen: Screens, version: str) -> None:
-    """While the outdated, the content is grey and the board says why."""
+    """While outdated, the content is grey and the board says why."""
     editor = nvim(version, QUIET, columns=80, lines=16)
     Host(editor).push(*house())
     editor.lua("vim.g.bellboard = { python = '/no/such/python', float = { enabled = false } }")

@@ -112,7 +112,7 @@ def put_when_up(home: Home) -> None:
 def test_requests_right_after_the_start_are_handled(
     nvim: Editors, home: Home, version: str, then: str
 ) -> None:
-    """Before the Python half has its event loop: the last request counts."""
+    """Before the Python side has its event loop: the last request counts."""
     editor = nvim(version, {**CONFIG, "auto_start": False}, ui=False)
     for verb in ["start", "stop", "start", *then.split()]:
         editor.lua(f"require('bellboard').{verb}()")

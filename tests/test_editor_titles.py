@@ -1,4 +1,4 @@
-"""The titles of terminals of a real Neovim, whose CLI says there what it does."""
+"""The titles of terminals of a real Neovim, in which a CLI shows its state."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_the_title_of_another_cli_is_not_read(nvim: Editors, home: Home, version
 
 
 def test_a_new_background_process_gets_the_titles_again(nvim: Editors, home: Home) -> None:
-    """It knows nothing of what the one before it was sent."""
+    """It knows nothing of what was sent to the previous one."""
     editor = hosted(nvim(config={}))
     opened(editor, home, "codex")
     becomes(editor, "blocked")

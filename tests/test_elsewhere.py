@@ -1,4 +1,4 @@
-"""Asking another machine: what is passed on, and what is said if nobody does that."""
+"""Asking another machine: what is passed on, and what is reported if nobody does."""
 
 from __future__ import annotations
 
@@ -85,13 +85,13 @@ def test_a_snooze_ends_by_the_clock_of_its_machine(home: Home, keeper: Keeper) -
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        (lambda keeper: keeper.close(), "nothing follows dev now: start Neovim"),
+        (lambda keeper: keeper.close(), "no background process follows dev: start Neovim"),
         (lambda keeper: keeper.replies.update(label={"ok": False, "why": "no"}), "no"),
-        (lambda keeper: keeper.replies.update(label={}), "does not say why"),
+        (lambda keeper: keeper.replies.update(label={}), "gave no reason"),
     ],
     ids=["nobody", "refused", "odd"],
 )
-def test_what_is_not_done_is_said(
+def test_a_request_that_is_not_carried_out_is_reported(
     home: Home,
     keeper: Keeper,
     monkeypatch: pytest.MonkeyPatch,

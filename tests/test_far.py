@@ -1,4 +1,4 @@
-"""Sessions of other machines on the board: what they show, what is news, what is refused."""
+"""Sessions of other machines on the board: what is shown, announced and refused."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_a_local_session_with_such_an_id_is_not_overwritten() -> None:
 
 
 @pytest.mark.pure
-def test_the_cursor_moves_once_all_has_been_said() -> None:
+def test_the_cursor_moves_with_the_last_line_of_a_message() -> None:
     """A host that takes over asks from there: what it gets twice is refused."""
     first = far(T, row=row(), cursor="d.7")
     assert "dev" not in board_of(first).ledger.links
@@ -156,14 +156,14 @@ def lived(home: Path, *lines: Line) -> list[Change]:
 
 
 @pytest.mark.files
-def test_what_was_so_when_a_machine_is_first_seen_is_no_news(tmp_path: Path) -> None:
+def test_the_first_rows_of_a_machine_announce_nothing(tmp_path: Path) -> None:
     (change,) = lived(tmp_path, far(T + 50, row=row(since=T + 5), found=True))
     assert (change.transition.after, change.live) == ("blocked", False)
 
 
 @pytest.mark.files
-def test_what_changed_while_it_could_not_be_followed_is_news(tmp_path: Path) -> None:
-    """Even where nothing says so but the row: the machine has another database, or forgot."""
+def test_changes_during_an_outage_are_announced(tmp_path: Path) -> None:
+    """Even if only the row shows it: the machine has another database, or lost its history."""
     first, second = lived(
         tmp_path,
         far(T + 1, row=row(status="working", since=T + 1), found=True),
@@ -173,12 +173,12 @@ def test_what_changed_while_it_could_not_be_followed_is_news(tmp_path: Path) -> 
 
 
 @pytest.mark.files
-def test_what_happened_before_a_host_ran_is_no_news(tmp_path: Path) -> None:
+def test_changes_before_a_host_ran_are_not_announced(tmp_path: Path) -> None:
     (change,) = lived(tmp_path, far(T + 50, row=row(since=T - 5)))
     assert not change.live
 
 
 @pytest.mark.files
-def test_a_change_is_news(tmp_path: Path) -> None:
+def test_a_change_is_announced(tmp_path: Path) -> None:
     (change,) = lived(tmp_path, far(T + 50, row=row(since=T + 49)))
     assert change.live

@@ -84,12 +84,12 @@ def test_it_is_answered_labelled_and_looked_at_over_the_link(far: Far) -> None:
     far.session(session_id=sid, label="HEAVY")
     assert "parked" in far.bellboard("park", sid)
     eventually(lambda: "parked" in far.session(session_id=sid)["markers"])
-    assert "that is done on dev itself" in far.bellboard("set", sid, "idle", code=1)
+    assert "this has to be done on dev itself" in far.bellboard("set", sid, "idle", code=1)
     assert "rm -rf build && make all" in far.bellboard("answer", sid)
     request = json.loads(far.bellboard("answer", sid, "--json"))["request"]
     assert request["session_id"] == sid
     other = far.bellboard("answer", sid, "allow", "--digest", "0" * 16, code=1)
-    assert "it now asks something else than you were shown" in other
+    assert "it now asks something other than you were shown" in other
     said = far.bellboard("answer", sid, "allow", "--digest", request["digest"])
     assert said.startswith("dev:project: it went on after ")
     far.pane.shows("tests pass")
@@ -116,7 +116,7 @@ def test_a_jump_goes_to_the_terminal_that_shows_the_machine_or_opens_one(
     assert shown(far.machine.tmux) == [far.pane.id]
 
 
-def test_while_the_link_is_down_it_is_said_at_once(far: Far) -> None:
+def test_while_the_link_is_down_errands_fail_at_once(far: Far) -> None:
     """Without waiting for a reply that cannot come."""
     sid = far.session(machine="dev", status="blocked")["session_id"]
     far.machine.crash()

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from bellboard.core import feed, telling
+from bellboard.core import feed, feedlines
 from bellboard.core.feed import Beat, Change, Cursor, Hello, Junk, Moved, Problem, Reply, Row, State
 from bellboard.core.published import publish
 from bellboard.core.session import Agent, Block, Session
@@ -95,33 +95,33 @@ def test_a_row_has_what_is_shown_and_nothing_else() -> None:
 def test_a_state_is_read_as_it_was_written() -> None:
     row = feed.row(publish(session()))
     assert row is not None
-    (line,) = telling.state(9.0, [row], [a_move(7)], Cursor("db", 7), True)
+    (line,) = feedlines.state(9.0, [row], [a_move(7)], Cursor("db", 7), True)
     assert State(9.0, "db.7", ("s1",), (row,), (a_move(7),), True) == feed.read(line)
 
 
 def test_other_lines_are_read_as_they_were_written() -> None:
     hello = Hello("0.9", "m1", "b1", 5.0, True, ("claude", "codex"), 2, "jo")
     for said in (hello, Beat(5.0, "db.3"), Problem("no more")):
-        assert said == feed.read(telling.encoded(said))
-    line = telling.replied(4, {"ok": False, "why": "it is gone", "rows": ["a"]})
+        assert said == feed.read(feedlines.encoded(said))
+    line = feedlines.replied(4, {"ok": False, "why": "it is gone", "rows": ["a"]})
     assert Reply(4, False, "it is gone", {"rows": ["a"]}) == feed.read(line)
-    (line,) = telling.changes(2.0, [a_row()], ["s2"], [], Cursor("db", 3), Cursor("db", 4))
+    (line,) = feedlines.changes(2.0, [a_row()], ["s2"], [], Cursor("db", 3), Cursor("db", 4))
     assert Change(2.0, "db.4", (a_row(),), ("s2",)) == feed.read(line)
 
 
 def test_what_is_asked_is_read_exactly() -> None:
     """An answer must be what was typed."""
     fields = {"session_id": "s1", "message": "two\nlines \t“x”", "answers": {"Which?": ["a b"]}}
-    asked = feed.asked(telling.asking(3, "answer", fields))
+    asked = feed.asked(feedlines.asking(3, "answer", fields))
     assert asked == feed.Ask(3, "answer", fields)
     assert asked is not None and asked.session_id == "s1"
 
 
-def test_what_does_not_fit_into_a_line_follows() -> None:
-    """The cursor never runs ahead of the transitions that were told."""
+def test_rows_that_do_not_fit_into_a_line_follow() -> None:
+    """The cursor never runs ahead of the transitions that were sent."""
     rows = [a_row(f"s{n}", detail="x" * 190, title="y" * 190) for n in range(2000)]
     moves = [a_move(n, why="z" * 300) for n in range(11, 1011)]
-    lines = list(telling.state(9.0, rows, moves, Cursor("db", 1010), True))
+    lines = list(feedlines.state(9.0, rows, moves, Cursor("db", 1010), True))
     assert len(lines) > 2
     assert max(map(len, lines)) < feed.LONGEST
     read = [feed.read(line) for line in lines]
@@ -140,12 +140,12 @@ def test_what_does_not_fit_into_a_line_follows() -> None:
 def test_the_most_urgent_sessions_come_first() -> None:
     """Of too many sessions, these are kept."""
     rows = [a_row(f"s{n}") for n in range(2100)] + [a_row("b", status="blocked")]
-    read = feed.read(next(telling.state(9.0, rows, [], Cursor("db", 0), False)))
+    read = feed.read(next(feedlines.state(9.0, rows, [], Cursor("db", 0), False)))
     assert isinstance(read, State) and read.all[0] == "b" and len(read.all) == feed.MOST
 
 
 def test_a_reply_that_is_too_long_says_so() -> None:
-    read = feed.read(telling.replied(5, {"ok": True, "text": "x" * (2 << 20)}))
+    read = feed.read(feedlines.replied(5, {"ok": True, "text": "x" * (2 << 20)}))
     assert isinstance(read, Reply) and not read.ok and "2048 kB" in read.why
 
 
@@ -159,7 +159,7 @@ def test_a_reply_that_is_too_long_says_so() -> None:
         (True, "it does not say which protocol it speaks: update bellboard there"),
     ],
 )
-def test_another_version_is_said_in_words(spoken: object, text: str) -> None:
+def test_another_version_is_reported(spoken: object, text: str) -> None:
     assert Problem(text) == feed.read(written(type="hello", feed=spoken))
 
 
@@ -171,8 +171,8 @@ def test_a_line_of_something_else_is_junk(raw: bytes) -> None:
     assert isinstance(feed.read(raw), Junk)
 
 
-def test_what_is_new_is_skipped() -> None:
-    """A newer machine may say more."""
+def test_unknown_fields_are_skipped() -> None:
+    """A newer machine may send more."""
     assert feed.read(written(type="weather", rain=True)) is None
     read = feed.read(written(type="beat", now=4, cursor="db.1", moon="full"))
     assert Beat(4.0, "db.1") == read
@@ -181,14 +181,14 @@ def test_what_is_new_is_skipped() -> None:
 
 
 @pytest.mark.parametrize("key", ["all", "sessions", "transitions", "removed"])
-def test_too_much_is_an_error_in_words(key: str) -> None:
+def test_too_many_sessions_are_reported(key: str) -> None:
     kind = "change" if key == "removed" else "state"
     read = feed.read(written(**{"type": kind, "all": [], key: [0] * 2001}))
     assert isinstance(read, Problem)
     assert read.text.startswith("it has 2001 ")
 
 
-def test_too_long_a_line_is_an_error_in_words() -> None:
+def test_too_long_a_line_is_reported() -> None:
     read = feed.read(b" " * (feed.LONGEST + 1))
     assert Problem("it sent a line of more than 1024 kB") == read
     assert feed.asked(b" " * (feed.LONGEST + 1)) is None
@@ -200,7 +200,7 @@ def test_a_state_without_a_list_drops_no_session() -> None:
 
 
 @pytest.mark.parametrize("sid", [*HOSTILE, "x" * 201, 7, None, [], True])
-def test_an_id_that_could_do_harm_is_no_id(sid: object) -> None:
+def test_a_dangerous_id_is_refused(sid: object) -> None:
     """In a file name, in a command, between slashes, on a screen."""
     said = {"session_id": sid, "status": "idle"}
     read = feed.read(written(type="state", all=[sid, "s"], sessions=[said], transitions=[said]))
@@ -222,7 +222,7 @@ def test_a_row_that_is_not_in_the_list_is_skipped() -> None:
 @pytest.mark.parametrize(
     "cursor", ["", "db", "db.", ".1", "d b.1", "db.-1", "db.1;reboot", "db.1\n", "x" * 65 + ".1", 1]
 )
-def test_a_cursor_that_is_none_is_dropped(cursor: object) -> None:
+def test_an_invalid_cursor_is_dropped(cursor: object) -> None:
     """It becomes an argument of a command."""
     assert feed.cursor_of(cursor) is None
     assert Beat(0.0, "") == feed.read(written(type="beat", cursor=cursor))
@@ -233,7 +233,7 @@ def test_a_reply_shows_hidden_characters_as_marks() -> None:
     read = feed.read(written(type="reply", id=1, ok=True, request={"te\u200bxt": "rm\x1b[2J\n\ta"}))
     assert isinstance(read, Reply)
     assert {"request": {"te<U+200B>xt": "rm<U+001B>[2J\n\ta"}} == read.more
-    again = feed.read(telling.replied(1, {"ok": True, **read.more}))
+    again = feed.read(feedlines.replied(1, {"ok": True, **read.more}))
     assert read == again
 
 
@@ -289,7 +289,7 @@ def is_harmless(text: str) -> bool:
 
 
 @given(st.one_of(lines, values))
-def test_any_line_is_read_or_refused_in_words(value: Any) -> None:
+def test_any_line_is_read_or_refused_with_a_reason(value: Any) -> None:
     """Nothing raises, what is kept is short and harmless, and can be sent on."""
     read = feed.read(json.dumps(value).encode())
     if read is None:
@@ -299,7 +299,7 @@ def test_any_line_is_read_or_refused_in_words(value: Any) -> None:
     if not isinstance(read, Reply):
         assert all(len(t) <= 400 for t in kept)
     if isinstance(read, Hello | Beat | Problem):
-        assert read == feed.read(telling.encoded(read))
+        assert read == feed.read(feedlines.encoded(read))
     if isinstance(read, State | Change):
         assert all("/" not in r.session_id and "/" not in r.agent for r in read.sessions)
         for row in read.sessions:
@@ -307,7 +307,7 @@ def test_any_line_is_read_or_refused_in_words(value: Any) -> None:
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_are_read_or_refused_in_words(raw: bytes) -> None:
+def test_any_bytes_are_read_or_refused_with_a_reason(raw: bytes) -> None:
     feed.read(raw)
     feed.asked(raw)
 
@@ -320,5 +320,5 @@ def test_any_request_is_read_or_refused(value: Any) -> None:
 
 @given(values)
 def test_any_reply_can_be_written(value: Any) -> None:
-    read = feed.read(telling.replied(3, {"ok": True, "more": value}))
+    read = feed.read(feedlines.replied(3, {"ok": True, "more": value}))
     assert isinstance(read, Reply) and read.id == 3

@@ -101,7 +101,7 @@ def test_others_see_a_session_change_and_end(join: Join) -> None:
     assert {} == dev.rows
 
 
-def test_who_comes_later_sees_what_is_there(join: Join) -> None:
+def test_a_late_member_sees_what_is_there(join: Join) -> None:
     """All of it, and what a host left that died is gone."""
     first = join("dev", by="dev")
     first.show(a_row("old"), a_row("kept"))
@@ -124,7 +124,7 @@ def test_only_what_is_followed_is_sent(join: Join) -> None:
     assert {"box"} == set(laptop.service.followed.machines)
 
 
-def test_a_transition_is_told_once(join: Join) -> None:
+def test_a_transition_is_announced_once(join: Join) -> None:
     """Also if its publisher sends it again, because it did not hear that it arrived."""
     dev, laptop = join("dev"), join("laptop")
     dev.show(a_row("s"))
@@ -163,7 +163,7 @@ def test_a_notification_is_granted_once_in_the_team(join: Join) -> None:
 def test_machines_without_a_screen_are_silent_while_there_is_one(
     join: Join, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Which shows them; they speak up when it leaves, or nothing is heard of it."""
+    """They notify again when it leaves or falls silent."""
     monkeypatch.setattr("bellboard.fleet.screens.SILENT", 3.0)
     monkeypatch.setattr("bellboard.fleet.screens.GRACE", 0.2)
     dev, hub, laptop, other = (
@@ -350,7 +350,7 @@ def created(join: Join, team: dict[str, Grant], tmp_path: Path) -> None:
 
 
 def test_a_member_sees_and_answers_what_it_may(join: Join, created: None, tmp_path: Path) -> None:
-    """Alice answers, bob only looks, carol sees one machine; each is told why not."""
+    """Alice answers, bob only looks, carol sees one machine; each learns why not."""
     dev, box = (join(m, **as_member(tmp_path, m)) for m in ("dev", "box"))
     dev.show(a_row("s", "blocked"))
     box.show(a_row("b"))
@@ -392,7 +392,7 @@ def test_nobody_publishes_under_another_name(join: Join, created: None, tmp_path
 def test_a_revoked_member_is_out_at_once(
     there: nats.Server, join: Join, team: dict[str, Grant], created: None, tmp_path: Path
 ) -> None:
-    """It says why; the others go on, and once it is let in again it catches up."""
+    """It reports why; the others go on, and once readmitted it catches up."""
     dev = join("dev", **as_member(tmp_path, "dev"))
     dev.show(a_row("s"))
     alice, bob = (join(m, **as_member(tmp_path, m)) for m in ("alice", "bob"))

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from bellboard.core import feed, telling
+from bellboard.core import feed, feedlines
 from bellboard.storage import machines
 from bellboard.storage.schema import SCHEMA
 from bellboard.storage.spool import Spool
@@ -59,8 +59,10 @@ def asks(spool: Spool, sid: str) -> None:
     spool.write({"t": time.time(), "set": {"session_id": sid, "status": "blocked"}})
 
 
-def test_a_feed_tells_who_speaks_what_is_and_what_changes(follow: Follow, spool: Spool) -> None:
-    """Although no other host runs there."""
+def test_a_feed_has_the_machine_its_sessions_and_their_changes(
+    follow: Follow, spool: Spool
+) -> None:
+    """Even if no other host runs there."""
     put(spool, "UserPromptSubmit", "a", cwd="/srv/api", prompt="a secret prompt")
     reader = follow().shows(a="working")
     hello = reader.lines[0]
@@ -77,8 +79,8 @@ def test_a_feed_tells_who_speaks_what_is_and_what_changes(follow: Follow, spool:
     assert "secret" not in repr(reader.lines)
 
 
-def test_a_reader_that_comes_back_is_told_what_it_missed_once(follow: Follow, spool: Spool) -> None:
-    """From its cursor on; the first time, nothing is news."""
+def test_a_returning_reader_gets_what_it_missed_once(follow: Follow, spool: Spool) -> None:
+    """From its cursor on; the first time, nothing is announced."""
     put(spool, "UserPromptSubmit", "a")
     first = follow().shows(a="working")
     assert first.moves == []
@@ -98,7 +100,7 @@ def test_a_reader_that_comes_back_is_told_what_it_missed_once(follow: Follow, sp
 def test_a_board_that_lost_what_a_reader_knows_has_other_cursors(
     home: Home, follow: Follow, spool: Spool
 ) -> None:
-    """As after a loss of power: what is told next is not older than what was lost."""
+    """As after a power failure: what is sent next is not older than what was lost."""
     put(spool, "UserPromptSubmit", "a")
     first = follow().shows(a="working")
     first.kill(signal.SIGTERM)
@@ -117,7 +119,7 @@ def test_a_board_that_lost_what_a_reader_knows_has_other_cursors(
     assert third.cursor.partition(".")[0] != second.cursor.partition(".")[0]
 
 
-def test_what_is_asked_is_done(follow: Follow, spool: Spool) -> None:
+def test_requests_are_carried_out(follow: Follow, spool: Spool) -> None:
     put(spool, "UserPromptSubmit", "a")
     reader = follow().shows(a="working")
     for do, fields in (
@@ -155,7 +157,7 @@ def test_what_is_asked_is_done(follow: Follow, spool: Spool) -> None:
         ("__init__", {}, "unknown request; known here: "),
     ],
 )
-def test_what_cannot_be_done_is_refused_in_words(
+def test_a_request_that_cannot_be_carried_out_gets_a_reason(
     asked: Reader, do: str, fields: dict[str, Any], why: str
 ) -> None:
     reply = asked.ask(do, **fields)
@@ -191,7 +193,7 @@ def test_junk_and_endless_lines_are_refused_and_the_next_is_read(asked: Reader) 
 def test_many_requests_at_once_are_all_answered(asked: Reader) -> None:
     """Only a few at a time; the others wait."""
     numbers = range(1000, 1300)
-    asked.send(b"".join(telling.asking(n, "clock", {}) for n in numbers))
+    asked.send(b"".join(feedlines.asking(n, "clock", {}) for n in numbers))
     eventually(lambda: all(asked.reply(n) for n in numbers), "300 replies")
 
 
@@ -223,7 +225,7 @@ def test_a_request_is_read_and_answered_once(follow: Follow, tmux: Server, home:
     assert "rm -rf build && make all" in [part["text"] for part in asked["parts"]]
     answer = {"session_id": row.session_id, "request": asked["id"], "choice": "allow"}
     other = reader.ask("answer", **answer, digest="0" * 16)
-    assert other.why == "it now asks something else than you were shown; look again"
+    assert other.why == "it now asks something other than you were shown; look again"
     given = reader.ask("answer", **answer, digest=asked["digest"], by="laptop")
     assert (given.ok, given.more.get("outcome")) == (True, "taken"), given
     again = reader.ask("answer", **answer, digest=asked["digest"])
@@ -250,7 +252,7 @@ def test_a_feed_goes_on_without_requests(follow: Follow, spool: Spool, home: Hom
     reader.shows(a="completed")
 
 
-def test_what_is_wrong_is_said_in_words(home: Home, follow: Follow) -> None:
+def test_problems_are_reported(home: Home, follow: Follow) -> None:
     """As the last line, on standard error too, and by the exit code."""
     for arguments, text in (
         (("--since", "x; reboot"), "--since x; reboot: not a cursor"),
@@ -267,7 +269,7 @@ def test_what_is_wrong_is_said_in_words(home: Home, follow: Follow) -> None:
 
 
 def test_a_board_of_a_newer_program_ends_it(start: Start, follow: Follow) -> None:
-    """What it could tell would grow old, and nothing that is asked could be done."""
+    """What it could send would be outdated, and no request could be carried out."""
     start("newer", schema=SCHEMA + 1)
     reader = follow()
     assert reader.process.wait(PATIENCE) == 1
@@ -276,7 +278,7 @@ def test_a_board_of_a_newer_program_ends_it(start: Start, follow: Follow) -> Non
 
 
 def test_a_reader_that_does_not_read_delays_nobody(follow: Follow, spool: Spool) -> None:
-    """Nothing piles up: it is told what is so when it reads on."""
+    """Nothing piles up: it gets the latest state when it reads on."""
     reader = follow(reads=False)
     eventually(lambda: [*(spool.home / "hosts").iterdir()], "a host")
     for turn in range(40):
@@ -379,7 +381,7 @@ def test_two_readers_and_the_machine_itself_notify_once_in_all(
 def test_two_machines_that_follow_a_third_notify_once_in_all(
     home: Home, start: Start, spool: Spool
 ) -> None:
-    """Whose reader gets the right to; the third one is silent, and never heard of their own."""
+    """The one whose reader gets the right; the third one is silent, and knows nothing of theirs."""
     desktops, hosts, laptops = [Desktop(home)], [start("dev", config=config())], []
     put(spool, "UserPromptSubmit", "api", cwd="/srv/api")
     put(spool, "UserPromptSubmit", "web", cwd="/srv/web")
@@ -428,7 +430,7 @@ def test_a_reader_that_falls_silent_no_longer_follows(follow: Follow, home: Home
     ask, tell = os.pipe(), os.pipe()
     with os.fdopen(ask[0]) as stdin, os.fdopen(tell[1], "wb") as stdout:
         process = warm.Program([str(script)], env=home.env, stdin=stdin, stdout=stdout)
-    os.write(ask[1], telling.asking(1, "clock", {}))
+    os.write(ask[1], feedlines.asking(1, "clock", {}))
     assert process.wait(PATIENCE) == 1
     with os.fdopen(tell[0], "rb") as stream:
         last = feed.read(stream.readlines()[-1])

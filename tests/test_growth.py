@@ -1,4 +1,4 @@
-"""Nothing in board.db grows for ever: panes, records, the log, free pages."""
+"""Nothing in board.db grows forever: panes, records, the log, free pages."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def test_a_machine_that_does_not_answer_is_named_in_health(start: Start, dev: Fa
 
 
 def test_while_a_link_is_down_its_sessions_are_stale(start: Start, dev: FarFeed) -> None:
-    """What changed meanwhile is told once, and nothing that was told before."""
+    """What changed meanwhile is announced once, and nothing is announced twice."""
     host = start()
     shows(host, {S1: "working"})
     dev.say(dev.moved("s1", "completed"))
@@ -151,7 +151,7 @@ def test_the_program_of_a_link_ends_with_its_host(start: Start, dev: FarFeed) ->
     eventually(lambda: not is_running(dev.pids[-1]), "its end")
 
 
-def test_after_a_time_without_hosts_nothing_is_told_twice(start: Start, dev: FarFeed) -> None:
+def test_after_a_time_without_hosts_nothing_is_announced_twice(start: Start, dev: FarFeed) -> None:
     host = start()
     dev.say(dev.moved("s1", "blocked"))
     shows(host, {S1: "blocked"})
@@ -251,7 +251,7 @@ def test_a_request_without_a_reply_is_not_repeated(start: Start, dev: FarFeed, h
 # ---------------------------------------------------------------- hostile feeds
 
 HOSTILE = {
-    "junk": (b"\xff\x00\x1b[31m\n" * 300, "its command prints something else than a feed"),
+    "junk": (b"\xff\x00\x1b[31m\n" * 300, "its command prints something other than a feed"),
     "a long line": (b"x" * (2 << 20), "a line of more than 1024 kB"),
     "another protocol": (b'{"feed":9,"type":"hello"}\n', "protocol 9"),
     "no hello": (b'{"type":"state","now":1,"cursor":"d.1","all":[]}\n', "which protocol"),

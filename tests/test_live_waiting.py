@@ -46,7 +46,7 @@ def waiting(spool: Spool) -> list[str]:
 def test_a_permission_is_answered_by_the_hook_or_in_the_terminal(
     claude: Agents, home: Home, spool: Spool, version: str
 ) -> None:
-    """The dialog shows meanwhile; whatever ends the question ends the hook; /exit is not held."""
+    """The dialog shows meanwhile; the question's end releases the hook; /exit does not wait."""
     agent = claude(
         *("--plugin-dir", str(CHECKOUT)),
         version=version,

@@ -1,4 +1,4 @@
-"""The `machine` command: what it stores, and what it says is missing on another machine."""
+"""The `machine` command: what it stores, and what it reports as missing on another machine."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_machine_is_added_listed_and_removed(home: Home) -> None:
     assert "ssh -p 22 dev: not reached yet" in run(home, "list").stdout
     assert run(home, "remove", "dev").returncode == 0
     assert machines.known(home.bellboard).all == {}
-    assert "no machine dev" in run(home, "remove", "dev").stderr
+    assert "no machine is named dev" in run(home, "remove", "dev").stderr
 
 
 @pytest.mark.parametrize("words", [("a/b", "--", "ssh"), ("-x",), ("dev",), ("dev", "--", "")])
@@ -77,7 +77,7 @@ def test_a_machine_that_answers_is_described(home: Home) -> None:
         (["echo", "hello"], "ended before it told", "by hand"),
     ],
 )
-def test_what_is_missing_there_is_said_with_what_to_do(
+def test_what_is_missing_there_is_reported_with_a_remedy(
     home: Home, command: list[str], said: str, hint: str
 ) -> None:
     done = run(home, "test", "dev", "--", *command)

@@ -33,7 +33,7 @@ def dev(home: Home) -> Iterator[Machine]:
 def test_a_machine_is_followed_over_ssh(
     dev: Machine, home: Home, start: Callable[..., RecordedHost]
 ) -> None:
-    """Also after its link was killed, and after it was started again: nothing is told twice."""
+    """Also after its link was killed, and after a restart: nothing is announced twice."""
     spool = made(dev.home.bellboard)
     begins(spool, "one")
     host = start()

@@ -295,7 +295,7 @@ def test_settings_of_the_wrong_type_are_ignored() -> None:
     }
 
 
-def test_every_mode_decides_every_status_that_calls() -> None:
+def test_every_mode_decides_every_status_that_notifies() -> None:
     assert {tuple(row) for row in MODES.values()} == {tuple(LADDERS)}
     assert set(LADDERS) <= set(STATUSES)
 

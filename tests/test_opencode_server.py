@@ -1,4 +1,4 @@
-"""Answers to OpenCode through our plugin in it, or its HTTP: given once, refused in words."""
+"""Answers to OpenCode through our plugin in it, or its HTTP: given once, refused with a reason."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def test_questions_reach_the_plugin(started: Any) -> None:
     assert opencode.told() == {"url": "/question/que_1/reject", "body": {}}
 
 
-def test_what_opencode_refuses_is_said(started: Any, home: Home) -> None:
+def test_a_refusal_of_opencode_is_reported(started: Any, home: Home) -> None:
     """It was answered in its terminal at the same moment, or takes nothing from plugins."""
     for status, why in (
         (404, "it has already been answered"),
@@ -270,7 +270,7 @@ def test_a_port_of_its_own_process_takes_an_answer(home: Home) -> None:
         (waiting, 200, ""),
         ([{"id": "per_1", "sessionID": "another"}], 200, "it has already been answered"),
         (waiting, 401, "its server wants a password"),
-        ({}, 200, "it sends something else than a list"),
+        ({}, 200, "it sends something other than a list"),
     ):
         program = http(home, pending, status)
         try:

@@ -146,7 +146,7 @@ def test_what_somebody_else_has_typed_is_left_alone() -> None:
     assert refused.why == "something else is entered in its dialog; go there to answer"
 
 
-def test_no_without_a_message_is_called_what_it_is() -> None:
+def test_no_without_a_message_says_that_it_stops_the_turn() -> None:
     """In the terminal it stops the turn."""
     given = walk(FOLDER / "2.1.330" / "deny.txt")
     refused = press(given.steps[0][0], given.request, Answer("deny"), given.about)

@@ -92,7 +92,7 @@ def test_keys_that_answer_nothing(keys: tuple[str, ...], does: str) -> None:
 
 
 def test_a_key_that_came_too_soon_answers_nothing() -> None:
-    """Hands were typing something else, until they pause; leaving is always possible."""
+    """The user was typing something else, until there is a pause; leaving is always possible."""
     prompt = Prompt(REQUEST, "api asks", LATER)
     for n in range(1, 9):
         prompt.press("1", LATER + n * SOON * 0.75)
@@ -101,14 +101,14 @@ def test_a_key_that_came_too_soon_answers_nothing() -> None:
     assert prompt.does == "leave"
 
 
-def test_what_is_missing_is_said_and_escape_goes_back() -> None:
+def test_a_missing_text_is_reported_and_escape_goes_back() -> None:
     prompt = pressed("4", "take")
     assert "type something first" in shown(prompt)
     prompt.press("leave", LATER)
     assert "Yes, this once" in shown(prompt)
     refused = pressed("6", *"Ada", "take", *"old", "take", "1")
     assert refused.taken is None
-    assert "is a number" in shown(refused)
+    assert "must be a number" in shown(refused)
 
 
 @pytest.mark.parametrize("columns", [40, 60, 120])

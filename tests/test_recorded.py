@@ -54,7 +54,7 @@ def statuses(*lines: Line) -> dict[str, str]:
 
 
 def test_a_title_before_any_hook_belongs_to_the_session_that_follows() -> None:
-    """And one at rest is none, as long as no title has told that it works."""
+    """One at rest does not count until a title has shown work."""
     before = (process(True), {"title": RESTS}, {"title": SPINS})
     assert {} == statuses(*before)
     assert {"s1": "working"} == statuses(*before, hook("SessionStart"), {"title": SPINS})

@@ -325,7 +325,7 @@ def test_repeats_and_differences_survive(tmp_path: Path) -> None:
 
 
 def test_a_restart_is_recorded(tmp_path: Path) -> None:
-    """It ended every view; otherwise replay would still see them."""
+    """It ended every view; otherwise a replay would keep them."""
     told = [
         {"view": {"session_id": "s"}},
         {"restart": {}},
@@ -350,7 +350,7 @@ def test_a_clock_that_was_set_back_is_recorded(tmp_path: Path) -> None:
     assert essence(play(decoded(record(log)))) == essence((changes, final))
 
 
-def test_what_is_about_many_sessions_is_one_line(tmp_path: Path) -> None:
+def test_an_event_about_many_sessions_is_one_line(tmp_path: Path) -> None:
     told = [
         *({"hook": {"session_id": sid, "hook_event_name": "SessionStart"}} for sid in "st"),
         {"restart": {}},

@@ -214,7 +214,7 @@ def test_a_question_with_hidden_characters_is_answered_by_its_own_text() -> None
         [{**COLOUR, "question": "a\0"}, {**COLOUR, "question": "a<U+0000>"}],
     ],
 )
-def test_what_looks_the_same_is_not_answered_here(questions: list[object]) -> None:
+def test_options_that_look_the_same_are_not_answered_here(questions: list[object]) -> None:
     """Answers go by text: a choice between equal texts would be no choice."""
     raw = payload("AskUserQuestion", {"questions": questions})
     assert ids(asked(raw)) == ["deny", "stop"]
@@ -223,7 +223,7 @@ def test_what_looks_the_same_is_not_answered_here(questions: list[object]) -> No
     assert CLAUDE.reply(raw, said) == b""
 
 
-def test_questions_of_an_unknown_form_are_shown_and_refused() -> None:
+def test_questions_of_an_unknown_kind_are_shown_and_refused() -> None:
     for odd in ({}, {"questions": []}, {"questions": [{"ask": 1}]}, {"questions": "?"}):
         request = asked(payload("AskUserQuestion", odd))
         assert (ids(request), len(request.parts)) == (["deny", "stop"], 1)
@@ -257,7 +257,7 @@ def test_a_form() -> None:
         form(url="https://a.org/login"),
     ],
 )
-def test_a_form_of_an_unknown_form_can_be_declined(raw: bytes) -> None:
+def test_a_form_of_an_unknown_kind_can_be_declined(raw: bytes) -> None:
     """All of it is shown."""
     assert ids(asked(raw)) == ["decline"]
     assert [part.kind for part in asked(raw).parts] == ["text", "json"]
@@ -274,8 +274,8 @@ LONG = "x" * (LONGEST_ANSWER + 1)
 @pytest.mark.parametrize(
     ("request_", "answer", "why"),
     [
-        (BASH, Answer("approve"), "“approve” is none of its choices: allow, edit, deny, stop"),
-        (BASH, Answer("\x1b[2J"), "“??2J” is none of its choices: allow, edit, deny, stop"),
+        (BASH, Answer("approve"), "“approve” is not one of its choices: allow, edit, deny, stop"),
+        (BASH, Answer("\x1b[2J"), "“??2J” is not one of its choices: allow, edit, deny, stop"),
         (BASH, Answer("allow", "but"), "“allow” takes no message"),
         (BASH, Answer("deny", input="ls"), "“deny” takes no input"),
         (BASH, Answer("deny", LONG), "the message is longer than 64 kB"),
@@ -314,31 +314,31 @@ LONG = "x" * (LONGEST_ANSWER + 1)
         ),
         (FORM, Answer("fill"), "the form needs “Your name”"),
         (FORM, Answer("fill", content={"name": ""}), "the form needs “Your name”"),
-        (FORM, Answer("fill", content={"name": 3}), "“Your name” is a text"),
+        (FORM, Answer("fill", content={"name": 3}), "“Your name” must be a text"),
         (
             FORM,
             Answer("fill", content={"name": "a\0"}),
             "“Your name” has the control character U+0000",
         ),
         (FORM, Answer("fill", content={"name": "a", "x\n": 1}), "the form has no field “x?”"),
-        (FORM, Answer("fill", content={"name": "a", "age": "3"}), "“age” is a number"),
-        (FORM, Answer("fill", content={"name": "a", "age": True}), "“age” is a number"),
-        (FORM, Answer("fill", content={"name": "a", "age": 1e999}), "“age” is a number"),
-        (FORM, Answer("fill", content={"name": "a", "age": 3.5}), "“age” is a whole number"),
-        (FORM, Answer("fill", content={"name": "a", "sure": 1}), "“sure” is yes or no"),
+        (FORM, Answer("fill", content={"name": "a", "age": "3"}), "“age” must be a number"),
+        (FORM, Answer("fill", content={"name": "a", "age": True}), "“age” must be a number"),
+        (FORM, Answer("fill", content={"name": "a", "age": 1e999}), "“age” must be a number"),
+        (FORM, Answer("fill", content={"name": "a", "age": 3.5}), "“age” must be a whole number"),
+        (FORM, Answer("fill", content={"name": "a", "sure": 1}), "“sure” must be yes or no"),
         (
             FORM,
             Answer("fill", content={"name": "a", "size": "xl"}),
-            "“size” is none of its options",
+            "“size” is not one of its options",
         ),
         (
             FORM,
             Answer("fill", content={"name": "a", "size": ["s"]}),
-            "“size” is none of its options",
+            "“size” is not one of its options",
         ),
     ],
 )
-def test_an_answer_that_does_not_fit_is_refused_in_words(
+def test_an_answer_that_does_not_fit_is_refused_with_a_reason(
     request_: Request, answer: Answer, why: str
 ) -> None:
     assert check(request_, answer) == why

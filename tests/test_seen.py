@@ -72,8 +72,8 @@ def test_a_cli_without_hooks_is_read_from_its_screen(
 ) -> None:
     """Busy, asking, interrupted by Esc, done: each soon after it is on screen.
 
-    Of a newer one, its files tell, and its screen only what they do not yet: soon nothing of it is
-    inferred.
+    A newer one is known from its files; its screen only adds what they do not show yet, and soon
+    nothing is inferred.
     """
     cli = claude(version=version)
     becomes(host, cli.pid, status="idle")
@@ -88,7 +88,7 @@ def test_a_cli_without_hooks_is_read_from_its_screen(
     becomes(host, cli.pid, status="completed")
 
 
-def test_a_cli_whose_screen_may_not_be_read_is_told_by_its_transcript(
+def test_a_cli_without_a_readable_screen_is_known_by_its_transcript(
     home: Home, api: Api, watch: Watch
 ) -> None:
     """No hook, no session file, no readable terminal; the host starts in the middle of a turn."""

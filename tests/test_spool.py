@@ -138,7 +138,7 @@ def test_only_named_variables_get_in(spool: Spool) -> None:
     assert item and item.origin == {"agent": "claude", "env": {"TERM_PROGRAM": "tmux"}}
 
 
-def test_what_another_host_took_is_no_error(spool: Spool) -> None:
+def test_a_file_taken_by_another_host_is_no_error(spool: Spool) -> None:
     """It disappears between listing and reading."""
     put(spool, "a")
     [name] = spool.scan()

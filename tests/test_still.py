@@ -90,7 +90,7 @@ def test_a_hanging_mount_stops_nobody(home: Home, mount: HungMount, start: Start
     put(Spool(home.bellboard), "UserPromptSubmit", "other", cwd=f"{mount.place}/other")
     mount.is_asked()
     canary(home, host)
-    host.says("does not answer since")
+    host.says("does not answer (since")
     assert str(mount.place) in host.note
     canary(home, host, "another")
     mount.answer()

@@ -305,7 +305,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's")
 
 
 @linux
-def test_a_lost_event_is_a_look_at_everything(tmp_path: Path) -> None:
+def test_after_a_lost_event_everything_is_checked(tmp_path: Path) -> None:
     """The kernel's queue holds 16,384; beyond that it only reports an overflow."""
 
     async def scene() -> None:

@@ -54,7 +54,7 @@ def test_who_of_us_was_first_is_named(desk: Desk) -> None:
     refused(desk, desk.answer(digest=digest), "already answered by Neovim 9")
 
 
-def test_the_user_was_first_if_it_went_on_before_the_hook_was_told(desk: Desk) -> None:
+def test_the_user_was_first_if_it_went_on_before_the_hook_got_the_answer(desk: Desk) -> None:
     """The key came between the last look and the answer; a long command shows no result yet."""
     desk.waits()
     digest, asked = desk.request()["request"]["digest"], time.time()

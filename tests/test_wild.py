@@ -152,7 +152,7 @@ def test_a_dialog_that_opens_after_an_interrupt_is_the_users() -> None:
 
 
 def test_a_session_that_outlives_its_process_is_reported() -> None:
-    """It is listed for ever."""
+    """It would be listed forever."""
     shown = changes((100.0, "idle"), (102.0, "working"), (110.1, "idle"))
     verdict = judged(Seen(WALK, TRACE, shown, ended={PID: 110.5}))
     assert ["stays"] == [w.rule for w in (*verdict.wrongs, *verdict.late)]

@@ -91,7 +91,7 @@ class Place:
             raise AssertionError(f"{error}\n{self.run('explain', sid)}") from None
 
     def give(self, request: dict[str, Any], answer: Answer) -> dict[str, Any]:
-        """Answer a request with `bellboard answer`; return what came of it."""
+        """Answer a request with `bellboard answer`; return the outcome."""
         more = ["--message", answer.message] if answer.message else []
         more += ["--command", answer.input] if answer.input is not None else []
         for question, said in answer.answers.items():

@@ -151,7 +151,7 @@ def other(request: dict[str, Any], known: set[str]) -> dict[str, Any]:
 
 
 def report(what: str, *said: dict[str, Any]) -> None:
-    """Print what came of answers; each must have been taken."""
+    """Print the outcomes of answers; each must have been taken."""
     for each in said:
         assert each.get("outcome") == "taken", (what, each)
     print(f"{what}: " + ", ".join(f"{x['way']}, {x['text']}" for x in said), flush=True)

@@ -1,4 +1,4 @@
-"""Try links between machines: `python -m machines [NAME]…`; without a name, all that there is."""
+"""Try links between machines: `python -m machines [NAME]…`; by default all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What breaks: links, networks, machines and hosts.  Nothing is lost, nothing is told twice."""
+"""What breaks: links, networks, machines and hosts.  Nothing is lost or announced twice."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def rebooted() -> None:
 
 
 def power_lost() -> None:
-    """The same, and nobody is told that connections have ended."""
+    """The same, but no connection is closed."""
     with followed() as (dev, laptop, host, sid):
         again(dev, laptop, host, sid, is_told=False)
 
@@ -152,7 +152,7 @@ def goes_on(dev: Station) -> None:
 
 
 def told_once(dev: Station, laptop: Laptop) -> None:
-    """Check that each transition there is here once, and each question rang once."""
+    """Check that each transition there is here once, and each question notified once."""
 
     def settled() -> bool:
         there = [c[3] for c in dev.history]

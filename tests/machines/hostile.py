@@ -55,7 +55,7 @@ def calm() -> None:
 
 
 def junk() -> None:
-    """Bytes that are no line of a feed, among lines that are."""
+    """Bytes that are not a line of a feed, among lines that are."""
     say(b"Welcome to the machine!\n", os.urandom(100_000), b'\n{}\n[]\nnull\n{"type":7}\n')
     say(hello(), os.urandom(5000), b"\n", state(row("good")))
     say(b'{"type":"change","sessions":[7,null,{"session_id":5},{}],"removed":{"a":1}}\n')

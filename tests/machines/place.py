@@ -105,7 +105,7 @@ class Laptop:
         return done.returncode, done.stdout + done.stderr
 
     def answer(self, sid: str, choice: str = "allow") -> dict[str, Any]:
-        """Answer what a session asks now; return what came of it."""
+        """Answer what a session asks now; return the outcome."""
         request = self.request(sid)
         said = self.bellboard("answer", sid, choice, "--digest", request["digest"], "--json")
         assert said.startswith("{"), said

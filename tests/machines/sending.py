@@ -1,4 +1,4 @@
-"""What a hostile machine sends reaches nobody else, costs little, and is named in health."""
+"""What a hostile machine sends affects nobody else, costs little, and is reported in health."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who rings: the laptop at which a person sits, once in all, and the machine itself otherwise."""
+"""Who notifies: one laptop at which a person sits, or else the machine itself."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ AFTER = 3.0  # seconds in which a second notice would have come
 
 
 def laptops_share() -> None:
-    """Two laptops follow one machine: of each question one of them tells, once."""
+    """Two laptops follow one machine: one of them notifies of each question, once."""
     with stations("dev") as (dev,), laptops(2) as pair:
         dev.machine.bellboard("answers", "on")
         cli = dev.start()
@@ -38,7 +38,7 @@ def laptops_share() -> None:
 
 
 def silent_while_followed() -> None:
-    """Its own hosts say nothing while a laptop follows, and speak again when none does."""
+    """Its own hosts are silent while a laptop follows, and notify again when none does."""
     with stations("dev") as (dev,), laptops() as (laptop,), ringing(dev):
         dev.machine.bellboard("answers", "on")
         cli = dev.start()

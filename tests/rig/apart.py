@@ -161,7 +161,7 @@ class Apart:
     def crash(self) -> None:
         """Kill its first process: the kernel kills all others, and ends their connections.
 
-        After a `cut` nobody is told, as with a loss of power.
+        After a `cut` no connection is closed, as with a loss of power.
         """
         inside = reaper.family([self.first]) if self.first else []
         for process in inside[:1]:

@@ -82,7 +82,7 @@ class Machine:
         self.place.crash()
 
     def cut(self) -> None:
-        """Let nothing through to it, and nothing out; connections are not told."""
+        """Let nothing in or out; connections are not closed."""
         self.place.cut()
 
     def mend(self) -> None:
@@ -124,7 +124,7 @@ class Machine:
             subprocess.run([maker, "-q", "-t", "ed25519", "-N", "", "-f", path], check=True)
 
     def _settings(self) -> None:
-        """Write what sshd and ssh are told; neither reads anything of this machine or its user."""
+        """Write the settings of sshd and ssh, which read nothing of this machine or its user."""
         here = self.folder
         given = " ".join(f'"{key}={value}"' for key, value in self.env.items())
         server = {

@@ -26,7 +26,7 @@ ANSWER: Final = "answer"
 
 
 class Ability(NamedTuple):
-    """How a moment is known; without a source it not known."""
+    """How a moment is known; without a source, it is not known."""
 
     source: str
     inferred: bool = False  # it follows from something else that was observed
@@ -44,13 +44,13 @@ Abilities = Mapping[str, Ability]  # for each of `MOMENTS`
 
 
 def mark(moment: str, ability: Ability) -> str:
-    """Return in a word whether it is known."""
+    """Return in one word how it is known."""
     if moment == ANSWER:
         return "yes" if ability.source else "no"
     return ability.grade
 
 
 def worded(moment: str, ability: Ability) -> str:
-    """Return all that is known of it."""
+    """Return how it is known, in full."""
     source = f" ({ability.source})" if ability.source else ""
     return f"{mark(moment, ability)}{source}" + (f", {ability.when}" if ability.when else "")

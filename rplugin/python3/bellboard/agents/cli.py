@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .installing.installer import Installer
 
 
-_PLAIN_ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")  # no option of the CLI
+_PLAIN_ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")  # cannot be taken for an option
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Waiting(NamedTuple):
     session_id: str
     pid: int  # the process that asks: alive, and the session's
     tool_id: str  # the CLI's id of the tool that asks, if it is known
-    payload: bytes  # of the hook that reported it
+    payload: bytes  # payload of the hook that reported it
     home: Path  # the state folder
 
 
@@ -96,7 +96,7 @@ class Unanswered(Exception):
 
 
 class Unreachable(Unanswered):
-    """There is nobody who could take it: another way may be open."""
+    """Nobody can take it this way; another way may be open."""
 
 
 class Cli(Hooked):
@@ -138,7 +138,7 @@ class Cli(Hooked):
         return ""
 
     def find(self, waiting: Waiting) -> None:
-        """Find a request again with the CLI's own server or plugin, to answer it there.
+        """Find a request in the CLI's own server or plugin, to answer it there.
 
         Raise `Unanswered`.  This may take seconds, so call it outside the event loop.
         """

@@ -1,4 +1,4 @@
-"""What a CLI's dialect does: it decodes what the CLI says into events.
+"""The dialect of a CLI: it decodes what the CLI reports into events.
 
 Each CLI has a folder of its own here; `dialects.py` and `clis.py` list them, and nothing else
 outside that folder names it.  A dialect does no I/O, knows no clock, and raises on no input.
@@ -19,7 +19,7 @@ DEPTH: Final = 48  # rows of a screen to read, from the bottom up: the height of
 
 
 class Seen(NamedTuple):
-    """What a screen or a title shows, in the words of a session file."""
+    """What a screen or a title shows, with the values of a session file."""
 
     says: str  # idle, busy or waiting
     asks: str = ""
@@ -50,20 +50,20 @@ class Press(NamedTuple):
 
     key: str = ""  # a digit, or Down, Right, Tab, Enter
     text: str = ""
-    rows: tuple[str, ...] = ()  # that the terminal must still show
+    rows: tuple[str, ...] = ()  # rows that the terminal must still show
     last: bool = False  # gives the answer
     why: str = ""
 
 
 class Dialect(ABC):
-    """Decodes what a CLI says, and says to it what a person answers."""
+    """Decodes what a CLI reports, and encodes the user's answers."""
 
     key: ClassVar[str]  # the CLI's name in evidence
-    kinds: ClassVar[Mapping[str, str]]  # of its hook events, by name
-    variables: ClassVar[Mapping[str, str]]  # of its environment → the names that events have
-    pid_variable: ClassVar[str] = ""  # of its environment, with the process that runs the hooks
-    has_titles: ClassVar[bool] = False  # whether the titles of its terminals say what it does
-    rules: ClassVar[str] = ""  # where a project has its own list of what is allowed
+    kinds: ClassVar[Mapping[str, str]]  # kinds of its hook events, by name
+    variables: ClassVar[Mapping[str, str]]  # its environment variables → their names in events
+    pid_variable: ClassVar[str] = ""  # environment variable with the process that runs the hooks
+    has_titles: ClassVar[bool] = False  # whether it shows its state in terminal titles
+    rules: ClassVar[str] = ""  # where a project lists what is allowed
 
     @abstractmethod
     def event(

@@ -2,12 +2,12 @@
 
     {"far": {"machine": M, "row": ROW, "found": true}}    a session, as that machine shows it
     {"far": {"machine": M, "gone": [ID, …]}}              sessions that have ended (its own ids)
-    {"far": {"machine": M, "all": [ID, …]}}               all that it lists: others have ended
+    {"far": {"machine": M, "all": [ID, …]}}               all that it lists; others have ended
     {"link": {"machine": M, "up": bool, "why": "…"}}      whether it can be followed
     {"link": {"machine": M, "gone": true}}                it is no longer followed
 
-`cursor` in any of them is how far the machine has been followed, `done` that all up to there has
-been said.  The name of a machine is ours: what it calls itself does not count.
+`cursor` in any of them says how far the machine has been followed, `done` that everything up to
+there was reported.  A machine's name is the one that we gave it, not what it calls itself.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def checked(e: Event) -> Event:
 
 
 def _row(given: object) -> dict[str, Any]:
-    """Return what is known of a session, and no more than may be known."""
+    """Return the fields of a session that may leave its machine."""
     row = row_of(given)
     if row is None:
         raise ValueError("not a session")

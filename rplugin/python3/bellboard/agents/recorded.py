@@ -1,8 +1,8 @@
 """Turn the lines of a recording of a real CLI into the evidence that its witnesses give a host.
 
-A recording is made from outside, by who drives a CLI in a terminal.  Its lines name a log, a title
-or a process, but not the session, so this remembers which session is in the terminal.  They are
-decoded by the same dialects as for a host.  Lines of an ordinary trace pass through.
+A recording is made from outside, while a CLI is driven in a terminal.  Its lines name a log, a
+title or a process, but not the session, so this remembers which session is in the terminal.  They
+are decoded by the same dialects as for a host.  Lines of an ordinary trace pass through.
 
     event, hook, origin, pid, ppid   a hook and the process that ran it; a plugin is inside it
     file, line                       a line that was appended to the CLI's log

@@ -1,6 +1,6 @@
-"""What the titles of a terminal say over time: read each, and report only what is new in it.
+"""Read the titles of a terminal one after the other, and report only changes of meaning.
 
-A title says at once what its CLI does, also what no hook tells: that a question was answered.  A
+A title shows at once what its CLI does, and that a question was answered, which no hook reports.  A
 spinner or a blinking mark changes it many times a second and means the same.  A user may switch
 that off, and then every title looks like one at rest; so “at rest” counts only for a terminal
 whose title has said that it works or waits.
@@ -25,7 +25,7 @@ class Titles:
         self._said: Seen | None = None
 
     def forget(self) -> None:
-        """Take what was reported as unknown."""
+        """Report the next title, whatever was reported before."""
         self._said = None
 
     def take(self, text: str) -> Seen | None:

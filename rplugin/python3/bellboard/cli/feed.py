@@ -26,7 +26,7 @@ def add_to(commands: Commands) -> None:
 
 
 def print_feed(args: Args) -> None:
-    from ..core import telling
+    from ..core import feedlines
     from ..core.feed import Problem as Said
     from ..core.feed import cursor_of
     from ..hosting.feeding import Feeding
@@ -47,7 +47,7 @@ def print_feed(args: Args) -> None:
     except Problem as e:
         if feeding is not None:
             feeding.finish()
-        _last(tell, telling.encoded(Said(str(e))))
+        _last(tell, feedlines.encoded(Said(str(e))))
         raise
     leave(feeding.finish)
 

@@ -196,7 +196,7 @@ class _Trial:
         for line in lines:
             self._line(line)
         if len(self._rest) > feed.LONGEST:
-            self.why = "its command prints something else than a feed"
+            self.why = "its command prints something other than a feed"
         self.is_over = not data or bool(self.why or self.state)
 
     def _line(self, line: bytes) -> None:

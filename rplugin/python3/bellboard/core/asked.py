@@ -1,6 +1,6 @@
 """The digest of what a dialog shows of a request, to find the request again on a screen.
 
-It is of the whole text: the line that is kept of it may be truncated or redacted.  Texts that
+It covers the whole text, because the line kept of it may be truncated or redacted.  Texts that
 differ only in blanks and line breaks, as a terminal wraps them, have the same digest.  What binds
 an answer is another digest, of all that is asked: see request.py.
 """
@@ -16,7 +16,7 @@ from msgspec import Raw, Struct
 
 from .detail import ODD
 
-UNKNOWN: Final = "?"  # for input that cannot be read; equals no digest
+UNKNOWN: Final = "?"  # for input that cannot be read; never equals a digest
 _BLANKS: Final = re.compile(r"[ \t\n]+")
 
 

@@ -1,4 +1,4 @@
-"""Which files hold what all sessions ask, so that they are kept no longer than their questions."""
+"""Track the files that hold open questions, so that each is deleted with its question."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NONE: frozenset[str] = frozenset()
 
 
 class Requests:
-    """The files with what is asked, by session."""
+    """The files of open questions, by session."""
 
     def __init__(self) -> None:
         self._of: dict[str, frozenset[str]] = {}
@@ -28,12 +28,12 @@ class Requests:
         return ended
 
     def standing(self) -> frozenset[str]:
-        """Return the files of all questions that stand."""
+        """Return the files of all open questions."""
         return NONE.union(*self._of.values())
 
 
 def _requests_of(s: Session) -> frozenset[str]:
-    """Return the files with what a session asks, of all its runs and of what it left running."""
+    """Return the files of a session's questions, in all its runs and in what it left running."""
     if not (s.blocks or s.aside or s.crew.blocks):
         return NONE
     asking = (*(run.blocks for run in runs_of(s)), s.crew.blocks)

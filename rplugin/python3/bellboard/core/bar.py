@@ -33,7 +33,7 @@ def status_text(
     room: int = ROOM,
     icons: Mapping[str, str] = ICONS,
 ) -> str:
-    """Return one line: what is blocked, on what if it is only one, and counts of the rest.
+    """Return one line: what is blocked (with the question, if only one is) and counts of the rest.
 
     !1 api: rm -rf build 2m  +2 *3 &1      !2 4m  +1 *3      *3
     """

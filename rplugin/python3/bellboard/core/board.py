@@ -27,7 +27,7 @@ from .records import Records
 from .routes import ROUTES
 from .session import ABSENT, Session, published_status
 
-TWICE: Final = 2.0  # seconds in which a copy of an event counts as a duplicate (plugin, settings)
+TWICE: Final = 2.0  # seconds in which a copy of an event (plugin and settings) is a duplicate
 MOST_RECENT: Final = 12  # events to remember against duplicates, besides those of the last seconds
 MOST_EVER: Final = 100  # events to remember in any case
 STARTS: Final = frozenset({"start", "resume"})
@@ -189,12 +189,12 @@ def _unfit(s: Session, e: Event, from_hook: bool) -> Verdict | None:
     if e.kind in OF_LINKS:
         return None
     if s.machine:
-        return refused("it is on another machine, which alone reports it")
+        return refused("it is on another machine; only that reports it")
     if s.turn == ABSENT and s.ended:
         if e.t < s.ended:
             return refused("older than the end of the session")
         same = e.origin.pid is None or not s.ended_pid or e.origin.pid == s.ended_pid
-        # A process that keeps several threads may turn to an earlier one again.
+        # A process with several threads may go back to an earlier one.
         returns = e.kind == "prompt" and s.end_reason == "rekeyed" and e.t > s.ended
         if not (e.kind in STARTS or returns) and same and e.t < s.ended + TOMBSTONE:
             return refused("the session has ended")
@@ -218,5 +218,5 @@ def _unfit(s: Session, e: Event, from_hook: bool) -> Verdict | None:
 
 
 def _asks_again(s: Session, e: Event) -> bool:
-    """Return whether it asks what was answered before; no id of a tool tells the two apart."""
+    """Return whether it repeats a question already answered; no tool id tells the two apart."""
     return bool(e.asks) and not e.tool_id and all(b.key != e.key for b in s.blocks.values())

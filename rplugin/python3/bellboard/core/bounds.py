@@ -20,7 +20,7 @@ LONGEST_PATH: Final = 4096  # PATH_MAX
 PATHS: Final = frozenset({"cwd", "transcript", "env"})
 LATEST: Final = 1e11  # seconds: three thousand years
 MOST: Final = 100  # values in one collection
-MANY: Final = {"ids": 4000}  # in those of these names
+MANY: Final = {"ids": 4000}  # values in collections with these names
 DEEPEST: Final = 4  # levels of collections
 
 S = TypeVar("S", bound=Struct)

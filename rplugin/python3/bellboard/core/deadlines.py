@@ -17,7 +17,7 @@ from .machine import TABLE
 from .options import APPROVAL_CLASS, Options
 from .session import ABSENT, Block, Process, Run, Session, status_of
 
-NEVER: Final = float("inf")  # when what has no deadline falls due
+NEVER: Final = float("inf")  # never falls due
 
 
 class Deadline(NamedTuple):
@@ -77,7 +77,7 @@ def _of_run(s: Session, run: Run, o: Options, found: list[Deadline]) -> None:
         if (o.approval or (run.unchecked and asks_unheard(s, run))) and not run.blocks:
             found += _approvals(s, run, o)
         runs = run.tools or run.agents or run.held or run.screen == "busy"
-        # After a time without hosts, silence proves nothing: nobody listened.
+        # After a time without hosts, silence proves nothing.
         if not (run.hooked or says or runs or run.trusted_until):
             found.append(Deadline(s.last + o.silence, "transcript quiet", run.pid))
     elif run is s and s.viewers and (status in UNSEEN or (status == "background" and s.unseen)):
@@ -109,7 +109,7 @@ def _contradicts(run: Run, status: str, says: str) -> float:
 
 
 def asks_unheard(s: Session, run: Run) -> bool:
-    """Return whether it may ask unnoticed: auto mode cannot check, and no session file shows it."""
+    """Return whether it may ask unnoticed: auto mode cannot check, and it has no session file."""
     p = s.processes.get(run.pid)
     return run.unchecked and s.mode == "auto" and not (p is not None and p.says)
 

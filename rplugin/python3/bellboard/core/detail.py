@@ -14,7 +14,7 @@ from .secrets import hide
 from .visible import visible
 
 LONGEST_LINE: Final = 200  # characters of a command, question or prompt to show
-LONGEST_PATH: Final = 4096  # bytes on Linux, the null character included
+LONGEST_PATH: Final = 4096  # bytes on Linux, with the null character
 ODD: Final = (msgspec.DecodeError, ValueError, RecursionError)  # errors of decoding
 
 _LONE = re.compile("[\ud800-\udfff]")  # lone surrogates, left by a cut in the middle of a character

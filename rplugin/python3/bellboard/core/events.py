@@ -37,11 +37,11 @@ class Origin(Struct, frozen=True, omit_defaults=True, gc=False):
     pane: str | None = None
     nvim: str | None = None
     kitty: str | None = None  # the socket of its remote control
-    env: dict[str, str] = {}  # by neutral names: see `VARIABLES` of a dialect
+    env: dict[str, str] = {}  # with neutral names: see `VARIABLES` of a dialect
 
 
 class Task(Struct, frozen=True, omit_defaults=True, gc=False):
-    """A background task as a Stop lists it."""
+    """A background task, as listed by a Stop."""
 
     id: str
     type: str
@@ -58,7 +58,7 @@ class Event(Struct, frozen=True, omit_defaults=True, gc=False):
     session_id: str = ""
     origin: Origin = Origin()
     key: int = 0  # equal for duplicates of a hook event; 0 for other evidence
-    why: str = ""  # for junk: what is wrong with it
+    why: str = ""  # what is wrong with junk
     # the thread and the tool
     agent: str = ""  # a subagent's id
     agent_type: str = ""
@@ -67,12 +67,12 @@ class Event(Struct, frozen=True, omit_defaults=True, gc=False):
     tool_key: int = 0  # equal for the same tool with the same input
     spawned: str = ""  # the subagent that a tool left running in the background
     asks: str = ""  # permission | question | plan | form | choice
-    early: bool = False  # its hooks run before it asks; another event follows once it does
+    early: bool = False  # hooks run before it asks; another event follows once it does
     detail: str = ""
-    shown_digest: str = ""  # of what a dialog shows of it; see asked.py
-    digest: str = ""  # of the request that was answered; see request.py
-    request: str = ""  # the name of its file, if that holds all that is asked
-    pipe: str = ""  # on which its hook waits for the answer
+    shown_digest: str = ""  # digest of what its dialog shows; see asked.py
+    digest: str = ""  # digest of the answered request; see request.py
+    request: str = ""  # name of the file with all that is asked
+    pipe: str = ""  # the pipe on which its hook waits for an answer
     rule: str = ""  # the line of the CLI's settings that would spare the question
     file: str = ""  # the path of a file that a tool has changed
     # the session
@@ -82,7 +82,7 @@ class Event(Struct, frozen=True, omit_defaults=True, gc=False):
     message: str = ""
     error: str = ""
     mode: str = ""
-    reviewer: str = ""  # person | program: who decides on what it asks to be permitted
+    reviewer: str = ""  # person | program: who decides on its permissions
     headless: bool = False  # it has no terminal of its own
     model: str = ""
     title: str = ""
@@ -96,7 +96,7 @@ class Event(Struct, frozen=True, omit_defaults=True, gc=False):
     pid: int | None = None
     started: str = ""  # when the process started, to recognize reuse of its pid
     status: str = ""  # from the registry or the user
-    at: float = 0.0  # since when it says so
+    at: float = 0.0  # when that status began
     viewer: str = ""
     spare: bool = False  # its process shows no session, or another one
     alive: bool = True
@@ -105,9 +105,9 @@ class Event(Struct, frozen=True, omit_defaults=True, gc=False):
     # another machine
     machine: str = ""
     row: dict[str, Any] = {}  # a session as that machine shows it: see row.py
-    ids: tuple[str, ...] = ()  # sessions of it
+    ids: tuple[str, ...] = ()  # ids of its sessions
     cursor: str = ""  # how far it has been followed
-    done: bool = False  # all up to the cursor has been said
+    done: bool = False  # everything up to the cursor has been reported
 
     @property
     def from_hook(self) -> bool:

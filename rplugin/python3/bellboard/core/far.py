@@ -1,7 +1,7 @@
-"""Sessions of other machines: how they are called, and which of them a link reports on.
+"""Sessions of other machines: their ids here, and which of them a link reports on.
 
 A link (`hosting/links.py`) is the only witness of such a session.  What it reports comes as
-evidence like any other, so history, notices and callbacks need no second way.
+evidence like any other, so history, notices and callbacks work without a special case.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def id_of(machine: str, agent: str, session_id: str) -> str:
 
 
 def far(records: Records, e: Event) -> Iterator[Step]:
-    """Fold a row; what was so when its session is first seen is no news."""
+    """Fold a row; the first row of a session announces nothing."""
     known = records.sessions.get(e.session_id)
     listed = known is not None and known.turn != ABSENT
     if known is not None and listed and known.machine != e.machine:
@@ -56,7 +56,7 @@ def far_gone(records: Records, e: Event) -> Iterator[Step]:
 
 
 def link(records: Records, e: Event) -> Iterator[Step]:
-    """Note whether a machine can be followed, and tell its sessions."""
+    """Note whether a machine can be followed, and mark its sessions."""
     links = {m: known for m, known in records.ledger.links.items() if m != e.machine}
     was = records.ledger.links.get(e.machine)
     if e.kind != "link gone":

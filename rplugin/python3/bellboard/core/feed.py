@@ -1,12 +1,12 @@
-"""The lines of a feed: what `bellboard feed` prints for readers on other machines, and is asked.
+"""The lines of a feed: what `bellboard feed` prints for readers on other machines, and reads.
 
 A feed is JSON, one object a line.  It begins with a hello and a state; then come changes, a beat
-when nothing changed for a while, and the replies to what was asked.  `cursor` says up to which
-transition it has told.  A state lists the ids of all sessions in `all`; rows that do not fit into
-its line follow as changes.
+when nothing changed for a while, and the replies to what was asked.  `cursor` marks
+the last transition that was sent.  A state lists the ids of all sessions in `all`; rows that do not
+fit into its line follow as changes.
 
-Readers trust nothing: `read` takes any bytes, skips what it does not know, and says in words why a
-line cannot be used.  `telling.py` writes the lines.  This file does no I/O, knows no clock, and
+Readers trust nothing: `read` takes any bytes, skips what it does not know, and gives the reason if
+a line cannot be used.  `feedlines.py` writes the lines.  This file does no I/O, knows no clock, and
 raises on no input.
 """
 
@@ -39,7 +39,7 @@ _WORD: Final = re.compile(r"[a-z][a-z_-]{0,31}")
 
 
 class Cursor(NamedTuple):
-    """A position in what a machine tells: its database, and the last transition that was told."""
+    """A position in a feed: the machine's database, and the last transition that was sent."""
 
     database: str
     last: int
@@ -64,15 +64,15 @@ class Moved(
 
 
 class Hello(Struct, frozen=True, tag_field="type", tag="hello"):
-    """The first line: who speaks."""
+    """The first line: about the machine."""
 
     version: str = ""
-    machine: str = ""  # equal for the same machine, whatever it is called
+    machine: str = ""  # the same for a machine, whatever its name
     boot: str = ""
     now: float = 0.0
     hooks: bool = False  # whether hooks report there
     agents: tuple[str, ...] = ()  # whose programs are installed there
-    hosts: int = 0  # that run there, beside the feed
+    hosts: int = 0  # how many run there besides the feed
     user: str = ""
     feed: int = PROTOCOL
 
@@ -108,7 +108,7 @@ class Beat(Struct, frozen=True, tag_field="type", tag="beat"):
 
 
 class Reply(Struct, frozen=True, tag_field="type", tag="reply"):
-    """What became of a request; hidden characters in `more` are shown as marks."""
+    """The reply to a request; hidden characters in `more` are shown as marks."""
 
     id: int
     ok: bool
@@ -123,13 +123,13 @@ class Problem(Struct, frozen=True, tag_field="type", tag="problem"):
 
 
 class Junk(Struct, frozen=True):
-    """A line that is not of a feed, such as the greeting of a login shell."""
+    """A line that does not belong to a feed, such as the greeting of a login shell."""
 
     text: str
 
 
 class Ask(Struct, frozen=True):
-    """What a reader wants done."""
+    """A request of a reader."""
 
     id: int
     do: str
@@ -147,7 +147,7 @@ Line = Hello | State | Change | Beat | Reply | Problem | Junk
 
 
 def moved_of(given: object) -> Moved | None:
-    """Return the transition that somebody sent, or that is published, cleaned."""
+    """Return a transition that was sent or published, cleaned."""
     if not isinstance(given, dict):
         return None
     id, sid = count_in(given, "id", LARGEST), id_of(given.get("session_id"))
@@ -167,7 +167,7 @@ def cursor_of(text: object) -> Cursor | None:
 
 
 def read(raw: bytes) -> Line | None:
-    """Return what a line of a feed says; None if that is nothing that is known here."""
+    """Return the message in a line of a feed; None for an unknown type."""
     if len(raw) > LONGEST:
         return Problem(f"it sent a line of more than {LONGEST >> 10} kB")
     given = value_of(raw)
@@ -178,7 +178,7 @@ def read(raw: bytes) -> Line | None:
 
 
 def asked(raw: bytes) -> Ask | None:
-    """Return what a reader asks; None if the line asks nothing."""
+    """Return the request in a line of a reader; None if there is none."""
     given = plain(value_of(raw)) if len(raw) <= LONGEST else None
     if not isinstance(given, dict):
         return None
@@ -277,7 +277,7 @@ def _ids(listed: Iterable[object]) -> dict[str, None]:
 
 
 def _rows(given: dict[str, Any]) -> tuple[tuple[Row, ...], int]:
-    """Return the rows of a line, the last of each session, and how many could not be used."""
+    """Return the last row of each session in a line, and how many rows could not be used."""
     listed = given.get("sessions")
     listed = listed if isinstance(listed, list) else []
     rows = {r.session_id: r for x in listed if (r := row_of(x)) is not None}

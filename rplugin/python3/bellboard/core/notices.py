@@ -7,9 +7,9 @@ Everything is checked again when it falls due, so a question answered meanwhile 
 * Looking at a session is as good as a notification: nothing is sent while it is in view, and the
   ladder starts again when it no longer is.  It also starts again after a snooze, and never while
   the session is parked.
-* A status that was due before a host was running, or before the mode changed, is skipped.
+* What was due before a host was running, or before the mode changed, is skipped.
 * A session is announced at most once per `gap` on a channel, a channel notifies at most `cap` times
-  a minute.  What they hold back is sent later, if it still applies.
+  a minute.  What these limits hold back is sent later, if it still applies.
 * While somebody follows this machine, the channels that reach a person away from the editor as well
   are left to that reader, except for sessions of machines that this one follows itself.
 * In quiet hours and in the mode `quiet` only the float appears: only somebody present sees it.
@@ -48,10 +48,10 @@ class Standing(Struct):
 
     status: str
     since: float
-    begins: float  # when the ladder starts: since then, or when somebody last looked
+    begins: float  # when the ladder starts: at `since`, or when somebody last looked
     id: int = 0  # the transition to this status; 0 if it is not to be announced
     label: str = ""
-    machine: str = ""  # that decides about it, if that is another one
+    machine: str = ""  # the machine that decides about it, if it is another one
     short: bool = False
     in_view: bool = False
     parked: bool = False
@@ -69,7 +69,9 @@ class Notices:
         self._standing: dict[str, Standing] = {}
         self._last: dict[tuple[str, str], float] = {}  # session, channel → when it last notified
         self._sent: dict[str, deque[float]] = {c: deque() for c in CHANNELS}
-        self._delays: dict[tuple[str, str, bool, str], float] = {}  # by what they depend on
+        self._delays: dict[
+            tuple[str, str, bool, str], float
+        ] = {}  # cached delays, by what they depend on
 
     def see(self, sessions: Mapping[str, Session], changed: Iterable[str], now: float) -> None:
         """Update the sessions that may have changed."""
@@ -98,7 +100,9 @@ class Notices:
             standing = self._standing.get(t.session_id)
             if standing is None or not live or t.after != standing.status:
                 continue
-            if t.t >= standing.since - AHEAD:  # else it is about an earlier time in that status
+            if (
+                t.t >= standing.since - AHEAD
+            ):  # otherwise it is an earlier transition to that status
                 standing.id = number
 
     def set_mode(self, mode: str, now: float) -> None:
@@ -174,7 +178,7 @@ class Notices:
     def _ready(self, sid: str, s: Standing, channel: str) -> float:
         """Return when a status has stood long enough."""
         delay = self._delay(s, channel)
-        if delay == NEVER:  # as of most, while many sessions wait
+        if delay == NEVER:  # true of most, while many sessions wait
             return NEVER
         again = self._last.get((sid, channel), -NEVER) + self.policy.gap
         return max(s.begins + delay, s.snoozed_until, again)

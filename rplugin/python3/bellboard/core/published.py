@@ -61,8 +61,10 @@ def publish(s: Session) -> Published:
         "tty": s.tty,
         "tmux": s.tmux,
         "pane": s.pane,
-        "nvim": "" if owns_pane(s) else s.nvim,  # in a pane of its own it was inherited
-        "kitty": s.kitty if s.tty and not (s.nvim or s.pane) else "",  # else it may be inherited
+        "nvim": "" if owns_pane(s) else s.nvim,  # inherited, if it has a pane of its own
+        "kitty": s.kitty
+        if s.tty and not (s.nvim or s.pane)
+        else "",  # otherwise it may be inherited
         "blind": bool(s.tty) and is_blind(s),
         "job": s.job,
         "terminal_program": s.terminal_program,

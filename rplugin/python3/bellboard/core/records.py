@@ -44,7 +44,9 @@ class Records:
         self._before: dict[str, Session | None] = {}  # as it was at the savepoint
         self._at: dict[object, frozenset[str]] = {}  # process or terminal → its sessions
         self._keys_of: dict[str, frozenset[object]] = {}  # session → its keys in `_at`
-        self._due: dict[str, float] = {}  # session → its next deadline, or earlier; may be NEVER
+        self._due: dict[
+            str, float
+        ] = {}  # session → its next deadline or an earlier time; may be NEVER
         self._queue: list[tuple[float, str]] = []
 
     # ------------------------------------------------------------ loading and storing
@@ -73,7 +75,7 @@ class Records:
         gone = sorted(k for k in keys if k != LEDGER and k not in self.sessions)
         kept = sorted(k for k in keys if k in self.sessions)
         return [
-            (LEDGER, _encode(self.ledger)),  # always: the clock is in it
+            (LEDGER, _encode(self.ledger)),  # always, because it holds the clock
             *((k, self._encoded(k)) for k in kept),
             *((k, None) for k in gone),
         ]

@@ -1,8 +1,8 @@
 """What an agent asks, in full, and what can be answered.
 
 A *request* is made by the dialect of its CLI from the evidence of a question.  It has every text
-that is asked about, with hidden characters shown as marks, the *choices* that can be made, and a
-digest of exactly that.  An *answer* is one of these choices with what it needs; `check` says why
+that is asked about, with hidden characters shown as marks, the *choices*, and a digest of exactly
+that.  An *answer* is one of these choices with what it needs; `check` says why
 one is refused.  Words are derived here and in the dialects, and every screen shows the same.
 
 This file does no I/O, knows no clock, and raises on no input.
@@ -20,15 +20,15 @@ import msgspec
 from msgspec import Struct
 
 LONGEST_ANSWER: Final = 1 << 16  # bytes of a message, a typed answer, a changed command
-DIGITS: Final = 16  # of a digest
+DIGITS: Final = 16  # in a digest
 JOINER: Final = ", "  # between several labels in one answer
 
-#: Whose answer counted: the one that was sent, the user's in the terminal, another hook's.
+#: Whose answer counted: the one sent, the user's in the terminal, or another hook's.
 OURS: Final = "ours"
 TERMINAL: Final = "terminal"
 HOOK: Final = "hook"
 
-#: Characters that no answer may have: what a terminal acts on, and halves of characters.
+#: Characters that no answer may have: control characters and lone surrogates.
 _CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
@@ -72,7 +72,7 @@ class Field(Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class Choice(Struct, frozen=True, omit_defaults=True, gc=False):
-    """Something that can be answered, and what it needs; with `?`, what it may have."""
+    """One possible answer, and what it needs; a `?` marks what is optional."""
 
     id: str
     words: str
@@ -80,7 +80,7 @@ class Choice(Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class Request(Struct, frozen=True, omit_defaults=True, gc=False):
-    """What is asked, in full, and by whom; `why` says what keeps it from being complete."""
+    """What is asked, in full, and by whom; `why` says why it is not complete."""
 
     id: str
     session_id: str
@@ -134,7 +134,7 @@ def answer_of(given: Mapping[str, Any]) -> Answer | None:
 
 
 def are_distinct(questions: Sequence[Question]) -> bool:
-    """Return whether no two questions, or options of one, look the same: answers go by text."""
+    """Return whether all questions, and the options of each, differ: answers name them by text."""
     texts = [[q.text for q in questions], *([x.label for x in q.options] for q in questions)]
     return all(len({*group}) == len(group) for group in texts)
 
@@ -149,7 +149,7 @@ def check(request: Request, answer: Answer) -> str:
     choice = next((c for c in request.choices if c.id == answer.choice), None)
     if choice is None:
         offered = ", ".join(c.id for c in request.choices)
-        return f"“{plain_id(answer.choice)}” is none of its choices: {offered}"
+        return f"“{plain_id(answer.choice)}” is not one of its choices: {offered}"
     needs = choice.needs.removesuffix("?")
     for name in NEEDS:
         if name != needs and getattr(answer, name):
@@ -166,7 +166,7 @@ def check(request: Request, answer: Answer) -> str:
 
 
 def plain_id(text: str) -> str:
-    """Return what somebody sent as a choice, as a short word of a message."""
+    """Return what was sent as a choice as a short word for a message."""
     return re.sub(r"[^\w-]", "?", text[:40])
 
 
@@ -196,7 +196,7 @@ def _typed(text: str) -> str:
 
 
 def _chosen(question: Question, labels: Sequence[str]) -> str:
-    """Return why these labels are no answer."""
+    """Return why these labels cannot be the answer."""
     known = [option.label for option in question.options]
     if not labels:
         return "an answer is empty"
@@ -241,13 +241,13 @@ def _content(fields: Sequence[Field], given: Mapping[str, Any]) -> str:
 def _value(field: Field, value: object) -> str:
     name = f"“{field.title or field.name}”"
     if field.options and value not in [option.label for option in field.options]:
-        return f"{name} is none of its options"
+        return f"{name} is not one of its options"
     if field.type == "boolean":
-        return "" if isinstance(value, bool) else f"{name} is yes or no"
+        return "" if isinstance(value, bool) else f"{name} must be yes or no"
     if field.type in ("number", "integer"):
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if not is_number or not math.isfinite(value):  # type: ignore[arg-type]
-            return f"{name} is a number"
+            return f"{name} must be a number"
         whole = field.type == "number" or value == int(value)  # type: ignore[call-overload]
-        return "" if whole else f"{name} is a whole number"
-    return _text(value, name) if isinstance(value, str) else f"{name} is a text"
+        return "" if whole else f"{name} must be a whole number"
+    return _text(value, name) if isinstance(value, str) else f"{name} must be a text"

@@ -1,4 +1,4 @@
-"""Find the sessions that evidence is about if it names none, or more than one.
+"""Find the sessions that evidence is about if it names none, or several.
 
 A route yields steps; the board applies each before the route continues.
 """
@@ -37,7 +37,7 @@ def configure(records: Records, e: Event) -> Iterator[Step]:
 
 
 def restart(records: Records, e: Event) -> Iterator[Step]:
-    """Forget views and registry values, and let each session doubt its status."""
+    """Forget views and registry values, and mark statuses that are no longer proven."""
     records.note(views={})
     let_go(records, e.t)
     ran = False

@@ -24,11 +24,11 @@ from .session import STATUSES, URGENCY
 
 MOST_MEMBERS: Final = 100  # subagents, or background tasks
 MOST_MARKERS: Final = 20
-MOST_NUMBER: Final = 1 << 31  # of a count or a process
+MOST_NUMBER: Final = 1 << 31  # limit of a count or a process id
 WORD: Final = 60  # characters of a tool, a mode, a model
 TERMINALS: Final = ("nvim", "tmux", "kitty", "tty")
 
-#: No character of an id needs care in a file name, a shell, or between slashes.
+#: Ids are safe in a file name, in a shell, and between slashes.
 _ID: Final = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._:@+~=%,-]{{0,{LONGEST_ID - 1}}}")
 _AGENT: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 _MARKER: Final = re.compile(r"[a-z][a-z-]{0,19}")
@@ -88,9 +88,9 @@ class Row(Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 def row(p: Published) -> Row | None:
-    """Return the row of a published session; None if its id cannot be told to other machines.
+    """Return the row of a published session; None if its id cannot be sent to other machines.
 
-    Or if it is of another machine itself: if two follow each other, nothing goes in circles.
+    Also None if it is of another machine: two machines that follow each other send no circles.
     """
     if p.get("machine"):
         return None
@@ -100,7 +100,7 @@ def row(p: Published) -> Row | None:
 
 
 def row_of(given: object) -> Row | None:
-    """Return the row that somebody sent, cleaned; None if it is none."""
+    """Return a row that was sent, cleaned; None if it is not one."""
     if not isinstance(given, dict):
         return None
     sid, agent = id_of(given.get("session_id")), agent_of(given.get("agent", AGENT))
@@ -148,12 +148,12 @@ def row_of(given: object) -> Row | None:
 
 
 def id_of(value: object) -> str:
-    """Return an id of a session or a request; "" if it is none."""
+    """Return the id of a session or a request; "" if it is not valid."""
     return value if isinstance(value, str) and _ID.fullmatch(value) else ""
 
 
 def agent_of(value: object) -> str:
-    """Return the name of an agent; "" if it is none."""
+    """Return the name of an agent; "" if it is not valid."""
     return value if isinstance(value, str) and _AGENT.fullmatch(value) else ""
 
 

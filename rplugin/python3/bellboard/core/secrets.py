@@ -22,7 +22,7 @@ class Shape(NamedTuple):
 
     name: str
     needs: str  # in lower case; a text without it has no such secret
-    hints: tuple[str, ...]  # nor has a text with none of these
+    hints: tuple[str, ...]  # a text with none of these has no such secret either
     pattern: re.Pattern[str]
 
 

@@ -33,12 +33,12 @@ class Block(Struct, frozen=True, omit_defaults=True, gc=False):
     tool: str = ""
     tool_id: str = ""
     detail: str = ""
-    shown_digest: str = ""  # of what a dialog shows of it; see asked.py
+    shown_digest: str = ""  # digest of what its dialog shows; see asked.py
     request: str = ""  # the file with all that it asks, kept while the question stands
-    pipe: str = ""  # on which the hook that asked waits for the answer
+    pipe: str = ""  # the pipe on which its hook waits for an answer
     shown: bool = False  # False during the hold time, as it may resolve at once
-    early: bool = False  # reported before its hooks have run; another event follows once it asks
-    waits: bool = False  # for a user's hook, which may answer first
+    early: bool = False  # hooks run before it asks; another event follows once it does
+    waits: bool = False  # it waits for a user's hook, which may answer first
     inferred: bool = False
     sent: bool = False  # an answer was given to it, and may still count
     key: int = 0
@@ -92,12 +92,12 @@ class Process(Struct, frozen=True, omit_defaults=True, gc=False):
     says: str = ""  # idle | busy | waiting | shell
     asks: str = ""
     tool: str = ""
-    was: str = ""  # what it said before
-    at: float = 0.0  # since when it says so
-    stood: bool = True  # whether it has said so for the settle time
+    was: str = ""  # the previous value
+    at: float = 0.0  # when that value began
+    stood: bool = True  # whether it has lasted for the settle time
     file_session: str = ""  # the session id in the file, which older CLIs leave stale
     children: int = 0  # its child processes, if they were counted
-    hooked: bool = False  # its hooks have reported
+    hooked: bool = False  # hooks of this process have reported
     shared: bool = False  # it is a server that runs the sessions of many terminals
     spare: bool = False  # it shows no session, or another one
 
@@ -112,7 +112,7 @@ class Run(Struct, kw_only=True, omit_defaults=True, gc=False):
     pid: int = 0  # 0: unknown
     # the turn of its main thread, and what it asks
     turn: str = ABSENT
-    since: float = 0.0  # when it entered the status that is shown
+    since: float = 0.0  # when the shown status began
     blocks: dict[str, Block] = {}
     unseen: bool = False  # for background; completed and error are always unseen
     interrupted: bool = False
@@ -144,7 +144,7 @@ class Run(Struct, kw_only=True, omit_defaults=True, gc=False):
     recent: dict[int, float] = {}  # recent events, to recognize duplicates
     # what is running
     tools: dict[str, Tool] = {}
-    finished: tuple[Finished, ...] = ()  # the newest few
+    finished: tuple[Finished, ...] = ()  # the newest ones
     agents: dict[str, Agent] = {}
     shells: tuple[Shell, ...] = ()
     wakeups: int = 0
@@ -206,7 +206,7 @@ class Session(Run, omit_defaults=True, gc=False):
     parked: bool = False
     snoozed_until: float = 0.0
     mode: str = ""
-    reviewer: str = ""  # person | program: who decides on what it asks to be permitted
+    reviewer: str = ""  # person | program: who decides on its permissions
     model: str = ""
     context: int = 0
     prompt: str = ""
@@ -215,7 +215,7 @@ class Session(Run, omit_defaults=True, gc=False):
     started: float = 0.0
     facts: dict[str, str | int | float | bool | list[str | int]] = {}
     viewers: dict[str, float] = {}  # viewer → since when it looks at the session
-    # of another machine: that decides, and here it only is shown
+    # of another machine, which decides; here it is only shown
     machine: str = ""
     row: dict[str, Any] = {}  # see row.py
     told: str = ""  # the cursor of the newest row
@@ -224,12 +224,12 @@ class Session(Run, omit_defaults=True, gc=False):
 
 
 def nameless(pid: int, started: str) -> str:
-    """Return the provisional id of a session of which only the process is known."""
+    """Return the provisional id of a session known only by its process."""
     return f"{NAMELESS}{pid}-{started}"
 
 
 def is_nameless(session_id: str) -> bool:
-    """Return whether the session id is unknown, and only its process is known."""
+    """Return whether only the process of the session is known, not its id."""
     return session_id.startswith(NAMELESS)
 
 

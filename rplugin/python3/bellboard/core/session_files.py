@@ -53,7 +53,7 @@ def registry(records: Records, e: Event) -> Iterator[Step]:
     was = published_status(s)
     take_up(s, pid)
     if s.turn == ABSENT:
-        if known is None:  # else its terminal may be known already
+        if known is None:  # otherwise its terminal may already be known
             set_place(s, e.origin, begins=True)
         inherit(records, s)
     if is_end(s, value):
@@ -66,14 +66,14 @@ def registry(records: Records, e: Event) -> Iterator[Step]:
 
 
 def is_end(s: Session, value: Process) -> bool:
-    """Return whether a session file confirms at once that the end just reported was the end."""
+    """Return whether a session file confirms the end that was just reported."""
     rests = value.says in ("idle", "shell")
     is_told = s.hooked and s.held in ("stop", "fail") and not s.queued
     return rests and is_told and value.at >= s.stopped
 
 
 def said(e: Event, known: Process | None, began: float) -> Process:
-    """Return what the file of a process says now, and since when; a question counts at once.
+    """Return the value of a session file, and since when; a question counts at once.
 
     `began`: when the session started, if its process ran another one before.
     """
@@ -99,7 +99,7 @@ def said(e: Event, known: Process | None, began: float) -> Process:
 
 
 def is_shown_busy(e: Event) -> bool:
-    """Return whether a title says that it is working: unlike a session file, it has no blips."""
+    """Return whether a title shows that it is working; unlike a session file, it has no blips."""
     return e.source == "title" and e.status == "busy"
 
 

@@ -1,6 +1,6 @@
-"""Find the lines in an agent's settings that would have spared questions, from the log of events.
+"""Find lines for an agent's settings that would have spared questions, from the log of events.
 
-Nothing is ever allowed by itself: what is found here is for a person to add.  This file does no I/O
+Nothing is allowed automatically: the user adds these lines, or does not.  This file does no I/O
 and knows no clock.
 """
 
@@ -13,9 +13,9 @@ from msgspec import Struct
 
 from .events import Event
 
-OFTEN: Final = 3  # equal questions; a rule for fewer spares too little
+OFTEN: Final = 3  # equal questions; below that, a rule saves too little
 REQUESTS: Final = frozenset({"request", "agent request"})
-#: Events that tell of a no, for the questions that are open in their session.
+#: Events that report a denial of the open questions of their session.
 REFUSALS: Final = frozenset({"said denial", "interrupt", "said stop"})
 NO: Final = frozenset({"deny", "stop"})
 
@@ -76,7 +76,7 @@ def _answered(log: Iterable[tuple[str, Event]]) -> Iterator[tuple[str, Event, bo
 
 
 def _is_about(e: Event, asked: Event) -> bool:
-    """Return whether a denial may be of this question; in doubt, it is."""
+    """Return whether a denial may concern this question; in doubt, it does."""
     if e.request and asked.request:
         return e.request == asked.request
     return e.kind == "answer" or e.agent == asked.agent

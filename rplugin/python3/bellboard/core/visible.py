@@ -1,4 +1,4 @@
-"""Reduce untrusted text to what a person can see.
+"""Reduce untrusted text to what the user can see.
 
 Terminals act on control characters and escape sequences.  Marks that change the writing direction,
 and characters without width, make one text look like another.

@@ -204,7 +204,7 @@ def progress(p: Published) -> str:
 
 
 def notes(p: Published) -> str:
-    """The markers that its line shows, unless what it does says so already."""
+    """Return the markers to show on its line: those that the rest of the line does not imply."""
     markers = p.get("markers") or ()
     shown = (m for m in ("parked", "scheduled", "retrying", "inferred", "stale") if m in markers)
     dated = "stale" if p.get("link_since") else ""  # `outdated` says since when
@@ -212,13 +212,13 @@ def notes(p: Published) -> str:
 
 
 def outdated(p: Published, now: float) -> str:
-    """Return for how long its machine cannot be followed, or "" if it can: `stale 5m`."""
+    """Return for how long its machine has been unreachable, as `stale 5m`; "" if it is not."""
     since = p.get("link_since")
     return f"stale {age(since, now)}" if since else ""
 
 
 def model(p: Published) -> str:
-    """Its model, its mode, and how much of the context is in use."""
+    """Return its model, its mode, and how much of the context is in use."""
     context = p.get("context") or 0
     used = f"{context / 1000:.0f}k tokens" if context else ""
     mode = plain(p.get("mode"))
@@ -229,7 +229,7 @@ def model(p: Published) -> str:
 def place(p: Published) -> str:
     """Return where it runs, in a word or two: `tmux %4`, `tmux work/%4`, `nvim %4`, `nvim 4711`.
 
-    On another machine: in what.
+    On another machine, return only the kind of terminal.
     """
     nvim, pane = p.get("nvim"), plain(p.get("pane"))
     if pane:

@@ -14,7 +14,7 @@ from ..core.row import Row
 from .subjects import Key, Subjects
 from .wire import WRONG_LAST, Denied, Down, Refused, Wire
 
-PATIENCE: Final = 3.0  # seconds for the server to grant it: somebody waits to be told
+PATIENCE: Final = 3.0  # seconds for the server to grant it: the notification waits for that
 
 
 async def claim(

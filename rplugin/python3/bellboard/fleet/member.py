@@ -30,7 +30,7 @@ class Unusable(Exception):
 
 
 class Joined(Struct, frozen=True, omit_defaults=True):
-    """What `bellboard fleet join` was told."""
+    """The settings of `bellboard fleet join`."""
 
     url: str
     team: str
@@ -68,18 +68,18 @@ def check(j: Joined, unencrypted: bool = True) -> None:
         raise Unusable(f"--team {j.team}: use letters, digits, - and _")
     for name in (j.machine, *j.follow):
         if not MACHINE.fullmatch(name):
-            raise Unusable(f"{name} is no name of a machine: use letters, digits, . - and _")
+            raise Unusable(f"{name} is not a valid machine name: use letters, digits, . - and _")
     try:
         url = urllib.parse.urlsplit(j.url)
         host, port = url.hostname, url.port
     except ValueError:
         host = port = None
     if host is None or url.scheme not in SCHEMES or not (port or url.port is None):
-        raise Unusable(f"{j.url} is no address of a server: give tls://HOST:4222")
+        raise Unusable(f"{j.url} is not a server address; use tls://HOST:4222")
     if url.username or url.password:
-        raise Unusable("a URL with a password is kept and shown; put it into a file: --creds FILE")
+        raise Unusable("the URL has a password, which would be stored and shown; use --creds FILE")
     if url.scheme == "nats" and not unencrypted and not _is_here(host):
-        raise Unusable(f"{j.url} is not encrypted: use tls://, or say --unencrypted")
+        raise Unusable(f"{j.url} is not encrypted: use tls://, or add --unencrypted")
 
 
 def credentials(path: str) -> Credentials:
@@ -100,7 +100,7 @@ def credentials(path: str) -> Credentials:
             return Credentials(named[1] if named else member, seed[0], signed[1])
     elif (seed := _SEED.search(text)) is not None and named and MEMBER.fullmatch(named[1]):
         return Credentials(named[1], seed[1])
-    raise Unusable(f"{path} holds no credentials: give a file that `bellboard fleet setup` wrote")
+    raise Unusable(f"{path} has no credentials; use a file that `bellboard fleet setup` wrote")
 
 
 def _sub(jwt: str) -> str:

@@ -97,7 +97,7 @@ async def together(tasks: list[asyncio.Future[Any]]) -> None:
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
     finally:
-        for task in tasks:  # once: a second time would interrupt how it ends
+        for task in tasks:  # only once: a second time would interrupt its cleanup
             task.cancel()
         done = await asyncio.gather(*tasks, return_exceptions=True)
     for result in done:
@@ -106,7 +106,7 @@ async def together(tasks: list[asyncio.Future[Any]]) -> None:
 
 
 async def deliver(followed: Followed, to: Deliver) -> None:
-    """Hand on what comes in, as fast as it is taken, for ever."""
+    """Pass on what comes in, as fast as it is taken, forever."""
     while True:
         await followed.woken.wait()
         await asyncio.sleep(TOGETHER)
@@ -116,7 +116,7 @@ async def deliver(followed: Followed, to: Deliver) -> None:
 
 
 async def watch(followed: Followed) -> None:
-    """Look for silent machines, for ever."""
+    """Check for silent machines, forever."""
     while True:
         followed.watch(time.monotonic())
         await asyncio.sleep(LOOK)

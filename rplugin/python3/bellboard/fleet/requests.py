@@ -1,4 +1,4 @@
-"""What members ask of each other: each request is carried out once, or refused in words."""
+"""What members ask of each other: each request is carried out once, or refused with a reason."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ async def ask(
         reply = await wire.ask(s.ask(machine, do, member), body, patience=ANSWER)
         given = msgspec.json.decode(reply.data, type=dict[str, Any])
     except Denied:
-        return no(f"{member} may not {do} on {machine}: ask who set up the fleet")
+        return no(f"{member} may not {do} on {machine}: ask whoever set up the fleet")
     except Refused:
-        return no(f"{machine} does not listen: no host runs there that has joined the fleet")
+        return no(f"{machine} does not listen: no background process there is in the fleet")
     except TimeoutError:
-        return no(f"{machine} did not reply within {ANSWER:g} s; look whether it was done")
+        return no(f"{machine} did not reply within {ANSWER:g} s; check whether it was done")
     except Down as e:
-        return no(f"{e}; look whether it was done")
+        return no(f"{e}; check whether it was done")
     except msgspec.MsgspecError:
         return no(f"the reply of {machine} cannot be read")
     return given
@@ -76,7 +76,7 @@ class Asked:
         try:
             reply = await asyncio.wait_for(self._do(member, do, fields), ANSWER - 1)
         except asyncio.TimeoutError:
-            reply = no("it takes too long; look whether it was done")
+            reply = no("it takes too long; check whether it was done")
         except Exception as e:
             reply = no(f"internal error: {type(e).__name__}")
         await _reply(message, reply)

@@ -1,4 +1,4 @@
-"""Which members have a screen in front of them: they notify, and machines without one are silent.
+"""Which members sit in front of a screen: these notify, and machines without one stay silent.
 
 A member with a screen says so every few seconds, to those whose sessions it follows.  The server
 stores nothing of this: a machine that hears no screen for a while, or that one has left, speaks up.
@@ -16,11 +16,11 @@ from ..core.feed import SILENT
 from .subjects import Subjects, screen_of
 from .wire import Down, Message, Wire
 
-BEAT: Final = 10.0  # seconds between two times that a screen says that it is there
+BEAT: Final = 10.0  # seconds between two reports of a screen
 MOST: Final = 4096  # screens to remember
 GONE: Final = b"gone"
 GRACE: Final = 3.0  # seconds until that counts: another host of the same machine may take over
-LOOK: Final = 1.0  # seconds between two looks for screens that are silent
+LOOK: Final = 1.0  # seconds between two checks for silent screens
 
 
 class Screens:
@@ -33,7 +33,7 @@ class Screens:
         self.woken = asyncio.Event()  # set when the first of these has changed
         self._machine, self._by, self._changed = machine, by, changed
         self._heard: dict[tuple[str, str], float] = {}  # whose sessions it shows, who → when
-        self._listens = 0.0  # until then, not all have had the time to say that they are there
+        self._listens = 0.0  # until then, some may not have reported yet
 
     def show(self, machine: str) -> bool:
         """Return whether another screen shows the sessions of a machine."""
@@ -44,7 +44,7 @@ class Screens:
         )
 
     async def watch(self) -> None:
-        """Notice screens that fall silent, for ever, also without a connection."""
+        """Notice screens that fall silent, forever, also without a connection."""
         while True:
             self._look()
             await asyncio.sleep(LOOK)

@@ -1,6 +1,6 @@
 """A host's part in a fleet: one thread with an event loop of its own, and one connection.
 
-It connects again for ever, with a growing pause and jitter, and says in `notes` what is wrong.
+It reconnects forever, with a growing pause and jitter; `notes` says what is wrong.
 Everything public may be called from the host's thread, and returns at once.
 """
 
@@ -194,12 +194,12 @@ class Service:
         if self._subjects.is_screen(subject):
             self.notes["fleet screens"] = (
                 f"{self._member} may not hear who else notifies ({subject}), so a notification "
-                "may come twice: ask who set up the fleet"
+                "may come twice: ask whoever set up the fleet"
             )
             return
         self.notes["fleet requests"] = (
             f"{self._member} may not take requests for {self.joined.machine}, so nobody can "
-            f"answer from elsewhere ({subject}): ask who set up the fleet"
+            f"answer from elsewhere ({subject}): ask whoever set up the fleet"
         )
 
     async def _broken(self, wire: Wire) -> None:
@@ -217,7 +217,7 @@ class Service:
                 self.notes["fleet publishing"] = str(e)
             except Denied:
                 self.notes["fleet publishing"] = (
-                    f"{self._member} may not publish as {name}: ask who set up the fleet, "
+                    f"{self._member} may not publish as {name}: ask whoever set up the fleet, "
                     "or join again with --read-only"
                 )
             except Refused as e:
@@ -234,7 +234,7 @@ class Service:
             except Denied:
                 which = ", ".join(self.joined.follow) or "all machines"
                 self.notes["fleet reading"] = (
-                    f"{self._member} may not read {which}: ask who set up the fleet, "
+                    f"{self._member} may not read {which}: ask whoever set up the fleet, "
                     "or join again with --follow MACHINE"
                 )
             await asyncio.sleep(AGAIN * random.uniform(0.5, 1.0))

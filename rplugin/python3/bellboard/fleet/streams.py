@@ -58,7 +58,7 @@ async def _create(wire: Wire, stream: dict[str, Any], team: str) -> None:
     except Denied:
         raise Down(
             f"the server has nothing for team {team} yet, and we may not create it: "
-            "who set up the fleet runs `bellboard fleet setup FOLDER --create URL`"
+            "whoever set up the fleet has to run `bellboard fleet setup FOLDER --create URL`"
         ) from None
     except Refused as e:
         raise Down(f"the server does not create {stream['name']}: {e}") from None

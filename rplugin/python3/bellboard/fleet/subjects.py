@@ -58,7 +58,7 @@ class Subjects:
 
     def __init__(self, team: str) -> None:
         if not TEAM.fullmatch(team):
-            raise ValueError(f"{team!r} is no name of a team: use letters, digits, - and _")
+            raise ValueError(f"{team!r} is not a valid team name: use letters, digits, - and _")
         self.team = team
         self.bucket = f"bellboard_{team}"
         self.rows = f"KV_{self.bucket}"  # the stream behind the bucket

@@ -1,7 +1,7 @@
-"""Follow a stream: what it holds first, then each new message, in order and none left out.
+"""Follow a stream: what it holds first, then each new message, in order and without gaps.
 
 We fetch, so what is not processed yet stays on the server: our memory is bounded however slow we
-are.  After a gap, or when the server forgot who follows, it raises `Lost`.
+are.  After a gap, or when the server forgot us, it raises `Lost`.
 """
 
 from __future__ import annotations

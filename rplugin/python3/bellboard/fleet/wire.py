@@ -1,6 +1,6 @@
 """One connection to a NATS server: requests to JetStream, and why one fails, in words.
 
-It is never mended: when it breaks, everything that uses it ends, and the caller connects again.
+A broken one is never repaired: everything that uses it ends, and the caller connects again.
 """
 
 from __future__ import annotations
@@ -210,7 +210,7 @@ class Wire:
         if "authorization" in low or "authentication" in low or "revoked" in low:
             file = f"the credentials in {creds}" if creds else "us without credentials (--creds)"
             why = "they were revoked or belong to another server"
-            return f"{url} refuses {file}: {why}; ask who set up the fleet, then join again"
+            return f"{url} refuses {file}: {why}; ask whoever set up the fleet, then join again"
         if isinstance(e, ssl.SSLError):
             return f"{url}: TLS failed: {words.plain(e.reason or text)}; is --ca FILE right?"
         if isinstance(e, FileNotFoundError) and self._joined.ca:
@@ -226,7 +226,7 @@ class Wire:
 
 
 def _hush() -> None:
-    """Keep libraries from logging what health says in words, or what says nothing."""
+    """Keep libraries from logging what health already reports."""
     logging.getLogger("nats").setLevel(logging.CRITICAL)
     logging.getLogger("asyncio").addFilter(_is_of_use)
 

@@ -1,6 +1,6 @@
 """Check the addresses that sessions name: only those that the gate admits are published.
 
-The caller never touches a file, because that may hang: threads do, and soon have the answer.  An
+The caller never touches a file, which may hang: threads do, and the result follows soon.  An
 address that is not checked yet is not published either.
 """
 

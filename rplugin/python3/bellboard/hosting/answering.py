@@ -1,10 +1,10 @@
-"""Answer what an agent asks: exactly this request, exactly once, and see what follows.
+"""Answer a request: exactly this one, exactly once, and observe the outcome.
 
 Hosts do this for their editors, and the command line does it by itself.  An answer is bound to a
 session, a process, a request and the digest of all that it asks; each is checked again when the
-answer is given, and whatever differs is refused in a sentence, which is logged.  Of several answers
-at the same moment, the first to claim the request counts.  An answer was successful if the agent
-went on, not because it was sent.
+answer is given, and if anything differs, the answer is refused with a reason, which is logged.
+Of several answers at the same moment, the first to claim the request counts.  An answer succeeds
+once the agent goes on, not when it is sent.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ from .standing import (
 
 FRESH: Final = 2.0  # seconds after which a dialog has long been drawn
 READY: Final = 0.5  # seconds until a dialog takes keys: it ignores them for the first 0.15
-FOLLOWS: Final = 2.0  # seconds in which the agent goes on
-SHOWS: Final = 0.5  # seconds in which it then shows whose answer counted, unless a tool runs on
+FOLLOWS: Final = 2.0  # seconds for the agent to go on
+SHOWS: Final = 0.5  # seconds for it to show whose answer counted, unless a tool still runs
 GLANCE: Final = 0.02
-LOOK: Final = 0.1  # seconds between two looks at a screen that does not show the dialog yet
+LOOK: Final = 0.1  # seconds between two reads of a screen that does not show the dialog yet
 WORDS: Final = {
     "hook": "by its hook",
     "server": "by its server",
@@ -107,7 +107,7 @@ class Answering:
         return {"request": {**shown, "way": ways[0]}}
 
     async def answer(self, given: Given) -> Reply:
-        """Give an answer; log it and what followed, or why it was refused."""
+        """Give an answer; log it with its outcome, or why it was refused."""
         answer = answer_of({k: v for k, v in given.items() if k in Answer.__struct_fields__})
         by = line(str(given.get("by") or self._by), 80)
         claim = Claim(by, time.time(), line(answer.choice, 20) if answer else "", os.getpid())
@@ -122,10 +122,10 @@ class Answering:
 
     async def _answer(self, given: Given, answer: Answer | None, claim: Claim) -> Reply:
         if answer is None:
-            raise Declined("the answer has not the form that this bellboard knows; update both")
+            raise Declined("this bellboard does not know that form of an answer; update both")
         asked = await self._asked(given)
         if asked.request.digest != given.get("digest"):
-            raise Declined("it now asks something else than you were shown; look again")
+            raise Declined("it no longer asks what you were shown; read it again")
         if why := check(asked.request, answer):
             raise Declined(why)
         name = name_of(asked.request)
@@ -242,13 +242,13 @@ class Answering:
     async def _outcome(
         self, given: Given, asked: Asked, claim: Claim, way: str, sent: Sent
     ) -> Reply:
-        """Wait until the agent goes on; log whether it did, and if it is known, with whose answer.
+        """Wait until the agent goes on; log whether it did and, if known, whose answer counted.
 
         Raise `Late` if somebody else's counted.
         """
         took = await self._took(asked)
         if took is None:
-            nothing = f"nothing followed in {FOLLOWS:.0f} s"
+            nothing = f"no reaction within {FOLLOWS:.0f} s"
             self._log(given, claim, way, nothing)
             return {"way": way, "outcome": "nothing", "text": nothing + THERE}
         counted = await self._counted(asked, sent)
@@ -287,7 +287,7 @@ class Answering:
         return (now.since, now.agent, now.tool) == (block.since, block.agent, block.tool)
 
     def _log(self, given: Given, claim: Claim, way: str, outcome: str = "", pid: int = 0) -> None:
-        """Report an answer before it is sent, what followed, or why it was refused."""
+        """Log an answer before it is sent, its outcome, or why it was refused."""
         facts = {
             "session_id": str(given.get("session_id")),
             "request": line(str(given.get("request") or ""), 200),

@@ -1,4 +1,4 @@
-"""Carry out what the reader of a feed asks: answer, stop, label, look, claim a notification.
+"""Carry out what the reader of a feed asks: answer, stop, label, preview, claim a notification.
 
 What a reader may do is what the user of this machine may do: whoever can start a feed is that user.
 Still, each request is as hostile as any input.
@@ -29,7 +29,7 @@ Reply = dict[str, Any]
 
 BY: Final = "another machine"
 ERRANDS: Final = ("request", "answer", "stop", "goto")
-#: What is asked → the evidence of it, its field and the type of that.
+#: Request → the evidence that it becomes, the field that it needs, and the type of that.
 EVIDENCE: Final[Mapping[str, tuple[str, str, type]]] = {
     "label": ("label", "label", str),
     "name": ("name", "name", str),

@@ -1,4 +1,4 @@
-"""What an errand does beside the event loop, and why it is not carried out."""
+"""Run the blocking part of an errand outside the event loop; `Declined` says why it is not done."""
 
 from __future__ import annotations
 

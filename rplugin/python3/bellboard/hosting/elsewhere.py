@@ -1,4 +1,4 @@
-"""Carry out on another machine what a user wants of a session there: ask over the link to it.
+"""Carry out errands about sessions of another machine: ask that machine over its link.
 
 The reply says what happened, or why nothing can be asked of that machine now.
 """
@@ -28,7 +28,7 @@ Reply = dict[str, Any]
 
 PATIENCE: Final = 15.0  # seconds for a reply: an answer there takes up to 7
 TAKEN: Final = 3.0  # seconds until somebody takes a request: a host is starting, or taking over
-LOOK: Final = 0.05  # seconds between two looks where the system does not report new files
+LOOK: Final = 0.05  # seconds between two checks where the system does not report new files
 #: A program in a container would take the tmux or the Neovim around it for its own.
 APART: Final = ("env", "-u", "TMUX", "-u", "TMUX_PANE", "-u", "NVIM")
 #: Evidence of what a user did to a session → what its machine calls that.
@@ -64,7 +64,7 @@ class Elsewhere:
         """Report what a user did to a session, which its own machine keeps."""
         (what, fields), *_ = ((k, v) for k, v in evidence.items() if k != "t")
         if what not in MARKS:
-            raise Declined(f"that is done on {s.machine} itself")
+            raise Declined(f"this has to be done on {s.machine} itself")
         rest = {key: value for key, value in fields.items() if key != "session_id"}
         if until := rest.get("until"):
             rest["until"] = until + await self._ahead(s)
@@ -106,14 +106,14 @@ class Elsewhere:
         """Return the command that shows a session in a terminal that is opened for it."""
         words = machines.known(self._home).all.get(s.machine)
         if words is None:
-            raise Declined(f"no machine {s.machine} is known here any more")
+            raise Declined(f"{s.machine} is no longer followed here")
         command = remotely.command_of(words, ["goto", _there(s), "--attach"], terminal=True)
         return command if remotely.is_ssh(words) else [*APART, *command]
 
     async def _ask(self, s: Session, do: str, fields: Fields) -> Reply:
         """Ask the machine of a session; return its reply, or raise `Declined` with the reason."""
         if not MACHINE.fullmatch(s.machine):
-            raise Declined("it is on no machine that can be asked")
+            raise Declined("its machine cannot be asked")
         return await self._ask_at(s.machine, s.machine, _there(s), do, fields)
 
     async def _ask_at(self, machine: str, called: str, sid: str, do: str, fields: Fields) -> Reply:
@@ -127,7 +127,7 @@ class Elsewhere:
         except ValueError as error:
             raise Declined(f"{called} cannot be asked: {error}") from None
         if reply.get("ok") is not True:
-            raise Declined(str(reply.get("why") or f"{called} does not say why"))
+            raise Declined(str(reply.get("why") or f"{called} gave no reason"))
         return reply
 
     async def _reply(
@@ -137,7 +137,9 @@ class Elsewhere:
         while (reply := asks.take_reply(name)) is None:
             waited = time.monotonic() - begun
             if waited > TAKEN and not self._is_kept(machine) and asks.withdraw(name):
-                raise Declined(f"nothing follows {called} now: start Neovim or `bellboard serve`")
+                raise Declined(
+                    f"no background process follows {called}: start Neovim or `bellboard serve`"
+                )
             if waited > PATIENCE:
                 asks.withdraw(name)
                 raise Declined(f"{called} has not replied for {PATIENCE:.0f} s")

@@ -36,7 +36,7 @@ Reply = dict[str, Any]
 
 
 class Errands:
-    """Carries out what an editor wants of a host; `by` is the editor."""
+    """Carries out the errands of an editor; `by` names it."""
 
     def __init__(self, desk: Desk, by: str = "", environ: Mapping[str, str] = os.environ) -> None:
         self._desk = desk

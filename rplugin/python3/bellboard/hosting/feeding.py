@@ -1,6 +1,6 @@
-"""Serve the reader of a feed: tell it what changes, carry out what it asks, note that it follows.
+"""Serve the reader of a feed: send changes, carry out requests, and note that it follows.
 
-While a reader is slow, nothing piles up: changes are merged (`untold.py`), and no more requests are
+While a reader is slow, nothing piles up: changes are merged (`unsent.py`), and no more requests are
 read than are being carried out.
 """
 
@@ -12,13 +12,13 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from ..core import telling
+from ..core import feedlines
 from ..core.feed import BEAT, LONGEST, SILENT, Beat, Cursor, Hello, asked
 from ..system.streams import Inlet, Outlet
 from .asks import Asks
 from .effects import PAUSE
 from .presence import FOLLOWERS, note
-from .untold import Untold, position
+from .unsent import Unsent, position
 
 if TYPE_CHECKING:
     from .host import Host
@@ -39,7 +39,7 @@ class Feeding:
     def __init__(self, since: Cursor | None, quiet: bool, ask: int, tell: int) -> None:
         self.why = ""  # why it ended, if that is a problem
         self._quiet, self._ask, self._tell = quiet, ask, tell
-        self._untold = Untold(since)
+        self._unsent = Unsent(since)
         self._replies: list[bytes] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._heard = 0.0  # when the reader sent its last line
@@ -53,15 +53,15 @@ class Feeding:
         self._outlet = Outlet(self._tell, self._drained)
         self._inlet = Inlet(self._ask, LONGEST, MOST, self._came)
         self._timer = self._loop.call_later(BEAT, self._beat)
-        self._outlet.write(telling.encoded(hello))
+        self._outlet.write(feedlines.encoded(hello))
 
     def push(self, message: Mapping[str, Any]) -> None:
         """Take a message of the host."""
         if message["stale"]:
             self._end("its board belongs to a newer bellboard: update the one that runs here")
             return
-        self._untold.take(message)
-        if self._untold.wants_state:  # the database may be in use at this moment
+        self._unsent.take(message)
+        if self._unsent.wants_state:  # the database may be in use at this moment
             self._loop.call_soon(self._flush)
         else:
             self._flush()
@@ -71,10 +71,10 @@ class Feeding:
         if self._host is not None:
             self._outlet.finish(LAST)
 
-    # ------------------------------------------------------------ telling
+    # ------------------------------------------------------------ sending
 
     def _flush(self) -> None:
-        """Write what the reader does not know, unless it has not read the last piece yet."""
+        """Write what is new to the reader, once it has read the last piece."""
         if self._host is None or not self._outlet.is_free:
             return
         now, replies = time.time(), self._replies
@@ -82,22 +82,22 @@ class Feeding:
         for _ in replies:
             self._inlet.done()
         piece = b"".join(replies)
-        if self._untold.wants_state:
+        if self._unsent.wants_state:
             piece += b"".join(self._state(now))
-        elif self._untold.is_due:
-            piece += b"".join(self._untold.changes(now))
+        elif self._unsent.is_due:
+            piece += b"".join(self._unsent.changes(now))
         if piece:
             self._write(piece)
 
     def _state(self, now: float) -> list[bytes]:
         host = self._host
         assert host is not None
-        since = self._untold.at
+        since = self._unsent.at
         found = host.connection.use(lambda clerk: position(clerk.store, since, host.pid, now), None)
         if found is None:  # another host is writing
             self._loop.call_later(PAUSE, self._flush)
             return []
-        return list(self._untold.state(now, found))
+        return list(self._unsent.state(now, found))
 
     def _write(self, piece: bytes) -> None:
         self._outlet.write(piece)
@@ -105,14 +105,14 @@ class Feeding:
         self._timer = self._loop.call_later(BEAT, self._beat)
 
     def _beat(self) -> None:
-        """Say that nothing changed, or what did not matter until now."""
+        """Write a beat, or what was not worth a line until now."""
         self._timer = self._loop.call_later(BEAT, self._beat)
         if self._outlet.is_free:
-            now, at = time.time(), self._untold.at
-            if self._untold.is_empty:
-                self._write(telling.encoded(Beat(now, str(at or ""))))
+            now, at = time.time(), self._unsent.at
+            if self._unsent.is_empty:
+                self._write(feedlines.encoded(Beat(now, str(at or ""))))
             else:
-                self._untold.is_due = True
+                self._unsent.is_due = True
                 self._flush()
 
     def _drained(self) -> None:
@@ -144,7 +144,7 @@ class Feeding:
                 reply = await self._asks.do(ask)
             except Exception as e:  # it concerns this request only
                 reply = {"ok": False, "why": f"internal error: {type(e).__name__}: {e}"}
-        self._replies.append(telling.replied(number, reply))
+        self._replies.append(feedlines.replied(number, reply))
         self._flush()
 
     # ------------------------------------------------------------ whether it is there
@@ -157,7 +157,7 @@ class Feeding:
         self._follow(True)
 
     def _look(self) -> None:
-        """Look whether the reader has been silent for too long."""
+        """Check whether the reader has been silent for too long."""
         silent = time.monotonic() - self._heard
         if silent >= GONE:
             self._end(f"its reader has sent nothing for {GONE:.0f} s")
@@ -182,4 +182,4 @@ class Feeding:
             return
         self._follows = wanted
         with contextlib.suppress(ValueError):
-            host.report({"tick": {}})  # the other hosts look again
+            host.report({"tick": {}})  # makes the other hosts check again

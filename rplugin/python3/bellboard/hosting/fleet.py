@@ -1,8 +1,8 @@
-"""This machine's part in a fleet: one host of it publishes, follows and answers for all.
+"""This machine's part in a fleet: one of its hosts publishes, follows and answers for all.
 
 `bellboard fleet join` sets a shared option.  The host that gets the lock starts the thread
-(`fleet/service.py`), and another takes over when it dies.  Without the option, all this costs a
-look at it now and then.
+(`fleet/service.py`), and another takes over when it dies.  Without the option, this
+only checks it now and then.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from .asks import Asks
     from .mates import Mates
 
-OFTEN: Final = 1.0  # seconds between two looks at the option
+OFTEN: Final = 1.0  # seconds between two checks of the option
 RECENT: Final = 200  # transitions that a new host publishes again: the server knows which it has
 GREETING: Final = 300.0  # seconds that what a hello says of this machine is kept
 NARROW: Final = "join again with --follow, --agent or --repository to choose"
@@ -145,7 +145,7 @@ class Fleet:
     # ------------------------------------------------------------ join and leave
 
     def _expect(self) -> None:
-        """Look at once: whoever had the lock has died, or who has a screen has changed."""
+        """Check at once: the holder of the lock died, or the screens have changed."""
         self._looked = -OFTEN
         self._host.loop.wake()
 
@@ -207,7 +207,7 @@ class Fleet:
                 self._is_regained = True
 
     def _attend(self) -> None:
-        """Look what else this machine follows, what is asked, and who notifies."""
+        """Update what else this machine follows, what is asked, and who notifies."""
         service, mates, requests, deaths = self._service, self._mates, self._requests, self._deaths
         if (
             service is not None
@@ -236,7 +236,7 @@ class Fleet:
         self._tell(self._host.reader.sessions, (), moved, full=True)
 
     def _recent(self, clerk: Clerk) -> tuple[Cursor, list[Moved]]:
-        from .untold import position
+        from .unsent import position
 
         now, pid = time.time(), self._host.pid
         at = position(clerk.store, None, pid, now).at

@@ -57,7 +57,7 @@ class Clerk:
         self.others, self.damaged = Others(), DamagedRows()
         self.refused = 0  # files set aside
         self.watching = watching  # True for a host, False for a command that only folds once
-        self._options: object = None  # as the table has them
+        self._options: object = None  # as stored in the table
         self._watched_since: float | None = None
         self._backlog: list[str] = []  # what was listed, newest first
         self._unlinked: list[str] = []

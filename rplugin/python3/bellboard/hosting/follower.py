@@ -1,7 +1,7 @@
-"""Turn what a machine's feed says into evidence, in an order that a death at any line keeps whole.
+"""Turn a machine's feed into evidence, in an order that survives a crash at any line.
 
-Each line of evidence names the cursor that it tells; the last one about a message says that all up
-to there has been said.  Whoever follows next asks from that cursor, and what it gets twice is
+Each line of evidence carries its cursor; the last line of a message says that everything up to
+there was reported.  Whoever follows next asks from that cursor, and what it gets twice is
 refused by the fold (`core/rules/far.py`).
 
 This file runs nothing and reads nothing: links and the fleet give it decoded messages.
@@ -34,7 +34,7 @@ class Follower:
         self, machine: str, write: Write, clock: Callable[[], float], cursor: str = ""
     ) -> None:
         self.machine = machine
-        self.cursor = cursor  # up to which all has been written
+        self.cursor = cursor  # everything up to here has been written
         self.is_up = False
         self.skew = 0.0  # how far their clock is ahead of ours
         self.hello = Hello()  # of the last connection
@@ -83,7 +83,7 @@ class Follower:
             self.is_up, self._down = True, ""
 
     def _of_rows(self, said: State | Change) -> Iterator[dict[str, Any]]:
-        """Yield what to write about each row: how it got there, then how it is."""
+        """Yield what to write about each row: its transitions, then its state."""
         moved: dict[str, list[Moved]] = {}
         for m in said.transitions:
             moved.setdefault(m.session_id, []).append(m)
@@ -121,7 +121,7 @@ class Follower:
     # ------------------------------------------------------------ times
 
     def _measure(self, now: float) -> None:
-        """Compare the clocks; a message that was delayed says too little, never too much."""
+        """Compare the clocks; a delayed message makes the difference too small, never too large."""
         if not now:
             return
         apart = now - self._clock()

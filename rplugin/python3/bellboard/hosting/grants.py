@@ -1,4 +1,4 @@
-"""Ask the machines of sessions whether we may send notifications: they grant each once in all.
+"""Ask the machines of sessions for the right to send notifications; each is granted once.
 
 In a fleet its server is asked, of our own sessions too; of these we notify if nobody replies, as
 then nobody else can.  Another machine that cannot be asked is asked again once it is followed

@@ -1,7 +1,7 @@
 """One connection to a machine: read its feed, and send what is asked.
 
-What it sends is bounded: a line, what comes in a second, and what is no feed at all.  Whoever sends
-more is read more slowly, or the link ends and says why.
+What it sends is limited: the length of a line, the amount in a second, and lines that are not of a
+feed.  A machine that sends more is read more slowly, or the link ends with the reason.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .follower import Follower
 CHUNK: Final = 1 << 16
 QUIET: Final = SILENT - 2.0  # seconds, so that what is shown is stale in time
 GREETING: Final = 25.0  # seconds until the hello: ssh may take 5 to connect, and has logins to make
-MOST_JUNK: Final = 200  # lines that are no feed: the greeting of a login shell has fewer
+MOST_JUNK: Final = 200  # lines that are not of a feed: the greeting of a login shell has fewer
 SSH_FAILED: Final = 255  # the exit code of ssh itself
 LAST_WORDS: Final = 4096  # bytes of its standard error to keep
 #: Bytes that may come at once, and then in each second; the state of 2,000 sessions has 1 MB.
@@ -192,7 +192,7 @@ class Hearing:
     def _ignore(self, text: str) -> None:
         self._junk.append(text)
         if len(self._junk) > MOST_JUNK:
-            raise Ended(f"its command prints something else than a feed: {line(text, 80)}")
+            raise Ended(f"its command prints something other than a feed: {line(text, 80)}")
 
     # ------------------------------------------------------------ what it is asked
 

@@ -1,4 +1,4 @@
-"""What this machine says of itself to readers on others."""
+"""What the first line of a feed says about this machine."""
 
 from __future__ import annotations
 

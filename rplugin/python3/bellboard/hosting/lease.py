@@ -37,7 +37,7 @@ class Lease:
         self._host = host
 
     def settle(self, service: Service, deaths: Deaths) -> None:
-        """Tell the fleet whether somebody sits here, and the hosts whether they may be silent."""
+        """Report to the fleet whether somebody sits here, and to the hosts whether to be silent."""
         nobody: dict[int, str] = {}
         here = self._host.connection.use(lambda clerk: present(clerk.store, SCREENS), nobody)
         for pid, started in here.items():
@@ -55,4 +55,4 @@ class Lease:
             lambda clerk: note(clerk.store, FOLLOWERS, host.pid, WHY, is_left, now), False
         ):
             with contextlib.suppress(ValueError):
-                host.report({"tick": {}})  # the other hosts look again
+                host.report({"tick": {}})  # makes the other hosts check again

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from ..core.detail import line
 from ..core.feed import Reply
-from ..core.telling import asking
+from ..core.feedlines import asking
 from ..storage.asks import Asks
 from ..system.leash import Leashed
 from ..system.threads import Thread
@@ -90,7 +90,7 @@ class Link:
                 with contextlib.suppress(OSError, ValueError):
                     self.follower.leave()
         finally:
-            self._refuse("nobody keeps the link any more")
+            self._refuse("the link has ended")
             with self._lock:
                 os.close(self._wakes)
                 os.close(self._wake)
@@ -149,7 +149,7 @@ class Link:
                 if ready.select(left):
                     self.drain()
                     if self.refuse_new():
-                        return  # somebody wants it now
+                        return  # it is needed now
 
     def drain(self) -> None:
         """Take the wakes that have come."""
@@ -174,7 +174,7 @@ class Link:
         return lines
 
     def greeting(self) -> bytes:
-        """Return a line that needs no reply: it says that somebody is here."""
+        """Return a line without a reply, which shows that somebody is here."""
         self._count += 1
         return asking(self._count, "clock", {})
 
@@ -204,7 +204,7 @@ class Link:
         return self._is_stopped.is_set()
 
     def refuse_new(self) -> int:
-        """Refuse what is asked while it is down; return how much that was."""
+        """Refuse requests while it is down; return how many."""
         count = 0
         for name, _ in self._asks.take():
             count += 1

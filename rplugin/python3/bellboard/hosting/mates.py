@@ -39,7 +39,7 @@ class Mates:
         self.why = ""  # why something could not be written
 
     async def take(self, said: list[tuple[str, Said | Lost]]) -> None:
-        """Write evidence of what was said, unless there is too much of it already."""
+        """Write messages as evidence, unless too much of it is waiting."""
         for machine, what in said:
             while self._is_full():
                 await asyncio.sleep(PAUSE)
@@ -47,7 +47,7 @@ class Mates:
                 await asyncio.sleep(AGAIN)
 
     def leave(self) -> None:
-        """Write that none is followed any more."""
+        """Write that none is followed any longer."""
         for follower in self.followers.values():
             follower.leave()
 
@@ -91,7 +91,7 @@ class Mates:
 
 
 def is_after(moved: Moved, cursor: str, now: str) -> bool:
-    """Return whether a transition is news to who was told all up to a cursor."""
+    """Return whether a transition is new to somebody who has everything up to a cursor."""
     known, told = cursor_of(cursor), cursor_of(now)
     if known is None or told is None or known.database != told.database:
         return False

@@ -1,4 +1,4 @@
-"""Who can be told of something: machines that follow this one, and hosts here with a desktop.
+"""Who can notify: machines that follow this one, and hosts here with a desktop.
 
 While somebody follows, this machine leaves notifications to the machine its reader sits at.  Hosts
 note this in the database with their process, and renew nothing: the others watch that process, so

@@ -1,4 +1,4 @@
-"""Offer pipes to the hooks of permissions, and send hooks away that wait for nothing.
+"""Offer pipes to the hooks of permissions, and release hooks that wait for nothing.
 
 While answers are on, each host offers a few pipes: they promise that a host is there to answer.
 Every host holds the pipes of all questions that stand, so that any host may end, and sends a hook
@@ -42,7 +42,7 @@ class Waiting:
         self._unheard: dict[str, float] = {}  # pipe that is taken for no question → since when
 
     def note_changed(self, sids: Iterable[str]) -> None:
-        """Note sessions that may ask something else than before."""
+        """Note sessions that may ask something other than before."""
         self._changed.update(sids)
 
     def run(self, store: Store, sessions: Mapping[str, Session]) -> float:

@@ -1,4 +1,4 @@
-"""What is asked of another machine: a file for each request, and one for its reply.
+"""Requests to another machine: a file for each, and one for its reply.
 
 Any program of ours may ask; the host that keeps the link passes it on (`machines.py` names the
 files).  A file appears by rename, so it is whole; who reads it removes it, or it gets old.
@@ -72,7 +72,7 @@ class Asks:
             put(self.replied / name, msgspec.json.encode(reply))
 
     def sweep(self) -> None:
-        """Remove what nobody waits for any more."""
+        """Remove what nobody is waiting for."""
         for folder in (self.asked, self.replied):
             for entry in folder.iterdir():
                 with contextlib.suppress(OSError):

@@ -123,13 +123,13 @@ def lend(home: Path, machine: str) -> None:
 
 
 def regain(home: Path) -> None:
-    """Note that no fleet follows a machine any more."""
+    """Note that no fleet follows a machine any longer."""
     for mark in (home / FOLDER).glob(f"*/{FLEET}"):
         mark.unlink(missing_ok=True)
 
 
 def forget(home: Path, machine: str) -> None:
-    """Remove the folder of a machine that nobody follows any more."""
+    """Remove the folder of a machine that is no longer followed."""
     shutil.rmtree(home / FOLDER / machine, ignore_errors=True)
 
 

@@ -1,4 +1,4 @@
-"""Tell machines apart, and whether one was started again, without saying which machine it is."""
+"""Identify a machine and its current boot, without revealing which machine it is."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ DIGITS: Final = 16
 
 
 def machine_id() -> str:
-    """Return what is equal for the same machine or container; it cannot be traced back."""
+    """Return an id that stays the same for a machine or container; it cannot be traced back."""
     return _hash("machine", next(filter(None, map(_text, NAMES)), ""), platform.node())
 
 
 def boot_id() -> str:
-    """Return what changes when the machine or container is started again."""
+    """Return an id that changes when the machine or container restarts."""
     return _hash("boot", _text(BOOT), started_of(FIRST))
 
 

@@ -2,7 +2,7 @@
 
 The terminal of a session on another machine names its connection in SSH_CONNECTION.  The process
 here that holds the same connection is the ssh in whose terminal that session is shown.  Nothing is
-guessed: behind a translation of addresses, or where several terminals share a connection, none is.
+guessed: behind NAT, or where several terminals share a connection, none is found.
 """
 
 from __future__ import annotations

@@ -20,4 +20,4 @@ def ask(wire: Wire, method: str, path: str, body: bytes = b"") -> tuple[int, byt
     try:
         return int(words[1]), wire.exactly(max(0, int(sizes[0])) if sizes else 0)
     except (IndexError, ValueError):
-        raise Broken("it speaks no HTTP") from None
+        raise Broken("it does not speak HTTP") from None

@@ -116,7 +116,7 @@ class Reach(Doer):
             paths = sorted({job.path for job, _ in self._stuck.values()})
             clock = time.strftime("%H:%M:%S", time.localtime(since))
             notes["unreachable"] = (
-                f"does not answer since {clock}: {_some([*sorted(self._dead), *paths])}; "
+                f"does not answer (since {clock}): {_some([*sorted(self._dead), *paths])}; "
                 "ignored until it does"
             )
             if len(self._stuck) >= MOST_STUCK:

@@ -32,7 +32,7 @@ FOLDERS: Final = (
 SCRIPT: Final = (
     f'for d in {FOLDERS}; do PATH="$PATH:$d"; done;'
     " command -v bellboard >/dev/null 2>&1 ||"
-    ' { echo "bellboard is not installed there, or not in a folder of its PATH" >&2;'
+    ' { echo "bellboard is not installed there, or not on its PATH" >&2;'
     f" exit {MISSING}; }};"
     " exec %s"
 )

@@ -21,7 +21,7 @@ class Outlet:
     """Writes one piece at a time; calls `drained` in the event loop when it can take the next."""
 
     def __init__(self, descriptor: int, drained: Callable[[], None]) -> None:
-        self.error: OSError | None = None  # once nothing can be written any more
+        self.error: OSError | None = None  # set once nothing more can be written
         self._descriptor, self._drained = descriptor, drained
         self._loop = asyncio.get_running_loop()
         self._state = threading.Condition()

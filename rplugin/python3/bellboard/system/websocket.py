@@ -32,7 +32,7 @@ class WebSocket:
         fields = {name.strip().lower(): value.strip() for name, _, value in map(_parted, rows)}
         proof = base64.b64encode(hashlib.sha1(key + MAGIC).digest())
         if status.split(b" ")[1:2] != [b"101"] or fields.get(b"sec-websocket-accept") != proof:
-            raise Broken("it speaks no WebSocket")
+            raise Broken("it does not speak WebSocket")
 
     def send(self, message: bytes) -> None:
         """Send a text message."""
@@ -60,7 +60,7 @@ class WebSocket:
                 if first & FINAL:
                     return message
             elif kind != PONG:
-                raise Broken("it sends something else than text")
+                raise Broken("it sends something other than text")
 
     def _frame(self, kind: int, data: bytes) -> None:
         mask, size = os.urandom(4), len(data)

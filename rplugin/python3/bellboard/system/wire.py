@@ -53,7 +53,7 @@ class Wire:
         """Return what comes before a mark, of at most that many bytes; drop the mark."""
         while (at := self._buffer.find(mark)) < 0:
             if len(self._buffer) > most:
-                raise Broken("it writes without end")
+                raise Broken("it sends without end")
             self._more()
         return self._take(at + len(mark))[:at]
 

@@ -1,11 +1,11 @@
-"""Read the titles of terminals whose CLI says there what it does, whenever the terminal changes.
+"""Read terminal titles in which a CLI shows its state, whenever the terminal changes.
 
 In a terminal of Neovim, that Neovim notices each change and hands in the title.  In tmux, titles
 are read here, after such a terminal was written to, and never otherwise: nothing happens at rest.
 One command reads those of all panes of a server.  While a session is at work its title decides when
 a question shows and when it is answered, so it is read within `SOON`, or within `LATER` if it last
-meant the same: a spinner changes it all the time.  At rest a hook tells what begins, so titles are
-read once in `RARELY`, however much somebody types.
+meant the same: a spinner changes it all the time.  At rest a hook reports what begins, so titles
+are read once in `RARELY`, however much the user types.
 """
 
 from __future__ import annotations

@@ -155,8 +155,8 @@ class _Server:
         try:
             message = msgspec.json.decode(self._socket.receive())
         except ODD:
-            raise Broken("it sends something else than JSON") from None
+            raise Broken("it sends something other than JSON") from None
         if not isinstance(message, dict) or len(self._said) > MOST:
-            raise Broken("it sends something else than messages")
+            raise Broken("it sends something other than messages")
         self._said.append(message)
         return message

@@ -67,7 +67,7 @@ def _plugin(asked: Waiting, wanted: Id, reply: bytes) -> int:
         said = _json(wire.until(b"\n", LINE))
     status = said.get("status") if isinstance(said, dict) else None
     if not isinstance(status, int):
-        raise Broken("it sends something else than a status")
+        raise Broken("it sends something other than a status")
     return status
 
 
@@ -94,7 +94,7 @@ def _http(connect: Callable[[], gate.Connection], wanted: Id, reply: bytes) -> i
         return status
     waiting = _json(body)
     if not isinstance(waiting, list):
-        raise Broken("it sends something else than a list")
+        raise Broken("it sends something other than a list")
     same = {"id": wanted.request, "sessionID": wanted.session}
     if not any(isinstance(x, dict) and same.items() <= x.items() for x in waiting):
         return GONE
@@ -109,4 +109,4 @@ def _json(data: bytes) -> object:
     try:
         return msgspec.json.decode(data)
     except ODD:
-        raise Broken("it sends something else than JSON") from None
+        raise Broken("it sends something other than JSON") from None

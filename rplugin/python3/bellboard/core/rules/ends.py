@@ -30,7 +30,7 @@ def finish(s: Session, e: Event, o: Options) -> str | None:
         s.queued = 0  # that prompt started a turn
         return "older than the prompt"
     if e.kind == "rest" and s.held == "fail":
-        return "it has failed"
+        return "the turn has failed"
     ask_no_more(s)
     s.wakeups = e.wakeups
     if e.tasks is None:

@@ -1,4 +1,4 @@
-"""Rules for the sessions of other machines: these decide, and here it only is shown."""
+"""Rules for the sessions of other machines, which decide; here they are only shown."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from ..session import Session
 
 
 def follow(s: Session, e: Event, o: Options) -> str | None:
-    """Its machine reports it so."""
+    """Its machine reports this status."""
     if not e.row:
-        return "nothing is reported"
+        return "the report has no row"
     if is_behind(e.cursor, s.told):
         return "older than what is known"
     s.machine, s.told = e.machine, e.cursor or s.told
@@ -34,17 +34,17 @@ def _show(s: Session, row: Mapping[str, Any]) -> None:
 
 
 def rejoin(s: Session, e: Event, o: Options) -> str | None:
-    """Its machine can be followed again."""
+    """Its machine can be reached again."""
     if not s.stale:
-        return "it was followed all the time"
+        return "it was not unreachable"
     s.stale, s.link_why, s.link_since = False, "", 0.0
     return None
 
 
 def lose(s: Session, e: Event, o: Options) -> str | None:
-    """Its machine cannot be followed: what is shown may be old."""
+    """Its machine cannot be reached: what is shown may be outdated."""
     if s.stale and s.link_why == e.why:
-        return "that is known"
+        return "already known"
     s.stale, s.link_why, s.link_since = True, e.why, s.link_since or e.t
     return None
 

@@ -22,13 +22,13 @@ from .steps import (
     turn_to_work,
 )
 
-#: Reasons to hold an end back for which being at rest does not mean that the turn completed.
+#: Reasons for holding an end back with which rest does not mean completion.
 NO_END = frozenset({"", "esc", "moved", "refused"})
 
 
 def stir(s: Session, e: Event, o: Options) -> str | None:
     """The CLI is working although no hook reported a prompt."""
-    # What the transcript says has later stamps, and an interrupt may be told after the next prompt.
+    # Transcript entries have later stamps, and an interrupt may be logged after the next prompt.
     over = s.began if s.interrupted else s.over
     if e.t < over - (0.0 if s.hooked else o.settle):
         return "older than the end of the turn"
@@ -70,7 +70,7 @@ def settle(s: Session, e: Event, o: Options) -> str | None:
 
 
 def is_told(s: Session) -> bool:
-    """Return whether a transcript would have shown the end of a turn of this process."""
+    """Return whether a transcript would have shown the end of this process's turn."""
     return bool(s.said_id or s.previous) and len(s.processes) == 1 and not s.left
 
 

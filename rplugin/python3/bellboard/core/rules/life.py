@@ -19,7 +19,7 @@ def begin(s: Session, e: Event, o: Options) -> str | None:
     rest(s, e.t)
     s.agents, s.shells, s.tools, s.blocks = crew.agents, crew.shells, crew.tools, crew.blocks
     s.turn = "background" if e.status == "shell" or s.shells else "idle"
-    # Nothing ended: simultaneous events count, and all that is said of one whose status is unknown.
+    # Nothing ended, so simultaneous events count, as does everything while the status is unknown.
     s.over = 0.0 if e.kind == "registry silent" else e.t - o.swap
     if s.agents:
         turn_to_work(s, e.t - o.swap, held="moved")

@@ -70,7 +70,7 @@ def reply(s: Session, e: Event, o: Options) -> str | None:
 
 
 def outcome(s: Session, e: Event, o: Options) -> str | None:
-    """What followed your answer."""
+    """The outcome of your answer."""
     return None
 
 
@@ -81,7 +81,7 @@ def learn(s: Session, e: Event, o: Options) -> str | None:
 
 
 def doubt(s: Session, e: Event, o: Options) -> str | None:
-    """No host was running: the status is unknown until there is new evidence."""
+    """No background process was running: unknown until there is new evidence."""
     if e.kind == "restart" and e.t - s.last <= o.fresh:
         s.trusted_until = s.last + o.fresh
         return "its record is recent"

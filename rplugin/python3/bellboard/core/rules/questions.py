@@ -32,7 +32,7 @@ BY_FILE = ("registry waiting", "registry dialog")
 #: A tool that is about to ask; newer CLIs, which give turns an id, send another hook when it does.
 ASKED_LATER = ("question", "agent question")
 REVIEWED = ("request", "agent request")
-UNANSWERED = 5.0  # seconds; the CLI sends its notification 6 s after an unanswered dialog
+UNANSWERED = 5.0  # seconds; the CLI notifies 6 s after a dialog that is not answered
 
 
 def ask(s: Session, e: Event, o: Options) -> str | None:
@@ -44,7 +44,7 @@ def ask(s: Session, e: Event, o: Options) -> str | None:
     if s.turn != ABSENT and e.t < over - o.swap:
         return "older than its answer"
     if s.reviewer == "program" and e.kind in REVIEWED:
-        return "a program decides on that, and nobody is asked"
+        return "a program decides that, so nobody is asked"
     if has_finished(s, e):
         return "its tool has finished since"
     block = named(s, e)
@@ -148,7 +148,7 @@ def show(s: Session, e: Event, o: Options) -> str | None:
         k: replace(b, shown=k not in waits, waits=k in waits) if k in ready else b
         for k, b in s.blocks.items()
     }
-    return "a hook lets nothing be asked yet" if waits else None
+    return "a hook has not let it ask yet" if waits else None
 
 
 def move_on(s: Session, e: Event, o: Options) -> str | None:

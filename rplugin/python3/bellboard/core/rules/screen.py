@@ -51,7 +51,7 @@ def seen_idle(s: Session, e: Event, o: Options) -> str | None:
 
 
 def seen_asks(s: Session, e: Event, o: Options) -> str | None:
-    """Its screen shows a question: asked, or what its session file only says is asked."""
+    """Its screen shows a question, or the text of one that its session file reports."""
     if is_blind(s) and not is_alone(s):
         return _told_in_words(s, e)
     if refused := _refused(s, e):
@@ -65,7 +65,7 @@ def seen_asks(s: Session, e: Event, o: Options) -> str | None:
 
 
 def _told_in_words(s: Session, e: Event) -> str | None:
-    """Its session file shows that it asks, and only its screen shows what."""
+    """Its session file reports a question, and only its screen shows the text."""
     if e.t < s.watched:
         return OLDER
     s.watched = e.t

@@ -137,7 +137,7 @@ def newest_question(s: Session, agents: bool = True) -> float:
 
 
 def ask_on(s: Session) -> bool:
-    """Without hooks, ask on while the session file says so: it is another thread that asks."""
+    """Without hooks, keep asking while the session file says so: another thread is asking."""
     p = own(s)
     if s.hooked or p is None or p.says != "waiting" or not p.asks:
         return False
@@ -146,7 +146,7 @@ def ask_on(s: Session) -> bool:
 
 
 def prove_questions(s: Session) -> None:
-    """Take as proven what a screen showed, where the session file and the transcript agree."""
+    """Treat questions seen on a screen as proven where session file and transcript agree."""
     if is_alone(s):
         return
     for slot, block in s.blocks.items():
@@ -159,7 +159,7 @@ def prove_questions(s: Session) -> None:
 
 
 def is_what(tool: Tool, asked: Block) -> bool:
-    """Return whether a tool is the one on a screen, which may wrap a text, or shorten a path."""
+    """Return whether a tool is the one on a screen, which may wrap text or shorten a path."""
     if (tool.name, tool.agent) != (asked.tool, asked.agent):
         return False
     said, read = squeezed(tool.detail), squeezed(asked.detail)
@@ -167,7 +167,7 @@ def is_what(tool: Tool, asked: Block) -> bool:
 
 
 def is_alone(s: Session) -> bool:
-    """Return whether only the transcript or the screen shows what it does."""
+    """Return whether only the transcript or the screen shows its state."""
     p = s.processes.get(s.pid)
     return not s.hooked and not (p is not None and p.says)
 

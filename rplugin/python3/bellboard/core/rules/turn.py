@@ -31,7 +31,7 @@ PAST: Final = frozenset({"tool end", "batch"})
 
 def work(s: Session, e: Event, o: Options) -> str | None:
     """A prompt started a turn."""
-    if s.over < e.t < s.stopped:  # its own Stop arrived first, and ended nothing
+    if s.over < e.t < s.stopped:  # its own Stop arrived first and ended nothing
         complete(s, s.stopped)
         s.since = s.stopped
         return None

@@ -26,7 +26,7 @@ CLOCKS: Final = 1.0  # seconds by which the times of two files may differ
 
 
 class Result(NamedTuple):
-    """What came of a tool."""
+    """The outcome of a tool."""
 
     text: str
     is_error: bool
@@ -67,7 +67,7 @@ def first_in(
 
 
 def _can_follow(result: Result, answer: Answer) -> bool:
-    """Return whether that can have come of an answer."""
+    """Return whether an answer can have led to that."""
     is_no = result.is_error and (answer.message or DENIED) in result.text
     return answer.choice not in NOES or is_no
 

@@ -20,14 +20,14 @@ ROOM: Final = 1 << 18  # bytes of rows and transitions after which another line 
 
 
 def encoded(said: Hello | Beat | Problem) -> bytes:
-    """Return the line that says this."""
+    """Return the line of a message."""
     return _line(said)
 
 
 def state(
     now: float, rows: Sequence[Row], moved: Sequence[Moved], at: Cursor, whole: bool
 ) -> Iterator[bytes]:
-    """Return the lines of a state: what does not fit into the first follows as changes.
+    """Return the lines of a state; rows that do not fit into the first follow as changes.
 
     `at` is the cursor after the transitions.
     """
@@ -50,16 +50,16 @@ def changes(
 
 
 def replied(id: int, reply: Mapping[str, Any]) -> bytes:
-    """Return the line of a reply; one that is too long says so instead."""
+    """Return the line of a reply, or of an error if it is too long."""
     made = _line({"type": "reply", "id": id, **reply})
     if len(made) <= LONGEST:
         return made
-    why = f"the reply has {len(made) >> 10} kB, more than a line of a feed may have"
+    why = f"the reply is too long for a feed: {len(made) >> 10} kB"
     return _line({"type": "reply", "id": id, "ok": False, "why": why})
 
 
 def asking(id: int, do: str, fields: Mapping[str, Any]) -> bytes:
-    """Return the line that asks for something."""
+    """Return the line of a request."""
     return _line({"id": id, "do": do, **fields})
 
 
@@ -108,7 +108,10 @@ def _parts(
 def _encode(value: object) -> bytes:
     try:
         return msgspec.json.encode(value)
-    except (UnicodeEncodeError, OverflowError):  # half a character, a number that JSON has not
+    except (
+        UnicodeEncodeError,
+        OverflowError,
+    ):  # a lone surrogate, or a number that JSON does not have
         return msgspec.json.encode(plain(msgspec.to_builtins(value)))
 
 

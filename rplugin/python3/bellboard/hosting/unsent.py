@@ -1,6 +1,6 @@
-"""What the reader of a feed has not been told yet, as lines of the feed.
+"""What has not been sent to the reader of a feed yet, as lines of the feed.
 
-A reader that is slow is not told everything in between: of each session, it gets what is so now.
+A slow reader gets only the latest state of each session.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from ..core import telling
+from ..core import feedlines
 from ..core.feed import MOST, Cursor, Moved, Row, moved_of, row
 from ..core.published import Published
 from ..storage.store import Store
@@ -22,7 +22,7 @@ NOWHERE: Final = Cursor("", 0)
 
 
 class Position(NamedTuple):
-    """Where a reader is that knows the board as it is now."""
+    """Where a reader stands that has the board as it is now."""
 
     at: Cursor
     moved: list[Moved]  # since its cursor
@@ -32,8 +32,8 @@ class Position(NamedTuple):
 def position(store: Store, since: Cursor | None, pid: int, now: float) -> Position:
     """Return where the board is, and the transitions since a cursor.
 
-    A database that lost what a reader was told, as after a loss of power, is another one from then
-    on: its numbers begin to mean something else, and readers refuse what is older than they know.
+    A database that lost transitions already sent, as after a power failure, gets a new id: its
+    numbers now mean something else, and readers refuse what is older than they know.
     """
     database = store.option(DATABASE)
     is_known = isinstance(database, str) and database.isalnum()
@@ -49,13 +49,13 @@ def position(store: Store, since: Cursor | None, pid: int, now: float) -> Positi
     return Position(at, [m for m in moved if m is not None], changes is not None)
 
 
-class Untold:
+class Unsent:
     """Collects what a host publishes, until the reader takes it."""
 
     def __init__(self, since: Cursor | None) -> None:
-        self.at: Cursor | None = since  # what the reader was told
+        self.at: Cursor | None = since  # what the reader has
         self.wants_state = False
-        self.is_due = False  # whether there is more to tell than the time of the last evidence
+        self.is_due = False  # whether more than the time of the last evidence has changed
         self._last = 0  # the newest transition that was published
         self._rows: dict[str, Row] = {}
         self._changed: dict[str, None] = {}
@@ -88,7 +88,7 @@ class Untold:
         """Return the lines of a state."""
         self._clear()
         self.wants_state, self.at, self._last = False, position.at, position.at.last
-        return telling.state(
+        return feedlines.state(
             now, [*self._rows.values()], position.moved, position.at, position.whole
         )
 
@@ -100,7 +100,7 @@ class Untold:
         removed = [sid for sid in self._changed if sid not in self._rows]
         moved = [m for m in self._moved if m.id > before.last]
         self._clear()
-        return telling.changes(now, rows, removed, moved, before, self.at)
+        return feedlines.changes(now, rows, removed, moved, before, self.at)
 
     def _take_session(self, p: Published) -> None:
         made = row(p)
