@@ -84,7 +84,7 @@ def test_a_shell_prints_the_whole_request_and_answers_it(agent: Agent) -> None:
     assert f"bellboard answer {sid} CHOICE --digest {request['digest']}" in printed
     assert "name the session" in agent.bellboard("answer", "allow", code=1)
     other = agent.bellboard("answer", sid, "allow", "--digest", "0" * 16, code=1)
-    assert "it now asks something other than you were shown" in other
+    assert "it no longer asks what you were shown" in other
     assert "takes no message" in agent.bellboard("answer", sid, "allow", "--message", "x", code=1)
     said = agent.bellboard("answer", sid, "allow", "--digest", request["digest"])
     assert said.startswith("project: it went on after ")

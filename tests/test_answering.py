@@ -138,7 +138,7 @@ def refused(desk: Desk, reply: dict[str, Any], why: str) -> None:
     assert desk.told[-1]["outcome"] == f"refused: {why}"[:200]
 
 
-CHANGED = "it now asks something other than you were shown; look again"
+CHANGED = "it no longer asks what you were shown; read it again"
 
 
 def test_a_wrong_digest_is_refused(desk: Desk) -> None:
@@ -328,7 +328,7 @@ def test_a_folder_that_somebody_replaced_is_refused(desk: Desk) -> None:
 @pytest.mark.parametrize("odd", [{"choice": 7}, {"answers": "x"}, {"message": ["a"]}])
 def test_a_malformed_answer_is_refused(desk: Desk, odd: dict[str, Any]) -> None:
     reply = desk.answer(**{"digest": "x", **odd})
-    assert reply["why"].startswith("the answer has not the form")
+    assert reply["why"].startswith("this bellboard does not know that form")
 
 
 # ---------------------------------------------------------------- by keys

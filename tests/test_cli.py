@@ -159,7 +159,7 @@ def test_answers_are_in_the_history_and_rules_come_from_them(shell: Shell) -> No
     assert shell.bellboard("history", "a2").stdout.count(said) == 3
     story = shell.bellboard("explain", "a2").stdout
     assert story.count(said) == 3
-    assert story.count("What followed your answer (it went on after 0.1 s)") == 3
+    assert story.count("The outcome of your answer (it went on after 0.1 s)") == 3
     lines = map(json.loads, shell.bellboard("history", "a2", "--json").stdout.splitlines())
     answers = [line for line in lines if "answer" in line]
     assert [line["outcome"] for line in answers] == ["", "it went on after 0.1 s"] * 3

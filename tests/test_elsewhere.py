@@ -57,7 +57,7 @@ def test_a_jump_without_a_terminal_here_is_a_command_that_opens_one(
 ) -> None:
     """For ssh with a terminal there; in a container, apart from the tmux that is around it."""
     keeper.replies["goto"] = {"ok": True, "client": ""}
-    assert "no machine dev is known here" in does(home, "goto")["why"]
+    assert "dev is no longer followed here" in does(home, "goto")["why"]
     machines.change(home.bellboard, added={"dev": ["ssh", "dev"]})
     command = does(home, "goto")["command"]
     assert (command[:2], command[-2]) == (["ssh", "-t"], "dev")

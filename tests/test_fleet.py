@@ -363,7 +363,7 @@ def test_a_member_sees_and_answers_what_it_may(join: Join, created: None, tmp_pa
     assert {"ok": True, "text": "done"} == alice.service.ask("dev", "answer", wanted).result(30)
     refused = bob.service.ask("dev", "answer", wanted).result(30)
     assert not refused["ok"]
-    assert refused["why"] == "bob may not answer on dev: ask who set up the fleet"
+    assert refused["why"] == "bob may not answer on dev: ask whoever set up the fleet"
     assert bob.service.ask("dev", "request", {"session_id": "s"}).result(30)["ok"]
     assert [("alice", "answer"), ("bob", "request")] == [(m, do) for m, do, _ in dev.asked]
     assert not carol.service.ask("dev", "request", {}).result(30)["ok"]

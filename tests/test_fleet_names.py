@@ -66,9 +66,9 @@ def test_a_subject_that_nobody_of_us_writes_is_nobodys(subject: str) -> None:
 @pytest.mark.parametrize(
     ("url", "why"),
     [
-        ("http://h:1", "no address"),
-        ("tls://", "no address"),
-        ("tls://h:99999", "no address"),
+        ("http://h:1", "not a server address"),
+        ("tls://", "not a server address"),
+        ("tls://h:99999", "not a server address"),
         ("tls://alice:secret@h:4222", "file"),
         ("nats://example.org:4222", "not encrypted"),
     ],

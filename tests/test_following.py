@@ -225,7 +225,7 @@ def test_a_request_is_read_and_answered_once(follow: Follow, tmux: Server, home:
     assert "rm -rf build && make all" in [part["text"] for part in asked["parts"]]
     answer = {"session_id": row.session_id, "request": asked["id"], "choice": "allow"}
     other = reader.ask("answer", **answer, digest="0" * 16)
-    assert other.why == "it now asks something other than you were shown; look again"
+    assert other.why == "it no longer asks what you were shown; read it again"
     given = reader.ask("answer", **answer, digest=asked["digest"], by="laptop")
     assert (given.ok, given.more.get("outcome")) == (True, "taken"), given
     again = reader.ask("answer", **answer, digest=asked["digest"])

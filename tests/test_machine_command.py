@@ -33,7 +33,7 @@ def test_a_machine_is_added_listed_and_removed(home: Home) -> None:
     assert machines.known(home.bellboard).all == {"dev": ["ssh", "-p", "22", "dev"]}
     (row,) = json.loads(run(home, "list", "--json").stdout)
     assert (row["name"], row["command"]) == ("dev", ["ssh", "-p", "22", "dev"])
-    assert "ssh -p 22 dev: not reached yet" in run(home, "list").stdout
+    assert "ssh -p 22 dev: not connected" in run(home, "list").stdout
     assert run(home, "remove", "dev").returncode == 0
     assert machines.known(home.bellboard).all == {}
     assert "no machine is named dev" in run(home, "remove", "dev").stderr
@@ -74,7 +74,7 @@ def test_a_machine_that_answers_is_described(home: Home) -> None:
             "ssh",
         ),
         (["printf", '{"feed":7,"type":"hello"}\\n'], "protocol 7", "update bellboard here"),
-        (["echo", "hello"], "ended before it told", "by hand"),
+        (["echo", "hello"], "ended before it sent", "by hand"),
     ],
 )
 def test_what_is_missing_there_is_reported_with_a_remedy(

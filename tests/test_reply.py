@@ -166,7 +166,7 @@ def test_a_question_or_plan_is_never_just_allowed(tool: str) -> None:
     """Up to 2.1.119, that would be an empty answer."""
     raw = payload(tool, {"questions": [COLOUR]})
     for choice in ("allow", "always", "edit"):
-        assert "none of its choices" in check(asked(raw), Answer(choice, input="x"))
+        assert "not one of its choices" in check(asked(raw), Answer(choice, input="x"))
         assert CLAUDE.reply(raw, Answer(choice, input="x")) == b""
 
 
