@@ -16,9 +16,7 @@ from .request import lines_of, value_of, wrapped
 
 SOON: Final = 0.4  # seconds after it appears in which keys were not meant for it
 LETTERS: Final = "123456789abcdefhijklmnopruvwxyz"  # keys of choices; g, q, s and t have a meaning
-REFUSES: Final = frozenset(
-    {"deny", "decline", "keep", "stop"}
-)  # sendable before the end was read
+REFUSES: Final = frozenset({"deny", "decline", "keep", "stop"})  # sendable before the end was read
 UNREAD: Final = "Read it to the end first: Down or End."
 MOVES: Final = {"up": -1, "down": 1, "page up": -10, "page down": 10, "first": -9999, "last": 9999}
 
