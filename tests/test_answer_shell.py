@@ -91,7 +91,11 @@ def test_a_shell_prints_the_whole_request_and_answers_it(agent: Agent) -> None:
     agent.pane.shows("tests pass")
     assert "is not asking anything" in agent.bellboard("answer", sid, "allow", code=1)
     history = agent.bellboard("explain", sid)
-    for text in ("refused: it now asks something else", "allow, by keys", "it went on after"):
+    for text in (
+        "refused: it no longer asks what you were shown",
+        "allow, by keys",
+        "it went on after",
+    ):
         assert text in history
 
 

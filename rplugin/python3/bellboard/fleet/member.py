@@ -77,7 +77,9 @@ def check(j: Joined, unencrypted: bool = True) -> None:
     if host is None or url.scheme not in SCHEMES or not (port or url.port is None):
         raise Unusable(f"{j.url} is not a server address; use tls://HOST:4222")
     if url.username or url.password:
-        raise Unusable("the URL has a password, which would be stored and shown; use --creds FILE")
+        raise Unusable(
+            "a URL with a password would be stored and shown: put that into a file, --creds FILE"
+        )
     if url.scheme == "nats" and not unencrypted and not _is_here(host):
         raise Unusable(f"{j.url} is not encrypted: use tls://, or add --unencrypted")
 
