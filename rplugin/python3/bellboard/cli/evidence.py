@@ -24,7 +24,7 @@ def add_to(commands: Commands) -> None:
         commands, "set", set_status, "correct the status of a session, until the next evidence"
     )
     set_.add_argument("session")
-    set_.add_argument("status")
+    set_.add_argument("status", help="blocked, error, completed, working, background or idle")
     label = add(commands, "label", set_label, "label a session; omit LABEL to remove it")
     label.add_argument("session")
     label.add_argument("label", nargs="?", default="", help="ONEOFF, HEAVY, IMPORTANT or your own")

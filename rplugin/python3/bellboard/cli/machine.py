@@ -30,8 +30,9 @@ HINTS: Final = {
 
 
 def add_to(commands: Commands) -> None:
-    machine = add(commands, "machine", show, "follow sessions on other machines")
-    verbs = machine.add_subparsers(dest="verb", metavar="VERB", required=True)
+    machine = add(commands, "machine", _help, "follow sessions on other machines")
+    machine.set_defaults(parser=machine)
+    verbs = machine.add_subparsers(dest="verb", metavar="VERB", title="verbs")
     one = verbs.add_parser("add", help="follow a machine, or change its command")
     one.add_argument("name", metavar="NAME")
     one.add_argument("command", metavar="COMMAND", nargs=argparse.REMAINDER)
@@ -46,6 +47,10 @@ def add_to(commands: Commands) -> None:
     one.add_argument("name", metavar="NAME")
     one.add_argument("command", metavar="COMMAND", nargs=argparse.REMAINDER)
     one.set_defaults(run=try_out)
+
+
+def _help(args: Args) -> None:
+    args.parser.print_help()
 
 
 def add_one(args: Args) -> None:

@@ -66,7 +66,7 @@ rest             | .       | .         | finish    | finish    | .         | .  
 
 agent start      | .       | enlist    | enlist    | enlist    | enlist    | enlist    | enlist     | enlist
 agent stop       | .       | dismiss   | dismiss   | dismiss   | dismiss   | dismiss   | dismiss    | dismiss
-agent tool       | .       | .         | employ    | employ    | .         | .         | .          | .
+agent tool       | .       | .         | use_tool  | use_tool  | .         | .         | .          | .
 agent tool end   | .       | .         | move_on   | move_on   | .         | .         | .          | .
 agent batch      | .       | .         | move_on   | move_on   | .         | .         | .          | .
 agent question   | ask     | ask       | ask       | ask       | ask       | ask       | ask        | ask
@@ -77,27 +77,27 @@ teammate idle    | .       | retire    | retire    | retire    | retire    | ret
 note             | .       | .         | .         | .         | .         | .         | .          | .
 unknown          | .       | .         | .         | .         | .         | .         | .          | .
 
-registry busy    | work    | stir      | go_on     | answered  | stir      | stir      | stir       | stir
+registry busy    | work    | go_busy   | go_on     | answered  | go_busy   | go_busy   | go_busy    | go_busy
 registry idle    | begin   | settle    | settle    | settle    | .         | .         | settle     | settle
 registry waiting | ask     | ask       | ask       | confirm   | ask       | ask       | ask        | ask
 registry shell   | begin   | settle    | settle    | settle    | settle    | .         | .          | settle
 registry dialog  | begin   | .         | offer     | .         | .         | .         | .          | .
-registry silent  | begin   | .         | .         | hush      | .         | .         | .          | .
+registry silent  | begin   | .         | .         | withdraw  | .         | .         | .          | .
 
 said prompt      | hear    | hear      | go_on     | .         | hear      | hear      | hear       | hear
 said text        | hear    | hear      | go_on     | .         | hear      | hear      | hear       | hear
-said tool        | hear    | hear      | go_on     | tell      | hear      | hear      | hear       | hear
+said tool        | hear    | hear      | go_on     | name_tool | hear      | hear      | hear       | hear
 said result      | .       | hear      | move_on   | move_on   | hear      | hear      | hear       | hear
 said denial      | .       | .         | move_on   | move_on   | .         | .         | .          | .
 said last        | .       | .         | hear_end  | .         | .         | .         | .          | hear_end
 said stop        | .       | .         | hear_end  | .         | .         | .          | .         | hear_end
 said end         | .       | amend     | hear_end  | .         | .         | .         | .          | hear_end
-said queue       | .       | take_in   | take_in   | take_in   | take_in   | take_in   | take_in    | take_in
+said queue       | .       | dequeue   | dequeue   | dequeue   | dequeue   | dequeue   | dequeue    | dequeue
 said feedback    | .       | sent_on   | sent_on   | .         | sent_on   | .         | sent_on    | sent_on
 said error       | .       | amend     | fail      | fail      | .         | .         | .          | fail
-said failure     | .       | .         | flunk     | flunk     | flunk     | .         | .          | flunk
-said cancel      | .       | .         | call_off  | call_off  | call_off  | .         | .          | call_off
-said refusal     | .       | .         | turn_away | turn_away | .         | .         | .          | turn_away
+said failure     | .       | .         | fail_late | fail_late | fail_late | .         | .          | fail_late
+said cancel      | .       | .         | esc_late  | esc_late  | esc_late  | .         | .          | esc_late
+said refusal     | .       | .         | reject    | reject    | .         | .         | .          | reject
 said retry       | .       | .         | retry     | .         | .         | .         | .          | retry
 
 screen busy      | .       | seen_busy | seen_busy | seen_busy | seen_busy | seen_busy | seen_busy  | seen_busy

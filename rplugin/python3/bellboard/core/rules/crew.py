@@ -19,7 +19,7 @@ def enlist(s: Session, e: Event, o: Options) -> str | None:
     return None
 
 
-def employ(s: Session, e: Event, o: Options) -> str | None:
+def use_tool(s: Session, e: Event, o: Options) -> str | None:
     """A subagent is using a tool."""
     begin_tool(s, e)
     return None

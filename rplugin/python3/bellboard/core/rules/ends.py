@@ -122,7 +122,7 @@ def fail(s: Session, e: Event, o: Options) -> str | None:
     return None
 
 
-def flunk(s: Session, e: Event, o: Options) -> str | None:
+def fail_late(s: Session, e: Event, o: Options) -> str | None:
     """Its log says that the turn failed, whatever its hook said of the end."""
     if refused := _not_its_end(s, e, o):
         return refused
@@ -132,7 +132,7 @@ def flunk(s: Session, e: Event, o: Options) -> str | None:
     return None
 
 
-def call_off(s: Session, e: Event, o: Options) -> str | None:
+def esc_late(s: Session, e: Event, o: Options) -> str | None:
     """Its log says that the turn was interrupted, whatever its hook said of the end."""
     if refused := _not_its_end(s, e, o):
         return refused
@@ -174,7 +174,7 @@ def break_off(s: Session, e: Event, o: Options) -> str | None:
     return None
 
 
-def turn_away(s: Session, e: Event, o: Options) -> str | None:
+def reject(s: Session, e: Event, o: Options) -> str | None:
     """A hook of the user refused the prompt, so it starts no turn."""
     if e.t < s.began:
         return "older than the prompt"

@@ -26,7 +26,7 @@ from .steps import (
 NO_END = frozenset({"", "esc", "moved", "refused"})
 
 
-def stir(s: Session, e: Event, o: Options) -> str | None:
+def go_busy(s: Session, e: Event, o: Options) -> str | None:
     """The CLI is working although no hook reported a prompt."""
     # Transcript entries have later stamps, and an interrupt may be logged after the next prompt.
     over = s.began if s.interrupted else s.over
@@ -114,7 +114,7 @@ def hear_end(s: Session, e: Event, o: Options) -> str | None:
     return None
 
 
-def take_in(s: Session, e: Event, o: Options) -> str | None:
+def dequeue(s: Session, e: Event, o: Options) -> str | None:
     """The CLI took a prompt from its queue, or returned it for editing."""
     is_prompt = s.queued or s.began > s.stopped  # and no command, which is queued as well
     if e.status == "dequeue" and is_prompt and e.t > s.stopped:

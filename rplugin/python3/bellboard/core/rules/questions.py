@@ -186,7 +186,7 @@ def answered(s: Session, e: Event, o: Options) -> str | None:
     return None
 
 
-def hush(s: Session, e: Event, o: Options) -> str | None:
+def withdraw(s: Session, e: Event, o: Options) -> str | None:
     """The CLI removed its session file: it is exiting and no longer asks."""
     if not e.source:
         return "the CLI reports no status"
@@ -194,7 +194,7 @@ def hush(s: Session, e: Event, o: Options) -> str | None:
     return None
 
 
-def tell(s: Session, e: Event, o: Options) -> str | None:
+def name_tool(s: Session, e: Event, o: Options) -> str | None:
     """The transcript shows the tool that asks."""
     if s.hooked:
         return "hooks report its tools"
