@@ -50,7 +50,7 @@ def finish(s: Session, e: Event, o: Options) -> str | None:
         turn_to_work(s, s.active, held="stop")
     elif p is not None and p.says and (p.says == "waiting" or p.at < s.began):
         turn_to_work(s, s.active, held="stop")
-        s.held_until = e.t + o.settle  # it has not reported this turn yet, and may never
+        s.held_until = e.t + o.settle  # it has not reported this turn, and may never do so
     elif not (p and p.says) and s.prompt_id and s.said_id == s.prompt_id:
         turn_to_work(s, s.active, held="stop")
         s.held_until = e.t + o.hooks
