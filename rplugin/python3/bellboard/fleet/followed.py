@@ -1,6 +1,6 @@
 """The machines of a fleet as we know them: what is stored and sent becomes what a feed says.
 
-A machine is who the server lets write under its name; what a message claims to be does not count.
+A machine is identified by the name that the server lets it write under, not by what it claims.
 Changes wait here, one for each session, until the host has taken those before them: a host that is
 slow sees fewer states in between, and no queue grows.
 """
@@ -25,7 +25,7 @@ from .window import Window
 MACHINES: Final = 256  # to follow
 QUIET: Final = SILENT - 2.0  # seconds, so that what is shown is stale in time
 COUNT: Final = 30.0  # seconds between two counts of what is not shown
-SILENCE: Final = "it does not publish: no host runs there, or it has no network"
+SILENCE: Final = "it publishes nothing: no background process runs there, or it has no network"
 
 Said = Hello | State | Change | Beat
 
@@ -57,7 +57,7 @@ class Far:
         self.says: dict[str, None] = {}  # what to say besides changes: hello, state, beat
 
     def note(self, moved: Moved) -> None:
-        """Keep a transition until it is told."""
+        """Keep a transition until it is passed on."""
         self.moved[moved.id] = moved
         while len(self.moved) > MOST:
             del self.moved[next(iter(self.moved))]
@@ -117,7 +117,7 @@ class Followed:
             far.found = set()
 
     def complete(self) -> None:
-        """Note that all rows were read: what did not come is gone."""
+        """Note that all rows were read: missing ones are gone."""
         self.is_read = True
         for far in self.machines.values():
             for key in [k for k in far.rows if k not in far.found]:

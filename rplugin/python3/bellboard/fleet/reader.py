@@ -15,7 +15,7 @@ from .wire import Wire
 
 TOGETHER: Final = 0.02  # seconds to collect changes in; a screen is drawn every 0.03
 BEHIND: Final = 20_000  # transitions to catch up with after a gap
-LOOK: Final = 1.0  # seconds between two looks for machines that are silent
+LOOK: Final = 1.0  # seconds between two checks for silent machines
 
 #: Takes an item of a stream; with the seconds that it had been stored when we began to read.
 Take = Callable[[Key, Item, float], None]
