@@ -176,6 +176,13 @@ def test_a_payload_that_was_cut_shows_what_is_left_of_it() -> None:
     assert "larger than what is kept" in check(request, Answer("allow"))
 
 
+def test_a_payload_that_was_cut_where_it_seems_whole_is_not() -> None:
+    """What followed may be anything, and a reply is to all that was asked."""
+    for truncated in (False, True):
+        request = asked(payload("Bash", {"command": "ls"}) + b" " * 9, truncated=truncated)
+        assert (request.complete, bool(request.choices)) == (not truncated, not truncated)
+
+
 @pytest.mark.parametrize("name", ["Stop", "PostToolUse", "PreToolUse", "Notification", "", "x"])
 def test_other_events_ask_nothing(name: str) -> None:
     raw = payload("Bash", {"command": "ls"}, hook_event_name=name)

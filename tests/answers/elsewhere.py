@@ -38,7 +38,7 @@ POPUP: Final = ("answer", "--popup")
 def across(version: str) -> None:
     """Print the time from each key to the model's next request."""
     with place(version) as made, ExitStack() as ending:
-        calls = [Turn((shell(f"touch x{n}.txt"),)) for n in range(6 * EACH)]
+        calls = [Turn((shell(f"touch x{n}.txt"),)) for n in range(7 * EACH)]
         made.api.scenarios["many"] = (*calls, say("Done."))
         editor = Editor("0.12", made.home, "a", **look())
         ending.callback(editor.close)
@@ -50,7 +50,8 @@ def across(version: str) -> None:
         ending.callback(machine.place.close)
         outer = Server(made.home, "outer.sock")
         ending.callback(outer.close)
-        steps = iter(range(6 * EACH))
+        steps = iter(range(7 * EACH))
+        timed("its own terminal", made, steps, lambda n: by_hand(cli, n))
         timed("another Neovim", made, steps, lambda n: by_editor(made, cli, editor))
         made.asked(cli)
         popup = displayed(made, outer, ending)
@@ -59,7 +60,9 @@ def across(version: str) -> None:
         terminal = outer.open([*machine.ssh[:-1], "-t", machine.name, program(*POPUP)])
         timed("popup over ssh -t", made, steps, lambda n: by_popup(terminal, n))
         terminal.press("q")
-        shell_ = outer.open([*machine.ssh[:-1], "-t", machine.name, "sh"])
+        shell_ = outer.open(
+            [*machine.ssh[:-1], "-t", machine.name, "sh"], session="wide", columns=200
+        )
         timed("command in an ssh shell", made, steps, lambda n: by_shell(made, cli, shell_))
         timed("command, a shell without environment", made, steps, lambda n: bare(made, cli))
         argv = [*machine.ssh, program("answer", made.session(cli), "allow")]
@@ -110,6 +113,15 @@ def timed(where: str, made: Place, steps: Iterator[int], key: Callable[[int], fl
         times.append(made.next("many", step + 1).time - at)
     p50 = statistics.median(times)
     print(f"{where}: p50 {p50:.3f} s, {min(times):.3f} to {max(times):.3f} s", flush=True)
+
+
+def by_hand(cli: Agent, step: int) -> float:
+    """Answer as without bellboard; the others are as fast at best."""
+    cli.shows(rf"(?s)touch x{step}\.txt.*❯ 1\. Yes")
+    rest(SOON + 0.2)
+    at = time.time()
+    cli.press("Enter")
+    return at
 
 
 def by_editor(made: Place, cli: Agent, editor: Editor) -> float:
