@@ -125,7 +125,7 @@ def by_hand(cli: Agent, step: int) -> float:
 
 
 def by_editor(made: Place, cli: Agent, editor: Editor) -> float:
-    assert made.asked(cli)["way"] == "hook"
+    made.asked(cli)
     editor.command("ClaudeSessions triage")
     eventually(lambda: shown(editor, ""), "a request")
     eventually(lambda: editor.lua(CAN), "keys that count")
