@@ -1,7 +1,7 @@
 """Measure what it costs when nothing happens: `.venv/bin/python bench/rest.py [--seconds N]`.
 
-Processor and memory (PSS) of a host with 50 sessions at rest; start of Neovim with and without the
-plugin; `:qa` while a host runs; processes left after kill -9.
+Processor and memory (PSS) of a host with 50 sessions at rest, of one agent and of five; start of
+Neovim with and without the plugin; `:qa` while a host runs; processes left after kill -9.
 """
 
 from __future__ import annotations
@@ -17,22 +17,43 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import psutil
 from editors import ROOT, Editor, environment, nvim_path
 
 SESSIONS = 50
+#: How agents report a turn: the names of their events, and where those and the session stand.
+CLAUDE = ("claude", ("SessionStart", "UserPromptSubmit", "Stop"))
+OTHERS = (
+    ("codex", ("SessionStart", "UserPromptSubmit", "Stop")),
+    ("opencode", ("session.created", "chat.message", "session.idle")),
+    ("copilot", ("sessionStart", "userPromptSubmitted", "agentStop")),
+    ("qwen", ("SessionStart", "UserPromptSubmit", "Stop")),
+    ("gemini", ("SessionStart", "BeforeAgent", "AfterAgent")),
+)
 
 
-def spool_events(home: Path) -> None:
-    """Emit the events of fifty sessions at rest."""
-    for n in range(SESSIONS):
-        for name in ("SessionStart", "UserPromptSubmit", "Stop"):
-            payload = {"session_id": f"s{n}", "hook_event_name": name, "cwd": f"/tmp/p{n}"}
+def spool_events(
+    home: Path, agents: Sequence[tuple[str, Sequence[str]]], pids: Sequence[int]
+) -> None:
+    """Emit the events of fifty sessions at rest, each with a process and a log of its own."""
+    for n, pid in enumerate(pids):
+        agent, names = agents[n % len(agents)]
+        log = home / f"{agent}-{n}.jsonl"
+        log.write_text("{}\n")
+        for name in names:
+            given = {
+                **dict.fromkeys(("session_id", "sessionId", "sessionID"), f"s{n}"),
+                **dict.fromkeys(("hook_event_name", "type"), name),
+                **dict.fromkeys(("transcript_path", "transcriptPath"), str(log)),
+                **dict.fromkeys(("prompt", "text"), "do it"),
+                "cwd": f"/tmp/p{n}",
+            }
+            payload = {**given, "properties": given}
             subprocess.run(
-                [ROOT / "hooks" / "emit", name, "0"],
+                [ROOT / "hooks" / "emit", name.replace(".", "_"), str(pid), agent],
                 input=json.dumps(payload).encode(),
                 env=environment(home),
                 check=True,
@@ -52,16 +73,21 @@ def pss(process: psutil.Process) -> float:
     return sum(m.pss for m in process.memory_maps(grouped=True)) / 2**20
 
 
-def at_rest(home: Path, seconds: float, how: str) -> tuple[float, float]:
+def at_rest(
+    home: Path, seconds: float, how: str, agents: Sequence[tuple[str, Sequence[str]]] = (CLAUDE,)
+) -> tuple[float, float]:
     """Return how much `bellboard serve` uses: percent of a core, and MB."""
     serve = [sys.executable, str(ROOT / "bench" / "serve.py"), how]
     process = subprocess.Popen(serve, env=environment(home), stderr=subprocess.DEVNULL)
+    runs = [subprocess.Popen(["sleep", "infinity"]) for _ in range(SESSIONS)]
     try:
         if not until(lambda: any((home / "bellboard" / "hosts").glob("*"))):
             sys.exit("no host came up")
-        spool_events(home)
+        spool_events(home, agents, [run.pid for run in runs])
         until(lambda: not any((home / "bellboard" / "spool" / "new").iterdir()))
         time.sleep(3)
+        if (found := listed(home)) != SESSIONS:
+            sys.exit(f"{found} of {SESSIONS} sessions are listed")
         seen = psutil.Process(process.pid)
         before = seen.cpu_times()
         time.sleep(seconds)
@@ -69,8 +95,16 @@ def at_rest(home: Path, seconds: float, how: str) -> tuple[float, float]:
         used = after.user + after.system - before.user - before.system
         return 100 * used / seconds, pss(seen)
     finally:
-        process.terminate()
-        process.wait(5)
+        for each in (process, *runs):
+            each.terminate()
+            each.wait(5)
+
+
+def listed(home: Path) -> int:
+    """Return how many sessions have completed a turn."""
+    command = [sys.executable, "-m", "bellboard", "list", "--json"]
+    done = subprocess.run(command, env=environment(home), capture_output=True, check=True)
+    return sum(row["status"] == "completed" for row in json.loads(done.stdout)["sessions"])
 
 
 def start(home: Path, plugin: bool) -> float:
@@ -135,6 +169,9 @@ def main() -> int:
                 continue
             cpu, memory = at_rest(home / how, seconds, how)
             row(f"{SESSIONS} sessions at rest, {how}", cpu, bar, "%")
+            row("memory (PSS)", memory, 45, "MB")
+            cpu, memory = at_rest(home / f"{how}-five", seconds, how, OTHERS)
+            row(f"{SESSIONS} sessions of five agents, {how}", cpu, bar, "%")
             row("memory (PSS)", memory, 45, "MB")
         pairs = [(start(home, True), start(home, False)) for _ in range(25)]
         added = statistics.median(a - b for a, b in pairs)
