@@ -195,10 +195,10 @@ def test_nothing_is_allowed_unread_or_by_accident(
     nothing = "{ ok = true, outcome = 'nothing', text = 'no reaction within 2 s' }"
     editor.lua(f"outcome.api = {nothing}")
     editor.press("A")
-    editor.shows("Answered, but nothing followed")
+    editor.shows("Answered, but no reaction within 2 s")
     editor.press("A")
     editor.press("q")
-    editor.hides("nothing followed")
+    editor.hides("no reaction")
     assert editor.lua("return #answers") == 2
 
     # The keys of a view that has just opened wait for a pause.

@@ -182,7 +182,8 @@ class Container:
         self.home = homes.build()
         install(self.home)
         own = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--dev-bind", "/", "/")
-        mounts = ("--proc", "/proc", "--dev", "/dev")
+        root = str(self.home.root)  # it may be in /dev/shm
+        mounts = ("--proc", "/proc", "--dev", "/dev", "--bind", root, root)
         self.place = Apart(
             self.home, maker=(bwrap, *own, *mounts, "--die-with-parent", "--as-pid-1")
         )
