@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import rig.codex
 from rig.home import Home
 from rig.model import Model
 from rig.opencode import OFF
@@ -29,26 +30,8 @@ class Settings:
 
 
 def codex(given: Settings) -> Mapping[str, str]:
-    root = given.home.root
-    config = f"""\
-model = "gpt-6-sol"
-model_provider = "fake"
-approval_policy = "on-request"
-sandbox_mode = "workspace-write"
-check_for_update_on_startup = false
-[model_providers.fake]
-name = "Fake"
-base_url = "{given.model.url}"
-wire_api = "responses"
-env_key = "FAKE_KEY"
-request_max_retries = 1
-stream_max_retries = 1
-[analytics]
-enabled = false
-[projects."{given.home.project}"]
-trust_level = "trusted"
-"""
-    given.write(root / ".codex/config.toml", config)
+    config = rig.codex.config(given.home, given.model)
+    given.write(given.home.root / ".codex/config.toml", config)
     return {"FAKE_KEY": "dummy"}
 
 

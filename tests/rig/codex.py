@@ -39,7 +39,7 @@ class Codex:
         self.home, self._tmux = home, tmux
         folder = home.root / ".codex"
         folder.mkdir(exist_ok=True)
-        (folder / "config.toml").write_text(_config(home, model))
+        (folder / "config.toml").write_text(config(home, model))
         command = f"BELLBOARD_HOME='{home.bellboard}' '{EMIT}'"
         hooks = Reporting().reporting(lambda event: f"{command} {event} $PPID codex")
         (folder / "hooks.json").write_text(hooks)
@@ -90,7 +90,8 @@ def running(home: Home, tmux: Server, args: Sequence[str] = ()) -> Iterator[tupl
         model.close()
 
 
-def _config(home: Home, model: Model) -> str:
+def config(home: Home, model: Model) -> str:
+    """Return settings for a fake model, without a login."""
     return f"""\
 model = "gpt-6-sol"
 model_provider = "fake"

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..core.lenient import Facts, text_of
-from .payloads import Worded, Words
+from .payloads import Worded, Words, failure
 
 #: What a chat does → kind.
 KINDS: Final[dict[str, str]] = {
@@ -24,12 +23,8 @@ KINDS: Final[dict[str, str]] = {
 FIELDS: Final = {"session_id": "session_id", "cwd": "cwd", "tool": "tool_name"}
 
 
-def _fails(top: Facts, facts: Facts) -> None:
-    facts["error"] = text_of(top, "error") or "unknown"
-
-
 class ChatDialect(Worded):
     """See `Dialect`."""
 
     kinds = KINDS
-    words = Words(KINDS, {"fails": _fails}, FIELDS, event="event")
+    words = Words(KINDS, {"fails": failure("error")}, FIELDS, event="event")

@@ -51,6 +51,29 @@ BY_AGENT: Final[Mapping[str, str]] = {
 }
 
 
+def failure(*keys: str) -> Reader:
+    """Return a reader of why a turn failed."""
+
+    def read(top: Facts, facts: Facts) -> str | None:
+        facts["error"] = ": ".join(filter(None, (text_of(top, key) for key in keys))) or "unknown"
+        return None
+
+    return read
+
+
+def outcome(kinds: Mapping[str, str], field: str, *keys: str) -> Reader:
+    """Return a reader of the kind that a field names, and of why, if that is a failure."""
+    fail = failure(*keys)
+
+    def read(top: Facts, facts: Facts) -> str | None:
+        kind = kinds.get(text_of(top, field))
+        if kind == "failure":
+            fail(top, facts)
+        return kind
+
+    return read
+
+
 class Words(NamedTuple):
     """What a CLI calls things."""
 

@@ -19,9 +19,7 @@ Args = argparse.Namespace
 Commands = Any  # argparse has no public type for it
 Run = Callable[[Args], "int | None"]
 
-PATIENCE = (
-    4.0  # seconds to wait while another process folds; it takes milliseconds unless suspended
-)
+PATIENCE = 4.0  # seconds to wait for another process to fold, which takes milliseconds
 GLANCE = 0.25  # seconds to check an address; it takes 0.1 ms unless its folder hangs
 
 

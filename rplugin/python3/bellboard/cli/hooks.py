@@ -232,9 +232,8 @@ def do(installer: Installer, change: Change, yes: bool, dry_run: bool = False) -
     if not change.is_none:
         ask(f"Write this to {short(change.path)}?", yes)
     with problems(change.path):
-        backup = installer.apply(
-            change
-        )  # even without a change: it restores the script and the record
+        # Even without a change, it restores the script and the record.
+        backup = installer.apply(change)
     if not change.is_none:
         done = "removed" if change.new is None else "written"
         print(f"{done}: {change.path}" + (f"; backup: {backup.name}" if backup else ""))

@@ -118,10 +118,8 @@ def watch_sessions(args: Args) -> None:
         from ..screen.live import Live
 
         worn: Mapping[str, str] = words.ICONS
-        with (
-            contextlib.suppress(Problem),
-            opened() as clerk,
-        ):  # the host itself reports what is wrong
+        # The host itself reports what is wrong.
+        with contextlib.suppress(Problem), opened() as clerk:
             worn = icons(clerk)
         live = Live(first_run(), worn)
         with live.screen as screen:

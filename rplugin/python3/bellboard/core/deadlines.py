@@ -180,8 +180,8 @@ def expire(s: Session, now: float, o: Options) -> Iterator[Event]:
         done = d
         take_up(s, d.process)
         if d.kind in (STOOD, OUTWEIGHS):
-            p = replace(s.processes[d.process], stood=True)
-            p = replace(p, at=d.t) if d.kind == OUTWEIGHS else p
+            p = s.processes[d.process]
+            p = replace(p, stood=True, at=p.at if d.kind == STOOD else d.t)
             s.processes = {**s.processes, d.process: p}
             yield registry_event(s, p, d.t)
         else:

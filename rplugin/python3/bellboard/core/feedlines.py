@@ -108,10 +108,7 @@ def _parts(
 def _encode(value: object) -> bytes:
     try:
         return msgspec.json.encode(value)
-    except (
-        UnicodeEncodeError,
-        OverflowError,
-    ):  # a lone surrogate, or a number that JSON does not have
+    except (UnicodeEncodeError, OverflowError):  # a lone surrogate, or a number unknown to JSON
         return msgspec.json.encode(plain(msgspec.to_builtins(value)))
 
 

@@ -69,9 +69,8 @@ class Notices:
         self._standing: dict[str, Standing] = {}
         self._last: dict[tuple[str, str], float] = {}  # session, channel → when it last notified
         self._sent: dict[str, deque[float]] = {c: deque() for c in CHANNELS}
-        self._delays: dict[
-            tuple[str, str, bool, str], float
-        ] = {}  # cached delays, by what they depend on
+        # Cached delays, by what they depend on.
+        self._delays: dict[tuple[str, str, bool, str], float] = {}
 
     def see(self, sessions: Mapping[str, Session], changed: Iterable[str], now: float) -> None:
         """Update the sessions that may have changed."""
@@ -100,9 +99,7 @@ class Notices:
             standing = self._standing.get(t.session_id)
             if standing is None or not live or t.after != standing.status:
                 continue
-            if (
-                t.t >= standing.since - AHEAD
-            ):  # otherwise it is an earlier transition to that status
+            if t.t >= standing.since - AHEAD:  # otherwise it is an earlier transition
                 standing.id = number
 
     def set_mode(self, mode: str, now: float) -> None:

@@ -20,9 +20,7 @@ class Options(Struct, frozen=True):
     outweigh: float = 3.0  # the registry counts after that against hooks newer by up to that
     swap: float = 0.05  # hooks of one moment may be stamped in either order
     dwell: float = 1.0  # a look shorter than this is a passing glance
-    grace: float = (
-        15.0  # a turn that ends while you look stays unseen that long, so that you notice
-    )
+    grace: float = 15.0  # a turn that ends while you look stays unseen that long
     late: float = (
         45.0  # a permission notice may arrive this long after the answer (seen: 4 to 41 s)
     )
@@ -30,9 +28,7 @@ class Options(Struct, frozen=True):
     hooks: float = 60.0  # for Stop hooks to run, if only the transcript shows their end
     compaction: float = 60.0  # without news for this long, a compaction counts as over
     fresh: float = 30.0  # a younger record is trusted when a host starts again
-    silence: float = (
-        15.0  # with only a transcript, the turn ends once it has not grown for this long
-    )
+    silence: float = 15.0  # a turn known only by its transcript ends after this long without news
     stale: float = 600.0  # silence of a working session; a tool may run for ten minutes
     team: float = 15.0  # how long to keep a team after its last member ended
     forget: float = 86400.0  # when to drop a session whose process is unknown

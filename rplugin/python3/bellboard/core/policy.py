@@ -68,9 +68,7 @@ class Policy(NamedTuple):
     labels: dict[str, dict[str, Delays]] = LABELS
     gap: float = 10.0  # seconds between two notices of a session on one channel
     cap: int = 6  # notices of a channel in a minute
-    least: float = (
-        10.0  # seconds; a shorter turn is not announced when it ends: the user is present
-    )
+    least: float = 10.0  # seconds; the end of a shorter turn is not announced: you are present
     quiet: tuple[int, int] | None = None  # start and end in minutes of the day
 
     def delay(self, status: str, label: str, short: bool, channel: str) -> float:

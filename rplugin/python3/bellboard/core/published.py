@@ -62,9 +62,7 @@ def publish(s: Session) -> Published:
         "tmux": s.tmux,
         "pane": s.pane,
         "nvim": "" if owns_pane(s) else s.nvim,  # inherited, if it has a pane of its own
-        "kitty": s.kitty
-        if s.tty and not (s.nvim or s.pane)
-        else "",  # otherwise it may be inherited
+        "kitty": s.kitty if s.tty and not (s.nvim or s.pane) else "",  # else it may be inherited
         "blind": bool(s.tty) and is_blind(s),
         "job": s.job,
         "terminal_program": s.terminal_program,

@@ -44,9 +44,8 @@ class Records:
         self._before: dict[str, Session | None] = {}  # as it was at the savepoint
         self._at: dict[object, frozenset[str]] = {}  # process or terminal → its sessions
         self._keys_of: dict[str, frozenset[object]] = {}  # session → its keys in `_at`
-        self._due: dict[
-            str, float
-        ] = {}  # session → its next deadline or an earlier time; may be NEVER
+        # Session → its next deadline or an earlier time; may be NEVER.
+        self._due: dict[str, float] = {}
         self._queue: list[tuple[float, str]] = []
 
     # ------------------------------------------------------------ loading and storing

@@ -36,9 +36,7 @@ NEEDED: Final = {
     "psutil": (5, 9),
     "rich": (13,),
 }
-BEHIND: Final = (
-    1000  # pending events; more of them with a host running means that it hangs or is too slow
-)
+BEHIND: Final = 1000  # pending events; with more, a running host hangs or is too slow
 CHECK: Final = 3.0  # seconds; 100 MB take a third of a second
 RESTART: Final = "quit all Neovims and start one: it replaces the database and keeps a copy"
 LARGE: Final = 256 << 20  # bytes; the database of a busy month has 40 MB

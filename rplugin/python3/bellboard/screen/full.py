@@ -140,9 +140,8 @@ class Full:
 
     def _continue(self, number: int, frame: FrameType | None) -> None:
         signal.signal(signal.SIGTSTP, self._stop)
-        self._is_open = (
-            False  # after SIGSTOP, which cannot be caught, the shell has used the terminal
-        )
+        # After SIGSTOP, which cannot be caught, the shell has used the terminal.
+        self._is_open = False
         self._open()
         self._resized()
 

@@ -12,6 +12,7 @@ from .steps import (
     complete,
     die,
     has_ended,
+    hold,
     is_busy,
     newest_question,
     of_agents,
@@ -43,16 +44,16 @@ def finish(s: Session, e: Event, o: Options) -> str | None:
             gone = before.keys() - s.agents.keys()
             s.blocks = {k: b for k, b in s.blocks.items() if b.agent not in gone}
     if s.agents:
-        turn_to_work(s, s.active, held="count" if e.tasks is None else "report")
+        hold(s, "count" if e.tasks is None else "report")
         return None
     p = own(s)
     if p is not None and p.says == "busy":
-        turn_to_work(s, s.active, held="stop")
+        hold(s, "stop")
     elif p is not None and p.says and (p.says == "waiting" or p.at < s.began):
-        turn_to_work(s, s.active, held="stop")
+        hold(s, "stop")
         s.held_until = e.t + o.settle  # it has not reported this turn, and may never do so
     elif not (p and p.says) and s.prompt_id and s.said_id == s.prompt_id:
-        turn_to_work(s, s.active, held="stop")
+        hold(s, "stop")
         s.held_until = e.t + o.hooks
     else:
         complete(s, e.t)
@@ -115,7 +116,7 @@ def fail(s: Session, e: Event, o: Options) -> str | None:
     ask_no_more(s)
     p = own(s)
     if p is not None and p.says == "busy":
-        turn_to_work(s, s.active, held="fail")  # its hooks run beside the CLI: no sign of work
+        hold(s, "fail")  # its hooks run beside the CLI
         s.error = e.error
     else:
         die(s, e.t, e.error)

@@ -37,6 +37,11 @@ def turn_to_work(s: Session, t: float, held: str = "") -> None:
     s.trusted_until = 0.0
 
 
+def hold(s: Session, held: str) -> None:
+    """Hold back an end, which is no evidence of work."""
+    turn_to_work(s, s.active, held)
+
+
 def rest(s: Session, t: float, interrupted: bool = False) -> None:
     """Put a session at rest, with nothing to announce."""
     s.turn = "background" if s.shells and not interrupted and s.turn == "background" else "idle"

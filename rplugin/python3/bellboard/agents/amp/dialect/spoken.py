@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from ....core.lenient import Facts, text_of
-from ...payloads import Worded, Words
+from ...payloads import Worded, Words, outcome
 
 #: Event → kind.
 KINDS: Final[dict[str, str]] = {
@@ -27,6 +27,7 @@ FIELDS: Final = {
 ENDS: Final = {"cancelled": "interrupt", "error": "failure"}
 #: What a thread does now → kind.
 STATES: Final = {"awaiting-approval": "request", "error": "failure"}
+_outcome, _state_now = outcome(ENDS, "status"), outcome(STATES, "state")
 
 
 def _start(top: Facts, facts: Facts) -> str | None:
@@ -34,19 +35,11 @@ def _start(top: Facts, facts: Facts) -> str | None:
 
 
 def _end(top: Facts, facts: Facts) -> str | None:
-    if facts.get("agent"):
-        return "agent stop"
-    kind = ENDS.get(text_of(top, "status"))
-    if kind == "failure":
-        facts["error"] = "unknown"
-    return kind
+    return "agent stop" if facts.get("agent") else _outcome(top, facts)
 
 
 def _state(top: Facts, facts: Facts) -> str | None:
-    kind = STATES.get(text_of(top, "state"))
-    if kind == "failure":
-        facts["error"] = "unknown"
-    return kind or ("form answer" if text_of(top, "was") in STATES else None)
+    return _state_now(top, facts) or ("form answer" if text_of(top, "was") in STATES else None)
 
 
 class AmpDialect(Worded):

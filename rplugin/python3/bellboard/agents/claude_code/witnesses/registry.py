@@ -22,10 +22,11 @@ from ....system.processes import began_at, is_alive, owner_of, started_of
 
 Record = dict[str, object]
 
+FLAG: Final = "spare"  # the only field that is true or false
 FIELDS: Final = (
     *("pid", "sessionId", "cwd", "status", "waitingFor", "statusUpdatedAt", "updatedAt"),
     *("startedAt", "procStart", "version", "kind", "entrypoint", "name", "nameSource", "tmux"),
-    *("parkedJobId", "spare"),
+    *("parkedJobId", FLAG),
 )
 CONFIG: Final = "CLAUDE_CONFIG_DIR"  # the variable that names the config directory
 ODD: Final = "cannot be parsed"
@@ -250,7 +251,7 @@ def _kept(given: Mapping[str, object]) -> Record | None:
         value = given.get(field)
         if isinstance(value, str):
             record[field] = whole(value[:LONGEST_TEXT])
-        elif isinstance(value, int | float) and isinstance(value, bool) == (field == "spare"):
+        elif isinstance(value, int | float) and (field == FLAG or not isinstance(value, bool)):
             record[field] = value
     return record if is_id(record.get("sessionId")) else None
 

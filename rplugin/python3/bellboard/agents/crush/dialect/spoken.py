@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ....core.lenient import Facts, text_of
-from ...payloads import FIELDS, Worded, Words
+from ...payloads import FIELDS, Worded, Words, failure
 
 #: Hook → kind.
 KINDS: Final[dict[str, str]] = {
@@ -26,10 +25,7 @@ KINDS: Final[dict[str, str]] = {
     "PreCompact": "compacting",
     "PostCompact": "compacted",
 }
-
-
-def _failure(top: Facts, facts: Facts) -> None:
-    facts["error"] = text_of(top, "error") or "unknown"
+READ: Final = {"StopFailure": failure("error")}
 
 
 class CrushDialect(Worded):
@@ -37,4 +33,4 @@ class CrushDialect(Worded):
 
     key = "crush"
     kinds = KINDS
-    words = Words(KINDS, {"StopFailure": _failure}, {**FIELDS, "message": "text"}, event="event")
+    words = Words(KINDS, READ, {**FIELDS, "message": "text"}, event="event")

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from ....core.lenient import Facts, text_of
-from ...payloads import Worded, Words
+from ....core.lenient import Facts
+from ...payloads import Worded, Words, outcome
 
 #: Hook → kind.
 KINDS: Final[dict[str, str]] = {
@@ -54,18 +54,17 @@ def _start(top: Facts, facts: Facts) -> None:
         facts["cwd"] = roots[0]
 
 
-def _stop(top: Facts, facts: Facts) -> str | None:
-    kind = ENDS.get(text_of(top, "status"))
-    if kind == "failure":
-        facts["error"] = text_of(top, "error_message") or "unknown"
-    return kind
-
-
 class CursorDialect(Worded):
     """See `Dialect`."""
 
     key = "cursor"
     kinds = KINDS
     words = Words(
-        KINDS, {"sessionStart": _start, "beforeSubmitPrompt": _start, "stop": _stop}, FIELDS
+        KINDS,
+        {
+            "sessionStart": _start,
+            "beforeSubmitPrompt": _start,
+            "stop": outcome(ENDS, "status", "error_message"),
+        },
+        FIELDS,
     )

@@ -9,7 +9,7 @@ from typing import Final
 
 from ....core.lenient import Facts, text_of
 from ...payloads import FIELDS as MOST
-from ...payloads import Worded, Words
+from ...payloads import Worded, Words, failure
 
 #: Hook → kind.
 KINDS: Final[dict[str, str]] = {
@@ -51,11 +51,6 @@ def _end(top: Facts, facts: Facts) -> None:
     facts["source"] = text_of(top, "reason")
 
 
-def _failure(top: Facts, facts: Facts) -> None:
-    said = (text_of(top, "error_type"), text_of(top, "error_message"))
-    facts["error"] = ": ".join(filter(None, said)) or "unknown"
-
-
 def _compaction(top: Facts, facts: Facts) -> None:
     facts["source"] = text_of(top, "trigger")
 
@@ -64,7 +59,7 @@ READ: Final = {
     **dict.fromkeys(KINDS, _any),
     "SessionStart": _start,
     "SessionEnd": _end,
-    "StopFailure": _failure,
+    "StopFailure": failure("error_type", "error_message"),
     "PreCompact": _compaction,
     "PostCompact": _compaction,
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from ....core.lenient import Facts, text_of
-from ...payloads import Worded, Words
+from ...payloads import Worded, Words, outcome
 
 #: Event → kind.
 KINDS: Final[dict[str, str]] = {
@@ -44,13 +44,6 @@ def _shutdown(top: Facts, facts: Facts) -> str | None:
     return "note" if text_of(top, "reason") == RELOADED else None
 
 
-def _end(top: Facts, facts: Facts) -> str | None:
-    kind = ENDS.get(text_of(top, "stopReason"))
-    if kind == "failure":
-        facts["error"] = text_of(top, "errorMessage") or "unknown"
-    return kind
-
-
 class PiDialect(Worded):
     """See `Dialect`."""
 
@@ -58,7 +51,11 @@ class PiDialect(Worded):
     kinds = KINDS
     words = Words(
         KINDS,
-        {"session_start": _start, "session_shutdown": _shutdown, "agent_end": _end},
+        {
+            "session_start": _start,
+            "session_shutdown": _shutdown,
+            "agent_end": outcome(ENDS, "stopReason", "errorMessage"),
+        },
         FIELDS,
         event="event",
         once=True,
