@@ -1,6 +1,7 @@
 export default (amp) => {
   // Amp may run plugins in a process of their own, which has no terminal.
   const pid = process.stdin.isTTY ? process.pid : process.ppid
+  const say = (event, said) => report("amp", pid, event, { event, ...said })
   const followed = {} // thread → what is known of it, once its state is followed
 
   const follow = async (thread) => {
@@ -9,7 +10,7 @@ export default (amp) => {
     about.cwd = process.cwd()
     let was
     thread.state.subscribe((state) => {
-      if (state !== was) report("amp", pid, "thread.state", { ...about, state, was })
+      if (state !== was) say("thread.state", { ...about, state, was })
       was = state
     })
     return about
@@ -17,7 +18,7 @@ export default (amp) => {
   const tell = async (event, thread, said) => {
     try {
       const about = await (followed[thread.id] ??= follow(thread))
-      report("amp", pid, event, { ...about, ...said })
+      say(event, { ...about, ...said })
     } catch (_) {}
   }
   // Nothing is returned: Amp does not wait for a report, and goes on as it would.

@@ -1,13 +1,6 @@
-// bellboard's plugin for OpenCode: reports what a session does, and takes answers to what it asks.
-//
-// It writes nothing itself: each report is one run of `emit`, in order. While something is asked, it
-// listens on a socket in bellboard's state folder, which only its owner can enter; whoever connects
-// can give an answer to exactly that. It never throws: an error here must not reach OpenCode.
-import { spawn } from "node:child_process"
 import fs from "node:fs"
 import net from "node:net"
 
-const LONGEST = 4000 // characters of a text to report
 const LIMIT = 1 << 17 // bytes of an answer
 const LINGER = 3000 // milliseconds in which late answers are refused as late
 const REPORTED =
@@ -15,32 +8,17 @@ const REPORTED =
 const ASKS = { "permission.asked": "permission", "question.asked": "question" }
 const ENDS = /^(permission\.replied|question\.(replied|rejected))$/
 
-const state =
-  process.env.BELLBOARD_HOME ||
-  (process.env.XDG_STATE_HOME || `${process.env.HOME}/.local/state`) + "/bellboard"
-
 export const Bellboard = async ({ client, directory }) => {
   const parents = {} // session of a subagent → the session that started it
   const pending = {} // request → what it is
   const answered = {} // session → whether the model has answered its prompt to the end
-  let queue = Promise.resolve()
   let server, leaving
 
-  const run = (type, properties) =>
-    new Promise((done) => {
-      const name = type.replace(/^tool/, "Tool").replace(/\W/g, "_")
-      const emit = spawn(`${state}/emit`, [name, String(process.pid), "opencode"], {
-        stdio: ["pipe", "ignore", "ignore"],
-      })
-      emit.on("error", done)
-      emit.on("close", done)
-      emit.stdin.on("error", () => {})
-      const parent = parents[properties.sessionID]
-      emit.stdin.end(JSON.stringify({ type, properties, directory, ...(parent && { parent }) }))
-    })
-  const report = (type, properties) => {
-    queue = queue.then(() => run(type, properties)).catch(() => {})
-    return queue
+  const say = (type, properties) => {
+    const parent = parents[properties.sessionID]
+    const said = { type, properties, directory, ...(parent && { parent }) }
+    // What asks is reported whole: what was cut cannot be answered from afar.
+    return report("opencode", process.pid, type, said, ASKS[type] ? null : cut)
   }
 
   const post = async (id, reply) => {
@@ -111,34 +89,31 @@ export const Bellboard = async ({ client, directory }) => {
     if (said.role === "assistant" && said.time?.completed)
       answered[said.sessionID] = !said.error && said.finish !== "tool-calls"
     if (type === "session.idle" && !parents[properties.sessionID])
-      report(type, { ...properties, answered: answered[properties.sessionID] })
-    else if (REPORTED.test(type)) report(type, properties)
+      say(type, { ...properties, answered: answered[properties.sessionID] })
+    else if (REPORTED.test(type)) say(type, properties)
   }
   const guarded = (work) => async (input, output) => {
     try {
       await work(input, output)
     } catch (_) {}
   }
-  const cut = (_, value) =>
-    typeof value === "string" && value.length > LONGEST ? value.slice(0, LONGEST) + "…" : value
 
   return {
     event: guarded(({ event }) => heard(event)),
     "chat.message": guarded((input, output) => {
       const text = (output?.parts ?? []).map((part) => part.text ?? "").join(" ")
       answered[input.sessionID] = false
-      report("chat.message", { sessionID: input.sessionID, text: text.slice(0, LONGEST) })
+      say("chat.message", { sessionID: input.sessionID, text })
     }),
-    "tool.execute.before": guarded(({ sessionID, tool, callID }, output) => {
-      const args = JSON.parse(JSON.stringify(output?.args ?? {}, cut))
-      report("tool.execute.before", { sessionID, tool, callID, args })
-    }),
+    "tool.execute.before": guarded(({ sessionID, tool, callID }, output) =>
+      say("tool.execute.before", { sessionID, tool, callID, args: output?.args ?? {} }),
+    ),
     "tool.execute.after": guarded(({ sessionID, tool, callID }) =>
-      report("tool.execute.after", { sessionID, tool, callID }),
+      say("tool.execute.after", { sessionID, tool, callID }),
     ),
     dispose: guarded(() => {
       close()
-      return report("dispose", {})
+      return say("dispose", {})
     }),
   }
 }

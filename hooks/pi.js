@@ -3,7 +3,7 @@ export default (pi) => {
     pi.on(event, async (given, ctx) => {
       try {
         const file = ctx.sessionManager.getSessionFile()
-        const about = { session: ctx.sessionManager.getSessionId(), file, cwd: ctx.cwd }
+        const about = { event, session: ctx.sessionManager.getSessionId(), file, cwd: ctx.cwd }
         const told = report("pi", process.pid, event, { ...about, ...say(given) })
         if (event === "session_shutdown") await told // the process ends right after it
       } catch (_) {}

@@ -11,7 +11,7 @@ let queue = Promise.resolve()
 
 const cut = (_, value) =>
   typeof value === "string" && value.length > LONGEST ? value.slice(0, LONGEST) + "…" : value
-const run = (agent, pid, event, said) =>
+const run = (agent, pid, event, payload) =>
   new Promise((done) => {
     const name = event.replace(/^tool/, "Tool").replace(/\W/g, "_")
     const emit = spawn(`${state}/emit`, [name, String(pid), agent], {
@@ -20,10 +20,10 @@ const run = (agent, pid, event, said) =>
     emit.on("error", done)
     emit.on("close", done)
     emit.stdin.on("error", () => {})
-    emit.stdin.end(JSON.stringify({ event, ...said }, cut))
+    emit.stdin.end(payload)
   })
-const report = (...what) => {
-  queue = queue.then(() => run(...what)).catch(() => {})
+const report = (agent, pid, event, said, shorten = cut) => {
+  const payload = JSON.stringify(said, shorten) // now: it may change while others are reported
+  queue = queue.then(() => run(agent, pid, event, payload)).catch(() => {})
   return queue
 }
-

@@ -139,7 +139,7 @@ def started(home: Home) -> Iterator[Any]:
     made: list[Program] = []
     Spool(home.bellboard).prepare()
     shutil.copy(CHECKOUT / "hooks/emit", home.bellboard / "emit")
-    shutil.copy(CHECKOUT / "hooks/opencode.js", home.root / "bellboard.mjs")
+    (home.root / "bellboard.mjs").write_text(OPENCODE.reporting(str))
     (home.root / "play.mjs").write_text(PLAY)
 
     def start(status: int = 200) -> Program:
@@ -240,6 +240,21 @@ def test_the_plugin_reports_in_order(started: Any, home: Home) -> None:
     made = SPEAKS.request(items[2].payload, "name", 5.0, Origin("opencode"))
     assert made is not None
     assert (made.session_id, made.thread) == (SESSION, "ses_2")
+
+
+def test_what_asks_is_reported_whole_and_nothing_else(started: Any, home: Home) -> None:
+    """What was cut cannot be answered from afar; a long text of an error is of no use."""
+    opencode, long = started(), "x" * 9000
+    failed = {"sessionID": SESSION, "error": {"name": "APIError", "data": {"message": long}}}
+    asks = {**PERMISSION["properties"], "metadata": {"command": long}}  # type: ignore[dict-item]
+    opencode.hears({"type": "session.error", "properties": failed})
+    opencode.hears({"type": "permission.asked", "properties": asks})
+    spool = Spool(home.bellboard)
+    eventually(lambda: len(spool.scan()) == 2)
+    items = [item for name in spool.scan() if (item := spool.read(name)) is not None]
+    error, asked = (json.loads(item.payload)["properties"] for item in items)
+    assert len(error["error"]["data"]["message"]) < 5000
+    assert asked["metadata"]["command"] == long
 
 
 def test_a_plugin_in_a_folder_of_others_does_not_listen(started: Any, home: Home) -> None:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from bellboard.agents.opencode.cli import OpenCode
 from rig import node, npm
 from rig.cache import CHECKOUT, Missing
 from rig.home import Home
@@ -18,7 +19,6 @@ from rig.waiting import PATIENCE
 
 NAME: Final = "opencode-ai"
 VERSION: Final = "1.18.33"
-PLUGIN: Final = CHECKOUT / "hooks/opencode.js"
 OFF: Final = {
     f"OPENCODE_DISABLE_{name}": "1"
     for name in ("MODELS_FETCH", "AUTOUPDATE", "LSP_DOWNLOAD", "DEFAULT_PLUGINS", "SHARE")
@@ -46,7 +46,7 @@ def running(
     (folder / "plugins").mkdir(parents=True, exist_ok=True)
     (folder / "opencode.json").write_text(json.dumps(_config(model)))
     if plugin:
-        shutil.copy(PLUGIN, folder / "plugins/bellboard.js")
+        (folder / "plugins/bellboard.js").write_text(OpenCode().reporting(str))
         home.bellboard.mkdir(mode=0o700, exist_ok=True)
         shutil.copy(CHECKOUT / "hooks/emit", home.bellboard / "emit")
     try:

@@ -13,6 +13,11 @@ def shipped(name: str) -> Path:
     return inside if inside.is_file() else package.parents[2] / "hooks" / name
 
 
+def plugin(head: str, name: str) -> str:
+    """Return a plugin in JavaScript: its first line, what reports, and its own part."""
+    return "".join((f"{head}\n", shipped("report.js").read_text(), shipped(name).read_text()))
+
+
 def program() -> list[str]:
     """Return the command line of `bellboard`, for other programs to run in any folder.
 

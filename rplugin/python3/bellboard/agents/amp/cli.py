@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...system.shipped import shipped
+from ...system.shipped import plugin
 from ..cli import Cli
 
 
@@ -15,5 +15,4 @@ class Amp(Cli):
     name = "Amp"
 
     def reporting(self, line: Callable[[str], str]) -> str:
-        head = "// bellboard's plugin for Amp: reports what a thread does.\n"
-        return head + shipped("report.js").read_text() + shipped("amp.js").read_text()
+        return plugin("// bellboard's plugin for Amp: reports what a thread does.", "amp.js")

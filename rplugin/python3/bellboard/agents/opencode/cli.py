@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from ...system.shipped import shipped
+from ...system.shipped import plugin
 from ..cli import Cli, Waiting
 from ..installing.place import HooksFile
 from . import server
 from .abilities import ABILITIES
+
+MARK = "// bellboard's plugin for OpenCode"
+HEAD = f"""{MARK}: reports what a session does, and takes answers to what it asks.
+//
+// While something is asked, it listens on a socket in the state folder, which only its owner can
+// enter; whoever connects can give an answer to exactly that."""
 
 
 class OpenCode(Cli):
@@ -25,12 +31,12 @@ class OpenCode(Cli):
         folder=lambda environ: _config(environ) / "opencode",
         name="plugins/bellboard.js",
         own=True,
-        mark="// bellboard's plugin for OpenCode",
+        mark=MARK,
         note="running sessions load the plugin when they are started again",
     )
 
     def reporting(self, line: Callable[[str], str]) -> str:
-        return shipped("opencode.js").read_text()
+        return plugin(HEAD, "opencode.js")
 
     def find(self, waiting: Waiting) -> None:
         server.find(waiting)

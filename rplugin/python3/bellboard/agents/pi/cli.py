@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...system.shipped import shipped
+from ...system.shipped import plugin
 from ..cli import Cli
 from ..installing.place import HooksFile, below_home
 from .abilities import ABILITIES
@@ -29,5 +29,4 @@ class Pi(Cli):
     )
 
     def reporting(self, line: Callable[[str], str]) -> str:
-        head = f"{MARK}: reports what a session does.\n"
-        return head + shipped("report.js").read_text() + shipped("pi.js").read_text()
+        return plugin(f"{MARK}: reports what a session does.", "pi.js")
