@@ -24,6 +24,48 @@ return vim.tbl_map(function(s)
   return { s.status, s.agent, s.detail or s.tool or '' }
 end, require('bellboard').sessions())"""
 
+#: Stand-ins with the state that the plugins keep: `set` changes it, and writes into the chat.
+PLUGINS = {
+    "avante": """
+_G.chat = vim.api.nvim_create_buf(false, true)
+local sidebar = { containers = { result = { bufnr = chat } }, chat_history = { messages = {} } }
+package.loaded.avante = { sidebars = { [vim.api.nvim_get_current_tabpage()] = sidebar } }
+local helpers = {}
+package.loaded['avante.llm_tools.helpers'] = helpers
+vim.bo[chat].filetype = 'Avante'
+local in_popup = false
+function _G.set(state)
+  local states = { stopped = 'cancelled', failed = 'failed', done = 'succeeded' }
+  sidebar.current_state = states[state] or 'generating'
+  sidebar.chat_history.messages = { { message = { content = '\\n\\nError: quota exceeded' } } }
+  sidebar.permission_handler, helpers.confirm_popup = nil, nil
+  if state == 'asking' and in_popup then
+    helpers.confirm_popup = { _container_winid = vim.api.nvim_get_current_win() }
+  elseif state == 'asking' then
+    sidebar.permission_handler, in_popup = function() end, true
+  end
+  if state == 'working' then
+    vim.api.nvim_buf_set_lines(chat, -1, -1, false, { 'more' })
+  end
+end""",
+    "agentic": """
+_G.chat = vim.api.nvim_create_buf(false, true)
+local session = { widget = { buf_nrs = { chat = chat } }, permission_manager = { pending = {} } }
+package.loaded['agentic.session_registry'] = { sessions = { session } }
+vim.bo[chat].filetype = 'AgenticChat'
+local ends = {
+  stopped = '### x Generation stopped by the user request',
+  failed = '### x Agent finished with error: quota exceeded',
+}
+function _G.set(state)
+  session.is_generating = state == 'working' or state == 'asking'
+  local asked = { request = { toolCall = { title = 'Run ls' } } }
+  session.permission_manager.pending = { call_1 = state == 'asking' and asked or nil }
+  local said = vim.split(state == 'working' and 'more' or ends[state] or '### done', '\\n')
+  vim.api.nvim_buf_set_lines(chat, -1, -1, false, state == 'asking' and {} or { '', unpack(said) })
+end""",
+}
+
 
 class Chat:
     """A chat of codecompanion.nvim."""
@@ -114,6 +156,64 @@ def test_a_chat_that_fails_or_is_stopped_has_not_completed(nvim: Editors) -> Non
     chat.says("ChatStopped")
     chat.says("ChatDone")
     shows(editor, "idle")
+
+
+def test_a_question_that_is_closed_after_a_stop_does_not_go_on(nvim: Editors) -> None:
+    """With an agent over ACP, a stop is announced first, then that its question is cancelled."""
+    editor = hosted(nvim(config={}))
+    chat = Chat(editor)
+    chat.says("ChatSubmitted")
+    chat.says("ToolApprovalRequested", name="edit")
+    shows(editor, "blocked")
+    chat.says("ChatStopped")
+    chat.says("ToolApprovalFinished", choice="cancelled")
+    chat.says("ChatDone")
+    shows(editor, "idle")
+    chat.says("ChatSubmitted")
+    shows(editor, "working")
+
+
+@pytest.mark.parametrize("plugin", ["avante", "agentic"])
+def test_a_chat_that_announces_nothing_is_read(nvim: Editors, version: str, plugin: str) -> None:
+    """Each moment of a turn, in one turn or another; a jump shows the chat, its end removes it."""
+    editor = hosted(nvim(version, {}))
+    editor.lua(PLUGINS[plugin])
+    shows(editor, "idle")
+
+    def becomes(state: str, *statuses: str) -> list[str]:
+        editor.lua("set(...)", state)
+        return shows(editor, *statuses)[0]
+
+    becomes("working", "working")
+    assert becomes("asking", "blocked")[1] == plugin
+    editor.command("ClaudeSessions next")
+    eventually(lambda: editor.nvim.current.buffer.number == editor.lua("return chat"), "the chat")
+    becomes("working", "working")
+    assert becomes("failed", "error")[2] == "quota exceeded"
+    becomes("working", "working")
+    becomes("stopped", "idle")
+    becomes("working", "working")
+    becomes("asking", "blocked")
+    becomes("done", "completed")
+    editor.command("enew | bwipeout! " + str(editor.lua("return chat")))
+    shows(editor)
+    assert editor.messages() == ""
+
+
+def test_a_plugin_that_has_changed_is_not_read(nvim: Editors) -> None:
+    """Its chats are shown at rest, and nothing breaks."""
+    editor = hosted(nvim(config={}))
+    for plugin in PLUGINS.values():
+        editor.lua(plugin)
+    shows(editor, "idle", "idle")
+    editor.lua("""
+      package.loaded.avante.sidebars = 1
+      package.loaded['agentic.session_registry'].sessions = { { widget = 1 } }
+      set('working')""")
+    editor.lua("package.loaded.avante, package.loaded['agentic.session_registry'] = true, 0")
+    editor.lua("set('asking')")
+    shows(editor, "idle", "idle")
+    assert editor.messages() == ""
 
 
 def test_events_of_another_form_are_ignored(nvim: Editors) -> None:

@@ -300,7 +300,8 @@ def test_one_agent_can_be_named(home: Home) -> None:
 def test_every_cli_says_where_its_hooks_go_and_what_it_reports() -> None:
     """Where that was measured: each hook, and how each moment is known."""
     documented = {cli.key for cli in CLIS} - {cli.key for cli in INSTALLABLE}
-    assert documented == {"cursor", "droid", "goose", "kimi", "amp", "crush", "codecompanion"}
+    chats = {"codecompanion", "avante", "agentic"}
+    assert documented == {"cursor", "droid", "goose", "kimi", "amp", "crush", *chats}
     assert len({cli.name for cli in CLIS}) == len(CLIS)
     for cli in INSTALLABLE:
         assert [*cli.abilities] == [*MOMENTS]

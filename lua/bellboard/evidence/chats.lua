@@ -1,6 +1,7 @@
--- Reports chats with agents inside this Neovim, as their plugins announce them in `User` events.
--- Without such a plugin there are no such events, and nothing runs.
+-- Reports chats with agents inside this Neovim: as their plugins announce them in `User` events, or
+-- as they are read.  Without such a plugin nothing runs.
 local host = require('bellboard.host')
+local reading = require('bellboard.evidence.reading')
 local terminals = require('bellboard.state.terminals')
 
 local M = {}
@@ -14,6 +15,7 @@ local api = vim.api
 local SETTLE = 200
 
 local adapters = { require('bellboard.evidence.codecompanion') }
+local readers = { require('bellboard.evidence.avante'), require('bellboard.evidence.agentic') }
 
 --- Makes the ids of chats unique among Neovims.
 local prefix = ('%x-%d'):format(os.time(), vim.fn.getpid())
@@ -53,8 +55,8 @@ end
 ---@param about { tool?: any, error?: any }
 local function hear(agent, buf, says, about)
   local is_ending = says == 'rests' or says == 'fails' or says == 'breaks off'
-  if is_ending and not at_work[buf] then
-    return -- its end has been reported
+  if (is_ending or says == 'goes on') and not at_work[buf] then
+    return -- its end has been reported; a question that was open then is closed after it
   end
   local nth = (heard[buf] or 0) + 1
   heard[buf] = nth
@@ -71,6 +73,9 @@ end
 
 M.attach = function()
   local group = api.nvim_create_augroup('bellboard.chats', {})
+  for _, reader in ipairs(readers) do
+    reading.attach(group, reader, hear)
+  end
   for _, adapter in ipairs(adapters) do
     api.nvim_create_autocmd('User', {
       group = group,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from .agentic.cli import Agentic
 from .amp.cli import Amp
+from .avante.cli import Avante
 from .claude_code.cli import ClaudeCode
 from .cli import Cli
 from .codecompanion.cli import CodeCompanion
@@ -35,6 +37,8 @@ CLIS: Final[tuple[Cli, ...]] = (
     Amp(),
     Crush(),
     CodeCompanion(),
+    Avante(),
+    Agentic(),
 )
 #: Those whose hooks bellboard can install.
 INSTALLABLE: Final = tuple(cli for cli in CLIS if cli.hooks is not None)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from .agentic.dialect.spoken import AgenticDialect
 from .amp.dialect.spoken import AmpDialect
+from .avante.dialect.spoken import AvanteDialect
 from .claude_code.dialect.spoken import ClaudeDialect
 from .codecompanion.dialect.spoken import CodeCompanionDialect
 from .codex.dialect.spoken import CodexDialect
@@ -35,6 +37,8 @@ DIALECTS: Final[tuple[Dialect, ...]] = (
     AmpDialect(),
     CrushDialect(),
     CodeCompanionDialect(),
+    AvanteDialect(),
+    AgenticDialect(),
 )
 
 _BY_KEY: Final = {dialect.key: dialect for dialect in DIALECTS}

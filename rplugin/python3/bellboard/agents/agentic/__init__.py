@@ -1,0 +1,1 @@
+"""agentic.nvim: chats inside Neovim, which Lua reports."""

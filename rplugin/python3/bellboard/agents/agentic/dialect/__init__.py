@@ -1,0 +1,1 @@
+"""Translate what agentic.nvim reports into neutral terms. No I/O in this folder."""

@@ -1,0 +1,1 @@
+"""avante.nvim: chats inside Neovim, which Lua reports."""

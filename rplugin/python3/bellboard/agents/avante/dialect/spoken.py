@@ -1,0 +1,14 @@
+"""The dialect of avante.nvim, whose chats Lua reports.
+
+This file does no I/O, knows no clock, and raises on no input.
+"""
+
+from __future__ import annotations
+
+from ...chats import ChatDialect
+
+
+class AvanteDialect(ChatDialect):
+    """See `Dialect`."""
+
+    key = "avante"
