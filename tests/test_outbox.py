@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from bellboard.hosting.host import Host
 from bellboard.hosting.outbox import MOST, Outbox
 from bellboard.storage.spool import Spool
 from hosting import Mounts, RecordedHost, made, put
 from rig import warm
 from rig.fixtures import Editors
 from rig.home import Home
-from rig.waiting import GLANCE, eventually
+from rig.waiting import GLANCE, eventually, leniency
 from session_files import write_session_file
 
 pytestmark = pytest.mark.files
 
 Start = Callable[..., RecordedHost]
+SOON = 2.0  # seconds for a host to come to rest, or to write what waits
 
 
 class Trouble:
@@ -128,10 +132,36 @@ def test_a_command_that_cannot_be_written_fails(home: Home, mount: Mounts, kind:
     assert done.stderr.startswith("bellboard: ")
 
 
+def test_a_waiting_line_is_written_soon(home: Home) -> None:
+    """It once waited for something else to wake the host, up to 30 seconds."""
+    messages: list[Any] = []
+    host = Host(home.bellboard, messages.append, {}, home.env)
+    folder = home.bellboard / "spool" / "tmp"
+
+    async def live() -> None:
+        running = asyncio.create_task(host.run())
+        while not messages:
+            await asyncio.sleep(GLANCE)
+        await asyncio.sleep(SOON)  # until it is at rest
+        host.loop.pause(1000.0)
+        folder.rename(home.root / "away")
+        assert "No such file" in host.report({"forget": {"session_id": "s"}})
+        (home.root / "away").rename(folder)
+        await asyncio.wait_for(written(), SOON * leniency())
+        host.stop()
+        await running
+
+    async def written() -> None:
+        while host.outbox.notes:
+            await asyncio.sleep(GLANCE)
+
+    asyncio.run(live())
+
+
 def test_waiting_lines_keep_their_order_and_are_limited(tmp_path: Path) -> None:
     """The oldest is dropped, one per key; later everything is reported again."""
     spool, spilled = made(tmp_path / "home"), []
-    outbox = Outbox(spool, lambda: spilled.append(1))
+    outbox = Outbox(spool, lambda: spilled.append(1), lambda: None)
     (spool.home / "spool" / "tmp").rename(spool.home / "away")
     for n in range(MOST + 5):
         assert "No such file" in outbox.put({"t": 1.0 + n, "tick": {}}, f"key {n}")
@@ -148,7 +178,7 @@ def test_waiting_lines_keep_their_order_and_are_limited(tmp_path: Path) -> None:
 def test_unencodable_text_is_written_as_far_as_possible(tmp_path: Path) -> None:
     """Half a character in a path once lost the whole finding, silently."""
     spool = made(tmp_path / "home")
-    outbox = Outbox(spool, lambda: None)
+    outbox = Outbox(spool, lambda: None, lambda: None)
     assert outbox.put({"t": 1.0, "facts": {"session_id": "s", "cwd": "/x/\udcff"}}) == ""
     (path,) = spool.new.iterdir()
     assert b"/x/\xef\xbf\xbd" in path.read_bytes()
@@ -157,7 +187,7 @@ def test_unencodable_text_is_written_as_far_as_possible(tmp_path: Path) -> None:
 def test_evidence_before_the_home_exists_waits(home: Home) -> None:
     """Until the host runs."""
     spool = Spool(home.bellboard)
-    outbox = Outbox(spool, lambda: None)
+    outbox = Outbox(spool, lambda: None, lambda: None)
     outbox.put({"t": 1.0, "tick": {}})
     spool.prepare()
     eventually(lambda: outbox.send() == 0.0 or not outbox.notes, "it")

@@ -121,6 +121,9 @@ def state(home: Path) -> Iterator[Fact]:
             "set BELLBOARD_HOME to a folder on a local disk",
         )
     spool = Spool(home)
+    if why := spool.obstacle():
+        yield error(f"{why}: no event is read until it is gone", "unmount it")
+        return
     hosts = spool.hosts.alive()
     if hosts:
         running = ", ".join(f"{pid} ({_program(pid)})" for pid in hosts)

@@ -65,10 +65,10 @@ class Host:
         self.config = dict(config or {})
         self.pid = os.getpid()
         self.attempt = Attempts()
-        self.loop = Loop(self.attempt)
         self.connection = Connection(home, self, self._store)
         self.spool = self.connection.spool
-        self.outbox = Outbox(self.spool, self._spilled)
+        self.loop = Loop(self.attempt, self.spool.obstacle)
+        self.outbox = Outbox(self.spool, self._spilled, self.loop.wake)
         self.reach = Reach(self.loop.wake, modules=MODULES)
         self.senses = Senses(
             self.spool, self.config, environ, self.reach, self.attempt, self._find, self.loop.wake
@@ -97,7 +97,7 @@ class Host:
         parts = (self.addresses, self.senses, self.reach, self.commands, self.effects)
         noted = (
             *(*parts, self.waiting, self.links, self.fleet, self.attempt, self.outbox),
-            *(self.connection, self),
+            *(self.connection, self, self.loop),
         )
         self.health = Health(self.connection, self.senses, self.bell, noted)
         self.arrivals = Arrivals(self.spool)
@@ -176,11 +176,12 @@ class Host:
         finally:
             leave = partial(self.connection.use, lambda clerk: self.bell.leave(clerk.store), None)
             withdraw = partial(self.spool.hosts.withdraw, self.pid)
-            ends = (
-                *(self.links.close, self.fleet.close, self.senses.close, self.reach.close),
-                *(self.bell.close, self.waiting.close, leave, withdraw),
-            )
-            for end in (*ends, self.connection.close, self.outbox.send):
+            parts = (self.links, self.fleet, self.senses, self.reach, self.bell)
+            ends: list[Callable[[], object]] = [part.close for part in parts]
+            if not self.spool.obstacle():  # these access the state folder
+                ends += [self.waiting.close, leave, withdraw]
+                ends += [self.connection.close, self.outbox.send]
+            for end in ends:
                 with contextlib.suppress(Exception):
                     end()
 

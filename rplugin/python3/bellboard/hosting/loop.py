@@ -1,7 +1,8 @@
 """The loop of a host: each round runs every job once, in order.
 
 A round starts when something wakes the host, or when a job is due again.  A job that fails is
-retried after a pause, and does not stop the others.
+retried after a pause, and does not stop the others.  While there is an obstacle, only the jobs that
+show what is known run: the others access the state folder.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from typing import Any, Final
 from .attempts import Attempts
 
 LONGEST_WAIT: Final = 30.0  # seconds from one round to the next
+AGAIN: Final = 1.0  # seconds until an obstacle is looked for again
+SHOWING: Final = frozenset(("read", "publish"))
 
 #: Its name in health, and a function that runs it and returns the seconds until it is due again.
 Job = tuple[str, Callable[[], float]]
@@ -22,9 +25,10 @@ Job = tuple[str, Callable[[], float]]
 class Loop:
     """Runs the jobs.  What wakes it before `run` is handled in the first round."""
 
-    def __init__(self, attempt: Attempts) -> None:
+    def __init__(self, attempt: Attempts, obstacle: Callable[[], str]) -> None:
+        self.notes: dict[str, str] = {}  # for health
         self.is_running = False
-        self._attempt = attempt
+        self._attempt, self._obstacle = attempt, obstacle
         self._jobs: tuple[Job, ...] = ()
         self._is_stopped = False
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -68,10 +72,8 @@ class Loop:
             self._over.set_result(None)
             return
         self.is_running = True
-        wait = LONGEST_WAIT
         try:
-            for name, job in self._jobs:
-                wait = min(wait, self._attempt(name, "", job))
+            wait = self._run_jobs()
         except BaseException as e:
             self._over.set_exception(e)
             return
@@ -85,6 +87,17 @@ class Loop:
             self._timer.cancel()
         if self._loop is not None:
             self._timer = self._loop.call_later(max(seconds, 0.0), self.round)
+
+    def _run_jobs(self) -> float:
+        """Run the jobs; return the seconds until the first is due again."""
+        wait, jobs = LONGEST_WAIT, self._jobs
+        self.notes.clear()
+        if why := self._obstacle():
+            self.notes["home"] = f"{why}; unmount it"
+            wait, jobs = AGAIN, tuple(job for job in jobs if job[0] in SHOWING)
+        for name, job in jobs:
+            wait = min(wait, self._attempt(name, "", job))
+        return wait
 
     def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """Note that a callback of the event loop failed: a watch, a timer, a task."""

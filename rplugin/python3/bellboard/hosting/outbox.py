@@ -18,11 +18,17 @@ Line = Mapping[str, Any]
 
 
 class Outbox:
-    """Writes lines to the spool; calls `spilled` when it resumes after dropping some."""
+    """Writes lines to the spool; `send` retries.
 
-    def __init__(self, spool: Spool, spilled: Callable[[], None]) -> None:
+    Calls `delayed` when a line has to wait, so that somebody calls `send`, and `spilled` when it
+    resumes after dropping some.
+    """
+
+    def __init__(
+        self, spool: Spool, spilled: Callable[[], None], delayed: Callable[[], None]
+    ) -> None:
         self._spool = spool
-        self._spilled = spilled
+        self._spilled, self._delayed = spilled, delayed
         self._waiting: dict[object, tuple[Line, str | None]] = {}
         self._lost = 0
         self._why = ""
@@ -49,6 +55,7 @@ class Outbox:
                 self._write(line, key)
             except OSError as e:
                 self._failed(e, 0.0)
+                self._delayed()
             else:
                 return ""
         name = object() if key is None else key

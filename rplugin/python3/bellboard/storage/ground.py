@@ -3,6 +3,7 @@
 Whoever may write to a folder can replace what is in it.  So the state folder, and every folder and
 link on the way to it, must belong to us or to root, and others must not be able to write there,
 unless it is sticky like /tmp.  Missing folders are created with mode 0700, whatever the umask.
+No part of it may be a mount that may hang: its files are accessed in the event loop.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import stat
 from pathlib import Path
 from typing import Final
 
+from ..system.mounts import MOUNTS
 from ..system.walk import TooManyLinks, parts_of
 
 PRIVATE: Final = 0o700
@@ -37,6 +39,8 @@ class Refused(Exception):
 def make(home: Path, below: tuple[str, ...]) -> None:
     """Create the state folder and what belongs in it; raise `Refused` or OSError."""
     judge(home)
+    if why := obstacle(home):
+        raise Refused(why)
     for path in (*reversed(home.parents), home):
         if not os.path.lexists(path):
             with contextlib.suppress(FileExistsError):
@@ -66,6 +70,12 @@ def judge(home: Path) -> None:
         return  # we create the rest
     except TooManyLinks:
         raise Refused(f"{home} leads through too many links") from None
+
+
+def obstacle(home: Path) -> str:
+    """Return which mount inside the state folder may hang, or ""; takes a few microseconds."""
+    mount = MOUNTS.inside(str(home))
+    return f"{mount.place} is a mount ({mount.kind}) that may hang" if mount else ""
 
 
 def is_ours(home: Path) -> bool:

@@ -81,6 +81,10 @@ class Spool:
             with contextlib.suppress(OSError):  # a full disk, since an update
                 ground.make(self.home, (folder,))
 
+    def obstacle(self) -> str:
+        """Return what inside the folder may hang, or ""."""
+        return ground.obstacle(self.home)
+
     # ---------------------------------------------------------------- waiting events
 
     def scan(self) -> list[str]:

@@ -94,6 +94,14 @@ class Mounts:
                 rest += target.split("/")[::-1]
         return None
 
+    def inside(self, folder: str) -> Mount | None:
+        """Return a mount below a folder that may hang; the folder itself may be on one."""
+        self._renew()
+        if not self._hanging:
+            return None
+        below = f"{os.path.realpath(folder).rstrip('/')}/"
+        return next((m for m in self._hanging.values() if m.place.startswith(below)), None)
+
     def _renew(self) -> None:
         with self._one:
             if self._poll is not None and not self._poll.poll(0):
