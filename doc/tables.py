@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bellboard.agents.abilities import MOMENTS, mark, worded
-from bellboard.agents.clis import INSTALLABLE
+from bellboard.agents.clis import installable
 from bellboard.core.machine import TABLE
 from bellboard.core.rules import RULES
 from bellboard.core.session import ABSENT, STATUSES
@@ -69,7 +69,7 @@ def row(head: str, text: str) -> Iterator[str]:
 def agents() -> list[str]:
     """Return what each agent reports, for the help."""
     lines = [""]
-    for cli in INSTALLABLE:
+    for cli in installable():
         lines += [f"{cli.name} ~"]
         for moment, ability in cli.abilities.items():
             wrapped = textwrap.wrap(worded(moment, ability), WIDTH - 34)
@@ -81,10 +81,10 @@ def agents() -> list[str]:
 
 def abilities() -> list[str]:
     """Return the same as a table for the README."""
-    names = " | ".join(cli.name for cli in INSTALLABLE)
-    lines = ["", f"| A session … | {names} |", f"|---|{'---|' * len(INSTALLABLE)}"]
+    names = " | ".join(cli.name for cli in installable())
+    lines = ["", f"| A session … | {names} |", f"|---|{'---|' * len(installable())}"]
     for moment, heading in MOMENTS.items():
-        marks = (mark(moment, cli.abilities[moment]) for cli in INSTALLABLE)
+        marks = (mark(moment, cli.abilities[moment]) for cli in installable())
         lines.append(f"| {heading} | {' | '.join(SHORT.get(text, text) for text in marks)} |")
     return [*lines, ""]
 

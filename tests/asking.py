@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from bellboard.agents.dialects import DIALECTS
+from bellboard.agents.dialects import dialect_of
 from bellboard.core.events import Origin
 from bellboard.core.request import (
     Answer,
@@ -13,7 +13,7 @@ from bellboard.core.request import (
     check,
 )
 
-(CLAUDE,) = (dialect for dialect in DIALECTS if dialect.key == "claude")
+CLAUDE = dialect_of("claude")
 FROM = Origin(pid=11)
 COLOUR = {
     "question": "Which colour?",

@@ -362,7 +362,7 @@ def test_status_and_json_load_nothing_heavy(shell: Shell) -> None:
     code = (
         "import sys; from bellboard.cli import main\n"
         "for args in (['status'], ['list', '--json'], ['history', '--json']): main(args)\n"
-        "heavy = {'asyncio', 'rich', 'psutil', 'pynvim', 'watchfiles', 'asyncinotify', 'ssl'}\n"
+        "heavy = {'asyncio', 'psutil', 'pynvim', 'watchfiles', 'asyncinotify', 'ssl'}\n"
         "print(sorted(heavy & sys.modules.keys()), file=sys.stderr)"
     )
     done = subprocess.run(

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bellboard.agents.dialect import Dialect
-from bellboard.agents.dialects import DIALECTS
+from bellboard.agents.dialects import dialect_of, dialects
 from bellboard.core.board import Board
 from bellboard.core.events import Event, Origin
 from bellboard.core.lenient import WRONG_SHAPE
@@ -21,7 +21,7 @@ from playback import TRACES, Line, play, read_lines
 
 T = 1.8e9
 FILES = ("cases", "more", "owners", "clis")
-KEYS = [dialect.key for dialect in DIALECTS]
+KEYS = [dialect.key for dialect in dialects()]
 pytestmark = pytest.mark.pure
 
 
@@ -59,7 +59,7 @@ def decoded(dialect: Dialect, payload: bytes, name: str, t: float = T + 5) -> Ev
     return dialect.event(payload, t, t, Origin(dialect.key), name=name)
 
 
-@pytest.mark.parametrize("dialect", DIALECTS, ids=KEYS)
+@pytest.mark.parametrize("dialect", dialects(), ids=KEYS)
 def test_a_dialect_reads_whatever_another_cli_says(dialect: Dialect) -> None:
     """Each payload and entry of each CLI is decoded, or refused with a reason; nothing raises."""
     for name, payload in PAYLOADS:
@@ -71,7 +71,7 @@ def test_a_dialect_reads_whatever_another_cli_says(dialect: Dialect) -> None:
             assert isinstance(dialect.entry("s", entry, T, T), Event)
 
 
-@pytest.mark.parametrize("dialect", DIALECTS, ids=KEYS)
+@pytest.mark.parametrize("dialect", dialects(), ids=KEYS)
 def test_what_one_agent_says_changes_no_session_of_another(dialect: Dialect) -> None:
     """Whatever hooks say under one agent's name, sessions of the others stay as they are."""
     board = Board()
@@ -86,7 +86,7 @@ def test_what_one_agent_says_changes_no_session_of_another(dialect: Dialect) -> 
     assert {sid: board.sessions[sid] for sid in before} == before
 
 
-NAMES = sorted({name for dialect in DIALECTS for name in dialect.kinds})
+NAMES = sorted({name for dialect in dialects() for name in dialect.kinds})
 KEYS_SEEN = sorted({key for _, payload in PAYLOADS for key in json.loads(payload)})
 values: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
@@ -103,7 +103,7 @@ values: st.SearchStrategy[Any] = st.recursive(
 def test_no_payload_makes_a_dialect_raise(name: str, payload: Line, cut: int) -> None:
     """Making up a payload takes longer than decoding it, so all dialects get the same."""
     raw = json.dumps({"session_id": "s", "sessionId": "s", "hook_event_name": name} | payload)
-    for dialect, said in product(DIALECTS, (raw.encode(), raw.encode()[:cut])):
+    for dialect, said in product(dialects(), (raw.encode(), raw.encode()[:cut])):
         truncated = len(said) < len(raw)
         event = dialect.event(said, T, T, Origin(dialect.key), truncated, name)
         Board().fold(event)
@@ -116,7 +116,7 @@ def hook(agent: str, event: str, t: float, pid: int = 11, **payload: Any) -> Lin
 
 def test_a_copilot_event_without_its_name_is_refused() -> None:
     """Its payloads do not say which event they are: the hook has to be told."""
-    (copilot,) = (dialect for dialect in DIALECTS if dialect.key == "copilot")
+    copilot = dialect_of("copilot")
     assert decoded(copilot, b'{"sessionId": "s"}', "").kind == "junk"
     assert decoded(copilot, b'{"sessionId": "s"}', "agentStop").kind == "stop"
 
@@ -193,7 +193,7 @@ def test_of_two_questions_of_copilot_one_stays_open(order: tuple[str, ...]) -> N
 
 
 def test_what_copilot_and_qwen_ask_is_shown_in_full_and_cannot_be_answered_here() -> None:
-    by_key = {dialect.key: dialect for dialect in DIALECTS}
+    by_key = {dialect.key: dialect for dialect in dialects()}
     asked = {"session_id": "s", "hook_event_name": "PermissionRequest"}
     asked |= {"tool_name": "run_shell_command", "tool_input": {"command": "ls", "is_background": 0}}
     shown = by_key["qwen"].request(json.dumps(asked).encode(), "1", T, Origin("qwen", 11))

@@ -304,7 +304,7 @@ def test_all_connections_pass_the_gate() -> None:
 
 def test_importing_the_plugin_is_cheap() -> None:
     """`import bellboard` runs inside other people's hosts: no third package but pynvim."""
-    heavy = ("watchfiles", "psutil", "rich", "msgspec", "asyncinotify", "sqlite3")
+    heavy = ("watchfiles", "psutil", "msgspec", "asyncinotify", "sqlite3")
     code = f"import bellboard, sys; print([m for m in {heavy!r} if m in sys.modules])"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=PACKAGE.parent, capture_output=True, text=True, check=True

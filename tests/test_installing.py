@@ -14,7 +14,7 @@ import pytest
 
 from bellboard.agents.abilities import MOMENTS
 from bellboard.agents.cli import Cli
-from bellboard.agents.clis import CLIS, INSTALLABLE, cli_of
+from bellboard.agents.clis import cli_of, clis, installable
 from bellboard.agents.installing import installed
 from bellboard.agents.installing.backups import backups
 from bellboard.agents.installing.installer import Installer, SettingsError
@@ -27,8 +27,8 @@ from settings_files import UNSAFE
 pytestmark = pytest.mark.files
 
 __all__ = ["start"]
-SHARED = [cli for cli in INSTALLABLE if cli.hooks and not cli.hooks.own]
-OWN = [cli for cli in INSTALLABLE if cli.hooks and cli.hooks.own]
+SHARED = [cli for cli in installable() if cli.hooks and not cli.hooks.own]
+OWN = [cli for cli in installable() if cli.hooks and cli.hooks.own]
 THEIRS = {"Stop": [{"matcher": "*", "hooks": [{"type": "command", "command": "say done"}]}]}
 LISTS = [
     "{}",
@@ -81,7 +81,7 @@ def goes_in_and_out(work: Installer, text: str | None) -> None:
         assert looked() == before
 
 
-@pytest.mark.parametrize("cli", INSTALLABLE, ids=lambda cli: cli.key)
+@pytest.mark.parametrize("cli", installable(), ids=lambda cli: cli.key)
 def test_a_missing_file_is_made_and_removed_with_its_folders(home: Home, cli: Cli) -> None:
     """Without a trace."""
     goes_in_and_out(installer(home, cli), None)
@@ -153,7 +153,7 @@ def test_a_file_that_was_put_there_by_hand_is_taken_over(home: Home, cli: Cli) -
     ],
     ids=[*UNSAFE, "UTF-16", "deep", "twice", "NUL", "huge"],
 )
-@pytest.mark.parametrize("cli", INSTALLABLE, ids=lambda cli: cli.key)
+@pytest.mark.parametrize("cli", installable(), ids=lambda cli: cli.key)
 def test_what_is_in_doubt_is_refused(
     home: Home, cli: Cli, spoil: Callable[[Path], Any], why: str
 ) -> None:
@@ -169,7 +169,7 @@ def test_what_is_in_doubt_is_refused(
     assert sorted(path.parent.iterdir()) == looked
 
 
-@pytest.mark.parametrize("cli", INSTALLABLE, ids=lambda cli: cli.key)
+@pytest.mark.parametrize("cli", installable(), ids=lambda cli: cli.key)
 def test_a_change_meanwhile_is_not_overwritten(home: Home, cli: Cli) -> None:
     """Nothing of either is left behind."""
     work = installer(home, cli)
@@ -258,7 +258,7 @@ def test_it_installs_for_the_agents_on_this_machine(home: Home) -> None:
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
     said = run(home, "hooks", "install", "--yes")
-    there = [cli for cli in INSTALLABLE if installer(home, cli).user_file().exists()]
+    there = [cli for cli in installable() if installer(home, cli).user_file().exists()]
     assert [cli.key for cli in there] == ["claude", "codex", "opencode"]
     for cli in there:
         assert f"{cli.name}: ~/" in said
@@ -284,7 +284,7 @@ def test_it_installs_for_the_agents_on_this_machine(home: Home) -> None:
 def test_one_agent_can_be_named(home: Home) -> None:
     """Also one that is not on this machine; any other name is refused with those it knows."""
     said = run(home, "hooks", "install", "--yes", "--agent", "gpt", code=1)
-    assert ", ".join(cli.key for cli in INSTALLABLE) in said
+    assert ", ".join(cli.key for cli in installable()) in said
     run(home, "hooks", "install", "--yes", "--agent", "codex")
     assert not installer(home, cli_of("claude")).user_file().exists()
     said = run(home, "hooks", "install", "--yes", "--agent", "codex", "--project", code=1)
@@ -299,11 +299,11 @@ def test_one_agent_can_be_named(home: Home) -> None:
 
 def test_every_cli_says_where_its_hooks_go_and_what_it_reports() -> None:
     """Where that was measured: each hook, and how each moment is known."""
-    documented = {cli.key for cli in CLIS} - {cli.key for cli in INSTALLABLE}
+    documented = {cli.key for cli in clis()} - {cli.key for cli in installable()}
     chats = {"codecompanion", "avante", "agentic"}
     assert documented == {"cursor", "droid", "goose", "kimi", "amp", "crush", *chats}
-    assert len({cli.name for cli in CLIS}) == len(CLIS)
-    for cli in INSTALLABLE:
+    assert len({cli.name for cli in clis()}) == len(clis())
+    for cli in installable():
         assert [*cli.abilities] == [*MOMENTS]
         assert cli.abilities["working"].grade == cli.abilities["completed"].grade == "observed"
         sources = ", ".join(ability.source for ability in cli.abilities.values())
@@ -332,7 +332,7 @@ def test_lost_hooks_of_any_cli_are_reported(home: Home, start: Callable[..., Rec
     """By the file that they are gone from."""
     run(home, "hooks", "install", "--yes", "--all")
     host = start("one", server="x")
-    paths = [installer(home, cli).user_file() for cli in INSTALLABLE]
+    paths = [installer(home, cli).user_file() for cli in installable()]
     for path in paths:
         path.unlink()
     for path in paths:

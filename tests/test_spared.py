@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from asking import allows, payload
-from bellboard.agents.dialects import DIALECTS
+from bellboard.agents.dialects import dialect_of
 from bellboard.agents.evidence import from_line
 from bellboard.core.events import Event, Origin
 from bellboard.core.spared import Spared, spared
 
 pytestmark = pytest.mark.pure
 
-(CLAUDE,) = (dialect for dialect in DIALECTS if dialect.key == "claude")
+CLAUDE = dialect_of("claude")
 MAKE = {"toolName": "Bash", "ruleContent": "make"}
 
 

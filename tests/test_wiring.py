@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 
 from bellboard.cli.wiring import FIRST, HOOKS, quoted
-from bellboard.hosting.bars import ICONS, OPTION
+from bellboard.hosting.bars import OPTION
+from bellboard.storage.shared import ICONS
 from bellboard.storage.spool import Spool
 from bellboard.system import tmux as tmux_module
 from bellboard.system.tmux import Tmux

@@ -33,7 +33,7 @@ import bellboard
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 #: Modules besides ours that hosts and commands import, sometimes late.
-MODULES = ("asyncio", "sqlite3", "watchfiles", "rich.console", "rich.live", "rich.table")
+MODULES = ("asyncio", "sqlite3", "watchfiles")
 LONGEST = 1 << 20  # bytes of a request: arguments and environment
 
 Stream = int | IO[Any] | None

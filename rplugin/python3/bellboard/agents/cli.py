@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 from ..core.finding import Finding
 from ..core.request import Answer
 from ..core.session import Session
-from ..system.doer import Doer
-from ..system.watched import Watched
 from .abilities import Abilities
 from .installing.place import Hooked
 
 if TYPE_CHECKING:
+    from ..system.doer import Doer
+    from ..system.watched import Watched
     from .installing.installer import Installer
 
 

@@ -60,8 +60,6 @@ class Dialect(ABC):
 
     key: ClassVar[str]  # the CLI's name in evidence
     kinds: ClassVar[Mapping[str, str]]  # kinds of its hook events, by name
-    variables: ClassVar[Mapping[str, str]]  # its environment variables → their names in events
-    pid_variable: ClassVar[str] = ""  # environment variable with the process that runs the hooks
     has_titles: ClassVar[bool] = False  # whether it shows its state in terminal titles
     rules: ClassVar[str] = ""  # where a project lists what is allowed
 

@@ -12,18 +12,10 @@ import msgspec
 from ..core.detail import whole
 from ..core.events import AGENT, Origin
 from ..core.lenient import Facts, text_of
-from .dialects import DIALECTS
+from .dialects import RUNNERS, VARIABLES
 
-#: Names of variables in a trace line: a CLI's own, or those of an event.
-VARIABLES: Final = {
-    known: field
-    for dialect in DIALECTS
-    for name, field in dialect.variables.items()
-    for known in (name, field)
-}
-
-#: Variable with the process that runs the hooks → its agent.
-RUNNERS: Final = {dialect.pid_variable: dialect.key for dialect in DIALECTS if dialect.pid_variable}
+#: Names of variables in a trace line, a CLI's own or those of an event → those of an event.
+NAMES: Final = {known: field for name, field in VARIABLES.items() for known in (name, field)}
 
 
 def origin_of(given: object) -> Origin:
@@ -38,7 +30,7 @@ def origin_of(given: object) -> Origin:
         pid=pid,
         shared=given.get("shared") is True,
         # the rest of an environment is private
-        env={VARIABLES[k]: whole(v) for k, v in env.items() if k in VARIABLES and type(v) is str},
+        env={NAMES[k]: whole(v) for k, v in env.items() if k in NAMES and type(v) is str},
     )
 
 

@@ -90,7 +90,6 @@ class Worded(Dialect):
     """A dialect that is nothing but its words, of a CLI that cannot be answered."""
 
     words: ClassVar[Words]
-    variables: ClassVar[Mapping[str, str]] = {}
 
     def event(
         self,

@@ -12,37 +12,38 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Callable
-from typing import Any, TextIO
+from importlib import import_module
+from typing import Final, TextIO
 
 from ..core.version import VERSION
-from . import (
-    answer,
-    answers,
-    completion,
-    doctor,
-    evidence,
-    feed,
-    fleet,
-    goto,
-    history,
-    hooks,
-    hosts,
-    machine,
-    manual,
-    path,
-    sessions,
-    stop,
-    tmux,
-    uninstalling,
-)
-from .home import Commands, Problem, warn
+from .home import Problem, warn
 
 DESCRIPTION = "Show which coding-agent sessions are working, done, or blocked on you."
 EPILOG = """\
 SESSION is a session id, the start of one, or a name or project that only one session has.
 State is kept in $BELLBOARD_HOME, or $XDG_STATE_HOME/bellboard, or ~/.local/state/bellboard.
 """
+#: Module → its commands, as help lists them.  Only the module of the one that runs is imported.
+PARTS: Final = {
+    "sessions": ("list", "status"),
+    "goto": ("goto", "pick"),
+    "answer": ("answer",),
+    "answers": ("answers",),
+    "history": ("history", "explain", "rules", "record", "replay"),
+    "evidence": ("set", "label", "name", "park", "snooze", "forget"),
+    "stop": ("stop",),
+    "hosts": ("watch", "serve"),
+    "feed": ("feed",),
+    "machine": ("machine",),
+    "fleet": ("fleet",),
+    "hooks": ("hooks",),
+    "tmux": ("tmux",),
+    "doctor": ("doctor",),
+    "uninstalling": ("uninstall",),
+    "path": ("path",),
+    "completion": ("completion",),
+    "manual": ("man",),
+}
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -130,7 +131,7 @@ def internal_error(error: Exception) -> str:
 
 
 def parser(command: str = "") -> argparse.ArgumentParser:
-    """Return the parser of a command, or of all if none has that name."""
+    """Return the parser of a command and its like, or of all if none has that name."""
     top = argparse.ArgumentParser(
         prog="bellboard",
         description=DESCRIPTION,
@@ -138,27 +139,11 @@ def parser(command: str = "") -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action="version", version=f"bellboard {VERSION}")
-    commands = top.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    commands = top.add_subparsers(
+        dest="command", metavar="COMMAND", title="commands", prog="bellboard"
+    )
     top.set_defaults(whole=parser)
-    daily = (sessions, goto, answer, answers, history, evidence, stop)
-    hosting = (hosts, feed, machine, fleet)
-    for part in (*daily, *hosting, hooks, tmux, doctor, uninstalling, path, completion, manual):
-        part.add_to(Only(commands, command) if command else commands)
+    for part, names in PARTS.items():
+        if command in names or not command:
+            import_module(f".{part}", __name__).add_to(commands)
     return top if commands.choices else parser()
-
-
-class Only:
-    """Adds one command and leaves out all others, which would take ten times as long."""
-
-    def __init__(self, commands: Commands, name: str) -> None:
-        self._commands, self._name = commands, name
-
-    def add_parser(self, name: str, **how: Any) -> Any:
-        return self._commands.add_parser(name, **how) if name == self._name else Nothing()
-
-
-class Nothing:
-    """Stands in for the parser of a command that is left out, and for what is added to it."""
-
-    def __getattr__(self, name: str) -> Callable[..., Nothing]:
-        return lambda *given, **how: self

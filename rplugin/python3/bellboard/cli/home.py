@@ -216,17 +216,17 @@ def print_json(value: object) -> None:
 
 def first_run() -> str:
     """Return how to get started, and what is missing."""
-    from ..agents.clis import INSTALLABLE
+    from ..agents.clis import installable
     from ..core import words
 
-    is_there = any(cli.hooks and cli.hooks.is_used(os.environ) for cli in INSTALLABLE)
+    is_there = any(cli.hooks and cli.hooks.is_used(os.environ) for cli in installable())
     return words.FIRST_RUN if is_there else words.MISSING
 
 
 def icons(clerk: Clerk) -> Mapping[str, str]:
     """Return the icons that the user chose in Neovim."""
     from ..core.words import icons_of
-    from ..hosting.bars import ICONS
+    from ..storage.shared import ICONS
 
     return icons_of(clerk.store.option(ICONS))
 

@@ -106,11 +106,11 @@ def _uninstall(target: Target, args: Args) -> None:
 
 
 def check_hooks(args: Args) -> int:
-    from ..agents.clis import INSTALLABLE
+    from ..agents.clis import installable
     from ..agents.installing import installed
 
     named = args.agent or args.all or _is_one_file(args)
-    installers = [_installer(cli) for cli in INSTALLABLE]
+    installers = [_installer(cli) for cli in installable()]
     found = [each for each in installers if each.hooks.is_used(os.environ)]
     if named:
         targets = _targets(args)
@@ -142,9 +142,9 @@ def check_hooks(args: Args) -> int:
 
 
 def print_hooks(args: Args) -> None:
-    from ..agents.clis import CLIS
+    from ..agents.clis import clis
 
-    installer = _installer(_cli(args.agent, CLIS))
+    installer = _installer(_cli(args.agent, clis()))
     with problems(installer.home):
         print(installer.printed(_version(installer, args)))
 
@@ -154,16 +154,16 @@ def print_hooks(args: Args) -> None:
 
 def _targets(args: Args, removing: bool = False) -> list[Target]:
     """Return the files that the arguments name, or those of the agents on this machine."""
-    from ..agents.clis import INSTALLABLE
+    from ..agents.clis import installable
 
     if args.agent or (not args.all and _is_one_file(args)):
         installers = [_installer(_cli(args.agent))]
     else:
-        installers = [_installer(cli) for cli in INSTALLABLE]
+        installers = [_installer(cli) for cli in installable()]
     if not args.agent and not args.all and not _is_one_file(args):
         there = [each for each in installers if each.hooks.is_used(os.environ)]
         if not there and not removing:
-            names = ", ".join(cli.key for cli in INSTALLABLE)
+            names = ", ".join(cli.key for cli in installable())
             raise Problem(f"found no agent on this machine; name one with --agent: {names}")
         installers = there or installers[:1]
     return [Target(each, _file(each, args)) for each in installers]
@@ -184,12 +184,12 @@ def _file(installer: Installer, args: Args) -> Path:
 
 def _cli(agent: str | None, among: Sequence[Cli] = ()) -> Cli:
     """Return the CLI with that name, by default the first one."""
-    from ..agents.clis import INSTALLABLE
+    from ..agents.clis import installable
 
-    known = {cli.key: cli for cli in among or INSTALLABLE}
+    known = {cli.key: cli for cli in among or installable()}
     if agent is not None and agent not in known:
         raise Problem(f"--agent {agent}: unknown agent; use one of {', '.join(known)}")
-    return known[agent] if agent else INSTALLABLE[0]
+    return known[agent] if agent else installable()[0]
 
 
 def _installer(cli: Cli) -> Installer:

@@ -6,13 +6,12 @@ import sys
 import time
 from typing import TYPE_CHECKING, Final
 
-from rich.text import Text
-
 from ..core import words
 from ..core.visible import plain
 from ..screen.operating import operate
 from ..screen.prompt import SOON, Prompt
 from ..screen.request import wrapped
+from ..screen.styled import Text
 from .goto import flash
 from .goto import show as go_there
 from .home import Args, Problem, listed, opened

@@ -50,7 +50,8 @@ def list_sessions(args: Args) -> None:
         return
     from ..screen import terminal
 
-    terminal.show_list(sessions, now, args.all, first_run(), worn)
+    start = "" if sessions else first_run()  # that asks every agent
+    terminal.show_list(sessions, now, args.all, start, worn)
 
 
 def of_machine(sessions: list[Published], name: str | None) -> list[Published]:

@@ -36,11 +36,11 @@ def add_to(commands: Commands) -> None:
 
 
 def uninstall_all(args: Args) -> int:
-    from ..agents.clis import INSTALLABLE
+    from ..agents.clis import installable
     from ..agents.installing.backups import backups
 
     home = here()
-    installers = [cli.installer(home, os.environ) for cli in INSTALLABLE]
+    installers = [cli.installer(home, os.environ) for cli in installable()]
     files = [(each, path) for each in installers for path in each.files(Path.cwd())]
     failed = False
     for installer, path in files:

@@ -7,7 +7,6 @@ an answer is another digest, of all that is asked: see request.py.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from typing import Final
 
@@ -40,6 +39,8 @@ def squeezed(text: str) -> str:
 
 def shown_digest(text: str) -> str:
     """Return a hash that is equal for equal texts, however they are wrapped."""
+    import hashlib  # loads OpenSSL, and few commands need it
+
     return hashlib.sha256(squeezed(text).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 

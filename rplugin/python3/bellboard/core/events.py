@@ -37,7 +37,7 @@ class Origin(Struct, frozen=True, omit_defaults=True, gc=False):
     pane: str | None = None
     nvim: str | None = None
     kitty: str | None = None  # the socket of its remote control
-    env: dict[str, str] = {}  # with neutral names: see `VARIABLES` of a dialect
+    env: dict[str, str] = {}  # with neutral names: see `VARIABLES` in `dialects.py`
 
 
 class Task(Struct, frozen=True, omit_defaults=True, gc=False):

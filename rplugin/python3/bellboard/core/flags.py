@@ -1,8 +1,24 @@
-"""The commands and options whose value is a secret."""
+"""The names, commands and options whose value is a secret."""
 
 from __future__ import annotations
 
 from typing import Final, NamedTuple
+
+HIDDEN: Final = "***"
+
+#: How the name of a secret ends: `GITHUB_TOKEN`, `db-password`, `accessKey`.
+NAMES: Final = r"""
+    (?: password | passwd | passphrase | passcode | secret | token | api[_.-]?key | authorization
+      | (?: access | secret | private | account | auth | encryption | signing | master | shared )
+        [_.-]? key
+      | (?<= [a-z0-9] [_.-] ) (?<! primary. ) (?<! foreign. ) (?<! public. ) (?<! cache. )
+        (?<! partition. ) (?<! sort. ) (?<! group. ) (?<! hash. ) (?<! range. ) (?<! row. )
+        (?<! unique. ) (?<! index. ) (?<! host. ) (?<! apt. ) key
+      | (?<= [_.-] ) (?: pass | pwd | pw | auth )
+      | (?-i: (?<= [a-z] ) (?: Pass | Pwd | Auth ) )
+    ) (?! [\w-] )"""
+#: Names that count only before an equals sign.
+WEAK: Final = r"(?: (?<! [a-z] ) (?: pass | pw | auth | sig | signature ) (?! [\w-] ) )"
 
 
 class Flag(NamedTuple):
@@ -89,3 +105,8 @@ SCHEMES: Final = frozenset(
         *("ssws", "key", "aws4-hmac-sha256"),
     )
 )
+
+#: In lower case; a text with none of these names no secret.
+NAMED: Final = ("pass", "secret", "token", "key", "auth", "cookie", "pwd", "pw", "sig", "sudo")
+#: A text with none of these has no command that takes a secret as an option.
+COMMANDS: Final = (*(command for command in FLAGS if command != LOGIN), *REGISTRIES)

@@ -10,7 +10,6 @@ This file does no I/O, knows no clock, and raises on no input.
 
 from __future__ import annotations
 
-import hashlib
 import math
 import re
 from collections.abc import Mapping, Sequence, Set
@@ -117,6 +116,8 @@ NEEDS: Final = ("message", "answers", "content", "input")
 
 def digest_of(*facts: object) -> str:
     """Return a hash of JSON values; it is equal only for equal values."""
+    import hashlib  # loads OpenSSL, and few commands need it
+
     encoded = msgspec.json.encode(facts, order="deterministic")
     return hashlib.sha256(encoded).hexdigest()[:DIGITS]
 

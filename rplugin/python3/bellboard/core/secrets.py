@@ -10,9 +10,10 @@ no I/O.
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Final, NamedTuple
 
-from .shellwords import COMMANDS, HIDDEN, NAMED, NAMES, WEAK, Reader, names
+from .flags import COMMANDS, HIDDEN, NAMED, NAMES, WEAK
 
 __all__ = ["HIDDEN", "SHAPES", "hide"]
 
@@ -23,12 +24,17 @@ class Shape(NamedTuple):
     name: str
     needs: str  # in lower case; a text without it has no such secret
     hints: tuple[str, ...]  # a text with none of these has no such secret either
-    pattern: re.Pattern[str]
+    pattern: str
 
 
 def _shape(name: str, needs: str, hints: str, pattern: str) -> Shape:
-    compiled = re.compile(pattern, re.IGNORECASE | re.VERBOSE)
-    return Shape(name, needs, tuple(hints.split()) or (needs,), compiled)
+    return Shape(name, needs, tuple(hints.split()) or (needs,), pattern)
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """Compile a pattern when a text first needs it: all of them take longer than a command."""
+    return re.compile(pattern, re.IGNORECASE | re.VERBOSE)
 
 
 SHAPES: Final = (
@@ -98,14 +104,11 @@ SHAPES: Final = (
 )
 
 #: The end of a member's name in an object: `"token": `, `['token'] = `, `\"token\":`.
-_MEMBER: Final = re.compile(r"""\\{0,7}["'`]\]?\s{0,9}(?::|=>?)(?!=)\s{0,9}""")
-_VALUE: Final = re.compile(
-    r"""(?P<quote> \\{0,7} ["'`] )
+_MEMBER: Final = r"""\\{0,7}["'`]\]?\s{0,9}(?::|=>?)(?!=)\s{0,9}"""
+_VALUE: Final = r"""(?P<quote> \\{0,7} ["'`] )
         (?: (?! (?<! \\ ) (?P=quote) ) (?: ' \\{0,7} " ' \\{0,7} " ' | \\ [\s\S] | [\s\S] ) )*
         (?: (?P=quote) )?
-      | (?! (?: true | false | null | none ) \b ) [^\s,;&{}\[\])"'`\\]+""",
-    re.IGNORECASE | re.VERBOSE,
-)
+      | (?! (?: true | false | null | none ) \b ) [^\s,;&{}\[\])"'`\\]+"""
 _LONGEST_NAME: Final = 80
 
 
@@ -126,11 +129,12 @@ def hide(text: str) -> str:
         return text
     for _, needs, hints, pattern in SHAPES:
         if needs in lowered and _holds(lowered, hints):
-            text = pattern.sub(rf"\g<1>{HIDDEN}", text)
-    if _holds(lowered, NAMED):
-        return Reader().read(_members(text))
-    if "-" in lowered and _holds(lowered, COMMANDS):
-        return Reader().read(text)
+            text = _compiled(pattern).sub(rf"\g<1>{HIDDEN}", text)
+    is_named = _holds(lowered, NAMED)
+    if is_named or ("-" in lowered and _holds(lowered, COMMANDS)):
+        from .shellwords import Reader
+
+        return Reader().read(_members(text) if is_named else text)
     return text
 
 
@@ -143,13 +147,15 @@ def _holds(text: str, parts: tuple[str, ...]) -> bool:
 
 def _members(text: str) -> str:
     """Hide members of objects, in JSON and in code, whose names stand for secrets."""
+    from .shellwords import names
+
     shown: list[str] = []
     at = 0
-    for found in _MEMBER.finditer(text):
+    for found in _compiled(_MEMBER).finditer(text):
         begin, end = found.span()
         if begin < at or not names(text[max(at, begin - _LONGEST_NAME) : begin]):
             continue
-        if (value := _VALUE.match(text, end)) is not None:
+        if (value := _compiled(_VALUE).match(text, end)) is not None:
             shown += (text[at:end], HIDDEN)
             at = value.end()
     return "".join((*shown, text[at:]))

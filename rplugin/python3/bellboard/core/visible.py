@@ -3,7 +3,7 @@
 Terminals act on control characters and escape sequences.  Marks that change the writing direction,
 and characters without width, make one text look like another.
 
-This file does no I/O and imports nothing heavy.
+This file does no I/O and imports nothing heavy; `re` compiles its patterns when text needs them.
 """
 
 from __future__ import annotations
@@ -12,24 +12,22 @@ import re
 from typing import Final
 
 #: Escape sequences: CSI, terminated strings (OSC, DCS, …), and short ones.
-_ESCAPES = re.compile(
+_ESCAPES: Final = (
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)"
     r"|\x1b[ -/]*[0-~]?"
 )
 #: Control characters except newline, and marks that change the writing direction.
-_ACTIVE = re.compile(
-    "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]"
-)
+_ACTIVE: Final = "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]"
 #: Characters without width.  One U+FE0E or U+FE0F may follow a symbol, and selects how it is drawn.
-_UNSEEN = re.compile(
+_UNSEEN: Final = (
     "[\u00ad\u034f\u070f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200d"
     "\u2060-\u2065\u206a-\u206f\u3164\ufe00-\ufe0d\uffa0\ufff0-\ufffb\U00013430-\U0001345f"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]|(?<=[\ufe0e\ufe0f])[\ufe0e\ufe0f]"
 )
 #: More combining marks than any language puts on one letter: they cover the lines around it.
-_MARK = "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
-_PILES = re.compile(f"({_MARK}{{4}}){_MARK}+")
+_MARK: Final = "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
+_PILES: Final = f"({_MARK}{{4}}){_MARK}+"
 
 
 def visible(text: str) -> str:
@@ -37,23 +35,23 @@ def visible(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     text = text.encode("utf-8", "replace").decode()
-    text = _ACTIVE.sub(" ", _ESCAPES.sub("", text))
-    return text if text.isascii() else _PILES.sub(r"\1", _UNSEEN.sub("", text))
+    text = re.sub(_ACTIVE, " ", re.sub(_ESCAPES, "", text))
+    return text if text.isascii() else re.sub(_PILES, r"\1", re.sub(_UNSEEN, "", text))
 
 
 #: What `marked` shows as a mark, and the words for it.
 _HIDDEN: Final = (
-    ("escape sequences", re.compile("[\x1b\x9b]")),
-    ("control characters", re.compile("[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9a\x9c-\x9f]")),
+    ("escape sequences", "[\x1b\x9b]"),
+    ("control characters", "[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9a\x9c-\x9f]"),
     (
         "characters that change the writing direction",
-        re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"),
+        "[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]",
     ),
-    ("line breaks of another kind", re.compile("[\u2028\u2029]")),
-    ("invisible characters", re.compile(rf"\ufeff|[\ud800-\udfff]|{_UNSEEN.pattern}")),
-    ("blanks of another kind", re.compile("[\xa0\u1680\u2000-\u200a\u202f\u205f\u3000\u2800]")),
-    ("piles of accents", re.compile(f"(?<={_MARK}{{4}}){_MARK}")),
-    ("blanks at the end of a line", re.compile(r"(?<![ \t])[ \t]+$", re.MULTILINE)),
+    ("line breaks of another kind", "[\u2028\u2029]"),
+    ("invisible characters", rf"\ufeff|[\ud800-\udfff]|{_UNSEEN}"),
+    ("blanks of another kind", "[\xa0\u1680\u2000-\u200a\u202f\u205f\u3000\u2800]"),
+    ("piles of accents", f"(?<={_MARK}{{4}}){_MARK}"),
+    ("blanks at the end of a line", r"(?m)(?<![ \t])[ \t]+$"),
 )
 
 
@@ -62,13 +60,13 @@ def marked(text: str) -> str:
     if text.isascii() and text.isprintable() and not text.endswith(" "):
         return text
     for _, pattern in _HIDDEN:
-        text = pattern.sub(_mark, text)
+        text = re.sub(pattern, _mark, text)
     return text
 
 
 def warnings(text: str) -> tuple[str, ...]:
     """Return in words what is hidden in a text."""
-    return tuple(name for name, pattern in _HIDDEN if pattern.search(text))
+    return tuple(name for name, pattern in _HIDDEN if re.search(pattern, text))
 
 
 def _mark(found: re.Match[str]) -> str:
@@ -82,7 +80,7 @@ def as_json(encoded: bytes) -> str:
     text = encoded.decode()
     if text.isascii() and "\x7f" not in text:
         return text
-    return _UNSEEN.sub(_numbered, _ACTIVE.sub(_numbered, text))
+    return re.sub(_UNSEEN, _numbered, re.sub(_ACTIVE, _numbered, text))
 
 
 def _numbered(found: re.Match[str]) -> str:

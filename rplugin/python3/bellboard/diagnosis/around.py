@@ -15,7 +15,7 @@ from ..agents.claude_code.version import Version, version_of
 from ..agents.claude_code.witnesses.registry import config_of
 from ..agents.claude_code.witnesses.running import SILENT, registry_of, versions_of
 from ..agents.cli import Cli
-from ..agents.clis import CLIS, INSTALLABLE
+from ..agents.clis import clis, installable
 from ..agents.installing.installed import script
 from ..agents.installing.state import State
 from ..core import words
@@ -76,7 +76,7 @@ def abilities_seen(environ: Mapping[str, str]) -> Iterator[Fact]:
 
 def other_abilities(environ: Mapping[str, str]) -> Iterator[Fact]:
     """List what the other CLIs on this machine report."""
-    for cli in CLIS[1:]:
+    for cli in clis()[1:]:
         if cli.hooks is not None and cli.hooks.is_used(environ):
             for moment, ability in cli.abilities.items():
                 yield info(f"{cli.name}: {MOMENTS[moment]}: {worded(moment, ability)}")
@@ -99,7 +99,7 @@ def _dotted(version: Version) -> str:
 def hooks(home: Path, environ: Mapping[str, str], folder: Path) -> Iterator[Fact]:
     """Check that the hooks of each CLI are installed, and that it runs them."""
     some = False
-    for cli in INSTALLABLE:
+    for cli in installable():
         installer = cli.installer(home, environ)
         version = installer.version(None)
         states = [installer.check(path, version) for path in installer.files(folder)]

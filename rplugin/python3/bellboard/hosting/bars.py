@@ -14,13 +14,13 @@ from typing import Any, Final
 
 from ..core import bar, words
 from ..core.published import Published
+from ..storage.shared import ICONS
 from ..system.doer import Doer
 from ..system.tmux import DEAF, Tmux
 from .connection import Connection
 from .folding import Clerk
 
 OPTION: Final = "@bellboard-status"
-ICONS: Final = "icons"  # the shared option with the icons of the user who set them last
 ASKED: Final = "bars"  # the name of the shared option
 OFTEN: Final = 1.0  # seconds between two updates
 RARELY: Final = 30.0

@@ -18,10 +18,10 @@ from ..agents.dialects import dialect_of, is_known
 from ..agents.origins import origin_of
 from ..agents.parts import ALLOW, STOP
 from ..core.detail import line
+from ..core.flags import HIDDEN
 from ..core.front import runs_of
 from ..core.request import TERMINAL, Choice, Part, Request, digest_of
 from ..core.session import Block, Run, Session, question_of
-from ..core.shellwords import HIDDEN
 from ..storage.spool import Refused, Spool
 from ..system.processes import began_at, is_in_front, is_suspended, started_of
 from ..witnesses.proof import objection

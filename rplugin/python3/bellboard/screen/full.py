@@ -18,8 +18,7 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any, Final
 
-from rich.text import Text
-
+from .styled import Text
 from .terminal import console
 
 #: Escape sequences of keys, and the control characters that mean the same.
@@ -50,7 +49,7 @@ class Full:
     def __init__(self, resized: Callable[[], None], raw: bool = False) -> None:
         self._resized = resized
         self._raw = raw  # Ctrl-C and Ctrl-Z are keys like others
-        self._out = console()
+        self._has_colours = console().colours
         self._lock = threading.RLock()  # signals come while the same thread paints
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         self._keys = sys.stdin.fileno() if sys.stdin.isatty() else -1
@@ -88,12 +87,10 @@ class Full:
 
     def paint(self, lines: Sequence[Text]) -> None:
         """Replace the picture, while the terminal is ours."""
-        self._out.width, height = self.size()
-        with self._out.capture() as drawn:
-            for line in lines:
-                self._out.print(line, end="\n", soft_wrap=True)
+        height = self.size()[1]
+        drawn = (line.drawn() if self._has_colours else line.plain for line in lines[:height])
         # Each row is cleared before it is written: afterwards, that would take its last cell.
-        rows = [f"\x1b[K{row}" for row in drawn.get().split("\n")[:-1]][:height]
+        rows = [f"\x1b[K{row}" for row in drawn]
         rest = "\r\n\x1b[J" if len(rows) < height else ""
         with self._lock:
             if self._is_open:

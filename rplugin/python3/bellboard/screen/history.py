@@ -6,8 +6,6 @@ import time
 from collections.abc import Iterable, Mapping
 from textwrap import wrap
 
-from rich.text import Text
-
 from ..core import words
 from ..core.board import Board
 from ..core.ledger import Folded, Transition, why_of
@@ -15,6 +13,7 @@ from ..core.machine import Verdict
 from ..core.published import snapshot
 from ..core.words import cut, plain, width
 from ..storage.history import Logged
+from .styled import Text
 from .terminal import COLOURS, ENDLESS, NARROW, console, table, write
 
 ANSWERS = frozenset({"reply", "outcome"})  # rules of events that are listed one by one

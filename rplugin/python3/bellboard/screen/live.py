@@ -10,15 +10,14 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from rich.text import Text
-
 from ..core import bar, words
 from ..core.ledger import Transition
 from ..core.published import Published
 from ..core.session import URGENCY
-from ..core.words import cut, plain
+from ..core.words import cut, plain, width
 from .full import Full
 from .history import changes
+from .styled import Text
 from .terminal import COLOURS, ENDLESS, console, table, write
 
 HINT: Final = "q quit"
@@ -95,7 +94,7 @@ class Live:
         """Draw the current state, and again when an age changes."""
         now = time.time()
         lines = self._picture(now, *self.screen.size())
-        drawn = [line.markup for line in lines]
+        drawn = [line.drawn() for line in lines]
         if drawn != self._drawn:
             self._drawn = drawn
             self.screen.paint(lines)
@@ -139,7 +138,7 @@ class Live:
         head = Text(f" {what}   " if ordered else " ", "dim")
         for sign, status, count in bar.tally(ordered, self._icons):
             head.append(f"{sign}{count} ", COLOURS[status])
-        if self.screen.keys >= 0 and (room := columns - head.cell_len - 1) > len(HINT):
+        if self.screen.keys >= 0 and (room := columns - width(head.plain) - 1) > len(HINT):
             head.append(f"{HINT:>{room}}", "dim")
         head.truncate(columns)
         return head

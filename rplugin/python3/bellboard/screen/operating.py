@@ -10,9 +10,8 @@ import time
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from rich.text import Text
-
 from .full import Full
+from .styled import Text
 
 ESCAPE: Final = 0.05  # seconds to wait for the rest of a key that starts with Esc
 

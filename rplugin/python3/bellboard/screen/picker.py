@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from rich.text import Text
-
 from ..core import words
 from ..core.published import Published
 from . import terminal
 from .operating import operate
+from .styled import Text
 
 HINT: Final = "type to filter, Enter to jump, Esc to cancel"
 

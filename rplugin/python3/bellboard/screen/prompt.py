@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from rich.text import Text
-
 from ..core import words
 from ..core.request import Answer, Field, Question, Request, answer_of, check
 from .request import lines_of, value_of, wrapped
+from .styled import Text
 
 SOON: Final = 0.4  # seconds after it appears in which keys were not meant for it
 LETTERS: Final = "123456789abcdefhijklmnopruvwxyz"  # keys of choices; g, q, s and t have a meaning

@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from textwrap import wrap
 from typing import Any, Final
 
-from rich.text import Text
-
 from ..core.request import Part, Request
 from ..core.visible import marked
+from .styled import Text
 
 INDENT: Final = "  "
 CHANGED: Final = {"+": "green", "-": "red", "@": "cyan"}

@@ -7,19 +7,16 @@ goes through `words.plain`, and is never parsed as markup.
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from textwrap import wrap
-from typing import TYPE_CHECKING, Final
-
-from rich.console import Console
-from rich.text import Text
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ..core import words
 from ..core.lenient import decimal
 from ..core.published import Published
 from ..core.words import cut, plain, width
+from .styled import Text
 
 if TYPE_CHECKING:
     from ..diagnosis import Fact
@@ -39,9 +36,11 @@ LEVELS: Final = {
     "warn": ("warn", "yellow"),
     "error": ("ERROR", "bold red"),
 }
+COLOURLESS: Final = frozenset({"dumb", "unknown"})  # terminals, as TERM names them
 WIDE: Final = 90  # columns from which there is room for the title
 MIDDLE: Final = 70  # columns from which there is room for the place
 NARROW: Final = 30  # fewest columns in which a reason can be read
+USUAL: Final = 80
 ENDLESS: Final = 10_000  # width if the output is not a terminal: grep needs whole lines
 WIDEST: Final = {"name": 32, "title": 30, "word": 12, "progress": 30, "where": 20}
 #: Columns to shorten if the line is too long, and their new widths, in this order.
@@ -53,31 +52,36 @@ LEAST: Final = (
 Names = Mapping[str, str]
 
 
+class Console(NamedTuple):
+    """Where lines are printed."""
+
+    width: int
+    colours: bool
+
+
 def console() -> Console:
-    """Return a console for standard output."""
+    """Return the console of standard output."""
     columns = min(decimal(os.environ.get("COLUMNS", "")) or 0, ENDLESS)
     on_terminal = sys.stdout.isatty()
     if not columns:
-        columns = shutil.get_terminal_size().columns if on_terminal else ENDLESS
-    return _Console(
-        color_system="auto" if on_terminal and not os.environ.get("NO_COLOR") else None,
-        width=columns,
-        highlight=False,
-        markup=False,
-        emoji=False,
-    )
+        columns = _columns() if on_terminal else ENDLESS
+    plainly = os.environ.get("NO_COLOR") or os.environ.get("TERM", "").lower() in COLOURLESS
+    return Console(columns, on_terminal and not plainly)
 
 
-class _Console(Console):
-    def on_broken_pipe(self) -> None:
-        """Leave it to the command line."""
-        raise BrokenPipeError
+def _columns() -> int:
+    """Return the width of the terminal, or what it usually is."""
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or USUAL
+    except OSError:
+        return USUAL
 
 
 def write(out: Console, lines: Iterable[Text]) -> None:
+    """Print lines, in colour if the console has any."""
     for line in lines:
         line.rstrip()
-        out.print(line, soft_wrap=True)
+        print(line.drawn() if out.colours else line.plain)  # noqa: T201
 
 
 # ---------------------------------------------------------------- sessions

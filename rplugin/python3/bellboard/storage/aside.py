@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
 import time
 
 import msgspec
@@ -108,5 +107,7 @@ def remove(path: str) -> bool:
     except FileNotFoundError:
         pass
     except OSError:  # a directory: EISDIR on Linux, EPERM elsewhere
+        import shutil
+
         shutil.rmtree(path, ignore_errors=True)
     return not os.path.lexists(path)

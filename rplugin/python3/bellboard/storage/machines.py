@@ -18,16 +18,18 @@ import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from ..core.far import MACHINE
 from ..core.lenient import decimal
-from ..system.deaths import Deaths
 from ..system.files import put, read
 from ..system.flocks import locked
 from ..system.processes import is_alive
+
+if TYPE_CHECKING:
+    from ..system.deaths import Deaths
 
 FOLDER: Final = "links"
 FILE: Final = "machines.json"

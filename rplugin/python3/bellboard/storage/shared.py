@@ -21,6 +21,8 @@ OPTIONS: Final[dict[str, Any]] = {
     "followers": dict[str, str],
 }
 
+ICONS: Final = "icons"  # the option with the icons of the user who set them last
+
 _encode = msgspec.msgpack.Encoder().encode
 
 

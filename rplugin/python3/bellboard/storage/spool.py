@@ -23,7 +23,6 @@ A file is a hook event, or evidence that hosts and users add (`item.py`).
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import itertools
 import os
 import stat
@@ -198,7 +197,7 @@ class Spool:
         if len(data) > LIMIT:
             raise ValueError(f"a line of {len(data)} bytes; the limit is {LIMIT}")
         serial = self._unique()
-        digest = key and hashlib.blake2b(key.encode("utf-8", "replace"), digest_size=16).hexdigest()
+        digest = key and _digest(key)
         name, tmp = f"line.{digest or serial}", f"{self._tmp}/line.{serial}"
         new = f"{self._new}/{name}"
         if digest and os.path.lexists(new):
@@ -254,3 +253,9 @@ class Spool:
 def _holds(folder: str) -> bool:
     with os.scandir(folder) as entries:
         return next(entries, None) is not None
+
+
+def _digest(key: str) -> str:
+    import hashlib  # loads OpenSSL, and few commands need it
+
+    return hashlib.blake2b(key.encode("utf-8", "replace"), digest_size=16).hexdigest()

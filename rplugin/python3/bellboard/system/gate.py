@@ -13,17 +13,20 @@ The check may hang, like any access to a file: run it outside the event loop.
 from __future__ import annotations
 
 import os
-import shutil
-import socket as sockets
 import stat
 import struct
 import sys
 from collections.abc import Collection
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from . import processes
 from .mounts import TABLE, near, read
 from .walk import TooManyLinks, parts_of
+
+if TYPE_CHECKING:
+    import socket as sockets
+
+    Connection = sockets.socket
 
 MOST_LINKS: Final = 16  # on the way to one socket
 #: A longer path does not fit into a socket address, and some programs truncate it.
@@ -36,8 +39,6 @@ NOBODY: Final = 65534
 _LOCAL_PEERCRED: Final = (0, 1)
 _LOCAL_PEERPID: Final = (0, 2)
 HERE: Final = "127.0.0.1"
-
-Connection = sockets.socket
 
 
 class Denied(OSError):
@@ -65,11 +66,15 @@ def tmux(socket: str, *command: str) -> list[str]:
 
 def program() -> str:
     """Return the path of tmux, or "" if it is not installed."""
+    import shutil
+
     return shutil.which("tmux", path=near(os.environ.get("PATH", os.defpath))) or ""
 
 
-def connected(address: str, patience: float, pid: int = 0) -> sockets.socket:
+def connected(address: str, patience: float, pid: int = 0) -> Connection:
     """Connect to a socket; with a process id, only if that process listens there."""
+    import socket as sockets
+
     path = admitted(address)
     connection = sockets.socket(sockets.AF_UNIX)
     try:
@@ -86,8 +91,10 @@ def connected(address: str, patience: float, pid: int = 0) -> sockets.socket:
     return connection
 
 
-def looped(port: int, pid: int, patience: float) -> sockets.socket:
+def looped(port: int, pid: int, patience: float) -> Connection:
     """Connect to a port of this machine that the process itself listens on."""
+    import socket as sockets
+
     if port not in processes.own_ports(pid):
         raise Denied(f"process {pid} does not listen on port {port}")
     connection = sockets.create_connection((HERE, port), patience)
@@ -97,8 +104,10 @@ def looped(port: int, pid: int, patience: float) -> sockets.socket:
     raise Denied(f"process {pid} no longer listens on port {port}")
 
 
-def _peer(connection: sockets.socket) -> tuple[int, int]:
+def _peer(connection: Connection) -> tuple[int, int]:
     """Return the user and the process at the other end; 0 for a process that is unknown."""
+    import socket as sockets
+
     if hasattr(sockets, "SO_PEERCRED"):
         size = struct.calcsize("3i")
         raw = connection.getsockopt(sockets.SOL_SOCKET, sockets.SO_PEERCRED, size)

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Final, TypeVar
 
 from ..agents.cli import Means
-from ..agents.clis import CLIS, cli_of
+from ..agents.clis import cli_of, clis
 from ..core.deadlines import NEVER, slow_tools
 from ..core.detail import line
 from ..core.finding import Finding
@@ -57,7 +57,7 @@ class Lookout:
         self.watched = Watched(watch)
         means = Means(reach, self.watched, report, clock, environ, generation)
         asks = PullRequests(self._answered, environ, reach) if pull_requests else None
-        found = {cli.key: cli.witness(means) for cli in CLIS}
+        found = {cli.key: cli.witness(means) for cli in clis()}
         self.witnesses = {key: witness for key, witness in found.items() if witness is not None}
         self.directories = Directories(means, asks)
         self.panes = Panes(generation)

@@ -17,7 +17,6 @@ from .abilities import NEWEST
 from .dialect.deciding import first_in
 from .dialect.spoken import ClaudeDialect
 from .witnesses.registry import CONFIG, config_of, state_of, went_on
-from .witnesses.witness import ClaudeWitness
 
 if TYPE_CHECKING:
     from .installer.settings import Settings
@@ -37,6 +36,8 @@ class ClaudeCode(Cli):
     )
 
     def witness(self, means: Means) -> Witness:
+        from .witnesses.witness import ClaudeWitness
+
         return ClaudeWitness(means)
 
     def reporting(self, line: Callable[[str], str]) -> str:

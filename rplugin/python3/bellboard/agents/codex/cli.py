@@ -8,11 +8,9 @@ from typing import Final
 
 from ..cli import Cli, Means, Waiting, Witness
 from ..installing.place import HooksFile, below_home
-from . import server
 from .abilities import ABILITIES
 from .dialect.names import KINDS
 from .trust import obstacles
-from .witness import CodexWitness
 
 EVENTS: Final = tuple(name for name, kind in KINDS.items() if kind != "note")
 #: Seconds that its hooks may take, at most: it warns of more for those that run at an end.
@@ -35,6 +33,8 @@ class Codex(Cli):
     )
 
     def witness(self, means: Means) -> Witness:
+        from .witness import CodexWitness
+
         return CodexWitness(means)
 
     def reporting(self, line: Callable[[str], str]) -> str:
@@ -42,9 +42,13 @@ class Codex(Cli):
         return json.dumps({"hooks": hooks}, indent=2, ensure_ascii=False)
 
     def find(self, waiting: Waiting) -> None:
+        from . import server
+
         server.find(waiting)
 
     def answer(self, waiting: Waiting, reply: bytes) -> None:
+        from . import server
+
         server.answer(waiting, reply)
 
 

@@ -10,7 +10,6 @@ from ..cli import Cli, Means, Witness
 from ..installing.place import HooksFile, below_home
 from .abilities import ABILITIES
 from .dialect.hooks import KINDS
-from .witness import CopilotWitness
 
 #: Not preToolUse: one that fails refuses the tool.
 EVENTS: Final = tuple(n for n, kind in KINDS.items() if kind != "note" and n != "preToolUse")
@@ -32,6 +31,8 @@ class Copilot(Cli):
     )
 
     def witness(self, means: Means) -> Witness:
+        from .witness import CopilotWitness
+
         return CopilotWitness(means)
 
     def reporting(self, line: Callable[[str], str]) -> str:

@@ -11,7 +11,6 @@ from ..cli import Cli, Means, Witness
 from ..installing.place import Environ, HooksFile, Looked
 from .abilities import ABILITIES
 from .dialect.hooks import KINDS
-from .witness import GeminiWitness
 
 EVENTS: Final = (*(name for name, kind in KINDS.items() if kind != "note"), "Notification")
 PATIENCE: Final = 10000  # milliseconds that a hook may take
@@ -41,6 +40,8 @@ class Gemini(Cli):
     )
 
     def witness(self, means: Means) -> Witness:
+        from .witness import GeminiWitness
+
         return GeminiWitness(means)
 
     def reporting(self, line: Callable[[str], str]) -> str:

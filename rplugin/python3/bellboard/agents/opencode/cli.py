@@ -8,7 +8,6 @@ from pathlib import Path
 from ...system.shipped import plugin
 from ..cli import Cli, Waiting
 from ..installing.place import HooksFile
-from . import server
 from .abilities import ABILITIES
 
 MARK = "// bellboard's plugin for OpenCode"
@@ -39,9 +38,13 @@ class OpenCode(Cli):
         return plugin(HEAD, "opencode.js")
 
     def find(self, waiting: Waiting) -> None:
+        from . import server
+
         server.find(waiting)
 
     def answer(self, waiting: Waiting, reply: bytes) -> None:
+        from . import server
+
         server.answer(waiting, reply)
 
 

@@ -6,7 +6,7 @@ from ....core.events import AGENT
 from ...dialect import Dialect
 from .entries import decoded, is_noise
 from .hooks import hook
-from .names import KINDS, VARIABLES
+from .names import KINDS
 from .pressing import press
 from .reply import reply
 from .request import SETTINGS, request
@@ -19,7 +19,6 @@ class ClaudeDialect(Dialect):
 
     key = AGENT
     kinds = KINDS
-    variables = VARIABLES
     rules = f"permissions.allow in {SETTINGS}"
 
     event = staticmethod(hook)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
@@ -23,7 +22,6 @@ class CodexDialect(Dialect):
     key = "codex"
     kinds = KINDS
     has_titles = True
-    variables: ClassVar[Mapping[str, str]] = {}
 
     event = staticmethod(hook)
     entry = staticmethod(entry)

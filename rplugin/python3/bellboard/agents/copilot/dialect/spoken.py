@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar, Final
+from typing import Final
 
 from ...dialect import Dialect
 from .hooks import KINDS, hook
@@ -18,8 +17,6 @@ class CopilotDialect(Dialect):
 
     key = "copilot"
     kinds = KINDS
-    variables: ClassVar[Mapping[str, str]] = {}
-    pid_variable = "COPILOT_LOADER_PID"
 
     event = staticmethod(hook)
     account = staticmethod(account)

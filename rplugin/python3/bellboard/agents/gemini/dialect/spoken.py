@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar
-
 from ...dialect import Dialect
 from .hooks import KINDS, hook
 from .log import entry, is_noise
@@ -18,7 +15,6 @@ class GeminiDialect(Dialect):
     key = "gemini"
     kinds = KINDS
     has_titles = True
-    variables: ClassVar[Mapping[str, str]] = {}
 
     event = staticmethod(hook)
     entry = staticmethod(entry)

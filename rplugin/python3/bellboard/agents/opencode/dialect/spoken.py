@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar
-
 from ...dialect import Dialect
 from .asking import reply, request
 from .events import KINDS, event
@@ -15,7 +12,6 @@ class OpenCodeDialect(Dialect):
 
     key = "opencode"
     kinds = KINDS
-    variables: ClassVar[Mapping[str, str]] = {}
 
     event = staticmethod(event)
     request = staticmethod(request)

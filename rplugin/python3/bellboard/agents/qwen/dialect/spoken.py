@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar
-
 from ...dialect import Dialect
 from .hooks import KINDS, hook
 from .request import request
@@ -16,7 +13,6 @@ class QwenDialect(Dialect):
 
     key = "qwen"
     kinds = KINDS
-    variables: ClassVar[Mapping[str, str]] = {}
 
     event = staticmethod(hook)
     titled = staticmethod(titled)
