@@ -356,19 +356,52 @@ def test_a_damaged_database_is_reported_and_left_alone(shell: Shell, damage: byt
 # ---------------------------------------------------------------- quick
 
 
-def test_status_and_json_load_nothing_heavy(shell: Shell) -> None:
-    """Status bars run it every few seconds: 0.1 s, a fifth of it Python itself."""
-    fill(shell)
+#: Modules that take long to load, and parts of ours that few commands need.
+HEAVY = {
+    *("asyncio", "ssl", "socket", "subprocess", "logging", "dataclasses", "hashlib"),
+    *("psutil", "pynvim", "watchfiles", "asyncinotify"),
+    *(f"bellboard.{name}" for name in ("agents.clis", "core.shellwords")),
+    *(f"bellboard.cli.{name}" for name in ("answer", "doctor", "fleet", "hooks", "tmux")),
+}
+#: An answer is bound to digests, and its session to what its CLI says; its terminal is not asked.
+FOR_ANSWERS = {"hashlib", "dataclasses", "bellboard.cli.answer", "bellboard.agents.clis"}
+
+
+def loaded(shell: Shell, *commands: str) -> set[str]:
+    """Return what a process has imported once it has run these commands."""
     code = (
         "import sys; from bellboard.cli import main\n"
-        "for args in (['status'], ['list', '--json'], ['history', '--json']): main(args)\n"
-        "heavy = {'asyncio', 'psutil', 'pynvim', 'watchfiles', 'asyncinotify', 'ssl'}\n"
-        "print(sorted(heavy & sys.modules.keys()), file=sys.stderr)"
+        "for command in sys.argv[1:]: main(command.split())\n"
+        "print(*sys.modules, file=sys.stderr)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=shell.env, capture_output=True, text=True, check=True
-    )
-    assert done.stderr == "[]\n"
+    argv = [sys.executable, "-c", code, *commands]
+    done = subprocess.run(argv, env=shell.env, capture_output=True, text=True, check=True)
+    return set(done.stderr.splitlines()[-1].split())
+
+
+def test_commands_load_nothing_heavy(shell: Shell) -> None:
+    """People wait for them, and status bars run them every few seconds."""
+    fill(shell)
+    shell.bellboard("list")  # folds what is pending
+    quick = ("list", "list --json", "status", "history", "history --json", "machine list")
+    assert loaded(shell, *quick, "goto nobody") & HEAVY == set()
+
+
+def test_only_the_agents_of_sessions_are_loaded(shell: Shell) -> None:
+    """Each has a dialect of its own, and a session speaks one of them."""
+    fill(shell)
+    agents = {name.split(".")[2] for name in loaded(shell, "list") if "spoken" in name}
+    assert agents == {"claude_code"}
+
+
+def test_an_answer_needs_no_event_loop(shell: Shell) -> None:
+    """Loading asyncio would take longer than giving the answer."""
+    fill(shell)
+    (asks,) = (p["session_id"] for p in shell.sessions().values() if p["status"] == "blocked")
+    modules = loaded(shell, f"answer {asks} allow")
+    assert "bellboard.hosting.answering" in modules
+    assert modules & (HEAVY - FOR_ANSWERS) == set()
+    assert not {name for name in modules if name.startswith("bellboard.system.tmux")}
 
 
 def test_list_json_is_what_is_published(shell: Shell) -> None:

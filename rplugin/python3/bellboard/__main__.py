@@ -37,7 +37,7 @@ else:
         here = os.path.abspath(__file__)  # noqa: PTH100
         sys.path[0] = os.path.dirname(os.path.dirname(here))  # noqa: PTH120
     try:
-        from bellboard.cli import main
+        from bellboard.cli import program
     except KeyboardInterrupt:
         raise SystemExit(130) from None
-    raise SystemExit(main())
+    program()

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import os
 import signal
 import sys
 from importlib import import_module
-from typing import Final, TextIO
+from typing import Final, NoReturn, TextIO
 
 from ..core.version import VERSION
 from .home import Problem, warn
@@ -44,6 +45,17 @@ PARTS: Final = {
     "completion": ("completion",),
     "manual": ("man",),
 }
+OBJECTS: Final = 20_000  # new ones before garbage is looked for: those of modules all stay
+
+
+def program() -> NoReturn:
+    """Run the command line of this process, and end it.
+
+    Nothing is left to do then: threads are daemons, and taking the interpreter apart takes as long
+    as many a command.
+    """
+    gc.set_threshold(OBJECTS)
+    os._exit(main())
 
 
 def main(argv: list[str] | None = None) -> int:

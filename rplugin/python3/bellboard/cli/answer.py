@@ -65,7 +65,8 @@ def answer(args: Args) -> int:
     with opened() as clerk:
         runner = Runner(clerk, f"a shell, process {os.getppid()}")
         session = asking(clerk, args.session)
-        shown = runner.do("request", {"session_id": session["session_id"]})
+        about = {"session_id": session["session_id"]}
+        shown = runner.do("request", {**about, "ways": args.choice is None})
         if not shown["ok"]:
             return report(args, session, shown)
         request = shown["request"]
@@ -73,7 +74,7 @@ def answer(args: Args) -> int:
             return show(args, session, request)
         digest = args.digest or request["digest"]
         given = {"choice": args.choice, "message": args.message, **details(args, request)}
-        about = {"session_id": session["session_id"], "request": request["id"], "digest": digest}
+        about |= {"request": request["id"], "digest": digest}
         return report(args, session, runner.do("answer", {**about, **given}))
 
 

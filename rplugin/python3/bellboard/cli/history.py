@@ -63,8 +63,6 @@ def add_to(commands: Commands) -> None:
 
 
 def show_history(args: Args) -> None:
-    from ..agents.trace import answer_line, transition_line
-
     with opened() as clerk:
         since = time.time() - args.since * 60 if args.since is not None else 0.0
         sid = find(clerk, args.session) if args.session else ""
@@ -76,6 +74,8 @@ def show_history(args: Args) -> None:
         show_notices([r for r in sent if r.t >= since and sid in ("", r.session_id)], names, args)
         return
     if args.json:
+        from ..agents.trace import answer_line, transition_line
+
         lines = [transition_line(change) for change in found]
         lines += [answer_line(a.event.t, a.session_id, a.event) for a in answers]
         for line in sorted(lines, key=lambda line: float(line["t"])):

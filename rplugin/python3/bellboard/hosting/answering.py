@@ -9,7 +9,6 @@ once the agent goes on, not when it is sent.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -27,8 +26,8 @@ from ..core.request import HOOK, OURS, TERMINAL, Answer, Choice, Request, answer
 from ..core.session import Run, Session
 from ..storage.claims import Claim, Claims
 from ..storage.spool import Spool
-from .beside import Declined, beside
-from .keyboard import Terminal, enter, terminal_of
+from .beside import Declined, beside, pause
+from .keyboard import Terminal, enter
 from .standing import (
     ANSWERED,
     THERE,
@@ -91,18 +90,23 @@ class Answering:
         desk: Desk,
         by: str,
         environ: Mapping[str, str] = os.environ,
-        terminal: Callable[[Run], Terminal | None] = terminal_of,
+        terminal: Callable[[Run], Terminal | None] | None = None,
     ) -> None:
         self._desk, self._by, self._environ = desk, by, environ
-        self._terminal = terminal
+        self._terminal = terminal or _terminal_of
         self._claims = Claims(desk.spool.home)
         self._pipes = desk.spool.pipes
 
     async def request(self, given: Given) -> Reply:
-        """Return what a session asks, in full, and the ways in which it can be answered."""
+        """Return what a session asks, in full, and the ways in which it can be answered.
+
+        With `ways` false, do not look for these: it takes a while to ask a terminal.
+        """
         asked = await self._asked(given)
-        ways = await self._ways(asked)
         shown = msgspec.to_builtins(asked.request)
+        if given.get("ways") is False:
+            return {"request": shown}
+        ways = await self._ways(asked)
         shown["ways"] = [{"name": name, "words": WORDS[name]} for name in ways]
         return {"request": {**shown, "way": ways[0]}}
 
@@ -193,7 +197,7 @@ class Answering:
                 return True
             if time.monotonic() > until or not self._stands(asked):
                 return False
-            await asyncio.sleep(LOOK)
+            await pause(LOOK)
 
     def _listens(self, asked: Asked) -> bool:
         pipe = asked.block.pipe
@@ -267,7 +271,7 @@ class Answering:
         while (took := time.monotonic() - begun) < FOLLOWS:
             if not self._stands(asked) or await beside(goes_on) > 0.0:
                 return took
-            await asyncio.sleep(GLANCE)
+            await pause(GLANCE)
         return None
 
     async def _counted(self, asked: Asked, sent: Sent) -> str:
@@ -275,7 +279,7 @@ class Answering:
         until = time.monotonic() + SHOWS
         look = partial(first, asked, sent, self._environ, self._desk.spool.home)
         while (counted := await beside(look)) is None and time.monotonic() < until:
-            await asyncio.sleep(GLANCE)
+            await pause(GLANCE)
         return counted or ""
 
     def _stands(self, asked: Asked) -> bool:
@@ -300,6 +304,12 @@ class Answering:
         }
         with suppress(ValueError, OSError):  # the answer counts, even if it cannot be logged
             self._desk.report({"t": time.time(), "answer": facts})
+
+
+def _terminal_of(run: Run) -> Terminal | None:
+    from .terminals import terminal_of  # few answers are typed
+
+    return terminal_of(run)
 
 
 def _sample(request: Request, choice: Choice) -> Answer:

@@ -1,48 +1,102 @@
-"""Run the blocking part of an errand outside the event loop; `Declined` says why it is not done."""
+"""Run the blocking part of an errand, which must neither hang its program nor delay its exit.
+
+In a program with an event loop it runs beside the loop.  A command has nothing to do meanwhile: it
+runs its errand with `at_once`, as loading asyncio takes longer than most errands.
+"""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from contextvars import ContextVar
 from typing import Any, Final, TypeVar
 
-from ..system.far import Far
 from ..system.files import Elsewhere, stay_near
 from ..system.mounts import Mounts
 from ..system.threads import Thread
 
 DEADLINE: Final = 3.0  # seconds; a check takes 1 ms, or 200 ms in another process
+_alone: Final = ContextVar("whether no event loop runs the errand", default=False)
 
 T = TypeVar("T")
+Outcome = tuple[bool, Any]  # whether it succeeded; its result or its error
 
 
 class Declined(Exception):
     """The request is not carried out; the text says why."""
 
 
+def at_once(errand: Coroutine[Any, Any, T]) -> T:
+    """Run an errand that waits only with `beside` and `pause`, without an event loop."""
+    before = _alone.set(True)
+    try:
+        errand.send(None)
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]
+    finally:
+        _alone.reset(before)
+    errand.close()
+    raise RuntimeError("this errand needs an event loop")
+
+
+async def pause(seconds: float) -> None:
+    if _alone.get():
+        time.sleep(seconds)
+        return
+    import asyncio
+
+    await asyncio.sleep(seconds)
+
+
 async def beside(work: Callable[[], T]) -> T:
     """Run `work` in a daemon thread: reading a foreign file may hang, and must not delay exit."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[T] = loop.create_future()
+    outcome = _waited(work) if _alone.get() else await _looped(work)
+    if outcome is None:
+        raise Declined("a folder that this needs does not answer")
+    succeeded, result = outcome
+    if not succeeded:
+        raise result
+    return result  # type: ignore[no-any-return]
 
-    def settle(finish: Callable[[Any], None], result: object) -> None:
+
+def _waited(work: Callable[[], object]) -> Outcome | None:
+    """Return the outcome, or None if there is none in time."""
+    found: list[Outcome] = []
+    thread = Thread(target=lambda: found.append(_outcome(work)), name="bellboard errand")
+    thread.start()
+    thread.join(DEADLINE)
+    return found[0] if found else None
+
+
+async def _looped(work: Callable[[], object]) -> Outcome | None:
+    """Do the same, and let the event loop run meanwhile."""
+    import asyncio
+
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[Outcome] = loop.create_future()
+
+    def settle(outcome: Outcome) -> None:
         if not done.done():
-            finish(result)
+            done.set_result(outcome)
 
     def run() -> None:
-        try:
-            what: tuple[Callable[[Any], None], object] = done.set_result, _reached(work)
-        except Exception as error:
-            what = done.set_exception, error
+        outcome = _outcome(work)
         with suppress(RuntimeError):  # the loop has ended meanwhile
-            loop.call_soon_threadsafe(settle, *what)
+            loop.call_soon_threadsafe(settle, outcome)
 
     Thread(target=run, name="bellboard errand").start()
     try:
         return await asyncio.wait_for(done, DEADLINE)
     except (TimeoutError, asyncio.TimeoutError):
-        raise Declined("a folder that this needs does not answer") from None
+        return None
+
+
+def _outcome(work: Callable[[], object]) -> Outcome:
+    try:
+        return True, _reached(work)
+    except Exception as error:
+        return False, error
 
 
 def _reached(work: Callable[[], T]) -> T:
@@ -50,6 +104,8 @@ def _reached(work: Callable[[], T]) -> T:
     try:
         return work()
     except Elsewhere:  # on a mount where even a thread could hang for ever
+        from ..system.far import Far
+
         far = Far()
         try:
             return far.call(work)

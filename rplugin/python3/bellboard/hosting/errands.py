@@ -6,7 +6,6 @@ session's.  The reply says what happened.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import time
@@ -17,12 +16,10 @@ from typing import Any, Final, TypeVar
 
 from ..core.published import publish
 from ..core.session import Session
-from ..system import kitty
 from ..system.processes import is_alive, runs
 from ..witnesses.proof import objection
-from . import jump
 from .answering import Answering, Desk
-from .beside import Declined, beside
+from .beside import Declined, beside, pause
 
 PATIENCE: Final = 5.0  # seconds for a process to exit: the CLI still writes its last lines
 POLL: Final = 0.05
@@ -94,13 +91,15 @@ class Errands:
         while runs(process.pid, process.started) and is_alive(process.pid):
             if time.monotonic() > until:
                 raise Declined(f"process {pid} was asked to stop but is still running")
-            await asyncio.sleep(POLL)
+            await pause(POLL)
         return {"text": f"process {pid} has ended"}
 
     # ------------------------------------------------------------ show
 
     async def show(self, told: Request) -> Reply:
         """Show the window of its terminal program that it runs in."""
+        from ..system import kitty
+
         s = self._known(told)
         if not (s.kitty and s.tty):
             raise Declined("its terminal cannot be reached from here")
@@ -117,6 +116,8 @@ class Errands:
 
         `clients` are the ssh connections that have a terminal on that machine.
         """
+        from . import jump
+
         s, given = self._known(told), told.get("clients")
         listed = given[:MOST_CLIENTS] if isinstance(given, list) else []
         ends = [end for end in listed if isinstance(end, str)]

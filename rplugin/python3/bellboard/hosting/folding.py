@@ -11,9 +11,9 @@ import math
 import os
 import sqlite3
 import time
-import traceback
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Final, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ..core.asking import Requests
 from ..core.board import Board
@@ -27,8 +27,10 @@ from ..storage.spool import Spool
 from ..storage.store import Busy, Newer, Store
 from ..storage.upkeep import GONE
 from .damage import DamagedRows
-from .decoding import Decoder
 from .draining import Others
+
+if TYPE_CHECKING:
+    from .decoding import Decoder
 
 BATCH: Final = 1000  # files in one transaction, so that other hosts need not wait long
 SLICE: Final = 0.1  # seconds to read and fold in one transaction, because files may be large
@@ -67,7 +69,12 @@ class Clerk:
         self._known = time.monotonic()  # when the board was last updated
         self._batch: list[str] = []  # the files of the current transaction
         self._requests = Requests()
-        self._decoder = Decoder()
+
+    @cached_property
+    def _decoder(self) -> Decoder:
+        from .decoding import Decoder  # a command rarely finds a file to decode
+
+        return Decoder()
 
     def preview(
         self, now: float, arrived: Collection[str], show: Callable[[set[str]], None]
@@ -172,7 +179,7 @@ class Clerk:
             with self.store.lock():
                 self._refresh()
                 if not self.store.applied(failed):
-                    self._refuse(failed[0], "it cannot be written", traceback.format_exc())
+                    self._refuse(failed[0], "it cannot be written", _traceback())
         return Step(True, set())
 
     def _transact(self, now: float, arrived: Collection[str]) -> Step:
@@ -249,10 +256,10 @@ class Clerk:
         except OSError as e:
             if e.errno in OF_THE_SYSTEM:
                 raise
-            self._refuse(name, "it cannot be read", traceback.format_exc())
+            self._refuse(name, "it cannot be read", _traceback())
         except Exception:
             # one poisoned event must not crash-loop every Neovim
-            self._refuse(name, "it cannot be folded", traceback.format_exc())
+            self._refuse(name, "it cannot be folded", _traceback())
         return []
 
     def _refuse(self, name: str, reason: str, detail: str = "") -> None:
@@ -293,3 +300,9 @@ class Clerk:
             self._options = settings_of(self.board.options)
             pid = configs[-1].settings.get("pid")
             self.store.set_option("config", self._options, pid if type(pid) is int else 0, now)
+
+
+def _traceback() -> str:
+    import traceback
+
+    return traceback.format_exc()

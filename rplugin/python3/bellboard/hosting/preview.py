@@ -8,7 +8,7 @@ from ..core.session import Session, owns_pane
 from ..core.visible import visible
 from ..system import neovim
 from .beside import Declined
-from .keyboard import Pane
+from .terminals import Pane
 
 MOST: Final = 200  # rows, as in the preview of Neovim
 WIDEST: Final = 1000  # characters of a row

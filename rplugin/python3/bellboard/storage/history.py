@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 import msgspec
@@ -46,7 +47,10 @@ class Sent(NamedTuple):
     why: str
 
 
-_event = msgspec.msgpack.Decoder(Event).decode
+@cache
+def _events() -> msgspec.msgpack.Decoder[Event]:
+    """Return the decoder of the log; only some commands read that."""
+    return msgspec.msgpack.Decoder(Event)
 
 
 class History(Upkeep):
@@ -147,7 +151,7 @@ def _change(r: Cells) -> Change:
 
 def _logged(r: Cells) -> Logged:
     said = text(r[3]), text(r[4]), bool(r[5]), text(r[6]), text_or_none(r[7]), text_or_none(r[8])
-    return Logged(r[0], text(r[1]), _event(blob(r[2])), *said)
+    return Logged(r[0], text(r[1]), _events().decode(blob(r[2])), *said)
 
 
 def _sent(r: Cells) -> Sent:

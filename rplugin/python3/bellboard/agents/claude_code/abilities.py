@@ -7,10 +7,12 @@ versions it finds, so that nobody mistakes a limit of the CLI for a bug.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from .. import abilities as neutral
-from .version import Version
+
+if TYPE_CHECKING:
+    from .version import Version
 
 OLDEST: Final = (2, 0, 76)  # nothing older was measured
 

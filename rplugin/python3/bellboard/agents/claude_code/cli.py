@@ -12,10 +12,7 @@ from ...core.session import Session
 from ...system.processes import environment_of
 from ..cli import Cli, Means, Sent, Waiting, Witness
 from ..installing.place import HooksFile
-from ..tailing import ends_with
 from .abilities import NEWEST
-from .dialect.deciding import first_in
-from .dialect.spoken import ClaudeDialect
 from .witnesses.registry import CONFIG, config_of, state_of, went_on
 
 if TYPE_CHECKING:
@@ -65,5 +62,9 @@ class ClaudeCode(Cli):
         return went_on(config / "sessions", pid, s.session_id, since)
 
     def first(self, s: Session, asked: Waiting, since: float, sent: Sent) -> str | None:
+        from ..tailing import ends_with
+        from .dialect.deciding import first_in
+        from .dialect.spoken import ClaudeDialect
+
         entries = ends_with(ClaudeDialect(), s.transcript)
         return first_in(entries, asked.payload, asked.tool_id, sent.answer, since, sent.hook)

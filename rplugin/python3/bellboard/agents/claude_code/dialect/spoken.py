@@ -1,16 +1,20 @@
-"""The dialect of Claude Code, whose parts are each decoded in a file of their own."""
+"""The dialect of Claude Code, whose parts are each decoded in a file of their own.
+
+Those about screens are loaded when one is read: hooks and files tell the rest.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ....core.events import AGENT
-from ...dialect import Dialect
+from ....core.request import Answer, Request
+from ...dialect import About, Dialect, Press, Seen
 from .entries import decoded, is_noise
 from .hooks import hook
 from .names import KINDS
-from .pressing import press
 from .reply import reply
 from .request import SETTINGS, request
-from .screens import read
 from .session_file import account
 
 
@@ -25,7 +29,15 @@ class ClaudeDialect(Dialect):
     account = staticmethod(account)
     entry = staticmethod(decoded)
     is_noise = staticmethod(is_noise)
-    on_screen = staticmethod(read)
     request = staticmethod(request)
     reply = staticmethod(reply)
-    press = staticmethod(press)
+
+    def on_screen(self, rows: Sequence[str]) -> Seen | None:
+        from .screens import read
+
+        return read(rows)
+
+    def press(self, screen: Sequence[str], request: Request, answer: Answer, about: About) -> Press:
+        from .pressing import press
+
+        return press(screen, request, answer, about)
