@@ -15,7 +15,8 @@ from msgspec.structs import replace
 
 from bellboard.agents.dialect import Press
 from bellboard.core.session import Block, Process
-from bellboard.hosting import keyboard
+from bellboard.hosting import keyboard, terminals
+from bellboard.hosting.beside import Declined
 from bellboard.storage.claims import Claim, Claims
 from desk import NAME, Desk
 from rig.home import Home
@@ -416,8 +417,8 @@ def test_a_question_that_no_hook_reported_can_be_answered(desk: Desk) -> None:
 
 
 def test_a_terminal_that_is_gone_is_named(desk: Desk) -> None:
-    pane = keyboard.Pane("/nowhere/tmux", "%1", "/dev/pts/9")
-    with pytest.raises(keyboard.Declined, match="no server running on /nowhere/tmux"):
+    pane = terminals.Pane("/nowhere/tmux", "%1", "/dev/pts/9")
+    with pytest.raises(Declined, match="no server running on /nowhere/tmux"):
         pane.rows()
 
 

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bellboard.agents.clis import cli_of
 from bellboard.agents.dialect import Dialect
-from bellboard.agents.dialects import dialect_of, dialects
+from bellboard.agents.dialects import KEYS, dialect_of, dialects
 from bellboard.core.board import Board
 from bellboard.core.events import Event, Origin
 from bellboard.core.lenient import WRONG_SHAPE
@@ -21,7 +22,7 @@ from playback import TRACES, Line, play, read_lines
 
 T = 1.8e9
 FILES = ("cases", "more", "owners", "clis")
-KEYS = [dialect.key for dialect in dialects()]
+
 pytestmark = pytest.mark.pure
 
 
@@ -57,6 +58,12 @@ PAYLOADS, ENTRIES = said()
 
 def decoded(dialect: Dialect, payload: bytes, name: str, t: float = T + 5) -> Event:
     return dialect.event(payload, t, t, Origin(dialect.key), name=name)
+
+
+def test_each_agent_is_loaded_by_its_name() -> None:
+    """The lists name them once more, so that one can be loaded without the others."""
+    assert [dialect_of(key).key for key in KEYS] == [*KEYS]
+    assert [cli_of(key).key for key in KEYS] == [*KEYS]
 
 
 @pytest.mark.parametrize("dialect", dialects(), ids=KEYS)

@@ -34,7 +34,6 @@ NEEDED: Final = {
     "msgspec": (0, 19),
     "watchfiles": (1, 0),
     "psutil": (5, 9),
-    "rich": (13,),
 }
 BEHIND: Final = 1000  # pending events; with more, a running host hangs or is too slow
 CHECK: Final = 3.0  # seconds; 100 MB take a third of a second
