@@ -6,11 +6,9 @@ local terminals = require('bellboard.state.terminals')
 
 local M = {}
 
----@class bellboard.Ways how a jump moves
----@field show fun(buf: integer) shows a terminal of this Neovim
+---@class bellboard.WaysOut: bellboard.Ways how a jump moves to another machine
 ---@field open fun(command: string[]): integer returns the terminal
 ---@field elsewhere fun(place: bellboard.Session) goes to a pane or another Neovim
----@field landed fun(session: bellboard.Session)
 
 ---@type table<string, integer> session → the terminal that was opened here to show it
 local openings = {}
@@ -18,7 +16,7 @@ local openings = {}
 --- Show the terminal that was opened for a session, while its program runs, else open one.
 ---@param session bellboard.Session
 ---@param command string[]
----@param ways bellboard.Ways
+---@param ways bellboard.WaysOut
 local function open(session, command, ways)
   local known = openings[session.session_id]
   if known and terminals.is_running(known) then
@@ -30,7 +28,7 @@ end
 
 --- Go there.
 ---@param session bellboard.Session
----@param ways bellboard.Ways
+---@param ways bellboard.WaysOut
 M.to = function(session, ways)
   host.ask('goto', { session_id = session.session_id }, function(reply)
     local place = reply.place
