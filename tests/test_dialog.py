@@ -265,7 +265,7 @@ def test_a_dialog_without_its_beginning_matches_nothing() -> None:
     for shown in (screen, screen[3:], screen[1:]):
         dialog = dialog_of(shown)
         assert dialog is not None
-        assert dialog.asks == ()
+        assert dialog.above == ()
         assert not dialog.is_about("\n".join(rows))
 
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from .dialect import Dialect, Seen
 
-LONGEST: Final = 300  # characters of a title to read
+LONGEST_TITLE: Final = 300  # characters of a title to read
 
 
 class Titles:
@@ -30,7 +30,7 @@ class Titles:
 
     def take(self, text: str) -> Seen | None:
         """Return what a title says, if that is new."""
-        seen = self._dialect.titled(text[:LONGEST].strip())
+        seen = self._dialect.titled(text[:LONGEST_TITLE].strip())
         if seen is None or seen == self._said or (seen.says == "idle" and self._said is None):
             return None
         self._said = seen

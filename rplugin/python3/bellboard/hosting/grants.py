@@ -22,7 +22,7 @@ from ..core.session import Session, published_status
 from .beside import Declined
 from .elsewhere import Elsewhere
 
-LONGEST: Final = 60.0  # seconds between two requests
+LONGEST_PAUSE: Final = 60.0  # seconds between two requests
 
 
 @dataclass
@@ -81,6 +81,6 @@ class Grants:
                 wish.send()
                 return
             wish.tries += 1
-            wish.again = time.time() + min(2.0**wish.tries, LONGEST)
+            wish.again = time.time() + min(2.0**wish.tries, LONGEST_PAUSE)
             self._unasked.append(wish)
         self._replied()

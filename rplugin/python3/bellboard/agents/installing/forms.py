@@ -19,7 +19,7 @@ from .jsontext import MARK
 WHOLE: Final = "*"  # stands for the events of a file of our own
 
 
-class Seen(NamedTuple):
+class Found(NamedTuple):
     """Our hooks in a text, by event."""
 
     there: tuple[str, ...] = ()
@@ -43,7 +43,7 @@ class Form(ABC):
         """Return the text without our hooks, or None if there was no file before."""
 
     @abstractmethod
-    def look(self, text: str) -> Seen:
+    def look(self, text: str) -> Found:
         """Return which of our hooks are in a text."""
 
     @abstractmethod
@@ -73,12 +73,12 @@ class Beside(Form):
     def take_out(self, text: str, before: Before | None) -> str | None:
         return hooktext.take_out(text, self.ours, before, self.comments)
 
-    def look(self, text: str) -> Seen:
+    def look(self, text: str) -> Found:
         entries = hooktext.entries(text, self.ours, self.comments)
         there = {entry.event: entry for entry in entries if entry.whole}
         known = {event: there[event] for event in there if event in self.handlers}
         command = {e: entry.command == self.handlers[e]["command"] for e, entry in known.items()}
-        return Seen(
+        return Found(
             there=tuple(there),
             missing=tuple(event for event in self.handlers if event not in there),
             outdated=tuple(event for event, same in command.items() if not same),
@@ -118,11 +118,11 @@ class Alone(Form):
     def take_out(self, text: str, before: Before | None) -> str | None:
         return (before or {}).get("file") if self._is_ours(text) else text
 
-    def look(self, text: str) -> Seen:
+    def look(self, text: str) -> Found:
         if not text.strip():
-            return Seen(missing=self.events)
+            return Found(missing=self.events)
         self._expect_ours(text)
-        return Seen(there=self.events, outdated=() if text == self.content else self.events)
+        return Found(there=self.events, outdated=() if text == self.content else self.events)
 
     def is_kept(self, old: str | None, new: str | None) -> bool:
         return True  # all of it is ours

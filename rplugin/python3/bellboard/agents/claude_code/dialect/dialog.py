@@ -52,21 +52,19 @@ class Dialog(NamedTuple):
 
     options: tuple[Option, ...]
     #: The rows above the question, from the title on; empty if not all are visible.
-    asks: tuple[str, ...]
+    above: tuple[str, ...]
     below: tuple[str, ...]
     whole: tuple[str, ...]  # all rows on the screen, from the top of the dialog to its end
 
-    def is_about(self, detail: str, asked: str = "", folders: Collection[str] = ()) -> bool:
-        """Return whether it asks for exactly that; `asked` is its `shown_digest`, if known.
+    def is_about(self, detail: str, digest: str = "", folders: Collection[str] = ()) -> bool:
+        """Return whether it asks for exactly that; `digest` is its `shown_digest`, if known.
 
         A file may be shown relative to one of the folders.
         """
-        if asked:
-            return any(
-                shown_digest(text) == asked for text in _readings(self.asks, detail, folders)
-            )
-        same = squeezed(detail)
-        return any(squeezed(text) == same for text in _readings(self.asks, detail, folders))
+        readings = _readings(self.above, detail, folders)
+        if digest:
+            return any(shown_digest(text) == digest for text in readings)
+        return any(squeezed(text) == squeezed(detail) for text in readings)
 
 
 def dialog_of(screen: Sequence[str]) -> Dialog | None:
@@ -80,8 +78,8 @@ def dialog_of(screen: Sequence[str]) -> Dialog | None:
     if len(below) > BELOW:
         return None
     top = max((n for n, row in enumerate(rows[:at]) if _TOP.fullmatch(row)), default=None)
-    asks = _asked(rows[top + 1 : at]) if top is not None else ()
-    return Dialog(options, asks, below, tuple(rows[top or 0 :]))
+    above = _above(rows[top + 1 : at]) if top is not None else ()
+    return Dialog(options, above, below, tuple(rows[top or 0 :]))
 
 
 def bottom_of(screen: Sequence[str]) -> list[str]:
@@ -124,7 +122,7 @@ def _option(row: int, m: re.Match[str], more: Sequence[str]) -> Option:
 # ---------------------------------------------------------------- the request
 
 
-def _asked(rows: Sequence[str]) -> tuple[str, ...]:
+def _above(rows: Sequence[str]) -> tuple[str, ...]:
     """Return the rows between the top and the question, or () if the question is not found."""
     inside = [box[1] if (box := _BOX.fullmatch(row)) else row for row in rows]
     asks = [n for n, row in enumerate(inside) if row.strip().startswith("Do you want ")]
@@ -136,12 +134,12 @@ def _asked(rows: Sequence[str]) -> tuple[str, ...]:
     return tuple(above)
 
 
-def _readings(asks: Sequence[str], detail: str, folders: Collection[str]) -> Iterator[str]:
+def _readings(shown: Sequence[str], detail: str, folders: Collection[str]) -> Iterator[str]:
     """Yield the texts that a dialog may be asking about."""
-    title = asks[0].strip() if asks else ""
-    lines = [n for n, row in enumerate(asks) if _LINE.fullmatch(row)]
-    above = asks[1 : lines[0]] if lines else asks[1:]
-    between = asks[lines[0] + 1 : lines[1]] if len(lines) == 2 else ()
+    title = shown[0].strip() if shown else ""
+    lines = [n for n, row in enumerate(shown) if _LINE.fullmatch(row)]
+    above = shown[1 : lines[0]] if lines else shown[1:]
+    between = shown[lines[0] + 1 : lines[1]] if len(lines) == 2 else ()
     if _COMMAND.match(title) and between:
         # The description ends where the command begins; there may be a hint above it.
         command = "\n".join(_unmarked(between))

@@ -30,7 +30,7 @@ from .filling import (
     write,
 )
 
-LONGEST: Final = 200  # characters to type: the CLI folds a longer paste
+LONGEST_TYPED: Final = 200  # characters to type: the CLI folds a longer paste
 TAB: Final = "Tab"
 
 #: Answers of a plan's dialog, as seen in 2.1.76, 2.1.119, 2.1.328 and 2.1.330 (tests/captures).
@@ -69,7 +69,7 @@ def press(screen: Sequence[str], request: Request, answer: Answer, about: About)
 
 def is_typeable(text: str) -> bool:
     """Return whether a text arrives as it is when it is typed."""
-    return len(text) <= LONGEST and text == text.strip() and text.isprintable()
+    return len(text) <= LONGEST_TYPED and text == text.strip() and text.isprintable()
 
 
 def _take(options: Sequence[Option], texts: Collection[str], rows: tuple[str, ...]) -> Press:
@@ -86,7 +86,7 @@ def _permission(rows: Sequence[str], answer: Answer, about: About) -> Press:
     dialog = dialog_of(rows)
     if dialog is None:
         return Press(why=NOT_SHOWN)
-    if not dialog.asks:
+    if not dialog.above:
         return Press(why=IN_PART)
     if not dialog.is_about(*about):
         return Press(why=DIFFERENT)

@@ -13,7 +13,7 @@ from ....system.files import is_path
 from ....system.processes import PROC
 from ...cli import Means
 from .agents_json import PATIENCE, listed_by
-from .registry import ODD, Listing, Registry, Seen, list_files, of_listing, state_of
+from .registry import ODD, FileState, Listing, Registry, list_files, of_listing, state_of
 
 WRITTEN: Final = 1.0  # seconds; a file that is written in place is invalid for a moment
 PAUSE: Final = 5.0  # seconds between two runs of the CLI
@@ -133,9 +133,9 @@ class Folders:
         for pid in self.registry.listed(directory, listing):
             self.read(directory, pid)
 
-    def _took(self, directory: Path, pid: int, seen: Seen) -> None:
+    def _took(self, directory: Path, pid: int, state: FileState) -> None:
         path = f"{directory}/{pid}.json"
-        if seen.why != ODD:
+        if state.why != ODD:
             self._odd.pop(path, None)
         else:
             self._ask_cli(directory, pid)
@@ -143,8 +143,8 @@ class Folders:
                 self._odd[path] = False
                 self._loop.call_later(WRITTEN, self._read_again, directory, pid)
             known = self.registry.notes.get(path, ODD)
-            seen = seen._replace(why=known if self._odd[path] else "")
-        for finding in self.registry.take(self._clock(), directory, pid, seen):
+            state = state._replace(why=known if self._odd[path] else "")
+        for finding in self.registry.take(self._clock(), directory, pid, state):
             self._report(finding)
 
     def _read_again(self, directory: Path, pid: int) -> None:

@@ -51,7 +51,7 @@ class Listing(NamedTuple):
     why: str  # why it cannot be read; also empty if it does not exist
 
 
-class Seen(NamedTuple):
+class FileState(NamedTuple):
     """The state of a session file."""
 
     record: Record | None  # if it is valid
@@ -136,14 +136,14 @@ class Registry:
                 del self.notes[path]
         return list(dict.fromkeys(pids))
 
-    def take(self, now: float, directory: Path, pid: int, seen: Seen) -> list[Finding]:
+    def take(self, now: float, directory: Path, pid: int, state: FileState) -> list[Finding]:
         """Process what `state_of` found; return what is new."""
         if directory not in self._directories:
             return []
-        self._note(f"{directory}/{pid}.json", seen.why)
-        if seen.is_gone:
+        self._note(f"{directory}/{pid}.json", state.why)
+        if state.is_gone:
             return self._gone(now, directory, pid)
-        record = seen.record
+        record = state.record
         known = self._reported.get(pid)
         if record is None or (known is not None and _value(known.record) == _value(record)):
             return []
@@ -202,13 +202,13 @@ def list_files(directory: Path) -> Listing:
     return Listing(pids[:MOST], too_many)
 
 
-def of_listing(known: Mapping[str, object], now: float) -> Seen:
+def of_listing(known: Mapping[str, object], now: float) -> FileState:
     """Return the state of a process from `claude agents --json`, if its file cannot be parsed."""
     record = _kept(known)
     if record is None:
-        return Seen(None, ODD, False)
+        return FileState(None, ODD, False)
     record["updatedAt"] = int(now * 1000)  # the list gives no time
-    return Seen(record, f"{ODD}; using `claude agents --json` instead", False)
+    return FileState(record, f"{ODD}; using `claude agents --json` instead", False)
 
 
 def went_on(directory: Path, pid: int, session_id: str, since: float) -> float:
@@ -223,25 +223,25 @@ def went_on(directory: Path, pid: int, session_id: str, since: float) -> float:
     return at / 1000 if is_at_work and is_later else 0.0
 
 
-def state_of(directory: Path, pid: int) -> Seen:
+def state_of(directory: Path, pid: int) -> FileState:
     """Read the session file of a process, and check that the process runs; never raises."""
     path = directory / f"{pid}.json"
     try:
         raw, status = read(path, LIMIT)
     except FileNotFoundError:
-        return Seen(None, "", True)
+        return FileState(None, "", True)
     except OSError as error:
-        return Seen(None, error.strerror or str(error), False)
+        return FileState(None, error.strerror or str(error), False)
     given = decoded(raw)
     record = _kept(given) if given is not None else None
     if record is None or (given or {}).get("pid", pid) != pid:
         # Half-written, or in a future format: keep the last valid value.
-        return Seen(None, ODD, False)
+        return FileState(None, ODD, False)
     why = _disowned(pid, record, status.st_mtime)
     if why:
-        return Seen(None, why, True)
+        return FileState(None, why, True)
     record |= {"pid": pid, "procStart": started_of(pid) or record.get("procStart", "")}
-    return Seen(record, "", False)
+    return FileState(record, "", False)
 
 
 def _kept(given: Mapping[str, object]) -> Record | None:
