@@ -13,10 +13,12 @@ from bellboard.agents.claude_code.dialect.hooks import hook
 from bellboard.agents.evidence import READERS, from_line
 from bellboard.agents.opencode.dialect import events as opencode
 from bellboard.core import deadlines, machine
+from bellboard.core.board import Board
 from bellboard.core.events import Event, Origin
 from bellboard.core.far import OF_LINKS
 from bellboard.core.machine import NOTHING, TABLE, TABLE_TEXT, read_table
 from bellboard.core.options import Options
+from bellboard.core.published import publish
 from bellboard.core.routes import ROUTES
 from bellboard.core.rules import RULES
 from bellboard.core.session import ABSENT, STATUSES, Block, Process, Session, Tool, status_of
@@ -213,6 +215,18 @@ def test_deadlines_fall_due_in_order() -> None:
         times.append(event.clock)
         machine.apply(s, event, Options())
     assert times == sorted(times)
+
+
+def test_tasks_are_counted_as_they_come_and_are_done() -> None:
+    """One whose start was missed counts as well."""
+    board, counted = Board(), []
+    names = ("UserPromptSubmit", "TaskCreated", "TaskCreated", *["TaskCompleted"] * 3)
+    for n, name in enumerate(names):
+        told = {"session_id": "s", "hook_event_name": name, "task_id": str(n)}
+        board.fold(from_line({"t": T + n, "hook": told}))
+        counted.append(publish(board.sessions["s"]).get("tasks"))
+    expected = [(0, 1), (0, 2), (1, 2), (2, 2), (3, 3)]
+    assert [None, *({"done": done, "total": total} for done, total in expected)] == counted
 
 
 def test_every_trace_line_of_the_project_is_read() -> None:

@@ -51,7 +51,11 @@ M.snooze = function(id, minutes)
   local till = minutes > 0 and now() + 60 * minutes or 0
   if host.tell({ snooze = { session_id = id, ['until'] = till } }) then
     local at = os.date(minutes < 720 and '%H:%M' or '%a %H:%M', math.floor(till))
-    say(till == 0 and '%s: snooze ended' or ('%%s: snoozed until %s; again ends it'):format(at), id)
+    say(
+      till == 0 and '%s: snooze ended'
+        or ('%%s: snoozed until %s; snooze again to end it'):format(at),
+      id
+    )
   end
 end
 

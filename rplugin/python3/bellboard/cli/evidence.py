@@ -75,7 +75,7 @@ def snooze_session(args: Args) -> None:
     until = now + 60 * minutes if minutes > 0 else 0.0
     submit(known.session_id, "snooze", until=until)
     at = time.strftime("%H:%M" if minutes < DAYLONG else "%a %H:%M", time.localtime(until))
-    done = f"snoozed until {at}; snooze again ends it" if until else "snooze ended"
+    done = f"snoozed until {at}; snooze again to end it" if until else "snooze ended"
     print(f"{known.session_id}: {done}")
 
 

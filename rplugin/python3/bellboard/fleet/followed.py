@@ -175,7 +175,7 @@ class Followed:
     # ------------------------------------------------------------ what goes out
 
     def take(self, wall: float) -> list[tuple[str, Said | Lost]]:
-        """Return, once, what is to be said of each machine."""
+        """Return what is new of each machine; each thing only once."""
         said: list[tuple[str, Said | Lost]] = []
         for far in self.machines.values():
             if self.is_read or "lost" in far.says:
@@ -185,7 +185,7 @@ class Followed:
     # ------------------------------------------------------------ parts
 
     def _show(self, key: Key, row: Row) -> None:
-        """Tell the host of a row, if it is one to show."""
+        """Report a row to the host, if it is one to show."""
         gone = self.window.put(key, row, by_turns=not self.is_read)
         for each in (key, gone):
             if each is not None and (each == gone or each in self.window):
@@ -245,7 +245,7 @@ def _is_wanted(row: Row, wanted: Joined) -> bool:
 
 
 def _said(far: Far, shown: Window, now: float) -> list[Said | Lost]:
-    """Return what is to be said of a machine, and note that it was."""
+    """Return what is new of a machine, and forget that it is."""
     said: list[Said | Lost] = []
     says, changed, moved = far.says, far.changed, tuple(far.moved.values())
     far.says, far.changed, far.moved = {}, {}, {}

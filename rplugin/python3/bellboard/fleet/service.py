@@ -193,7 +193,7 @@ class Service:
         """Note that we may not listen to something: replies are permitted to all."""
         if self._subjects.is_screen(subject):
             self.notes["fleet screens"] = (
-                f"{self._member} may not hear who else notifies ({subject}), so a notification "
+                f"{self._member} may not read who else notifies ({subject}), so a notification "
                 "may come twice: ask whoever set up the fleet"
             )
             return

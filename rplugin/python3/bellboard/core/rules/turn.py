@@ -80,7 +80,6 @@ def wake(s: Session, e: Event, o: Options) -> str | None:
     if e.tool_id and any(f.tool_id == e.tool_id for f in s.finished):
         return "its tool has finished"
     turn_to_work(s, e.t)
-    s.rested = ""
     return go_on(s, e, o)
 
 
