@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 
 from rig import home
 
-pytest_plugins = ("rig.fixtures", "hosting", "desk", "shell")
+pytest_plugins = ("rig.fixtures", "rig.collecting", "hosting", "desk", "shell")
 
 #: A multiple of the usual number of examples; `BELLBOARD_EXAMPLES=50` is a long run.
 MANY = int(os.environ.get("BELLBOARD_EXAMPLES", "1"))

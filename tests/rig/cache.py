@@ -17,6 +17,7 @@ from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 remembered = 3600.0  # seconds in which a failure is not tried again: longer than a test run
+is_closed = False  # while tests are collected: then not even what is there may be asked for
 
 
 class Missing(Exception):
@@ -43,6 +44,7 @@ def kept(name: str, fill: Callable[[Path, Path], None]) -> Path:
     After a failure, Missing is raised at once for a while: without a network, hundreds of tests
     must not each wait for it.
     """
+    assert not is_closed, f"{name} is fetched while tests are collected"
     target = folder() / name
     if target.is_dir():
         return target

@@ -1,0 +1,42 @@
+"""While tests are collected, nothing is started or fetched; and every test names its layer.
+
+So that `pytest --collect-only` works on a bare machine, and a run without some layers is complete.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from rig import cache
+
+STARTS = {"subprocess.Popen", "socket.connect", "os.posix_spawn", "os.fork", "os.system"}
+
+
+def _refuse(event: str, args: tuple[Any, ...]) -> None:
+    if cache.is_closed and event in STARTS:
+        raise RuntimeError(f"while tests are collected: {event} {args}")
+
+
+sys.addaudithook(_refuse)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    cache.is_closed = True
+    try:
+        return (yield)
+    finally:
+        cache.is_closed = False
+
+
+@pytest.hookimpl(trylast=True)  # once it is known which tests run
+def pytest_collection_modifyitems(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
+    known = [line.partition(":")[0] for line in config.getini("markers")]
+    layers = known[known.index("pure") : known.index("house") + 1]
+    for item in items:
+        if not any(map(item.get_closest_marker, layers)):
+            raise pytest.UsageError(f"{item.nodeid} names none of the layers {', '.join(layers)}")
