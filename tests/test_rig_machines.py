@@ -15,13 +15,19 @@ from rig.waiting import eventually
 
 pytestmark = pytest.mark.files
 
-WHY = unable()
-needs_namespaces = pytest.mark.skipif(bool(WHY), reason=WHY)
+
+@pytest.fixture
+def namespaces() -> None:
+    """Skip the test where no namespaces can be made."""
+    if why := unable():
+        pytest.skip(why)
 
 
-@pytest.fixture(params=[False, pytest.param(True, marks=needs_namespaces)], ids=["here", "apart"])
+@pytest.fixture(params=["here", "apart"])
 def machine(request: pytest.FixtureRequest) -> Iterator[Machine]:
-    with machines("dev", apart=request.param) as (made,):
+    if apart := request.param == "apart":
+        request.getfixturevalue("namespaces")
+    with machines("dev", apart=apart) as (made,):
         yield made
 
 
@@ -48,7 +54,7 @@ def test_a_crash_ends_everything_and_a_boot_brings_it_back(machine: Machine) -> 
     eventually(lambda: reached(machine), "an answer")
 
 
-@needs_namespaces
+@pytest.mark.usefixtures("namespaces")
 def test_a_container_has_its_own_processes_and_terminals() -> None:
     """Its files are ours."""
     container = Container()
