@@ -167,6 +167,26 @@ def test_keys_answer_what_is_asked(nvim: Editors, version: str) -> None:
     assert editor.messages().strip() == ""
 
 
+def test_of_many_options_only_those_with_a_key_have_a_number(nvim: Editors) -> None:
+    """Otherwise `12` would choose the first option, and then the second one of what comes next."""
+    editor = nvim(config=CALM, columns=60, lines=50)
+    host, asking = Host(editor), asks("web", kind="question")
+    shown = questions(asking)
+    shown["questions"][0]["options"] = [{"label": f"Choice {n:02}"} for n in range(1, 31)]
+    play(editor, shown)
+    host.push(asking)
+    opened(editor, "web", "Answer questions")
+    editor.shows("9 ( ) Choice 09")
+    editor.shows("( ) Choice 10")
+    editor.hides("10 ( )")
+    editor.press("/Choice 12<CR><CR>")
+    editor.press("GA")
+    editor.shows("Some questions are not answered")
+    editor.press("A")
+    answers = {"Which database should the tests use?": ["Choice 12"]}
+    assert sent(editor) == {"choice": "choose", "answers": answers}
+
+
 def test_nothing_is_allowed_unread_or_by_accident(
     nvim: Editors, screen: Screens, version: str
 ) -> None:

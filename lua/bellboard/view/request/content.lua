@@ -60,7 +60,8 @@ local function question_of(question, at, draft, width, rows)
     local is = chosen[nth] and not typed
     local mark = (question.many and '[%s]' or '(%s)'):format(is and 'x' or ' ')
     local spot = { question = at, option = nth }
-    local head = ('%s%d %s '):format(parts.INDENT, nth, mark)
+    -- Keys are single digits: "12" would choose option 1, and then option 2 of the next question.
+    local head = ('%s%s %s '):format(parts.INDENT, nth <= 9 and nth or ' ', mark)
     marked(rows, head, option.label, width, spot, is and 'BellboardChosen' or nil)
     if (option.description or '') ~= '' then
       say(rows, option.description, width, 'BellboardDim', (' '):rep(#head), spot)
