@@ -7,12 +7,13 @@ from msgspec.structs import replace
 from ..events import Event
 from ..options import Options
 from ..session import ABSENT, Crew, Session
-from .steps import end, of_agents, own, rest, turn_to_work
+from .steps import end, is_busy, of_agents, own, rest, turn_to_work
 
 
 def begin(s: Session, e: Event, o: Options) -> str | None:
     """It is listed, at rest; whatever its process was running continues."""
-    if s.turn != ABSENT and s.hooked:
+    # A CLI whose sessions start with their first prompt may show that it works before its hook runs.
+    if s.turn != ABSENT and (s.hooked or (s.turn == "working" and is_busy(s))):
         return "already listed"
     here = Crew(s.agents, s.shells, of_agents(s.tools), of_agents(s.blocks))
     crew, s.crew = s.crew if s.crew != Crew() else here, Crew()
