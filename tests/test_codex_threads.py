@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bellboard.agents.codex.threads import folder_of, threads_in
+from bellboard.agents.codex.threads import folder_of, log_of, threads_in
 from rig.home import Home
 from test_lookout import Desk, run
 
@@ -117,6 +120,35 @@ def test_a_thread_that_is_left_is_replaced_at_once(home: Home, terminal: Termina
         assert desk.statuses() == {FIRST: "working"}
 
     run(home, test)
+
+
+def test_the_log_of_a_thread_without_hooks_is_found(home: Home, terminal: Terminal) -> None:
+    """By its id, which begins with the time of its start; its folder appears with its prompt."""
+    made = int(FIRST.replace("-", "")[:12], 16) / 1000
+    log = home.root / ".codex/sessions" / time.strftime("%Y/%m/%d/", time.localtime(made))
+
+    async def test(desk: Desk) -> None:
+        terminal.opens(FIRST)
+        await desk.rescan()
+        await desk.until(lambda: desk.statuses() == {FIRST: "idle"})
+        log.mkdir(parents=True)
+        (log / f"rollout-2026-11-21T21-01-13-{SECOND}.jsonl").touch()
+        (log / f"rollout-2026-11-21T21-01-13-{FIRST}.jsonl").write_text(said("task_started"))
+        shown = {"session_id": FIRST, "pid": terminal.process.pid}
+        await desk.fold(title={**shown, "says": "busy"})
+        assert desk.statuses() == {FIRST: "working"}
+        with (log / f"rollout-2026-11-21T21-01-13-{FIRST}.jsonl").open("a") as file:
+            file.write(said("task_complete", error={"message": "no key"}))
+        await desk.fold(title={**shown, "says": "idle"})
+        await desk.until(lambda: desk.statuses() == {FIRST: "error"})
+
+    run(home, test)
+    assert log_of(str(home.root / ".codex"), "no-uuid") == ""
+
+
+def said(kind: str, **more: Any) -> str:
+    line = {"type": "event_msg", "payload": {"type": kind, **more}}
+    return json.dumps({**line, "timestamp": f"{datetime.now(timezone.utc):%FT%T.%fZ}"}) + "\n"
 
 
 def test_threads_without_a_terminal_and_odd_files_are_passed_over(home: Home) -> None:

@@ -90,6 +90,7 @@ def said(e: Event, known: Process | None, began: float) -> Process:
         at=at,
         stood=stood or (e.status == "waiting" and bool(e.asks)) or is_shown_busy(e),
         was=was or (known.was if known else ""),
+        shown=e.source == "title",
         file_session=e.session_id,
         children=known.children if known else 0,
         hooked=known is not None and known.hooked,

@@ -6,8 +6,11 @@ no hook has run.  One that was left with /clear or /new keeps it until the proce
 
 from __future__ import annotations
 
+import os
 import re
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -16,6 +19,7 @@ from ...system.files import entries, touch
 from .dialect.names import NO_TERMINAL
 
 FOLDER: Final = "thread-writer-locks"
+DAY: Final = 86400.0  # seconds; a folder may be named after another time zone's day
 MOST: Final = 200  # locks to look at, the newest first
 _LOCK: Final = re.compile(r"([A-Za-z0-9][A-Za-z0-9-]{7,63})\.lock", re.ASCII)
 
@@ -49,6 +53,26 @@ def threads_in(folder: str) -> list[Thread]:
     held = flocks.holders(Path(folder, name) for name in names)
     shown = ((path.stem, pid) for path, pid in held.items() if _has_terminal(pid))
     return [Thread(thread, pid, processes.cwd_of(pid)) for thread, pid in shown]
+
+
+def log_of(home: str, thread: str) -> str:
+    """Return the log of a thread, which it has from its first prompt; "" if there is none.
+
+    The logs of a day have a folder, and the id of a thread begins with its time.  May hang.
+    """
+    try:
+        made = int(thread.replace("-", "")[:12], 16) / 1000
+        days = {time.strftime("%Y/%m/%d", time.localtime(made + more)) for more in (-DAY, 0, DAY)}
+    except (ValueError, OverflowError, OSError):
+        return ""
+    ending = f"-{thread}.jsonl"
+    for day in sorted(days):
+        folder = Path(home, "sessions", day)
+        with suppress(OSError, ValueError):
+            for name in os.listdir(folder):  # noqa: PTH208, there may be many
+                if name.startswith("rollout-") and name.endswith(ending):
+                    return str(folder / name)
+    return ""
 
 
 def _has_terminal(pid: int) -> bool:

@@ -12,7 +12,7 @@ from ...core.session import Session, status_of
 from ..cli import Means
 from ..witnessing import LogWitness
 from .dialect.spoken import CodexDialect
-from .threads import Thread, folder_of, threads_in
+from .threads import Thread, folder_of, home_in, log_of, threads_in
 
 WATCHES: Final = "codex"
 SETTLE: Final = 0.2  # seconds from the making of a file to its lock
@@ -25,7 +25,7 @@ class CodexWitness(LogWitness):
     def __init__(self, means: Means) -> None:
         super().__init__(means, CodexDialect())
         self._means, self._generation = means, means.generation
-        self._folder = folder_of(means.environ)
+        self._home, self._folder = home_in(means.environ), folder_of(means.environ)
         self._sessions: dict[str, Session] = {}
         self._open: frozenset[Thread] | None = None  # as last seen
         self._timer: asyncio.TimerHandle | None = None
@@ -33,7 +33,8 @@ class CodexWitness(LogWitness):
 
     def attend(self, s: Session) -> None:
         self._sessions[s.session_id] = s
-        super().attend(s)
+        find = partial(log_of, self._home, s.session_id)  # no hook has reported it
+        self._following.attend(s, self._home, find)
 
     def leave(self, sid: str) -> None:
         self._sessions.pop(sid, None)

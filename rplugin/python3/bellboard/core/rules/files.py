@@ -18,6 +18,7 @@ from .steps import (
     is_alone,
     is_busy,
     newest_question,
+    own,
     rest,
     turn_to_work,
 )
@@ -55,6 +56,8 @@ def settle(s: Session, e: Event, o: Options) -> str | None:
             complete(s, max(e.t, s.stopped))
         elif s.held in ("moved", "refused"):
             rest(s, e.t)
+        elif s.rested and is_starting(s):
+            give_back(s, e.t)
         elif not (s.hooked or asked or is_told(s)) or (s.hooked and has_ended(s)):
             complete(s, e.t)
         elif s.rested:
@@ -67,6 +70,12 @@ def settle(s: Session, e: Event, o: Options) -> str | None:
         at_rest = "completed" if unseen else "idle"
         s.turn, s.unseen = ("background", unseen) if has_shell else (at_rest, False)
     return None if asked or before != (s.turn, s.unseen) else "already at rest"
+
+
+def is_starting(s: Session) -> bool:
+    """Return whether only its title showed work: a CLI that starts shows that before any prompt."""
+    p = own(s)
+    return not s.hooked and p is not None and p.shown
 
 
 def is_told(s: Session) -> bool:
