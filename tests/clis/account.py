@@ -75,11 +75,21 @@ def judged(
             at = (a for a, _, shown in _steps(mine, start, end) if fits(said, shown, is_fresh))
             delays.append(next(at, end) - start)
         if marks and marks[-1][1] == "ended":
-            last = {c["session_id"]: c for c in mine}
-            gone = [c["t"] if c["to"] is None else float("inf") for c in last.values()]
-            left = max([left, *(t - marks[-1][0] for t in gone)])
+            end = marks[-1][0]
+            left = max([left, *(gone - end for gone in _gone(mine, end))])
     shown = tuple(dict.fromkeys(c["to"] for c in changes))
     return Row(scene, "", compared, tuple(wrong), off, tuple(delays), left, shown)
+
+
+def _gone(changes: Sequence[Mapping[str, Any]], end: float) -> Iterator[float]:
+    """Yield when each session that was listed at the end of its terminal was no longer listed.
+
+    One that is resumed in another terminal is listed again later.
+    """
+    for sid in {c["session_id"] for c in changes if c["t"] <= end}:
+        its = [c for c in changes if c["session_id"] == sid]
+        if [c["to"] for c in its if c["t"] <= end][-1] is not None:
+            yield next((c["t"] for c in its if c["t"] > end and c["to"] is None), float("inf"))
 
 
 def _steps(

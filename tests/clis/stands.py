@@ -167,6 +167,7 @@ CODEX: Final = Stand(
     ready="Ask Codex",
     status=_codex,
     args=("--no-daemon", "--enable", "default_mode_request_user_input"),
+    free=("--no-daemon", "--dangerously-bypass-approvals-and-sandbox"),
     asking="esc",
     welcome={"Hooks need review": ("2", "Enter")},
     allow=("y",),

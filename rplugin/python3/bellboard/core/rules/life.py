@@ -12,7 +12,7 @@ from .steps import end, is_busy, of_agents, own, rest, turn_to_work
 
 def begin(s: Session, e: Event, o: Options) -> str | None:
     """It is listed, at rest; whatever its process was running continues."""
-    # A CLI whose sessions start with their first prompt may show that it works before its hook runs.
+    # Where a session starts with its first prompt, it may show that it works before the hook runs.
     if s.turn != ABSENT and (s.hooked or (s.turn == "working" and is_busy(s))):
         return "already listed"
     here = Crew(s.agents, s.shells, of_agents(s.tools), of_agents(s.blocks))
