@@ -87,7 +87,8 @@ export const Bellboard = async ({ client, directory }) => {
     }
     const said = (type === "message.updated" && properties.info) || {}
     if (said.role === "assistant" && said.time?.completed)
-      answered[said.sessionID] = !said.error && said.finish !== "tool-calls"
+      // One that was stopped between two tries has neither an error nor a reason to finish.
+      answered[said.sessionID] = !said.error && !!said.finish && said.finish !== "tool-calls"
     if (type === "session.idle" && !parents[properties.sessionID])
       say(type, { ...properties, answered: answered[properties.sessionID] })
     else if (REPORTED.test(type)) say(type, properties)

@@ -257,6 +257,21 @@ def test_what_asks_is_reported_whole_and_nothing_else(started: Any, home: Home) 
     assert asked["metadata"]["command"] == long
 
 
+def test_a_turn_that_ends_between_two_tries_was_stopped(started: Any, home: Home) -> None:
+    """The message is over then, with neither an error nor a reason; one with a reason is whole."""
+    opencode = started()
+    answers: tuple[dict[str, Any], ...] = ({}, {"finish": "tool-calls"}, {"finish": "stop"})
+    for answer in answers:
+        about = {"role": "assistant", "sessionID": SESSION, "time": {"completed": 1}, **answer}
+        opencode.hears({"type": "message.updated", "properties": {"info": about}})
+        opencode.hears({"type": "session.idle", "properties": {"sessionID": SESSION}})
+    spool = Spool(home.bellboard)
+    eventually(lambda: len(spool.scan()) == len(answers))
+    items = [item for name in spool.scan() if (item := spool.read(name)) is not None]
+    kinds = [SPEAKS.event(i.payload, i.t, i.t, Origin("opencode")).kind for i in items]
+    assert kinds == ["interrupt", "interrupt", "rest"]
+
+
 def test_a_plugin_in_a_folder_of_others_does_not_listen(started: Any, home: Home) -> None:
     """Nor does anybody connect to one there, or to another process."""
     (home.bellboard / "opencode").mkdir(mode=0o777)

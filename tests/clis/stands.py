@@ -82,14 +82,16 @@ def _opencode(screen: str) -> Status:
     asks = "permission required|allow once|reject permission|type your own answer|enter confirm"
     if re.search(asks, text):
         return "blocked"
-    if re.search("esc (again to )?interrupt", text):
+    if re.search(r"esc (again to )?interrupt|\[retrying", text):  # a long reason hides the keys
         return "working"
     ended = list(re.finditer(r"▣ .*· [\d.]+m?s", screen))
     failed = [m.end() for m in re.finditer(r"fake error \d+\s*(?=┃?\s*$)", screen, re.M)]
     if failed and not (ended and ended[-1].start() > failed[-1]):
         return "error"
     lines = re.findall("▣ .*", screen)
-    return "completed" if lines and re.search(r"· [\d.]+m?s|· \d+m", lines[-1]) else "idle"
+    if not lines:
+        return None  # it shows no session: before the first one, and after /new
+    return "completed" if re.search(r"· [\d.]+m?s|· \d+m", lines[-1]) else "idle"
 
 
 def _gemini(screen: str) -> Status:
