@@ -23,10 +23,11 @@ pytestmark = [pytest.mark.claude, pytest.mark.tmux, pytest.mark.timeout(500)]
 STEADY = 0.9  # share of the time after each change was shown
 SLOWEST = 30.0  # seconds until a change must be shown
 JOBS = 3
-#: One of each kind; `make truth` plays them all, on every CLI, and test_cases.py their traces.
+#: One of each kind of evidence; `make truth` plays them all, on every CLI, and test_cases.py their
+#: traces. Permissions are below, and a question is answered in test_live_answers.py.
 IN_TMUX = (
     *("queue while busy, then Esc", "API error 500, retried", "Esc in a subagent"),
-    *("permission: yes", "permission: Esc", "question", "MCP form", "background agent asks"),
+    *("permission: Esc", "MCP form", "background agent asks"),
     *("background shell", "/clear", "--resume", "two processes", "kill -9", "Ctrl-Z and fg"),
 )
 IN_NEOVIM = ("permission: yes", "Esc while streaming", "closed pane")

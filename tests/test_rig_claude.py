@@ -56,9 +56,14 @@ def test_a_prompt_is_typed_and_its_answer_seen(
     assert [request.path for request in api.requests if request.kind == "unknown"] == []
 
 
-def test_a_permission_is_asked_for_and_given(claude: Agents, home: Home) -> None:
-    """The dialog is on the screen, in the hooks and in the session file; Enter says yes."""
-    agent = claude()
+def test_a_session_asks_is_held_and_is_interrupted(
+    claude: Agents, api: Api, home: Home, eventually: Any
+) -> None:
+    """A permission, an answer that the API holds, and a form, in one session.
+
+    Dialogs are on the screen, in the hooks and in the session file; Enter says yes, Esc ends them.
+    """
+    agent = claude(*elicitation(home))
     agent.submit("play:perm please")
     asked = agent.happens("PermissionRequest")
     assert asked["tool_input"]["command"] == "touch made.txt"
@@ -69,23 +74,18 @@ def test_a_permission_is_asked_for_and_given(claude: Agents, home: Home) -> None
     agent.happens("Stop")
     assert (home.project / "made.txt").exists()
 
-
-def test_an_answer_can_be_held_and_interrupted(claude: Agents, api: Api, eventually: Any) -> None:
-    """While the API holds, the session is busy as long as a test needs; Esc ends it."""
-    agent = claude()
+    agent.becomes("idle")
     api.hold()
     agent.submit("play:text please")
     eventually(lambda: api.played("text"), "the request")
-    agent.becomes("busy")
+    agent.becomes("busy")  # as long as a test needs
     agent.press("Escape")
     agent.becomes("idle")
-    assert agent.events("Stop") == []
+    assert len(agent.events("Stop")) == 1
     api.release()
 
-
-def test_an_mcp_server_asks_the_user(claude: Agents, home: Home) -> None:
-    """The rig's MCP server opens an elicitation dialog."""
-    agent = claude(*elicitation(home))
+    agent.press("C-u")  # the prompt is back in the input
+    agent.shows(r"(?m)^[❯>][\s\xa0]*$")
     agent.submit("play:elicit please")
     agent.happens("Elicitation")
     agent.shows("What name")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import psutil
 import pytest
 
 from bellboard.system.processes import tty_of
+from rig import reaper
 from rig.fixtures import Editors
 from rig.home import Home
 from rig.reaper import lives
@@ -41,8 +40,9 @@ def test_the_server_inherits_nothing(
     assert names - added <= set(home.env)
 
 
-def test_closing_ends_what_ignores_a_hang_up(tmux: Server, eventually: Any) -> None:
+def test_closing_ends_what_ignores_a_hang_up(tmux: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """No process outlives its server, and closing twice does no harm."""
+    monkeypatch.setattr(reaper, "GRACE", 0.2)  # it ignores that, however long
     pane = tmux.open(["sh", "-c", "trap '' HUP TERM; echo deaf; sleep 600 & wait; sleep 600"])
     pane.shows("deaf")
     process = psutil.Process(pane.pid)
