@@ -43,7 +43,7 @@ class Reader:
 
     def item(self, data: bytes) -> Item:
         self.seq += 1
-        return Item("", data, "" if data else "DEL", self.seq, float(self.seq), 0)
+        return Item("", data, "" if data else "DEL", self.seq, float(self.seq))
 
     def put(self, n: int, status: str, **more: object) -> None:
         row = a_row(f"s{n}", status, **more) if status else None

@@ -8,7 +8,6 @@ it is now, not as it was: memory grows with the sessions, never with the time wi
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import random
 import time
 from collections import deque
@@ -23,6 +22,7 @@ from ..core.row import Row
 from .streams import LARGEST, TTL
 from .subjects import Key, Subjects
 from .tail import Item, Tail
+from .waiting import is_set
 from .wire import WRONG_LAST, Refused, Wire
 
 BEAT: Final = 10.0  # seconds between two beats
@@ -124,8 +124,7 @@ class Publisher:
                 beat = now + BEAT
                 shelf.changed |= {k: None for k, due in self._due.items() if due <= now}
             if not (shelf.changed or shelf.news):
-                with contextlib.suppress(asyncio.TimeoutError):
-                    await asyncio.wait_for(shelf.woken.wait(), max(0.0, beat - now))
+                await is_set(shelf.woken, max(0.0, beat - now))
 
     # ------------------------------------------------------------ the name
 
@@ -143,21 +142,19 @@ class Publisher:
                 self._revisions[key], self._stored[key] = item.seq, item.data
                 stored = max(0.0, tail.created - item.t)  # for so long
                 self._due[key] = time.monotonic() + TTL * SOONEST - stored
-            if not item.pending:
-                over.set()
 
         where = self._subjects.rows, self._subjects.rows_of(self._shelf.machine)
-        tail = Tail(self._wire, *where, take)
-        if await tail.begin({"deliver_policy": "last_per_subject"}):
-            reading = asyncio.ensure_future(tail.run())
-            waiting = asyncio.ensure_future(over.wait())
-            try:
-                await asyncio.wait((reading, waiting), return_when=asyncio.FIRST_COMPLETED)
-                if reading.done():
-                    reading.result()
-            finally:
-                waiting.cancel()
-                reading.cancel()
+        tail = Tail(self._wire, *where, take, over.set)
+        await tail.begin({"deliver_policy": "last_per_subject"})
+        reading = asyncio.ensure_future(tail.run())
+        waiting = asyncio.ensure_future(over.wait())
+        try:
+            await asyncio.wait((reading, waiting), return_when=asyncio.FIRST_COMPLETED)
+            if reading.done():
+                reading.result()
+        finally:
+            waiting.cancel()
+            reading.cancel()
 
     async def _take_name(self) -> None:
         """Write our first beat, unless another machine has the name and still beats."""

@@ -11,6 +11,7 @@ from .followed import Followed, Lost, Said
 from .streams import LARGEST
 from .subjects import Key, Subjects
 from .tail import Item, Tail
+from .waiting import together
 from .wire import Wire
 
 TOGETHER: Final = 0.02  # seconds to collect changes in; a screen is drawn every 0.03
@@ -68,8 +69,6 @@ class Reader:
                 self._followed.skipped += 1
             else:
                 take(key, item, 0.0 if is_new else max(0.0, tail.created - item.t))
-            if not (item.pending or is_new):
-                caught_up()
 
         def caught_up() -> None:
             nonlocal is_new
@@ -79,9 +78,8 @@ class Reader:
                 self._followed.complete()
                 self._ready()
 
-        tail = Tail(self._wire, stream, subject, receive)
-        if not await tail.begin(start):
-            caught_up()
+        tail = Tail(self._wire, stream, subject, receive, caught_up)
+        await tail.begin(start)
         await tail.run()
 
     def _row(self, key: Key, item: Item, age: float) -> None:
@@ -90,19 +88,6 @@ class Reader:
     def _news(self, key: Key, item: Item, age: float) -> None:
         if key.session:
             self._followed.news(key, item)
-
-
-async def together(tasks: list[asyncio.Future[Any]]) -> None:
-    """Wait until one of them fails, end the others, and raise its exception."""
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
-    finally:
-        for task in tasks:  # only once: a second time would interrupt its cleanup
-            task.cancel()
-        done = await asyncio.gather(*tasks, return_exceptions=True)
-    for result in done:
-        if isinstance(result, Exception):
-            raise result
 
 
 async def deliver(followed: Followed, to: Deliver) -> None:

@@ -14,6 +14,7 @@ from typing import Final
 
 from ..core.feed import SILENT
 from .subjects import Subjects, screen_of
+from .waiting import is_set
 from .wire import Down, Message, Wire
 
 BEAT: Final = 10.0  # seconds between two reports of a screen
@@ -62,8 +63,7 @@ class Screens:
                 if self.is_ours or is_said:
                     is_said = self.is_ours
                     await _say(wire, ours, b"" if is_said else GONE)
-                with contextlib.suppress(asyncio.TimeoutError):
-                    await asyncio.wait_for(self.woken.wait(), BEAT)
+                await is_set(self.woken, BEAT)
         finally:
             if is_said:
                 with contextlib.suppress(Down):

@@ -22,12 +22,13 @@ from .claims import claim
 from .followed import Followed
 from .member import Joined, Unusable, credentials
 from .publisher import AGAIN, Publisher, Shelf, Taken, Told
-from .reader import Deliver, Reader, deliver, together, watch
+from .reader import Deliver, Reader, deliver, watch
 from .requests import ASKED, Asked, Do, Reply, ask, no
 from .screens import Screens
 from .streams import ensure
 from .subjects import Key, Subjects
 from .tail import Lost
+from .waiting import together
 from .wire import Denied, Down, Refused, Wire
 
 #: Seconds from one try to connect to the next: a share of the outage, within these.

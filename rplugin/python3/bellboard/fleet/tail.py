@@ -2,12 +2,17 @@
 
 We fetch, so what is not processed yet stays on the server: our memory is bounded however slow we
 are.  After a gap, or when the server forgot us, it raises `Lost`.
+
+That everything has come which was there is told by the end of a fetch that waits for nothing.  How
+many messages the server says are left is of no use: nats-server 2.9 miscounts when a key is written
+at that moment, so it may be 0 too early, or never.
 """
 
 from __future__ import annotations
 
 import asyncio
 import secrets
+import time
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Final, NamedTuple
@@ -19,6 +24,7 @@ from .wire import Down, Message, Wire
 BATCH: Final = 256  # messages that may be under way to us
 EXPIRES: Final = 30.0  # seconds until an unused fetch ends
 BEAT: Final = 5.0  # seconds in which the server says that it is still there
+IDLE: Final = 0.5  # seconds in which it says that it has nothing more, while we read what is there
 FORGOTTEN: Final = 60.0  # seconds after which the server forgets us
 NANO: Final = 1_000_000_000
 
@@ -35,23 +41,34 @@ class Item(NamedTuple):
     operation: str  # "DEL" or "PURGE" for a key that is gone
     seq: int
     t: float  # when the server stored it, by its clock
-    pending: int  # how many follow
 
 
 class Tail:
-    """Follows the messages of one filter; calls `take` with each."""
+    """Follows the messages of one filter.
 
-    def __init__(self, wire: Wire, stream: str, subject: str, take: Callable[[Item], None]) -> None:
-        self._wire, self._stream, self._filter, self._take = wire, stream, subject, take
+    Calls `take` with each, and `caught_up` once, when it has taken all that were there.
+    """
+
+    def __init__(
+        self,
+        wire: Wire,
+        stream: str,
+        subject: str,
+        take: Callable[[Item], None],
+        caught_up: Callable[[], object],
+    ) -> None:
+        self._wire, self._stream, self._filter = wire, stream, subject
+        self._take, self._caught_up = take, caught_up
         self._name = f"bb-{secrets.token_hex(8)}"
         self._next = 1  # the number of the next message to us
         self._open = 0  # messages that are asked for and did not come
-        self._heard = asyncio.Event()
+        self._is_new = False  # whether what comes now was not there when we began
+        self._heard = 0.0
         self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.created = 0.0  # by the server's clock
 
-    async def begin(self, start: dict[str, Any]) -> int:
-        """Tell the server where to start; return how many messages are there already."""
+    async def begin(self, start: dict[str, Any]) -> None:
+        """Tell the server where to start."""
         config = {
             "name": self._name,
             "ack_policy": "none",
@@ -65,25 +82,22 @@ class Tail:
         subject = f"$JS.API.CONSUMER.CREATE.{self._stream}.{self._name}.{self._filter}"
         told = await self._wire.call(subject, {"stream_name": self._stream, "config": config})
         self.created = _seconds(str(told.get("created", "")))
-        return int(told.get("num_pending", 0))
+        self._is_empty = not told.get("num_pending", 0)
 
     async def run(self) -> None:
         """Fetch until the connection breaks; raise `Lost` after a gap."""
         self._inbox = self._wire.inbox()
         subscription = await self._wire.subscribe(self._inbox, self._receive, 4 * BATCH)
         try:
+            if self._is_empty:
+                self._catch_up()
+            self._heard = time.monotonic()
             await self._fetch()
             while not self._over.done():
-                self._heard.clear()
-                hearing = asyncio.ensure_future(self._heard.wait())
-                await asyncio.wait(
-                    (hearing, self._over),
-                    timeout=3 * BEAT,
-                    return_when=asyncio.FIRST_COMPLETED,
-                )
-                hearing.cancel()
-                if not self._heard.is_set() and not self._over.done():
+                left = self._heard + 3 * BEAT - time.monotonic()
+                if left <= 0:
                     raise Lost("the server no longer sends")
+                await asyncio.wait((self._over,), timeout=left)
             self._over.result()
         finally:
             if not self._over.done():
@@ -94,42 +108,49 @@ class Tail:
         wanted = {
             "batch": BATCH,
             "expires": int(EXPIRES * NANO),
-            "idle_heartbeat": int(BEAT * NANO),
+            "idle_heartbeat": int((BEAT if self._is_new else IDLE) * NANO),
+            "no_wait": not self._is_new,  # it ends when there is nothing more
         }
         self._open = BATCH
         subject = f"$JS.API.CONSUMER.MSG.NEXT.{self._stream}.{self._name}"
         await self._wire.publish(subject, msgspec.json.encode(wanted), self._inbox)
 
     async def _receive(self, message: Message) -> None:
-        self._heard.set()
+        self._heard = time.monotonic()
         try:
             if item := self._item(message):
                 self._take(item)
                 self._open -= 1
                 if self._open > 0:
                     return
-            elif (status := (message.headers or {}).get("Status", "")) == "100":
-                return
-            elif status not in ("404", "408"):
+            elif (status := (message.headers or {}).get("Status", "")) in ("100", "404", "408"):
+                self._catch_up()
+                if status == "100":  # it has nothing now, and goes on
+                    return
+            else:
                 raise Lost(f"the server ends it ({status})")
             await self._fetch()
         except (Lost, Down) as e:
             if not self._over.done():
                 self._over.set_exception(e)
 
+    def _catch_up(self) -> None:
+        if not self._is_new:
+            self._is_new = True
+            self._caught_up()
+
     def _item(self, message: Message) -> Item | None:
         """Return what a message holds, or None for one about the fetch itself."""
         told = str(message.reply or "").split(".")
         if told[:2] != ["$JS", "ACK"] or len(told) < 9:
             return None
-        seq, number, t, pending = (int(x) for x in (told[-9:] if len(told) == 9 else told[4:])[-4:])
-        if len(told) > 9:  # $JS.ACK.domain.account.stream.consumer.delivered.seq.number.t.pending.x
-            seq, number, t, pending = (int(x) for x in told[7:11])
+        # $JS.ACK.stream.consumer.delivered.seq.number.t.pending, or with domain.account and one more
+        seq, number, t = (int(x) for x in (told[5:8] if len(told) == 9 else told[7:10]))
         if number != self._next:
             raise Lost("messages are missing")
         self._next += 1
         operation = (message.headers or {}).get("KV-Operation", "")
-        return Item(message.subject, message.data, operation, seq, t / NANO, pending)
+        return Item(message.subject, message.data, operation, seq, t / NANO)
 
 
 def _seconds(text: str) -> float:
