@@ -135,6 +135,24 @@ def test_a_transition_is_announced_once(join: Join) -> None:
     assert [1, 2, 3] == [m.id for _, m in laptop.moved]
 
 
+def test_a_transition_that_comes_with_its_row_and_as_news_is_passed_on_once(
+    join: Join, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However far apart the two arrive."""
+    monkeypatch.setattr("bellboard.fleet.reader.TOGETHER", 0.0)
+    dev, laptop = join("dev"), join("laptop")
+    dev.show(a_row("s"))
+    sees(laptop, "dev", {"s": "working"})
+    for n in range(1, 11):
+        dev.show(a_row("s", detail=f"{n}"))
+        dev.tell(a_move(n, "s"))
+        eventually(lambda n=n: laptop.moved and laptop.moved[-1][1].id == n)  # type: ignore[misc]
+    eventually(lambda: 10 == laptop.service.followed.last_news)
+    dev.show(a_row("s", "blocked"))
+    sees(laptop, "dev", {"s": "blocked"})
+    assert [*range(1, 11)] == [m.id for _, m in laptop.moved]
+
+
 def claims(peer: Peer, token: str, status: str = "blocked") -> bool:
     """Return whether it may announce that session `s` of dev has that status."""
     notice = {"session_id": "s", "status": status, "effect": "notice desktop", "token": token}

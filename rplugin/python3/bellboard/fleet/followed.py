@@ -13,7 +13,19 @@ from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from ..core.feed import MOST, SILENT, Beat, Change, Hello, Moved, State, cursor_of, moved_of, read
+from ..core.feed import (
+    MOST,
+    SILENT,
+    Beat,
+    Change,
+    Cursor,
+    Hello,
+    Moved,
+    State,
+    cursor_of,
+    moved_of,
+    read,
+)
 from ..core.lenient import value_of
 from ..core.row import Row, row_of
 from .member import Joined
@@ -23,6 +35,7 @@ from .tail import Item
 from .window import Window
 
 MACHINES: Final = 256  # to follow
+TWICE: Final = 256  # transitions of a machine to know again: each comes with its row and as news
 QUIET: Final = SILENT - 2.0  # seconds, so that what is shown is stale in time
 COUNT: Final = 30.0  # seconds between two counts of what is not shown
 SILENCE: Final = "it publishes nothing: no background process runs there, or it has no network"
@@ -52,12 +65,20 @@ class Far:
         self.marks: dict[Key, tuple[int, float]] = {}  # the number and time of each row
         self.changed: dict[Key, None] = {}
         self.moved: dict[int, Moved] = {}
+        self._noted: dict[Cursor, None] = {}  # where these transitions are
         self.found: set[Key] = set()  # while all rows are read again
         self.told: set[Key] = set()  # the sessions that the host knows
         self.says: dict[str, None] = {}  # what to say besides changes: hello, state, beat
 
-    def note(self, moved: Moved) -> None:
-        """Keep a transition until it is passed on."""
+    def note(self, moved: Moved, cursor: object) -> None:
+        """Keep a transition until it is passed on, once; `cursor`: any of the same database."""
+        known = cursor_of(cursor) or Cursor("", 0)
+        at = known._replace(last=moved.id)
+        if at in self._noted:
+            return
+        self._noted[at] = None
+        if len(self._noted) > TWICE:
+            del self._noted[next(iter(self._noted))]
         self.moved[moved.id] = moved
         while len(self.moved) > MOST:
             del self.moved[next(iter(self.moved))]
@@ -155,7 +176,7 @@ class Followed:
             return
         moved = moved_of(given.get("moved"))
         if moved is not None and moved.session_id == key.session:
-            far.note(moved)
+            far.note(moved, given.get("cursor"))
         far.rows[key], far.marks[key] = row, (item.seq, item.t)
         far.cursor = _later(far.cursor, given.get("cursor"))
         self._show(key, row)
@@ -168,8 +189,9 @@ class Followed:
         if far is None or moved is None or moved.session_id != key.session:
             self.skipped += far is not None
             return
-        far.cursor = _later(far.cursor, f"{given.get('database')}.{moved.id}")
-        far.note(moved)
+        cursor = f"{given.get('database')}.{moved.id}"
+        far.cursor = _later(far.cursor, cursor)
+        far.note(moved, cursor)
         self.woken.set()
 
     # ------------------------------------------------------------ what goes out

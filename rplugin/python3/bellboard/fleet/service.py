@@ -29,7 +29,7 @@ from .streams import ensure
 from .subjects import Key, Subjects
 from .tail import Lost
 from .waiting import together
-from .wire import Denied, Down, Refused, Wire
+from .wire import NOBODY, Denied, Down, Refused, Wire
 
 #: Seconds from one try to connect to the next: a share of the outage, within these.
 SHORTEST, LONGEST, SHARE = 1.0, 60.0, 30.0
@@ -222,6 +222,8 @@ class Service:
                     "or join again with --read-only"
                 )
             except Refused as e:
+                if e.code == NOBODY:
+                    raise Down("the server has lost what this team keeps there") from None
                 self.notes["fleet publishing"] = f"the server refuses what we publish: {e}"
             await asyncio.sleep(AGAIN * random.uniform(0.5, 1.0))
 

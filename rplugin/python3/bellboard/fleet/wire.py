@@ -27,6 +27,7 @@ BEAT: Final = 5  # seconds between two pings; the second that is missed ends the
 PENDING: Final = 1 << 20  # bytes waiting to be sent
 WRONG_LAST: Final = 10071  # JetStream's code: somebody else wrote the key
 NO_STREAM: Final = 10059
+NOBODY: Final = 503  # nobody listens to that subject
 
 _DENIED: Final = re.compile(r'permissions violation for (publish|subscription) to "([^"]*)"', re.I)
 
@@ -146,7 +147,7 @@ class Wire:
                 raise Denied(denied.result())
             return await asking
         except nats.errors.NoRespondersError:
-            raise Refused(503, "nobody answers there") from None
+            raise Refused(NOBODY, "nobody answers there") from None
         except (asyncio.TimeoutError, nats.errors.TimeoutError):
             raise TimeoutError(f"no answer within {patience:g} s") from None
         except nats.errors.Error as e:
@@ -164,7 +165,7 @@ class Wire:
         except TimeoutError:
             raise Down(f"{self._joined.url} does not answer") from None
         except Refused as e:
-            if e.code == 503 and subject.startswith("$JS.API."):
+            if e.code == NOBODY and subject.startswith("$JS.API."):
                 raise Down(f"{self._joined.url} runs without JetStream: start it with -js") from e
             raise
 

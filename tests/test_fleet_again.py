@@ -1,0 +1,158 @@
+"""How members of a fleet come back: after each end of a connection, everything is read again."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bellboard.fleet.member import Credentials, Joined
+from bellboard.fleet.streams import ensure
+from bellboard.fleet.subjects import Key, Subjects
+from bellboard.fleet.tail import Item, Tail
+from bellboard.fleet.waiting import is_set
+from bellboard.fleet.wire import Wire
+from fleets import Peer, a_row
+from rig import nats
+from rig.waiting import eventually
+
+pytestmark = [
+    pytest.mark.files,
+    pytest.mark.skipif(not nats.program(), reason="nats-server is not installed"),
+]
+
+SUBJECTS = Subjects("t")
+
+
+@pytest.fixture
+def there(tmp_path: Path) -> Iterator[nats.Server]:
+    with nats.running(tmp_path / "nats") as made:
+        yield made
+
+
+@asynccontextmanager
+async def wired(url: str) -> Any:
+    """Yield a connection to a server that has the streams of a team."""
+    wire = Wire(Joined(url, "t", "test"), Credentials("test"), lambda subject: None)
+    await wire.open()
+    try:
+        await ensure(wire, SUBJECTS)
+        yield wire
+    finally:
+        await wire.close()
+
+
+async def constantly(act: Callable[[], Coroutine[Any, Any, object]]) -> None:
+    while True:
+        await asyncio.gather(*(act() for _ in range(random.choice((1, 3, 16)))))
+
+
+@pytest.mark.parametrize("is_quiet", [False, True])
+def test_a_reader_knows_when_it_has_everything(there: nats.Server, is_quiet: bool) -> None:
+    """Neither too early nor never, also while every row is written again and again."""
+    keys = [Key("dev", "claude", f"s{n}") for n in range(60)]
+
+    async def read(wire: Wire) -> int:
+        found: set[str] = set()
+        over = asyncio.Event()
+
+        def take(item: Item) -> None:
+            if not over.is_set():
+                found.add(item.subject)
+
+        tail = Tail(wire, SUBJECTS.rows, SUBJECTS.rows_of("dev"), take, over.set)
+        await tail.begin({"deliver_policy": "last_per_subject"})
+        reading = asyncio.ensure_future(tail.run())
+        await asyncio.wait_for(over.wait(), 30)
+        reading.cancel()
+        return len(found)
+
+    async def main() -> list[int]:
+        async with AsyncExitStack() as open_:
+            wire, other = [await open_.enter_async_context(wired(there.url)) for _ in range(2)]
+            for key in keys:
+                await wire.put(SUBJECTS.row(key), b"x")
+            write = lambda: wire.put(SUBJECTS.row(random.choice(keys)), b"y")  # noqa: E731
+            writing = asyncio.ensure_future(constantly(write))
+            if is_quiet:
+                writing.cancel()
+            counts = [await read(other) for _ in range(20)]
+            writing.cancel()
+        return counts
+
+    assert [len(keys)] * 20 == asyncio.run(main())
+
+
+@pytest.mark.parametrize("count", [0, 255, 256, 257, 512])
+def test_any_number_of_rows_is_everything(there: nats.Server, count: int) -> None:
+    """Also none, and as many as are fetched at once."""
+
+    async def main() -> int:
+        found: list[str] = []
+        over = asyncio.Event()
+        async with wired(there.url) as wire:
+            for n in range(count):
+                await wire.put(SUBJECTS.row(Key("dev", "claude", f"s{n}")), b"x")
+            where = SUBJECTS.rows, SUBJECTS.rows_of("dev")
+            tail = Tail(wire, *where, lambda item: found.append(item.subject), over.set)
+            await tail.begin({"deliver_policy": "last_per_subject"})
+            reading = asyncio.ensure_future(tail.run())
+            await asyncio.wait_for(over.wait(), 30)
+            reading.cancel()
+        return len(found)
+
+    assert count == asyncio.run(main())
+
+
+def test_who_is_ended_just_as_something_happens_ends() -> None:
+    """A task that waits for an event is cancelled at each moment after it was set."""
+
+    async def main() -> list[int]:
+        left = []
+        for turns in range(6):
+            event = asyncio.Event()
+
+            async def work(event: asyncio.Event = event) -> None:
+                while True:
+                    event.clear()
+                    await is_set(event, 60.0)
+
+            task = asyncio.ensure_future(work())
+            await asyncio.sleep(0.01)
+            event.set()
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.wait((task,), timeout=5.0)
+            if not task.done():
+                left.append(turns)
+                task.cancel()
+        return left
+
+    assert [] == asyncio.run(main())
+
+
+@pytest.mark.parametrize("stream", ["rows", "news"])
+def test_what_the_server_loses_is_made_again(there: nats.Server, stream: str) -> None:
+    """Somebody deletes a stream of the team: those who write and those who read go on."""
+    dev, laptop = Peer(there.url, "dev", reads=False), Peer(there.url, "laptop", publishes=False)
+
+    async def lose() -> None:
+        async with wired(there.url) as wire:
+            await wire.call(f"$JS.API.STREAM.DELETE.{getattr(SUBJECTS, stream)}")
+
+    try:
+        dev.show(a_row("s"))
+        eventually(lambda: {"s": "working"} == laptop.statuses("dev"))
+        asyncio.run(lose())
+        dev.show(a_row("s", "blocked"), a_row("new"))
+        shown = {"s": "blocked", "new": "working"}
+        eventually(lambda: shown == laptop.statuses("dev"), within=20.0)
+    finally:
+        for peer in (dev, laptop):
+            peer.close()
