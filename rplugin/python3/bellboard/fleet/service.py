@@ -185,7 +185,7 @@ class Service:
             tasks.append(asyncio.ensure_future(listening))
             self._wire, self._was_up = wire, True
             self.notes.pop("fleet", None)
-            await together([asyncio.ensure_future(self._broken(wire)), *tasks])
+            await together([asyncio.ensure_future(wire.breaks()), *tasks])
         finally:
             self._wire = None
             await wire.close()
@@ -202,9 +202,6 @@ class Service:
             f"{self._member} may not take requests for {self.joined.machine}, so nobody can "
             f"answer from elsewhere ({subject}): ask whoever set up the fleet"
         )
-
-    async def _broken(self, wire: Wire) -> None:
-        raise Down(await wire.broken)
 
     async def _publish(self, wire: Wire) -> None:
         """Publish; while that is not possible, go on with the rest, and try again."""

@@ -23,6 +23,7 @@ from .member import Credentials, Joined
 PATIENCE: Final = 10.0  # seconds for the server to answer
 CONNECT: Final = 5.0  # seconds: a lost packet is sent again after 1 and 3, then not before 7
 CLOSING: Final = 1.0  # seconds to close a connection
+LOOK: Final = 1.0  # seconds between two checks whether it is closed
 BEAT: Final = 5  # seconds between two pings; the second that is missed ends the connection
 PENDING: Final = 1 << 20  # bytes waiting to be sent
 WRONG_LAST: Final = 10071  # JetStream's code: somebody else wrote the key
@@ -62,7 +63,7 @@ class Wire:
         self._client: Any = None
         self._error: Exception | None = None
         self._denied: dict[str, asyncio.Future[str]] = {}  # subject, in lower case → who waits
-        self.broken = asyncio.get_running_loop().create_future()
+        self._broken: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     async def open(self) -> None:
         """Connect; raise `Down`."""
@@ -98,6 +99,14 @@ class Wire:
             if isinstance(e, asyncio.CancelledError):
                 raise
             raise Down(self._reason(self._error or e)) from None
+
+    async def breaks(self) -> None:
+        """Wait until the connection breaks; raise `Down`."""
+        while not self._broken.done():
+            await asyncio.wait((self._broken,), timeout=LOOK)
+            if self._client.is_closed:  # nats-py does not say so if a last write fails
+                await self._closed()
+        raise Down(self._broken.result())
 
     async def close(self) -> None:
         """Disconnect."""
@@ -197,11 +206,11 @@ class Wire:
             waiting.set_result(f"not permitted: {words.plain(subject)}")
 
     async def _closed(self) -> None:
-        if not self.broken.done():
+        if not self._broken.done():
             last = getattr(self._client, "last_error", None)
             if last is None or _DENIED.search(str(last)):
                 last = self._error or ConnectionResetError()
-            self.broken.set_result(self._reason(last))
+            self._broken.set_result(self._reason(last))
 
     def _reason(self, e: BaseException) -> str:
         """Return why the connection failed, and what to do."""
