@@ -13,6 +13,7 @@ import pytest
 
 from bellboard.storage.asks import Asks
 from bellboard.storage.spool import Spool
+from following import Reader
 from hosting import RecordedHost, put
 from rig import home as homes
 from rig import nats
@@ -200,6 +201,42 @@ def test_of_a_fleet_one_machine_rings(machine: Callable[[str], Machine]) -> None
     eventually(lambda: rung() == (2, 2), "what still waits")
     dev.asks("c")
     eventually(lambda: rung() == (2, 3), "its own command")
+
+
+def test_who_follows_over_a_link_and_who_does_in_the_fleet_do_not_both_ring(
+    machine: Callable[[str], Machine],
+) -> None:
+    """The fleet grants a notification, whichever way it is asked for."""
+    dev, laptop = machine("dev"), machine("laptop")
+    dev.host()
+    here, link = laptop.host(), Reader(dev.home)
+    asks = Asks(laptop.home.bellboard, "dev")
+
+    def by_link(session: str, token: str) -> bool:
+        reply = link.ask("claim", session_id=session, token=token, **about)
+        return bool(reply.ok and reply.more["granted"])
+
+    def by_fleet(session: str) -> bool:
+        def granted() -> list[bool]:
+            name = asks.ask({"do": "claim", "session_id": session, **about})
+            reply = eventually(lambda: asks.take_reply(name))
+            assert reply["ok"], reply  # not until it knows whether others have a screen
+            return [bool(reply["granted"])]
+
+        return eventually(granted)[0]
+
+    about = {"status": "blocked", "effect": "notice desktop"}
+    try:
+        for session in ("a", "b"):
+            dev.asks(session)
+        shows(here, {"dev/claude/a": "blocked", "dev/claude/b": "blocked"})
+        assert by_fleet("a")
+        assert not by_link("a", "1")
+        assert by_link("b", "2")
+        assert not by_fleet("b")
+        assert by_link("b", "2"), "the first reply may have been lost"
+    finally:
+        link.process.kill()
 
 
 def test_who_leaves_sees_nothing_of_the_others(machine: Callable[[str], Machine]) -> None:

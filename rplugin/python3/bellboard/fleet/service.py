@@ -34,6 +34,7 @@ from .wire import NOBODY, Denied, Down, Refused, Wire
 #: Seconds from one try to connect to the next: a share of the outage, within these.
 SHORTEST, LONGEST, SHARE = 1.0, 60.0, 30.0
 SOONEST: Final = 0.1  # seconds until the next try, if the last one took longer than that
+BEHIND: Final = 1.0  # seconds by which a host may learn of a change later than another
 GRACE: Final = 8.0  # seconds without a server until that is shown: a restart takes less
 
 
@@ -253,6 +254,7 @@ class Service:
         """Claim a notification, as a feed would, but from the team: its machine may be gone."""
         if machine == self.joined.machine:
             rows: Mapping[Key, Row] = self.shelf.rows
+            await self._shows(fields)
         else:
             known = self.followed.machines.get(machine)
             rows = known.rows if known is not None else {}
@@ -262,6 +264,15 @@ class Service:
             return {"ok": True, "granted": await claim(wire, self._subjects, machine, rows, fields)}
         except Down as e:
             return no(str(e))
+
+
+    async def _shows(self, fields: Mapping[str, Any]) -> None:
+        """Wait a moment for what another host of this machine knew before us."""
+        wanted, until = (fields.get("session_id"), fields.get("status")), time.monotonic() + BEHIND
+        while time.monotonic() < until:
+            if any((k.session, row.status) == wanted for k, row in self.shelf.rows.items()):
+                return
+            await asyncio.sleep(BEHIND / 20)
 
 
 def _words(e: Exception) -> str:

@@ -11,6 +11,7 @@ at that moment, so it may be 0 too early, or never.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
 import time
 from collections.abc import Callable
@@ -102,7 +103,8 @@ class Tail:
         finally:
             if not self._over.done():
                 self._over.cancel()
-            await subscription.unsubscribe()
+            with contextlib.suppress(Exception):  # the connection is closed
+                await subscription.unsubscribe()
 
     async def _fetch(self) -> None:
         wanted = {

@@ -242,7 +242,8 @@ def _hush() -> None:
 
 
 def _is_of_use(record: logging.LogRecord) -> bool:
-    return "eof_received" not in str(record.msg)
+    said = str(record.msg)
+    return not ("eof_received" in said or "/nats/aio/" in said)  # how its tasks have ended
 
 
 async def _ended(work: Coroutine[Any, Any, object]) -> None:

@@ -16,13 +16,14 @@ from ..core.feed import Ask
 from ..core.lenient import LARGEST, number_of
 from ..core.policy import CHANNELS
 from ..core.row import count_in, id_of
-from ..core.session import Session
+from ..core.session import Session, published_status
 from ..storage.store import Store
 from .answering import Desk
 from .beside import Declined, beside
 from .connection import Connection
 from .errands import Errands
 from .folding import Clerk
+from .presence import is_published
 from .preview import preview
 
 Reply = dict[str, Any]
@@ -96,7 +97,7 @@ class Asks:
         return {"rows": await beside(partial(preview, self._session(ask)))}
 
     async def _claim(self, ask: Ask) -> Reply:
-        """Grant a notification once, also to this machine's own hosts."""
+        """Grant a notification once, also to this machine's own hosts, and in its fleet."""
         effect, host, now = ask.fields.get("effect"), self._host, time.time()
         token = id_of(ask.fields.get("token"))
         if effect not in EFFECTS:
@@ -115,7 +116,23 @@ class Asks:
         granted = host.connection.use(work, None)
         if granted is None:
             raise Declined("its database is busy; try again")
+        nobody = False
+        if granted and host.connection.use(lambda clerk: is_published(clerk.store), nobody):
+            granted = await self._in_fleet(ask)
         return {"granted": granted}
+
+    async def _in_fleet(self, ask: Ask) -> bool:
+        """Return whether the fleet grants it too; if it cannot be asked, nobody else can claim."""
+        from .elsewhere import Elsewhere
+
+        s = self._session(ask)
+        status = ask.fields.get("status") or published_status(s)
+        about = {key: ask.fields.get(key) for key in ("effect", "token")}
+        try:
+            reply = await Elsewhere(self._host.spool.home).claim(s, {"status": status, **about})
+        except Declined:
+            return True
+        return reply.get("granted") is True
 
     async def _clock(self, ask: Ask) -> Reply:
         return {"now": time.time()}

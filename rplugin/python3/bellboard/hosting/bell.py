@@ -19,7 +19,6 @@ from ..core.notices import Notice, Notices
 from ..core.policy import AWAY, MODES, policy_of
 from ..core.published import publish
 from ..core.session import Session, is_listed
-from ..storage import machines
 from ..storage.history import Change
 from ..storage.store import Editor, Store
 from ..system.deaths import Deaths
@@ -29,7 +28,7 @@ from .channels import Channels
 from .commands import Commands
 from .effects import PAUSE, claimed
 from .grants import Grants
-from .presence import FOLLOWERS, SCREENS, note, present
+from .presence import FOLLOWERS, SCREENS, is_published, note, present
 
 MODE: Final = "mode"  # the shared option
 LADDER: Final = 86400.0  # seconds; anything announced earlier is not escalated further
@@ -136,7 +135,7 @@ class Bell:
             if ours and session is not None:
                 speak = partial(self._speak, notice, session, board)
                 speak = partial(self._attempt.once, "notices", session.session_id, speak)
-                if notice.channel in AWAY and (session.machine or _is_published(store)):
+                if notice.channel in AWAY and (session.machine or is_published(store)):
                     self._grants.ask(notice, session, speak)
                 else:
                     speak()
@@ -242,12 +241,6 @@ class Bell:
 
 def _recent(editor: Editor) -> tuple[float, int]:
     return editor.focused, editor.pid
-
-
-def _is_published(store: Store) -> bool:
-    """Return whether other machines of a fleet may notify of our sessions too."""
-    joined = store.option(machines.OPTION)
-    return isinstance(joined, dict) and joined.get("publishes") is not False
 
 
 def _editor_of(config: Mapping[str, Any], environ: Mapping[str, str], pid: int) -> Editor | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from ..core.lenient import decimal
+from ..storage.machines import OPTION
 from ..storage.store import Store
 from ..system.processes import runs, started_of
 
@@ -21,6 +22,12 @@ SCREENS: Final = "screens"
 def present(store: Store, which: str) -> dict[int, str]:
     """Return the processes that are noted and still run, and their starts."""
     return {pid: started for (pid, _), started in _noted(store, which).items()}
+
+
+def is_published(store: Store) -> bool:
+    """Return whether other machines of a fleet may notify of our sessions too."""
+    joined = store.option(OPTION)
+    return isinstance(joined, dict) and joined.get("publishes") is not False
 
 
 def note(store: Store, which: str, pid: int, why: str, is_so: bool, now: float) -> bool:
