@@ -265,7 +265,6 @@ class Service:
         except Down as e:
             return no(str(e))
 
-
     async def _shows(self, fields: Mapping[str, Any]) -> None:
         """Wait a moment for what another host of this machine knew before us."""
         wanted, until = (fields.get("session_id"), fields.get("status")), time.monotonic() + BEHIND
