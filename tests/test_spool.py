@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -238,6 +239,28 @@ def test_what_killed_writers_left_is_swept(spool: Spool) -> None:
     (tmp / "young").write_bytes(b"x")
     spool.sweep()
     assert [path.name for path in tmp.iterdir()] == ["young"]
+
+
+@pytest.mark.parametrize("name", ["spool/new", "spool/slot", "spool/tmp", "hosts", "answers"])
+def test_nothing_is_removed_behind_a_link(spool: Spool, tmp_path: Path, name: str) -> None:
+    """Its owner replaced one of our folders while a host was running."""
+    others = tmp_path / "others"
+    for kept in ("12.34.Stop", "999999", "some.txt"):
+        path = others / kept
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"x")
+        os.utime(path, (1, 1))
+    shutil.rmtree(spool.home / name)
+    (spool.home / name).symlink_to(others)
+    before = sorted(os.listdir(others))
+    later = time.time() + 1e6
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(time, "time", lambda: later)  # a ctime cannot be set
+        for sweep in (lambda: take(spool), spool.sweep, spool.hosts.alive):
+            with contextlib.suppress(NotADirectoryError):
+                sweep()
+        spool.drop_all_but(())
+    assert before == sorted(os.listdir(others))
 
 
 # Junk

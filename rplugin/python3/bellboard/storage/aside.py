@@ -13,6 +13,7 @@ import time
 import msgspec
 
 from ..system.files import read
+from .ground import listing
 
 FILES, BYTES = 400, 20 << 20  # 200 files with their reasons; up to SLACK more between two trims
 SLACK = 20
@@ -90,14 +91,6 @@ def _write(path: str, data: bytes) -> None:
     with open(path, "wb", opener=lambda path, flags: os.open(path, flags | _OPEN, 0o600)) as file:
         os.fchmod(file.fileno(), 0o600)  # whatever the umask
         file.write(data)
-
-
-def listing(path: str) -> list[str]:
-    """Return the names in a directory; none if it does not exist."""
-    try:
-        return os.listdir(path)
-    except FileNotFoundError:
-        return []
 
 
 def remove(path: str) -> bool:

@@ -19,6 +19,7 @@ import msgspec
 
 from ..system.files import decoded, put, read
 from . import machines
+from .ground import listing
 
 OLD: Final = 60.0  # seconds after which nobody waits for a file
 LARGEST: Final = 1 << 20  # bytes
@@ -74,15 +75,15 @@ class Asks:
     def sweep(self) -> None:
         """Remove what nobody is waiting for."""
         for folder in (self.asked, self.replied):
-            for entry in folder.iterdir():
+            for name in listing(folder):
                 with contextlib.suppress(OSError):
-                    if entry.lstat().st_mtime < time.time() - OLD:
-                        entry.unlink()
+                    if (folder / name).lstat().st_mtime < time.time() - OLD:
+                        (folder / name).unlink()
 
 
 def _names(folder: Path) -> list[str]:
     with contextlib.suppress(OSError):
-        return sorted(n for n in os.listdir(folder) if _NAME.fullmatch(n))  # noqa: PTH208
+        return sorted(n for n in listing(folder) if _NAME.fullmatch(n))
     return []
 
 

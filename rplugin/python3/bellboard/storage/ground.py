@@ -9,10 +9,12 @@ No part of it may be a mount that may hang: its files are accessed in the event 
 from __future__ import annotations
 
 import contextlib
+import errno
 import grp
 import os
 import pwd
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -55,6 +57,27 @@ def make(home: Path, below: tuple[str, ...]) -> None:
     for name in FILES:
         with contextlib.suppress(FileNotFoundError):
             _judge_file(home / name, (home / name).lstat())
+
+
+@contextlib.contextmanager
+def inside(folder: str | Path) -> Iterator[int]:
+    """Open one of our folders.  A link is refused: nothing behind it is ours to fold or remove."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def listing(folder: str | Path) -> list[str]:
+    """Return the names in one of our folders; none if it is missing, or a link."""
+    try:
+        with inside(folder) as fd:
+            return os.listdir(fd)
+    except OSError as e:
+        if e.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+            return []
+        raise
 
 
 def judge(home: Path) -> None:

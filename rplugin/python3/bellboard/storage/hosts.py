@@ -13,7 +13,8 @@ from pathlib import Path
 import msgspec
 
 from ..core.lenient import decimal
-from .aside import listing, remove
+from .aside import remove
+from .ground import listing
 
 HOST_AGE = 600.0  # seconds; a host announces itself every 30 s
 LARGEST_NOTES = 1 << 20  # bytes to read

@@ -22,7 +22,7 @@ import time
 from typing import Final
 
 from .answers import TAKEN, is_ours, is_pipe
-from .aside import listing
+from .ground import listing
 
 END: Final = b"\nend\n"
 DISMISSAL: Final = b"\n"

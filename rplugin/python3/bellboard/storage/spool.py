@@ -34,8 +34,9 @@ import msgspec
 
 from . import ground
 from .answers import FOLDER, belongs_to_pipe
-from .aside import Aside, listing, remove
+from .aside import Aside, remove
 from .ground import Refused as Refused
+from .ground import inside, listing
 from .hosts import Hosts
 from .item import LIMIT, NAME, Item, read_item
 from .pipes import Pipes
@@ -90,7 +91,7 @@ class Spool:
         """Return the names in new/, oldest first; set files with invalid names aside."""
         found: list[tuple[int, str]] = []
         improper: list[str] = []
-        with os.scandir(self._new) as entries:
+        with inside(self._new) as folder, os.scandir(folder) as entries:
             for entry in entries:
                 name = entry.name
                 if NAME.fullmatch(name) is None:
@@ -127,9 +128,7 @@ class Spool:
     def claim_slots(self) -> int:
         """Move the files in slot/ to new/ under unique names; return how many."""
         claimed = 0
-        with os.scandir(self._slot) as entries:
-            names = [entry.name for entry in entries]
-        for name in names:
+        for name in listing(self._slot):
             proper = name if NAME.fullmatch(name) and len(name) < 150 else "slot"
             with contextlib.suppress(OSError):  # read-only: it stays, and counts in health
                 os.rename(f"{self._slot}/{name}", f"{self._new}/{proper}.{self._unique()}")
@@ -251,7 +250,7 @@ class Spool:
 
 
 def _holds(folder: str) -> bool:
-    with os.scandir(folder) as entries:
+    with inside(folder) as fd, os.scandir(fd) as entries:
         return next(entries, None) is not None
 
 
