@@ -28,6 +28,7 @@ from bellboard.core.finding import Finding
 from bellboard.core.options import Options
 from bellboard.core.rules.turn import go_on
 from bellboard.core.session import Process, Session
+from bellboard.storage.spool import Spool
 
 pytestmark = pytest.mark.files
 
@@ -145,6 +146,18 @@ def test_appended_lines_are_reported_once(path: Path, followed: Transcripts) -> 
     assert [] == added(followed, 7.0)
     write(path, {"type": "system", "subtype": "turn_duration", "uuid": "t", "timestamp": at(3)})
     assert ["said end"] == kinds(added(followed, 8.0))
+
+
+def test_lines_that_are_read_at_once_keep_their_order(path: Path, followed: Transcripts) -> None:
+    """In the spool, where files are ordered by time, and by a name derived from their key."""
+    write(path, *(user(f"{n}", n) for n in range(10)))
+    spool = Spool(path.parent / "home")
+    spool.prepare()
+    for finding in added(followed, 5.0):
+        spool.write(finding.line, finding.key)
+    items = [spool.read(name) for name in spool.scan()]
+    prompts = [from_line(json.loads(item.payload)).prompt for item in items if item]
+    assert [str(n) for n in range(10)] == prompts
 
 
 def test_irrelevant_lines_are_skipped(path: Path, followed: Transcripts) -> None:

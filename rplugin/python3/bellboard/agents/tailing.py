@@ -30,6 +30,7 @@ LINGER: Final = 10.0  # seconds after the end of a turn: title, usage and errors
 NEEDED: Final = frozenset({"working", "blocked", "unknown"})
 MARK: Final = 64  # bytes before the offset that identify the file
 KEPT: Final = 512  # offsets to remember of transcripts that are not followed now
+APART: Final = 1e-6  # seconds between the clocks of lines read at once, which keeps their order
 LATEST: Final = 6  # entries that show the state of a turn: a tool, its result, an end
 
 
@@ -166,11 +167,15 @@ class Tail:
         return [found[n] for n in gist([event for _, event in found], self._since)]
 
     def _read(self, fd: int, now: float) -> Iterator[tuple[Finding, Event]]:
+        clock = now
         for offset, raw in self._lines(fd):
             given = None if (noise := self._dialect.is_noise(raw)) else decoded(raw)
             self._odd += given is None and not noise
-            event = None if given is None else event_of(self._dialect, self._session_id, given, now)
-            if event is not None and given is not None:
+            if given is None:
+                continue
+            event = event_of(self._dialect, self._session_id, given, clock)
+            if event is not None:
+                clock += APART
                 name = given.get("uuid")
                 if not isinstance(name, str):
                     # A file that was truncated and rewritten has other lines at the same offsets.
