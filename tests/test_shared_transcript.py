@@ -175,10 +175,8 @@ def test_a_question_shows_with_whichever_evidence_comes_first() -> None:
 
 
 def test_a_summary_shows_that_a_stop_hook_continued_the_session() -> None:
-    """Also if its feedback line is older than the Stop event, on a busy machine."""
-    text = "Stop hook feedback:\n[test]: go on"
-    feedback = said(62.8, type="user", isMeta=True, message={"role": "user", "content": text})
+    """Its hooks may fail without that."""
     summary = {"type": "system", "subtype": "stop_hook_summary", "hookErrors": ["[test]: go on"]}
-    lines = (*WORKS[:3], hook(63.0, ONE, "Stop", stop_hook_active=False), feedback)
+    lines = (*WORKS[:3], hook(63.0, ONE, "Stop", stop_hook_active=False))
     assert "working" == shown(*lines, said(63.1, **summary, failedHookErrorIndexes=[]))["to"]
     assert "completed" == shown(*lines, said(63.1, **summary, failedHookErrorIndexes=[0]))["to"]

@@ -92,6 +92,7 @@ class Event(Struct, frozen=True, omit_defaults=True, gc=False):
     context: int = 0
     tasks: tuple[Task, ...] | None = None  # None: this CLI does not list them
     wakeups: int = 0
+    again: bool = False  # a Stop hook had already continued the turn that ends
     # other evidence
     pid: int | None = None
     started: str = ""  # when the process started, to recognize reuse of its pid

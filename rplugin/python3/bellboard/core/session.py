@@ -131,6 +131,8 @@ class Run(Struct, kw_only=True, omit_defaults=True, gc=False):
     active: float = 0.0  # the newest sign of work from the main thread
     over: float = 0.0  # the newest end
     stopped: float = 0.0  # the newest Stop, even if it ended nothing
+    forced: bool = False  # that Stop ended a turn that a Stop hook had continued
+    sent: float = 0.0  # when a Stop hook continued the turn, unless a Stop followed
     last_words: float = 0.0  # the newest end of an answer in the transcript
     answered: float = 0.0  # the newest answer to a question
     prompted: bool = False  # a prompt started this busy time

@@ -26,7 +26,9 @@ from .steps import (
 
 def finish(s: Session, e: Event, o: Options) -> str | None:
     """The turn is over once the CLI is at rest: Stop hooks or agents may keep it working."""
-    s.stopped = max(s.stopped, e.t)
+    if not e.again and s.began <= s.sent and e.t <= s.sent + o.outweigh:
+        return "a Stop hook has already continued that turn"
+    s.stopped, s.forced, s.sent = max(s.stopped, e.t), e.again, 0.0
     if e.t < s.began:
         s.queued = 0  # that prompt started a turn
         return "older than the prompt"
@@ -62,9 +64,11 @@ def finish(s: Session, e: Event, o: Options) -> str | None:
 
 def sent_on(s: Session, e: Event, o: Options) -> str | None:
     """A Stop hook made it continue: that was not the end."""
-    if e.t < s.stopped - o.swap or e.t < s.began:
+    # The CLI did not wait for our hook, so that the first Stop may be stamped later.
+    late = o.swap if s.forced else o.outweigh
+    if e.t < s.stopped - late or e.t < s.began:
         return "older than the newest Stop"
-    s.stopped = s.last_words = 0.0
+    s.stopped, s.sent = 0.0, e.t
     s.prompted = True
     turn_to_work(s, max(s.active, s.began))
     return None

@@ -61,7 +61,7 @@ def own(s: Session) -> Process | None:
 
 def has_ended(s: Session) -> bool:
     """Return whether its last words came but no Stop: Esc may have killed the hook."""
-    return not (s.rested or s.queued) and s.last_words > max(s.began, s.active)
+    return not (s.rested or s.queued) and s.last_words > max(s.began, s.active, s.sent)
 
 
 def is_busy(s: Session) -> bool:

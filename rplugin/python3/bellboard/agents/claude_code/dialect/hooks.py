@@ -51,6 +51,7 @@ class Payload(Struct, gc=False):
     error: str | None = None
     error_details: str | None = None
     last_assistant_message: str | None = None
+    stop_hook_active: Raw = Raw(b"")
     background_tasks: Raw = Raw(b"")
     session_crons: Raw = Raw(b"")
     mcp_server_name: str | None = None
@@ -58,7 +59,10 @@ class Payload(Struct, gc=False):
     task_subject: str | None = None
 
 
-RAW: Final = ("tool_input", "permission_suggestions", "background_tasks", "session_crons")
+RAW: Final = (
+    *("tool_input", "permission_suggestions", "stop_hook_active"),
+    *("background_tasks", "session_crons"),
+)
 _decode = msgspec.json.Decoder(Payload).decode
 _TEXTS = tuple(f for f in Payload.__struct_fields__ if f not in {*RAW, "context_tokens"})
 
@@ -170,6 +174,7 @@ def _stop(p: Payload, facts: Facts) -> None:
     facts["message"] = line(p.last_assistant_message or "")
     facts["tasks"] = _tasks(p.background_tasks)
     facts["wakeups"] = _count(p.session_crons)
+    facts["again"] = bytes(p.stop_hook_active) == b"true"
 
 
 def _failure(p: Payload, facts: Facts) -> None:
