@@ -97,6 +97,7 @@ SCENARIOS: dict[str, Scenario] = {
     # words
     "text": (say("Hello from the fake model."),),
     "slow": (say(words(400), between=0.25),),
+    "brief": (say(words(8), between=0.25),),
     "hang": (say("never shown", before=600),),
     "big": (say("A reply in a big context.", tokens=190_000),),
     "broken": (say(words(40), between=0.05, breaks=12),),

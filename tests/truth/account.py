@@ -1,10 +1,11 @@
 """The CLI's own account of its status, as stretches of time, compared with what is shown.
 
 The CLI writes `sessions/<pid>.json`: busy is working, waiting is blocked, shell is background; idle
-depends on how the last turn ended.  Not counted are the moment around each change, and dialogs that
-are not the agent's; one that opens while a tool of the turn waits is the agent's.  A hook reports a
-change shortly before the file, a second before it on a busy machine: from then on, either status
-may be shown.  For a session in two processes, the more urgent one counts.
+depends on how the last turn ended.  For old CLIs, which do not, `painted` is what the screen shows.
+Not counted are the moment around each change, and dialogs that are not the agent's; one that opens
+while a tool of the turn waits is the agent's.  A hook reports a change shortly before the file, a
+second before it on a busy machine: from then on, either status may be shown.  For a session in two
+processes, the more urgent one counts.
 """
 
 from __future__ import annotations
@@ -187,7 +188,9 @@ class Account:
         }
         status = record.get("status", "")
         allowed = means.get(status)
-        if record.get("waitingFor") != "dialog open":
+        if record.get("painted") and status == "idle" and self._tools.get(sid):
+            allowed = None  # a starved CLI paints seconds later
+        elif record.get("waitingFor") != "dialog open":
             self._said[pid] = status
         elif not (self._said.get(pid) == "busy" and self._tools.get(sid)):
             allowed = None

@@ -225,7 +225,7 @@ class Witness(Beside):
         for pid, screen in list(self._screens.items()):
             if pid in self._records and pid in self._alive:
                 try:
-                    record = {**self._records[pid], "status": screen()}
+                    record = {**self._records[pid], "status": screen(), "painted": True}
                 except AssertionError:  # its terminal is gone
                     continue
                 self._tell(registry={"pid": pid, "record": record})

@@ -7,8 +7,10 @@ from typing import Final
 
 from rig.waiting import rest
 from truth.scene import NEWEST, REST, Scene
+from truth.scenes.habits import QUIET
 from truth.stage import Stage
 
+TAKEN: Final = 0.4  # seconds after a Stop: the queued prompt has started
 OVERTAKES: Final = 0.12  # seconds after Esc: a shorter pause means Alt; its evidence may come later
 
 
@@ -96,6 +98,18 @@ def prompt_after_esc(scenario: str, ready: str, then: str) -> Callable[[Stage], 
     return play
 
 
+def interrupted_as_it_starts(stage: Stage) -> None:
+    """A queued prompt starts the next turn, which is interrupted at once."""
+    stage.start()
+    stage.prompt("brief")
+    stage.agent.shows("word3")
+    stage.prompt("hang")
+    stage.stops()
+    rest(TAKEN)
+    stage.press("Escape")
+    stage.stands("idle", QUIET)
+
+
 def scene(fault: str, name: str, play: Callable[[Stage], None], final: str = "completed") -> Scene:
     return Scene(name, play, final, NEWEST, fault)
 
@@ -114,6 +128,7 @@ SCENES: Final = (
     scene("M4", "taken up before a question, Esc", taken_up("pauseask", "Which colour"), "idle"),
     scene("M4", "two taken up, Esc", two_taken_up, "idle"),
     scene("M4", "taken up, ended, the next one Esc", taken_up_to_the_end, "idle"),
+    scene("M4", "queued, Esc as it starts", interrupted_as_it_starts, "idle"),
     scene("F6", "prompt after Esc in words", F6("slow", "word3", "hang"), "idle"),
     scene("F6", "prompt after Esc in a tool", F6("sleep", r"sleep\(", "slow"), "idle"),
     scene("F6", "prompt after Esc before output", F6("hang", "…", "slow"), "idle"),
