@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import subprocess
 import sys
@@ -13,7 +14,10 @@ import msgspec
 import pytest
 
 from bellboard.fleet.keys import key_of
+from bellboard.fleet.member import Joined, credentials
 from bellboard.fleet.permits import Grant, server
+from bellboard.fleet.subjects import Key, Subjects
+from bellboard.fleet.wire import Wire
 from fleets import Peer, a_move, a_row
 from rig import nats
 from rig.signing import Operator
@@ -341,6 +345,7 @@ def team(there: nats.Server, tmp_path: Path) -> dict[str, Grant]:
         "alice": Grant("alice", "", frozenset({"read", "answer"})),
         "bob": Grant("bob", "", frozenset({"read"})),
         "carol": Grant("carol", "", frozenset({"read"}), only=("box",)),
+        "eve": Grant("eve", "", frozenset({"publish", "read"}), "eve"),
         "admin": Grant("admin", "", frozenset({"admin"})),
     }
     made = {m: g._replace(key=key_of(tmp_path, m)) for m, g in members.items()}
@@ -405,6 +410,45 @@ def test_nobody_publishes_under_another_name(join: Join, created: None, tmp_path
     box.show(a_row("forged"))
     note = eventually(lambda: box.service.notes.get("fleet publishing"))
     assert note.startswith("box may not publish as dev")
+
+
+def test_a_consumer_says_nothing_in_the_name_of_another(
+    there: nats.Server, join: Join, created: None, tmp_path: Path
+) -> None:
+    """The server delivers to any subject that a member names, which nobody takes for a message."""
+    s = Subjects("t")
+    dev, alice = (join(m, **as_member(tmp_path, m)) for m in ("dev", "alice"))
+    dev.show(a_row("s"))
+    sees(alice, "dev", {"s": "working"})
+    forged = msgspec.json.encode({"row": {"session_id": "s", "agent": "claude", "status": "error"}})
+    own = Key("eve", "claude", "s")
+    aims = [
+        (s.news, s.item(own), s.row(Key("dev", "claude", "s"))),
+        (s.rows, s.row(own), s.item(Key("dev", "claude", "s"))),
+        (s.rows, s.row(own), s.ask("dev", "answer", "alice")),
+        (s.rows, s.row(own), s.screen("dev", "alice", "alice")),
+    ]
+
+    async def deliver() -> None:
+        creds = str(tmp_path / "eve.creds")
+        wire = Wire(Joined(there.url, "t", "eve", creds), credentials(creds), lambda subject: None)
+        await wire.open()
+        for stream in (s.item(own), s.row(own)):
+            await wire.put(stream, forged)
+        for n, (stream, subject, to) in enumerate(aims):
+            config = {"name": f"c{n}", "filter_subject": subject, "deliver_subject": to}
+            config |= {"ack_policy": "none", "deliver_policy": "all", "replay_policy": "instant"}
+            where = f"$JS.API.CONSUMER.CREATE.{stream}.c{n}.{subject}"
+            inactive = {"inactive_threshold": 10**10}
+            await wire.call(where, {"stream_name": stream, "config": config | inactive})
+        await wire.close()
+
+    asyncio.run(deliver())
+    dev.show(a_row("later"))
+    sees(alice, "dev", {"s": "working", "later": "working"})
+    sees(join("alice", **as_member(tmp_path, "alice")), "dev", {"s": "working", "later": "working"})
+    assert [] == dev.asked
+    assert not dev.service.is_followed
 
 
 def test_a_revoked_member_is_out_at_once(
