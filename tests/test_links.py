@@ -15,7 +15,7 @@ import pytest
 
 from bellboard.hosting.follower import Follower
 from bellboard.hosting.host import RESCAN
-from bellboard.hosting.link import Link
+from bellboard.hosting.link import Link, apart
 from bellboard.storage import machines
 from bellboard.storage.asks import Asks
 from bellboard.storage.spool import Spool
@@ -75,6 +75,13 @@ def test_a_shared_connection_that_hangs_is_left_alone(
     finally:
         link.stop()
         link.join(5)
+
+
+def test_a_machine_that_is_back_is_tried_soon() -> None:
+    """Its start may take two minutes; one that is away for long costs a try a minute."""
+    for down, longest in ((0, 1.25), (60, 1.25), (120, 2.5), (86400, 75)):
+        assert max(apart(down) for _ in range(100)) <= longest
+    assert min(apart(86400) for _ in range(100)) >= 45
 
 
 def test_the_sessions_of_a_machine_are_shown_as_it_shows_them(start: Start, dev: FarFeed) -> None:

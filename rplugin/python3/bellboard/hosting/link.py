@@ -21,8 +21,9 @@ from .follower import Follower
 from .hearing import Ended, Hearing, Silent
 
 CHUNK: Final = 1 << 16
-#: Seconds from one try to the next: a share of the outage, within these.
-SHORTEST, LONGEST_PAUSE, SHARE = 1.0, 60.0, 30.0
+#: Seconds from one try to the next: a share of the outage, within these.  A machine that takes two
+#: minutes to start again, and refuses at once meanwhile, is followed within three seconds.
+SHORTEST, LONGEST_PAUSE, SHARE = 1.0, 60.0, 60.0
 ALONE: Final = 600.0  # seconds without a shared connection, after one in which nothing came
 SOONEST: Final = 0.1  # seconds until the next try, if the last one took longer than that
 MOST_PENDING: Final = 100  # requests without a reply
@@ -140,8 +141,7 @@ class Link:
         by the next at once.
         """
         down = time.monotonic() - self._down_since
-        apart = min(max(down / SHARE, SHORTEST), LONGEST_PAUSE) * random.uniform(0.75, 1.25)
-        until = max(begun + apart, time.monotonic() + SOONEST)
+        until = max(begun + apart(down), time.monotonic() + SOONEST)
         self.refuse_new()  # what came when it went down
         with selectors.DefaultSelector() as ready:
             ready.register(self._wakes, selectors.EVENT_READ)
@@ -215,6 +215,11 @@ class Link:
         pending, self._pending = self._pending, {}
         for name in pending.values():
             self._asks.reply(name, _no(why))
+
+
+def apart(down: float) -> float:
+    """Return the seconds from one try to the next, after so many without a link."""
+    return min(max(down / SHARE, SHORTEST), LONGEST_PAUSE) * random.uniform(0.75, 1.25)
 
 
 def _no(why: str) -> dict[str, Any]:
