@@ -9,6 +9,7 @@ import os
 import termios
 from collections.abc import Sequence
 from pathlib import Path
+from string import ascii_lowercase
 from typing import Final
 
 import psutil
@@ -22,11 +23,8 @@ KEYS: Final = {  # by tmux's names
     "Tab": "\t",
     "Up": "\x1b[A",
     "Down": "\x1b[B",
-    "C-c": "\x03",
-    "C-d": "\x04",
-    "C-u": "\x15",
-    "C-z": "\x1a",
     "BSpace": "\x7f",
+    **{f"C-{letter}": chr(ord(letter) & 31) for letter in ascii_lowercase},
 }
 READS: Final = 5.0  # seconds in which a busy CLI reads its keys
 # In a window below, which is not the current one, so that it is not in view.

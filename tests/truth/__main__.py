@@ -42,7 +42,7 @@ def main() -> int:
             s
             for s in SCENES
             if any(part in s.name or part == s.fault for part in args.scene.split("|"))
-            and claude_code.numbers(how.version) >= s.since
+            and s.suits(how)
             and not (kept and kept.has(way, s.name))
         ]
         print(f"== {way}")

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from rig import claude_code
 from rig import home as homes
 from rig.api import Api
 from rig.home import Home
@@ -78,7 +77,7 @@ def play(
     compared too, every few seconds.
     """
     how.fetch()
-    known = [s for s in scenes if claude_code.numbers(how.version) >= s.since]
+    known = [s for s in scenes if s.suits(how)]
     with hall() as shared, ThreadPoolExecutor(jobs) as pool:
 
         def one(scene: Scene) -> list[Row]:

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from truth.stage import Stage
+from rig import claude_code
+from truth.stage import How, Stage
 
 ALWAYS: Final = (0,)
 WITH_STATUS: Final = (2, 1, 119)  # also the first known to show an answer as it arrives
@@ -26,6 +27,11 @@ class Scene:
     final: str | None
     since: tuple[int, ...] = ALWAYS  # the first CLI that supports it
     fault: str = ""  # the fault that it once had
+    in_tmux: bool = False  # it uses what only tmux can do
+
+    def suits(self, how: How) -> bool:
+        """Return whether it can be played there."""
+        return claude_code.numbers(how.version) >= self.since and not (self.in_tmux and how.editor)
 
 
 def asked(stage: Stage, scenario: str, *args: str) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from rig.waiting import rest
-from truth.scene import REST, asked
+from truth.scene import REST, Scene, asked
 from truth.scenes.habits import QUIET, scene
 from truth.stage import STANDS, Stage
 
@@ -108,7 +109,7 @@ def forked_beside(stage: Stage) -> None:
     stage.stops(2)
 
 
-def in_a_dialog(*commands: tuple[str, ...]) -> Callable[[Stage], None]:
+def in_a_dialog(what: str, *commands: tuple[str, ...]) -> Scene:
     """What tmux does to a pane does not answer its question."""
 
     def play(stage: Stage) -> None:
@@ -122,7 +123,7 @@ def in_a_dialog(*commands: tuple[str, ...]) -> Callable[[Stage], None]:
         stage.stops()
         stage.stands("idle", QUIET)
 
-    return play
+    return replace(scene(f"{what} in a dialog", play), in_tmux=True)
 
 
 def queued_command(command: str, *events: str) -> Callable[[Stage], None]:
@@ -188,13 +189,8 @@ SCENES: Final = (
     scene("-p on a session that asks", headless_beside("waiting", "perm", "--continue")),
     scene("-p on a session that works", headless_beside("busy", "sleep", "--continue")),
     scene("forked while working", forked_beside),
-    scene(
-        "resized in a dialog", in_a_dialog(("resize-window", "-t", "PANE", "-x", "60", "-y", "20"))
-    ),
-    scene(
-        "moved in a dialog",
-        in_a_dialog(("join-pane", "-s", "PANE", "-t", "other:"), ("break-pane", "-s", "PANE")),
-    ),
+    in_a_dialog("resized", ("resize-window", "-t", "PANE", "-x", "60", "-y", "20")),
+    in_a_dialog("moved", ("join-pane", "-s", "PANE", "-t", "other:"), ("break-pane", "-s", "PANE")),
     scene("/clear queued", queued_command("/clear", "SessionEnd"), REST),
     scene("/compact queued", queued_command("/compact", "PreCompact"), REST),
     scene("/model queued", queued_command("/model"), REST),

@@ -146,7 +146,7 @@ class Tail:
         told = str(message.reply or "").split(".")
         if told[:2] != ["$JS", "ACK"] or len(told) < 9:
             return None
-        # $JS.ACK.stream.consumer.delivered.seq.number.t.pending, or with domain.account and one more
+        # $JS.ACK.stream.consumer.delivered.seq.number.t.pending; or with a domain, and more
         seq, number, t = (int(x) for x in (told[5:8] if len(told) == 9 else told[7:10]))
         if number != self._next:
             raise Lost("messages are missing")

@@ -1,6 +1,6 @@
 """Files that the spool refused: kept for a while with the reason, and counted forever."""
 
-# ruff: noqa: PTH104, PTH108, PTH208
+# ruff: noqa: PTH104, PTH108
 # Paths are strings here, as in spool.py.
 
 from __future__ import annotations

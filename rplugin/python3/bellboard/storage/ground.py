@@ -73,7 +73,7 @@ def listing(folder: str | Path) -> list[str]:
     """Return the names in one of our folders; none if it is missing, or a link."""
     try:
         with inside(folder) as fd:
-            return os.listdir(fd)
+            return os.listdir(fd)  # noqa: PTH208 - a descriptor
     except OSError as e:
         if e.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
             return []
