@@ -15,6 +15,7 @@ from bellboard.core import bar, words
 from bellboard.core.events import Event
 from bellboard.core.ledger import Transition
 from bellboard.screen import history, terminal
+from bellboard.screen.styled import Text
 from bellboard.storage.history import Logged
 from sample import dated, house
 
@@ -385,3 +386,21 @@ def test_hidden_sessions_are_counted_not_shown(capsys: pytest.CaptureFixture[str
     assert " 1 hidden: bellboard list --all\n" in shown
     terminal.show_list(sessions, NOW, hidden=True)
     assert "hidden one" in capsys.readouterr().out
+
+
+def test_styles_of_parts_add_to_that_of_the_line() -> None:
+    """And end with their part; a colour replaces another one."""
+    line = Text("a", "yellow dim").append("b", "bold red").append("c")
+    yellow = "\x1b[2;33m"
+    assert line.drawn() == f"{yellow}a\x1b[0m\x1b[1;2;31mb\x1b[0m{yellow}c\x1b[0m"
+    assert Text("a").append("b").drawn() == "ab"
+    line.plain = "a"
+    line.stylize("reverse")
+    assert line.drawn() == "\x1b[2;7;33ma\x1b[0m"
+
+
+def test_a_line_ends_with_its_terminal() -> None:
+    """A wide character that only half fits is left out."""
+    line = Text("漢字 and more")
+    line.truncate(3, pad=True)
+    assert line.plain == "漢 "
