@@ -388,6 +388,7 @@ def test_hidden_sessions_are_counted_not_shown(capsys: pytest.CaptureFixture[str
     assert "hidden one" in capsys.readouterr().out
 
 
+@pytest.mark.pure
 def test_styles_of_parts_add_to_that_of_the_line() -> None:
     """And end with their part; a colour replaces another one."""
     line = Text("a", "yellow dim").append("b", "bold red").append("c")
@@ -399,6 +400,7 @@ def test_styles_of_parts_add_to_that_of_the_line() -> None:
     assert line.drawn() == "\x1b[2;7;33ma\x1b[0m"
 
 
+@pytest.mark.pure
 def test_a_line_ends_with_its_terminal() -> None:
     """A wide character that only half fits is left out."""
     line = Text("漢字 and more")
