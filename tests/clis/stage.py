@@ -57,6 +57,8 @@ class Seen:
     pending: Status = None
     since: float = 0.0
     screen: str = ""
+    is_prompted: bool = False
+    is_resumed: bool = False  # it still shows the end of what it has resumed
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -74,8 +76,12 @@ class Seen:
         said = stand.status(self.screen)
         if said != self.pending:
             self.pending, self.since = said, now
-        if said == "completed" and not self.marks:
-            said = "idle"  # the end of what it has resumed
+        if said == "completed" and not self.is_prompted:
+            self.is_resumed = True
+        elif said in ("working", "blocked", "error"):
+            self.is_resumed = False
+        if said == "completed" and self.is_resumed:
+            said = "idle"
         if said and said != self.status and (said not in AT_REST or now - self.since > STOOD):
             self.note(self.since, said)
 
@@ -150,9 +156,9 @@ class Stage(Beside):
         pane = self.tmux.open(argv, env=env, columns=COLUMNS, lines=LINES)
         self.watch.follow(pane.pid)
         if not self.seen:
-            for question, keys in self.stand.welcome.items():
+            for question, choice in self.stand.welcome.items():
                 pane.shows(question, within=START * leniency())
-                self._press(pane, *keys)
+                self._choose(pane, choice)
         pane.shows(self.stand.ready, within=START * leniency())
         self.seen.append(Seen(pane))
         rest(STANDS)
@@ -169,6 +175,7 @@ class Stage(Beside):
     def prompt(self, script: str) -> None:
         """Enter a prompt; it is at work then."""
         before = len(self.now.marks)
+        self.now.is_prompted = True
         self.enter(f"DO: {script}")
 
         def is_taken() -> bool:
@@ -205,6 +212,16 @@ class Stage(Beside):
 
     def press(self, *keys: str) -> None:
         self._press(self.now.pane, *keys)
+
+    def _choose(self, pane: Pane, choice: str) -> None:
+        """Choose a row of a dialog that has just been drawn, and may not take a key yet."""
+
+        def is_chosen() -> bool:
+            self._press(pane, choice)
+            return f"\N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK} {choice}." in pane.text()
+
+        eventually(is_chosen, f"choice {choice}", SOON * leniency())
+        self._press(pane, "Enter")
 
     def _press(self, pane: Pane, *keys: str) -> None:
         for key in keys:

@@ -34,7 +34,7 @@ class Stand:
     args: tuple[str, ...] = ()
     free: tuple[str, ...] = ()  # arguments with which it asks for nothing
     asking: str = "run"  # the step of a script that makes it ask
-    welcome: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # what it asks first
+    welcome: Mapping[str, str] = field(default_factory=dict)  # what it asks first → a row
     allow: tuple[str, ...] = ("Enter",)
     always: tuple[str, ...] = ("2",)
     deny: tuple[str, ...] = ("3",)
@@ -115,7 +115,7 @@ def _copilot(screen: str) -> Status:
     text = screen.lower()
     if re.search("↑/↓ to navigate|↑/↓ select|enter to (select|submit|confirm)", text):
         return "blocked"
-    if re.search("esc esc interrupt|working ·|esc again|cancelling", text):
+    if re.search("esc esc interrupt|working (·|esc)|esc again|cancelling", text):
         return "working"
     after = _after_prompt(screen)
     if after is None:
@@ -142,8 +142,8 @@ def _qwen(screen: str) -> Status:
     said = after.split("────")[0]
     if re.search(r"✕|api error", said, re.I):
         return "error"
-    if "request cancelled" in said.lower():
-        return "idle"
+    if "request cancelled" in said.lower() or re.search(r"\n *- [^\n]*\s*\Z", said):
+        return "idle"  # with a tool last that has not run
     return "completed" if re.search("[✦✓●◆]", said) else None
 
 
@@ -171,7 +171,7 @@ CODEX: Final = Stand(
     args=("--no-daemon", "--enable", "default_mode_request_user_input"),
     free=("--no-daemon", "--dangerously-bypass-approvals-and-sandbox"),
     asking="esc",
-    welcome={"Hooks need review": ("2", "Enter")},
+    welcome={"Hooks need review": "2"},
     allow=("y",),
     always=("p",),
     resume=("resume", "--last", "--no-daemon"),
@@ -216,7 +216,7 @@ COPILOT: Final = Stand(
     ready="Interactive|/ commands",
     status=_copilot,
     free=("--allow-all-tools",),
-    deny=("3", "Enter"),
+    deny=("3", "x", "Enter"),  # it wants to be told what to do instead
     stop=("Escape", "Escape"),
     leave="/exit",
 )

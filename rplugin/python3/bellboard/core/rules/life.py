@@ -7,13 +7,13 @@ from msgspec.structs import replace
 from ..events import Event
 from ..options import Options
 from ..session import ABSENT, Crew, Session
-from .steps import end, is_busy, of_agents, own, rest, turn_to_work
+from .steps import end, of_agents, own, rest, turn_to_work
 
 
 def begin(s: Session, e: Event, o: Options) -> str | None:
     """It is listed, at rest; whatever its process was running continues."""
-    # Where a session starts with its first prompt, it may show that it works before the hook runs.
-    if s.turn != ABSENT and (s.hooked or (s.turn == "working" and is_busy(s))):
+    # Where a session starts with its first prompt, title or log may say that before the hook runs.
+    if s.turn != ABSENT and (s.hooked or s.turn == "working"):
         return "already listed"
     here = Crew(s.agents, s.shells, of_agents(s.tools), of_agents(s.blocks))
     crew, s.crew = s.crew if s.crew != Crew() else here, Crew()
