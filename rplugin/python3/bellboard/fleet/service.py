@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final
 
+from ..core import words
 from ..core.feed import Hello
 from ..core.row import Row
 from ..system.threads import Thread
@@ -144,7 +145,7 @@ class Service:
             begun = time.monotonic()
             try:
                 await self._once()
-            except (Down, Lost, Refused, Unusable, ImportError) as e:
+            except Exception as e:  # of any kind: a server may answer anything
                 why = _words(e)
             now = time.monotonic()
             if not since or (self._was_up and now - begun > GRACE):
@@ -277,4 +278,6 @@ class Service:
 def _words(e: Exception) -> str:
     if isinstance(e, ImportError):
         return "nats-py is not installed here: pip install 'bellboard[fleet]'"
-    return str(e)
+    if isinstance(e, Down | Lost | Refused | Unusable):
+        return str(e)
+    return f"the server's reply cannot be used: {words.plain(f'{type(e).__name__}: {e}')[:200]}"

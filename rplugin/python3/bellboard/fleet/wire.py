@@ -26,6 +26,7 @@ CLOSING: Final = 1.0  # seconds to close a connection
 LOOK: Final = 1.0  # seconds between two checks whether it is closed
 BEAT: Final = 5  # seconds between two pings; the second that is missed ends the connection
 PENDING: Final = 1 << 20  # bytes waiting to be sent
+LARGEST: Final = 4 << 20  # bytes of a message that is not complete yet; a server allows 1 MB
 WRONG_LAST: Final = 10071  # JetStream's code: somebody else wrote the key
 NO_STREAM: Final = 10059
 NOBODY: Final = 503  # nobody listens to that subject
@@ -71,6 +72,7 @@ class Wire:
 
         _hush()
         self._client = nats.aio.client.Client()
+        self._client._ps = _parser(self._client)
         j, c = self._joined, self._credentials
         how: dict[str, Any] = {}
         try:
@@ -233,6 +235,21 @@ class Wire:
         if "stale" in low or "eof" in low or isinstance(e, ConnectionResetError):
             return f"{url} went away; does the server run?"
         return f"{url}: {words.plain(text or type(e).__name__)}"
+
+
+def _parser(client: Any) -> Any:
+    """Return a parser with a limit: that of nats-py keeps noise, or half a message, for ever."""
+    import nats.errors
+    from nats.protocol.parser import Parser
+
+    class Limited(Parser):
+        async def parse(self, data: bytes = b"") -> None:
+            await super().parse(data)
+            if len(self.buf) > LARGEST:
+                self.reset()
+                raise nats.errors.ProtocolError
+
+    return Limited(client)
 
 
 def _hush() -> None:

@@ -16,6 +16,8 @@ TEXT, CLOSE, PING, PONG = 0x1, 0x8, 0x9, 0xA
 CONTINUED: Final = 0x0
 FINAL: Final = 0x80
 MASKED: Final = 0x80
+CONTROL: Final = 0x8  # kinds from this on
+MOST: Final = 125  # bytes of a control frame
 
 
 class WebSocket:
@@ -40,7 +42,7 @@ class WebSocket:
 
     def receive(self) -> bytes:
         """Return the next message, and answer pings meanwhile."""
-        message = b""
+        message = bytearray()
         while True:
             first, second = self._wire.exactly(2)
             size = second & ~MASKED
@@ -50,7 +52,10 @@ class WebSocket:
                 (size,) = struct.unpack(">H", self._wire.exactly(2))
             elif size == 127:
                 (size,) = struct.unpack(">Q", self._wire.exactly(8))
-            data, kind = self._wire.exactly(size), first & 0x0F
+            kind = first & 0x0F
+            if kind >= CONTROL and size > MOST:  # masking the echo of a large one takes a second
+                raise Broken("it sends frames that no server may send")
+            data = self._wire.exactly(size)
             if kind == PING:
                 self._frame(PONG, data)
             elif kind == CLOSE:
@@ -58,7 +63,7 @@ class WebSocket:
             elif kind in (TEXT, CONTINUED):
                 message += data
                 if first & FINAL:
-                    return message
+                    return bytes(message)
             elif kind != PONG:
                 raise Broken("it sends something other than text")
 
