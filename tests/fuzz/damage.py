@@ -70,6 +70,14 @@ def _cell(random: Random) -> Any:
     )
 
 
+def huge(target: Target, random: Random) -> None:
+    """Make a cell larger than anything we write."""
+    db = _db(target)
+    table, column = random.choice([("options", "value"), ("sessions", "record")])
+    db.execute(f"UPDATE {table} SET {column} = zeroblob({random.randrange(1, 40) << 20})")
+    db.close()
+
+
 def tables(target: Target, random: Random) -> None:
     """Drop or change a table, or add a program that SQLite runs when somebody writes to it."""
     table = random.choice(TABLES)
@@ -135,6 +143,7 @@ def cut(target: Target, random: Random) -> None:
 DAMAGES: dict[str, Damage] = {
     "flipped bits": flips,
     "junk in cells": cells,
+    "huge cells": huge,
     "other tables": tables,
     "removed": removed,
     "replaced": replaced,

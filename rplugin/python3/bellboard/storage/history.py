@@ -10,7 +10,7 @@ import msgspec
 from ..core.events import Event
 from ..core.ledger import Transition
 from ..core.lenient import LARGEST
-from .rows import Cells, blob, number, text, text_or_none, time
+from .rows import Cells, blob, moderate, number, text, text_or_none, time
 from .upkeep import Upkeep
 
 
@@ -116,8 +116,8 @@ class History(Upkeep):
     def log(self, session_id: str = "") -> list[Logged]:
         """Return the log of events with their verdicts, oldest first."""
         rows = self.all(
-            "SELECT id, file, event, session_id, rule, taken, why, before, after FROM events"
-            " WHERE ? = '' OR session_id = ? ORDER BY id",
+            f"SELECT id, file, {moderate('event')}, session_id, rule, taken, why, before, after"
+            " FROM events WHERE ? = '' OR session_id = ? ORDER BY id",
             *(session_id, session_id),
         )
         return self.sound("events", rows, _logged)
@@ -125,9 +125,9 @@ class History(Upkeep):
     def answers(self, since: float = 0.0, session_id: str = "") -> list[Logged]:
         """Return the answers that were given, and what followed them, oldest first."""
         rows = self.all(
-            "SELECT id, file, event, session_id, rule, taken, why, before, after FROM events"
-            " WHERE rule IN ('reply', 'outcome') AND taken AND (? = '' OR session_id = ?)"
-            " ORDER BY id",
+            f"SELECT id, file, {moderate('event')}, session_id, rule, taken, why, before, after"
+            " FROM events WHERE rule IN ('reply', 'outcome') AND taken"
+            " AND (? = '' OR session_id = ?) ORDER BY id",
             *(session_id, session_id),
         )
         return [x for x in self.sound("events", rows, _logged) if x.event.t >= since]

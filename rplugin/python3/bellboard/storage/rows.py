@@ -2,7 +2,8 @@
 
 A cell may hold anything, whatever its column says: SQLite stores text in a numeric column, and a
 byte on disk may have changed.  So every value is checked.  A row that fails is noted, and the next
-host that holds the lock moves it to the table `damaged`.
+host that holds the lock moves it to the table `damaged`.  A huge cell is never read: to move or
+delete 300 MB takes seconds, so the whole file is set aside instead.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import msgspec
 
 from ..core.bounds import LATEST
 from ..core.lenient import LARGEST
-from .database import Database
+from .database import Damaged, Database
 
 KEYS: Final = {  # table → the columns that identify a row
     "sessions": ("session_id",),
@@ -27,9 +28,11 @@ KEYS: Final = {  # table → the columns that identify a row
     "options": ("key",),
     "editors": ("pid",),
 }
+BLOBS: Final = {"sessions": "record", "events": "event", "options": "value"}
 MOST_KEPT: Final = 200  # damaged rows to keep
 LONGEST_ROW: Final = 1 << 20  # bytes to keep of one
 LONGEST_NAME: Final = 200
+LARGEST_CELL: Final = 8 << 20  # bytes to read; a record has some kB
 
 UNSOUND: Final = (
     *(TypeError, ValueError, LookupError, ArithmeticError, RecursionError),
@@ -88,6 +91,7 @@ class Rows(Database):
                 f"{c} IS {_mark(x)}" for c, x in zip(KEYS[table], key, strict=True)
             )
             values = [_bound(x) for x in key]
+            self._check_size(table, where, values)
             rows = self.all(f"SELECT * FROM {table} WHERE {where}", *values)
             if rows:
                 row = msgspec.msgpack.encode([_bound(cell) for cell in rows[0]])[:LONGEST_ROW]
@@ -101,6 +105,13 @@ class Rows(Database):
             self.db.execute(query, (MOST_KEPT,))
         return moved
 
+    def _check_size(self, table: str, where: str, values: list[Any]) -> None:
+        """Raise Damaged if a row is too large to be moved."""
+        column = BLOBS.get(table)
+        query = f"SELECT 1 FROM {table} WHERE {where} AND length({column}) > {LARGEST_CELL}"
+        if column and self.all(query, *values):
+            raise Damaged(f"{self.path}: a row of {table} is far too large", self.inode)
+
     def set_aside_since(self, t: float) -> list[Unsound]:
         """Return the rows set aside since `t`, oldest first."""
         try:
@@ -111,6 +122,11 @@ class Rows(Database):
 
 
 # ---------------------------------------------------------------- cells
+
+
+def moderate(column: str) -> str:
+    """Return an expression for a column, 0 if a cell is huge; SQLite need not read it for that."""
+    return f"CASE WHEN length({column}) > {LARGEST_CELL} THEN 0 ELSE {column} END"
 
 
 def text(cell: object) -> str:

@@ -9,7 +9,7 @@ import msgspec
 
 from ..core.sound import HIGHEST
 from .history import History
-from .rows import Cells, blob, number, text, time
+from .rows import Cells, blob, moderate, number, text, time
 
 #: The types of the shared options.
 OPTIONS: Final[dict[str, Any]] = {
@@ -81,7 +81,7 @@ class Shared(History):
 
     def option(self, key: str) -> Any:
         """Return a shared option, or None."""
-        rows = self.all("SELECT key, value FROM options WHERE key = ?", key)
+        rows = self.all(f"SELECT key, {moderate('value')} FROM options WHERE key = ?", key)
         found = self.sound("options", rows, _option)
         return found[0] if found else None
 

@@ -44,7 +44,7 @@ from ..core.ledger import LEDGER, Folded, Transition
 from ..core.lenient import LARGEST
 from ..core.session import is_listed
 from .database import Busy, Damaged, Draining, Newer, Replaced
-from .rows import UNSOUND, Cells, blob, number, text, time
+from .rows import UNSOUND, Cells, blob, moderate, number, text, time
 from .schema import SCHEMA
 from .shared import Claim, Editor, Shared
 from .upkeep import KEEP
@@ -86,7 +86,7 @@ class Store(Shared):
 
     def refresh(self, board: Board) -> set[str]:
         """Update the board in memory with what was committed; return the changed sessions."""
-        query = "SELECT session_id, revision, record FROM sessions"
+        query = f"SELECT session_id, revision, {moderate('record')} FROM sessions"
         if self.revision:  # otherwise read all: a comparison does not find a damaged revision
             query += f" WHERE revision > {self.revision} AND revision < {LARGEST}"
         rows = self.all(query)
