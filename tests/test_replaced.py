@@ -274,3 +274,48 @@ def test_a_database_of_the_first_version_is_migrated(tmp_path: Path, clock: Cloc
         assert len(folded) == len(new.store.log())
         assert schema.SCHEMA == schema.version_of(new.store.db)
         assert [] == new.store.set_aside_since(0.0)
+
+
+def swapped(home: Path, folder: str) -> tuple[Path, set[str]]:
+    """Replace a folder by a link to a foreign one; return that, and what is in it."""
+    foreign = home.parent / "foreign"
+    (foreign / "folder").mkdir(parents=True)
+    for name in ("file", "1", "20260101-x", "0" * 20 + "-x"):
+        (foreign / name).write_text("precious")
+        os.utime(foreign / name, (0, 0))
+    (home / folder).rename(home.parent / "away")
+    (home / folder).symlink_to(foreign)
+    return foreign, set(os.listdir(foreign))  # noqa: PTH208 - names, not paths
+
+
+@pytest.mark.parametrize("folder", ["hosts", "spool/bad", "spool/tmp", "answers"])
+def test_what_a_link_leads_to_is_not_tidied_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    """A host once removed all old files where answers/ led to: it took them for leftovers."""
+    monkeypatch.setattr("bellboard.storage.spool.KEPT_AGE", -1.0)
+    spool = made(tmp_path / "home")
+    foreign, there = swapped(spool.home, folder)
+    for work in (spool.sweep, spool.hosts.alive, spool.counts, lambda: spool.drop_all_but(())):
+        with contextlib.suppress(OSError):
+            work()
+    assert there == set(os.listdir(foreign))  # noqa: PTH208
+
+
+@pytest.mark.parametrize("folder", ["hosts", "spool/bad", "answers"])
+def test_a_host_waits_until_a_link_is_gone(
+    home: Home, start: Callable[..., RecordedHost], folder: str
+) -> None:
+    host = start()
+    foreign, there = swapped(home.bellboard, folder)
+    put(Spool(home.bellboard), "UserPromptSubmit", "early")
+    host.says(f"{home.bellboard / folder} is a link")
+    for command in ("doctor", "list"):
+        said = warm.run(["-m", "bellboard", command], env=home.env)
+        assert f"{home.bellboard / folder}" in said.stdout + said.stderr
+    assert there == set(os.listdir(foreign))  # noqa: PTH208
+    (home.bellboard / folder).unlink()
+    (home.root / "away").rename(home.bellboard / folder)
+    put(Spool(home.bellboard), "UserPromptSubmit", "after")
+    eventually(lambda: {"early", "after"} <= set(host.shown), "both events")
+    eventually(lambda: "is a link" not in host.note, "no more complaint")

@@ -121,7 +121,7 @@ def state(home: Path) -> Iterator[Fact]:
         )
     spool = Spool(home)
     if why := spool.obstacle():
-        yield error(f"{why}: no event is read until it is gone", "unmount it")
+        yield error(why, "until then, no event is read")
         return
     hosts = spool.hosts.alive()
     if hosts:

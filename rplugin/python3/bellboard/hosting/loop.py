@@ -93,7 +93,7 @@ class Loop:
         wait, jobs = LONGEST_WAIT, self._jobs
         self.notes.clear()
         if why := self._obstacle():
-            self.notes["home"] = f"{why}; unmount it"
+            self.notes["home"] = why
             wait, jobs = AGAIN, tuple(job for job in jobs if job[0] in SHOWING)
         for name, job in jobs:
             wait = min(wait, self._attempt(name, "", job))

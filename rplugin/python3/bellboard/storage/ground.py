@@ -95,10 +95,18 @@ def judge(home: Path) -> None:
         raise Refused(f"{home} leads through too many links") from None
 
 
-def obstacle(home: Path) -> str:
-    """Return which mount inside the state folder may hang, or ""; takes a few microseconds."""
-    mount = MOUNTS.inside(str(home))
-    return f"{mount.place} is a mount ({mount.kind}) that may hang" if mount else ""
+def obstacle(home: Path, below: tuple[str, ...] = ()) -> str:
+    """Return what is wrong inside the state folder, or ""; takes a few microseconds.
+
+    A mount may hang, and of a link the target would be tidied up.
+    """
+    if mount := MOUNTS.inside(str(home)):
+        return f"{mount.place} is a mount ({mount.kind}) that may hang: unmount it"
+    for name in below:
+        path = f"{home}/{name}"
+        if os.path.islink(path):  # noqa: PTH114 - a string, as this runs often
+            return f"{path} is a link: move it away"
+    return ""
 
 
 def is_ours(home: Path) -> bool:

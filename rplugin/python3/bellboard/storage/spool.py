@@ -82,8 +82,8 @@ class Spool:
                 ground.make(self.home, (folder,))
 
     def obstacle(self) -> str:
-        """Return what inside the folder may hang, or ""."""
-        return ground.obstacle(self.home)
+        """Return what is wrong inside the folder, or ""."""
+        return ground.obstacle(self.home, BELOW + ADDED)
 
     # ---------------------------------------------------------------- waiting events
 

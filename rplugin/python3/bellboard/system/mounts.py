@@ -104,15 +104,15 @@ class Mounts:
 
     def _renew(self) -> None:
         with self._one:
-            if self._poll is not None and not self._poll.poll(0):
-                return
             try:
+                if self._poll is not None and not self._poll.poll(0):
+                    return
                 if self._poll is None and self._table == TABLE:
                     self._fd = os.open(TABLE, os.O_RDONLY | os.O_CLOEXEC)
                     self._poll = select.poll()
                     self._poll.register(self._fd, select.POLLPRI)
                 mounts = read(self._table)
-            except OSError:  # not Linux
+            except OSError:  # not Linux, or no descriptors are allowed: what is known still counts
                 return
             self._kinds = {mount.device: mount.kind for mount in mounts}
             last = {mount.place: mount for mount in mounts}  # a later mount hides earlier ones
