@@ -16,7 +16,7 @@ from bellboard.fleet.streams import ensure
 from bellboard.fleet.subjects import Key, Subjects
 from bellboard.fleet.tail import Item, Tail
 from bellboard.fleet.waiting import is_set
-from bellboard.fleet.wire import Wire
+from bellboard.fleet.wire import Down, Wire
 from fleets import Peer, a_row
 from rig import nats
 from rig.waiting import eventually
@@ -135,6 +135,24 @@ def test_who_is_ended_just_as_something_happens_ends() -> None:
         return left
 
     assert [] == asyncio.run(main())
+
+
+def test_a_connection_that_ends_with_a_write_is_noticed(there: nats.Server) -> None:
+    """nats-py then closes it, and calls nobody: the write raises before that."""
+
+    async def fails() -> None:
+        raise ConnectionResetError
+
+    async def main() -> None:
+        async with wired(there.url) as wire:
+            breaking = asyncio.ensure_future(wire.breaks())
+            client = wire._client
+            client._pending_data_size, client._transport.drain = 1, fails
+            there.kill()
+            with pytest.raises(Down):
+                await asyncio.wait_for(breaking, 20)
+
+    asyncio.run(main())
 
 
 @pytest.mark.parametrize("stream", ["rows", "news"])
