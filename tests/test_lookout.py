@@ -529,3 +529,18 @@ def test_the_title_of_a_pane_in_which_neovim_runs_says_nothing(
         assert {SID} == {given["session_id"] for given in said}  # type: ignore[index]
 
     run(home, test)
+
+
+@pytest.mark.files
+def test_a_terminal_is_read_even_if_its_neovim_knew_the_session_first(
+    home: Home, process: subprocess.Popen[bytes]
+) -> None:
+    """Its dialog may never change again."""
+    rows = (Path(__file__).parent / "captures/2.1.330/trust.txt").read_text().splitlines()
+
+    async def test(desk: Desk) -> None:
+        desk.lookout.hand_in(SID, process.pid, rows)
+        await desk.fold(**hook("SessionStart", home, process.pid, source="startup"))
+        assert "screen waiting" in desk.kinds()
+
+    run(home, test)

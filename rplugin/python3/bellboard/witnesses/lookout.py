@@ -37,6 +37,7 @@ from .titled import Titled
 LEAD: Final = 1.0  # seconds before a tool is overdue: findings must be folded by then
 PATIENCE: Final = 5.0  # seconds for programs, and for work that takes milliseconds
 FEW: Final = 5  # sessions to name in health
+MOST_EARLY: Final = 50  # terminals to remember
 
 T = TypeVar("T")
 
@@ -73,6 +74,7 @@ class Lookout:
         self._seen: dict[int, set[str]] = {}  # process → start times already reported
         self._dead: set[int] = set()  # processes that exited before they were watched
         self._stirred: dict[str, None] = {}  # sessions whose ports are to be checked
+        self._early: dict[str, tuple[int, Sequence[str] | str]] = {}  # session → its terminal
         self._odd: dict[str, str] = {}  # session → why it could not be attended to
         self._proven: dict[str, set[str]] = {}  # session → tools whose processes were checked
 
@@ -112,15 +114,22 @@ class Lookout:
                     self._stirred[sid] = None
                 self._sessions[sid] = s
                 self._attend(s)
+                if early := self._early.pop(sid, None):
+                    self.hand_in(sid, *early)
             elif self._sessions.pop(sid, None) is not None:
                 self._leave(sid)
 
     def hand_in(self, sid: str, pid: int, shown: Sequence[str] | str) -> None:
-        """Take the contents or the title of the terminal of a session from its Neovim."""
+        """Take the contents or the title of the terminal of a session from its Neovim.
+
+        That Neovim may know of a new session first, and what it reports may never change again.
+        """
         s = self._sessions.get(sid)
-        if s is not None and isinstance(shown, str):
+        if s is None:
+            self._early = {**dict(list(self._early.items())[1 - MOST_EARLY :]), sid: (pid, shown)}
+        elif isinstance(shown, str):
             self.titled.hand_in(s, pid, shown)
-        elif s is not None:
+        else:
             self.screens.hand_in(s, pid, shown)
 
     @property
