@@ -121,6 +121,9 @@ def subagent(s: Stage) -> None:
     s.prompt(s.stand.spawn.format(asks=f"{s.stand.asking} {NAP}"))
     s.becomes("blocked")
     s.press(*s.stand.allow)
+    rest(STANDS)
+    if s.now.status == "blocked":  # Qwen first asks whether it may run one
+        s.press(*s.stand.allow)
     s.becomes("completed")
 
 
