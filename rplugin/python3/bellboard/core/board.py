@@ -138,9 +138,9 @@ class Board(Records):
             take_up(s, whose(s, e))
         if (no := _unfit(s, e, from_hook)) is not None:
             return Folded(e, sid, no)
-        absent = s.turn == ABSENT
-        if from_hook and (absent or e.origin != s.origin):
-            begins = absent and e.kind != "end"
+        is_new = s.turn == ABSENT or not (s.hooked or s.processes)  # else only heard of
+        if from_hook and (is_new or e.origin != s.origin):
+            begins = is_new and e.kind != "end"
             set_origin(self, s, e, begins)
             if begins:
                 inherit(self, s)
