@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from bellboard.agents.evidence import from_line
 from bellboard.core.board import Board
 from bellboard.core.session import Session
-from bellboard.hosting import keyboard
+from bellboard.hosting import keyboard, terminals
 from bellboard.hosting.beside import Declined
 from bellboard.storage.claims import Claim, Claims
 from bellboard.system.processes import argv_of
@@ -153,7 +153,7 @@ def cat(tmux: Server) -> Pane:
 
 def typing(tmux: Server, pane: Pane) -> str:
     """Type a 1 into a pane; return why not."""
-    terminal = keyboard.Pane(str(tmux.socket), pane.id, pane.tty)
+    terminal = terminals.Pane(str(tmux.socket), pane.id, pane.tty)
     try:
         terminal.rows()
         terminal.type(keyboard.Press("1"))
@@ -182,7 +182,7 @@ def test_a_pane_in_copy_mode_gets_no_keys(tmux: Server, cat: Pane) -> None:
     tmux.run("copy-mode", "-t", cat.id)
     why = "its tmux pane is in copy mode, which would take the keys"
     assert typing(tmux, cat) == f"{why}{THERE}"
-    assert keyboard.Pane(str(tmux.socket), cat.id, cat.tty).read() == ["hello"]
+    assert terminals.Pane(str(tmux.socket), cat.id, cat.tty).read() == ["hello"]
     tmux.run("send-keys", "-t", cat.id, "-X", "cancel")
     assert typing(tmux, cat) == ""
 
@@ -225,7 +225,7 @@ return vim.api.nvim_get_chan_info(vim.bo.channel).pty
 def test_a_terminal_that_its_neovim_has_closed_gets_no_key(nvim: Editors) -> None:
     """Closed while its request was being read; what shows there now is not typed into."""
     editor = nvim("0.12", {"float": {"enabled": False}})
-    terminal = keyboard.Buffer(str(editor.socket), editor.lua(OPENED))
+    terminal = terminals.Buffer(str(editor.socket), editor.lua(OPENED))
     terminal.type(keyboard.Press("1"))
     eventually(lambda: terminal.rows() == ["1"])
     assert not terminal.type(keyboard.Press("2", rows=("another",)))

@@ -564,9 +564,9 @@ def test_ctrl_c_exits_silently(place: Place) -> None:
     """With exit code 130."""
     env = place.env | {"PYTHONPATH": str(ROOT / "rplugin/python3")}
     program = (
-        "import os, signal, sys; import bellboard.cli as cli; "
+        "import os, signal, sys; from bellboard import cli; from bellboard.cli import sessions; "
         "signal.signal(signal.SIGINT, signal.default_int_handler); "  # ignored in the background
-        "cli.sessions.list_sessions.__globals__['opened'] = lambda: os.kill(os.getpid(), 2); "
+        "sessions.list_sessions.__globals__['opened'] = lambda: os.kill(os.getpid(), 2); "
         "sys.exit(cli.main(['list']))"
     )
     done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True)
@@ -576,9 +576,9 @@ def test_ctrl_c_exits_silently(place: Place) -> None:
 def test_an_internal_error_is_one_line(place: Place) -> None:
     """With a file that has the details, without secrets."""
     program = (
-        "import sys; import bellboard.cli as cli\n"
+        "import sys; from bellboard import cli; from bellboard.cli import sessions\n"
         "def broken(): raise LookupError('TOKEN=hunter')\n"
-        "cli.sessions.list_sessions.__globals__['opened'] = broken\n"
+        "sessions.list_sessions.__globals__['opened'] = broken\n"
         "sys.exit(cli.main(['list']))"
     )
     env = place.env | {"PYTHONPATH": str(ROOT / "rplugin/python3")}
