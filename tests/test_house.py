@@ -82,7 +82,8 @@ NO_IO = {
     *("unicodedata", "zlib"),
 }
 CLOCKS = re.compile(r"\b(datetime\.(now|utcnow|today)|date\.today|time\.time)\b")
-PURE_PARTS = re.compile(r"pathlib\.Pure|urllib\.parse\b")  # pure parts of modules that do I/O
+#: Pure parts of modules that do I/O, and what loads pure modules.
+PURE_PARTS = re.compile(r"pathlib\.Pure|urllib\.parse\b|importlib\b")
 Node = TypeVar("Node", str, Path)
 
 

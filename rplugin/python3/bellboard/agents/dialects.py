@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from importlib import import_module
 from typing import Final
 
 from .claude_code.dialect.names import VARIABLES
@@ -25,6 +26,11 @@ def is_known(agent: str) -> bool:
     return agent in _KNOWN
 
 
+def folder_of(agent: str) -> str:
+    """Return the package of an agent, relative to this one."""
+    return ".claude_code" if agent == "claude" else f".{agent}"
+
+
 def dialect_of(agent: str) -> Dialect:
     """Return the dialect of an agent; decode an unknown one like the first."""
     return _loaded(agent if agent in _KNOWN else KEYS[0])
@@ -38,68 +44,5 @@ def dialects() -> tuple[Dialect, ...]:
 @cache
 def _loaded(agent: str) -> Dialect:
     """Load a dialect, and no other: together they take longer than most commands."""
-    match agent:
-        case "codex":
-            from .codex.dialect.spoken import CodexDialect
-
-            return CodexDialect()
-        case "opencode":
-            from .opencode.dialect.spoken import OpenCodeDialect
-
-            return OpenCodeDialect()
-        case "copilot":
-            from .copilot.dialect.spoken import CopilotDialect
-
-            return CopilotDialect()
-        case "qwen":
-            from .qwen.dialect.spoken import QwenDialect
-
-            return QwenDialect()
-        case "gemini":
-            from .gemini.dialect.spoken import GeminiDialect
-
-            return GeminiDialect()
-        case "pi":
-            from .pi.dialect.spoken import PiDialect
-
-            return PiDialect()
-        case "cursor":
-            from .cursor.dialect.spoken import CursorDialect
-
-            return CursorDialect()
-        case "droid":
-            from .droid.dialect.spoken import DroidDialect
-
-            return DroidDialect()
-        case "goose":
-            from .goose.dialect.spoken import GooseDialect
-
-            return GooseDialect()
-        case "kimi":
-            from .kimi.dialect.spoken import KimiDialect
-
-            return KimiDialect()
-        case "amp":
-            from .amp.dialect.spoken import AmpDialect
-
-            return AmpDialect()
-        case "crush":
-            from .crush.dialect.spoken import CrushDialect
-
-            return CrushDialect()
-        case "codecompanion":
-            from .codecompanion.dialect.spoken import CodeCompanionDialect
-
-            return CodeCompanionDialect()
-        case "avante":
-            from .avante.dialect.spoken import AvanteDialect
-
-            return AvanteDialect()
-        case "agentic":
-            from .agentic.dialect.spoken import AgenticDialect
-
-            return AgenticDialect()
-        case _:
-            from .claude_code.dialect.spoken import ClaudeDialect
-
-            return ClaudeDialect()
+    found: Dialect = import_module(f"{folder_of(agent)}.dialect.spoken", __package__).DIALECT
+    return found

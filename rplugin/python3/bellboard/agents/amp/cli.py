@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from ...system.shipped import plugin
 from ..cli import Cli
@@ -16,3 +17,6 @@ class Amp(Cli):
 
     def reporting(self, line: Callable[[str], str]) -> str:
         return plugin("// bellboard's plugin for Amp: reports what a thread does.", "amp.js")
+
+
+CLI: Final = Amp()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ..cli import Cli
 
 
@@ -10,3 +12,6 @@ class Avante(Cli):
 
     key = "avante"
     name = "avante.nvim"
+
+
+CLI: Final = Avante()

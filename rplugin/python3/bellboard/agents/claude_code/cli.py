@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ...core.events import AGENT
 from ...core.session import Session
@@ -68,3 +68,6 @@ class ClaudeCode(Cli):
 
         entries = ends_with(ClaudeDialect(), s.transcript)
         return first_in(entries, asked.payload, asked.tool_id, sent.answer, since, sent.hook)
+
+
+CLI: Final = ClaudeCode()

@@ -55,3 +55,6 @@ class Codex(Cli):
 def _hook(event: str, command: str) -> dict[str, object]:
     limit = AT_ENDS if event in ("Interrupt", "SessionEnd") else OTHERWISE
     return {"type": "command", "command": command, "timeout": limit}
+
+
+CLI: Final = Codex()

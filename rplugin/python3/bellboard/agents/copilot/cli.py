@@ -42,3 +42,6 @@ class Copilot(Cli):
 
 def _hook(command: str) -> dict[str, object]:
     return {"type": "command", "bash": command, "timeoutSec": PATIENCE}
+
+
+CLI: Final = Copilot()

@@ -28,3 +28,6 @@ def _hook(command: str) -> dict[str, object]:
     # Its own shell is a part of its process: there, $PPID is the parent of Crush.
     ran = f"sh -c {shlex.quote(command)}"
     return {"name": "bellboard", "command": ran, "timeout": PATIENCE}
+
+
+CLI: Final = Crush()

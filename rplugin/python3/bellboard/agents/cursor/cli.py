@@ -27,3 +27,6 @@ class Cursor(Cli):
 def _hook(event: str, command: str) -> dict[str, object]:
     # Without it, a stop is reported five times and then no more.
     return {"command": command, **({"loop_limit": None} if event == "stop" else {})}
+
+
+CLI: Final = Cursor()

@@ -30,3 +30,6 @@ class Droid(Cli):
 
 def _hook(command: str) -> dict[str, object]:
     return {"type": "command", "command": command, "timeout": PATIENCE}
+
+
+CLI: Final = Droid()

@@ -51,3 +51,6 @@ class Gemini(Cli):
 
 def _hook(command: str) -> dict[str, object]:
     return {"type": "command", "name": "bellboard", "command": command, "timeout": PATIENCE}
+
+
+CLI: Final = Gemini()

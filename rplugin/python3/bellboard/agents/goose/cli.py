@@ -27,3 +27,6 @@ class Goose(Cli):
 
 def _hook(command: str) -> dict[str, object]:
     return {"type": "command", "command": command, "timeout": PATIENCE}
+
+
+CLI: Final = Goose()

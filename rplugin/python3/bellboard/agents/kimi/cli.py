@@ -27,3 +27,6 @@ class Kimi(Cli):
 def _table(event: str, command: str) -> str:
     # A string of JSON is one of TOML.
     return f'[[hooks]]\nevent = "{event}"\ncommand = {json.dumps(command)}\ntimeout = {PATIENCE}\n'
+
+
+CLI: Final = Kimi()

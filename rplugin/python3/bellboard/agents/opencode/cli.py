@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Final
 
 from ...system.shipped import plugin
 from ..cli import Cli, Waiting
@@ -50,3 +51,6 @@ class OpenCode(Cli):
 
 def _config(environ: Mapping[str, str]) -> Path:
     return Path(environ.get("XDG_CONFIG_HOME") or f"{environ.get('HOME', '')}/.config")
+
+
+CLI: Final = OpenCode()

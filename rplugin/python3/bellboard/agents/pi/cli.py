@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from ...system.shipped import plugin
 from ..cli import Cli
@@ -30,3 +31,6 @@ class Pi(Cli):
 
     def reporting(self, line: Callable[[str], str]) -> str:
         return plugin(f"{MARK}: reports what a session does.", "pi.js")
+
+
+CLI: Final = Pi()

@@ -50,3 +50,6 @@ class Qwen(Cli):
 
 def _hook(command: str) -> dict[str, object]:
     return {"type": "command", "name": "bellboard", "command": command, "timeout": PATIENCE}
+
+
+CLI: Final = Qwen()

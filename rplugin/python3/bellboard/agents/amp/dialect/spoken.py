@@ -54,3 +54,6 @@ class AmpDialect(Worded):
         event="event",
         once=True,
     )
+
+
+DIALECT: Final = AmpDialect()

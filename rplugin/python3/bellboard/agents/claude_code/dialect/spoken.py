@@ -6,6 +6,7 @@ Those about screens are loaded when one is read: hooks and files tell the rest.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from ....core.events import AGENT
 from ....core.request import Answer, Request
@@ -41,3 +42,6 @@ class ClaudeDialect(Dialect):
         from .pressing import press
 
         return press(screen, request, answer, about)
+
+
+DIALECT: Final = ClaudeDialect()

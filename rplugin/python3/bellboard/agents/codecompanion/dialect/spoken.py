@@ -5,6 +5,8 @@ This file does no I/O, knows no clock, and raises on no input.
 
 from __future__ import annotations
 
+from typing import Final
+
 from ...chats import ChatDialect
 
 
@@ -12,3 +14,6 @@ class CodeCompanionDialect(ChatDialect):
     """See `Dialect`."""
 
     key = "codecompanion"
+
+
+DIALECT: Final = CodeCompanionDialect()

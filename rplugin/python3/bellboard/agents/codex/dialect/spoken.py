@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -36,3 +37,6 @@ class CodexDialect(Dialect):
 
     def serves(self, argv: Sequence[str]) -> bool:
         return SERVER in argv[1:]
+
+
+DIALECT: Final = CodexDialect()

@@ -25,3 +25,6 @@ class CopilotDialect(Dialect):
 
     def log_of(self, name: str, latest: str) -> str:
         return latest if name == LOG else ""
+
+
+DIALECT: Final = CopilotDialect()

@@ -34,3 +34,6 @@ class CrushDialect(Worded):
     key = "crush"
     kinds = KINDS
     words = Words(KINDS, READ, {**FIELDS, "message": "text"}, event="event")
+
+
+DIALECT: Final = CrushDialect()

@@ -68,3 +68,6 @@ class CursorDialect(Worded):
         },
         FIELDS,
     )
+
+
+DIALECT: Final = CursorDialect()

@@ -69,3 +69,6 @@ class DroidDialect(Worded):
         },
         FIELDS,
     )
+
+
+DIALECT: Final = DroidDialect()

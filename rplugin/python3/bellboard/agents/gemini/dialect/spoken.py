@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ...dialect import Dialect
 from .hooks import KINDS, hook
 from .log import entry, is_noise
@@ -21,3 +23,6 @@ class GeminiDialect(Dialect):
     is_noise = staticmethod(is_noise)
     titled = staticmethod(titled)
     request = staticmethod(request)
+
+
+DIALECT: Final = GeminiDialect()

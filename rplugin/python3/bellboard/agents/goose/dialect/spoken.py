@@ -40,3 +40,6 @@ class GooseDialect(Worded):
     key = "goose"
     kinds = KINDS
     words = Words(KINDS, fields=FIELDS, event="event")
+
+
+DIALECT: Final = GooseDialect()

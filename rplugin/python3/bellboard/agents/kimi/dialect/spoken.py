@@ -71,3 +71,6 @@ class KimiDialect(Worded):
     key = "kimi"
     kinds = KINDS
     words = Words(KINDS, READ, FIELDS)
+
+
+DIALECT: Final = KimiDialect()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ...dialect import Dialect
 from .asking import reply, request
 from .events import KINDS, event
@@ -16,3 +18,6 @@ class OpenCodeDialect(Dialect):
     event = staticmethod(event)
     request = staticmethod(request)
     reply = staticmethod(reply)
+
+
+DIALECT: Final = OpenCodeDialect()

@@ -61,3 +61,6 @@ class PiDialect(Worded):
         once=True,
         given="args",
     )
+
+
+DIALECT: Final = PiDialect()

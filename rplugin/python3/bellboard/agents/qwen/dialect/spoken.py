@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ...dialect import Dialect
 from .hooks import KINDS, hook
 from .request import request
@@ -17,3 +19,6 @@ class QwenDialect(Dialect):
     event = staticmethod(hook)
     titled = staticmethod(titled)
     request = staticmethod(request)
+
+
+DIALECT: Final = QwenDialect()
