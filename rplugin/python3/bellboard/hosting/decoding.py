@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from typing import Final
 
 from msgspec.structs import replace
@@ -13,9 +14,10 @@ from ..agents.origins import origin_of
 from ..core.bounds import bounded
 from ..core.events import ASKING, Event, Origin, junk
 from ..storage.item import Item
-from ..system.processes import Ttys, argv_of
+from ..system.processes import argv_of, tty_of
 
 ORIGINS: Final = 256  # origins to cache; the spool caches as many headers
+LASTING: Final = 2.0  # seconds to cache one: after that, another process may have its pid
 SMALL: Final = 4096  # bytes of a payload that cannot contain anything too large to store
 #: What a tmux client can do.
 CLIENT_DOES: Final = frozenset({"looks", "focus", "away", "gone"})
@@ -26,8 +28,7 @@ class Decoder:
     """Decodes files, and finds the terminals that their events came from."""
 
     def __init__(self) -> None:
-        self._ttys = Ttys()
-        self._origins: dict[int, tuple[object, Origin]] = {}
+        self._origins: dict[int, tuple[object, Origin, float]] = {}  # until when each counts
 
     def events(self, item: Item, clock: float) -> list[Event]:
         """Decode a file for a board with that clock; limit values, so that they can be stored."""
@@ -51,16 +52,16 @@ class Decoder:
 
     def _origin(self, given: dict[str, object] | None) -> Origin:
         """Decode an origin and add its terminal; cached, as the spool shares equal origins."""
-        known = self._origins.get(id(given))
-        if known is not None and known[0] is given:
+        known, now = self._origins.get(id(given)), time.monotonic()
+        if known is not None and known[0] is given and now < known[2]:
             return known[1]
         origin = origin_of(given)
         if origin.tty is None and origin.pid is not None:
-            tty = self._ttys.of(origin.pid)
+            tty = tty_of(origin.pid)
             origin = replace(origin, tty=tty) if tty else _placed(origin, origin.pid)
         if len(self._origins) >= ORIGINS:
             self._origins.clear()
-        self._origins[id(given)] = (given, origin)
+        self._origins[id(given)] = (given, origin, now + LASTING)
         return origin
 
 

@@ -16,25 +16,8 @@ from typing import Any, Final
 #: Programs that run an agent's script.
 INTERPRETERS = frozenset({"node", "bun", "deno"})
 PROC = "/proc"
-MOST: Final = 512  # terminals to remember
 ENVIRONMENT_LIMIT: Final = 1 << 20
 LISTENS: Final = "0A"  # the state of a socket in /proc/net/tcp
-
-
-class Ttys:
-    """Caches the terminal of each process, which does not change while the process runs."""
-
-    def __init__(self) -> None:
-        self._known: dict[int, str] = {}
-
-    def of(self, pid: int) -> str:
-        """Return a path like `/dev/pts/3`, or "" if there is no terminal or no process."""
-        known = self._known.get(pid)
-        if known is None:
-            if len(self._known) > MOST:
-                self._known.clear()
-            known = self._known[pid] = tty_of(pid)
-        return known
 
 
 # ---------------------------------------------------------------- one process
