@@ -13,6 +13,7 @@ from fuzz.case import Case, Category
 from fuzz.files import KINDS, remove
 from fuzz.junk import NUMBERS, text
 from fuzz.target import HEAL, Target
+from rig.waiting import eventually
 
 TABLES = ("sessions", "transitions", "events", "applied", "claims", "options", "editors")
 Damage = Callable[[Target, Random], object]
@@ -171,14 +172,20 @@ def database(random: Random) -> Case:
     return Case(f"{what} ({chance}), {'of a live host' if alive else 'before the start'}", do)
 
 
+def _set_version(target: Target, version: int) -> bool:
+    """Return whether that could be set: the host may still be replacing a damaged database."""
+    with contextlib.closing(_db(target)) as db, contextlib.suppress(sqlite3.DatabaseError):
+        db.execute(f"PRAGMA user_version = {version}")
+        return True
+    return False
+
+
 def newer(_: Random, version: int) -> Case:
     """A database of a newer version: nothing is folded or written, and health reports it."""
 
     def do(target: Target) -> None:
-        target.canary()  # the host may still be replacing a damaged one
-        db = _db(target)
-        db.execute(f"PRAGMA user_version = {version}")
-        db.close()
+        target.canary()
+        eventually(lambda: _set_version(target, version), within=HEAL)
         target.hook("UserPromptSubmit", "after")
 
     def undo(target: Target) -> None:
