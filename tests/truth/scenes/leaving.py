@@ -41,6 +41,16 @@ def cleared_at_rest(times: int) -> Callable[[Stage], None]:
     return play
 
 
+def with_slow_hook(event: str, play: Callable[[Stage], None]) -> Callable[[Stage], None]:
+    """While it runs, the process is busy, and its new session has not begun."""
+
+    def slowly(stage: Stage) -> None:
+        stage.user_hook(event, "sleep 3")
+        play(stage)
+
+    return slowly
+
+
 def cleared_then_prompt(stage: Stage) -> None:
     stage.start()
     stage.prompt("agentlong")
@@ -101,6 +111,12 @@ SCENES: Final = (
     m6("beside an agent, then a prompt", cleared_then_prompt),
     m6("at rest", cleared_at_rest(1), "idle"),
     m6("three times", cleared_at_rest(3), "idle"),
+    m6("with a slow hook", with_slow_hook("SessionEnd", cleared_at_rest(2)), "idle"),
+    m6("with a slow start", with_slow_hook("SessionStart", cleared_at_rest(2)), "idle"),
+    m6(
+        "beside an agent, with a slow hook",
+        with_slow_hook("SessionEnd", cleared_beside("agentlong", 2, "busy")),
+    ),
     m7("/exit before a permission", exit_with_a_dialog("perm")),
     m7("/exit before a question", exit_with_a_dialog("ask")),
     m7("Ctrl-D in a permission", refuses_to_leave("perm", "C-d"), "idle"),

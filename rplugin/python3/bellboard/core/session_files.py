@@ -14,6 +14,7 @@ from .front import runs_of, take_up
 from .identity import absorb, inherit, set_place
 from .ledger import TOMBSTONE, UNKNOWN, Changed, Folded, Step, noted, refused
 from .records import Records
+from .rules.steps import MOVES_ON
 from .session import ABSENT, Process, Session, is_nameless, published_status
 
 
@@ -35,7 +36,11 @@ def registry(records: Records, e: Event) -> Iterator[Step]:
     sid = session_of_file(records, e)
     old = records.sessions.get(sid)
     s = copy(old) if old is not None else Session(sid, started=e.t)
-    if s.turn == ABSENT and s.ended and pid == s.ended_pid and e.t < s.ended + TOMBSTONE:
+    # After its end, hooks may run before the next session of its process begins.
+    is_new = e.at > s.ended - records.options.settle  # our hook of the end may be stamped later
+    lingers = e.status == "busy" and s.end_reason in MOVES_ON and is_new
+    is_over = s.turn == ABSENT and s.ended and pid == s.ended_pid and e.t < s.ended + TOMBSTONE
+    if is_over and not lingers:
         yield Folded(e, sid, refused("the session has ended"))
         return
     known = s.processes.get(pid)
@@ -55,7 +60,8 @@ def registry(records: Records, e: Event) -> Iterator[Step]:
     if s.turn == ABSENT:
         if known is None:  # otherwise its terminal may already be known
             set_place(s, e.origin, begins=True)
-        inherit(records, s)
+        if not is_over:
+            inherit(records, s)
     if is_end(s, value):
         value = msgspec.structs.replace(value, stood=True)
     s.processes = {**s.processes, pid: value}

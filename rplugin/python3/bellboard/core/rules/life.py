@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from ..events import Event
 from ..options import Options
 from ..session import ABSENT, Crew, Session
-from .steps import end, of_agents, own, rest, turn_to_work
+from .steps import MOVES_ON, end, of_agents, own, rest, take_back, turn_to_work
 
 
 def begin(s: Session, e: Event, o: Options) -> str | None:
@@ -16,9 +16,9 @@ def begin(s: Session, e: Event, o: Options) -> str | None:
     if s.turn != ABSENT and (s.hooked or s.turn == "working"):
         return "already listed"
     here = Crew(s.agents, s.shells, of_agents(s.tools), of_agents(s.blocks))
-    crew, s.crew = s.crew if s.crew != Crew() else here, Crew()
+    s.crew = s.crew if s.crew != Crew() else here
     rest(s, e.t)
-    s.agents, s.shells, s.tools, s.blocks = crew.agents, crew.shells, crew.tools, crew.blocks
+    take_back(s)
     s.turn = "background" if e.status == "shell" or s.shells else "idle"
     # Nothing ended, so simultaneous events count, as does everything while the status is unknown.
     s.over = 0.0 if e.kind == "registry silent" else e.t - o.swap
@@ -60,9 +60,13 @@ def seen(turn: str) -> str:
 
 def leave(s: Session, e: Event, o: Options) -> str | None:
     """It ended."""
+    p = own(s)
     if e.kind != "end":
         s.processes, s.aside = {}, {}
     end(s, e.t, e.source or e.kind, e.origin.pid or s.pid)
+    if s.turn == ABSENT and s.end_reason in MOVES_ON and p is not None and p.says == "busy":
+        # Its hooks may run for long before the next session of its process begins.
+        s.processes = {p.pid: replace(p, at=max(p.at, e.t), stood=False)}
     return None
 
 

@@ -117,6 +117,12 @@ def end(s: Session, t: float, reason: str, pid: int) -> None:
     s.ended, s.end_reason, s.ended_pid = t, reason, pid
 
 
+def take_back(s: Session) -> None:
+    """Make what it left running its own again."""
+    crew, s.crew = s.crew, Crew()
+    s.agents, s.shells, s.tools, s.blocks = crew.agents, crew.shells, crew.tools, crew.blocks
+
+
 def begun(run: Run, t: float) -> Run:
     """Return the run of a process that now has the session alone: at rest unless known."""
     return run if run.turn != ABSENT else replace(run, turn="idle", since=t)

@@ -20,6 +20,7 @@ from .steps import (
     is_busy,
     of_agents,
     own,
+    take_back,
     turn_to_work,
 )
 
@@ -49,6 +50,8 @@ def work(s: Session, e: Event, o: Options) -> str | None:
         return None
     if e.kind == "prompt":
         s.tasks = s.tasks_done = 0
+    if s.turn == ABSENT:
+        take_back(s)
     s.queued, s.tools = 0, of_agents(s.tools)
     ask_no_more(s)
     s.prompted = e.kind != "registry busy"
