@@ -179,6 +179,29 @@ def test_a_label_follows_a_resume_under_another_id() -> None:
     assert [p.get("label") for p in others] == [None] * 3
 
 
+@pytest.mark.parametrize("begins", [3.2, 4.5], ids=["at once", "after slow hooks"])
+@pytest.mark.parametrize("busy", [2.9, 3.1], ids=["before the end", "after it"])
+def test_a_label_follows_a_clear_whose_file_says_that_it_is_busy(
+    busy: float, begins: float
+) -> None:
+    lines = [
+        hook(0, 11, "SessionStart", source="startup"),
+        says(0.5, 11, "idle"),
+        {"t": T0 + 1, "label": {"session_id": "s", "label": "work"}},
+        hook(3, 11, "SessionEnd", reason="clear"),
+        says(busy, 11, "busy"),
+        hook(begins, 11, "SessionStart", source="clear", session_id="n"),
+    ]
+    board = Board()
+    for line in sorted(lines, key=lambda line: line["t"]):
+        board.fold(from_line(line))
+    assert ("work", ("s",), "/dev/pts/1") == (
+        board.sessions["n"].label,
+        board.sessions["n"].previous,
+        board.sessions["n"].tty,
+    )
+
+
 def test_the_last_hook_event_is_published() -> None:
     told = shown(*ASKS, says(9, 11, "busy"))["last_event"]
     assert told == {"event": "PermissionRequest", "t": T0 + 2.1}

@@ -188,8 +188,8 @@ def _yield(
     """Make another session give up the process or terminal that this one has now."""
     now = records.ledger.clock
     shared = other.processes.keys() & s.processes.keys()
-    ended_lately = other.turn == ABSENT and other.ended and now <= other.ended + REKEYED
-    moved_on = other.turn != ABSENT if shared else ended_lately and other.end_reason in MOVES_ON
+    lately = other.ended and now <= other.ended + REKEYED and other.end_reason in MOVES_ON
+    moved_on = lately if other.turn == ABSENT else shared
     if moved_on and other.session_id not in s.previous:
         _go_on(s, other)
         if shared and not (s.tty or s.pane):

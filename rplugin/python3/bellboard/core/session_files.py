@@ -57,11 +57,10 @@ def registry(records: Records, e: Event) -> Iterator[Step]:
     absorb(s, e)
     was = published_status(s)
     take_up(s, pid)
-    if s.turn == ABSENT:
+    if s.turn == ABSENT and not is_over:
         if known is None:  # otherwise its terminal may already be known
             set_place(s, e.origin, begins=True)
-        if not is_over:
-            inherit(records, s)
+        inherit(records, s)
     if is_end(s, value):
         value = msgspec.structs.replace(value, stood=True)
     s.processes = {**s.processes, pid: value}
