@@ -45,6 +45,7 @@ def see_aside(s: Session) -> None:
             pid: replace(
                 r,
                 turn=seen(r.turn),
+                rested=seen(r.rested),
                 unseen=False,
                 # if its Stop has come, that is seen too
                 held="moved" if r.held == "stop" else r.held,
