@@ -391,6 +391,7 @@ def in_a_terminal(pid: int = 0) -> tuple[int, int]:
             time.sleep(60)
             os._exit(0)
         if pid in (0, child):
+            eventually(lambda pid=child: tty_of(pid))  # type: ignore[misc]
             return child, fd
         end(child, fd)  # another process was faster
 
