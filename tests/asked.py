@@ -31,10 +31,6 @@ LOCAL = ".claude/settings.local.json"
 DENY = {"id": "deny", "words": "No, and say why", "needs": "message?"}
 STOP = {"id": "stop", "words": "No, and stop the turn"}
 EDIT = {"id": "edit", "words": "Yes, but run another command", "needs": "input"}
-TEST = """\
-def test_limits() -> None:
-    assert limit("api") == 10
-"""
 
 
 def request(session: dict[str, Any], **more: Any) -> dict[str, Any]:

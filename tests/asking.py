@@ -31,7 +31,7 @@ SCHEMA = {
     "type": "object",
     "properties": {
         "name": {"type": "string", "title": "Your name"},
-        "age": {"type": "integer"},
+        "age": {"type": "integer", "title": "Age", "description": "In years"},
         "sure": {"type": "boolean", "default": True},
         "size": {"type": "string", "enum": ["s", "m"], "enumNames": ["Small", "Medium"]},
     },

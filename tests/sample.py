@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from bellboard.core.words import worded
-from bellboard.hosting.sendable import Wire
+from bellboard.hosting.encoding import Encoder
 from rig.editor import Editor
 
 SET_UP = """
@@ -163,7 +163,7 @@ class Host:
     def __init__(self, editor: Editor, set_up: str = SET_UP) -> None:
         self.editor = editor
         self.seq = 0
-        self.wire = Wire()
+        self.wire = Encoder()
         editor.lua(set_up)
 
     def push(self, *sessions: dict[str, Any], full: bool = True, **more: Any) -> None:

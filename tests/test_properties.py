@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import fields, replace
 
 from bellboard.agents.evidence import from_line
 from bellboard.core import board as board_module
@@ -18,7 +19,16 @@ from bellboard.core.board import Board
 from bellboard.core.deadlines import BY_TIME
 from bellboard.core.ledger import LEDGER
 from bellboard.core.options import Options
-from bellboard.core.session import ABSENT, STATUSES, is_listed, status_of, terminal_of
+from bellboard.core.session import (
+    ABSENT,
+    STATUSES,
+    Run,
+    Session,
+    is_listed,
+    status_of,
+    terminal_of,
+)
+from bellboard.core.sound import check_session
 from playback import Line, play
 from strategies import T0, histories
 
@@ -47,6 +57,19 @@ def reloaded(board: Board) -> Board:
     other = Board(board.options)
     other.load((k, body) for k, body in board.take_dirty() if body is not None)
     return other
+
+
+@pytest.mark.parametrize("field", [f.name for f in fields(Session) if f.type is float])
+def test_no_time_of_a_session_may_be_impossible(field: str) -> None:
+    """Each is checked, in its own process and in others that run it."""
+    s = Session(session_id="s", turn="idle")
+    check_session(s, "s")
+    damaged = [replace(s, **{field: 1e300})]
+    if field in Run.__struct_fields__:
+        damaged.append(replace(s, aside={1: replace(Run(pid=1, turn="idle"), **{field: 1e300})}))
+    for bad in damaged:
+        with pytest.raises(ValueError, match="impossible time"):
+            check_session(bad, "s")
 
 
 @given(histories())

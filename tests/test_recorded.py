@@ -91,6 +91,16 @@ def test_an_error_is_in_the_log() -> None:
     )
 
 
+def test_what_a_recording_says_for_its_judge_is_no_evidence() -> None:
+    """What the screen said, and the log of a CLI whose hooks report everything."""
+    truth = {"truth": "blocked", "note": "screen", "screen": ["Would you like to run this?"]}
+    prompt = (process(True), hook("UserPromptSubmit"))
+    assert {"s1": "working"} == statuses(*prompt, truth, {"note": "press y"})
+    asked = hook("UserPromptSubmit", prompt="do it")
+    asked["origin"]["agent"] = "qwen"
+    assert {"s1": "working"} == statuses(asked, {"file": LOG, "line": {"type": "user"}})
+
+
 def test_a_server_runs_several_sessions_and_its_place_is_not_theirs() -> None:
     """Both stay listed; the terminal that one sits in ends, and the server goes on."""
     both = (hook("UserPromptSubmit", "s1", 80), hook("UserPromptSubmit", "s2", 80))

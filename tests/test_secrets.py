@@ -342,6 +342,7 @@ EVIL = (
     *("://a:b@", "?a", "&a", "?token=", "bearer ", "sk-", "eyJ", "-----BEGIN PRIVATE KEY", "curl "),
     *('echo "', "echo a | ", "sudo -S ", "mysql -p", "docker login -p ", "Authorization: Bearer "),
     *('"a",', "\n", "a_key", "=", "--token=", "'\"'\"'", "`token`:", "$(", "|", "0a", "don't "),
+    "eyJ-",
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -114,14 +114,22 @@ def test_errors_of_the_rules_are_reported_even_if_not_shown() -> None:
     assert [("None", False)] == [(w.shown, w.live) for w in found]
 
 
-@pytest.mark.parametrize(("prompt", "shown"), [("next", "idle"), ("first", "completed")])
+INTERRUPT: Final = [{"type": "text", "text": INTERRUPTED + "]"}]
+
+
+@pytest.mark.parametrize(
+    ("content", "prompt", "shown"),
+    [(INTERRUPT, "next", "idle"), (INTERRUPT, "first", "completed"), ("next", "next", "idle")],
+    ids=["an interrupt", "one in a Stop hook", "an interrupt that leaves no line"],
+)
 def test_a_queued_prompt_that_is_interrupted_leaves_the_session_idle(
-    prompt: str, shown: str
+    content: object, prompt: str, shown: str
 ) -> None:
-    """Only the interrupt names its prompt; one of the same prompt ended a Stop hook."""
-    said = {"type": "user", "message": {"content": [{"type": "text", "text": INTERRUPTED + "]"}]}}
+    """Only the interrupt names its prompt, or the prompt begins a turn, which does not stop."""
+    said = {"type": "user", "message": {"content": content}}
     trace = [
         *TRACE[:4],
+        hook(102.0, "UserPromptSubmit", prompt="go", prompt_id="first"),
         hook(104.0, "UserPromptSubmit", prompt="next", prompt_id="first"),
         hook(106.0, "Stop", prompt_id="first"),
         file(106.02, "busy"),

@@ -28,6 +28,7 @@ FORETOLD: Final = 1.2  # seconds after its hook in which a starved CLI may write
 CERTAIN: Final = 5.0  # seconds, if no other process can be the cause
 SENT_ON: Final = frozenset({"prompted", "idle", "completed"})  # continued by a Stop hook, until Esc
 COMPLETED: Final = frozenset({"completed"})
+PROMPTED: Final = frozenset({"prompted"})
 URGENT: Final = (frozenset({"blocked"}), frozenset({"working"}))
 ENDED: Final = (frozenset({"error"}), COMPLETED)  # of two ends, the more urgent one shows
 ENDS_TOOLS: Final = ("PostToolBatch", "Stop", "StopFailure", "UserPromptSubmit", "SessionStart")
@@ -64,6 +65,7 @@ class Account:
         ] = {}  # pid → since, session, allowed statuses
         self._idle_is: dict[tuple[str, int], Allowed] = {}  # its process → what idle means now
         self._turn: dict[tuple[str, int], str | None] = {}  # its process → its newest prompt
+        self._queued: dict[tuple[str, str], tuple[str, int]] = {}  # session, prompt → its process
         self._over: dict[str, str | None] = {}  # session → the prompt of the last turn that ended
         self._said: dict[int, str] = {}  # pid → its last status, without dialogs
         self._tools: dict[str, set[str]] = {}  # session → the running tools of its turn
@@ -102,6 +104,8 @@ class Account:
             self._idle_is |= dict.fromkeys(self._whose(sid, entry), SENT_ON)
         elif is_interrupted(entry) and entry.get("promptId") not in (None, self._over.get(sid)):
             self._idle_becomes(self._whose(sid, entry), IDLE, t)  # no hook tells of a queued prompt
+        elif entry.get("type") == "user" and (key := self._queued.pop((sid, said(entry)), None)):
+            self._idle_becomes([key], PROMPTED, t)  # its turn begins
         elif entry.get("attachment", {}).get("type") == "hook_stopped_continuation":
             self._idle_becomes(self._whose(sid, entry), COMPLETED, t)
 
@@ -117,7 +121,7 @@ class Account:
                 self._idle_is[sid, p] = means
                 now = self._now.get(p)
                 if now and now[1] == sid and now[2] is not None and now[2] <= AT_REST:
-                    self._open(p, t, sid, means - {"prompted"} or IDLE)
+                    self._open(p, t, sid, means - PROMPTED or IDLE)
 
     def _take_hook(self, hook: Line, pid: int | None, t: float) -> None:
         sid = hook.get("session_id", "")
@@ -141,8 +145,10 @@ class Account:
         key, name = (sid, pid), hook["hook_event_name"]
         others = [other for other in self._idle_is if other[0] == sid and other != key]
         if name in ("SessionStart", "UserPromptSubmit"):
-            seen = [k for k in others if not self._idle_is[k] & {"prompted"}]
+            seen = [k for k in others if not self._idle_is[k] & PROMPTED]
             self._idle_becomes(seen, IDLE, t)
+            if name == "UserPromptSubmit" and hook.get("prompt_id") == self._turn.get(key, ""):
+                self._queued[sid, hook.get("prompt", "")] = key  # in the turn that runs
             self._turn[key] = hook.get("prompt_id")
         self._idle_becomes([key], idle_after(hook, self._idle_is.setdefault(key, IDLE)), t)
         if name == "SessionEnd":
@@ -151,7 +157,7 @@ class Account:
     def _leave(self, pid: int, t: float) -> None:
         """Let the other processes of a session have the end that nobody has looked at yet."""
         for sid, p in [key for key in self._idle_is if key[1] == pid]:
-            left = self._idle_is.pop((sid, p)) - {"prompted"} or IDLE
+            left = self._idle_is.pop((sid, p)) - PROMPTED or IDLE
             resting = [k for k in self._idle_is if k[0] == sid and self._rests(k)]
             self._idle_becomes(resting, left, t)
 
@@ -184,7 +190,7 @@ class Account:
             "busy": frozenset({"working"}),
             "waiting": frozenset({"blocked"}),
             "shell": frozenset({"background"}),
-            "idle": self._idle_is.get((sid, pid), IDLE) - {"prompted"} or IDLE,
+            "idle": self._idle_is.get((sid, pid), IDLE) - PROMPTED or IDLE,
         }
         status = record.get("status", "")
         allowed = means.get(status)
@@ -218,6 +224,11 @@ def is_sent_on(entry: Line) -> bool:
     return isinstance(said, dict) and str(said.get("content")).startswith("Stop hook feedback")
 
 
+def said(entry: Line) -> str:
+    """Return the text of a prompt's transcript entry."""
+    return str(entry.get("message", {}).get("content"))
+
+
 def is_interrupted(entry: Line) -> bool:
     """Return whether this transcript entry shows that the user ended a turn of the main thread."""
     if entry.get("type") != "user" or entry.get("isSidechain"):
@@ -233,7 +244,7 @@ def idle_after(hook: Line, was: Allowed) -> Allowed:
     if name == "SessionStart":
         return was if hook.get("source") == "compact" else IDLE
     if name == "UserPromptSubmit":
-        return frozenset({"prompted"})
+        return PROMPTED
     if name == "StopFailure":
         return frozenset({"error"})
     if name == "Stop":

@@ -37,8 +37,6 @@ HOOKS: Final = (
     *("SessionStart", "SessionEnd", "Stop", "SubagentStart", "SubagentStop", "PreCompact"),
     "PermissionRequest",
 )
-STATUS: Final = {"idle": "idle", "busy": "working", "waiting": "blocked", "shell": "background"}
-
 
 OPEN: Final[list[Stage]] = []  # to close before the process exits
 CLOSING: Final = threading.Event()  # nothing more may start

@@ -32,7 +32,7 @@ class Deadline(NamedTuple):
 CHECKED: Final = frozenset({"Bash", "WebFetch", "WebSearch"})  # the tools that auto mode checks
 UNSEEN: Final = frozenset({"completed", "error"})  # always unseen; looking clears them
 STOOD: Final = "registry stood"  # becomes the kind for the value
-OUTWEIGHS: Final = "registry outweighs"  # likewise, but as new as the moment
+OUTWEIGHS: Final = "registry outweighs"  # likewise, but as new as what it outweighs
 AT_REST: Final = frozenset({"idle", "completed", "error"})
 #: Kinds that only deadlines produce; no evidence has them.
 BY_TIME: Final = frozenset(
@@ -69,7 +69,10 @@ def _of_run(s: Session, run: Run, o: Options, found: list[Deadline]) -> None:
     if p is not None and p.stood:
         newest = _contradicts(run, status, p.says)
         if p.at < newest <= p.at + o.outweigh:
-            found.append(Deadline(newest + o.outweigh, OUTWEIGHS, run.pid))
+            since = max(newest, run.heard)  # a host that was stopped must read the file first
+            found.append(Deadline(since + o.outweigh, OUTWEIGHS, run.pid))
+        elif 0.0 < newest <= p.at:  # it was late, so the file has the last word
+            found.append(Deadline(p.at + o.settle, STOOD, run.pid))
     if status == "working":
         says = p.says if p is not None else ""
         if not run.stale and says != "busy":
@@ -181,7 +184,8 @@ def expire(s: Session, now: float, o: Options) -> Iterator[Event]:
         take_up(s, d.process)
         if d.kind in (STOOD, OUTWEIGHS):
             p = s.processes[d.process]
-            p = replace(p, stood=True, at=p.at if d.kind == STOOD else d.t)
+            newest = _contradicts(s, status_of(s), p.says) if d.kind == OUTWEIGHS else p.at
+            p = replace(p, stood=True, at=newest)
             s.processes = {**s.processes, d.process: p}
             yield registry_event(s, p, d.t)
         else:

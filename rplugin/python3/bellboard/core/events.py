@@ -67,9 +67,10 @@ class Event(Struct, frozen=True, omit_defaults=True, gc=False):
     tool_key: int = 0  # equal for the same tool with the same input
     spawned: str = ""  # the subagent that a tool left running in the background
     asks: str = ""  # permission | question | plan | form | choice
+    inferred: bool = False  # something else was observed, which shows it
     early: bool = False  # hooks run before it asks; another event follows once it does
     detail: str = ""
-    shown_digest: str = ""  # digest of what its dialog shows; see asked.py
+    shown_digest: str = ""  # digest of what its dialog shows; see shown.py
     digest: str = ""  # digest of the answered request; see request.py
     request: str = ""  # name of the file with all that is asked
     pipe: str = ""  # the pipe on which its hook waits for an answer

@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 from msgspec import Struct
 
 from .detail import line
-from .lenient import LARGEST, plain, value_of
+from .lenient import LARGEST, list_of, storable, value_of
 from .row import Row as Row
 from .row import agent_of, count_in, id_of, row_of, text_in, time_in
 from .row import row as row
@@ -115,6 +115,11 @@ class Reply(Struct, frozen=True, tag_field="type", tag="reply"):
     why: str = ""
     more: dict[str, Any] = {}
 
+    @property
+    def fields(self) -> dict[str, Any]:
+        """Return what whoever asked gets."""
+        return {**self.more, "ok": self.ok, **({"why": self.why} if self.why else {})}
+
 
 class Problem(Struct, frozen=True, tag_field="type", tag="problem"):
     """Why the feed ends, or cannot be followed."""
@@ -179,7 +184,7 @@ def read(raw: bytes) -> Line | None:
 
 def asked(raw: bytes) -> Ask | None:
     """Return the request in a line of a reader; None if there is none."""
-    given = plain(value_of(raw)) if len(raw) <= LONGEST else None
+    given = storable(value_of(raw)) if len(raw) <= LONGEST else None
     if not isinstance(given, dict):
         return None
     id, do = count_in(given, "id", LARGEST), _word(given, "do")
@@ -195,8 +200,7 @@ def _hello(given: dict[str, Any]) -> Line:
         where = "here" if spoken > PROTOCOL else "there"
         said = str(spoken) if abs(spoken) < LARGEST else "of an odd number"
         return Problem(f"it speaks protocol {said}, this one {PROTOCOL}: update bellboard {where}")
-    named = given.get("agents")
-    agents = (agent_of(x) for x in (named[:MOST_AGENTS] if isinstance(named, list) else ()))
+    agents = (agent_of(x) for x in list_of(given.get("agents"))[:MOST_AGENTS])
     return Hello(
         version=text_in(given, "version", 40),
         machine=id_of(given.get("machine")),
@@ -227,10 +231,9 @@ def _state(given: dict[str, Any]) -> Line:
 def _change(given: dict[str, Any]) -> Line:
     if why := _too_much(given, "removed"):
         return Problem(why)
-    removed = given.get("removed")
     rows, bad = _rows(given)
     moved, worse = _moves(given)
-    gone = tuple(_ids(removed if isinstance(removed, list) else []))
+    gone = tuple(_ids(list_of(given.get("removed"))))
     return Change(*_when(given), rows, gone, moved, bad + worse)
 
 
@@ -238,11 +241,12 @@ def _beat(given: dict[str, Any]) -> Line:
     return Beat(*_when(given))
 
 
-def _reply(given: dict[str, Any]) -> Line:
+def reply_of(given: dict[str, Any]) -> Reply:
+    """Return a reply that was sent, cleaned."""
     known = ("type", "id", "ok", "why")
     more = {key: value for key, value in given.items() if key not in known}
     id, ok = count_in(given, "id", LARGEST), given.get("ok") is True
-    return Reply(id, ok, text_in(given, "why", SENTENCE), _marked(plain(more)))
+    return Reply(id, ok, text_in(given, "why", SENTENCE), _marked(storable(more)))
 
 
 def _problem(given: dict[str, Any]) -> Line:
@@ -254,7 +258,7 @@ _READERS: Final = {
     "state": _state,
     "change": _change,
     "beat": _beat,
-    "reply": _reply,
+    "reply": reply_of,
     "problem": _problem,
 }
 
@@ -265,10 +269,9 @@ def _when(given: dict[str, Any]) -> tuple[float, str]:
 
 def _too_much(given: dict[str, Any], *lists: str) -> str:
     for key in (*lists, "sessions", "transitions"):
-        value = given.get(key)
-        if isinstance(value, list) and len(value) > MOST:
+        if (count := len(list_of(given.get(key)))) > MOST:
             what = "transitions in a line" if key == "transitions" else "sessions"
-            return f"it has {len(value)} {what}; at most {MOST} can be followed"
+            return f"it has {count} {what}; at most {MOST} can be followed"
     return ""
 
 
@@ -278,15 +281,13 @@ def _ids(listed: Iterable[object]) -> dict[str, None]:
 
 def _rows(given: dict[str, Any]) -> tuple[tuple[Row, ...], int]:
     """Return the last row of each session in a line, and how many rows could not be used."""
-    listed = given.get("sessions")
-    listed = listed if isinstance(listed, list) else []
+    listed = list_of(given.get("sessions"))
     rows = {r.session_id: r for x in listed if (r := row_of(x)) is not None}
     return tuple(rows.values()), len(listed) - len(rows)
 
 
 def _moves(given: dict[str, Any]) -> tuple[tuple[Moved, ...], int]:
-    listed = given.get("transitions")
-    listed = listed if isinstance(listed, list) else []
+    listed = list_of(given.get("transitions"))
     moved = {m.id: m for x in listed if (m := moved_of(x)) is not None}
     return tuple(moved.values()), len(listed) - len(moved)
 

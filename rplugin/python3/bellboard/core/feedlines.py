@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Raw
 
 from .feed import LONGEST, MOST, Beat, Cursor, Hello, Moved, Problem
-from .lenient import plain
+from .lenient import storable
 from .row import Row
 from .visible import as_json
 
@@ -109,7 +109,7 @@ def _encode(value: object) -> bytes:
     try:
         return msgspec.json.encode(value)
     except (UnicodeEncodeError, OverflowError):  # a lone surrogate, or a number unknown to JSON
-        return msgspec.json.encode(plain(msgspec.to_builtins(value)))
+        return msgspec.json.encode(storable(msgspec.to_builtins(value)))
 
 
 def _line(value: object) -> bytes:

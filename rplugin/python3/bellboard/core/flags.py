@@ -53,41 +53,16 @@ FLAGS: Final = {
 #: Commands whose `login` takes a password with -p.
 REGISTRIES: Final = frozenset(
     (
-        *(
-            "docker",
-            "podman",
-            "nerdctl",
-            "buildah",
-            "skopeo",
-            "helm",
-            "oras",
-            "crane",
-            "regctl",
-            "oc",
-            "az",
-            "cf",
-        ),
+        *("docker", "podman", "nerdctl", "buildah", "skopeo", "helm", "oras", "crane"),
+        *("regctl", "oc", "az", "cf"),
         *("ibmcloud", "argocd"),
     )
 )
 #: Commands that may follow one of FLAGS and use the same letters for something else.
 OTHERS: Final = frozenset(
     (
-        *(
-            "ssh",
-            "scp",
-            "sftp",
-            "rsync",
-            "mkdir",
-            "cp",
-            "tar",
-            "ps",
-            "psql",
-            "git",
-            "install",
-            "sort",
-            "sudo",
-        ),
+        *("ssh", "scp", "sftp", "rsync", "mkdir", "cp", "tar", "ps", "psql", "git"),
+        *("install", "sort", "sudo"),
     )
 )
 #: Long options that take `name:password` if the short one does.

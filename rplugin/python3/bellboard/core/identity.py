@@ -98,6 +98,8 @@ def absorb(s: Session, e: Event) -> None:
         s.edited = dict([*others[1 - MOST_EDITED :], (e.file, e.t)])
     if e.agent:
         return
+    if e.from_hook and e.clock > s.heard:
+        s.heard = e.clock
     if e.cwd:
         s.cwd = e.cwd
     if e.transcript:

@@ -1,16 +1,20 @@
-"""Read JSON that is truncated, has duplicate keys or is otherwise odd, as far as possible."""
+"""Read JSON that is truncated, has duplicate keys or is otherwise odd, as far as possible.
+
+Write values that JSON cannot carry in the same way.
+"""
 
 from __future__ import annotations
 
 import json
 import math
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
 from typing import Any, Final
 
 from msgspec import Raw
-from msgspec.json import decode
+from msgspec.json import decode, encode
 
 from .detail import ODD, whole
 
@@ -27,6 +31,9 @@ WRONG_SHAPE: Final = (
     ArithmeticError,
     RecursionError,
 )
+
+#: What encoding raises: a lone surrogate, an unknown type, a value that contains itself.
+UNENCODABLE: Final = (UnicodeEncodeError, TypeError, OverflowError, RecursionError)
 
 _DIGITS: Final = re.compile(r"[0-9]+", re.ASCII)
 
@@ -80,12 +87,20 @@ def value_of(raw: Raw | bytes) -> Any:
         return decode(raw)
     except ODD:
         with suppress(*ODD):
-            return plain(json.loads(bytes(raw)))
+            return storable(json.loads(bytes(raw)))
     return None
 
 
-def plain(value: Any, levels: int = DEEPEST) -> Any:
-    """Return a JSON value without what cannot be stored: lone surrogates, infinity, deep levels."""
+def encoded(value: object) -> bytes:
+    """Encode a value as JSON, without what JSON cannot carry."""
+    try:
+        return encode(value)
+    except UNENCODABLE:
+        return encode(storable(value))
+
+
+def storable(value: Any, levels: int = DEEPEST) -> Any:
+    """Return a value without what cannot be stored: lone surrogates, infinity, deep levels."""
     if isinstance(value, str):
         return whole(value)
     if isinstance(value, bool) or value is None:
@@ -94,14 +109,24 @@ def plain(value: Any, levels: int = DEEPEST) -> Any:
         return value if abs(value) < LARGEST else None
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    if levels and isinstance(value, list):
-        return [plain(x, levels - 1) for x in value]
-    if levels and isinstance(value, dict):
-        return {whole(str(k)): plain(x, levels - 1) for k, x in value.items()}
+    if levels and isinstance(value, list | tuple):
+        return [storable(x, levels - 1) for x in value]
+    if levels and isinstance(value, Mapping):
+        return {whole(str(k)): storable(x, levels - 1) for k, x in value.items()}
     return None
 
 
 # ---------------------------------------------------------------- values
+
+
+def object_of(value: object) -> Facts:
+    """Return an object, or an empty one for any other value."""
+    return value if isinstance(value, dict) else {}
+
+
+def list_of(value: object) -> list[Any]:
+    """Return a list, or an empty one for any other value."""
+    return value if isinstance(value, list) else []
 
 
 def text_of(given: Facts, key: str) -> str:

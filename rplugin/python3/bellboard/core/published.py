@@ -5,7 +5,7 @@ Lua, `bellboard list --json` and every other reader gets this form.  No status i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -172,9 +172,13 @@ def ended(sessions: Iterable[Session], path: str = "") -> list[Published]:
 
 
 def needs_you(p: Published) -> bool:
+    return needs_somebody(p["status"], p["markers"], p["hidden"])
+
+
+def needs_somebody(status: str, markers: Collection[str], hidden: bool) -> bool:
     """Return whether a session asks something, failed, or is done and unseen."""
-    urgent = p["status"] in ("blocked", "error", "completed") or "unseen" in p["markers"]
-    return urgent and not p["hidden"] and "parked" not in p["markers"]
+    urgent = status in ("blocked", "error", "completed") or "unseen" in markers
+    return urgent and not hidden and "parked" not in markers
 
 
 def project_of(s: Session) -> str:
@@ -192,9 +196,12 @@ def project_of(s: Session) -> str:
 
 def snapshot(sessions: Iterable[Session]) -> list[Published]:
     """Return all listed sessions, most urgent first, then longest waiting first."""
-    listed = [s for s in sessions if is_listed(s)]
-    listed.sort(key=lambda s: (URGENCY[status_of(s)], s.since, s.session_id))
-    return [publish(s) for s in listed]
+    return sorted((publish(s) for s in sessions if is_listed(s)), key=by_urgency)
+
+
+def by_urgency(p: Published) -> tuple[int, float, str]:
+    """Return what sorts sessions: the most urgent first, then the one that waits longest."""
+    return p["urgency"], p["since"], p["session_id"]
 
 
 def of_directory(published: Iterable[Published], path: str) -> Published | None:

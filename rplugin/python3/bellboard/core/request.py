@@ -64,6 +64,7 @@ class Field(Struct, frozen=True, omit_defaults=True, gc=False):
 
     name: str
     title: str = ""
+    description: str = ""
     type: str = "string"  # string | number | integer | boolean
     required: bool = False
     options: tuple[Option, ...] = ()
@@ -246,9 +247,9 @@ def _value(field: Field, value: object) -> str:
     if field.type == "boolean":
         return "" if isinstance(value, bool) else f"{name} must be yes or no"
     if field.type in ("number", "integer"):
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not is_number or not math.isfinite(value):  # type: ignore[arg-type]
+        is_float = isinstance(value, float) and math.isfinite(value)
+        if not is_float and type(value) is not int:  # as True is one as well
             return f"{name} must be a number"
-        whole = field.type == "number" or value == int(value)  # type: ignore[call-overload]
-        return "" if whole else f"{name} must be a whole number"
+        is_whole = field.type == "number" or value == int(value)  # type: ignore[call-overload]
+        return "" if is_whole else f"{name} must be a whole number"
     return _text(value, name) if isinstance(value, str) else f"{name} must be a text"

@@ -18,7 +18,7 @@ from msgspec import Struct
 from .bounds import LATEST
 from .detail import line
 from .events import AGENT, LONGEST_ID
-from .lenient import number_of
+from .lenient import list_of, number_of
 from .published import Published
 from .session import STATUSES, URGENCY
 
@@ -174,12 +174,12 @@ def count_in(given: Mapping[str, Any], key: str, most: int = MOST_NUMBER) -> int
 
 
 def _markers(value: object) -> tuple[str, ...]:
-    listed = value[:MOST_MARKERS] if isinstance(value, list) else []
+    listed = list_of(value)[:MOST_MARKERS]
     return tuple(x for x in listed if isinstance(x, str) and _MARKER.fullmatch(x))
 
 
 def _members(value: object) -> Iterator[Member]:
-    for given in value[:MOST_MEMBERS] if isinstance(value, list) else ():
+    for given in list_of(value)[:MOST_MEMBERS]:
         if isinstance(given, dict):
             yield Member(
                 text_in(given, "id"),

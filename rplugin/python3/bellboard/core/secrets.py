@@ -70,7 +70,13 @@ SHAPES: Final = (
         r"""()\b (?: A(?:KIA|SIA)[0-9A-Z]{12,} | AIza[\w-]{20,} | ATATT3[\w=-]{16,}
           | ya29\.[\w.-]{10,} | hvs\.[\w-]{10,} | SG\.[\w-]{10,}\.[\w-]{10,} )""",
     ),
-    _shape("JSON web token", "eyj", "", r"()\beyJ[\w-]{8,}(?:\.[\w=-]+){1,4}"),
+    _shape(
+        "JSON web token",
+        "eyj",
+        "",
+        # what is long is hidden whatever follows: to look for a dot first takes quadratic time
+        r"()\beyJ (?: [\w-]{16,} (?: \.[\w=-]+ ){0,4} | [\w-]{8,15} (?: \.[\w=-]+ ){1,4} )",
+    ),
     _shape(
         "webhook of Slack",
         "hooks.slack.com",

@@ -33,7 +33,7 @@ class Block(Struct, frozen=True, omit_defaults=True, gc=False):
     tool: str = ""
     tool_id: str = ""
     detail: str = ""
-    shown_digest: str = ""  # digest of what its dialog shows; see asked.py
+    shown_digest: str = ""  # digest of what its dialog shows; see shown.py
     request: str = ""  # the file with all that it asks, kept while the question stands
     pipe: str = ""  # the pipe on which its hook waits for an answer
     shown: bool = False  # False during the hold time, as it may resolve at once
@@ -136,7 +136,7 @@ class Run(Struct, kw_only=True, omit_defaults=True, gc=False):
     last_words: float = 0.0  # the newest end of an answer in the transcript
     answered: float = 0.0  # the newest answer to a question
     prompted: bool = False  # a prompt started this busy time
-    queued: int = 0  # prompts entered while busy
+    queue: tuple[float, ...] = ()  # when each waiting prompt was entered
     unchecked: bool = False  # auto mode cannot check commands, so it asks
     rested: str = ""  # the status before a busy time that no prompt started
     rested_since: float = 0.0
@@ -144,6 +144,7 @@ class Run(Struct, kw_only=True, omit_defaults=True, gc=False):
     held_until: float = 0.0
     trusted_until: float = 0.0  # after a time without a host
     hooked: bool = False  # hooks have reported
+    heard: float = 0.0  # when the newest hook of its main thread became known
     recent: dict[int, float] = {}  # recent events, to recognize duplicates
     # what is running
     tools: dict[str, Tool] = {}

@@ -54,6 +54,9 @@ def registry(records: Records, e: Event) -> Iterator[Step]:
     if value == known and (not e.title or e.title == s.title):
         yield Folded(e, sid, refused("the value is unchanged"))
         return
+    for other in records.running_in(pid):
+        if other.session_id != sid and not other.processes[pid].shared:
+            records.keep(moved_on(other, pid))
     absorb(s, e)
     was = published_status(s)
     take_up(s, pid)
@@ -70,10 +73,19 @@ def registry(records: Records, e: Event) -> Iterator[Step]:
     yield Changed(s, old, was, verdict)
 
 
+def moved_on(s: Session, pid: int) -> Session:
+    """Return a session after the file of its process names another one."""
+    s = copy(s)
+    others = {p: x for p, x in s.processes.items() if p != pid}
+    silent = msgspec.structs.replace(s.processes[pid], says="", asks="", stood=True)
+    s.processes = others if s.turn == ABSENT else {**others, pid: silent}
+    return s
+
+
 def is_end(s: Session, value: Process) -> bool:
     """Return whether a session file confirms the end that was just reported."""
     rests = value.says in ("idle", "shell")
-    is_told = s.hooked and s.held in ("stop", "fail") and not s.queued
+    is_told = s.hooked and s.held in ("stop", "fail") and not s.queue
     return rests and is_told and value.at >= s.stopped
 
 

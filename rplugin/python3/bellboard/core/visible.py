@@ -23,11 +23,18 @@ _ACTIVE: Final = "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2
 _UNSEEN: Final = (
     "[\u00ad\u034f\u070f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200d"
     "\u2060-\u2065\u206a-\u206f\u3164\ufe00-\ufe0d\uffa0\ufff0-\ufffb\U00013430-\U0001345f"
-    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]|(?<=[\ufe0e\ufe0f])[\ufe0e\ufe0f]"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+    "|(?<=[\0-\x7f\ufe0e\ufe0f])[\ufe0e\ufe0f](?!\u20e3)"
 )
 #: More combining marks than any language puts on one letter: they cover the lines around it.
 _MARK: Final = "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
 _PILES: Final = f"({_MARK}{{4}}){_MARK}+"
+#: Cyrillic and Greek letters that look like Latin ones.  No word has letters of both.
+_ALIKE: Final = (
+    "[\u0391\u0392\u0395-\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7"
+    "\u03bf\u0405\u0406\u0408\u0410\u0412\u0415\u041a\u041c-\u041e\u0420-\u0423\u0425"
+    "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0455\u0456\u0458\u04bb\u0501\u051b\u051d]"
+)
 
 
 def visible(text: str) -> str:
@@ -50,6 +57,7 @@ _HIDDEN: Final = (
     ("line breaks of another kind", "[\u2028\u2029]"),
     ("invisible characters", rf"\ufeff|[\ud800-\udfff]|{_UNSEEN}"),
     ("blanks of another kind", "[\xa0\u1680\u2000-\u200a\u202f\u205f\u3000\u2800]"),
+    ("letters that look like Latin ones", f"(?<=[A-Za-z]){_ALIKE}|{_ALIKE}(?=[A-Za-z])"),
     ("piles of accents", f"(?<={_MARK}{{4}}){_MARK}"),
     ("blanks at the end of a line", r"(?m)(?<![ \t])[ \t]+$"),
 )

@@ -58,13 +58,16 @@ def cut(text: str, cells: int) -> str:
     """Cut a text to this many cells."""
     if width(text) <= cells:
         return text
-    kept, room = "", cells - 1
-    for c in text:
-        room -= _cells(c)
-        if room < 0:
-            break
-        kept += c
-    return kept.rstrip() + "…" if cells > 0 else ""
+    return head(text, cells - 1).rstrip() + "…" if cells > 0 else ""
+
+
+def head(text: str, cells: int) -> str:
+    """Return as much of a text as fits into this many cells."""
+    for n, c in enumerate(text):
+        cells -= _cells(c)
+        if cells < 0:
+            return text[:n]
+    return text
 
 
 def _cells(c: str) -> int:

@@ -30,10 +30,12 @@ def finish(s: Session, e: Event, o: Options) -> str | None:
         return "a Stop hook has already continued that turn"
     s.stopped, s.forced, s.sent = max(s.stopped, e.t), e.again, 0.0
     if e.t < s.began:
-        s.queued = 0  # that prompt started a turn
+        s.queue = ()  # that prompt started a turn
         return "older than the prompt"
     if e.kind == "rest" and s.held == "fail":
         return "the turn has failed"
+    if e.kind == "rest" and s.retrying:  # it gave up between two tries, and no try failed for good
+        return break_off(s, e, o)
     ask_no_more(s)
     s.wakeups = e.wakeups
     if e.tasks is None:
@@ -106,7 +108,7 @@ def recount(s: Session, e: Event, o: Options) -> str | None:
     s.wakeups = e.wakeups
     if s.shells and before != "background":
         s.turn, s.unseen = "background", before == "completed"
-    elif not s.shells and before == "background":
+    elif not (s.shells or s.agents) and before == "background":
         s.turn, s.unseen = ("completed" if s.unseen else "idle"), False
     else:
         return "no turn was running"
@@ -141,7 +143,7 @@ def esc_late(s: Session, e: Event, o: Options) -> str | None:
     """Its log says that the turn was interrupted, whatever its hook said of the end."""
     if refused := _not_its_end(s, e, o):
         return refused
-    break_crew(s)
+    break_crew(s, e.t)
     rest(s, e.t, interrupted=True)
     return None
 
@@ -163,12 +165,12 @@ def break_off(s: Session, e: Event, o: Options) -> str | None:
     if (p := own(s)) and p.says == "busy":
         if p.at > e.t - o.settle:
             return "the CLI started working after that"
-        if not s.hooked or (p.was == "idle" and not (s.agents or s.queued or s.blocks)):
+        if not s.hooked or (p.was == "idle" and not (s.agents or s.queue or s.blocks)):
             return "its session file decides that"  # such a line may be a second late
-    break_crew(s)
+    break_crew(s, e.t)
     ask_on(s)
-    if s.queued:
-        s.queued -= 1
+    if s.queue:
+        s.queue = s.queue[1:]
         s.held = ""  # the registry, which is as old, may say that it is at rest
     elif s.agents:
         s.held = "esc"  # the registry may say that they are not running
@@ -176,6 +178,7 @@ def break_off(s: Session, e: Event, o: Options) -> str | None:
         complete(s, max(s.stopped, s.last_words))
     else:
         rest(s, e.t, interrupted=True)
+        s.inferred = e.inferred
     return None
 
 

@@ -15,6 +15,7 @@ from .steps import (
     die,
     give_back,
     has_ended,
+    hold,
     is_alone,
     is_busy,
     newest_question,
@@ -33,7 +34,7 @@ def go_busy(s: Session, e: Event, o: Options) -> str | None:
     over = s.began if s.interrupted else s.over
     if e.t < over - (0.0 if s.hooked else o.settle):
         return "older than the end of the turn"
-    is_command = s.turn != "unknown" and (s.hooked or s.began <= s.over)
+    is_command = s.turn != "unknown" and s.began <= s.over
     s.rested, s.rested_since = (s.turn if is_command else ""), s.since
     s.prompted = False
     turn_to_work(s, e.t)
@@ -53,12 +54,12 @@ def settle(s: Session, e: Event, o: Options) -> str | None:
         if s.held == "fail":
             die(s, e.t, s.error)
         elif s.held not in NO_END:
+            queue = s.queue
             complete(s, max(e.t, s.stopped))
+            s.queue = queue  # the next turn may have ended as well
         elif s.held in ("moved", "refused"):
             rest(s, e.t)
-        elif s.rested and is_starting(s):
-            give_back(s, e.t)
-        elif not (s.hooked or asked or is_told(s)) or (s.hooked and has_ended(s)):
+        elif not (s.hooked or asked or is_told(s) or is_starting(s)) or (s.hooked and has_ended(s)):
             complete(s, e.t)
         elif s.rested:
             give_back(s, e.t)
@@ -73,9 +74,9 @@ def settle(s: Session, e: Event, o: Options) -> str | None:
 
 
 def is_starting(s: Session) -> bool:
-    """Return whether only its title showed work: a CLI that starts shows that before any prompt."""
+    """Return whether only its title shows work: a CLI that starts shows that before any prompt."""
     p = own(s)
-    return not s.hooked and p is not None and p.shown
+    return bool(s.rested) and not s.hooked and p is not None and p.shown
 
 
 def is_told(s: Session) -> bool:
@@ -118,6 +119,10 @@ def hear_end(s: Session, e: Event, o: Options) -> str | None:
     if e.t < s.started:
         rest(s, e.t)  # it ended before it was found, so it counts as seen
         return None
+    if is_busy(s) and not s.held:  # no Stop said so: agents may run, of which hooks are yet to tell
+        s.stopped = max(s.stopped, e.t)
+        hold(s, "stop")
+        return None
     complete(s, max(e.t, s.stopped))
     s.inferred = e.kind == "transcript quiet"
     return None
@@ -125,16 +130,21 @@ def hear_end(s: Session, e: Event, o: Options) -> str | None:
 
 def dequeue(s: Session, e: Event, o: Options) -> str | None:
     """The CLI took a prompt from its queue, or returned it for editing."""
-    is_prompt = s.queued or s.began > s.stopped  # and no command, which is queued as well
+    taken = [t for t in s.queue if t <= e.t + o.swap]
+    is_prompt = taken or s.began > s.stopped  # and no command, which is queued as well
     if e.status == "dequeue" and is_prompt and e.t > s.stopped:
         # The next turn starts, so older ends are no news.
         s.began = max(s.began, e.t)
         s.rested = ""
-        if s.held == "stop":
-            s.held, s.held_until = "", 0.0
-    elif not s.queued:
+        if s.held in ("stop", "fail"):
+            s.held, s.held_until, s.error = "", 0.0, ""
+        p = own(s)
+        if taken and s.turn == "completed" and p is not None and p.says == "idle" and p.at > e.t:
+            rest(s, e.t, interrupted=True)  # it is over as well, and did not stop
+            return None
+    elif not taken:
         return "no prompt was queued"
-    s.queued = 0 if e.status == "popAll" else max(0, s.queued - 1)
+    s.queue = () if e.status == "popAll" else s.queue[bool(taken) :]
     return None
 
 

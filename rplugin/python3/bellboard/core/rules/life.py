@@ -11,7 +11,7 @@ from .steps import MOVES_ON, end, of_agents, own, rest, take_back, turn_to_work
 
 
 def begin(s: Session, e: Event, o: Options) -> str | None:
-    """It is listed, at rest; whatever its process was running continues."""
+    """A new session, at rest; what its process was running goes on."""
     # Where a session starts with its first prompt, title or log may say that before the hook runs.
     if s.turn != ABSENT and (s.hooked or s.turn == "working"):
         return "already listed"

@@ -137,10 +137,12 @@ def show(s: Session, e: Event, o: Options) -> str | None:
     """It is waiting for you, or for a hook while the CLI says that it is working."""
     if all(b.shown for b in s.blocks.values()):
         return "already shown"
-    by_time = e.kind == "question stood"
-    hold = o.hold if by_time else -o.hold if e.kind in BY_FILE else 0.0
-    ready = {k for k, b in s.blocks.items() if not b.shown and b.since + hold <= e.t}
-    if e.kind in BY_FILE and not ready and not any(b.shown for b in s.blocks.values()):
+    by_time, by_file = e.kind == "question stood", e.kind in BY_FILE
+    hold = o.hold if by_time else -o.hold if by_file else 0.0
+    hidden = {k: b for k, b in s.blocks.items() if not b.shown}
+    # What has waited for longer than the hold time may only have waited for the file to be read.
+    ready = {k for k, b in hidden.items() if b.since + hold <= e.t or (by_file and b.waits)}
+    if by_file and not ready and not any(b.shown for b in s.blocks.values()):
         ready = {min(s.blocks, key=lambda k: s.blocks[k].since)}  # what else would it wait for
     busy = by_time and is_busy(s)
     waits = {k for k in ready if busy or (by_time and s.blocks[k].early)}
@@ -177,10 +179,16 @@ def grant(s: Session, e: Event, o: Options) -> str | None:
 
 
 def answered(s: Session, e: Event, o: Options) -> str | None:
-    """The CLI is working again: its questions were answered."""
+    """The CLI is working again: its question was answered, or the first of several."""
     if e.t < newest_question(s):
         return "older than the question"
-    end_questions(s, {k for k, b in s.blocks.items() if b.shown}, e.t)
+    shown = {k for k, b in s.blocks.items() if b.shown}
+    if len(shown) == 1:
+        end_questions(s, shown, e.t)
+    else:  # its dialogs come one after the other; the tool of each shows that it was answered
+        s.blocks = {
+            k: replace(b, shown=False, waits=True) if b.shown else b for k, b in s.blocks.items()
+        }
     if s.turn != "working":
         turn_to_work(s, e.t)
     return None

@@ -6,7 +6,6 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from ..asked import squeezed
 from ..events import SPAWNS, Event, Task
 from ..session import (
     ABSENT,
@@ -22,6 +21,7 @@ from ..session import (
     Shell,
     Tool,
 )
+from ..shown import squeezed
 
 MOST_FINISHED: Final = 8  # tools and threads to remember as finished
 MOST_LEFT: Final = 8  # processes to remember that left a session
@@ -46,9 +46,8 @@ def rest(s: Session, t: float, interrupted: bool = False) -> None:
     """Put a session at rest, with nothing to announce."""
     s.turn = "background" if s.shells and not interrupted and s.turn == "background" else "idle"
     s.over = max(s.over, t)
-    for tool_id, tool in s.tools.items():
-        finish(s, Finished(t, tool.agent, tool.name, tool_id, tool.key))
-    s.tools, s.queued, s.rested, s.prompted = {}, 0, "", False
+    drop_tools(s, {}, t)
+    s.queue, s.rested, s.prompted = (), "", False
     s.held, s.held_until, s.trusted_until, s.compacting = "", 0.0, 0.0, 0.0
     s.unseen, s.interrupted, s.inferred = False, interrupted, False
     s.error = s.retrying = ""
@@ -61,7 +60,7 @@ def own(s: Session) -> Process | None:
 
 def has_ended(s: Session) -> bool:
     """Return whether its last words came but no Stop: Esc may have killed the hook."""
-    return not (s.rested or s.queued) and s.last_words > max(s.began, s.active, s.sent)
+    return not (s.rested or s.queue) and s.last_words > max(s.began, s.active, s.sent)
 
 
 def is_busy(s: Session) -> bool:
@@ -226,7 +225,7 @@ def outlives(s: Session, since: float) -> bool:
     return not spawns or since < min(spawns)
 
 
-def break_crew(s: Session) -> None:
+def break_crew(s: Session, t: float) -> None:
     """Drop what ended with the turn: tools, questions, and agents that run only within it."""
     agents = survivors(s)
     s.blocks = {
@@ -234,8 +233,16 @@ def break_crew(s: Session) -> None:
         for k, b in s.blocks.items()
         if b.agent and (b.agent in agents or (b.agent not in s.agents and outlives(s, b.since)))
     }
-    s.tools = {k: t for k, t in of_agents(s.tools).items() if t.agent in agents}
+    drop_tools(s, {k: x for k, x in of_agents(s.tools).items() if x.agent in agents}, t)
     s.agents = agents
+
+
+def drop_tools(s: Session, kept: dict[str, Tool], t: float) -> None:
+    """End all tools but those: their own ends, which may come late, are no news."""
+    for tool_id, tool in s.tools.items():
+        if tool_id not in kept:
+            finish(s, Finished(t, tool.agent, tool.name, tool_id, tool.key))
+    s.tools = kept
 
 
 def tool_slot(e: Event) -> str:

@@ -32,7 +32,9 @@ PAST: Final = frozenset({"tool end", "batch"})
 
 def work(s: Session, e: Event, o: Options) -> str | None:
     """A prompt started a turn."""
-    if s.over < e.t < s.stopped:  # its own Stop arrived first and ended nothing
+    if s.over < e.t < s.stopped:  # its own Stop arrived first
+        if s.held:
+            return "its end is already known"
         complete(s, s.stopped)
         s.since = s.stopped
         return None
@@ -43,7 +45,7 @@ def work(s: Session, e: Event, o: Options) -> str | None:
     if e.kind == "prompt" and o.prompts and e.prompt:
         s.prompts = (*s.prompts, e.prompt)[-o.prompts :]
     if joins(s, e):
-        s.queued += e.kind == "prompt"
+        s.queue += (e.t,) if e.kind == "prompt" else ()
         if not e.prompt_id:  # it may have started a turn after all
             s.began = max(s.began, e.t)
         s.active = max(s.active, e.t)
@@ -52,7 +54,7 @@ def work(s: Session, e: Event, o: Options) -> str | None:
         s.tasks = s.tasks_done = 0
     if s.turn == ABSENT:
         take_back(s)
-    s.queued, s.tools = 0, of_agents(s.tools)
+    s.queue, s.tools = (), of_agents(s.tools)
     ask_no_more(s)
     s.prompted = e.kind != "registry busy"
     s.began = max(s.began, e.t) if s.prompted else s.began
@@ -119,7 +121,7 @@ def go_on(s: Session, e: Event, o: Options) -> str | None:
             agent = s.agents.get(e.spawned) or Agent(e.spawned, "", e.t)
             s.agents = {**s.agents, e.spawned: replace(agent, apart=True)}
     elif e.kind == "batch":
-        s.queued = 0  # the CLI takes the queued prompts
+        s.queue = ()  # the CLI takes the queued prompts
         end_tools(s, "", e.t)
     return None
 
