@@ -8,8 +8,6 @@ import signal
 import threading
 from typing import Any
 
-import msgspec
-
 from bellboard.core import feed, feedlines
 from rig import warm
 from rig.home import Home
@@ -101,8 +99,3 @@ class Reader:
             self.rows = {sid: row for sid, row in known.items() if sid not in gone}
             self.cursor = line.cursor
         self.lines.append(line)
-
-
-def as_json(row: feed.Row) -> dict[str, Any]:
-    made: dict[str, Any] = msgspec.to_builtins(row)
-    return made

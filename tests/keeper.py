@@ -6,7 +6,7 @@ import threading
 from typing import Any
 
 from bellboard.storage import machines
-from bellboard.storage.asks import Asks
+from bellboard.storage.mailbox import Mailbox
 from bellboard.storage.spool import Spool
 from rig.home import Home
 
@@ -22,16 +22,16 @@ class Keeper:
         self.asked: list[Reply] = []
         self.claim = machines.Claim(home.bellboard, "dev")
         assert self.claim.take()
-        self._asks = Asks(home.bellboard, "dev")
+        self._mailbox = Mailbox(home.bellboard, "dev")
         self._ends = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
         while not self._ends.wait(0.005):
-            for name, request in self._asks.take():
+            for name, request in self._mailbox.take():
                 self.asked.append(request)
-                self._asks.reply(name, self.replies.get(request["do"], {"ok": True}))
+                self._mailbox.reply(name, self.replies.get(request["do"], {"ok": True}))
 
     def close(self) -> None:
         self._ends.set()

@@ -12,7 +12,9 @@ from collections.abc import Callable
 
 import pytest
 
+from bellboard.hosting import draining
 from bellboard.hosting.folding import BATCH, Clerk
+from bellboard.storage.holders import Drain
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Draining
 from hosting import Make, RecordedHost, agrees_with_its_log, emit, from_files, made, opened, put
@@ -99,6 +101,42 @@ def test_a_suspended_host_is_not_waited_for(make: Make, clock: Clock) -> None:
         assert 0 == other.wait()
     folded_once(clerk, names)
     agrees_with_its_log(clerk)
+
+
+def test_a_host_that_hangs_is_waited_for_once(
+    make: Make, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every commit of the others counted as its progress: each event came ten seconds late."""
+    monkeypatch.setattr(draining, "LOST", draining.STALLED)
+    clerk, another = make(), make()
+    hangs = Drain(clerk.spool.home)
+    hangs.take()
+    try:
+        emit(clerk, clock, "UserPromptSubmit", "s")
+        eventually(lambda: steps(clerk, clock), "an end of the wait")
+        eventually(lambda: steps(another, clock), "an end of the wait")
+        for event in ("Stop", "UserPromptSubmit", "Stop"):
+            emit(clerk, clock, event, "s")
+            assert steps(clerk, clock)
+            assert steps(another, clock)
+            assert another.others.is_to_read()
+        hangs.leave()
+        emit(clerk, clock, "UserPromptSubmit", "s")
+        assert steps(clerk, clock)
+        hangs.take()
+        emit(clerk, clock, "Stop", "s")
+        assert not steps(clerk, clock)
+    finally:
+        hangs.close()
+
+
+def steps(clerk: Clerk, clock: Clock) -> bool:
+    """Return whether it takes a step instead of waiting for another host."""
+    try:
+        clerk.step(clock.advance(1))
+    except Draining:
+        return False
+    return True
 
 
 def test_a_host_that_ends_is_replaced_at_once(make: Make, clock: Clock) -> None:

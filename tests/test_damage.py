@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -22,6 +23,7 @@ from bellboard.core.bounds import bounded
 from bellboard.core.ledger import LEDGER
 from bellboard.core.session import Session
 from bellboard.hosting.folding import Clerk
+from bellboard.storage import database
 from bellboard.storage.rows import LARGEST_CELL
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Damaged, Editor, Store
@@ -240,6 +242,25 @@ def test_a_huge_cell_is_not_read(make: Make, clock: Clock, table: str, alive: bo
     finally:
         tracemalloc.stop()
         clerk.store.close()
+
+
+@pytest.mark.parametrize("alive", [True, False])
+def test_a_file_that_is_far_too_large_is_not_searched(
+    make: Make, clock: Clock, monkeypatch: pytest.MonkeyPatch, alive: bool
+) -> None:
+    """To look up each option beside one of 300 MB blocked a host for six seconds."""
+    monkeypatch.setattr(database, "LARGEST", 4 << 20)
+    running = make()
+    emit(running, clock, "UserPromptSubmit", "s")
+    running.step(clock())
+    with contextlib.closing(sqlite3.connect(running.store.path)) as db, db:
+        db.execute("INSERT INTO options VALUES ('x', zeroblob(5000000), 1, 1.0)")
+    asked: list[str] = []
+    running.store.db.set_trace_callback(asked.append)
+    with pytest.raises(Damaged, match=r"board\.db is far too large: \d MB"):
+        running.catch_up() if alive else Store(running.spool.home)
+    assert not [query for query in asked if "FROM options" in query or "FROM sessions" in query]
+    running.store.db.set_trace_callback(None)
 
 
 def test_a_running_host_rewrites_a_damaged_record(make: Make, clock: Clock) -> None:

@@ -167,7 +167,10 @@ def test_a_folder_that_hangs_is_not_waited_for(home: Home, run: Run) -> None:
         mount.hang()
         begun = time.monotonic()
         reply = errand(home, session(process.pid), "stop", pid=process.pid)
-        assert reply == {"ok": False, "why": "a folder that this needs does not answer"}
+        assert reply == {
+            "ok": False,
+            "why": "a folder that this needs does not answer; check what is mounted, and try again",
+        }
         assert time.monotonic() - begun < 20
         assert process.poll() is None
     finally:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import psutil
 import pytest
 
 from bellboard.hosting.attempts import Attempts
@@ -247,13 +248,15 @@ def test_a_host_of_an_outdated_version_writes_nothing(home: Home, start: Start) 
     old.says("restart Neovim")
     newer.process.send_signal(signal.SIGSTOP)
     try:
+        eventually(lambda: psutil.Process(newer.process.pid).status() == psutil.STATUS_STOPPED)
+        left = files_in(Spool(home.bellboard))  # by the stopped one
         write_session_file(home, "busy")
         eventually(
             lambda: not (home.bellboard / "hosts" / str(old.pid)).exists(), "its last message"
         )
         until = time.monotonic() + 2.0
         eventually(lambda: time.monotonic() > until, "a while")
-        assert files_in(Spool(home.bellboard)) == 0
+        assert files_in(Spool(home.bellboard)) == left
     finally:
         newer.process.send_signal(signal.SIGCONT)
     eventually(lambda: newer.shown.get("one") == "working", "what the newer one finds")

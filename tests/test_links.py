@@ -15,10 +15,11 @@ import pytest
 
 from bellboard.hosting.follower import Follower
 from bellboard.hosting.host import RESCAN
-from bellboard.hosting.link import Link, apart
+from bellboard.hosting.link import SHARE, Link
 from bellboard.storage import machines
-from bellboard.storage.asks import Asks
+from bellboard.storage.mailbox import Mailbox
 from bellboard.storage.spool import Spool
+from bellboard.system.retrying import apart
 from far_feed import FarFeed
 from hosting import RecordedHost, made, opened, put
 from rig.home import Home
@@ -68,7 +69,7 @@ def test_a_shared_connection_that_hangs_is_left_alone(
         return ["sleep", "60"] if shared else dev.command
 
     follower = Follower("dev", lambda line: None, time.time)
-    link = Link(command, follower, Asks(home.bellboard, "dev"), lambda: None)
+    link = Link(command, follower, Mailbox(home.bellboard, "dev"), lambda: None)
     try:
         eventually(lambda: follower.is_up)
         assert tried[0] and True not in tried[1:]
@@ -77,11 +78,36 @@ def test_a_shared_connection_that_hangs_is_left_alone(
         link.join(5)
 
 
+def test_after_a_sleep_the_link_is_made_again(
+    dev: FarFeed, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its connection may be dead, which nobody reports, and what is shown is old."""
+    slept = 0.0
+    monkeypatch.setattr("bellboard.hosting.hearing.clock", lambda: time.monotonic() + slept)
+    monkeypatch.setattr("bellboard.hosting.hearing.QUIET", 600.0)
+    follower = Follower("dev", lambda line: None, time.time)
+    mailbox = Mailbox(home.bellboard, "dev")
+    link = Link(lambda cursor, shared: dev.command, follower, mailbox, lambda: None)
+
+    def sleeps() -> bool:  # again, for something may have come right after that
+        nonlocal slept
+        slept += 3600
+        return len(dev.pids) > 1
+
+    try:
+        eventually(lambda: follower.is_up)
+        eventually(sleeps, "another connection")
+        eventually(lambda: follower.is_up)
+    finally:
+        link.stop()
+        link.join(5)
+
+
 def test_a_machine_that_is_back_is_tried_soon() -> None:
     """Its start may take two minutes; one that is away for long costs a try a minute."""
     for down, longest in ((0, 1.25), (60, 1.25), (120, 2.5), (86400, 75)):
-        assert max(apart(down) for _ in range(100)) <= longest
-    assert min(apart(86400) for _ in range(100)) >= 45
+        assert max(apart(down, SHARE) for _ in range(100)) <= longest
+    assert min(apart(86400, SHARE) for _ in range(100)) >= 45
 
 
 def test_the_sessions_of_a_machine_are_shown_as_it_shows_them(start: Start, dev: FarFeed) -> None:
@@ -210,9 +236,9 @@ def test_a_neovim_names_machines_for_all_hosts(start: Start, dev: FarFeed, home:
 
 
 def ask(home: Home, request: dict[str, Any]) -> dict[str, Any]:
-    asks = Asks(home.bellboard, "dev")
-    name = asks.ask(request)
-    return eventually(lambda: asks.take_reply(name), "a reply")  # type: ignore[no-any-return]
+    mailbox = Mailbox(home.bellboard, "dev")
+    name = mailbox.ask(request)
+    return eventually(lambda: mailbox.take_reply(name), "a reply")  # type: ignore[no-any-return]
 
 
 def test_a_request_is_passed_on_and_its_reply_comes_back(
@@ -244,11 +270,11 @@ def test_a_request_is_refused_while_the_link_is_down(
 def test_a_request_without_a_reply_is_not_repeated(start: Start, dev: FarFeed, home: Home) -> None:
     host = start()
     shows(host, {S1: "working"})
-    asks = Asks(home.bellboard, "dev")
-    name = asks.ask({"do": "stop", "session_id": "s1"})
+    mailbox = Mailbox(home.bellboard, "dev")
+    name = mailbox.ask({"do": "stop", "session_id": "s1"})
     eventually(lambda: dev.asked, "the request")
     os.kill(dev.pids[-1], signal.SIGKILL)
-    reply = eventually(lambda: asks.take_reply(name), "a reply")
+    reply = eventually(lambda: mailbox.take_reply(name), "a reply")
     assert "may have been done" in reply["why"]
     eventually(lambda: len(dev.pids) == 2, "another link")
     shows(host, {S1: "working"})

@@ -17,11 +17,13 @@ from pathlib import Path
 
 import pytest
 
+from bellboard.storage import ground
 from bellboard.storage.aside import BYTES, FILES, SLACK
 from bellboard.storage.ground import Refused
 from bellboard.storage.header import MAGIC
 from bellboard.storage.item import LIMIT, Item
 from bellboard.storage.spool import Spool
+from fuzz.volumes import nest
 from rig import tools
 
 pytestmark = [pytest.mark.files, pytest.mark.quick]
@@ -348,6 +350,37 @@ def test_improper_names_are_set_aside(spool: Spool, name: bytes) -> None:
     assert take(spool) == []
     assert spool.counts()["refused"] == {"invalid name": 1}
     assert spool.pending() == 0
+
+
+def test_deep_folders_are_removed(spool: Spool) -> None:
+    """Deeper than Python can recurse, wherever a file belongs."""
+    hosts, tmp = spool.home / "hosts", spool.home / "spool" / "tmp"
+    nest(hosts / "junk", 1500)
+    nest(tmp / "old", 1500)
+    for _ in range(100):  # a part each time
+        with contextlib.suppress(FileNotFoundError):
+            os.utime(tmp / "old", (1, 1))
+        assert spool.hosts.alive() == []
+        spool.sweep()
+        if not any((*hosts.iterdir(), *tmp.iterdir())):
+            return
+    pytest.fail("they are still there")
+
+
+def test_many_improper_names_are_set_aside_a_few_at_a_time(
+    spool: Spool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Thousands blocked a host for seconds."""
+    monkeypatch.setattr(ground, "SLICE", 0.0)
+    for number in range(3):
+        put(spool, f".hidden{number}")
+        (spool.slot / f"{number}.Stop").write_bytes(HEADER + PAYLOAD)
+    put(spool, "good")
+    for left in (2, 1, 0):
+        spool.claim_slots()
+        assert "good" in spool.scan()
+        assert left == len(list(spool.new.glob(".hidden*"))) == len(list(spool.slot.iterdir()))
+        assert spool.is_behind == (left > 0)
 
 
 def test_good_files_are_read_among_bad_ones(spool: Spool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import functools
 import json
 import os
@@ -18,6 +19,7 @@ import pynvim
 PUSH: Final = "require('bellboard.host')._pushed(...)"
 REPLY: Final = "require('bellboard.host')._reply(...)"
 COMPLAIN: Final = "require('bellboard.host')._complain(...)"
+MOST_UNREAD: Final = 1 << 20  # bytes to keep for Neovim, which may be suspended for days
 
 _plugins: list[Bellboard] = []  # the one of this process, once it is loaded
 
@@ -53,7 +55,7 @@ class Bellboard:
         self.nvim = nvim
         _plugins.append(self)
         self.host: Any = None
-        self.wire: Any = None
+        self.encoder: Any = None
         self.task: asyncio.Task[None] | None = None
         self.errands: set[asyncio.Task[None]] = set()
 
@@ -63,14 +65,14 @@ class Bellboard:
         if self.task is not None:
             return
         try:
+            from .hosting.encoding import Encoder
             from .hosting.host import Host
-            from .hosting.sendable import Wire
             from .storage.spool import default_home
 
             config = config if isinstance(config, Mapping) else {}
             home = config.get("home")
             where = Path(home) if isinstance(home, str) and home else default_home(os.environ)
-            self.wire = Wire()
+            self.encoder = Encoder()
             self.host = Host(where, self._push, config)
         except Exception as e:  # pynvim would only print it and keep the process alive
             _die(e)
@@ -187,8 +189,16 @@ class Bellboard:
         self.nvim.exec_lua(REPLY, number, reply, async_=True)
 
     def _push(self, message: dict[str, Any]) -> None:
+        if self._unread() > MOST_UNREAD:
+            raise BlockingIOError(errno.EAGAIN, "Neovim does not read what it is sent")
         # As one string: pynvim walks every value of an argument, which takes 0.2 ms a session.
-        self.nvim.exec_lua(PUSH, self.wire.encoded(message), async_=True)
+        self.nvim.exec_lua(PUSH, self.encoder.encoded(message), async_=True)
+
+    def _unread(self) -> int:
+        try:
+            return int(self.nvim._session.loop._transport.get_write_buffer_size())
+        except AttributeError:  # a later pynvim
+            return 0
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         """Exit when the host has ended, so that Neovim notices."""
@@ -208,10 +218,10 @@ def end() -> None:
 
 def _die(error: BaseException) -> NoReturn:
     """Exit with the error on standard error, where Lua reads it before it restarts the host."""
-    from .storage.spool import Refused
+    from .storage.ground import ADVICE, Refused
 
     if isinstance(error, Refused | OSError):
-        sys.stderr.write(f"{error}\nset BELLBOARD_HOME to a folder that you own\n")
+        sys.stderr.write(f"{error}\n{ADVICE}\n")
     else:
         traceback.print_exception(error)
     sys.stderr.flush()

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
@@ -26,7 +26,7 @@ from ..core.request import HOOK, OURS, TERMINAL, Answer, Choice, Request, answer
 from ..core.session import Run, Session
 from ..storage.claims import Claim, Claims
 from ..storage.spool import Spool
-from .beside import Declined, beside, pause
+from .beside import Declined, Given, Reply, beside, pause
 from .keyboard import Terminal, enter
 from .standing import (
     ANSWERED,
@@ -61,8 +61,7 @@ FIRST: Final = {
     HOOK: "another hook answered first",
 }
 
-Given = Mapping[str, Any]
-Reply = dict[str, Any]
+T = TypeVar("T")
 
 
 class Desk(Protocol):
@@ -76,6 +75,14 @@ class Desk(Protocol):
         ...
 
     def report(self, line: Mapping[str, Any]) -> str: ...
+
+
+def named(desk: Desk, given: Given) -> Session:
+    """Return the session that a request names."""
+    s = desk.session(str(given.get("session_id")))
+    if s is None:
+        raise Declined("the session no longer exists")
+    return s
 
 
 class Late(Declined):
@@ -151,9 +158,7 @@ class Answering:
 
     async def _asked(self, given: Given) -> Asked:
         """Return the request, if it stands and its process is proven to be the session's."""
-        s = self._desk.session(str(given.get("session_id")))
-        if s is None:
-            raise Declined("the session no longer exists")
+        s = named(self._desk, given)
         name = str(given.get("request") or given.get("id") or "")
         found = standing(s, name)
         if found is None:
@@ -269,7 +274,8 @@ class Answering:
         begun = time.monotonic()
         goes_on = partial(went_on, asked, self._environ)
         while (took := time.monotonic() - begun) < FOLLOWS:
-            if not self._stands(asked) or await beside(goes_on) > 0.0:
+            went = await _read(goes_on)
+            if went or not self._stands(asked):
                 return took
             await pause(GLANCE)
         return None
@@ -278,7 +284,7 @@ class Answering:
         """Return whose answer counted, or "" if the agent does not show it soon."""
         until = time.monotonic() + SHOWS
         look = partial(first, asked, sent, self._environ, self._desk.spool.home)
-        while (counted := await beside(look)) is None and time.monotonic() < until:
+        while (counted := await _read(look)) is None and time.monotonic() < until:
             await pause(GLANCE)
         return counted or ""
 
@@ -304,6 +310,14 @@ class Answering:
         }
         with suppress(ValueError, OSError):  # the answer counts, even if it cannot be logged
             self._desk.report({"t": time.time(), "answer": facts})
+
+
+async def _read(work: Callable[[], T]) -> T | None:
+    """Read what came of an answer; one whose outcome cannot be read was sent all the same."""
+    try:
+        return await beside(work)
+    except (Declined, OSError):
+        return None
 
 
 def _terminal_of(run: Run) -> Terminal | None:

@@ -1,7 +1,7 @@
 """Carry out what the reader of a feed asks: answer, stop, label, preview, claim a notification.
 
-What a reader may do is what the user of this machine may do: whoever can start a feed is that user.
-Still, each request is as hostile as any input.
+A reader may do what the user of this machine may do, as only that user can start a feed.  Still,
+its requests are checked like any other input.
 """
 
 from __future__ import annotations
@@ -18,15 +18,13 @@ from ..core.policy import CHANNELS
 from ..core.row import count_in, id_of
 from ..core.session import Session, published_status
 from ..storage.store import Store
-from .answering import Desk
-from .beside import Declined, beside
+from .answering import Desk, named
+from .beside import Declined, Reply, beside
 from .connection import Connection
-from .errands import Errands
+from .errands import Errands, replied
 from .folding import Clerk
 from .presence import is_published
 from .preview import preview
-
-Reply = dict[str, Any]
 
 BY: Final = "another machine"
 ERRANDS: Final = ("request", "answer", "stop", "goto")
@@ -65,14 +63,12 @@ class Asks:
 
     async def do(self, ask: Ask) -> Reply:
         """Carry out a request; return `ok`, and `why` if it failed."""
-        work = self._known.get(ask.do)
-        if work is None:
-            known = ", ".join(sorted(self._known))
-            return {"ok": False, "why": f"unknown request; known here: {known}"}
-        try:
-            return {"ok": True, **await work(ask)}
-        except Declined as reason:
-            return {"ok": False, "why": str(reason)}
+        return await replied(self._do(ask))
+
+    async def _do(self, ask: Ask) -> Reply:
+        if ask.do not in self._known:
+            raise Declined(f"unknown request; known here: {', '.join(sorted(self._known))}")
+        return await self._known[ask.do](ask)
 
     async def _errand(self, ask: Ask) -> Reply:
         sid = self._session(ask).session_id
@@ -116,8 +112,7 @@ class Asks:
         granted = host.connection.use(work, None)
         if granted is None:
             raise Declined("its database is busy; try again")
-        nobody = False
-        if granted and host.connection.use(lambda clerk: is_published(clerk.store), nobody):
+        if granted and host.connection.use(lambda c: is_published(c.store), otherwise=False):
             granted = await self._in_fleet(ask)
         return {"granted": granted}
 
@@ -138,10 +133,7 @@ class Asks:
         return {"now": time.time()}
 
     def _session(self, ask: Ask) -> Session:
-        s = self._host.session(ask.session_id)
-        if s is None:
-            raise Declined("the session no longer exists")
-        return s
+        return named(self._host, {"session_id": ask.session_id})
 
 
 def _announced(ask: Ask, store: Store) -> int:

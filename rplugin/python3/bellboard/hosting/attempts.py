@@ -18,7 +18,7 @@ SHARE: Final = 20.0  # pause after a slow failure, as a multiple of the time it 
 RARELY: Final = 60.0  # seconds; no pause is longer
 MOST: Final = 1000  # failing tasks to remember
 NAMED: Final = 3  # failing tasks of one job to name in health
-ROOM: Final = 300  # cells of a reason
+ROOM: Final = 300  # terminal cells for a reason
 
 
 class Failure(NamedTuple):

@@ -13,6 +13,8 @@ from functools import partial
 from typing import Any, Final
 
 from ..core import bar, words
+from ..core.deadlines import NEVER
+from ..core.lenient import list_of
 from ..core.published import Published
 from ..storage.shared import ICONS
 from ..system.doer import Doer
@@ -23,7 +25,6 @@ from .folding import Clerk
 OPTION: Final = "@bellboard-status"
 ASKED: Final = "bars"  # the name of the shared option
 OFTEN: Final = 1.0  # seconds between two updates
-RARELY: Final = 30.0
 PATIENCE: Final = 10.0  # seconds for a server to set an option
 
 
@@ -51,11 +52,11 @@ class Bars:
         self, asked: object, icons: object, sessions: Collection[Published], now: float
     ) -> float:
         self._last = time.monotonic()
-        sockets = [x for x in asked if isinstance(x, str)] if isinstance(asked, list) else []
+        sockets = [x for x in list_of(asked) if isinstance(x, str)]
         if not sockets:
-            return RARELY
+            return NEVER
         text = bar.status_text(sessions, now, icons=words.icons_of(icons))
-        wait = min([RARELY, *(words.age_changes(p["since"], now) - now for p in sessions)])
+        wait = min((words.age_changes(p["since"], now) - now for p in sessions), default=NEVER)
         for socket in sockets:
             if self._set.get(socket) == text or self._last < self._deaf.get(socket, 0.0):
                 continue

@@ -7,7 +7,7 @@ runs its errand with `at_once`, as loading asyncio takes longer than most errand
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any, Final, TypeVar
@@ -20,6 +20,8 @@ DEADLINE: Final = 3.0  # seconds; a check takes 1 ms, or 200 ms in another proce
 _alone: Final = ContextVar("whether no event loop runs the errand", default=False)
 
 T = TypeVar("T")
+Given = Mapping[str, Any]  # what an errand is about, and its details
+Reply = dict[str, Any]  # what happened
 Outcome = tuple[bool, Any]  # whether it succeeded; its result or its error
 
 
@@ -53,7 +55,9 @@ async def beside(work: Callable[[], T]) -> T:
     """Run `work` in a daemon thread: reading a foreign file may hang, and must not delay exit."""
     outcome = _waited(work) if _alone.get() else await _looped(work)
     if outcome is None:
-        raise Declined("a folder that this needs does not answer")
+        raise Declined(
+            "a folder that this needs does not answer; check what is mounted, and try again"
+        )
     succeeded, result = outcome
     if not succeeded:
         raise result

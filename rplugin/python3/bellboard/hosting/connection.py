@@ -11,15 +11,14 @@ import sqlite3
 import time
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
+from ..core.deadlines import NEVER
 from ..core.options import Options, options_of, settings_of
 from ..storage.spool import Spool
 from ..storage.store import Busy, Damaged, Newer, Store
 from .folding import Clerk, Step
 from .trouble import OF_NO_USE, TROUBLE, Trouble
-
-RARELY: Final = 30.0
 
 T = TypeVar("T")
 
@@ -94,7 +93,7 @@ class Connection:
         due = self.clerk.board.due() if self.clerk is not None else None
         if step.more:
             return 0.0
-        return max(0.0, due - time.time()) if due is not None else RARELY
+        return max(0.0, due - time.time()) if due is not None else NEVER
 
     def use(self, work: Callable[[Clerk], T], otherwise: T) -> T:
         """Call `work` with the database; return `otherwise` while it is not available."""

@@ -9,7 +9,7 @@ from ..storage.store import Draining, Store
 from ..system.processes import stat_of
 
 STALLED: Final = 0.4  # seconds without a commit after which a suspended draining host is ignored
-LOST: Final = 10.0  # seconds without a commit after which any draining host is ignored
+LOST = 10.0  # seconds without a commit after which any draining host is ignored
 GLANCE: Final = 2.0  # seconds between two reads of its progress
 
 
@@ -19,13 +19,16 @@ class Others:
     def __init__(self) -> None:
         #: Its last progress: when, how many commits.
         self._progress: tuple[float, int] | None = None
+        self._is_ignored = False  # until it is done: our own commits would look like its progress
         self._read = 0.0  # when the commits of others were last shown
 
     def let_drain(self, store: Store) -> None:
         """Raise Draining while another host works through a backlog and makes progress."""
         now = time.monotonic()
         if not store.drain.is_taken():
-            self._progress = None
+            self._progress, self._is_ignored = None, False
+            return
+        if self._is_ignored:
             return
         store.check_commits()
         if self._progress is None or self._progress[1] != store.commits:
@@ -33,6 +36,7 @@ class Others:
         quiet = now - self._progress[0]
         if quiet < STALLED or (quiet < LOST and not _is_suspended(store.drain.holder())):
             raise Draining
+        self._is_ignored = True
 
     def check_again(self, store: Store) -> None:
         """Raise Draining if one began while we waited for the lock."""
@@ -45,7 +49,8 @@ class Others:
         Reading and showing every step of it took the hosts longer than the backlog itself.
         """
         now = time.monotonic()
-        if self._progress is not None and now < self._read + GLANCE:
+        waits = self._progress is not None and not self._is_ignored
+        if waits and now < self._read + GLANCE:
             return False
         self._read = now
         return True

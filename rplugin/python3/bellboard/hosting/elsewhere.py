@@ -12,19 +12,16 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from ..core.far import MACHINE
 from ..core.session import Session
 from ..storage import machines
-from ..storage.asks import Asks
+from ..storage.mailbox import Mailbox
 from ..system import connections, kitty, remotely
 from ..system.inotify import Inotify, arm
 from ..system.processes import is_alive
-from .beside import Declined, beside
-
-Fields = Mapping[str, Any]
-Reply = dict[str, Any]
+from .beside import Declined, Given, Reply, beside
 
 PATIENCE: Final = 15.0  # seconds for a reply: an answer there takes up to 7
 TAKEN: Final = 3.0  # seconds until somebody takes a request: a host is starting, or taking over
@@ -39,12 +36,12 @@ MARKS: Final = {
 
 
 class Elsewhere:
-    """Asks other machines; `home` is our state folder."""
+    """Mailbox other machines; `home` is our state folder."""
 
     def __init__(self, home: Path, environ: Mapping[str, str] = os.environ) -> None:
         self._home, self._environ = home, environ
 
-    async def do(self, what: str, s: Session, given: Fields) -> Reply:
+    async def do(self, what: str, s: Session, given: Given) -> Reply:
         """Carry out a request about a session; raise `Declined` if it is not carried out."""
         fields = {key: value for key, value in given.items() if key != "session_id"}
         if what == "goto":
@@ -54,13 +51,13 @@ class Elsewhere:
             request["session_id"] = s.session_id  # what it is called here
         return reply
 
-    async def claim(self, s: Session, fields: Fields) -> Reply:
+    async def claim(self, s: Session, fields: Given) -> Reply:
         """Claim a notification, also of our own session, if we are in a fleet."""
         if s.machine:
             return await self._ask(s, "claim", fields)
         return await self._ask_at(machines.OURS, "the fleet", s.session_id, "claim", fields)
 
-    async def mark(self, s: Session, evidence: Fields) -> None:
+    async def mark(self, s: Session, evidence: Given) -> None:
         """Report what a user did to a session, which its own machine keeps."""
         (what, fields), *_ = ((k, v) for k, v in evidence.items() if k != "t")
         if what not in MARKS:
@@ -110,18 +107,18 @@ class Elsewhere:
         command = remotely.command_of(words, ["goto", _there(s), "--attach"], terminal=True)
         return command if remotely.is_ssh(words) else [*APART, *command]
 
-    async def _ask(self, s: Session, do: str, fields: Fields) -> Reply:
+    async def _ask(self, s: Session, do: str, fields: Given) -> Reply:
         """Ask the machine of a session; return its reply, or raise `Declined` with the reason."""
         if not MACHINE.fullmatch(s.machine):
             raise Declined("its machine cannot be asked")
         return await self._ask_at(s.machine, s.machine, _there(s), do, fields)
 
-    async def _ask_at(self, machine: str, called: str, sid: str, do: str, fields: Fields) -> Reply:
+    async def _ask_at(self, machine: str, called: str, sid: str, do: str, fields: Given) -> Reply:
         try:
-            asks = Asks(self._home, machine)
-            async with _arrivals(asks.replied) as arrived:
-                name = asks.ask({"do": do, "session_id": sid, **fields})
-                reply = await self._reply(asks, name, machine, called, arrived)
+            mailbox = Mailbox(self._home, machine)
+            async with _arrivals(mailbox.replied) as arrived:
+                name = mailbox.ask({"do": do, "session_id": sid, **fields})
+                reply = await self._reply(mailbox, name, machine, called, arrived)
         except OSError as error:
             raise Declined(f"{called} cannot be asked: {error.strerror or error}") from None
         except ValueError as error:
@@ -131,17 +128,17 @@ class Elsewhere:
         return reply
 
     async def _reply(
-        self, asks: Asks, name: str, machine: str, called: str, arrived: asyncio.Event | None
+        self, mailbox: Mailbox, name: str, machine: str, called: str, arrived: asyncio.Event | None
     ) -> Reply:
         begun = time.monotonic()
-        while (reply := asks.take_reply(name)) is None:
+        while (reply := mailbox.take_reply(name)) is None:
             waited = time.monotonic() - begun
-            if waited > TAKEN and not self._is_kept(machine) and asks.withdraw(name):
+            if waited > TAKEN and not self._is_kept(machine) and mailbox.withdraw(name):
                 raise Declined(
                     f"no background process follows {called}: start Neovim or `bellboard serve`"
                 )
             if waited > PATIENCE:
-                asks.withdraw(name)
+                mailbox.withdraw(name)
                 raise Declined(f"{called} has not replied for {PATIENCE:.0f} s")
             await _wait(arrived)
         return reply
@@ -158,7 +155,7 @@ def _there(s: Session) -> str:
 
 @contextlib.asynccontextmanager
 async def _arrivals(folder: Path) -> AsyncIterator[asyncio.Event | None]:
-    """Yield an event that is set when a file has come into a folder, None if nothing tells."""
+    """Yield an event that is set when a file comes into a folder; None if nothing reports that."""
     arrived = asyncio.Event()
     try:
         watch = Inotify(lambda _: arrived.set())

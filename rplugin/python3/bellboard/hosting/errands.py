@@ -9,27 +9,21 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
+from ..core.lenient import list_of
 from ..core.published import publish
-from ..core.session import Session
 from ..system.processes import is_alive, runs
 from ..witnesses.proof import objection
-from .answering import Answering, Desk
-from .beside import Declined, beside, pause
+from .answering import Answering, Desk, named
+from .beside import Declined, Given, Reply, beside, pause
 
 PATIENCE: Final = 5.0  # seconds for a process to exit: the CLI still writes its last lines
 POLL: Final = 0.05
-DEADLINE: Final = 3.0  # seconds; a check takes 1 ms, or 200 ms in another process
 MOST_CLIENTS: Final = 200  # terminals of another machine to look for
-
-T = TypeVar("T")
-
-Request = Mapping[str, Any]
-Reply = dict[str, Any]
 
 
 class Errands:
@@ -40,41 +34,29 @@ class Errands:
         self._environ = environ
         self._answering = Answering(desk, by, environ)
 
-    async def do(self, what: str, request: Request) -> Reply:
+    async def do(self, what: str, given: Given) -> Reply:
         """Carry out a request; return `ok`, and `why` if it failed."""
-        answering = self._answering
-        sid = str(request.get("session_id"))
+        return await replied(self._do(what, given))
+
+    async def _do(self, what: str, given: Given) -> Reply:
+        sid = str(given.get("session_id"))
         s = self._desk.session(sid) if "/" in sid else None
         if s is not None and s.machine:
-            return await self._elsewhere(what, s, request)
+            from .elsewhere import Elsewhere
+
+            return await Elsewhere(self._desk.spool.home).do(what, s, given)
+        answering = self._answering
         errands = {"stop": self.stop, "show": self.show, "goto": self.arrive}
         errands |= {"request": answering.request, "answer": answering.answer}
-        try:
-            if what not in errands:
-                raise Declined(f"unknown request: {what}")
-            return {"ok": True, **await errands[what](request)}
-        except Declined as reason:
-            return {"ok": False, "why": str(reason)}
-
-    async def _elsewhere(self, what: str, s: Session, request: Request) -> Reply:
-        from .elsewhere import Elsewhere
-
-        try:
-            return {"ok": True, **await Elsewhere(self._desk.spool.home).do(what, s, request)}
-        except Declined as reason:
-            return {"ok": False, "why": str(reason)}
-
-    def _known(self, request: Request) -> Session:
-        s = self._desk.session(str(request.get("session_id")))
-        if s is None:
-            raise Declined("the session no longer exists")
-        return s
+        if what not in errands:
+            raise Declined(f"unknown request: {what}")
+        return await errands[what](given)
 
     # ------------------------------------------------------------ stop
 
-    async def stop(self, request: Request) -> Reply:
+    async def stop(self, given: Given) -> Reply:
         """Stop the process that the user was shown, if it is proven to be the session's."""
-        s, pid = self._known(request), request.get("pid")
+        s, pid = named(self._desk, given), given.get("pid")
         process = s.processes.get(pid) if type(pid) is int else None
         if process is None:
             raise Declined(f"it no longer runs as process {pid}")
@@ -90,17 +72,17 @@ class Errands:
         until = time.monotonic() + PATIENCE
         while runs(process.pid, process.started) and is_alive(process.pid):
             if time.monotonic() > until:
-                raise Declined(f"process {pid} was asked to stop but is still running")
+                raise Declined(f"process {pid} has not stopped yet; to force it: kill -9 {pid}")
             await pause(POLL)
         return {"text": f"process {pid} has ended"}
 
     # ------------------------------------------------------------ show
 
-    async def show(self, told: Request) -> Reply:
+    async def show(self, given: Given) -> Reply:
         """Show the window of its terminal program that it runs in."""
         from ..system import kitty
 
-        s = self._known(told)
+        s = named(self._desk, given)
         if not (s.kitty and s.tty):
             raise Declined("its terminal cannot be reached from here")
         try:
@@ -111,21 +93,28 @@ class Errands:
 
     # ------------------------------------------------------------ goto
 
-    async def arrive(self, told: Request) -> Reply:
+    async def arrive(self, given: Given) -> Reply:
         """Show it on the terminal here that a user of another machine sits at, if there is one.
 
         `clients` are the ssh connections that have a terminal on that machine.
         """
         from . import jump
 
-        s, given = self._known(told), told.get("clients")
-        listed = given[:MOST_CLIENTS] if isinstance(given, list) else []
-        ends = [end for end in listed if isinstance(end, str)]
+        s, clients = named(self._desk, given), list_of(given.get("clients"))
+        ends = [end for end in clients[:MOST_CLIENTS] if isinstance(end, str)]
         try:
             end = await beside(partial(jump.arrive, publish(s), ends))
         except jump.JumpFailed as reason:
             raise Declined(str(reason)) from None
         return {"client": end}
+
+
+async def replied(errand: Awaitable[Reply]) -> Reply:
+    """Return the reply of an errand with `ok`, and `why` if it was declined."""
+    try:
+        return {"ok": True, **await errand}
+    except Declined as reason:
+        return {"ok": False, "why": str(reason)}
 
 
 @contextmanager

@@ -13,15 +13,16 @@ import hashlib
 import time
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from msgspec.structs import replace
 
+from ..core.deadlines import NEVER
 from ..core.feed import Ask, Cursor, Hello, Moved, Row, moved_of, row
 from ..core.published import Published
 from ..core.session import Session
 from ..storage import machines
-from ..storage.machines import OPTION, RARELY, Claim
+from ..storage.machines import OPTION, Claim
 from ..storage.spool import Spool
 from ..system.computer import machine_id
 from ..system.deaths import Deaths
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from ..fleet.member import Joined
     from ..fleet.service import Service
     from .asks import Asks
+    from .beside import Reply
     from .mates import Mates
 
 OFTEN: Final = 1.0  # seconds between two checks of the option
@@ -45,8 +47,6 @@ GREETING: Final = 300.0  # seconds that what a hello says of this machine is kep
 NARROW: Final = "join again with --follow, --agent or --repository to choose"
 NAMED: Final = 5  # machines to name in health
 LAST: Final = 1.0  # seconds to disconnect
-
-Reply = dict[str, Any]
 
 
 class Host(Protocol):
@@ -64,14 +64,21 @@ class Host(Protocol):
     def report(self, line: Mapping[str, Any]) -> str: ...
 
 
+class Part(NamedTuple):
+    """What takes part in the fleet, while this host has the lock."""
+
+    service: Service
+    mates: Mates
+    outgoing: Outgoing
+
+
 class Fleet:
     """Starts and ends the service; `note` gives it what is published."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
         self._joined: Joined | None = None
-        self._service: Service | None = None
-        self._mates: Mates | None = None
+        self._part: Part | None = None
         self._claim: Claim | None = None
         self._watch: Watch | None = None
         self._deaths: Deaths | None = None
@@ -82,25 +89,25 @@ class Fleet:
         self._is_regained = False
         self._asks: dict[str, Asks] = {}  # by who asks us
         self._lease = Lease(host)
-        self._requests: Outgoing | None = None
 
     @property
     def notes(self) -> Mapping[str, str]:
         """Return what is wrong, for health."""
         notes = dict(self._problem)
-        if self._service is not None:
-            notes |= self._service.notes
-            if left_out := self._service.followed.left_out:
-                counts = ", ".join(f"{n:,} {status}" for status, n in sorted(left_out.items()))
-                which = "that need nobody are left out of this board"
-                notes["fleet sessions"] = f"{sum(left_out.values()):,} {which} ({counts}): {NARROW}"
-        if self._mates is not None:
-            if self._mates.why:
-                notes["fleet writing"] = self._mates.why
-            lost = self._mates.lost()
-            if lost and OPTION not in notes:
-                some = ", ".join(lost[:NAMED]) + (" …" if len(lost) > NAMED else "")
-                notes["fleet machines"] = f"{some}: not followed now; see `bellboard fleet status`"
+        if self._part is None:
+            return notes
+        service, mates, _ = self._part
+        notes |= service.notes
+        if left_out := service.followed.left_out:
+            counts = ", ".join(f"{n:,} {status}" for status, n in sorted(left_out.items()))
+            which = "that need nobody are left out of this board"
+            notes["fleet sessions"] = f"{sum(left_out.values()):,} {which} ({counts}): {NARROW}"
+        if mates.why:
+            notes["fleet writing"] = mates.why
+        lost = mates.lost()
+        if lost and OPTION not in notes:
+            some = ", ".join(lost[:NAMED]) + (" …" if len(lost) > NAMED else "")
+            notes["fleet machines"] = f"{some}: not followed now; see `bellboard fleet status`"
         return notes
 
     def open(self, watch: Watch) -> None:
@@ -118,19 +125,19 @@ class Fleet:
         """Start or end what the shared option asks for; return the seconds until the next call."""
         early = self._looked + OFTEN - time.monotonic()
         if early > 0 or self._deaths is None:
-            return max(early, 0.0) if self._joined is not None else RARELY
+            return max(early, 0.0) if self._joined is not None else NEVER
         self._looked = time.monotonic()
         wanted = self._host.connection.use(lambda clerk: clerk.store.option(OPTION), self._joined)
         if wanted is None and self._joined is None:
             self._regain()
-            return RARELY
+            return NEVER
         wait = self._change(wanted)
         self._attend()
         return wait
 
     def note(self, message: Mapping[str, Any]) -> None:
         """Take what was published."""
-        if self._service is None or message["stale"]:
+        if self._part is None or message["stale"]:
             return
         if message["full"]:
             self._begin()
@@ -139,8 +146,8 @@ class Fleet:
 
     def ask(self) -> None:
         """Pass on what programs of this machine ask of others."""
-        if self._requests is not None:
-            self._requests.send()
+        if self._part is not None:
+            self._part.outgoing.send()
 
     # ------------------------------------------------------------ join and leave
 
@@ -159,8 +166,8 @@ class Fleet:
         if found != self._joined:
             self._end(leaves=found is None)
             self._joined = found
-        if found is None or self._service is not None:
-            return RARELY
+        if found is None or self._part is not None:
+            return NEVER
         if (wait := self._take_lock()) is not None:
             return wait
         self._start(found)
@@ -175,27 +182,26 @@ class Fleet:
         nothing: dict[str, str] = {}
         cursors = host.connection.use(_cursors, nothing)
         self._loop = asyncio.get_running_loop()
-        self._mates = Mates(host.spool, cursors)
-        self._service = Service(
-            *(j, by, self._greet, self._mates.take, self._do),
+        assert self._watch is not None  # since `open`
+        mates = Mates(host.spool, cursors)
+        service = Service(
+            *(j, by, self._greet, mates.take, self._do),
             lambda: self._host.loop.call(self._expect),
         )
-        if self._watch is not None:
-            self._requests = Outgoing(host.home, self._watch, self._service)
+        self._part = Part(service, mates, Outgoing(host.home, self._watch, service))
         self._is_regained = False
-        self._service.start()
+        service.start()
         self._begin()
 
     def _end(self, leaves: bool = False) -> None:
-        service, self._service = self._service, None
-        if service is not None:
-            service.close(LAST)
+        part, self._part = self._part, None
+        if part is not None:
+            part.service.close(LAST)
             self._lease.end()
-        if leaves and self._mates is not None:
-            self._regain()
-            with contextlib.suppress(OSError, ValueError):
-                self._mates.leave()
-        self._mates = self._requests = None
+            if leaves:
+                self._regain()
+                with contextlib.suppress(OSError, ValueError):
+                    part.mates.leave()
         if self._claim is not None:
             self._claim.leave()
 
@@ -208,16 +214,11 @@ class Fleet:
 
     def _attend(self) -> None:
         """Update what else this machine follows, what is asked, and who notifies."""
-        service, mates, requests, deaths = self._service, self._mates, self._requests, self._deaths
-        if (
-            service is not None
-            and mates is not None
-            and requests is not None
-            and deaths is not None
-        ):
+        if self._part is not None and self._deaths is not None:
+            service, mates, outgoing = self._part
             mates.linked = machines.known(self._host.home).all
-            requests.listen(list(mates.followers))
-            self._lease.settle(service, deaths)
+            outgoing.listen(list(mates.followers))
+            self._lease.settle(service, self._deaths)
 
     def _take_lock(self) -> float | None:
         """Take the lock; return the seconds until the next try if another host has it."""
@@ -261,11 +262,12 @@ class Fleet:
         moved: list[Moved],
         full: bool,
     ) -> None:
-        from ..fleet.publisher import Told
+        from ..fleet.publisher import Update
 
-        if self._service is not None and self._at.database:
-            told = Told(_own(sessions), list(removed), moved, str(self._at), full)
-            self._service.publish(told)
+        if self._part is not None and self._at.database:
+            self._part.service.publish(
+                Update(_own(sessions), list(removed), moved, str(self._at), full)
+            )
 
     def _greet(self) -> Hello:
         """Return what this machine says of itself; called in the thread of the service."""

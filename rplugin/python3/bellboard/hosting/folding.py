@@ -215,7 +215,7 @@ class Clerk:
             store.drain.leave()
         if self.watching:
             store.keep_log_small()
-        return Step(old or bool(self._backlog), changed, len(left))
+        return Step(old or bool(self._backlog) or spool.is_behind, changed, len(left))
 
     def _fold_files(
         self, folded: list[tuple[str, Folded]], now: float

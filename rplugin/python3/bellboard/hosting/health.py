@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
 from ..core import words
+from ..core.deadlines import NEVER
 from ..core.version import VERSION
 from .bell import Bell
 from .connection import Connection
 from .senses import Senses
 
 OFTEN: Final = 1.0  # seconds between two writes of the notes
-RARELY: Final = 30.0
 
 
 class Part(Protocol):
@@ -62,12 +62,12 @@ class Health:
         now = time.monotonic()
         if not self._connection.has_arrived:
             self._shared = {}  # a host is announced without notes
-            return RARELY
+            return NEVER
         if self._notes == self._shared:
-            return RARELY
+            return NEVER
         if now < self._early:
             return self._early - now
         self._early = now + OFTEN
         self._connection.announce(self._notes)
         self._shared = self._notes
-        return RARELY
+        return NEVER

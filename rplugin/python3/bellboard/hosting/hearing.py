@@ -14,12 +14,14 @@ from typing import Final, Protocol
 
 from ..core.detail import line
 from ..core.feed import BEAT, LONGEST, SILENT, Change, Hello, Junk, Problem, Reply, State, read
+from ..system.awake import clock
 from ..system.leash import Leashed, last_words
 from .follower import Follower
 
 CHUNK: Final = 1 << 16
 QUIET: Final = SILENT - 2.0  # seconds, so that what is shown is stale in time
 GREETING: Final = 25.0  # seconds until the hello: ssh may take 5 to connect, and has logins to make
+AWAKE: Final = 5.0  # seconds after a sleep of this machine until it is noticed
 MOST_JUNK: Final = 200  # lines that are not of a feed: the greeting of a login shell has fewer
 SSH_FAILED: Final = 255  # the exit code of ssh itself
 LAST_WORDS: Final = 4096  # bytes of its standard error to keep
@@ -93,7 +95,7 @@ class Hearing:
         self._is_silent = False  # its standard error is closed
         self._bytes, self._lines = Budget(BURST, STEADY), Budget(LINES, STEADY_LINES)
         self._slow_until = 0.0
-        self._heard = time.monotonic()
+        self._heard = clock()
         self._shown = -BEAT  # when we were last heard
         self._ready = selectors.DefaultSelector()
 
@@ -103,10 +105,10 @@ class Hearing:
             while not self._link.is_stopped:
                 slow = self._slow_until - time.monotonic()
                 if slow > 0:
-                    self._heard = time.monotonic()
+                    self._heard = clock()
                 self._listen(slow <= 0)
                 wait = slow if slow > 0 else self._patience()
-                for key, _ in ready.select(min(wait, self._show_up())):
+                for key, _ in ready.select(min(wait, self._show_up(), AWAKE)):
                     self._take(key.fd)
                 if self._slow_until <= time.monotonic() and self._patience() <= 0:
                     raise Silent(self._silence())
@@ -143,7 +145,7 @@ class Hearing:
             if not data:
                 raise Ended(self._reason())
             self._cost(len(data))
-            self._heard = time.monotonic()
+            self._heard = clock()
             self._add(data)
 
     def _cost(self, size: int, lines: int = 0) -> None:
@@ -207,7 +209,7 @@ class Hearing:
         self._send()
 
     def _show_up(self) -> float:
-        """Let it know from time to time that somebody follows; return the seconds until then.
+        """Report now and then that somebody follows; return the seconds until the next time.
 
         It then leaves notifications to us, and ends when it hears nothing any more.
         """
@@ -232,7 +234,7 @@ class Hearing:
     # ------------------------------------------------------------ why it ends
 
     def _patience(self) -> float:
-        return self._heard + (QUIET if self._greeted else GREETING) - time.monotonic()
+        return self._heard + (QUIET if self._greeted else GREETING) - clock()
 
     def _silence(self) -> str:
         if self._greeted:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import random
 import selectors
 import threading
 import time
@@ -14,18 +13,18 @@ from typing import Any, Final
 from ..core.detail import line
 from ..core.feed import Reply
 from ..core.feedlines import asking
-from ..storage.asks import Asks
+from ..storage.mailbox import Mailbox
 from ..system.leash import Leashed
+from ..system.retrying import pause
 from ..system.threads import Thread
 from .follower import Follower
 from .hearing import Ended, Hearing, Silent
 
 CHUNK: Final = 1 << 16
-#: Seconds from one try to the next: a share of the outage, within these.  A machine that takes two
-#: minutes to start again, and refuses at once meanwhile, is followed within three seconds.
-SHORTEST, LONGEST_PAUSE, SHARE = 1.0, 60.0, 60.0
+#: Part of an outage from one try to the next.  A machine that takes two minutes to start again, and
+#: refuses at once meanwhile, is followed within three seconds.
+SHARE: Final = 60.0
 ALONE: Final = 600.0  # seconds without a shared connection, after one in which nothing came
-SOONEST: Final = 0.1  # seconds until the next try, if the last one took longer than that
 MOST_PENDING: Final = 100  # requests without a reply
 
 
@@ -36,7 +35,7 @@ class Link:
         self,
         command: Callable[[str, bool], Sequence[str]],
         follower: Follower,
-        asks: Asks,
+        mailbox: Mailbox,
         changed: Callable[[], None],
     ) -> None:
         """`command` gives the words for a cursor, and whether to share a connection; `changed` is
@@ -44,7 +43,7 @@ class Link:
         self.follower = follower
         self.why = "it is being connected"  # while it is not up
         self.is_slow = False  # it sends more than is read
-        self._command, self._asks, self._changed = command, asks, changed
+        self._command, self._mailbox, self._changed = command, mailbox, changed
         self._wakes, self._wake = os.pipe()
         os.set_blocking(self._wakes, False)
         os.set_blocking(self._wake, False)
@@ -112,7 +111,7 @@ class Link:
     def _heard(self, feed: Leashed) -> str:
         """Read the feed until it ends; return why it did."""
         try:
-            self._asks.sweep()
+            self._mailbox.sweep()
             return Hearing(feed, self).run()
         except OSError as e:
             return line(f"its changes cannot be written: {e.strerror or e}")
@@ -137,11 +136,11 @@ class Link:
     def _pause(self, begun: float) -> None:
         """Wait until the next try: longer the longer it is down, so that it is soon back.
 
-        A try that took long, as one that was up, or met a network that swallows all, is followed
-        by the next at once.
+        A try that took long, because it was up or because the network dropped everything, is
+        followed by the next at once.
         """
-        down = time.monotonic() - self._down_since
-        until = max(begun + apart(down), time.monotonic() + SOONEST)
+        now = time.monotonic()
+        until = now + pause(begun, now, self._down_since, SHARE)
         self.refuse_new()  # what came when it went down
         with selectors.DefaultSelector() as ready:
             ready.register(self._wakes, selectors.EVENT_READ)
@@ -162,9 +161,9 @@ class Link:
     def requests(self) -> list[bytes]:
         """Return the lines of the requests that wait."""
         lines = []
-        for name, request in self._asks.take():
+        for name, request in self._mailbox.take():
             if len(self._pending) >= MOST_PENDING:
-                self._asks.reply(name, _no("the machine has not replied to earlier requests"))
+                self._mailbox.reply(name, _no("the machine has not replied to earlier requests"))
                 continue
             self._count += 1
             self._pending[self._count] = name
@@ -182,8 +181,7 @@ class Link:
         """Pass on a reply."""
         name = self._pending.pop(said.id, None)
         if name is not None:
-            why = {"why": said.why} if said.why else {}
-            self._asks.reply(name, {**said.more, "ok": said.ok, **why})
+            self._mailbox.reply(name, said.fields)
 
     def is_up(self) -> None:
         """Note that all of its sessions are known."""
@@ -206,20 +204,15 @@ class Link:
     def refuse_new(self) -> int:
         """Refuse requests while it is down; return how many."""
         count = 0
-        for name, _ in self._asks.take():
+        for name, _ in self._mailbox.take():
             count += 1
-            self._asks.reply(name, _no(f"the link is down: {self.why}"))
+            self._mailbox.reply(name, _no(f"the link is down: {self.why}"))
         return count
 
     def _refuse(self, why: str) -> None:
         pending, self._pending = self._pending, {}
         for name in pending.values():
-            self._asks.reply(name, _no(why))
-
-
-def apart(down: float) -> float:
-    """Return the seconds from one try to the next, after so many without a link."""
-    return min(max(down / SHARE, SHORTEST), LONGEST_PAUSE) * random.uniform(0.75, 1.25)
+            self._mailbox.reply(name, _no(why))
 
 
 def _no(why: str) -> dict[str, Any]:

@@ -12,10 +12,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
+from ..core.deadlines import NEVER
 from ..core.ledger import Link as Known
 from ..storage import machines
-from ..storage.asks import Asks
-from ..storage.machines import RARELY, Claim
+from ..storage.machines import Claim
+from ..storage.mailbox import Mailbox
 from ..storage.spool import Spool
 from ..system import remotely
 from ..system.deaths import Deaths
@@ -98,7 +99,7 @@ class Links:
         """Claim what nobody has; return the seconds until the next call."""
         self._folded = folded
         if self._watch is None or self._deaths is None:
-            return RARELY
+            return NEVER
         if not self._is_read:
             self._read()
         for name in [
@@ -107,7 +108,7 @@ class Links:
             self._end([name], leave=name not in self._wanted)
         for name in folded.keys() - self._wanted.keys() - self._links.keys():
             self._drop(name)
-        return min((self._keep(name, folded) for name in self._wanted), default=RARELY)
+        return min((self._keep(name, folded) for name in self._wanted), default=NEVER)
 
     @property
     def notes(self) -> dict[str, str]:
@@ -143,27 +144,27 @@ class Links:
     def _keep(self, name: str, folded: Folded) -> float:
         """Keep the link to a machine, or watch who does."""
         if name in self._links or self._watch is None or self._deaths is None:
-            return RARELY
+            return NEVER
         try:
             claim = self._claims.setdefault(name, Claim(self._home, name))
             if (wait := claim.take_or_watch(self._deaths)) is not None:
                 return wait
-            asks = Asks(self._home, name)
-            self._watch.add(asks.asked, arrivals=True)
+            mailbox = Mailbox(self._home, name)
+            self._watch.add(mailbox.asked, arrivals=True)
         except OSError as e:
             self._notes[f"machine {name}"] = f"not followed: {e.strerror or e}"
-            return RARELY
-        self._start(name, asks, folded)
-        return RARELY
+            return NEVER
+        self._start(name, mailbox, folded)
+        return NEVER
 
-    def _start(self, name: str, asks: Asks, folded: Folded) -> None:
+    def _start(self, name: str, mailbox: Mailbox, folded: Folded) -> None:
         known = folded.get(name)
         words = self._commands[name] = self._wanted[name]
         cursor = known.cursor if known is not None else ""
         follower = Follower(name, self._spool.write, time.time, cursor)
         sockets = remotely.sockets(str(self._home), self._environ.get("XDG_RUNTIME_DIR"))
         command = partial(_command, words, sockets)
-        self._links[name] = Link(command, follower, asks, lambda: self._call(self._wake))
+        self._links[name] = Link(command, follower, mailbox, lambda: self._call(self._wake))
 
     def _end(self, names: list[str], leave: bool = False) -> None:
         ending = [self._links.pop(name) for name in names]

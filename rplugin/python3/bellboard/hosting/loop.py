@@ -18,7 +18,8 @@ LONGEST_WAIT: Final = 30.0  # seconds from one round to the next
 AGAIN: Final = 1.0  # seconds until an obstacle is looked for again
 SHOWING: Final = frozenset(("read", "publish"))
 
-#: Its name in health, and a function that runs it and returns the seconds until it is due again.
+#: Its name in health, and a function that runs it and returns the seconds until it is due again:
+#: NEVER if it only has to run when something wakes the host.
 Job = tuple[str, Callable[[], float]]
 
 

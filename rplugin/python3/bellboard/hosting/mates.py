@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..fleet.followed import Said
 
 FULL: Final = 500  # events in the spool that are not folded yet; then this waits
-PAUSE: Final = 0.1  # seconds until it is looked at again
+PAUSE: Final = 0.1  # seconds until the spool is checked again
 AGAIN: Final = 1.0  # seconds until a line is written again that could not be
 
 
@@ -38,7 +38,7 @@ class Mates:
         self._lost: set[str] = set()
         self.why = ""  # why something could not be written
 
-    async def take(self, said: list[tuple[str, Said | Lost]]) -> None:
+    async def take(self, said: list[tuple[str, Said]]) -> None:
         """Write messages as evidence, unless too much of it is waiting."""
         for machine, what in said:
             while self._is_full():
@@ -47,7 +47,7 @@ class Mates:
                 await asyncio.sleep(AGAIN)
 
     def leave(self) -> None:
-        """Write that none is followed any longer."""
+        """Write that no machine is followed any longer."""
         for follower in self.followers.values():
             follower.leave()
 
@@ -55,7 +55,7 @@ class Mates:
         """Return the machines that cannot be followed now."""
         return sorted(self._lost.copy())
 
-    def _fails(self, machine: str, what: Said | Lost) -> bool:
+    def _fails(self, machine: str, what: Said) -> bool:
         """Return whether something could not be written; what is written twice is refused."""
         try:
             self._one(self._follower(machine), what)
@@ -65,7 +65,7 @@ class Mates:
         self.why = ""
         return False
 
-    def _one(self, follower: Follower, what: Said | Lost) -> None:
+    def _one(self, follower: Follower, what: Said) -> None:
         if isinstance(what, Lost):
             follower.lose(what.why)
             self._lost.add(follower.machine)

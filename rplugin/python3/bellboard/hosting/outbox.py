@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from ..core.deadlines import NEVER
+from ..core.lenient import UNENCODABLE, storable
 from ..storage.spool import Spool
 from .attempts import described, pause
-from .sendable import UNSENDABLE, sendable
 
 MOST: Final = 1000  # waiting lines
 LONGEST_PAUSE: Final = 1.0  # seconds between two tries; one takes 0.1 ms
-RARELY: Final = 30.0
 
 Line = Mapping[str, Any]
 
@@ -69,7 +69,7 @@ class Outbox:
         """Write waiting lines; return the seconds until the next call."""
         begun = time.monotonic()
         if not self._waiting:
-            return RARELY
+            return NEVER
         if begun < self._until:
             return self._until - begun
         while self._waiting:
@@ -96,8 +96,8 @@ class Outbox:
     def _write(self, line: Line, key: str | None) -> None:
         try:
             self._spool.write(line, key)
-        except UNSENDABLE:
-            self._spool.write(sendable(line), key)
+        except UNENCODABLE:
+            self._spool.write(storable(line), key)
 
     def _failed(self, error: OSError, took: float) -> float:
         self._times += 1

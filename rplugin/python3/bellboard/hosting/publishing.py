@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from ..agents.dialects import dialect_of
 from ..core.board import Board
-from ..core.published import Published, publish
+from ..core.published import Published, by_urgency, publish
 from ..core.ranking import Ranking
 from ..core.session import Session, is_listed
 from ..core.version import VERSION
@@ -103,7 +103,7 @@ class Publisher:
     def _snapshot(self, board: Board) -> list[Published]:
         """Return all listed sessions, most urgent first."""
         made = (self._made(sid, s) for sid, s in board.sessions.items() if is_listed(s))
-        return sorted((p for p in made if p is not None), key=_urgency)
+        return sorted((p for p in made if p is not None), key=by_urgency)
 
     def _delta(self, board: Board, changed: Iterable[str]) -> tuple[list[Published], list[str]]:
         sessions, removed = [], []
@@ -147,10 +147,6 @@ class Publisher:
         except Exception as e:
             self._attempt.failed("publish", "the order of the repositories", e)
             return False
-
-
-def _urgency(p: Published) -> tuple[int, float, str]:
-    return p["urgency"], p["since"], p["session_id"]
 
 
 def line_of(c: Change) -> dict[str, Any]:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any, Final
 
+from ..core.board import Board
+from ..core.deadlines import NEVER
 from ..core.published import Published
 from ..storage.history import Change
 from .attempts import Attempts
@@ -17,7 +19,6 @@ from .folding import Clerk
 from .publishing import Publisher
 
 PUBLISH: Final = 1 / 30  # seconds between two pushes under load
-RARELY: Final = 30.0
 NOTICES: Final = 200  # past notifications to send when the reader asks for them
 MOST: Final = 1000  # changes to remember while they cannot be sent
 
@@ -42,6 +43,7 @@ class Reader:
         self._publisher = publisher
         self._known: dict[str, Any] = {}  # the health in the last message
         self._changes: list[Change] = []  # committed, not sent yet
+        self._unheard: list[Change] = []  # not yet passed to the bell and the callbacks
         self.is_early = False  # the changes were sent before the commit; transitions were not
         self._wants_notices = False
         self._last_push = -PUBLISH
@@ -65,23 +67,25 @@ class Reader:
         def read(clerk: Clerk) -> None:
             if not clerk.others.is_to_read():
                 return
-            self._changes += clerk.store.changes()  # first, so that the board is at least as new
+            changes = clerk.store.changes()  # first, so that the board is at least as new
+            self._changes = [*self._changes, *changes][-MOST:]
+            self._unheard += changes
             self._connection.changed |= clerk.catch_up()
 
         self._connection.use(read, None)
-        return RARELY
+        return NEVER
 
     def publish_early(self, came: Collection[str]) -> float:
-        """Send what an event will change before it is committed, which takes half the time.
+        """Send what an event will change before the commit, which takes as long again.
 
         If this host dies now, another one folds the event with the same result.  Transitions, which
         may be announced, are sent only after the commit.
         """
         clerk = self._connection.clerk
         if clerk is None or not self._connection.is_well:
-            return RARELY
+            return NEVER
         if time.monotonic() < self._last_push + 2 * PUBLISH:
-            return RARELY  # under load, two pushes per event are too many
+            return NEVER  # under load, two pushes per event are too many
         board, now = clerk.board, time.time()
 
         def show(changed: set[str]) -> None:
@@ -90,7 +94,7 @@ class Reader:
             self._send(message)
 
         clerk.preview(now, came, show)
-        return RARELY
+        return NEVER
 
     def publish(self) -> float:
         """Send what changed, unless it is too early; return the seconds until the next call."""
@@ -98,7 +102,7 @@ class Reader:
         if early > 0 and not self.is_early:
             return early
         clerk, connection = self._connection.clerk, self._connection
-        changed, changes = connection.changed, self._changes[-MOST:]
+        changed, changes = connection.changed, self._changes
         self.is_early = False
         board = clerk.board if clerk is not None else None
         if board is not None:
@@ -110,18 +114,24 @@ class Reader:
         message = self._publisher.push(board, changed, changes, self._known, now, beside)
         if message is not None:
             self._last_push = time.monotonic()
-        self._send(message)
-        connection.changed, self._changes = set(), []
+        try:
+            self._send(message)
+            connection.changed, self._changes = set(), []
+        finally:  # notifications do not wait for a reader that hangs
+            self._hear(board)
+        return NEVER
+
+    def _hear(self, board: Board | None) -> None:
+        changes, self._unheard = self._unheard, []
         self._bell.hear(changes)
         for change in changes:
             sid = change.transition.session_id
             session = board.sessions.get(sid) if board is not None else None
             self._attempt.once("callbacks", sid, partial(self._effects.ask, change, session))
-        return RARELY
 
     def notify(self) -> float:
         """Send notifications; return the seconds until the next call."""
-        otherwise = PAUSE if self._connection.is_open else RARELY
+        otherwise = PAUSE if self._connection.is_open else NEVER
         wait = self._connection.use(
             lambda clerk: self._bell.act(clerk.store, clerk.board), otherwise
         )

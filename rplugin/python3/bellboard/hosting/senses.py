@@ -15,6 +15,7 @@ from typing import Any, Final
 from ..agents import tailing
 from ..agents.installing.guard import Guard
 from ..core.board import Board
+from ..core.deadlines import NEVER
 from ..core.finding import Finding
 from ..storage.spool import Spool
 from ..system import watch as watching
@@ -25,7 +26,6 @@ from ..witnesses.lookout import Lookout
 from .attempts import Attempts
 
 SLICE: Final = 0.02  # seconds in a row for sessions: the event loop is blocked meanwhile
-RARELY: Final = 30.0
 #: Modules whose work may run in another process.
 MODULES: Final = (repository.__name__, watching.__name__, tailing.__name__)
 OBSERVE: Final = "observe"  # the name of the job in health
@@ -97,7 +97,7 @@ class Senses:
 
     def rescan(self) -> float:
         """Check what no watch reports; return the seconds until failures are retried."""
-        wait = RARELY
+        wait = NEVER
         for part in list(self._undone):
             wait = min(wait, self._attempt(OBSERVE, part, partial(self._finish, part)))
         return wait
@@ -113,8 +113,8 @@ class Senses:
         """
         lookout = self.lookout
         if lookout is None:
-            return RARELY
-        until, wait = time.monotonic() + SLICE, RARELY
+            return NEVER
+        until, wait = time.monotonic() + SLICE, NEVER
         for sid in list(self._unattended):
             if time.monotonic() > until:
                 return 0.0
@@ -140,7 +140,7 @@ class Senses:
     def _attend(self, lookout: Lookout, board: Board, sid: str) -> float:
         lookout.attend(board.sessions, (sid,))
         self._unattended.discard(sid)
-        return RARELY
+        return NEVER
 
     def _do(self, part: str, work: Callable[[], None]) -> None:
         """Run `work` now; if it fails, rescan all of that part after a pause."""
@@ -153,7 +153,7 @@ class Senses:
     def _finish(self, part: str) -> float:
         self._parts[part]()
         del self._undone[part]
-        return RARELY
+        return NEVER
 
     def _rearm(self) -> None:
         if self.watch is not None:

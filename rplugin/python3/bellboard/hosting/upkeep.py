@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from typing import Any, Final
 
+from ..core.deadlines import NEVER
 from .attempts import Attempts
 from .connection import Connection
 from .folding import Clerk
 
 PRUNE: Final = 600.0
-RARELY: Final = 30.0
 
 
 class Upkeep:
@@ -38,7 +38,7 @@ class Upkeep:
             self._connection.announce()
         self._spool.sweep()
         self._count()
-        return RARELY
+        return NEVER
 
     def _count(self) -> None:
         self.counts = self._spool.counts()
@@ -46,7 +46,7 @@ class Upkeep:
     def _tidy(self) -> float:
         clerk = self._connection.clerk
         if clerk is None or not self._connection.has_arrived:
-            return RARELY
+            return NEVER
         if clerk.store.is_replaced():
             self._connection.close()
             return 0.0
@@ -54,4 +54,4 @@ class Upkeep:
         if time.monotonic() >= self._pruned + PRUNE:
             self._connection.use(lambda clerk: clerk.store.prune(time.time()), None)
             self._pruned = time.monotonic()
-        return RARELY
+        return NEVER

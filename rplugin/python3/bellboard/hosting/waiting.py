@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
+from ..core.deadlines import NEVER
 from ..core.front import runs_of
 from ..core.session import Session, is_listed
 from ..storage.spool import Spool
@@ -24,7 +25,6 @@ OPTION: Final = "answers"  # the shared option
 OFFERED: Final = 8  # pipes that no hook has taken yet
 UNHEARD: Final = 1.0  # seconds in which the event of a hook that took a pipe must be folded
 AGAIN: Final = 5.0
-RARELY: Final = 30.0
 NONE: Final[frozenset[str]] = frozenset()
 
 
@@ -56,7 +56,7 @@ class Waiting:
         if was is not False:
             for name in {*self._pipes.found(), *self._pipes.held}:
                 self._pipes.dismiss(name)
-        return RARELY
+        return NEVER
 
     def go_blind(self) -> float:
         """Handle that nothing can be folded now: if that lasts, nobody shall wait for this host."""
@@ -65,7 +65,7 @@ class Waiting:
         if (left := self._blind + UNHEARD - now) > 0:
             return left
         self.close()
-        return RARELY
+        return NEVER
 
     def close(self) -> None:
         """Let go of all pipes; those of questions stay if another host is there to hold them."""
@@ -95,7 +95,7 @@ class Waiting:
 
     def _sort_out(self, found: Mapping[str, bool]) -> float:
         """Send away hooks whose event asks nothing, and remove the pipes of dead hosts."""
-        now, asked, wait = time.monotonic(), self._asked(), RARELY
+        now, asked, wait = time.monotonic(), self._asked(), NEVER
         unheard: dict[str, float] = {}
         for name in self._pipes.held - found.keys():  # somebody has removed them
             self._pipes.let_go(name)
@@ -124,7 +124,7 @@ class Waiting:
             self.notes["answers"] = f"hooks cannot wait for answers: {described(e)}"
             return AGAIN
         self.notes.pop("answers", None)
-        return RARELY
+        return NEVER
 
     def _asked(self) -> frozenset[str]:
         """Return the pipes of all questions that stand."""

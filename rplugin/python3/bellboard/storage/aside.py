@@ -1,19 +1,21 @@
 """Files that the spool refused: kept for a while with the reason, and counted forever."""
 
-# ruff: noqa: PTH104, PTH108
+# ruff: noqa: PTH104, PTH106, PTH108
 # Paths are strings here, as in spool.py.
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 import time
+from collections.abc import Iterator
 
 import msgspec
 
 from ..system.files import read
-from .ground import listing
+from .ground import briefly, listing
 
 FILES, BYTES = 400, 20 << 20  # 200 files with their reasons; up to SLACK more between two trims
 SLACK = 20
@@ -94,13 +96,37 @@ def _write(path: str, data: bytes) -> None:
 
 
 def remove(path: str) -> bool:
-    """Remove a path without following or opening it; return whether it is gone."""
+    """Remove a path without following it; return whether it is gone.
+
+    Of a large folder, only a part is removed: calling it again goes on.
+    """
     try:
         os.unlink(path)
     except FileNotFoundError:
         pass
     except OSError:  # a directory: EISDIR on Linux, EPERM elsewhere
-        import shutil
-
-        shutil.rmtree(path, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            for number, entry in enumerate(briefly(_entries(path))):
+                if entry.is_dir(follow_symlinks=False):
+                    _flatten(entry.path, f"{path}/{time.time_ns()}.{number}")
+                else:
+                    os.unlink(entry.path)
+            os.rmdir(path)
     return not os.path.lexists(path)
+
+
+def _entries(folder: str) -> Iterator[os.DirEntry[str]]:
+    """Yield what is in a folder until it is empty."""
+    while True:
+        with os.scandir(folder) as found:
+            some = list(itertools.islice(found, 100))
+        if not some:
+            return
+        yield from some
+
+
+def _flatten(folder: str, to: str) -> None:
+    """Move what is in a folder up, and remove it: folders may be nested too deeply to descend."""
+    for number, entry in enumerate(briefly(_entries(folder))):
+        os.rename(entry.path, f"{to}.{number}")
+    os.rmdir(folder)

@@ -24,6 +24,7 @@ from .schema import MIGRATIONS, SCHEMA, UNLIKELY, altered, migrate, version_of
 CHECKPOINT: Final = 4000  # pages, 16 MB: a checkpoint waits for the disk, so it should be rare
 WAL_LIMIT: Final = CHECKPOINT << 12  # bytes of the log to keep on disk
 WAIT_MS: Final = 20  # for the lock: the event loop is blocked meanwhile
+LARGEST = 256 << 20  # bytes; all that is kept has at most 150 MB
 PATIENCE: Final = 1.0  # seconds, for others that open it at the same time and create its tables
 
 
@@ -114,6 +115,7 @@ class Database:
             db.execute(f"PRAGMA journal_size_limit = {WAL_LIMIT}")
             db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT}")
             self._migrate(db)
+            self._check_room(db)
             self._check_schema(db)
             db.execute(f"PRAGMA busy_timeout = {WAIT_MS}")
             self._identity.note_logs()
@@ -131,6 +133,12 @@ class Database:
             if is_busy(e):
                 raise
             raise Unmigrated(f"{self.path} cannot be migrated: {e}") from None
+
+    def _check_room(self, db: sqlite3.Connection) -> None:
+        """Raise Damaged if the file is far too large: to find a cell in it can take seconds."""
+        pages, size = (int(db.execute(f"PRAGMA page_{x}").fetchone()[0]) for x in ("count", "size"))
+        if pages * size > LARGEST:
+            raise Damaged(f"{self.path} is far too large: {pages * size >> 20} MB", self.inode)
 
     def _check_schema(self, db: sqlite3.Connection) -> None:
         """Raise Damaged if the tables are not as we made them; those of a newer program may be."""
@@ -223,9 +231,10 @@ class Database:
         return Lock(self)
 
     def check_version(self) -> None:
-        """Raise Newer if the database belongs to a newer program."""
+        """Raise Newer if the database belongs to a newer program, Damaged if it is too large."""
         if version_of(self.db) > self.schema:
             raise Newer("board.db belongs to a newer bellboard: restart Neovim")
+        self._check_room(self.db)
 
     def holder(self) -> int | None:
         """Return the process that holds the lock, if the system lists it."""

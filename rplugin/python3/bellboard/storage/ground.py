@@ -14,9 +14,10 @@ import grp
 import os
 import pwd
 import stat
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from ..system.mounts import MOUNTS
 from ..system.walk import TooManyLinks, parts_of
@@ -26,12 +27,16 @@ OURS: Final = 0o600
 DATABASE: Final = "board.db"  # the user may have made it read-only
 MOST_LINKS: Final = 40  # the kernel's own limit
 ROOT: Final = 0
+SLICE: Final = 0.05  # seconds
 NOBODY: Final = 65534  # the owner of the machine's folders in a rootless container
+ADVICE: Final = "set BELLBOARD_HOME to a folder that you own"  # for whoever uses a refused one
 #: Files in the state folder that are opened by name: none may be a link.
 FILES: Final = (
     *(DATABASE, "board.db-wal", "board.db-shm", "board.db-journal", "board.lock", "drain.lock"),
     *("hooks.json", "hooks.lock", "emit"),
 )
+
+T = TypeVar("T")
 
 
 class Refused(Exception):
@@ -80,6 +85,15 @@ def listing(folder: str | Path) -> list[str]:
         raise
 
 
+def briefly(found: Iterable[T]) -> Iterator[T]:
+    """Yield for some milliseconds: there may be any number, and the event loop is blocked."""
+    until = time.monotonic() + SLICE
+    for each in found:
+        yield each
+        if time.monotonic() > until:
+            return
+
+
 def judge(home: Path) -> None:
     """Raise `Refused` if somebody else could replace the state folder."""
     try:
@@ -96,7 +110,7 @@ def judge(home: Path) -> None:
 
 
 def obstacle(home: Path, below: tuple[str, ...] = ()) -> str:
-    """Return what is wrong inside the state folder, or ""; takes a few microseconds.
+    """Return what is wrong inside the state folder, or ""; cheap enough for each turn of the loop.
 
     A mount may hang, and of a link the target would be tidied up.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -12,6 +12,9 @@ from ..core.ledger import Transition
 from ..core.lenient import LARGEST
 from .rows import Cells, blob, moderate, number, text, text_or_none, time
 from .upkeep import Upkeep
+
+#: What `_change` reads.
+CHANGES: Final = "SELECT id, t, session_id, before, after, rule, why, live FROM transitions"
 
 
 class Change(NamedTuple):
@@ -60,11 +63,7 @@ class History(Upkeep):
 
     def changes(self) -> list[Change]:
         """Return the transitions since the last call, whichever host wrote them."""
-        rows = self.all(
-            "SELECT id, t, session_id, before, after, rule, why, live FROM transitions"
-            f" WHERE id > ? AND id < {LARGEST} ORDER BY id",
-            self.transition,
-        )
+        rows = self.all(f"{CHANGES} WHERE id > ? AND id < {LARGEST} ORDER BY id", self.transition)
         if rows:
             self.transition = rows[-1][0]
         return self.sound("transitions", rows, _change)
@@ -77,8 +76,7 @@ class History(Upkeep):
     def since(self, last: int, most: int) -> list[Change] | None:
         """Return the published transitions after that one; None if any is gone, or for too many."""
         rows = self.all(
-            "SELECT id, t, session_id, before, after, rule, why, live FROM transitions"
-            " WHERE id > ? AND id <= ? ORDER BY id LIMIT ?",
+            f"{CHANGES} WHERE id > ? AND id <= ? ORDER BY id LIMIT ?",
             *(last, self.transition, most + 1),
         )
         oldest = self.all("SELECT min(id) FROM transitions")[0][0]
@@ -98,39 +96,26 @@ class History(Upkeep):
 
     def standing(self, since: float) -> list[Change]:
         """Return the last transition of each session, if it is not older than that."""
-        rows = self.all(
-            "SELECT max(id), t, session_id, before, after, rule, why, live FROM transitions"
-            " WHERE t >= ? GROUP BY session_id",
-            since,
-        )
+        last = "SELECT max(id) FROM transitions WHERE t >= ? GROUP BY session_id"
+        rows = self.all(f"{CHANGES} WHERE id IN ({last})", since)
         return self.sound("transitions", rows, _change)
 
     def history(self, since: float = 0.0, session_id: str = "") -> list[Transition]:
+        """Return the transitions since then, of all sessions or of one, oldest first."""
         rows = self.all(
-            "SELECT id, t, session_id, before, after, rule, why, live FROM transitions"
-            " WHERE t >= ? AND (? = '' OR session_id = ?) ORDER BY id",
+            f"{CHANGES} WHERE t >= ? AND (? = '' OR session_id = ?) ORDER BY id",
             *(since, session_id, session_id),
         )
         return [change.transition for change in self.sound("transitions", rows, _change)]
 
     def log(self, session_id: str = "") -> list[Logged]:
         """Return the log of events with their verdicts, oldest first."""
-        rows = self.all(
-            f"SELECT id, file, {moderate('event')}, session_id, rule, taken, why, before, after"
-            " FROM events WHERE ? = '' OR session_id = ? ORDER BY id",
-            *(session_id, session_id),
-        )
-        return self.sound("events", rows, _logged)
+        return self._logged_where("true", session_id)
 
     def answers(self, since: float = 0.0, session_id: str = "") -> list[Logged]:
         """Return the answers that were given, and what followed them, oldest first."""
-        rows = self.all(
-            f"SELECT id, file, {moderate('event')}, session_id, rule, taken, why, before, after"
-            " FROM events WHERE rule IN ('reply', 'outcome') AND taken"
-            " AND (? = '' OR session_id = ?) ORDER BY id",
-            *(session_id, session_id),
-        )
-        return [x for x in self.sound("events", rows, _logged) if x.event.t >= since]
+        given = self._logged_where("rule IN ('reply', 'outcome') AND taken", session_id)
+        return [x for x in given if x.event.t >= since]
 
     def notices(self, most: int) -> list[Sent]:
         """Return the newest notifications of all hosts, oldest first."""
@@ -141,6 +126,14 @@ class History(Upkeep):
             most,
         )
         return self.sound("claims", rows[::-1], _sent, columns=2)
+
+    def _logged_where(self, condition: str, session_id: str) -> list[Logged]:
+        rows = self.all(
+            f"SELECT id, file, {moderate('event')}, session_id, rule, taken, why, before, after"
+            f" FROM events WHERE {condition} AND (? = '' OR session_id = ?) ORDER BY id",
+            *(session_id, session_id),
+        )
+        return self.sound("events", rows, _logged)
 
 
 def _change(r: Cells) -> Change:

@@ -14,7 +14,7 @@ import msgspec
 
 from ..core.lenient import decimal
 from .aside import remove
-from .ground import listing
+from .ground import briefly, listing
 
 HOST_AGE = 600.0  # seconds; a host announces itself every 30 s
 LARGEST_NOTES = 1 << 20  # bytes to read
@@ -63,16 +63,18 @@ class Hosts:
 
     def alive(self) -> list[int]:
         """Return the running hosts, and remove the records of dead ones."""
-        alive = []
+        alive: list[str] = []
+        dead: list[str] = []
         old = time.time() - HOST_AGE  # older: the pid belongs to another process by now
         for name in listing(self._folder):
             path = f"{self._folder}/{name}"
             with contextlib.suppress(OSError):
-                if os.lstat(path).st_mtime > old and _alive(name):
-                    alive.append(int(name))
-                else:
-                    remove(path)
-        return sorted(alive)
+                is_alive = _alive(name) and os.lstat(path).st_mtime > old
+                (alive if is_alive else dead).append(name)
+        for name in briefly(dead):
+            with contextlib.suppress(OSError):
+                remove(f"{self._folder}/{name}")
+        return sorted(map(int, alive))
 
 
 def _opener(path: str, flags: int) -> int:

@@ -2,7 +2,7 @@
 
     links/machines.json          name → command: `added` by the shell, `nvim` by the last Neovim
     links/MACHINE/lock           held by the host that keeps the link; its process id is inside
-    links/MACHINE/ask/NAME       what is asked of the machine, by any program of ours (`asks.py`)
+    links/MACHINE/ask/NAME       what is asked of the machine, by any program of ours (`mailbox.py`)
     links/MACHINE/reply/NAME     its reply
     links/MACHINE/fleet          there if the fleet follows it, instead of a link
     links/.fleet/                the same for the fleet itself, which grants notifications
@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from ..core.deadlines import NEVER
 from ..core.far import MACHINE
 from ..core.lenient import decimal
 from ..system.files import put, read
@@ -39,8 +40,7 @@ OPTION: Final = "fleet"  # the shared option with the settings of `bellboard fle
 LARGEST: Final = 1 << 20  # bytes of the file
 MOST: Final = 64  # machines
 MOST_WORDS: Final = 100  # of a command
-SOON: Final = 0.5  # seconds: whoever has a claim has not said so yet, or has just died
-RARELY: Final = 30.0
+SOON: Final = 0.5  # seconds: whoever has it has not written its id yet, or has just died
 
 Commands = dict[str, list[str]]
 
@@ -120,7 +120,7 @@ def was_followed(home: Path, machine: str) -> bool:
 
 
 def lend(home: Path, machine: str) -> None:
-    """Note that the fleet follows a machine, so that no link need be wanted to it."""
+    """Note that the fleet follows a machine, so that it stays although no link to it is wanted."""
     (prepare(home, machine) / FLEET).touch(0o600)
 
 
@@ -173,10 +173,10 @@ class Claim:
         if not pid or pid == os.getpid() or not is_alive(pid):
             return SOON
         deaths.watch(pid)
-        return RARELY
+        return NEVER
 
     def holder(self) -> int | None:
-        """Return the process that has it, as far as that has said so."""
+        """Return the process that has it, or None if that has not written its id yet."""
         with contextlib.suppress(OSError):
             text = read(self._path, 64)[0].decode("ascii", "replace")
             return decimal(text)

@@ -36,7 +36,7 @@ from . import ground
 from .answers import FOLDER, belongs_to_pipe
 from .aside import Aside, remove
 from .ground import Refused as Refused
-from .ground import inside, listing
+from .ground import briefly, inside, listing
 from .hosts import Hosts
 from .item import LIMIT, NAME, Item, read_item
 from .pipes import Pipes
@@ -73,6 +73,7 @@ class Spool:
         self.pipes = Pipes(self._answers)
         self._serial = itertools.count()
         self._stuck: set[str] = set()
+        self.is_behind = False  # whether `claim_slots` and `scan` left something for the next time
 
     def prepare(self) -> None:
         """Create the private folders; raise `Refused` if somebody else could replace them."""
@@ -94,14 +95,18 @@ class Spool:
         with inside(self._new) as folder, os.scandir(folder) as entries:
             for entry in entries:
                 name = entry.name
+                if name in self._stuck:
+                    continue
                 if NAME.fullmatch(name) is None:
                     improper.append(name)
-                elif name not in self._stuck:
+                else:
                     with contextlib.suppress(FileNotFoundError):
                         found.append((entry.stat(follow_symlinks=False).st_mtime_ns, name))
-        for name in improper:
-            if name not in self._stuck:
-                self.set_aside(name, "invalid name")
+        tried = 0
+        for name in briefly(improper):
+            tried += 1
+            self.set_aside(name, "invalid name")
+        self.is_behind |= tried < len(improper)
         found.sort()
         return [name for _, name in found]
 
@@ -127,12 +132,15 @@ class Spool:
 
     def claim_slots(self) -> int:
         """Move the files in slot/ to new/ under unique names; return how many."""
-        claimed = 0
-        for name in listing(self._slot):
+        claimed = tried = 0
+        names = listing(self._slot)
+        for name in briefly(names):
+            tried += 1
             proper = name if NAME.fullmatch(name) and len(name) < 150 else "slot"
             with contextlib.suppress(OSError):  # read-only: it stays, and counts in health
                 os.rename(f"{self._slot}/{name}", f"{self._new}/{proper}.{self._unique()}")
                 claimed += 1
+        self.is_behind = tried < len(names)
         return claimed
 
     def read(self, name: str) -> Item | None:
@@ -177,7 +185,7 @@ class Spool:
     def drop_all_but(self, standing: Collection[str]) -> None:
         """Remove what killed hosts left in answers/."""
         old = time.time() - KEPT_AGE
-        for name in listing(self._answers):
+        for name in briefly(listing(self._answers)):
             if name not in standing and not belongs_to_pipe(name):
                 with contextlib.suppress(OSError):
                     status = os.lstat(path := f"{self._answers}/{name}")
@@ -240,7 +248,7 @@ class Spool:
     def sweep(self) -> None:
         """Remove files that killed writers left in tmp/."""
         old = time.time() - TMP_AGE
-        for name in listing(self._tmp):
+        for name in briefly(listing(self._tmp)):
             with contextlib.suppress(FileNotFoundError):
                 if os.lstat(f"{self._tmp}/{name}").st_mtime < old:
                     remove(f"{self._tmp}/{name}")

@@ -18,8 +18,8 @@ Sessions carry the revision of the transaction that wrote them.  Under the lock,
 memory with the rows newer than its own revision; a row without a record is a deleted session.  So
 the result of a fold, and its clock, depend only on what was committed, not on the host.
 
-The effect of a single event may be shown before the lock is held (`preview`): it is folded, shown,
-and rolled back.  Nothing of that is counted, announced or kept.
+A host may show what a single event will change before it has the lock (`preview`): it folds the
+event, shows the result and rolls it back.  None of this is counted, announced or kept.
 
 Effects that happen once per machine are claimed first (`shared.py`), so they run at most once.
 

@@ -40,7 +40,7 @@ class Upkeep(Rows):
         self.inspected = False
         self._due = random.randint(*OFTEN)
         self._thread: threading.Thread | None = None
-        self._shrunk = False  # in the log, and not yet in the file
+        self._shrunk = False  # pages were freed in the log, and not yet in the file
 
     # ------------------------------------------------------------ at each write, within the lock
 

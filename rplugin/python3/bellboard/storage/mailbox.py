@@ -29,8 +29,8 @@ _NAME: Final = re.compile(r"[0-9]{1,20}\.[0-9]{1,10}\.[0-9]{1,10}")
 _serial = itertools.count()
 
 
-class Asks:
-    """The requests to one machine."""
+class Mailbox:
+    """The requests to one machine, and its replies."""
 
     def __init__(self, home: Path, machine: str) -> None:
         folder = machines.prepare(home, machine)
