@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Collection, Coroutine, Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import pytest
 
@@ -61,13 +61,19 @@ def start() -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
         each.wait()
 
 
-@pytest.fixture
-def terminal() -> Iterator[tuple[int, str]]:
-    """Open a terminal; return the descriptor for programs, and its name."""
+@contextlib.contextmanager
+def opened() -> Iterator[tuple[int, str]]:
+    """Open a terminal; yield the descriptor for programs, and its name."""
     ours, theirs = pty.openpty()
     yield theirs, os.ttyname(theirs)
     os.close(ours)
     os.close(theirs)
+
+
+@pytest.fixture
+def terminal() -> Iterator[tuple[int, str]]:
+    with opened() as it:
+        yield it
 
 
 @pytest.fixture(params=["as it is", "without /proc"])
@@ -79,6 +85,24 @@ def system(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
         request.addfinalizer(processes.has_proc.cache_clear)
 
 
+IN_TERMINAL: Final = (
+    "import fcntl, termios, time; fcntl.ioctl(0, termios.TIOCSCTTY, 0); time.sleep(60)"
+)
+
+
+@pytest.mark.usefixtures("system")
+def test_a_terminal_that_is_opened_later_is_known(
+    start: Callable[..., subprocess.Popen[bytes]], terminal: tuple[int, str]
+) -> None:
+    """A host runs for weeks."""
+    command = (sys.executable, "-c", IN_TERMINAL)
+    first = start(*command, stdin=terminal[0], start_new_session=True).pid
+    eventually(lambda: tty_of(first) == terminal[1])
+    with opened() as (fd, name):
+        second = start(*command, stdin=fd, start_new_session=True).pid
+        eventually(lambda: tty_of(second) == name)
+
+
 @pytest.mark.usefixtures("system")
 def test_a_running_process_is_described(
     start: Callable[..., subprocess.Popen[bytes]], terminal: tuple[int, str], tmp_path: Path
@@ -87,7 +111,7 @@ def test_a_running_process_is_described(
     fd, name = terminal
     env = {**os.environ, "TMUX_PANE": "%7", "SECRET": "x"}
     how: dict[str, Any] = {"stdin": fd, "cwd": tmp_path, "env": env, "start_new_session": True}
-    program = "import fcntl, termios, time; fcntl.ioctl(0, termios.TIOCSCTTY, 0); time.sleep(60)"
+    program = IN_TERMINAL
     pid = start(sys.executable, "-c", program, **how).pid
     assert name == eventually(lambda: tty_of(pid))
     assert is_alive(pid)

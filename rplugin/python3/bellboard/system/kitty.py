@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from ..core.detail import line
+from ..core.lenient import list_of
 from . import gate
 from .processes import tty_of
 
@@ -72,7 +73,7 @@ def _windows(listed: object) -> Iterator[tuple[int, int]]:
 
 
 def _each(listed: object, *inside: str) -> Iterator[dict[str, Any]]:
-    for one in listed if isinstance(listed, list) else ():
+    for one in list_of(listed):
         if isinstance(one, dict):
             if inside:
                 yield from _each(one.get(inside[0]), *inside[1:])

@@ -13,6 +13,7 @@ from ..core.detail import line
 from . import gate
 
 PATIENCE: Final = 0.5  # seconds; an answer takes 1 ms
+MOST: Final = 1 << 20  # bytes of an answer; a terminal of 200 rows has 100 kB
 REQUEST, RESPONSE = 0, 1
 
 
@@ -24,7 +25,7 @@ def ask(address: str, code: str, *arguments: Any) -> Any:
     """Run code in the Neovim that listens there, and return its result."""
     import msgpack  # type: ignore[import-untyped] # it carries no types
 
-    unpacker = msgpack.Unpacker()
+    unpacker = msgpack.Unpacker(max_buffer_size=MOST)
     until = time.monotonic() + PATIENCE
 
     def call(method: str, given: list[Any]) -> Any:
@@ -51,3 +52,5 @@ def ask(address: str, code: str, *arguments: Any) -> Any:
         raise Failed(f"not connecting to the Neovim at {line(address)}: {denial}") from None
     except OSError:
         raise Failed("its Neovim does not respond") from None
+    except (ValueError, TypeError, LookupError, msgpack.UnpackException):
+        raise Failed("its Neovim does not answer as a Neovim does") from None

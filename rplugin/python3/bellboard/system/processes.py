@@ -7,6 +7,7 @@ a scan instead of 4 (0.1 % of a core at rest), 7 ms instead of 0.03 for the chil
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 from collections.abc import Iterable, Iterator
@@ -80,7 +81,7 @@ def tty_of(pid: int) -> str:
         if major == 4:
             return f"/dev/tty{minor}" if minor < 64 else f"/dev/ttyS{minor - 64}"
         return ""
-    return _ask(pid, "terminal") or ""
+    return _ask(pid, "terminal") or _ask_again(pid) or ""
 
 
 def cwd_of(pid: int) -> str:
@@ -261,6 +262,18 @@ def _ask(pid: int, what: str, **how: object) -> Any:
         return getattr(psutil.Process(pid), what)(**how)
     except (psutil.Error, AttributeError, OSError):
         return None
+
+
+def _ask_again(pid: int) -> str | None:
+    """Ask psutil for a terminal that was opened after psutil listed them, which it does once."""
+    if has_proc():
+        return None
+    with contextlib.suppress(ImportError, AttributeError):  # a later psutil
+        from psutil import _psposix
+
+        _psposix.get_terminal_map.cache_clear()  # type: ignore[attr-defined] # of its own memoize
+    found: str | None = _ask(pid, "terminal")
+    return found
 
 
 def lines_of(path: str) -> list[str]:

@@ -8,13 +8,17 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Final
 
-#: For ssh, unless the command says otherwise: it never prompts, notices a dead connection within
-#: 20 s, and a second one to the same machine costs no login.
+#: For ssh, unless the command says otherwise.  What a user's settings add for their own terminals
+#: stays theirs: a command, and ports, which only one connection can have.
+PLAIN: Final = {"RemoteCommand": "none", "ClearAllForwardings": "yes"}
+#: It never prompts, notices a dead connection within 20 s, lends nobody the keys of an agent, and a
+#: second one to the same machine costs no login.
 OPTIONS: Final = {
     "BatchMode": "yes",
     "ConnectTimeout": "5",
     "ServerAliveInterval": "5",
     "ServerAliveCountMax": "3",
+    "ForwardAgent": "no",
 }
 SHARED: Final = {"ControlMaster": "auto", "ControlPersist": "60"}
 ROOM: Final = 50  # characters of the folder of a ControlPath: a socket's path has 107 at most
@@ -46,8 +50,9 @@ def is_ssh(command: Sequence[str]) -> bool:
 def _with_terminal(machine: Sequence[str]) -> list[str]:
     """Return the command of a container with the option that gives it a terminal."""
     words = list(machine)
-    if PurePath(words[0]).name in CONTAINERS and "exec" in words:
-        words.insert(words.index("exec") + 1, "-t")
+    at = words.index("exec") if "exec" in words else 0
+    if CONTAINERS.intersection(PurePath(word).name for word in words[:at]):
+        words.insert(at + 1, "-t")
     return words
 
 
@@ -65,11 +70,11 @@ def command_of(
     if not is_ssh(machine):
         return [*(_with_terminal(machine) if terminal else machine), *script]
     given = " ".join(machine)
-    options = {} if terminal else dict(OPTIONS)
+    options = PLAIN if terminal else PLAIN | OPTIONS
     if terminal or folder is None:
-        options["ControlPath"] = "none"
+        options = options | {"ControlPath": "none"}
     elif folder and len(folder) <= ROOM and "%" not in folder:
-        options |= {**SHARED, "ControlPath": f"{folder}/%C"}
+        options = options | {**SHARED, "ControlPath": f"{folder}/%C"}
     if "Control" in given or "-S" in machine:
         options = {key: x for key, x in options.items() if not key.startswith("Control")}
     added = [f"-o{key}={x}" for key, x in options.items() if key not in given]
