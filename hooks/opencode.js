@@ -89,7 +89,8 @@ export const Bellboard = async ({ client, directory }) => {
     if (said.role === "assistant" && said.time?.completed)
       // One that was stopped between two tries has neither an error nor a reason to finish.
       answered[said.sessionID] = !said.error && !!said.finish && said.finish !== "tool-calls"
-    if (type === "session.idle" && !parents[properties.sessionID])
+    const isOver = type === "session.idle" || properties.status?.type === "idle"
+    if (isOver && !parents[properties.sessionID])
       say(type, { ...properties, answered: answered[properties.sessionID] })
     else if (REPORTED.test(type)) say(type, properties)
   }

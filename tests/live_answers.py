@@ -34,8 +34,6 @@ from rig.model import Model
 from rig.tmux import Pane, Server
 from rig.waiting import eventually
 
-Json = dict[str, Any]
-
 
 class Board:
     """A board of its own, folded on demand."""

@@ -169,6 +169,22 @@ def test_a_background_agent_of_qwen_keeps_its_session_working() -> None:
     assert [s["status"] for s in play(lines)[1]] == ["completed"]
 
 
+def test_an_interrupt_that_qwen_does_not_report_is_marked_as_inferred() -> None:
+    """It is at rest without a Stop; an end that it reports is observed."""
+
+    def said(event: str, t: float, **more: Any) -> Line:
+        return hook("qwen", event, t, session_id="s", hook_event_name=event, **more)
+
+    prompt = said("UserPromptSubmit", 1, prompt="do it")
+    rests = {"notification_type": "idle_prompt"}
+    (shown,) = play([prompt, said("Notification", 3, **rests)])[1]
+    assert (shown["status"], shown["markers"]) == ("idle", ["interrupted", "inferred"])
+    (shown,) = play([prompt, said("Stop", 3), said("Notification", 3.1, **rests)])[1]
+    assert (shown["status"], shown["markers"]) == ("completed", ["unseen"])
+    (shown,) = play([prompt, said("Notification", 3, **rests), said("StopFailure", 3.01)])[1]
+    assert (shown["status"], shown["markers"]) == ("error", ["unseen"])
+
+
 def asked_by_log(t: float, tool_id: str) -> Line:
     request = {"kind": "shell", "toolCallId": tool_id, "fullCommandText": tool_id}
     entry = {"type": "permission.requested", "data": {"permissionRequest": request}}
@@ -250,8 +266,9 @@ def test_a_turn_of_opencode_that_nothing_has_answered_was_interrupted() -> None:
         ((said("session.error", 2, error=failed),), False, "error"),
     ):
         lines = [said("chat.message", 1, text="do it"), *before]
-        lines += [said("session.idle", 3, answered=answered)]
-        assert [s["status"] for s in play(lines)[1]] == [then]
+        idle = {"status": {"type": "idle"}, "answered": answered}
+        for end in (said("session.status", 3, **idle), said("session.idle", 3, answered=answered)):
+            assert [s["status"] for s in play([*lines, end])[1]] == [then]
 
 
 def test_two_short_turns_of_pi_are_two() -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from clis.account import judged
+from clis.account import Row, judged
+from clis.report import missed
 from clis.stage import Stage
-from clis.stands import CODEX, OPENCODE, Stand
+from clis.stands import CODEX, OPENCODE, QWEN, Stand
 
 FIRST, SECOND = "%0", "%1"
 
@@ -43,3 +44,18 @@ def test_a_session_that_is_resumed_in_another_terminal_was_gone_from_the_first()
     changes = [{"t": t, "session_id": "s", "to": to} for t, to in times]
     assert judged("resume", marks, changes, {"s": [FIRST, SECOND]}, 1.0).left == 0.5
     assert judged("resume", marks, changes[:3], {"s": [FIRST, SECOND]}, 1.0).left == float("inf")
+
+
+@pytest.mark.pure
+def test_a_bar_is_missed_by_a_wrong_time_a_slow_change_or_a_scene_that_was_not_played() -> None:
+    """Each CLI has bars of its own, as its evidence differs."""
+    rows = [Row("text", compared=99.0, delays=(0.3,)), Row("deny", compared=1.0, off=0.5)]
+    assert missed(CODEX, rows) == []
+    rows.append(Row("kill -9", compared=1.0, off=1.0, delays=(0.1, 0.7), left=3.0))
+    wrong = "Codex agrees 98.51% of the time, not 99%"
+    slow = ["Codex, kill -9: a change took 0.70 s", "Codex, kill -9: left for 3.0 s"]
+    assert missed(CODEX, rows) == [*slow, wrong]
+    assert missed(QWEN, rows) == [each.replace("Codex", "Qwen Code") for each in slow]
+    assert missed(CODEX, [Row("text", "AssertionError: it was late\n...")]) == [
+        "Codex, text: AssertionError: it was late"
+    ]

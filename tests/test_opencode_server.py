@@ -264,12 +264,14 @@ def test_a_turn_that_ends_between_two_tries_was_stopped(started: Any, home: Home
     for answer in answers:
         about = {"role": "assistant", "sessionID": SESSION, "time": {"completed": 1}, **answer}
         opencode.hears({"type": "message.updated", "properties": {"info": about}})
+        status = {"sessionID": SESSION, "status": {"type": "idle"}}
+        opencode.hears({"type": "session.status", "properties": status})
         opencode.hears({"type": "session.idle", "properties": {"sessionID": SESSION}})
     spool = Spool(home.bellboard)
-    eventually(lambda: len(spool.scan()) == len(answers))
+    eventually(lambda: len(spool.scan()) == 2 * len(answers))
     items = [item for name in spool.scan() if (item := spool.read(name)) is not None]
     kinds = [SPEAKS.event(i.payload, i.t, i.t, Origin("opencode")).kind for i in items]
-    assert kinds == ["interrupt", "interrupt", "rest"]
+    assert kinds == 4 * ["interrupt"] + 2 * ["rest"]
 
 
 def test_a_plugin_in_a_folder_of_others_does_not_listen(started: Any, home: Home) -> None:

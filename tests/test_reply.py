@@ -87,6 +87,15 @@ MAKE = {"toolName": "Bash", "ruleContent": "make test"}
             [{**MAKE, "ruleContent": "sudo rm:*"}],
             "Bash(sudo rm a)",
         ),
+        *(
+            (
+                "Bash",
+                {"command": f"{two} a"},
+                [{**MAKE, "ruleContent": f"{two}:*"}],
+                f"Bash({two} a)",
+            )
+            for two in ("npm exec", "pnpm dlx", "uv run", "go run", "conda run", "bundle exec")
+        ),
         ("Bash", {"command": "a; b"}, [{**MAKE, "ruleContent": "a; b"}], ""),
         ("Bash", {"command": "ls *"}, [{**MAKE, "ruleContent": "ls *"}], ""),
         ("Bash", {"command": "ls:*"}, [{**MAKE, "ruleContent": "ls:*"}], ""),
@@ -229,6 +238,18 @@ def test_questions_of_an_unknown_kind_are_shown_and_refused() -> None:
         assert (ids(request), len(request.parts)) == (["deny", "stop"], 1)
 
 
+def test_what_questions_do_not_show_is_shown_below_them() -> None:
+    """Such as a preview of an option; their answer is sent with all of it."""
+    options = [{"label": "Red", "preview": "a red page"}, {"label": "Blue"}]
+    for odd in ({**COLOUR, "options": options}, {**COLOUR, "why": "a red page"}):
+        raw = payload("AskUserQuestion", {"questions": [odd, SIZES]})
+        (part,) = asked(raw).parts
+        assert (part.kind, "a red page" in part.text) == ("json", True)
+        said = decided(raw, Answer("choose", answers={"Which colour?": ["Red"]}))
+        assert said["updatedInput"]["questions"] == [odd, SIZES]
+    assert asked(payload("AskUserQuestion", {"questions": [COLOUR, SIZES]})).parts == ()
+
+
 def test_a_form() -> None:
     raw = form()
     request = asked(raw)
@@ -236,7 +257,7 @@ def test_a_form() -> None:
     assert [part.text for part in request.parts] == ["Who?"]
     assert request.fields == (
         Field("name", "Your name", required=True),
-        Field("age", type="integer"),
+        Field("age", "Age", "In years", "integer"),
         Field("sure", type="boolean", default=True),
         Field("size", options=(Option("s", "Small"), Option("m", "Medium"))),
     )
@@ -251,6 +272,7 @@ def test_a_form() -> None:
     [
         form({"properties": {"x": {"type": "object"}}}),
         form({"properties": {"x": 3}}),
+        form({"properties": {"x": {"type": "string", "oneOf": [{"const": "a"}]}}}),
         form({"properties": {"x\0": {"type": "string"}}}),
         form({}),
         form({"properties": {}, "required": "x"}),
@@ -321,10 +343,10 @@ LONG = "x" * (LONGEST_ANSWER + 1)
             "“Your name” has the control character U+0000",
         ),
         (FORM, Answer("fill", content={"name": "a", "x\n": 1}), "the form has no field “x?”"),
-        (FORM, Answer("fill", content={"name": "a", "age": "3"}), "“age” must be a number"),
-        (FORM, Answer("fill", content={"name": "a", "age": True}), "“age” must be a number"),
-        (FORM, Answer("fill", content={"name": "a", "age": 1e999}), "“age” must be a number"),
-        (FORM, Answer("fill", content={"name": "a", "age": 3.5}), "“age” must be a whole number"),
+        (FORM, Answer("fill", content={"name": "a", "age": "3"}), "“Age” must be a number"),
+        (FORM, Answer("fill", content={"name": "a", "age": True}), "“Age” must be a number"),
+        (FORM, Answer("fill", content={"name": "a", "age": 1e999}), "“Age” must be a number"),
+        (FORM, Answer("fill", content={"name": "a", "age": 3.5}), "“Age” must be a whole number"),
         (FORM, Answer("fill", content={"name": "a", "sure": 1}), "“sure” must be yes or no"),
         (
             FORM,

@@ -107,6 +107,11 @@ def test_nothing_of_an_input_is_left_out(given: dict[str, Any]) -> None:
         ("a\u200bb\ufeff\ud800", "a<U+200B>b<U+FEFF><U+D800>", ("invisible characters",)),
         ("a\u2028b", "a<U+2028>b", ("line breaks of another kind",)),
         ("rm\xa0x\u3000", "rm<U+00A0>x<U+3000>", ("blanks of another kind",)),
+        ("rm\ufe0f", "rm<U+FE0F>", ("invisible characters",)),
+        ("1\ufe0f\u20e3 \u2764\ufe0f", "1\ufe0f\u20e3 \u2764\ufe0f", ()),
+        ("p\u0430y", "p<U+0430>y", ("letters that look like Latin ones",)),
+        ("\u0420y \u039fx", "<U+0420>y <U+039F>x", ("letters that look like Latin ones",)),
+        ("\u0441\u043e\u0440\u0443 \u0394T", "\u0441\u043e\u0440\u0443 \u0394T", ()),
         ("e" + "\u0301" * 6, "e" + "\u0301" * 4 + "<U+0301>" * 2, ("piles of accents",)),
         ("über 日本語 \N{GRINNING FACE}", "über 日本語 \N{GRINNING FACE}", ()),
     ],
@@ -123,6 +128,24 @@ def test_a_marked_text_hides_nothing(text: str) -> None:
     assert marked(shown) == shown
     assert bool(warnings(text)) == (shown != text)
     assert len(shown) >= len(text)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "hidden"),
+    [
+        ("#\n", "#", ("a line break removed at the end",)),
+        ("x", "y\n", ("a line break added at the end",)),
+        ("x\n", "y\n", ()),
+        ("x\n", "", ()),
+        ("", "x\n", ()),
+    ],
+)
+def test_a_change_that_joins_lines_says_so(old: str, new: str, hidden: tuple[str]) -> None:
+    """What follows in the file may become part of a comment; a diff looks as without it."""
+    change = {"old_string": old, "new_string": new}
+    for tool, told in (("Edit", change), ("MultiEdit", {"edits": [change]})):
+        (part,) = asked(payload(tool, {"file_path": "/a", **told})).parts
+        assert part.warnings == hidden
 
 
 def test_a_digest_is_of_everything_that_binds_an_answer() -> None:

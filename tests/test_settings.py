@@ -334,6 +334,7 @@ def test_uninstall_removes_all_hooks_and_purge_the_state(home: Home, file: Path)
     run(home, "hooks", "install", "--yes", "--settings", str(far))
     run(home, "list")
     (home.bellboard / "mine.txt").write_text("a user's")
+    (home.bellboard / "opencode").mkdir()  # its plugin listens there
     said = run(home, "uninstall", "--yes")
     assert file.read_text() == TEXT
     assert not far.exists()

@@ -263,6 +263,14 @@ def test_a_reader_far_behind_continues_at_the_tail(path: Path, followed: Transcr
     assert "now" == found[-1].prompt
 
 
+def test_of_many_lines_at_once_few_are_reported(path: Path, followed: Transcripts) -> None:
+    """Each becomes a file of the spool: 38,000 blocked a host for four seconds."""
+    write(path, *(user("x", n / 1000) for n in range(1000)), user("now", 7))
+    found = events(added(followed, 1.0))
+    assert len(found) < 10
+    assert "now" == found[-1].prompt
+
+
 def test_the_first_look_is_at_the_tail(path: Path) -> None:
     """Facts and the state of the turn, in a few lines, however long the transcript."""
     for n in range(3000):

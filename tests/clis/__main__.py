@@ -13,20 +13,19 @@ from pathlib import Path
 from types import FrameType
 
 from clis import stage
-from clis.account import Row
 from clis.play import played
-from clis.report import Kept, line, total, write
+from clis.report import Kept, line, missed, total, write
 from clis.scenes import SCENES
 from clis.stands import STANDS, Stand
 
 
 def main() -> int:
-    """Return 1 if a scene was not played."""
+    """Return 1 if a bar was missed."""
     args = parsed()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, end)
     kept = Kept(args.rows)
-    bad = 0
+    bad: list[str] = []
     for key in args.agent.split(",") if args.agent else STANDS:
         stand = STANDS[key]
         stand.fetch()
@@ -34,19 +33,19 @@ def main() -> int:
         names = [n for n in names if not kept.has(key, n)]
         print(f"== {stand.name} {stand.version}", flush=True)
         with ThreadPoolExecutor(args.jobs) as pool:
-            rows = list(pool.map(partial(told, stand, kept, args.keep), names))
+            list(pool.map(partial(tell, stand, kept, args.keep), names))
         print(f"== {stand.name}: {total(kept.of(key))}", flush=True)
-        bad += sum(bool(row.failure) for row in rows)
+        bad += missed(stand, kept.of(key))
     if args.write:
         write(kept)
+    print("\n".join(bad) or "every bar is held")
     return int(bool(bad))
 
 
-def told(stand: Stand, kept: Kept, keep: Path | None, name: str) -> Row:
+def tell(stand: Stand, kept: Kept, keep: Path | None, name: str) -> None:
     row = played(stand, name, keep)
     print(line(row), flush=True)
     kept.add(stand.key, row)
-    return row
 
 
 def end(number: int, frame: FrameType | None) -> None:

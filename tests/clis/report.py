@@ -11,8 +11,8 @@ from typing import Final
 
 from clis.account import Row
 from clis.scenes import SCENES
-from clis.stands import STANDS
-from truth.report import OTHERS, TABLE
+from clis.stands import STANDS, Stand
+from truth.report import LEFT, OTHERS, SLOWEST, TABLE
 
 HEAD: Final = f"""{OTHERS}
 
@@ -22,7 +22,9 @@ screen, which is read ten times a second. Not counted are 0.35 s around each cha
 in which a CLI has reported something that it has not drawn yet: 0.3 s on an idle machine.
 
 Each cell says how much of the time both agreed, and how long the slowest change took to show.
-`-`: that CLI has no such thing.
+`-`: that CLI has no such thing. `make truth AGENT=…` fails if both agree for less than 97% of the
+time (Codex and OpenCode: 99%), if a change takes longer than {SLOWEST} s, or if a session is still
+listed {LEFT:.0f} s after it ended.
 """
 
 
@@ -67,14 +69,35 @@ def line(row: Row) -> str:
     )
 
 
+def missed(stand: Stand, rows: Sequence[Row]) -> list[str]:
+    """Return the bars that a CLI missed."""
+    bad = []
+    for row in rows:
+        if row.failure:
+            bad.append(f"{row.scene}: {row.failure.splitlines()[0]}")
+        if (slowest := max(row.delays, default=0.0)) > SLOWEST:
+            bad.append(f"{row.scene}: a change took {slowest:.2f} s")
+        if row.left > LEFT:
+            bad.append(f"{row.scene}: left for {row.left:.1f} s")
+    bad = [f"{stand.name}, {each}" for each in bad]
+    if (share := agrees(rows)) < stand.agrees:
+        bad.append(f"{stand.name} agrees {share:.2%} of the time, not {stand.agrees:.0%}")
+    return bad
+
+
+def agrees(rows: Sequence[Row]) -> float:
+    """Return the share of the time with the right status."""
+    compared = sum(row.compared for row in rows)
+    return 1 - sum(row.off for row in rows) / compared if compared else 1.0
+
+
 def total(rows: Sequence[Row]) -> str:
     """Return the figures of all rows."""
     compared = sum(row.compared for row in rows)
-    agrees = 1 - sum(row.off for row in rows) / compared if compared else 1.0
     slowest = max((d for row in rows for d in row.delays), default=0.0)
     left = max((row.left for row in rows), default=0.0)
     return (
-        f"{len(rows)} scenes, {agrees:.2%} of {compared:.0f} s, the slowest change after "
+        f"{len(rows)} scenes, {agrees(rows):.2%} of {compared:.0f} s, the slowest change after "
         f"{slowest:.2f} s, gone after {left:.2f} s"
     )
 

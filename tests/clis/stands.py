@@ -44,6 +44,7 @@ class Stand:
     resume: tuple[str, ...] = ("--continue",)
     spawn: str = "spawn DO+ {asks} ~ say Sub done; say Parent done"
     lacks: tuple[str, ...] = ()  # scenes that it cannot play
+    agrees: float = 0.97  # the share of the time in which what is shown must be right
 
     def fetch(self) -> list[str]:
         """Return the start of its command line."""
@@ -176,6 +177,7 @@ CODEX: Final = Stand(
     always=("p",),
     resume=("resume", "--last", "--no-daemon"),
     spawn="spawn DO+ {asks} ~ say Sub done; wait 15; say Parent done",
+    agrees=0.99,
 )
 OPENCODE: Final = Stand(
     key="opencode",
@@ -192,6 +194,7 @@ OPENCODE: Final = Stand(
     clear="/new",
     leave="/exit",
     resume=("-c",),
+    agrees=0.99,
 )
 GEMINI: Final = Stand(
     key="gemini",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
@@ -91,6 +92,12 @@ class Sent(NamedTuple):
     hook: bool  # to a hook that waited, and not as keys
 
 
+def settings_of(commands: Mapping[str, Mapping[str, object]]) -> str:
+    """Return settings in which each event runs a command, in the form that most CLIs share."""
+    hooks = {event: [{"hooks": [{"type": "command", **c}]}] for event, c in commands.items()}
+    return json.dumps({"hooks": hooks}, indent=2, ensure_ascii=False)
+
+
 class Unanswered(Exception):
     """An answer was not given; the text says why."""
 
@@ -104,6 +111,7 @@ class Cli(Hooked):
 
     abilities: ClassVar[Abilities] = {}  # empty if nothing was measured
     resuming: ClassVar[tuple[str, ...]] = ()  # the arguments that resume the session named next
+    keeps: ClassVar[str] = ""  # the folder that it makes in the state folder
     keeps_transcripts: ClassVar[bool] = True  # in files, without which it cannot resume
 
     def witness(self, means: Means) -> Witness | None:

@@ -6,12 +6,12 @@ from functools import cache
 from importlib import import_module
 
 from .cli import Cli
-from .dialects import KEYS, folder_of, is_known
+from .dialects import KEYS, folder_of
 
 
 def cli_of(agent: str) -> Cli:
-    """Return the CLI of an agent; treat an unknown one like the first."""
-    return _loaded(agent if is_known(agent) else KEYS[0])
+    """Return the CLI of an agent."""
+    return _loaded(folder_of(agent))
 
 
 def clis() -> tuple[Cli, ...]:
@@ -25,6 +25,6 @@ def installable() -> tuple[Cli, ...]:
 
 
 @cache
-def _loaded(agent: str) -> Cli:
-    found: Cli = import_module(f"{folder_of(agent)}.cli", __package__).CLI
+def _loaded(folder: str) -> Cli:
+    found: Cli = import_module(f"{folder}.cli", __package__).CLI
     return found

@@ -75,7 +75,7 @@ class Dialect(ABC):
     ) -> Event:
         """Decode the payload of a hook; return junk, with the reason, if that is impossible.
 
-        `name` is the event as the hook was told; most payloads name it themselves.
+        `name` is the event that was the argument of the hook; most payloads name it themselves.
         """
 
     def account(self, record: Facts, about: Event) -> Event:
@@ -84,7 +84,7 @@ class Dialect(ABC):
 
     def entry(self, session_id: str, entry: Facts, t: float, now: float) -> Event:
         """Decode an entry of a transcript; raise an error of WRONG_SHAPE if it is none."""
-        raise ValueError("this CLI has no transcripts")
+        return Event("note", "transcript", t, now, session_id)
 
     def is_noise(self, raw: bytes) -> bool:
         """Return whether to skip a line of a transcript undecoded."""
@@ -113,10 +113,10 @@ class Dialect(ABC):
         """Return what the payload of a hook asks, under this name; None if it asks nothing."""
 
     def reply(self, payload: bytes, answer: Answer) -> bytes:
-        """Return what gives an answer that `check` found nothing against, in the CLI's own words.
+        """Return an answer that `check` found nothing against, in the form that the CLI takes.
 
-        A hook prints it, as one line, or `Cli.answer` delivers it.  It is empty if the CLI cannot
-        be told this.
+        A hook prints it, as one line, or `Cli.answer` delivers it.  It is empty if the CLI takes no
+        answer of this kind.
         """
         return b""
 

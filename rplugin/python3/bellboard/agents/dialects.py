@@ -16,24 +16,25 @@ KEYS: Final = (
     *("claude", "codex", "opencode", "copilot", "qwen", "gemini", "pi", "cursor", "droid"),
     *("goose", "kimi", "amp", "crush", "codecompanion", "avante", "agentic"),
 )
-_KNOWN: Final = frozenset(KEYS)
+#: Name of a CLI → its package, relative to this one.
+_FOLDERS: Final = {key: f".{key}" for key in KEYS} | {KEYS[0]: ".claude_code"}
 #: Environment variable with the process that runs the hooks → its CLI.
 RUNNERS: Final = {"COPILOT_LOADER_PID": "copilot"}
 
 
 def is_known(agent: str) -> bool:
     """Return whether bellboard knows the agent's own words."""
-    return agent in _KNOWN
+    return agent in _FOLDERS
 
 
 def folder_of(agent: str) -> str:
-    """Return the package of an agent, relative to this one."""
-    return ".claude_code" if agent == "claude" else f".{agent}"
+    """Return the package of an agent; an unknown one is taken for the first."""
+    return _FOLDERS.get(agent, _FOLDERS[KEYS[0]])
 
 
 def dialect_of(agent: str) -> Dialect:
-    """Return the dialect of an agent; decode an unknown one like the first."""
-    return _loaded(agent if agent in _KNOWN else KEYS[0])
+    """Return the dialect of an agent."""
+    return _loaded(folder_of(agent))
 
 
 def dialects() -> tuple[Dialect, ...]:
@@ -42,7 +43,7 @@ def dialects() -> tuple[Dialect, ...]:
 
 
 @cache
-def _loaded(agent: str) -> Dialect:
+def _loaded(folder: str) -> Dialect:
     """Load a dialect, and no other: together they take longer than most commands."""
-    found: Dialect = import_module(f"{folder_of(agent)}.dialect.spoken", __package__).DIALECT
+    found: Dialect = import_module(f"{folder}.dialect.spoken", __package__).DIALECT
     return found

@@ -21,7 +21,7 @@ import msgspec
 from ..core.deadlines import BY_TIME
 from ..core.detail import ODD, line, whole
 from ..core.events import LINES, UNCOUNTED, Event, is_id, junk
-from ..core.lenient import WRONG_SHAPE, Facts, number_of, plain, text_of
+from ..core.lenient import WRONG_SHAPE, Facts, number_of, storable, text_of
 from . import linked
 from .dialects import dialect_of
 from .origins import origin_of, pid_of, where_of
@@ -93,7 +93,7 @@ def _decoded(fields: Facts, t: float, now: float) -> Event:
         origin=origin,
         pid=pid_of(e.pid),
         children=_children(e.children),
-        settings=plain(e.settings),
+        settings=storable(e.settings),
         **{field: line(text) for field in LINES if (text := getattr(e, field))},
     )
 
@@ -223,18 +223,20 @@ def _answer(fields: Facts, t: float, now: float) -> Event:
 
 def _facts(fields: Facts, t: float, now: float) -> Event:
     given = fields["facts"]
-    known = {k: v for k, v in plain(given).items() if _is_fact(v)}
+    known = {k: v for k, v in storable(given).items() if _is_fact(v)}
     return Event("facts", "facts", t, now, _session_id(given["session_id"]), settings=known)
 
 
 def _config(fields: Facts, t: float, now: float) -> Event:
     if not isinstance(fields["config"], dict):
         raise ValueError("not an object")
-    return Event("config", "config", t, now, settings=plain(fields["config"]))
+    return Event("config", "config", t, now, settings=storable(fields["config"]))
 
 
 #: Key of a trace line → the function that decodes it.
 READERS: Final[dict[str, Callable[[Facts, float, float], Event]]] = {
+    # What its screen showed, for the judge of a replay.
+    "truth": lambda fields, t, now: Event("note", "truth", t, now),
     "hook": _hook,
     "registry": _registry,
     "transcript": _transcript,

@@ -11,7 +11,7 @@ import msgspec
 
 from ..core.detail import whole
 from ..core.events import AGENT, Origin
-from ..core.lenient import Facts, text_of
+from ..core.lenient import Facts, object_of, text_of
 from .dialects import RUNNERS, VARIABLES
 
 #: Names of variables in a trace line, a CLI's own or those of an event → those of an event.
@@ -22,8 +22,7 @@ def origin_of(given: object) -> Origin:
     """Decode an origin, without values of the wrong type."""
     if not isinstance(given, dict):
         return Origin()
-    env, pid = given.get("env"), pid_of(given.get("pid"))
-    env = env if isinstance(env, dict) else {}
+    env, pid = object_of(given.get("env")), pid_of(given.get("pid"))
     return msgspec.structs.replace(
         where_of(given),
         agent=_runner(env, pid) or text_of(given, "agent") or AGENT,

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from ..core.detail import ODD
 from ..core.events import Origin, is_id
-from ..core.lenient import Facts, members, plain
+from ..core.lenient import Facts, members, storable
 from ..core.request import Choice, Option, Part, Question, Request, digest_of
 from ..core.visible import marked, warnings
 
@@ -51,6 +51,10 @@ def part(kind: str, text: str, label: str = "", **more: str) -> Part:
     """Return a part with hidden characters shown as marks."""
     texts = {"text": text, **more}
     found = dict.fromkeys(w for given in texts.values() for w in warnings(given))
+    old, new = more.get("old", ""), more.get("new", "")
+    if old and new and old.endswith("\n") != new.endswith("\n"):  # a diff does not show it
+        done = "removed" if old.endswith("\n") else "added"
+        found[f"a line break {done} at the end"] = None
     shown = {name: marked(given) for name, given in texts.items()}
     return Part(kind, label, **shown, warnings=tuple(found))
 
@@ -104,7 +108,7 @@ def unanswerable(
         session_id=session_id,
         agent=origin.agent,
         kind=kind,
-        digest=digest_of(name, origin.agent, origin.pid, plain(given)),
+        digest=digest_of(name, origin.agent, origin.pid, storable(given)),
         pid=origin.pid or 0,
         tool=tool,
         asked_at=t,

@@ -13,11 +13,11 @@ from zlib import crc32
 
 import msgspec
 
-from ..core.asked import shown_digest_of
 from ..core.detail import ODD, line, tool_detail
 from ..core.events import LINES, LONGEST_ID, Event, Origin, is_id, junk
 from ..core.lenient import Facts, members, text_of
 from ..core.request import Request
+from ..core.shown import shown_digest_of
 from .dialect import Dialect
 
 #: Reads more of a payload into the facts of its event, and may return a more exact kind.
@@ -61,7 +61,17 @@ def failure(*keys: str) -> Reader:
     return read
 
 
-def outcome(kinds: Mapping[str, str], field: str, *keys: str) -> Reader:
+def from_key(field: str, key: str) -> Reader:
+    """Return a reader of a field that has another name in some events."""
+
+    def read(top: Facts, facts: Facts) -> str | None:
+        facts[field] = text_of(top, key)
+        return None
+
+    return read
+
+
+def kind_in(kinds: Mapping[str, str], field: str, *keys: str) -> Reader:
     """Return a reader of the kind that a field names, and of why, if that is a failure."""
     fail = failure(*keys)
 
@@ -80,7 +90,9 @@ class Words(NamedTuple):
     kinds: Mapping[str, str]  # event → kind
     read: Mapping[str, Reader] = {}  # event → what reads more of it
     fields: Mapping[str, str] = FIELDS  # `parent`: the session whose subagent this is
-    event: str = "hook_event_name"  # where a payload has its event; else the hook was told
+    event: str = (
+        "hook_event_name"  # where a payload has its event; else it is the argument of the hook
+    )
     given: str = "tool_input"  # where it has the input of a tool
     tools: Mapping[str, str] = {}  # tool → its neutral name, if a rule knows that
     once: bool = False  # a plugin of ours reports it, so that nothing comes twice

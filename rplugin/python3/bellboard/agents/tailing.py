@@ -31,6 +31,7 @@ NEEDED: Final = frozenset({"working", "blocked", "unknown"})
 MARK: Final = 64  # bytes before the offset that identify the file
 KEPT: Final = 512  # offsets to remember of transcripts that are not followed now
 APART: Final = 1e-6  # seconds between the clocks of lines read at once, which keeps their order
+MOST: Final = 200  # entries to report of those read at once: each becomes a file of the spool
 LATEST: Final = 6  # entries that show the state of a turn: a tool, its result, an end
 
 
@@ -131,6 +132,7 @@ class Tail:
                 goes_on = identity == self._identity and 0 <= behind <= BEHIND
                 if goes_on and self._is_as_read(fd):
                     found = list(self._read(fd, now)) if behind else []
+                    found = self._gist(found) if len(found) > MOST else found
                 else:
                     self._identity = identity
                     found = self._from_tail(fd, size, now)
@@ -164,6 +166,9 @@ class Tail:
             found = list(self._read(fd, now))
             if found or size <= span:
                 break
+        return self._gist(found)
+
+    def _gist(self, found: Sequence[tuple[Finding, Event]]) -> list[tuple[Finding, Event]]:
         return [found[n] for n in gist([event for _, event in found], self._since)]
 
     def _read(self, fd: int, now: float) -> Iterator[tuple[Finding, Event]]:

@@ -27,7 +27,7 @@ class LogWitness(Witness):
         self._following.forget(sid)
 
     def died(self, pid: int) -> None:
-        """Ignore it: a log has no process."""
+        """Ignore the end of a process: a log has none."""
 
     def changed(self, paths: Collection[str]) -> None:
         self._following.changed(paths)

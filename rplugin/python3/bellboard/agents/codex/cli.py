@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Final
 
-from ..cli import Cli, Means, Waiting, Witness
+from ..cli import Cli, Means, Waiting, Witness, settings_of
 from ..installing.place import HooksFile, below_home
 from .abilities import ABILITIES
 from .dialect.names import KINDS
@@ -38,8 +37,7 @@ class Codex(Cli):
         return CodexWitness(means)
 
     def reporting(self, line: Callable[[str], str]) -> str:
-        hooks = {event: [{"hooks": [_hook(event, line(event))]}] for event in EVENTS}
-        return json.dumps({"hooks": hooks}, indent=2, ensure_ascii=False)
+        return settings_of({e: {"command": line(e), "timeout": _patience(e)} for e in EVENTS})
 
     def find(self, waiting: Waiting) -> None:
         from . import server
@@ -52,9 +50,8 @@ class Codex(Cli):
         server.answer(waiting, reply)
 
 
-def _hook(event: str, command: str) -> dict[str, object]:
-    limit = AT_ENDS if event in ("Interrupt", "SessionEnd") else OTHERWISE
-    return {"type": "command", "command": command, "timeout": limit}
+def _patience(event: str) -> int:
+    return AT_ENDS if event in ("Interrupt", "SessionEnd") else OTHERWISE
 
 
 CLI: Final = Codex()

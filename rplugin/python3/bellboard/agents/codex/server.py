@@ -19,7 +19,7 @@ from typing import Final
 import msgspec
 
 from ...core.detail import ODD, line
-from ...core.lenient import Facts, text_of
+from ...core.lenient import Facts, list_of, object_of, text_of
 from ...core.version import VERSION
 from ...system import gate, processes
 from ...system.websocket import WebSocket
@@ -124,7 +124,7 @@ class _Server:
         while True:
             page = self._call("thread/loaded/list", {"cursor": cursor} if cursor else {})
             data, cursor = page.get("data"), page.get("nextCursor")
-            found += data if isinstance(data, list) else []
+            found += list_of(data)
             if not cursor:
                 return found
 
@@ -140,7 +140,7 @@ class _Server:
         result, error = message.get("result"), message.get("error")
         if isinstance(result, dict):
             return result
-        why = line(text_of(error, "message"), 120) if isinstance(error, dict) else ""
+        why = line(text_of(object_of(error), "message"), 120)
         raise Broken(f"it refused {method}: {why or 'no reason given'}")
 
     def _send(self, message: Facts) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Final
 
-from ..cli import Cli
+from ..cli import Cli, settings_of
 from .dialect.spoken import KINDS
 
 SPARED: Final = frozenset({"activity", "note"})  # kinds of events that add nothing
@@ -24,12 +23,7 @@ class Droid(Cli):
     name = "Droid"
 
     def reporting(self, line: Callable[[str], str]) -> str:
-        hooks = {event: [{"hooks": [_hook(line(event))]}] for event in EVENTS}
-        return json.dumps({"hooks": hooks}, indent=2, ensure_ascii=False)
-
-
-def _hook(command: str) -> dict[str, object]:
-    return {"type": "command", "command": command, "timeout": PATIENCE}
+        return settings_of({e: {"command": line(e), "timeout": PATIENCE} for e in EVENTS})
 
 
 CLI: Final = Droid()

@@ -22,7 +22,7 @@ class Looked(NamedTuple):
 
 
 def nothing(looked: Looked) -> Iterable[str]:
-    """Find nothing in the way of hooks."""
+    """Return no obstacle."""
     return ()
 
 

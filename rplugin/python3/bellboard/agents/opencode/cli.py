@@ -25,6 +25,7 @@ class OpenCode(Cli):
     name = "OpenCode"
     abilities = ABILITIES
     resuming = ("-s",)
+    keeps = key  # for sockets
     keeps_transcripts = False
     hooks = HooksFile(
         program="opencode",

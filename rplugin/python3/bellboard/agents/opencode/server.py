@@ -18,8 +18,9 @@ from ...system import gate, http, processes
 from ...system.wire import Broken, Wire
 from ..cli import Unanswered, Unreachable, Waiting
 from .dialect.asking import Id, id_of
+from .dialect.spoken import DIALECT
 
-FOLDER: Final = "opencode"  # of sockets, in the state folder
+FOLDER: Final = DIALECT.key  # of sockets, in the state folder
 PATIENCE: Final = 2.5  # seconds for everything; a plugin takes 10 ms
 LIMIT: Final = 4 << 20  # bytes of a conversation
 LINE: Final = 4096

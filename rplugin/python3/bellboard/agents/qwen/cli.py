@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
-from ..cli import Cli
+from ..cli import Cli, settings_of
 from ..installing.place import Environ, HooksFile, Looked, below_home
 from .abilities import ABILITIES
 from .dialect.hooks import KINDS
@@ -44,12 +44,8 @@ class Qwen(Cli):
     )
 
     def reporting(self, line: Callable[[str], str]) -> str:
-        hooks = {event: [{"hooks": [_hook(line(event))]}] for event in EVENTS}
-        return json.dumps({"hooks": hooks}, indent=2, ensure_ascii=False)
-
-
-def _hook(command: str) -> dict[str, object]:
-    return {"type": "command", "name": "bellboard", "command": command, "timeout": PATIENCE}
+        named = {"name": "bellboard"}
+        return settings_of({e: {**named, "command": line(e), "timeout": PATIENCE} for e in EVENTS})
 
 
 CLI: Final = Qwen()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from ....core.lenient import Facts, text_of
-from ...payloads import Worded, Words, outcome
+from ...payloads import Worded, Words, kind_in
 
 #: Event → kind.
 KINDS: Final[dict[str, str]] = {
@@ -27,7 +27,7 @@ FIELDS: Final = {
 ENDS: Final = {"cancelled": "interrupt", "error": "failure"}
 #: What a thread does now → kind.
 STATES: Final = {"awaiting-approval": "request", "error": "failure"}
-_outcome, _state_now = outcome(ENDS, "status"), outcome(STATES, "state")
+_outcome, _state_now = kind_in(ENDS, "status"), kind_in(STATES, "state")
 
 
 def _start(top: Facts, facts: Facts) -> str | None:

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from ....core.lenient import Facts, text_of, time_of
+from ....core.lenient import Facts, list_of, object_of, text_of, time_of
 from ....core.request import HOOK, OURS, TERMINAL, Answer
 from .reply import DENIED
 from .request import asked_in
@@ -101,17 +101,15 @@ def _results(entry: Facts) -> Iterator[tuple[str, Result]]:
     for block in _blocks(entry):
         if block.get("type") == "tool_result":
             content = block.get("content")
-            parts = content if isinstance(content, list) else []
-            texts = [text_of(part, "text") for part in parts if isinstance(part, dict)]
+            texts = [text_of(part, "text") for part in list_of(content) if isinstance(part, dict)]
             text = content if isinstance(content, str) else "\n".join(texts)
             result = Result(text, block.get("is_error") is True, tuple(map(int, numbers)))
             yield text_of(block, "tool_use_id"), result
 
 
 def _blocks(entry: Facts) -> list[Facts]:
-    message = entry.get("message")
-    content = message.get("content") if isinstance(message, dict) else None
-    return [b for b in content if isinstance(b, dict)] if isinstance(content, list) else []
+    content = object_of(entry.get("message")).get("content")
+    return [block for block in list_of(content) if isinstance(block, dict)]
 
 
 def _decision(entry: Facts, tool: str) -> str:

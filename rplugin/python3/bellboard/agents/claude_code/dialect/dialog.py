@@ -14,7 +14,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from ....core.asked import shown_digest, squeezed
+from ....core.shown import shown_digest, squeezed
 
 DEPTH: Final = 60  # rows from the bottom in which a dialog must be
 BELOW: Final = 3  # rows allowed below the answers: "Esc to cancel · Tab to amend"
@@ -64,7 +64,8 @@ class Dialog(NamedTuple):
         readings = _readings(self.above, detail, folders)
         if digest:
             return any(shown_digest(text) == digest for text in readings)
-        return any(squeezed(text) == squeezed(detail) for text in readings)
+        wanted = squeezed(detail)
+        return any(squeezed(text) == wanted for text in readings)
 
 
 def dialog_of(screen: Sequence[str]) -> Dialog | None:

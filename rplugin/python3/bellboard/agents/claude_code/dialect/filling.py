@@ -9,8 +9,8 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from ....core.asked import squeezed
 from ....core.request import Answer, Question, Request
+from ....core.shown import squeezed
 from ...dialect import Press
 from .dialog import Option, options_in
 

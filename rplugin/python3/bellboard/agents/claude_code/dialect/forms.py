@@ -5,6 +5,8 @@ This file does no I/O, knows no clock, and raises on no input.
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 from msgspec import Struct
 
@@ -12,6 +14,14 @@ from ....core.lenient import Facts, text_of
 from ....core.request import Field, Option, Question
 from ....core.visible import marked
 from ...parts import Offered, question
+
+#: What the CLI knows of a field.  Of others nobody can say what they ask, such as `oneOf`.
+KEYWORDS: Final = frozenset(
+    {
+        *("type", "title", "description", "default", "enum", "enumNames", "format", "pattern"),
+        *("minLength", "maxLength", "minimum", "maximum"),
+    }
+)
 
 
 class _Question(Struct):
@@ -30,6 +40,17 @@ def questions_of(given: Facts) -> tuple[Question, ...]:
     return tuple(question(q.question, q.header, q.options, q.multiSelect) for q in asked)
 
 
+def rest_of(given: Facts) -> Facts:
+    """Return what of a tool's input the questions do not show, such as previews of options."""
+    rest = {name: value for name, value in given.items() if name != "questions"}
+    is_all = all(
+        {*raw} <= {*_Question.__struct_fields__}
+        and all({*option} <= {*Offered.__struct_fields__} for option in raw.get("options", ()))
+        for raw in given["questions"]
+    )
+    return rest if is_all else dict(given)
+
+
 def fields_of(schema: Facts) -> tuple[Field, ...] | None:
     """Return the fields of a form; None if one is of an unknown form."""
     given, required = schema.get("properties"), schema.get("required", [])
@@ -40,7 +61,7 @@ def fields_of(schema: Facts) -> tuple[Field, ...] | None:
 
 
 def _field(name: str, facts: object, required: bool) -> Field | None:
-    if not isinstance(facts, dict) or marked(name) != name:
+    if not isinstance(facts, dict) or not {*facts} <= KEYWORDS or marked(name) != name:
         return None
     kind, values = facts.get("type"), facts.get("enum", [])
     if kind not in ("string", "number", "integer", "boolean") or not isinstance(values, list):
@@ -49,9 +70,11 @@ def _field(name: str, facts: object, required: bool) -> Field | None:
     titles = titles if isinstance(titles, list) and len(titles) == len(values) else values
     if not all(isinstance(x, str) and marked(x) == x for x in (*values, *titles)):
         return None
+    title, description = text_of(facts, "title"), text_of(facts, "description")
     return Field(
         name,
-        marked(text_of(facts, "title") or text_of(facts, "description")),
+        marked(title or description),
+        marked(description if title else ""),
         kind,
         required,
         tuple(Option(value, title) for value, title in zip(values, titles, strict=True)),

@@ -9,16 +9,16 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 from zlib import crc32
 
 import msgspec
 from msgspec import Raw, Struct
 
-from ....core.asked import shown_digest_of
 from ....core.detail import ODD, line, tool_detail, tool_file, whole
 from ....core.events import SPAWNS, Event, Origin, Task, is_id, junk
-from ....core.lenient import LARGEST, members, value_of
+from ....core.lenient import LARGEST, Facts, members, value_of
+from ....core.shown import shown_digest_of
 from .names import BY_AGENT, FINISHED, KINDS, NOTIFICATIONS, QUESTIONS, STARTS, WRITES
 from .rules import line_of
 
@@ -107,8 +107,6 @@ def hook(
 
 
 # ---------------------------------------------------------------- facts by kind
-
-Facts = dict[str, Any]
 
 
 def _common(p: Payload) -> Facts:

@@ -13,8 +13,8 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
-from ....core.asked import squeezed
 from ....core.request import Answer, Request
+from ....core.shown import squeezed
 from ...dialect import About, Press
 from .dialog import Dialog, Option, bottom_of, dialog_of, options_in
 from .filling import (

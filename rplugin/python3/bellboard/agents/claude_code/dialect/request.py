@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from ....core.detail import ODD
 from ....core.events import Origin, is_id
-from ....core.lenient import members, text_of
+from ....core.lenient import members, object_of, text_of
 from ....core.request import (
     Choice,
     Part,
@@ -25,7 +25,7 @@ from ....core.request import (
 )
 from ....core.visible import marked
 from ...parts import ALLOW, CHOOSE, STOP, Input, as_json, part, title_of
-from .forms import fields_of, questions_of
+from .forms import fields_of, questions_of, rest_of
 from .names import KINDS, QUESTIONS
 from .rules import BASH, rule_of
 from .tools import shown
@@ -118,12 +118,11 @@ def _leniently(payload: bytes, truncated: bool) -> Asked | None:
         top = members(payload, truncated)
     except (*ODD, RecursionError):
         return None
-    given = top.get("tool_input")
     return Asked(
         session_id=text_of(top, "session_id"),
         hook_event_name=text_of(top, "hook_event_name"),
         tool_name=text_of(top, "tool_name"),
-        tool_input=given if isinstance(given, dict) else {},
+        tool_input=object_of(top.get("tool_input")),
         agent_id=text_of(top, "agent_id"),
         agent_type=text_of(top, "agent_type"),
         mcp_server_name=text_of(top, "mcp_server_name"),
@@ -156,7 +155,7 @@ def _questions(asked: Asked) -> Read:
             "parts": (as_json(asked.tool_input),),
             "choices": (SKIP, STOP),
         }
-    rest = {k: v for k, v in asked.tool_input.items() if k != "questions"}
+    rest = rest_of(asked.tool_input)
     return {
         "title": title_of(questions),
         "questions": questions,

@@ -10,7 +10,7 @@ import re
 from typing import Any, Final, NamedTuple
 
 from ....core.detail import line
-from ....core.lenient import Facts
+from ....core.lenient import Facts, list_of
 
 BASH: Final = "Bash"
 #: A command whose text is a rule for it alone: without wildcards, and without a second command.
@@ -19,10 +19,12 @@ _TOOL: Final = re.compile(r"mcp__[\w-]+__[\w-]+")
 _HOST: Final = re.compile(r"https?://([A-Za-z0-9.-]+)(?::\d+)?(?:[/?#]|$)")
 #: The first words of a command that a rule may cover: a program and what it is to do.
 _PREFIX: Final = re.compile(r"[a-z][\w.-]* [a-z][\w:.-]*")
-#: Programs that run what follows: a rule for their first words would allow anything.
+#: First words of commands that run what follows: a rule for these would allow anything.
 _RUNS_ANYTHING: Final = re.compile(
-    r"(?:ba|z|da|fi|k|c)?sh|python[\d.]*|node|deno|bun|ruby|perl|php|lua|g?awk|find|xargs|env|npx|uvx"
-    r"|sudo|doas|su|nice|nohup|time|timeout|watch|ssh|docker|podman|kubectl|eval|exec|source|rm|dd"
+    r"(?:(?:ba|z|da|fi|k|c)?sh|python[\d.]*|node|deno|bun|ruby|perl|php|lua|g?awk|find|xargs|env|npx"
+    r"|uvx|sudo|doas|su|nice|nohup|time|timeout|watch|ssh|docker|podman|kubectl|eval|exec|source"
+    r"|rm|dd) .*"
+    r"|\S+ (?:exec|dlx|x|eval|shell)|(?!npm |pnpm |yarn )\S+ run"
 )
 
 
@@ -65,7 +67,7 @@ def line_of(tool: str, given: Any, suggestions: Any) -> str:
 def _suggested(suggestions: Any) -> list[tuple[str, str]]:
     """Return the tool and content of the rules that the CLI suggests to allow."""
     found = []
-    for update in suggestions if isinstance(suggestions, list) else ():
+    for update in list_of(suggestions):
         if not isinstance(update, dict) or update.get("type") != "addRules":
             continue
         rules = update.get("rules")
@@ -84,6 +86,6 @@ def _command_rule(command: object, offered: set[str]) -> Rule | None:
     for content in sorted(offered, key=len, reverse=True):
         start = content.removesuffix(":*").removesuffix(" *")
         begins = content != start and f"{command} ".startswith(f"{start} ")
-        if begins and _PREFIX.fullmatch(start) and not _RUNS_ANYTHING.fullmatch(start.split()[0]):
+        if begins and _PREFIX.fullmatch(start) and not _RUNS_ANYTHING.fullmatch(start):
             return Rule(BASH, f"{start}:*")
     return Rule(BASH, command)

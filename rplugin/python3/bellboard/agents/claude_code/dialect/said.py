@@ -12,7 +12,7 @@ from zlib import crc32
 import msgspec
 
 from ....core.detail import line, tool_detail
-from ....core.lenient import LARGEST, Facts, number_of, text_of
+from ....core.lenient import LARGEST, Facts, list_of, number_of, text_of
 
 INTERRUPTED: Final = "[Request interrupted by user"
 SENT_ON: Final = "Stop hook feedback:"
@@ -103,7 +103,7 @@ def _denied(entry: Facts, block: Facts) -> bool:
 def _assistant(entry: Facts) -> tuple[str, Facts]:
     message = entry.get("message") or {}
     content = message.get("content")
-    blocks = [b for b in content if isinstance(b, dict)] if isinstance(content, list) else []
+    blocks = [b for b in list_of(content) if isinstance(b, dict)]
     text = next((text_of(b, "text") for b in blocks if b.get("type") == "text"), "")
     if entry.get("isApiErrorMessage"):
         return "said error", {"error": line(text or text_of(entry, "error") or "API error")}

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from ....core.lenient import object_of
 from ...installing import hookline, installed
 from ...installing.forms import Beside
 from ...installing.hooktext import group_of
@@ -63,10 +64,9 @@ class Settings(Installer):
 
     def state(self, state: State, text: str) -> State:
         try:
-            settings = json.loads(text.removeprefix(MARK) or "{}")
+            settings = object_of(json.loads(text.removeprefix(MARK) or "{}"))
         except (ValueError, RecursionError) as e:
             return State(state.path, problem=str(e))
-        settings = settings if isinstance(settings, dict) else {}
         plugins = settings.get("enabledPlugins")
         disabled = settings.get("disableAllHooks") is True
         return replace(

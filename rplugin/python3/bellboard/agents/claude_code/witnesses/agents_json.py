@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ....core.detail import ODD
+from ....core.lenient import list_of
 from ....system.processes import INTERPRETERS, PROC, argv_of, owner_of
 from ....system.program import run
 from .discovery import is_agent
@@ -31,10 +32,9 @@ def listed_by(pid: int, config_dir: str, environ: Mapping[str, str]) -> dict[int
     env = {name: environ[name] for name in KEPT if name in environ}
     try:
         done = run([*program, *COMMAND], PATIENCE, {**env, "CLAUDE_CONFIG_DIR": config_dir})
-        listed = json.loads(done.output)
+        rows = list_of(json.loads(done.output))
     except (OSError, subprocess.TimeoutExpired, *ODD):
         return {}
-    rows = listed if isinstance(listed, list) else []
     return {r["pid"]: r for r in rows if isinstance(r, dict) and type(r.get("pid")) is int}
 
 

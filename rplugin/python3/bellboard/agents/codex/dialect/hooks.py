@@ -13,10 +13,10 @@ from zlib import crc32
 import msgspec
 from msgspec import Raw, Struct
 
-from ....core.asked import shown_digest_of
 from ....core.detail import ODD, line, tool_detail
 from ....core.events import Event, Origin, is_id, junk
-from ....core.lenient import members, text_of, value_of
+from ....core.lenient import members, object_of, text_of, value_of
+from ....core.shown import shown_digest_of
 from .names import BY_AGENT, KINDS, QUESTIONS, STARTS
 
 
@@ -94,8 +94,8 @@ def _facts(p: Payload) -> dict[str, Any]:
         "tool_id": p.tool_use_id or "",
     }
     if tool:
-        given = value_of(p.tool_input) if p.tool_input else None
-        command = text_of(given, "command") if isinstance(given, dict) else ""
+        given = object_of(value_of(p.tool_input) if p.tool_input else None)
+        command = text_of(given, "command")
         # Of the input, a request has more than the tool that it is about.
         facts["tool_key"] = crc32(command.encode("utf-8", "replace") if command else p.tool_input)
         facts["detail"] = tool_detail(tool, p.tool_input)

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from ....core.events import Event, Origin
-from ....core.lenient import Facts, text_of
-from ...payloads import Reader, Words, event_of
+from ....core.lenient import Facts, object_of, text_of
+from ...payloads import Reader, Words, event_of, from_key, kind_in
 
 #: Hook → kind.
 KINDS: Final[dict[str, str]] = {
@@ -50,14 +50,6 @@ FIELDS: Final[Mapping[str, str]] = {
 }
 
 
-def _start(top: Facts, facts: Facts) -> str | None:
-    return "resume" if text_of(top, "source") == "resume" else None
-
-
-def _end(top: Facts, facts: Facts) -> None:
-    facts["source"] = text_of(top, "reason")
-
-
 def _prompt(top: Facts, facts: Facts) -> str | None:
     return "report" if text_of(top, "prompt").startswith(REPORT) else None
 
@@ -74,21 +66,16 @@ def _notification(top: Facts, facts: Facts) -> str | None:
 
 
 def _error(top: Facts, facts: Facts) -> None:
-    error = top.get("error")
-    facts["detail"] = text_of(error, "message") if isinstance(error, dict) else ""
-
-
-def _compaction(top: Facts, facts: Facts) -> None:
-    facts["source"] = text_of(top, "trigger")
+    facts["detail"] = text_of(object_of(top.get("error")), "message")
 
 
 READ: Final[Mapping[str, Reader]] = {
-    "sessionStart": _start,
-    "sessionEnd": _end,
+    "sessionStart": kind_in({"resume": "resume"}, "source"),
+    "sessionEnd": from_key("source", "reason"),
     "userPromptSubmitted": _prompt,
     "notification": _notification,
     "errorOccurred": _error,
-    "preCompact": _compaction,
+    "preCompact": from_key("source", "trigger"),
 }
 WORDS: Final = Words(KINDS, READ, FIELDS, event="", given="toolArgs", tools=SPAWNS)
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from ....core.detail import line
 from ....core.events import Event, Origin
-from ....core.lenient import Facts, text_of, time_of
+from ....core.lenient import Facts, object_of, text_of, time_of
 from ...payloads import of_input
 from .hooks import SPAWNS
 
@@ -46,8 +46,7 @@ def _tool_end(data: Facts) -> tuple[str, Facts]:
 
 
 def _asked(data: Facts) -> tuple[str, Facts]:
-    about = data.get("permissionRequest")
-    about = about if isinstance(about, dict) else {}
+    about = object_of(data.get("permissionRequest"))
     tool_id = text_of(about, "toolCallId")
     if data.get("resolvedByHook") is True or not tool_id:
         return "note", {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from ....core.lenient import Facts
-from ...payloads import Worded, Words, outcome
+from ...payloads import Worded, Words, kind_in
 
 #: Hook → kind.
 KINDS: Final[dict[str, str]] = {
@@ -64,7 +64,7 @@ class CursorDialect(Worded):
         {
             "sessionStart": _start,
             "beforeSubmitPrompt": _start,
-            "stop": outcome(ENDS, "status", "error_message"),
+            "stop": kind_in(ENDS, "status", "error_message"),
         },
         FIELDS,
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from ....core.lenient import Facts, text_of
-from ...payloads import FIELDS, Worded, Words
+from ...payloads import FIELDS, Worded, Words, from_key, kind_in
 
 #: Hook → kind.
 KINDS: Final[dict[str, str]] = {
@@ -28,14 +28,6 @@ ASKS: Final = {"permission_prompt": "permission", "elicitation_dialog": "questio
 PERMISSION: Final = " needs your permission to use "  # in the text of one without a type
 
 
-def _start(top: Facts, facts: Facts) -> str | None:
-    return STARTS.get(text_of(top, "source"))
-
-
-def _end(top: Facts, facts: Facts) -> None:
-    facts["source"] = text_of(top, "reason")
-
-
 def _notification(top: Facts, facts: Facts) -> str | None:
     kind, message = text_of(top, "notification_type"), text_of(top, "message")
     facts["source"], facts["detail"] = kind, message
@@ -50,10 +42,6 @@ def _notification(top: Facts, facts: Facts) -> str | None:
     return "nudge"
 
 
-def _compaction(top: Facts, facts: Facts) -> None:
-    facts["source"] = text_of(top, "trigger")
-
-
 class DroidDialect(Worded):
     """See `Dialect`."""
 
@@ -62,10 +50,10 @@ class DroidDialect(Worded):
     words = Words(
         KINDS,
         {
-            "SessionStart": _start,
-            "SessionEnd": _end,
+            "SessionStart": kind_in(STARTS, "source"),
+            "SessionEnd": from_key("source", "reason"),
             "Notification": _notification,
-            "PreCompact": _compaction,
+            "PreCompact": from_key("source", "trigger"),
         },
         FIELDS,
     )

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from ....core.events import Event, Origin
-from ....core.lenient import Facts, text_of
-from ...payloads import FIELDS, Reader, Words, event_of
+from ....core.lenient import Facts, object_of, text_of
+from ...payloads import FIELDS, Reader, Words, event_of, from_key, kind_in
 
 #: Hook → kind.
 KINDS: Final[dict[str, str]] = {
@@ -37,16 +37,7 @@ ABOUT: Final = ("command", "filePath", "title")
 
 def about(top: Facts) -> Facts:
     """Return the details of a notification."""
-    details = top.get("details")
-    return details if isinstance(details, dict) else {}
-
-
-def _start(top: Facts, facts: Facts) -> str | None:
-    return "resume" if text_of(top, "source") == "resume" else None
-
-
-def _end(top: Facts, facts: Facts) -> None:
-    facts["source"] = text_of(top, "reason")
+    return object_of(top.get("details"))
 
 
 def _answer(top: Facts, facts: Facts) -> None:
@@ -55,8 +46,7 @@ def _answer(top: Facts, facts: Facts) -> None:
 
 
 def _tool_end(top: Facts, facts: Facts) -> str | None:
-    result = top.get("tool_response")
-    shown = text_of(result, "returnDisplay") if isinstance(result, dict) else ""
+    shown = text_of(object_of(top.get("tool_response")), "returnDisplay")
     return "interrupt" if shown == CANCELLED else None
 
 
@@ -72,8 +62,8 @@ def _notification(top: Facts, facts: Facts) -> str | None:
 
 
 READ: Final[Mapping[str, Reader]] = {
-    "SessionStart": _start,
-    "SessionEnd": _end,
+    "SessionStart": kind_in({"resume": "resume"}, "source"),
+    "SessionEnd": from_key("source", "reason"),
     "AfterAgent": _answer,
     "AfterTool": _tool_end,
     "Notification": _notification,

@@ -6,7 +6,7 @@ This file does no I/O, knows no clock, and raises on no input.
 from __future__ import annotations
 
 from ....core.events import Origin
-from ....core.lenient import plain, text_of
+from ....core.lenient import storable, text_of
 from ....core.request import Request
 from ....core.visible import marked
 from ...parts import Input, part, readable, unanswerable
@@ -20,8 +20,7 @@ def request(
     top = readable(payload, truncated)
     if text_of(top, "notification_type") != PERMISSION:
         return None
-    given = plain(about(top))
-    shown = Input(given if isinstance(given, dict) else {})
+    shown = Input(storable(about(top)))
     kind, title = shown.text("type"), shown.text("title")
     command = shown.text("command")
     return unanswerable(

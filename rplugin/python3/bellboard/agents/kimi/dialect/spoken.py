@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from ....core.lenient import Facts, text_of
+from ....core.lenient import Facts
 from ...payloads import FIELDS as MOST
-from ...payloads import Worded, Words, failure
+from ...payloads import Worded, Words, failure, from_key, kind_in
 
 #: Hook → kind.
 KINDS: Final[dict[str, str]] = {
@@ -43,25 +43,13 @@ def _any(top: Facts, facts: Facts) -> None:
         del facts["agent"]
 
 
-def _start(top: Facts, facts: Facts) -> str | None:
-    return "resume" if text_of(top, "source") == "resume" else None
-
-
-def _end(top: Facts, facts: Facts) -> None:
-    facts["source"] = text_of(top, "reason")
-
-
-def _compaction(top: Facts, facts: Facts) -> None:
-    facts["source"] = text_of(top, "trigger")
-
-
 READ: Final = {
     **dict.fromkeys(KINDS, _any),
-    "SessionStart": _start,
-    "SessionEnd": _end,
+    "SessionStart": kind_in({"resume": "resume"}, "source"),
+    "SessionEnd": from_key("source", "reason"),
     "StopFailure": failure("error_type", "error_message"),
-    "PreCompact": _compaction,
-    "PostCompact": _compaction,
+    "PreCompact": from_key("source", "trigger"),
+    "PostCompact": from_key("source", "trigger"),
 }
 
 

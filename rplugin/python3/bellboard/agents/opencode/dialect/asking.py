@@ -28,6 +28,7 @@ from ...parts import (
     CHOOSE,
     STOP,
     UNREADABLE,
+    Input,
     Offered,
     as_json,
     chosen,
@@ -145,9 +146,9 @@ REPLIES: Final = {"allow": "once", "always": "always", "deny": "reject", "stop":
 
 
 def _permission(p: _Properties) -> Facts:
-    left = dict(p.metadata)
+    given = Input(p.metadata)
     parts: list[Part] = []
-    command, diff, path = (_text(left, name) for name in ("command", "diff", "filepath"))
+    command, diff, path = (given.text(name) for name in ("command", "diff", "filepath"))
     if command:
         parts.append(part("command", command))
     if diff:
@@ -155,9 +156,8 @@ def _permission(p: _Properties) -> Facts:
     elif path:
         parts.append(part("file", "", path=path))
     if p.patterns and p.patterns not in ([command], [path]):
-        left["patterns"] = p.patterns
-    if left:
-        parts.append(as_json(left, "Also" if parts else ""))
+        given.left["patterns"] = p.patterns
+    parts += given.rest("Also" if parts else "")
     words = {"bash": "Run a command", "edit": "Change a file", "webfetch": "Fetch a page"}
     always = Choice("always", f"Yes, and allow {marked(', '.join(p.always))} until it is restarted")
     return {
@@ -165,10 +165,6 @@ def _permission(p: _Properties) -> Facts:
         "parts": tuple(parts),
         "choices": (ALLOW, *([always] if p.always else ()), DENY, STOP),
     }
-
-
-def _text(given: Facts, name: str) -> str:
-    return given.pop(name) if isinstance(given.get(name), str) else ""
 
 
 def _asked(p: _Properties) -> Facts:

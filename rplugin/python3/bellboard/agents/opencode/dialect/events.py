@@ -15,14 +15,14 @@ import msgspec
 
 from ....core.detail import ODD, line, tool_detail
 from ....core.events import LONGEST_ID, Event, Origin, is_id, junk
-from ....core.lenient import Facts, members, text_of
+from ....core.lenient import Facts, members, object_of, text_of
 from ...payloads import key_of_one
 
 #: Event → kind; some say more with what they hold.
 KINDS: Final[dict[str, str]] = {
     "session.created": "start",  # or agent start: by its parent
     "session.deleted": "end",
-    "session.status": "activity",  # or said retry, note: by its type
+    "session.status": "activity",  # or said retry, rest, interrupt, note: by its type
     "session.idle": "rest",  # or interrupt: if the model has not answered
     "session.error": "failure",  # or interrupt: by its name
     "session.compacted": "compacted",
@@ -46,6 +46,7 @@ BY_AGENT: Final = {
     "tool": "agent tool",
     "tool end": "agent tool end",
 }
+STATUSES: Final = {"busy": "activity", "retry": "said retry", "idle": "rest"}
 ABORTED: Final = "MessageAbortedError"
 
 
@@ -59,12 +60,11 @@ def event(
         top = members(payload, truncated)
     except ODD as e:
         return junk(str(e)[:120], t, clock)
-    name, given = text_of(top, "type")[:60], top.get("properties")
+    name, given = text_of(top, "type")[:60], object_of(top.get("properties"))
     if not name:
         return junk("no event name", t, clock)
-    given = given if isinstance(given, dict) else {}
     session, parent = text_of(given, "sessionID"), text_of(top, "parent")
-    if name == "session.created" and isinstance(info := given.get("info"), dict):
+    if name == "session.created" and (info := object_of(given.get("info"))):
         session, parent = session or text_of(info, "id"), text_of(info, "parentID")
     kind = KINDS.get(name, "unknown")
     if name == "dispose":
@@ -84,16 +84,14 @@ def event(
 
 
 def _created(given: Facts, facts: dict[str, Any]) -> None:
-    info = given.get("info")
-    if isinstance(info, dict):
-        facts["cwd"] = text_of(info, "directory") or facts["cwd"]
+    facts["cwd"] = text_of(object_of(given.get("info")), "directory") or facts["cwd"]
 
 
 def _status(given: Facts, facts: dict[str, Any]) -> str:
-    status = given.get("status")
-    status = status if isinstance(status, dict) else {}
+    status = object_of(given.get("status"))
     facts["detail"] = line(text_of(status, "message"))
-    return {"busy": "activity", "retry": "said retry"}.get(text_of(status, "type"), "note")
+    kind = STATUSES.get(text_of(status, "type"), "note")
+    return (_idle(given, facts) or kind) if kind == "rest" else kind
 
 
 def _idle(given: Facts, facts: dict[str, Any]) -> str | None:
@@ -101,11 +99,8 @@ def _idle(given: Facts, facts: dict[str, Any]) -> str | None:
 
 
 def _error(given: Facts, facts: dict[str, Any]) -> str:
-    error = given.get("error")
-    error = error if isinstance(error, dict) else {}
-    data = error.get("data")
-    why = text_of(data, "message") if isinstance(data, dict) else ""
-    name = text_of(error, "name")
+    error = object_of(given.get("error"))
+    why, name = text_of(object_of(error.get("data")), "message"), text_of(error, "name")
     if name == ABORTED:
         return "interrupt"
     facts["error"] = line(": ".join(x for x in (name, why) if x) or "unknown")

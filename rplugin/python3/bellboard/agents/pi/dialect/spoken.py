@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ....core.lenient import Facts, text_of
-from ...payloads import Worded, Words, outcome
+from ...payloads import Worded, Words, kind_in
 
 #: Event → kind.
 KINDS: Final[dict[str, str]] = {
@@ -36,14 +35,6 @@ RELOADED: Final = "reload"  # the extensions, not the session
 ENDS: Final = {"aborted": "interrupt", "error": "failure"}
 
 
-def _start(top: Facts, facts: Facts) -> str | None:
-    return {RELOADED: "note", "resume": "resume"}.get(text_of(top, "reason"))
-
-
-def _shutdown(top: Facts, facts: Facts) -> str | None:
-    return "note" if text_of(top, "reason") == RELOADED else None
-
-
 class PiDialect(Worded):
     """See `Dialect`."""
 
@@ -52,9 +43,9 @@ class PiDialect(Worded):
     words = Words(
         KINDS,
         {
-            "session_start": _start,
-            "session_shutdown": _shutdown,
-            "agent_end": outcome(ENDS, "stopReason", "errorMessage"),
+            "session_start": kind_in({RELOADED: "note", "resume": "resume"}, "reason"),
+            "session_shutdown": kind_in({RELOADED: "note"}, "reason"),
+            "agent_end": kind_in(ENDS, "stopReason", "errorMessage"),
         },
         FIELDS,
         event="event",

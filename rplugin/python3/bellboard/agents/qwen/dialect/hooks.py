@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from ....core.detail import line
 from ....core.events import Event, Origin, Task
 from ....core.lenient import Facts, text_of
-from ...payloads import FIELDS, Reader, Words, event_of
+from ...payloads import FIELDS, Reader, Words, event_of, from_key, kind_in
 
 #: Hook → kind.
 KINDS: Final[dict[str, str]] = {
@@ -54,14 +54,6 @@ DETACHED: Final = frozenset({"StopFailure"})
 OVER: Final = frozenset({"completed", "failed", "cancelled", "killed", "stopped"})
 
 
-def _start(top: Facts, facts: Facts) -> str | None:
-    return STARTS.get(text_of(top, "source"))
-
-
-def _end(top: Facts, facts: Facts) -> None:
-    facts["source"] = text_of(top, "reason")
-
-
 def _prompt(top: Facts, facts: Facts) -> str | None:
     return None if text_of(top, "prompt") else "activity"
 
@@ -78,6 +70,7 @@ def _notification(top: Facts, facts: Facts) -> str | None:
     if kind == "nudge":
         tool = message.rpartition(ABOUT)[2]
         facts["tool"], facts["detail"] = SPAWNS.get(tool, tool), message
+    facts["inferred"] = kind == "interrupt"  # it is at rest, and no Stop says how it ended
     # One of a subagent is about the session that shows its dialog.
     facts.pop("agent", None)
     return kind
@@ -104,20 +97,16 @@ def _failure(top: Facts, facts: Facts) -> None:
     facts["error"] = ": ".join(found[:2]) or "unknown"
 
 
-def _compaction(top: Facts, facts: Facts) -> None:
-    facts["source"] = text_of(top, "trigger")
-
-
 READ: Final[Mapping[str, Reader]] = {
-    "SessionStart": _start,
-    "SessionEnd": _end,
+    "SessionStart": kind_in(STARTS, "source"),
+    "SessionEnd": from_key("source", "reason"),
     "UserPromptSubmit": _prompt,
     "PermissionRequest": _request,
     "Notification": _notification,
     "Stop": _stop,
     "StopFailure": _failure,
-    "PreCompact": _compaction,
-    "PostCompact": _compaction,
+    "PreCompact": from_key("source", "trigger"),
+    "PostCompact": from_key("source", "trigger"),
 }
 WORDS: Final = Words(KINDS, READ, FIELDS, tools=SPAWNS)
 

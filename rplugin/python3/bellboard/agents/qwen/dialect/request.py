@@ -6,7 +6,7 @@ This file does no I/O, knows no clock, and raises on no input.
 from __future__ import annotations
 
 from ....core.events import Origin
-from ....core.lenient import plain, text_of
+from ....core.lenient import object_of, storable, text_of
 from ....core.request import Request
 from ....core.visible import marked
 from ...parts import Input, part, readable, unanswerable
@@ -20,8 +20,8 @@ def request(
     top = readable(payload, truncated)
     if text_of(top, "hook_event_name") != "PermissionRequest":
         return None
-    tool, given = text_of(top, "tool_name"), plain(top.get("tool_input"))
-    shown = Input(given if isinstance(given, dict) else {})
+    tool = text_of(top, "tool_name")
+    shown = Input(object_of(storable(top.get("tool_input"))))
     command = shown.text("command")
     return unanswerable(
         top,
