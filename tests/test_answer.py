@@ -73,11 +73,12 @@ def shows(editor: Editor, text: str) -> None:
 
 
 def asks(editor: Editor) -> dict[str, Any]:
-    """Wait until the editor knows the question and its terminal."""
+    """Wait until the editor knows the question, its terminal, and what the hook reported."""
 
     def look() -> Any:
         found = editor.lua(SESSION) or {}
-        known = [found.get(key) for key in ("tty", "detail")]  # the detail comes later, from a hook
+        # The session file may say first that it waits, without what it asks.
+        known = [found.get(key) for key in ("tty", "detail", "request")]
         assert found.get("status") == "blocked" and all(known), found
         return found
 

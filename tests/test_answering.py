@@ -14,12 +14,13 @@ import pytest
 from msgspec.structs import replace
 
 from bellboard.agents.dialect import Press
-from bellboard.core.session import Block, Process
-from bellboard.hosting import keyboard, terminals
+from bellboard.core.session import Block, Process, Session
+from bellboard.hosting import beside, keyboard, terminals
 from bellboard.hosting.beside import Declined
 from bellboard.storage.claims import Claim, Claims
 from desk import NAME, Desk
 from rig.home import Home
+from rig.waiting import eventually
 
 pytestmark = pytest.mark.files
 
@@ -69,6 +70,33 @@ def test_an_answer_without_reaction_is_reported(desk: Desk) -> None:
     assert desk.told[-1]["outcome"] == "no reaction within 2 s"
 
 
+def test_an_answer_whose_outcome_cannot_be_read_was_sent(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder of the CLI stops answering: nobody is told that it was refused, or answers again."""
+    desk.waits()
+    digest = desk.request()["request"]["digest"]
+    desk.goes_on = False
+    looks, look = [], desk.session
+
+    def session(sid: str) -> Session | None:
+        looks.append(sid)
+        return look(sid)
+
+    def hangs() -> None:  # once the answer is sent and its outcome is awaited
+        sent = len(looks)
+        eventually(lambda: len(looks) > sent)
+        monkeypatch.setattr(beside, "DEADLINE", 0.0)
+
+    monkeypatch.setattr(desk, "session", session)
+    desk.then = hangs
+    reply = desk.answer(digest=digest)
+    monkeypatch.undo()
+    assert (reply["way"], reply["outcome"]) == ("hook", "nothing")
+    assert desk.told[-1]["outcome"] == "no reaction within 2 s"
+    assert (desk.folder / f"{NAME}.answer").exists()  # so that nobody answers again
+
+
 def test_a_long_answer_is_sent_whole(desk: Desk) -> None:
     """Longer than a pipe holds, while the hook reads slowly."""
     hook = desk.waits()
@@ -106,6 +134,28 @@ def test_of_many_answers_at_once_one_counts(desk: Desk) -> None:
         assert whys == {f"already answered by {won[0]}"}
         assert len(hook.said) == 1
         (desk.folder / f"{NAME}.answer").unlink()
+
+
+@pytest.mark.parametrize("is_over", [True, False])
+def test_what_ends_just_before_an_answer_is_sent_gets_none(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, is_over: bool
+) -> None:
+    """Nor does the same question, asked again; nothing is left that would keep others waiting."""
+    hook = desk.waits()
+    digest, look = desk.request()["request"]["digest"], desk.session
+    claim = desk.folder / f"{NAME}.answer"
+
+    def session(sid: str) -> Session | None:
+        if claim.exists() and is_over:
+            desk.s = desk.session_of(blocks={})
+        elif claim.exists():
+            desk.becomes(since=2.0)
+        return look(sid)
+
+    monkeypatch.setattr(desk, "session", session)
+    refused(desk, desk.answer(digest=digest), ANSWERED)
+    assert not claim.exists()
+    assert hook.said == []
 
 
 def test_a_crash_between_claim_and_answer_blocks_nobody_for_long(desk: Desk) -> None:
@@ -371,6 +421,28 @@ def test_keys_are_typed_where_no_hook_waits(desk: Desk) -> None:
     reply = desk.answer()
     assert (reply["way"], reply["outcome"], terminal.keys) == ("keys", "taken", "1")
     assert [line["way"] for line in desk.told] == ["keys", "keys"]
+
+
+@pytest.mark.parametrize("is_over", [True, False])
+def test_a_key_is_typed_only_while_the_question_stands_and_is_claimed(
+    desk: Desk, is_over: bool
+) -> None:
+    """Its terminal may still show a question that is over, or that somebody else now answers."""
+
+    class Late(Typewriter):
+        def rows(self) -> list[str]:
+            if is_over:
+                desk.s = desk.session_of(blocks={})
+            else:
+                claim = desk.folder / f"{NAME}.answer"
+                os.utime(claim, (time.time() - 4,) * 2)
+                Claims(desk.home.bellboard).claim(NAME, Claim("Neovim 9", 1.0, "deny", 9))
+            return super().rows()
+
+    digest = desk.request()["request"]["digest"]
+    terminal = desk.terminal = Late(desk, SCREEN)
+    refused(desk, desk.answer(digest=digest), "it was answered meanwhile")
+    assert terminal.keys == ""
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,25 @@
 from __future__ import annotations
 
 import shlex
+import time
+from argparse import Namespace
+from typing import Any
 
+import msgspec
 import pytest
 
-from bellboard.core.request import Choice, Field, Option, Part, Question, Request
+from bellboard.cli.answer import details
+from bellboard.cli.home import Problem
+from bellboard.core.request import (
+    Answer,
+    Choice,
+    Field,
+    Option,
+    Part,
+    Question,
+    Request,
+    check,
+)
 from bellboard.screen.prompt import SOON, Prompt
 from bellboard.screen.request import lines_of, page
 
@@ -124,6 +139,69 @@ def test_all_of_it_is_shown(columns: int) -> None:
         prompt.press("down", LATER)
     assert "sure: boolean" in shown(prompt, columns, 16)
     assert "more rows" not in shown(prompt, columns, 16)
+
+
+@pytest.mark.parametrize("columns", [40, 60, 120])
+@pytest.mark.parametrize("filling", ["ab ", "é", "你", "\u2764\ufe0f", "\U0001fae9"])
+def test_no_row_is_wider_than_any_terminal_draws_it(filling: str, columns: int) -> None:
+    """A terminal cuts what is, and a command would end where it does not."""
+    told = filling * 60
+    request = Request(
+        *("name", "s", "claude", "permission", "0123456789abcdef"),
+        title=f"Use mcp__{told.replace(' ', '')}__remove",
+        parts=(Part("command", told, f"echo {told}; rm -rf ~", path=f"/{told}/x"),),
+    )
+    rows = [row.plain for row in lines_of(request, columns)]
+    assert columns >= max(sum(2 if c > "\u10ff" else 1 for c in row) for row in rows)
+    whole = "".join(row.removeprefix("  ") for row in rows)
+    for text in (request.title, f"echo {told}; rm -rf ~", f"/{told}/x"):
+        assert text in whole
+
+
+def test_a_change_of_many_lines_is_shown_at_once() -> None:
+    """Lines that recur make a comparison slow."""
+    old, new = ("\n".join(str(n * step % 300) for n in range(30_000)) for step in (7, 11))
+    part = Part("diff", path="/a", old=old, new=new)
+    request = Request("name", "s", "claude", "permission", "0123456789abcdef", parts=(part,))
+    begun = time.monotonic()
+    rows = lines_of(request, 80)
+    assert time.monotonic() - begun < 10
+    assert [row.plain[2] for row in rows[2:]] == ["-"] * 30_000 + ["+"] * 30_000
+
+
+def given(*answers: str, field: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Return what the arguments of a command line give."""
+    return details(Namespace(answer=answers, field=field, input=None), msgspec.to_builtins(REQUEST))
+
+
+def test_a_command_line_gives_options_or_a_text() -> None:
+    extras = "Which extras?="
+    assert given(f"{extras}Horn", f"{extras}Lamp")["answers"] == {"Which extras?": ["Horn", "Lamp"]}
+    assert given(f"{extras}a flag")["answers"] == {"Which extras?": "a flag"}
+    for two in (("Horn", "a flag"), ("a flag", "Horn"), ("a flag", "a bow")):
+        with pytest.raises(Problem, match="one text of your own"):
+            given(*(extras + each for each in two))
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "why"),
+    [
+        ("age=9007199254740993", 9007199254740993, ""),
+        ("age=3.0", 3.0, ""),
+        ("age=1.5", 1.5, "“age” must be a whole number"),
+        ("age=1e999", float("inf"), "“age” must be a number"),
+        pytest.param(f"age={'9' * 400}", int("9" * 400), "", id="huge"),
+        ("age=old", "old", "“age” must be a number"),
+        ("sure=No", False, ""),
+        ("sure=TRUE", True, ""),
+        ("sure=ture", "ture", "“sure” must be yes or no"),
+    ],
+)
+def test_a_value_of_a_form_is_what_was_typed(field: str, value: object, why: str) -> None:
+    """Or it is refused: never another one."""
+    content = given(field=(field, "name=Ada"))["content"]
+    assert content == {field.partition("=")[0]: value, "name": "Ada"}
+    assert check(REQUEST, Answer("fill", content=content)) == why
 
 
 def test_a_printed_request_says_how_to_answer_it() -> None:

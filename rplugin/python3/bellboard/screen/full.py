@@ -49,7 +49,7 @@ class Full:
     def __init__(self, resized: Callable[[], None], raw: bool = False) -> None:
         self._resized = resized
         self._raw = raw  # Ctrl-C and Ctrl-Z are keys like others
-        self._has_colours = console().colours
+        self._console = console()
         self._lock = threading.RLock()  # signals come while the same thread paints
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         self._keys = sys.stdin.fileno() if sys.stdin.isatty() else -1
@@ -88,7 +88,7 @@ class Full:
     def paint(self, lines: Sequence[Text]) -> None:
         """Replace the picture, while the terminal is ours."""
         height = self.size()[1]
-        drawn = (line.drawn() if self._has_colours else line.plain for line in lines[:height])
+        drawn = map(self._console.drawn, lines[:height])
         # Each row is cleared before it is written: afterwards, that would take its last cell.
         rows = [f"\x1b[K{row}" for row in drawn]
         rest = "\r\n\x1b[J" if len(rows) < height else ""

@@ -23,7 +23,7 @@ Names = Mapping[str, str]
 def show_changes(found: Iterable[Transition], names: Names) -> None:
     """Print one line for each status change or answer: time, session, transition, reason."""
     out = console()
-    write(out, changes(list(found), names, out.width))
+    write(out, changes(list(found), names, out.width) or [Text(" No changes of status.", "dim")])
 
 
 def changes(found: list[Transition], names: Names, columns: int) -> list[Text]:

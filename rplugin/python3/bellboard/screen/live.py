@@ -12,8 +12,7 @@ from typing import Any, Final
 
 from ..core import bar, words
 from ..core.ledger import Transition
-from ..core.published import Published
-from ..core.session import URGENCY
+from ..core.published import Published, by_urgency
 from ..core.words import cut, plain, width
 from .full import Full
 from .history import changes
@@ -109,7 +108,7 @@ class Live:
         """Return the header, the sessions that fit, and the health notes."""
         ordered = sorted(
             (p for p in self._sessions.values() if not p["hidden"]),
-            key=lambda p: (URGENCY[p["status"]], p["since"], p["session_id"]),
+            key=by_urgency,
         )
         body = table(ordered, now, columns, self._icons)
         if not self._sessions:

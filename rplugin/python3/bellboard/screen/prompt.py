@@ -123,7 +123,7 @@ class Prompt:
             typed = ", t to type an answer" if step.field == "answers" else ""
             hint = f"a key or Space to choose{typed}, {hint}"
         else:
-            shown = words.plain(self._typed)[-max(1, columns - 5) :]
+            shown = words.head(words.plain(self._typed)[::-1], max(1, columns - 5))[::-1]
             lines.append(Text(" > ", "bold").append(shown, "").append("█", "dim"))
         return [*lines, Text(words.cut(f" {hint}", columns), "dim")]
 

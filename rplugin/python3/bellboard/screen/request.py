@@ -5,8 +5,9 @@ from __future__ import annotations
 import difflib
 import shlex
 from collections.abc import Iterator
-from textwrap import wrap
-from typing import Any, Final
+from contextlib import suppress
+from itertools import accumulate
+from typing import Final
 
 from ..core.request import Part, Request
 from ..core.visible import marked
@@ -22,12 +23,17 @@ NEEDED: Final = {
     "content": "  --field NAME=VALUE…",
     "input": "  --command TEXT",
 }
-TRUE: Final = frozenset({"y", "yes", "true", "1"})
+BOOLEANS: Final = {
+    **dict.fromkeys(("y", "yes", "true", "1"), True),
+    **dict.fromkeys(("n", "no", "false", "0"), False),
+}
+WIDE: Final = "\u1100"  # from here on, some terminals draw a character in two cells
+LONG: Final = 10_000  # lines of a change; to compare more may take minutes
 
 
 def lines_of(request: Request, columns: int) -> list[Text]:
     """Return all that a request asks, without its choices."""
-    lines = [Text(request.title or request.tool or request.kind, "bold")]
+    lines = [*wrapped(request.title or request.tool or request.kind, columns, style="bold")]
     for part in request.parts:
         lines += _part(part, columns)
     for question in request.questions:
@@ -38,17 +44,18 @@ def lines_of(request: Request, columns: int) -> list[Text]:
     for field in request.fields:
         needed = " (required)" if field.required else ""
         lines += wrapped(f"{field.title or field.name}: {field.type}{needed}", columns, INDENT)
+        lines += wrapped(field.description, columns, INDENT * 2, "dim")
+        for option in field.options:
+            named = f"{option.label}  {option.description}".rstrip()
+            lines += wrapped(f"· {named}", columns, INDENT * 2)
     return lines
 
 
 def _part(part: Part, columns: int) -> Iterator[Text]:
-    if part.label:
-        yield Text(part.label, "dim")
-    if part.path:
-        yield from wrapped(part.path, columns, INDENT, "bold")
+    yield from wrapped(part.label, columns, style="dim")
+    yield from wrapped(part.path, columns, INDENT, "bold")
     if part.kind == "diff":
-        olds, news = part.old.splitlines(), part.new.splitlines()
-        for row in list(difflib.unified_diff(olds, news, lineterm="", n=3))[2:]:
+        for row in _changes(part.old.splitlines(), part.new.splitlines()):
             yield from wrapped(row, columns, INDENT, CHANGED.get(row[:1], ""))
     else:
         yield from wrapped(part.text, columns, INDENT)
@@ -56,25 +63,46 @@ def _part(part: Part, columns: int) -> Iterator[Text]:
         yield from wrapped(f"! {warning}", columns, INDENT, "bold red")
 
 
+def _changes(olds: list[str], news: list[str]) -> list[str]:
+    """Return the rows of a diff."""
+    if len(olds) + len(news) > LONG:
+        return [*(f"-{row}" for row in olds), *(f"+{row}" for row in news)]
+    return list(difflib.unified_diff(olds, news, lineterm="", n=3))[2:]
+
+
 def wrapped(text: str, columns: int, indent: str = "", style: str = "") -> Iterator[Text]:
     """Yield the rows of a text, broken where a row is full; every blank is kept."""
     room = max(10, columns - len(indent) - 1)
-    how: dict[str, Any] = {"drop_whitespace": False, "replace_whitespace": False}
     for line in marked(text).split("\n") if text else ():
-        for row in wrap(line.expandtabs(4), room, break_on_hyphens=False, **how) or [""]:
+        for row in _rows(line.expandtabs(4), room):
             yield Text(indent + row, style)
+
+
+def _rows(line: str, room: int) -> Iterator[str]:
+    """Yield the rows of a line, broken after a blank, unless that leaves less than half a row."""
+    start = 0
+    while len(row := _head(line[start : start + room], room)) < len(line) - start:
+        blank = row.rfind(" ") + 1
+        if blank > len(row) / 2 and line[start + len(row)] != " ":
+            row = row[:blank]
+        yield row
+        start += len(row)
+    yield row
+
+
+def _head(text: str, room: int) -> str:
+    """Return as much of a text as any terminal draws in so many cells."""
+    ends = accumulate(1 if c < WIDE else 2 for c in text)
+    return text if text.isascii() else text[: sum(end <= room for end in ends)]
 
 
 def value_of(kind: str, text: str) -> object:
     """Return the value of a field, or the text itself, which `check` then refuses."""
     if kind == "boolean":
-        return text.lower() in TRUE
-    if kind in ("number", "integer"):
-        try:
-            number = float(text)
-        except ValueError:
-            return text
-        return int(number) if number.is_integer() else number
+        return BOOLEANS.get(text.lower(), text)
+    for number in (int, float) if kind in ("number", "integer") else ():
+        with suppress(ValueError):
+            return number(text)
     return text
 
 

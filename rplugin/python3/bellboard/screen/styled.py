@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from ..core.words import width
+from ..core.words import head, width
 
 ATTRIBUTES: Final = {"bold": "1", "dim": "2", "reverse": "7"}
 COLOURS: Final = {
@@ -47,13 +47,7 @@ class Text:
 
     def truncate(self, columns: int, pad: bool = False) -> None:
         """Cut the line where a terminal of that width ends; `pad` makes it that wide."""
-        if width(self.plain) > columns:
-            room = columns
-            for n, c in enumerate(self.plain):
-                room -= width(c)
-                if room < 0:
-                    self.plain = self.plain[:n]
-                    break
+        self.plain = head(self.plain, columns)
         if pad:
             self.plain += " " * (columns - width(self.plain))
 

@@ -49,14 +49,16 @@ LEAST: Final = (
     *(("name", 6), ("title", 0)),
 )
 
-Names = Mapping[str, str]
-
 
 class Console(NamedTuple):
     """Where lines are printed."""
 
     width: int
     colours: bool
+
+    def drawn(self, line: Text) -> str:
+        """Return a line as it is printed here: in colour if there is any."""
+        return line.drawn() if self.colours else line.plain
 
 
 def console() -> Console:
@@ -78,10 +80,10 @@ def _columns() -> int:
 
 
 def write(out: Console, lines: Iterable[Text]) -> None:
-    """Print lines, in colour if the console has any."""
+    """Print lines."""
     for line in lines:
         line.rstrip()
-        print(line.drawn() if out.colours else line.plain)  # noqa: T201
+        print(out.drawn(line))  # noqa: T201
 
 
 # ---------------------------------------------------------------- sessions
