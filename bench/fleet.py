@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from bellboard.core.feed import Hello
 from bellboard.core.row import Row
 from bellboard.fleet.member import Credentials, Joined
-from bellboard.fleet.publisher import Publisher, Shelf, Told, value_of
+from bellboard.fleet.publisher import Publisher, Shelf, Update, written
 from bellboard.fleet.service import Service
 from bellboard.fleet.streams import TTL, ensure
 from bellboard.fleet.subjects import Subjects
@@ -70,7 +70,7 @@ async def machines(url: str, sessions: int, count: int, rate: float) -> None:
     for n in range(count):
         name = f"machine-{n}"
         shelf = Shelf(name, name, lambda name=name: Hello(machine=name, now=time.time()))
-        shelf.take(Told([shown(n * each + i, "working", "0") for i in range(each)], full=True))
+        shelf.take(Update([shown(n * each + i, "working", "0") for i in range(each)], full=True))
         wire = Wire(Joined(url, TEAM, name), Credentials(name), lambda subject: None)
         await wire.open()
         await ensure(wire, Subjects(TEAM))
@@ -93,7 +93,7 @@ async def machines(url: str, sessions: int, count: int, rate: float) -> None:
         for _ in range(round(rate * STEP)):
             n = random.randrange(sessions // each * each)
             row = shown(n, random.choice(STATUSES), f"{time.time():.6f}")
-            shelves[n // each][0].take(Told([row]))
+            shelves[n // each][0].take(Update([row]))
             changed += 1
         due += STEP
         await asyncio.sleep(max(0.0, due - time.monotonic()))
@@ -189,6 +189,7 @@ def measure(minutes: float, sessions: int, count: int, rate: float, follow: str 
         parts: list[Part] = []
         try:
             parts.append(Part("machines", server.url, str(sessions), str(count), str(rate)))
+            assert parts[0].hear() == "ready\n"
             parts.append(Part("read", server.url, follow))
             env = {**os.environ, "BELLBOARD_HOME": f"{folder}/home"}
             where = ("join", server.url, "--team", TEAM, "--machine", "host", "--read-only")
@@ -212,13 +213,13 @@ def listed(env: dict[str, str]) -> int:
 
 
 def observed(server, load, reader, host, minutes, sessions, count, rate, follow, env) -> float:
-    assert load.hear() == "ready\n"
     each = sessions // count
     wanted = each * (len(follow.split(",")) if follow else count)
     reader.say(str(wanted))
-    opened = json.loads(reader.hear())["open"]
     while listed(env) < min(wanted, SHOWN):
         time.sleep(0.2)
+    board_after = time.time() - host.measured.create_time()
+    opened = json.loads(reader.hear())["open"]
     port = monitor_of(server)
     quiet = traffic(port)
     time.sleep(10)
@@ -244,7 +245,7 @@ def observed(server, load, reader, host, minutes, sessions, count, rate, follow,
     board = listed(env)
     asked = time.monotonic() - begun
     p50, p99 = statistics.median(lags), lags[int(len(lags) * 0.99)]
-    row = len(value_of(shown(1, "working", "x" * 20), None, "d" * 32 + ".123456"))
+    row = len(written(shown(1, "working", "x" * 20), None, "d" * 32 + ".123456"))
     hours = 3600 / (TTL * 0.325)
     print(
         f"{count * each} sessions on {count} machines, {changed / took:.0f} changes a second, "
@@ -261,9 +262,13 @@ def observed(server, load, reader, host, minutes, sessions, count, rate, follow,
     )
     for name in parts:
         share = (after[name][0] - busy[name][0]) / took
-        print(f"  {name:<16} {share:.0%} of a processor, {after[name][1]:.0f} MB")
+        grown = f"{busy[name][1]:.0f} MB at first, {after[name][1]:.0f} MB in the end"
+        print(f"  {name:<16} {share:.0%} of a processor, {grown}")
     print(f"  read at first    {opened:.2f} s for {wanted} rows")
-    print(f"  on the board     {board} sessions; `bellboard list --json` takes {asked:.2f} s")
+    print(
+        f"  on the board     {board} sessions, {board_after:.1f} s after the start of a host; "
+        f"`bellboard list --json` takes {asked:.2f} s"
+    )
     print(f"  idle             {idle['in_bytes'] / 10 / count:.0f} bytes/s in for a machine; a "
           f"session is written {hours:.0f} times an hour: {hours * row / 1000:.1f} kB")  # fmt: skip
     return p99

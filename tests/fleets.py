@@ -12,7 +12,7 @@ from bellboard.core.feed import Beat, Change, Cursor, Hello, Moved, State
 from bellboard.core.row import Row, row_of
 from bellboard.fleet.followed import Lost, Said
 from bellboard.fleet.member import Joined
-from bellboard.fleet.publisher import Told
+from bellboard.fleet.publisher import Update
 from bellboard.fleet.service import Service
 
 
@@ -38,6 +38,7 @@ class Peer:
         self.asked: list[tuple[str, str, dict[str, Any]]] = []
         self.batches = 0
         self.changes = 0  # of whether somebody follows it
+        self.reply: dict[str, Any] = {"ok": True, "text": "done"}
         self.slow = threading.Event()  # set: it takes nothing
         joined = Joined(url=url, team=settings.pop("team", "t"), machine=machine, **settings)
         self.service = Service(
@@ -46,10 +47,10 @@ class Peer:
         self.service.start()
 
     def show(self, *rows: Row, removed: tuple[str, ...] = (), full: bool = False) -> None:
-        self.service.publish(Told(rows, removed, full=full))
+        self.service.publish(Update(rows, removed, full=full))
 
     def tell(self, *moved: Moved) -> None:
-        self.service.publish(Told(moved=moved, cursor=str(Cursor("db", moved[-1].id))))
+        self.service.publish(Update(moved=moved, cursor=str(Cursor("db", moved[-1].id))))
 
     def statuses(self, machine: str) -> dict[str, str]:
         return {sid: row.status for (name, sid), row in self.rows.items() if name == machine}
@@ -60,14 +61,14 @@ class Peer:
     def _hello(self) -> Hello:
         return Hello(machine=self.machine, now=time.time(), agents=("claude",))
 
-    async def _take(self, said: list[tuple[str, Said | Lost]]) -> None:
+    async def _take(self, said: list[tuple[str, Said]]) -> None:
         while self.slow.is_set():
             await asyncio.sleep(0.01)
         self.batches += 1
         for machine, what in said:
             self._note(machine, what)
 
-    def _note(self, machine: str, what: Said | Lost) -> None:
+    def _note(self, machine: str, what: Said) -> None:
         if isinstance(what, Lost):
             self.lost[machine] = what.why
             return
@@ -92,4 +93,4 @@ class Peer:
 
     async def _do(self, member: str, do: str, fields: Mapping[str, Any]) -> dict[str, Any]:
         self.asked.append((member, do, dict(fields)))
-        return {"ok": True, "text": "done"}
+        return self.reply

@@ -6,6 +6,7 @@ import asyncio
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from bellboard.fleet.wire import Wire
 from fleets import Peer, a_move, a_row
 from rig import nats
 from rig.signing import Operator
-from rig.waiting import eventually
+from rig.waiting import PATIENCE, eventually
 
 pytestmark = [
     pytest.mark.files,
@@ -37,7 +38,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bellboard.fleet.wire.BEAT", 1)
     monkeypatch.setattr("bellboard.fleet.publisher.BEAT", 2.0)
     monkeypatch.setattr("bellboard.fleet.service.GRACE", 1.0)
-    monkeypatch.setattr("bellboard.fleet.service.LONGEST", 2.0)
+    monkeypatch.setattr("bellboard.system.retrying.LONGEST", 2.0)
     monkeypatch.setattr("bellboard.fleet.screens.BEAT", 1.0)
 
 
@@ -278,6 +279,22 @@ def test_a_server_that_hangs_is_noticed(there: nats.Server, join: Join) -> None:
     eventually(lambda: {} == laptop.lost)
 
 
+def test_after_a_sleep_the_connection_is_made_again(
+    join: Join, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be dead, which nobody reports."""
+    slept = 0.0
+    monkeypatch.setattr("bellboard.fleet.wire.clock", lambda: time.monotonic() + slept)
+    dev, laptop = join("dev"), join("laptop")
+    dev.show(a_row("s"))
+    sees(laptop, "dev", {"s": "working"})
+    before = laptop.service._wire
+    slept = 60.0
+    eventually(lambda: laptop.service._wire not in (before, None), "another")
+    dev.show(a_row("s", "blocked"))
+    sees(laptop, "dev", {"s": "blocked"})
+
+
 def test_a_host_that_takes_nothing_gets_the_last_state_only(join: Join) -> None:
     """A slow reader: nothing queues up, and it ends with what is so."""
     dev, laptop = join("dev"), join("laptop")
@@ -316,6 +333,8 @@ def test_hostile_messages_are_counted_and_change_nothing(there: nats.Server, joi
     row = {"session_id": "x", "agent": "claude", "status": "blocked"}
     hostile = {**row, "session_id": "h", "title": "\x1b]0;owned\x07\u202eevil", "since": 1e300}
     key = "$KV.bellboard_t.dev.claude"
+    counts = {"\x1b]0;owned\x07": 1, "blocked": 2, "idle": -1, "working": True}
+    beat = {"type": "hello", "feed": 1, "machine": "odd", "counts": counts}
     write_raw(
         there,
         (f"{key}.junk", b"\0\xff{" * 100),
@@ -324,6 +343,7 @@ def test_hostile_messages_are_counted_and_change_nothing(there: nats.Server, joi
         ("$KV.bellboard_t.=2E=2E.claude.x", msgspec.json.encode({"row": row})),
         ("$KV.bellboard_t.dev.beat.more.tokens", b"{}"),
         ("$KV.bellboard_t.evil.beat", b'{"type":"hello","feed":99}'),
+        ("$KV.bellboard_t.odd.beat", msgspec.json.encode(beat)),
         ("bellboard.t.news.dev.claude.s", b"[]"),
         (f"{key}.h", msgspec.json.encode({"row": hostile, "cursor": "\x1b.1"})),
     )
@@ -331,6 +351,19 @@ def test_hostile_messages_are_counted_and_change_nothing(there: nats.Server, joi
     assert "evil" in laptop.rows["dev", "h"].title
     assert laptop.rows["dev", "h"].title.isprintable()
     eventually(lambda: laptop.service.followed.skipped >= 6)
+    assert {"blocked": 2} == laptop.service.followed.machines["odd"].counts
+
+
+def test_a_reply_shows_hidden_characters_as_marks(join: Join) -> None:
+    """Whatever a machine replies, in whatever shape, as in a feed."""
+    dev, laptop = join("dev"), join("laptop")
+    dev.show(a_row("s"))
+    sees(laptop, "dev", {"s": "working"})
+    escape = "\x1b]0;owned\x07"
+    dev.reply = {"ok": 1, "why": escape, "text": escape, "rows": [escape], "deep": {escape: None}}
+    reply = laptop.service.ask("dev", "preview", {"session_id": "s"}).result(PATIENCE)
+    mark = "<U+001B>]0;owned<U+0007>"
+    assert {"ok": False, "text": mark, "rows": [mark], "deep": {mark: None}} == reply
 
 
 # ---------------------------------------------------------------- who may do what

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bellboard.storage.asks import Asks
+from bellboard.storage.mailbox import Mailbox
 from bellboard.storage.spool import Spool
 from following import Reader
 from hosting import RecordedHost, put
@@ -110,7 +110,7 @@ def test_a_question_there_is_shown_here_and_answered_from_here(
     shows(here, {"dev/claude/s": "idle"})
     dev.asks()
     shows(here, {"dev/claude/s": "blocked"})
-    asked = Asks(laptop.home.bellboard, "dev")
+    asked = Mailbox(laptop.home.bellboard, "dev")
     name = asked.ask({"do": "label", "session_id": "s", "label": "the parser"})
     assert {"ok": True} == eventually(lambda: asked.take_reply(name))
     eventually(lambda: "the parser" == here.sessions["dev/claude/s"].get("label"))
@@ -210,7 +210,7 @@ def test_who_follows_over_a_link_and_who_does_in_the_fleet_do_not_both_ring(
     dev, laptop = machine("dev"), machine("laptop")
     dev.host()
     here, link = laptop.host(), Reader(dev.home)
-    asks = Asks(laptop.home.bellboard, "dev")
+    mailbox = Mailbox(laptop.home.bellboard, "dev")
 
     def by_link(session: str, token: str) -> bool:
         reply = link.ask("claim", session_id=session, token=token, **about)
@@ -218,8 +218,8 @@ def test_who_follows_over_a_link_and_who_does_in_the_fleet_do_not_both_ring(
 
     def by_fleet(session: str) -> bool:
         def granted() -> list[bool]:
-            name = asks.ask({"do": "claim", "session_id": session, **about})
-            reply = eventually(lambda: asks.take_reply(name))
+            name = mailbox.ask({"do": "claim", "session_id": session, **about})
+            reply = eventually(lambda: mailbox.take_reply(name))
             assert reply["ok"], reply  # not until it knows whether others have a screen
             return [bool(reply["granted"])]
 

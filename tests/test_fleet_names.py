@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from bellboard.core.row import Row
 from bellboard.fleet.member import Joined, Unusable, check, machine_name
 from bellboard.fleet.permits import Grant, allowed, server
-from bellboard.fleet.publisher import value_of
+from bellboard.fleet.publisher import written
 from bellboard.fleet.streams import LARGEST, streams
 from bellboard.fleet.subjects import Key, Subjects, text_of, token
 from fleets import a_row
@@ -130,6 +130,6 @@ def test_a_row_that_is_too_large_loses_its_lists() -> None:
     """A session with a hundred background tasks is still seen."""
     tasks = [{"id": f"{n}", "description": "d" * 199} for n in range(100)]
     row: Row = a_row("s", "blocked", background=tasks, title="t")
-    value = value_of(row, None, "db.1")
+    value = written(row, None, "db.1")
     assert len(value) <= LARGEST
     assert b'"title":"t"' in value

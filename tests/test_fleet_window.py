@@ -10,13 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bellboard.core.feed import Change, State
+from bellboard.core.published import needs_somebody
 from bellboard.core.row import Row
 from bellboard.fleet.followed import Followed
 from bellboard.fleet.member import Joined
-from bellboard.fleet.publisher import value_of
+from bellboard.fleet.publisher import written
 from bellboard.fleet.subjects import Key
 from bellboard.fleet.tail import Item
-from bellboard.fleet.window import Window, needs_somebody
+from bellboard.fleet.window import Window
 from fleets import a_row
 
 pytestmark = pytest.mark.pure
@@ -47,7 +48,7 @@ class Reader:
 
     def put(self, n: int, status: str, **more: object) -> None:
         row = a_row(f"s{n}", status, **more) if status else None
-        data = value_of(row, None, "") if row is not None else b""
+        data = written(row, None, "") if row is not None else b""
         key = key_of(n)._replace(agent=str(more.get("agent", "claude")))
         self.followed.row(key, self.item(data), 0.0)
 
@@ -85,7 +86,7 @@ def test_whoever_needs_somebody_is_shown_and_the_rest_as_far_as_there_is_room(
     reader.followed.watch(time.monotonic())
     reader.take()
     there = {n: status for n, status in there.items() if status}
-    urgent = {n for n, status in there.items() if needs_somebody(a_row(f"s{n}", status))}
+    urgent = {n for n, status in there.items() if needs_somebody(status, (), False)}
     shown = {int(sid[1:]) for _, sid in reader.rows}
     assert len(shown) == min(MOST, len(there))
     assert urgent <= shown or (len(urgent) > MOST and shown <= urgent)

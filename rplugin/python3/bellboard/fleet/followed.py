@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -26,8 +26,9 @@ from ..core.feed import (
     moved_of,
     read,
 )
-from ..core.lenient import value_of
-from ..core.row import Row, row_of
+from ..core.lenient import object_of, value_of
+from ..core.row import Row, count_in, row_of
+from ..core.session import STATUSES
 from .member import Joined
 from .streams import TTL
 from .subjects import Key
@@ -40,13 +41,14 @@ QUIET: Final = SILENT - 2.0  # seconds, so that what is shown is stale in time
 COUNT: Final = 30.0  # seconds between two counts of what is not shown
 SILENCE: Final = "it publishes nothing: no background process runs there, or it has no network"
 
-Said = Hello | State | Change | Beat
-
 
 class Lost(NamedTuple):
     """A machine cannot be followed now; the text says why."""
 
     why: str
+
+
+Said = Hello | State | Change | Beat | Lost
 
 
 class Far:
@@ -163,7 +165,7 @@ class Followed:
         if item.operation or not item.data:
             self._drop(far, key)
             return
-        given = _object(item.data)
+        given = object_of(value_of(item.data))
         row = row_of(given.get("row"))
         if row is None or (row.session_id, row.agent) != (key.session, key.agent):
             self.skipped += 1
@@ -185,7 +187,7 @@ class Followed:
         """Take a transition."""
         self.last_news = max(self.last_news, item.seq)
         far = self._far(key.machine)
-        moved = moved_of(given := _object(item.data))
+        moved = moved_of(given := object_of(value_of(item.data)))
         if far is None or moved is None or moved.session_id != key.session:
             self.skipped += far is not None
             return
@@ -196,9 +198,9 @@ class Followed:
 
     # ------------------------------------------------------------ what goes out
 
-    def take(self, wall: float) -> list[tuple[str, Said | Lost]]:
+    def take(self, wall: float) -> list[tuple[str, Said]]:
         """Return what is new of each machine; each thing only once."""
-        said: list[tuple[str, Said | Lost]] = []
+        said: list[tuple[str, Said]] = []
         for far in self.machines.values():
             if self.is_read or "lost" in far.says:
                 said += [(far.name, x) for x in _said(far, self.window, wall + far.skew)]
@@ -234,15 +236,14 @@ class Followed:
         return far
 
     def _beat(self, far: Far, item: Item, age: float) -> None:
-        given = _object(item.data)
+        given = object_of(value_of(item.data))
         hello = read(item.data) if item.data else None
         if not isinstance(hello, Hello):
             self.skipped += 1
             return
         counts = given.get("counts")
-        far.counts = {
-            k: v for k, v in (counts.items() if isinstance(counts, dict) else ()) if type(v) is int
-        }
+        counts = counts if isinstance(counts, dict) else {}
+        far.counts = {status: n for status in STATUSES if (n := count_in(counts, status))}
         was, far.hello = far.hello, hello
         far.cursor = _later(far.cursor, given.get("cursor"))
         heard = time.monotonic() - age
@@ -266,9 +267,9 @@ def _is_wanted(row: Row, wanted: Joined) -> bool:
     )
 
 
-def _said(far: Far, shown: Window, now: float) -> list[Said | Lost]:
+def _said(far: Far, shown: Window, now: float) -> list[Said]:
     """Return what is new of a machine, and forget that it is."""
-    said: list[Said | Lost] = []
+    said: list[Said] = []
     says, changed, moved = far.says, far.changed, tuple(far.moved.values())
     far.says, far.changed, far.moved = {}, {}, {}
     if "hello" in says and far.hello.machine:
@@ -289,11 +290,6 @@ def _said(far: Far, shown: Window, now: float) -> list[Said | Lost]:
     if "lost" in says:
         said.append(Lost(far.why))
     return said
-
-
-def _object(raw: bytes) -> dict[str, Any]:
-    given = value_of(raw)
-    return given if isinstance(given, dict) else {}
 
 
 def _later(known: str, told: object) -> str:

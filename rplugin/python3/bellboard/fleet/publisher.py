@@ -18,6 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ..core.feed import MOST, Hello, Moved
+from ..core.lenient import object_of, value_of
 from ..core.row import Row
 from .streams import LARGEST, TTL
 from .subjects import Key, Subjects
@@ -41,7 +42,7 @@ class Taken(Exception):
     """Another machine publishes under our name."""
 
 
-class Told(NamedTuple):
+class Update(NamedTuple):
     """What changed on this machine; `full`: these rows are all."""
 
     rows: Sequence[Row] = ()
@@ -65,14 +66,14 @@ class Shelf:
         self.woken = asyncio.Event()
         self.left_out = 0  # sessions beyond the limit
 
-    def take(self, told: Told) -> None:
+    def take(self, update: Update) -> None:
         """Take what changed here."""
-        if told.cursor:
-            self.database, self.cursor = told.cursor.rpartition(".")[0], told.cursor
-        self.news.extend(told.moved)
-        new = {Key(self.machine, row.agent, row.session_id): row for row in told.rows}
-        if told.full or told.removed:
-            self._remove([k for k in self.rows if k.session in told.removed or told.full], new)
+        if update.cursor:
+            self.database, self.cursor = update.cursor.rpartition(".")[0], update.cursor
+        self.news.extend(update.moved)
+        new = {Key(self.machine, row.agent, row.session_id): row for row in update.rows}
+        if update.full or update.removed:
+            self._remove([k for k in self.rows if k.session in update.removed or update.full], new)
         for key, row in new.items():
             if not _is_news(self.rows.get(key), row):
                 continue
@@ -81,7 +82,7 @@ class Shelf:
                 continue
             self.rows[key] = row
             self.changed[key] = None
-        self.last |= {m.session_id: m for m in told.moved}
+        self.last |= {m.session_id: m for m in update.moved}
         if self.changed or self.news:
             self.woken.set()
 
@@ -178,12 +179,8 @@ class Publisher:
         subject = f"$JS.API.DIRECT.GET.{self._subjects.rows}.{self._subjects.row(key)}"
         reply = await self._wire.ask(subject, b"")
         headers: Mapping[str, str] = reply.headers or {}
-        try:
-            value = msgspec.json.decode(reply.data) if reply.data else {}
-        except msgspec.MsgspecError:
-            value = {}
         revision = headers.get("Nats-Sequence", "0")
-        return int(revision), value if isinstance(value, dict) else {}
+        return int(revision), object_of(value_of(reply.data))
 
     async def _write_beat(self) -> None:
         shelf = self._shelf
@@ -220,7 +217,7 @@ class Publisher:
 
     def _is_to_write(self, key: Key) -> bool:
         """Return whether the server has another row: after an outage most are the same."""
-        made = value_of(self._shelf.rows[key], None, "").partition(ROW)[2]
+        made = written(self._shelf.rows[key], None, "").partition(ROW)[2]
         return self._stored.get(key, b"").partition(ROW)[2] != made
 
     async def _write(self, key: Key) -> None:
@@ -232,7 +229,7 @@ class Publisher:
             self._revisions.pop(key, None)
             self._due.pop(key, None)
             return
-        value = value_of(row, self._shelf.last.get(key.session), self._shelf.cursor)
+        value = written(row, self._shelf.last.get(key.session), self._shelf.cursor)
         await self._put(key, value, TRIES)
         self._due[key] = time.monotonic() + TTL * random.uniform(SOONEST, LATEST)
 
@@ -270,8 +267,8 @@ class Publisher:
         await self._wire.put(subject, value, {"Nats-Msg-Id": f"{database}.{m.id}"})
 
 
-def value_of(row: Row, moved: Moved | None, cursor: str) -> bytes:
-    """Return what is stored for a row; without its lists if it is too large with them."""
+def written(row: Row, moved: Moved | None, cursor: str) -> bytes:
+    """Return what is written for a row; without its lists if it is too large with them."""
     more = {"cursor": cursor, **({"moved": moved} if moved is not None else {})}
     value = _encode({**more, "row": row})
     if len(value) <= LARGEST:

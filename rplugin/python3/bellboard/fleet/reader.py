@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from .followed import Followed, Lost, Said
+from .followed import Followed, Said
 from .streams import LARGEST
 from .subjects import Key, Subjects
 from .tail import Item, Tail
@@ -21,7 +21,7 @@ LOOK: Final = 1.0  # seconds between two checks for silent machines
 #: Takes an item of a stream; with the seconds that it had been stored when we began to read.
 Take = Callable[[Key, Item, float], None]
 #: Takes what was said of machines; returns when that is processed.
-Deliver = Callable[[list[tuple[str, "Said | Lost"]]], Awaitable[None]]
+Deliver = Callable[[list[tuple[str, Said]]], Awaitable[None]]
 
 
 class Reader:

@@ -9,10 +9,12 @@ from typing import Any, Final
 
 import msgspec
 
+from ..core.feed import reply_of
+from ..core.lenient import value_of
 from .subjects import INBOX, Subjects
 from .wire import Denied, Down, Message, Refused, Wire
 
-ASKED: Final = 16  # requests that are carried out at the same time
+MOST: Final = 16  # requests that are carried out at the same time
 LARGEST: Final = 64 << 10  # bytes of a request
 ANSWER: Final = 12.0  # seconds for the other machine to carry it out
 
@@ -30,7 +32,6 @@ async def ask(
         return no("the request is too long")
     try:
         reply = await wire.ask(s.ask(machine, do, member), body, patience=ANSWER)
-        given = msgspec.json.decode(reply.data, type=dict[str, Any])
     except Denied:
         return no(f"{member} may not {do} on {machine}: ask whoever set up the fleet")
     except Refused:
@@ -39,12 +40,13 @@ async def ask(
         return no(f"{machine} did not reply within {ANSWER:g} s; check whether it was done")
     except Down as e:
         return no(f"{e}; check whether it was done")
-    except msgspec.MsgspecError:
+    given = value_of(reply.data)
+    if not isinstance(given, dict):
         return no(f"the reply of {machine} cannot be read")
-    return given
+    return reply_of(given).fields
 
 
-class Asked:
+class Incoming:
     """Carries out what members ask of this machine."""
 
     def __init__(self, subjects: Subjects, do: Do) -> None:
@@ -56,7 +58,7 @@ class Asked:
         if not str(message.reply or "").startswith(f"{INBOX}."):
             return
         do, member = self._subjects.asked(message.subject)
-        if self._running >= ASKED:
+        if self._running >= MOST:
             await _reply(message, no("too many requests at the same time; try again"))
             return
         try:

@@ -1,7 +1,8 @@
 """Which members sit in front of a screen: these notify, and machines without one stay silent.
 
 A member with a screen says so every few seconds, to those whose sessions it follows.  The server
-stores nothing of this: a machine that hears no screen for a while, or that one has left, speaks up.
+stores nothing of this: a machine that hears of no screen for a while, or that one has left,
+notifies again.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ LOOK: Final = 1.0  # seconds between two checks for silent screens
 
 
 class Screens:
-    """Who has a screen, as far as this machine was told; outlives a connection."""
+    """Who has a screen, as far as this machine has heard; outlives a connection."""
 
     def __init__(self, machine: str, by: str, changed: Callable[[], object]) -> None:
         """`changed` is called when `is_followed` has changed."""

@@ -18,23 +18,22 @@ from typing import Any, Final
 from ..core import words
 from ..core.feed import Hello
 from ..core.row import Row
+from ..system.retrying import pause
 from ..system.threads import Thread
 from .claims import claim
 from .followed import Followed
 from .member import Joined, Unusable, credentials
-from .publisher import AGAIN, Publisher, Shelf, Taken, Told
+from .publisher import AGAIN, Publisher, Shelf, Taken, Update
 from .reader import Deliver, Reader, deliver, watch
-from .requests import ASKED, Asked, Do, Reply, ask, no
+from .requests import MOST, Do, Incoming, Reply, ask, no
 from .screens import Screens
 from .streams import ensure
 from .subjects import Key, Subjects
-from .tail import Lost
+from .tail import Ended
 from .waiting import together
 from .wire import NOBODY, Denied, Down, Refused, Wire
 
-#: Seconds from one try to connect to the next: a share of the outage, within these.
-SHORTEST, LONGEST, SHARE = 1.0, 60.0, 30.0
-SOONEST: Final = 0.1  # seconds until the next try, if the last one took longer than that
+SHARE: Final = 30.0  # part of an outage from one try to connect to the next
 BEHIND: Final = 1.0  # seconds by which a host may learn of a change later than another
 GRACE: Final = 8.0  # seconds without a server until that is shown: a restart takes less
 
@@ -49,14 +48,14 @@ class Service:
         hello: Callable[[], Hello],
         deliver: Deliver,
         do: Do,
-        followed: Callable[[], object],
+        changed: Callable[[], object],
     ) -> None:
-        """`followed` is called, in the thread, when `is_followed` has changed."""
+        """`changed` is called, in the thread, when `is_followed` has changed."""
         self.joined = joined
         self.notes: dict[str, str] = {}  # for health
-        self._by, self._hello, self._deliver, self._told = by, hello, deliver, followed
+        self._by, self._hello, self._deliver, self._changed = by, hello, deliver, changed
         self._subjects = Subjects(joined.team)
-        self._asked = Asked(self._subjects, do)
+        self._incoming = Incoming(self._subjects, do)
         self._loop = asyncio.new_event_loop()
         self._main: asyncio.Task[None] | None = None
         self._wire: Wire | None = None
@@ -66,7 +65,7 @@ class Service:
         self._thread = Thread(target=self._live, name="fleet")
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
         self._ready.wait()
 
@@ -75,10 +74,10 @@ class Service:
         self._call(lambda: self._main.cancel() if self._main is not None else None)
         self._thread.join(patience)
 
-    def publish(self, told: Told) -> None:
+    def publish(self, update: Update) -> None:
         """Take what changed on this machine."""
         if self.joined.publishes:
-            self._call(lambda: self.shelf.take(told))
+            self._call(lambda: self.shelf.take(update))
 
     def show_screen(self, is_ours: bool) -> None:
         """Take whether somebody sits at this machine, who is then notified by it."""
@@ -128,7 +127,7 @@ class Service:
         j = self.joined
         self.shelf = Shelf(j.machine, self._by, self._hello)
         self.followed = Followed(j)
-        self.screens = Screens(j.machine, self._by, self._told)
+        self.screens = Screens(j.machine, self._by, self._changed)
         self._ready.set()
         parts: list[asyncio.Future[Any]] = [
             asyncio.ensure_future(work) for work in (self._stay(), self.screens.watch())
@@ -151,8 +150,7 @@ class Service:
             if not since or (self._was_up and now - begun > GRACE):
                 since, down = time.time(), now
             self._note_down(why, since)
-            apart = min(max((now - down) / SHARE, SHORTEST), LONGEST) * random.uniform(0.75, 1.25)
-            await asyncio.sleep(max(begun + apart - now, SOONEST))
+            await asyncio.sleep(pause(begun, now, down, SHARE))
 
     def _note_down(self, why: str, since: float) -> None:
         at = time.strftime("%H:%M:%S", time.localtime(since))
@@ -178,7 +176,7 @@ class Service:
             await ensure(wire, self._subjects)
             if self.joined.publishes:
                 asks = self._subjects.asks_of(self.joined.machine)
-                await wire.subscribe(asks, self._asked.take, 4 * ASKED)
+                await wire.subscribe(asks, self._incoming.take, 4 * MOST)
                 tasks.append(asyncio.ensure_future(self._publish(wire)))
             if self.joined.reads:
                 tasks.append(asyncio.ensure_future(self._read(wire)))
@@ -278,6 +276,6 @@ class Service:
 def _words(e: Exception) -> str:
     if isinstance(e, ImportError):
         return "nats-py is not installed here: pip install 'bellboard[fleet]'"
-    if isinstance(e, Down | Lost | Refused | Unusable):
+    if isinstance(e, Down | Ended | Refused | Unusable):
         return str(e)
     return f"the server's reply cannot be used: {words.plain(f'{type(e).__name__}: {e}')[:200]}"

@@ -1,11 +1,11 @@
 """Follow a stream: what it holds first, then each new message, in order and without gaps.
 
 We fetch, so what is not processed yet stays on the server: our memory is bounded however slow we
-are.  After a gap, or when the server forgot us, it raises `Lost`.
+are.  After a gap, or when the server forgot us, it raises `Ended`.
 
-That everything has come which was there is told by the end of a fetch that waits for nothing.  How
-many messages the server says are left is of no use: nats-server 2.9 miscounts when a key is written
-at that moment, so it may be 0 too early, or never.
+A fetch that waits for nothing ends when everything that was there has come.  The server's count of
+messages left is of no use: nats-server 2.9 miscounts when a key is written at that moment, so the
+count may reach 0 too early, or never.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ FORGOTTEN: Final = 60.0  # seconds after which the server forgets us
 NANO: Final = 1_000_000_000
 
 
-class Lost(Exception):
-    """What was followed is lost: read it from the start again."""
+class Ended(Exception):
+    """The stream can be followed no further, and has to be read from the start again."""
 
 
 class Item(NamedTuple):
@@ -86,7 +86,7 @@ class Tail:
         self._is_empty = not told.get("num_pending", 0)
 
     async def run(self) -> None:
-        """Fetch until the connection breaks; raise `Lost` after a gap."""
+        """Fetch until the connection breaks; raise `Ended` after a gap."""
         self._inbox = self._wire.inbox()
         subscription = await self._wire.subscribe(self._inbox, self._receive, 4 * BATCH)
         try:
@@ -97,7 +97,7 @@ class Tail:
             while not self._over.done():
                 left = self._heard + 3 * BEAT - time.monotonic()
                 if left <= 0:
-                    raise Lost("the server no longer sends")
+                    raise Ended("the server no longer sends")
                 await asyncio.wait((self._over,), timeout=left)
             self._over.result()
         finally:
@@ -130,9 +130,9 @@ class Tail:
                 if status == "100":  # it has nothing now, and goes on
                     return
             else:
-                raise Lost(f"the server ends it ({status})")
+                raise Ended(f"the server ends it ({status})")
             await self._fetch()
-        except (Lost, Down) as e:
+        except (Ended, Down) as e:
             if not self._over.done():
                 self._over.set_exception(e)
 
@@ -149,7 +149,7 @@ class Tail:
         # $JS.ACK.stream.consumer.delivered.seq.number.t.pending; or with a domain, and more
         seq, number, t = (int(x) for x in (told[5:8] if len(told) == 9 else told[7:10]))
         if number != self._next:
-            raise Lost("messages are missing")
+            raise Ended("messages are missing")
         self._next += 1
         operation = (message.headers or {}).get("KV-Operation", "")
         return Item(message.subject, message.data, operation, seq, t / NANO)

@@ -1,7 +1,7 @@
 """Which sessions of a fleet are shown: all that need somebody, and as many others as there is room.
 
-A board is read by a person, and each of its rows is stored, drawn and announced on this machine.
-So of a large fleet a bounded part is shown, and the rest is counted.
+A person reads the board, and this machine stores, draws and announces each of its rows.  So it
+shows a limited part of a large fleet, and counts the rest.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections import Counter
 from itertools import islice
 from typing import Final
 
+from ..core.published import needs_somebody
 from ..core.row import Row
 from .subjects import Key
 
 SHOWN: Final = 1000
-NEEDS: Final = frozenset({"blocked", "error", "completed"})
 
 
 class Window:
@@ -40,7 +40,7 @@ class Window:
         One that needs nobody makes room for one that does; for another only `by_turns`.
         """
         self.drop(key)
-        is_urgent, gone = needs_somebody(row), None
+        is_urgent, gone = needs_somebody(row.status, row.markers, row.hidden), None
         if not self._room():
             gone = next(iter(self._calm), None) if is_urgent or by_turns else None
             if gone is None:
@@ -61,9 +61,3 @@ class Window:
 
     def _room(self) -> int:
         return self._most - len(self._urgent) - len(self._calm)
-
-
-def needs_somebody(row: Row) -> bool:
-    """Return whether a session asks something, failed, or is done and unseen."""
-    urgent = row.status in NEEDS or "unseen" in row.markers
-    return urgent and not row.hidden and "parked" not in row.markers

@@ -17,6 +17,8 @@ from typing import Any, Final
 import msgspec
 
 from ..core import words
+from ..core.feed import SILENT
+from ..system.awake import clock
 from . import subjects
 from .member import Credentials, Joined
 
@@ -60,7 +62,7 @@ class Wire:
         self, joined: Joined, credentials: Credentials, deaf: Callable[[str], None]
     ) -> None:
         self._joined, self._credentials = joined, credentials
-        self._deaf = deaf  # told of a subject that we may not listen to
+        self._deaf = deaf  # called with a subject that we may not listen to
         self._client: Any = None
         self._error: Exception | None = None
         self._denied: dict[str, asyncio.Future[str]] = {}  # subject, in lower case → who waits
@@ -105,7 +107,10 @@ class Wire:
     async def breaks(self) -> None:
         """Wait until the connection breaks; raise `Down`."""
         while not self._broken.done():
+            begun = clock()
             await asyncio.wait((self._broken,), timeout=LOOK)
+            if clock() - begun > SILENT:
+                raise Down("this machine slept")
             if self._client.is_closed:  # nats-py does not say so if a last write fails
                 await self._closed()
         raise Down(self._broken.result())
