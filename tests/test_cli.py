@@ -15,6 +15,8 @@ import msgspec
 import pytest
 
 from bellboard import __version__
+from bellboard.cli import parser
+from bellboard.cli.syntax import command_of, walked
 from bellboard.core import words
 from rig.waiting import eventually
 from shell import ROOT, Shell, fill
@@ -42,6 +44,25 @@ def test_it_prints_its_version(shell: Shell) -> None:
 def test_bad_usage_exits_with_2(shell: Shell) -> None:
     done = shell.bellboard("lits", code=2)
     assert "invalid choice: 'lits'" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["list", "explain a1", "machine list", "hooks check"])
+def test_an_unknown_option_shows_the_usage_of_its_command(shell: Shell, command: str) -> None:
+    done = shell.bellboard(*command.split(), "--nope", code=2)
+    assert done.stderr.startswith(f"usage: bellboard {command.removesuffix(' a1')} [-h]")
+    assert "unrecognized arguments: --nope\n" in done.stderr
+
+
+def test_every_argument_of_every_command_is_explained() -> None:
+    for command in walked(command_of(parser())):
+        for argument in (*command.options, *command.positionals):
+            assert argument.text, f"{command.path}: {argument}"
+
+
+def test_a_fleet_without_members_leaves_no_folder(shell: Shell) -> None:
+    folder = shell.home.root / "credentials"
+    assert "name each member" in shell.fails("fleet", "setup", str(folder))
+    assert not folder.exists()
 
 
 # ---------------------------------------------------------------- list, status
@@ -263,7 +284,7 @@ def test_a_session_is_stopped_by_name_and_nothing_else_is(shell: Shell) -> None:
     """Its process ends; one that is not proven to be its process is left alone."""
     fill(shell)
     assert shell.fails("stop", "b1") == (
-        "bellboard: b1: its process is unknown, so it cannot be stopped\n"
+        "bellboard: b1: its process is unknown; stop it in its terminal\n"
     )
     shell.start("serve")
     for name in ("claude", "vim"):

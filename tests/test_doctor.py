@@ -25,7 +25,6 @@ from rig.fixtures import Agents, Editors
 from rig.home import Home
 from rig.waiting import eventually
 
-ROOT = Path(__file__).resolve().parents[1]
 __all__ = ["start"]
 
 

@@ -61,6 +61,15 @@ def test_a_machine_that_answers_is_described(home: Home) -> None:
     assert "sessions: 1; agents: claude" in done.stdout
     assert "bellboard hooks install" in done.stdout
     assert feed.asked == []
+    assert "standard input" not in done.stdout
+
+
+def test_a_command_without_its_standard_input_is_noticed(home: Home) -> None:
+    """Such as `docker exec` without -i."""
+    feed = FarFeed(home.root / "dev")
+    feed.say(feed.hello(), feed.state())
+    done = run(home, "test", "dev", "--", "sh", "-c", 'exec "$@" </dev/null', "sh", *feed.command)
+    assert "it takes no requests" in done.stdout and "docker exec -i" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -94,6 +103,22 @@ def test_ssh_gets_one_string_and_options_that_are_not_given() -> None:
     assert not any(x.startswith("-oConnectTimeout") for x in made)
     assert made[-2] == "dev" and made[-1].startswith("sh -c 'for d in")
     assert command_of(["docker", "exec", "box"], ["feed"])[3:5] == ["sh", "-c"]
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(
+    ("given", "opens"),
+    [
+        ("docker exec -i box", "docker exec -t -i box"),
+        ("kubectl -n dev exec -i pod --", "kubectl -n dev exec -t -i pod --"),
+        ("sudo /usr/bin/docker exec -i box", "sudo /usr/bin/docker exec -t -i box"),
+        ("nsenter -t 7 -p -- env exec", "nsenter -t 7 -p -- env exec"),
+    ],
+)
+def test_a_terminal_in_a_container_is_asked_for(given: str, opens: str) -> None:
+    """By the option that docker and its like need; a feed gets none."""
+    assert command_of(given.split(), ["feed"])[:-3] == given.split()
+    assert command_of(given.split(), ["goto"], terminal=True)[:-3] == opens.split()
 
 
 def test_the_words_for_another_machine_pass_through_a_shell(home: Home, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -58,6 +59,20 @@ def test_a_machine_is_followed_over_ssh(
         return True
 
     eventually(is_told)
+
+
+def test_what_ssh_does_for_a_terminal_it_does_not_do_for_a_link(
+    dev: Machine, home: Home, start: Callable[..., RecordedHost]
+) -> None:
+    """A command, and forwarded ports, which a terminal of the user has already."""
+    spool = made(dev.home.bellboard)
+    begins(spool, "one")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with (dev.folder / "config").open("a") as config:
+            config.write(f"LocalForward 127.0.0.1:{port} 127.0.0.1:1\n")
+            config.write("ExitOnForwardFailure yes\nRequestTTY force\nRemoteCommand false\n")
+        shows(start(), "working")
 
 
 def begins(spool: Spool, prompt: str) -> None:

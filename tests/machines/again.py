@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Callable
 from functools import partial
@@ -30,6 +31,7 @@ def again() -> None:
         with laptops() as (laptop,):
             laptop.bellboard("machine", "add", "dev", "--", *machine.ssh)
             measure(machine, laptop.host())
+            print(f"   ssh alone, until a feed begins: {alone(machine):.1f} s", flush=True)
     finally:
         machine.close()
 
@@ -39,11 +41,11 @@ def measure(machine: Machine, host: RecordedHost) -> None:
 
     def here(number: int) -> None:
         for process in found(str(host.home.root), "[mux]"):
-            process.send_signal(number)
+            signalled(process, number)
 
     def there(number: int) -> None:
         for process in found(str(machine.home.root), "feed"):
-            process.send_signal(number)
+            signalled(process, number)
 
     for what, end in (("the ssh connection here", here), ("the feed there", there)):
         killed = partial(end, signal.SIGKILL)
@@ -53,6 +55,18 @@ def measure(machine: Machine, host: RecordedHost) -> None:
     eventually(lambda: states(host)[-1][1], "a row that is stale", within=STALE + 1)
     rest(20)
     report("the network was cut", [lasts(host, machine.mend)[0]])
+
+
+def alone(machine: Machine) -> float:
+    """Return the seconds that a login and the start of a feed take now, without a link."""
+    argv = [*machine.ssh, "$HOME/.local/bin/bellboard", "feed"]
+    begun = time.monotonic()
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as feed:
+        assert feed.stdout
+        assert b"hello" in feed.stdout.readline() and b"state" in feed.stdout.readline()
+        took = time.monotonic() - begun
+        feed.kill()
+    return took
 
 
 def lasts(host: RecordedHost, act: Callable[[], object]) -> tuple[float, float]:
@@ -76,14 +90,20 @@ def states(host: RecordedHost) -> list[tuple[float, bool]]:
 
 
 def found(home: str, word: str) -> list[psutil.Process]:
-    """Return the processes of a home that have that word in their command."""
+    """Return the processes of a home that have that word in their command, or end their title."""
     named = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
-            said = " ".join(process.cmdline())  # of some, the whole title is one word
-            if word in said.split() and home in said:
+            words = process.cmdline()  # of some, the whole title is one word
+            is_meant = word in words or " ".join(words).strip("\0 ").endswith(f" {word}")
+            if is_meant and home in " ".join(words):
                 named.append(process)
     return named
+
+
+def signalled(process: psutil.Process, number: int) -> None:
+    with contextlib.suppress(psutil.NoSuchProcess):  # it ended with one before it
+        process.send_signal(number)
 
 
 def report(what: str, took: list[float]) -> None:

@@ -7,7 +7,7 @@ import subprocess
 import time
 from typing import Any, Final
 
-from bellboard.storage.asks import Asks
+from bellboard.storage.mailbox import Mailbox
 from machines.place import Laptop, Station, becomes, figures, laptops, stations
 from rig.machines import Machine
 from rig.scenarios import Turn, say, shell
@@ -72,11 +72,11 @@ def rounds(station: Station, laptop: Laptop) -> tuple[list[float], list[float], 
 
 def by_link(station: Station, laptop: Laptop, request: dict[str, Any]) -> dict[str, Any]:
     """Answer as a host of the laptop does, which runs already."""
-    asks = Asks(laptop.home.bellboard, station.name)
+    mailbox = Mailbox(laptop.home.bellboard, station.name)
     sid = request["session_id"].rpartition("/")[2]
     about = {"session_id": sid, "request": request["id"], "digest": request["digest"]}
-    name = asks.ask({"do": "answer", **about, "choice": "allow"})
-    return eventually(lambda: asks.take_reply(name), "a reply")
+    name = mailbox.ask({"do": "answer", **about, "choice": "allow"})
+    return eventually(lambda: mailbox.take_reply(name), "a reply")
 
 
 def round_trip(station: Station) -> float:

@@ -91,7 +91,9 @@ def main(argv: list[str] | None = None) -> int:
 def run(argv: list[str] | None) -> int:
     given = sys.argv[1:] if argv is None else argv
     top = parser(given[0] if given else "")
-    args = top.parse_args(given)
+    args, unknown = top.parse_known_args(given)
+    if unknown:
+        args.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     if args.command is None:
         top.print_help()
         return 0
@@ -154,7 +156,7 @@ def parser(command: str = "") -> argparse.ArgumentParser:
     commands = top.add_subparsers(
         dest="command", metavar="COMMAND", title="commands", prog="bellboard"
     )
-    top.set_defaults(whole=parser)
+    top.set_defaults(whole=parser, parser=top)
     for part, names in PARTS.items():
         if command in names or not command:
             import_module(f".{part}", __name__).add_to(commands)

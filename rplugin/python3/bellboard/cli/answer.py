@@ -6,11 +6,12 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from .home import Args, Commands, Problem, add, opened, print_json
-from .runner import Reply, Runner, asking, decoded
+from .home import Args, Commands, Problem, add, add_session, opened, print_json
+from .runner import Runner, asking, decoded
 
 if TYPE_CHECKING:
     from ..core.published import Published
+    from ..hosting.beside import Reply
 
 WORDS = (
     *("allow", "always", "deny", "stop", "edit", "choose"),
@@ -20,7 +21,7 @@ WORDS = (
 
 def add_to(commands: Commands) -> None:
     made = add(commands, "answer", answer, "print what a session asks, or answer it")
-    made.add_argument("session", nargs="?", help="default: the one that is waiting longest")
+    add_session(made, nargs="?", help="default: the one that is waiting longest")
     made.add_argument(
         "choice",
         nargs="?",
@@ -79,16 +80,21 @@ def answer(args: Args) -> int:
 
 
 def details(args: Args, request: Mapping[str, Any]) -> Reply:
-    """Return the answers and fields that the arguments give; the start of an option is enough."""
+    """Return the answers and fields that the arguments give."""
     made: Reply = {"answers": {}, "content": {}}
     questions = {q["text"]: q for q in request.get("questions", ())}
     for given in args.answer:
         name, text = named(given, "--answer", questions)
-        options = [o["label"] for o in questions[name].get("options", ())]
-        if text not in options:
+        before = made["answers"].get(name, [])
+        is_option = text in [o["label"] for o in questions[name].get("options", ())]
+        if is_option and isinstance(before, list):
+            made["answers"][name] = [*before, text]
+        elif name in made["answers"]:
+            raise Problem(
+                f"--answer {given}: give options of the question, or one text of your own"
+            )
+        else:
             made["answers"][name] = text
-        elif isinstance(known := made["answers"].setdefault(name, []), list):
-            known.append(text)
     fields = {f["name"]: f for f in request.get("fields", ())}
     for given in args.field:
         from ..screen.request import value_of

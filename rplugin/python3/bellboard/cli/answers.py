@@ -33,7 +33,9 @@ def answers(args: Args) -> None:
     with opened() as clerk:
         store, spool = clerk.store, clerk.spool
         if args.state and store.readonly:
-            raise Problem(f"cannot write to {store.path}; answers were not changed")
+            raise Problem(
+                f"cannot write to {store.path}, so answers were not changed; make it writable"
+            )
         is_on = args.state == "on" if args.state else store.option(OPTION) is True
         if args.state:
             with store.lock():

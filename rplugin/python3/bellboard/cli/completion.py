@@ -21,7 +21,8 @@ FILES = frozenset({"FILE", "PATH", "PATH|VERSION", "TRACE"})
 
 def add_to(commands: Commands) -> None:
     made = add(commands, "completion", print_completion, "print completion for a shell")
-    made.add_argument("shell", choices=("bash", "zsh", "fish", "sessions"))
+    shells = ("bash", "zsh", "fish", "sessions")
+    made.add_argument("shell", metavar="SHELL", choices=shells, help="bash, zsh or fish")
 
 
 def print_completion(args: Args) -> None:

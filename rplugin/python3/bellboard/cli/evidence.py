@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from .home import Args, Commands, Problem, add, find, opened
+from .home import Args, Commands, Problem, add, add_session, find, opened
 
 if TYPE_CHECKING:
     from ..core.session import Session
@@ -23,24 +23,27 @@ def add_to(commands: Commands) -> None:
     set_ = add(
         commands, "set", set_status, "correct the status of a session, until the next evidence"
     )
-    set_.add_argument("session")
-    set_.add_argument("status", help="blocked, error, completed, working, background or idle")
+    add_session(set_)
+    text = "blocked, error, completed, working, background or idle"
+    set_.add_argument("status", metavar="STATUS", help=text)
     label = add(commands, "label", set_label, "label a session; omit LABEL to remove it")
-    label.add_argument("session")
-    label.add_argument("label", nargs="?", default="", help="ONEOFF, HEAVY, IMPORTANT or your own")
+    add_session(label)
+    text = "ONEOFF, HEAVY, IMPORTANT or your own"
+    label.add_argument("label", metavar="LABEL", nargs="?", default="", help=text)
     name = add(commands, "name", set_name, "name a session; omit NAME to remove it")
-    name.add_argument("session")
-    name.add_argument("name", nargs="?", default="")
+    add_session(name)
+    name.add_argument("name", metavar="NAME", nargs="?", default="", help="what to call it")
     park = add(commands, "park", park_session, "mute a session; run again to unmute it")
-    park.add_argument("session")
+    add_session(park)
     park.add_argument("--back", action="store_true", help="unmute it, even if it is not muted")
     snooze = add(
         commands, "snooze", snooze_session, "mute a session for a while; run again to unmute it"
     )
-    snooze.add_argument("session")
-    snooze.add_argument("minutes", type=float, nargs="?", help="default: 15; 0 ends the snooze")
+    add_session(snooze)
+    text = "default: 15; 0 ends the snooze"
+    snooze.add_argument("minutes", metavar="MINUTES", type=float, nargs="?", help=text)
     forget = add(commands, "forget", forget_session, "remove a session from the board")
-    forget.add_argument("session")
+    add_session(forget)
 
 
 def set_status(args: Args) -> None:

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .home import Args, Commands, Problem, add, opened, print_json
+from .home import Args, Commands, Problem, add, add_verbs, opened, print_json
 
 if TYPE_CHECKING:
     from ..fleet.member import Joined
@@ -19,9 +19,7 @@ EXAMPLE = "alice=read,answer or dev=publish"
 
 
 def add_to(commands: Commands) -> None:
-    top = add(commands, "fleet", _help, "share sessions with other machines over a NATS server")
-    top.set_defaults(parser=top)
-    verbs = top.add_subparsers(dest="verb", metavar="VERB", title="verbs")
+    verbs = add_verbs(commands, "fleet", "share sessions with other machines over a NATS server")
     joining = add(verbs, "join", join, "publish this machine's sessions and follow those of others")
     joining.add_argument("url", metavar="URL", help="tls://HOST:4222")
     joining.add_argument(
@@ -33,15 +31,16 @@ def add_to(commands: Commands) -> None:
     joining.add_argument("--team", default="team", help="(default: team)")
     joining.add_argument("--machine", default="", metavar="NAME", help="(default: the host name)")
     joining.add_argument("--ca", default="", metavar="FILE", help="CA certificate")
-    joining.add_argument("--follow", action="append", default=[], metavar="MACHINE")
-    joining.add_argument("--agent", action="append", default=[], help="follow its sessions only")
-    joining.add_argument("--repository", action="append", default=[], help="the same")
+    only = (("--follow", "machine"), ("--agent", "agent"), ("--repository", "repository"))
+    for name, what in only:
+        text = f"follow only sessions of this {what}; repeatable"
+        joining.add_argument(name, action="append", default=[], metavar=what.upper(), help=text)
     joining.add_argument("--read-only", action="store_true", help="publish nothing")
     joining.add_argument("--publish-only", action="store_true", help="follow nobody")
     joining.add_argument("--unencrypted", action="store_true", help="allow nats:// over a network")
     add(verbs, "leave", leave, "stop publishing and following")
     shown = add(verbs, "status", status, "list the machines and report problems")
-    shown.add_argument("--json", action="store_true")
+    shown.add_argument("--json", action="store_true", help="print JSON")
     made = add(
         verbs, "setup", setup, "write the members' credentials and print a server configuration"
     )
@@ -50,16 +49,18 @@ def add_to(commands: Commands) -> None:
         "--member", action="append", default=[], metavar="MEMBER=ROLES", help=f"such as {EXAMPLE}"
     )
     made.add_argument("--team", default="team", help="(default: team)")
-    made.add_argument("--port", type=int, default=4222)
-    made.add_argument("--only", action="append", default=[], metavar="MEMBER=MACHINE,...")
+    made.add_argument("--port", type=int, default=4222, help="(default: 4222)")
+    made.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        metavar="MEMBER=MACHINE,...",
+        help="limit what a member sees and asks to these machines; repeatable",
+    )
     made.add_argument(
         "--create", default="", metavar="URL", help="create the team's streams on this server"
     )
     made.add_argument("--ca", default="", metavar="FILE", help="CA certificate")
-
-
-def _help(args: Args) -> None:
-    args.parser.print_help()
 
 
 # ---------------------------------------------------------------- join, leave
@@ -117,7 +118,7 @@ def _set(key: str, value: object) -> None:
     with opened() as clerk:
         store = clerk.store
         if store.readonly:
-            raise Problem(f"cannot write to {store.path}")
+            raise Problem(f"cannot write to {store.path}, so nothing was changed; make it writable")
         with store.lock():
             store.set_option(key, value, os.getpid(), time.time())
         clerk.spool.write({"t": time.time(), "tick": {}}, None)
@@ -192,8 +193,6 @@ def setup(args: Args) -> None:
     if not TEAM.fullmatch(args.team):
         raise Problem(f"--team {args.team}: use letters, digits, - and _")
     folder = Path(args.folder).absolute()
-    with contextlib.suppress(FileExistsError):
-        folder.mkdir(mode=0o700, parents=True)
     try:
         if args.create:
             creds = str(folder / f"{ADMIN}.creds")
@@ -206,6 +205,8 @@ def setup(args: Args) -> None:
         if not grants:
             raise Problem(f"name each member and what it may do, for example --member {EXAMPLE}")
         grants.append(Grant(ADMIN, "", frozenset({ADMIN})))
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir(mode=0o700, parents=True)
         keyed = [g._replace(key=key_of(folder, g.member)) for g in grants]
     except Unusable as e:
         raise Problem(str(e)) from None

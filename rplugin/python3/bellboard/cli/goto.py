@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from .home import Args, Commands, Problem, add, find, icons, listed, opened
+from .home import Args, Commands, Problem, add, add_session, find, icons, listed, opened
 
 if TYPE_CHECKING:
     from ..core.published import Published
@@ -19,7 +19,7 @@ CLIENT = "use this tmux client (default: the one in use, or the last used)"
 
 def add_to(commands: Commands) -> None:
     jump = add(commands, "goto", go_to, "jump to a session, in its tmux pane or Neovim")
-    jump.add_argument("session", nargs="?")
+    add_session(jump, nargs="?")
     jump.add_argument("--next", action="store_true", help="jump to the next one that needs you")
     jump.add_argument("--client", metavar="NAME", default="", help=CLIENT)
     text = "attach this terminal to its tmux pane, until you detach (over ssh: ssh -t)"

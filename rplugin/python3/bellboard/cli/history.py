@@ -14,6 +14,7 @@ from .home import (
     Commands,
     Problem,
     add,
+    add_session,
     find,
     opened,
     print_json,
@@ -29,7 +30,7 @@ MOST = 1000  # notifications to list
 
 def add_to(commands: Commands) -> None:
     history = add(commands, "history", show_history, "list status changes and answers")
-    history.add_argument("session", nargs="?", help="only this session")
+    add_session(history, nargs="?", help="only this session")
     history.add_argument(
         "--since", type=float, metavar="MINUTES", help="only the last MINUTES minutes"
     )
@@ -38,7 +39,7 @@ def add_to(commands: Commands) -> None:
     explain = add(
         commands, "explain", explain_session, "list every event of a session and its effect"
     )
-    explain.add_argument("session")
+    add_session(explain)
     rules = add(
         commands,
         "rules",
@@ -58,7 +59,7 @@ def add_to(commands: Commands) -> None:
     record.add_argument("--session", metavar="SESSION", help="only this session")
     record.add_argument("--full", action="store_true", help="include private text")
     replay = add(commands, "replay", replay_trace, "replay a trace through the live code")
-    replay.add_argument("file", nargs="?", help="default: standard input")
+    replay.add_argument("file", metavar="FILE", nargs="?", help="default: standard input")
     replay.add_argument("--json", action="store_true", help="print one JSON object per line")
 
 
@@ -89,6 +90,8 @@ def show_history(args: Args) -> None:
 def show_notices(sent: list[Sent], names: dict[str, str], args: Args) -> None:
     from ..core import words
 
+    if not sent and not args.json:
+        print(" No notifications.")
     for r in sent:
         if args.json:
             print_json(r._asdict())

@@ -32,8 +32,20 @@ def add(commands: Commands, name: str, run: Run, text: str) -> argparse.Argument
     made: argparse.ArgumentParser = commands.add_parser(
         name, help=text, description=text[0].upper() + text[1:] + "."
     )
-    made.set_defaults(run=run)
+    made.set_defaults(run=run, parser=made)
     return made
+
+
+def add_session(made: argparse.ArgumentParser, **how: Any) -> None:
+    """Add the argument that says which session a command is about."""
+    text = "its id, the start of that, or a name or project that only it has"
+    made.add_argument("session", metavar="SESSION", **{"help": text, **how})
+
+
+def add_verbs(commands: Commands, name: str, text: str) -> Commands:
+    """Add a command that has verbs, and prints its help without one; return its verbs."""
+    made = add(commands, name, lambda _: made.print_help(), text)
+    return made.add_subparsers(metavar="VERB", title="verbs")
 
 
 def here() -> Path:
@@ -85,15 +97,14 @@ def _clerk(home: Path) -> Clerk:
     from ..hosting.folding import Clerk
     from ..storage.database import Unmigrated
     from ..storage.holders import holder
-    from ..storage.spool import Refused, Spool
+    from ..storage.spool import Spool
     from ..storage.store import Busy, Store
 
     spool = Spool(home)
     try:
-        spool.prepare()
-        return Clerk(spool, Store(home))
-    except Refused as e:
-        raise Problem(f"{e}; set BELLBOARD_HOME to a folder that you own") from None
+        with refusals():
+            spool.prepare()
+            return Clerk(spool, Store(home))
     except Unmigrated:
         raise
     except OSError as e:
@@ -177,6 +188,17 @@ def _remedy(error: str) -> str:
     return "try again; if it keeps failing, see what `bellboard serve` reports"
 
 
+@contextlib.contextmanager
+def refusals() -> Iterator[None]:
+    """Report a state folder that must not be used."""
+    from ..storage.ground import ADVICE, Refused
+
+    try:
+        yield
+    except Refused as e:
+        raise Problem(f"{e}; {ADVICE}") from None
+
+
 def reason(e: OSError, path: Path) -> str:
     """Return the system's message, with the file it is about if that is not `path`."""
     other = e.filename and str(e.filename) != str(path)
@@ -202,16 +224,10 @@ def listed(clerk: Clerk) -> list[Published]:
 
 def print_json(value: object) -> None:
     """Print one line of JSON: always UTF-8, and free of terminal escapes."""
-    import msgspec
-
-    from ..core.lenient import plain
+    from ..core.lenient import encoded
     from ..core.visible import as_json
 
-    try:
-        encoded = msgspec.json.encode(value)
-    except UnicodeEncodeError:  # a path that is not UTF-8
-        encoded = msgspec.json.encode(plain(value))
-    sys.stdout.buffer.write(as_json(encoded).encode() + b"\n")
+    sys.stdout.buffer.write(as_json(encoded(value)).encode() + b"\n")
 
 
 def first_run() -> str:

@@ -14,9 +14,11 @@ from .home import (
     Commands,
     Problem,
     add,
+    add_verbs,
     here,
     print_json,
     reason,
+    refusals,
     warn,
 )
 
@@ -34,9 +36,7 @@ class Target(NamedTuple):
 
 
 def add_to(commands: Commands) -> None:
-    hooks = add(commands, "hooks", show_help, "manage the hooks in the settings of agents")
-    hooks.set_defaults(top=hooks)
-    verbs = hooks.add_subparsers(metavar="VERB", title="verbs")
+    verbs = add_verbs(commands, "hooks", "manage the hooks in the settings of agents")
     install = add(verbs, "install", install_hooks, "add the hooks, changing nothing else")
     uninstall = add(verbs, "uninstall", uninstall_hooks, "remove the hooks, changing nothing else")
     check = add(verbs, "check", check_hooks, "list the hooks; fails if any is missing")
@@ -63,10 +63,6 @@ def add_to(commands: Commands) -> None:
             metavar="PATH|VERSION",
             help="use the events of this Claude Code (default: the one on PATH)",
         )
-
-
-def show_help(args: Args) -> None:
-    args.top.print_help()
 
 
 def install_hooks(args: Args) -> int:
@@ -243,14 +239,12 @@ def do(installer: Installer, change: Change, yes: bool, dry_run: bool = False) -
 @contextlib.contextmanager
 def problems(path: Path) -> Iterator[None]:
     from ..agents.installing.installer import SettingsError
-    from ..storage.spool import Refused
 
     try:
-        yield
+        with refusals():
+            yield
     except SettingsError as e:
         raise Problem(str(e)) from None
-    except Refused as e:
-        raise Problem(f"{e}; set BELLBOARD_HOME to a folder that you own") from None
     except OSError as e:
         raise Problem(f"cannot write {path}: {reason(e, path)}; nothing was written") from None
 

@@ -21,6 +21,7 @@ from .home import (
     opened,
     print_json,
     reason,
+    refusals,
     warn,
 )
 
@@ -161,7 +162,6 @@ def run_host(
     import asyncio
 
     from ..hosting.host import Host
-    from ..storage.spool import Refused
     from ..system.ending import attended
 
     home = here()
@@ -184,9 +184,8 @@ def run_host(
     # Notice at once when the reader is gone, such as `head` in `watch | head -1`.
     held = output if output != NOBODY and _is_pipe(output) else NOBODY
     try:
-        attended(lambda: asyncio.run(live()), host.stop, held)
-    except Refused as e:
-        raise Problem(f"{e}; set BELLBOARD_HOME to a folder that you own") from None
+        with refusals():
+            attended(lambda: asyncio.run(live()), host.stop, held)
     except OSError as e:
         raise Problem(f"cannot start in {home}: {reason(e, home)}") from None
     if unread:

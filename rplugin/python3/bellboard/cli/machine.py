@@ -9,12 +9,13 @@ import shlex
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from .home import Args, Commands, Problem, add, here, print_json, reason
+from .home import Args, Commands, Problem, add, add_verbs, here, print_json, reason, refusals
 
 if TYPE_CHECKING:
     from ..core.feed import Hello, State
 
 PATIENCE: Final = 25.0  # seconds to wait for the state; logging in can take a while
+REPLY: Final = 3.0  # more for the reply to a request
 CHUNK: Final = 1 << 16
 APART: Final = 2.0  # seconds between two clocks that are worth reporting
 HINTS: Final = {
@@ -30,27 +31,18 @@ HINTS: Final = {
 
 
 def add_to(commands: Commands) -> None:
-    machine = add(commands, "machine", _help, "follow sessions on other machines")
-    machine.set_defaults(parser=machine)
-    verbs = machine.add_subparsers(dest="verb", metavar="VERB", title="verbs")
-    one = verbs.add_parser("add", help="follow a machine, or change its command")
-    one.add_argument("name", metavar="NAME")
-    one.add_argument("command", metavar="COMMAND", nargs=argparse.REMAINDER)
-    one.set_defaults(run=add_one)
-    one = verbs.add_parser("remove", help="stop following a machine")
-    one.add_argument("name", metavar="NAME")
-    one.set_defaults(run=remove)
-    listed = verbs.add_parser("list", help="list the followed machines")
+    verbs = add_verbs(commands, "machine", "follow sessions on other machines")
+    added = add(verbs, "add", add_one, "follow a machine, or change its command")
+    removed = add(verbs, "remove", remove, "stop following a machine")
+    listed = add(verbs, "list", show, "list the followed machines")
+    tested = add(verbs, "test", try_out, "check the connection to a machine")
+    for one in (added, removed, tested):
+        one.add_argument("name", metavar="NAME", help="your name for it, such as dev")
+    for one in (added, tested):
+        one.usage = f"{one.prog} [-h] NAME -- COMMAND ..."
+        text = "what reaches it, such as: ssh dev"
+        one.add_argument("command", metavar="COMMAND", nargs=argparse.REMAINDER, help=text)
     listed.add_argument("--json", action="store_true", help="print JSON")
-    listed.set_defaults(run=show)
-    one = verbs.add_parser("test", help="check the connection to a machine")
-    one.add_argument("name", metavar="NAME")
-    one.add_argument("command", metavar="COMMAND", nargs=argparse.REMAINDER)
-    one.set_defaults(run=try_out)
-
-
-def _help(args: Args) -> None:
-    args.parser.print_help()
 
 
 def add_one(args: Args) -> None:
@@ -132,12 +124,15 @@ def try_out(args: Args) -> int:
     if why := machines.wrong(args.name, words):
         raise Problem(f"{args.name}: {why}")
     begun = time.monotonic()
-    hello, state = _followed(args.name, words)
+    hello, state, replies = _followed(args.name, words)
     took, apart = time.monotonic() - begun, hello.now - time.time()
     print(f"{args.name} can be followed: bellboard {hello.version}, connected in {took:.1f} s")
     print(f"  sessions: {len(state.all)}; agents: {', '.join(hello.agents) or 'none'}")
     if not hello.hooks:
         print("  it has no hooks, so less is known: run `bellboard hooks install` there")
+    if not replies:
+        print("  it takes no requests, so nothing can be answered from here: its command must pass")
+        print("  on standard input, as `docker exec -i` does")
     if not hello.hosts:
         print("  no background process runs there; none is needed while the link is up")
     if abs(apart) > APART + took:
@@ -146,10 +141,14 @@ def try_out(args: Args) -> int:
     return 0
 
 
-def _followed(name: str, words: list[str]) -> tuple[Hello, State]:
-    """Read a feed until its state has arrived, without becoming a follower."""
+def _followed(name: str, words: list[str]) -> tuple[Hello, State, bool]:
+    """Read a feed until its state has arrived, without becoming a follower.
+
+    Return whether it replies to a request, too.
+    """
     import os
 
+    from ..core.feedlines import asking
     from ..system import remotely
     from ..system.leash import Leashed
 
@@ -161,6 +160,8 @@ def _followed(name: str, words: list[str]) -> tuple[Hello, State]:
     trial = _Trial()
     until = time.monotonic() + PATIENCE
     try:
+        with contextlib.suppress(OSError):  # it has ended
+            os.write(feed.stdin, asking(1, "clock", {}))
         with selectors.DefaultSelector() as ready:
             ready.register(feed.stdout, selectors.EVENT_READ)
             ready.register(feed.stderr, selectors.EVENT_READ)
@@ -171,11 +172,13 @@ def _followed(name: str, words: list[str]) -> tuple[Hello, State]:
                         trial.take(data, is_error=key.fd == feed.stderr)
                         if not data:
                             ready.unregister(key.fd)
+                if trial.state is not None:
+                    until = min(until, time.monotonic() + REPLY)
         if trial.why:
             raise Problem(f"{name}: {trial.why}")
         if trial.hello is None or trial.state is None:
             raise Problem(_why(name, words, trial.errors, feed.code(1.0)))
-        return trial.hello, trial.state
+        return trial.hello, trial.state, trial.replies
     finally:
         feed.end()
 
@@ -186,6 +189,7 @@ class _Trial:
     def __init__(self) -> None:
         self.hello: Hello | None = None
         self.state: State | None = None
+        self.replies = False
         self.why = ""
         self.errors = b""
         self.is_over = False
@@ -202,7 +206,7 @@ class _Trial:
             self._line(line)
         if len(self._rest) > feed.LONGEST:
             self.why = "its command prints something other than a feed"
-        self.is_over = not data or bool(self.why or self.state)
+        self.is_over = not data or bool(self.why or (self.state and self.replies))
 
     def _line(self, line: bytes) -> None:
         from ..core import feed
@@ -212,6 +216,8 @@ class _Trial:
             self.why = self.why or said.text
         elif isinstance(said, feed.Hello):
             self.hello = said
+        elif isinstance(said, feed.Reply):
+            self.replies = True
         elif isinstance(said, feed.State) and self.hello is not None:
             self.state = self.state or said
 
@@ -235,14 +241,12 @@ def _words(args: Args) -> list[str]:
 
 def _store(added: dict[str, list[str]]) -> None:
     from ..storage import machines
-    from ..storage.ground import Refused
     from ..storage.spool import Spool
 
     home = here()
     try:
-        Spool(home).prepare()
+        with refusals():
+            Spool(home).prepare()
         machines.change(home, added=added)
-    except Refused as e:
-        raise Problem(f"{e}; set BELLBOARD_HOME to a folder that you own") from None
     except OSError as e:
         raise Problem(f"cannot write to {home}: {reason(e, home)}") from None

@@ -13,10 +13,9 @@ if TYPE_CHECKING:
     from ..core.published import Published
     from ..core.request import Request
     from ..core.session import Session
+    from ..hosting.beside import Reply
     from ..hosting.folding import Clerk
     from ..storage.spool import Spool
-
-Reply = dict[str, Any]
 
 
 def asking(clerk: Clerk, called: str | None) -> Published:

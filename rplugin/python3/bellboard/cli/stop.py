@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from .goto import named
-from .home import Args, Commands, Problem, add
+from .home import Args, Commands, Problem, add, add_session
 
 
 def add_to(commands: Commands) -> None:
     text = "stop the process of a session, after verifying that it is its process"
-    add(commands, "stop", stop, text).add_argument("session")
+    add_session(add(commands, "stop", stop, text))
 
 
 def stop(args: Args) -> None:
@@ -17,5 +17,5 @@ def stop(args: Args) -> None:
     p = named(args.session)
     pid = p.get("pid") or p.get("far_pid")
     if not pid:
-        raise Problem(f"{p['session_id']}: its process is unknown, so it cannot be stopped")
+        raise Problem(f"{p['session_id']}: its process is unknown; stop it in its terminal")
     print(f"{p['session_id']}: {carry_out('stop', p, pid=pid)['text']}")

@@ -8,20 +8,12 @@ from pathlib import Path
 from .home import Args, Commands, Problem, add, here, warn
 from .hooks import ask, do, problems, short
 
-#: Everything that bellboard creates in the state folder.
+#: Everything that bellboard creates in the state folder, besides what its plugins in CLIs create.
 STATE = (
-    *(
-        "spool",
-        "hosts",
-        "answers",
-        "links",
-        "board.db",
-        "board.db-*",
-        "board.db.damaged-*",
-        "board.lock",
-    ),
+    *("spool", "hosts", "answers", "links", "board.db", "board.db-*"),
+    *("board.db.damaged-*", "board.lock"),
     "drain.lock",
-    *("emit", "hooks.json", "hooks.lock", "opencode"),
+    *("emit", "hooks.json", "hooks.lock"),
 )
 
 
@@ -60,7 +52,7 @@ def uninstall_all(args: Args) -> int:
         for copy in copies:
             print(f"kept: {copy}")
         if home.exists():
-            print(f"kept: {home}; `bellboard uninstall --purge` deletes both")
+            print(f"kept: {home}; `bellboard uninstall --purge` deletes this too")
         return 0
     _purge(home, copies, args.yes)
     return 0
@@ -70,6 +62,7 @@ def _purge(home: Path, copies: list[Path], yes: bool) -> None:
     """Delete what bellboard created in the state folder, and the folder if that empties it."""
     import shutil
 
+    from ..agents.clis import clis
     from ..storage.spool import Spool
     from .tmux import wired
     from .wiring import remove
@@ -79,7 +72,8 @@ def _purge(home: Path, copies: list[Path], yes: bool) -> None:
     if hosts := list(Spool(home).hosts.alive()):
         pids = ", ".join(map(str, hosts))
         raise Problem(f"bellboard is still running; stop these processes first: {pids}")
-    ours = [path for name in STATE for path in home.glob(name)]
+    names = (*STATE, *(cli.keeps for cli in clis() if cli.keeps))
+    ours = [path for name in names for path in home.glob(name)]
     servers = wired()
     for path in (*ours, *copies):
         print(f"- {path}")

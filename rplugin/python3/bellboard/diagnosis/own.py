@@ -98,18 +98,15 @@ def state(home: Path) -> Iterator[Fact]:
         yield info(f"{home} does not exist yet: Neovim or `bellboard serve` creates it")
         return
     except OSError as e:
-        advice = "set BELLBOARD_HOME to a folder that you own"
-        yield error(f"cannot access {home}: {e.strerror}", advice)
+        yield error(f"cannot access {home}: {e.strerror}", ground.ADVICE)
         return
     if status.st_uid != os.geteuid():
-        yield error(
-            f"{home} belongs to another user", "set BELLBOARD_HOME to a folder that you own"
-        )
+        yield error(f"{home} belongs to another user", ground.ADVICE)
         return
     try:
         ground.judge(home)
     except (ground.Refused, OSError) as e:
-        yield error(str(e), "set BELLBOARD_HOME to a folder that you own")
+        yield error(str(e), ground.ADVICE)
     if stat.S_IMODE(status.st_mode) & 0o077:
         yield warn(f"{home} can be read by others", f"chmod 700 {home}")
     else:
