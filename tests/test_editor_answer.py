@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from asked import asks, command, edit, form, plan, play, questions
 from rig.editor import Editor
 from rig.fixtures import Editors, Screens
 from rig.waiting import eventually
-from sample import QUIET, Host, session
+from sample import QUIET, TERMINAL, Host, session
 
 pytestmark = pytest.mark.editor
 
@@ -312,6 +313,41 @@ def test_nothing_is_allowed_unread_or_by_accident(
     assert editor.messages().strip() == ""
 
 
+def test_all_of_it_can_be_seen(nvim: Editors, version: str) -> None:
+    """A long name of a tool, what a syntax conceals, what a field is for; no file hangs Neovim."""
+    editor = nvim(version, CALM, columns=60, lines=30)
+    host = Host(editor)
+    editor.lua("vim.go.conceallevel = 2 vim.wo.conceallevel = 2")
+    tool, plan_ = asks("tool"), asks("plan", kind="plan")
+    edit_, form_ = asks("edit", tool="Edit"), asks("form", kind="form")
+    long = {**command(tool, "{}"), "title": f"Use mcp__{'x' * 50}__remove"}
+    filled = form(form_)
+    filled["fields"][1]["description"] = "Without weekends"
+    filled["fields"][3]["options"][1]["description"] = "The web team"
+    fifo = editor.home.project / "fifo"
+    os.mkfifo(fifo)
+    play(editor, long, plan(plan_), filled, edit(edit_, str(fifo), "old text", "new text"))
+    host.push(tool, plan_, form_, edit_)
+    opened(editor, "tool", "Use mcp__")
+    editor.shows("__remove")
+    editor.press("q")
+    opened(editor, "plan", "Approve a plan")
+    editor.shows("**Test** it")
+    editor.press("q")
+    opened(editor, "edit", "Edit a file")
+    editor.press("gd")
+    editor.shows("q back")
+    editor.press("qq")
+    opened(editor, "form", "Fill in a form")
+    editor.shows("Without weekends")
+    editor.press("Gi")
+    editor.shows("web The web team")
+    editor.press("2<CR>")
+    editor.shows("team    web")
+    editor.press("q")
+    assert editor.messages().strip() == ""
+
+
 def test_triage_answers_one_after_the_other(nvim: Editors, version: str) -> None:
     """From insert mode and back to it; new ones join, those answered elsewhere leave."""
     editor = nvim(version, CALM, columns=64, lines=30)
@@ -375,6 +411,35 @@ def test_triage_answers_one_after_the_other(nvim: Editors, version: str) -> None
     assert editor.messages().strip() == ""
 
 
+def test_how_to_avoid_typed_keys_is_said_once_the_outcome_was_read(nvim: Editors) -> None:
+    """Only while answers are off, and once."""
+    editor = nvim(config=CALM, columns=80, lines=30)
+    host, api = Host(editor), asks("api", repository="acme/api", tty="/dev/pts/7", pane="%4")
+    editor.lua(SAID)
+    play(editor, command(api, "make"))
+    editor.lua("outcome.api = { ok = true, way = 'keys', outcome = 'taken', text = 'it went on' }")
+    outcome = "bellboard: api: answered; it went on"
+    for state, expected in {"on": [outcome], "off": [outcome] * 2}.items():
+        host.push(api, health={"answers": state})
+        opened(editor, "api", "Run a command")
+        editor.press("A")
+        assert sent(editor) == {"choice": "allow"}
+        eventually(lambda: editor.lua("return said") == expected, "the outcome")  # noqa: B023
+    said(editor, 'typed as keys; ":ClaudeSessions answers on" avoids that')
+    assert editor.lua("return said")[:2] == [outcome] * 2
+
+
+def test_the_view_of_a_request_names_its_place_as_the_board_does(nvim: Editors) -> None:
+    editor = nvim(config=CALM, columns=80, lines=30)
+    host = Host(editor)
+    tty = editor.lua(TERMINAL)[1]
+    api = asks("api", repository="acme/api", tty=tty, nvim="/run/nvim.4711.0", branch="main")
+    play(editor, command(api, "make"))
+    host.push(api)
+    opened(editor, "api", "Run a command")
+    editor.shows("acme/api · main · terminal")
+
+
 def test_a_function_answers_what_was_read(nvim: Editors) -> None:
     """And the view is a split, a board's marked sessions are triaged, terminals get keys."""
     config = {**CALM, "answer": {"ready": 0, "layout": "split"}}
@@ -399,12 +464,6 @@ def test_a_function_answers_what_was_read(nvim: Editors) -> None:
     editor.hides("Yes, this once")
     assert editor.lua("return vim.fn.winrestcmd()") == sizes
     editor.lua("outcome.api = { ok = true, way = 'keys', outcome = 'taken', text = '' }")
-    for state, times in {"on": 0, "off": 1}.items():  # switching them on is offered if they are off
-        host.push(*two, health={"answers": state})
-        editor.lua("_G.reply = nil")
-        editor.lua(give, "api", "allow")
-        eventually(lambda: editor.lua("return reply ~= nil"), "a reply")
-        assert str(editor.lua("return said")).count("answers on") == times
     editor.command("ClaudeSessions board")
     editor.press("ggVGa")
     editor.shows("2 left")
@@ -442,4 +501,13 @@ def test_text_is_broken_and_drafts_are_kept(nvim: Editors) -> None:
       local why = draft.set(made, form.fields[1], 1, 'many')
       return { why, draft.set(made, form.fields[1], 1, '2.5') or '', draft.content(made, form) }
     """
+    huge = """
+      local field = { name = 'n', type = 'integer' }
+      return require('bellboard.action.draft').set({ values = {} }, field, 1, ...)
+    """
+    assert "cannot be sent exactly" in editor.lua(huge, "9007199254740993")
+    assert editor.lua(huge, "9007199254740991") is None
+    part = {"kind": "diff", "old": "x", "new": "x\n", "warnings": ["a line break added"]}
+    assert len(editor.lua(rows, part)) == 1
+    assert "no difference" in editor.lua(rows, {**part, "new": "x"})[1]["text"]
     assert editor.lua(draft) == ['"many" is not a number', "", {"n": 2.5, "s": "x"}]

@@ -278,6 +278,17 @@ def heads(editor: Editor) -> list[str]:
     return [" ".join(line.split()[:3]) for line in lines]
 
 
+def test_counts_stand_in_the_same_order_on_every_screen(nvim: Editors) -> None:
+    """Whatever waits longest: counts would change their places otherwise."""
+    editor = nvim(config=QUIET, columns=80, lines=24)
+    asks = session("blocked", "web", ago=900, kind="question", detail="Which?", project="web")
+    Host(editor).push(blocked("api", ago=100), asks)
+    editor.command("ClaudeSessions board")
+    heading = next(line for line in editor.shows("g? help").lines if "g? help" in line)
+    assert "!1 ?1 " in heading
+    editor.shows("!1 ?1 15m")
+
+
 def test_the_user_chooses_what_the_board_lists(nvim: Editors, version: str) -> None:
     """By default what needs you is on top; the header shows any other choice."""
     editor = nvim(version, UNPINNED, columns=100, lines=24)

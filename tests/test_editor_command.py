@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,19 @@ def test_a_session_is_named_by_its_id_name_or_project(nvim: Editors, version: st
         last_said(editor, 'no session matches "nobody"')
     editor.command("Bellboard answer api")
     last_said(editor, "api: it is not asking anything")
+
+
+def test_a_command_that_is_wrong_says_what_it_takes(nvim: Editors) -> None:
+    """Also one that the shell program carries out."""
+    editor = nvim(config={"python": [sys.executable]}, ui=False)
+    editor.lua(NOTED)
+    for wrong, said in {
+        "goto": "which session? give its id, name or project",
+        "boards": 'no subcommand "boards"; <Tab> after :ClaudeSessions lists them',
+        "explain": "bellboard: explain: the following arguments are required: SESSION",
+    }.items():
+        editor.command(f"Bellboard {wrong}")
+        last_said(editor, said)
 
 
 def test_subcommands_and_sessions_are_completed(nvim: Editors) -> None:

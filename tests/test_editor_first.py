@@ -116,6 +116,8 @@ def test_a_failed_build_says_why_and_other_keys_keep_their_meaning(
     (home.root / "offline").touch()
     editor = started(nvim, plugin)
     editor.shows("Build bellboard now?")
+    keys = "return vim.api.nvim_win_get_config(0).footer"
+    assert [" y", "BellboardKeyOnBellboardFloat"] in editor.lua(keys)
     editor.press("ihello<Esc>")
     editor.hides("Build bellboard now?")
     eventually(lambda: editor.lua("return vim.fn.getline(1)") == "hello", "what was typed")

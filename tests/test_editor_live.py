@@ -10,8 +10,11 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
+from bellboard.storage.spool import Spool
+from hosting import put
 from rig.editor import Editor
 from rig.fixtures import Editors
 from rig.home import Home
@@ -24,7 +27,6 @@ STATUSLINE = (
     "vim.o.laststatus, vim.o.ruler = 3, false "
     "vim.o.statusline = \"%=%{%v:lua.require'bellboard'.statusline()%} \""
 )
-PLAIN = "return require('bellboard').statusline({ plain = true })"
 JOB = "return vim.fn.jobpid(require('bellboard.host').status().channel)"
 
 
@@ -95,6 +97,33 @@ def test_events_during_a_crash_are_caught_up_with(nvim: Editors, agent: Agent) -
     agent.emit("Stop", prompt_id="1", last_assistant_message="done")
     editor.shows("+1")
     assert editor.messages() == ""
+
+
+def test_little_is_kept_for_a_suspended_neovim(nvim: Editors, home: Home) -> None:
+    """It may be for days: it gets the board as it is then, and callbacks run meanwhile."""
+    ran = home.root / "ran"
+    editor = hosted(nvim(config={"on": {"completed": ["touch", str(ran)]}}, ui=False))
+    pid, spool = editor.lua(JOB), Spool(home.bellboard)
+    host = psutil.Process(pid)
+    before = host.memory_info().rss
+    os.kill(editor.pid, signal.SIGSTOP)
+    try:
+        for n in range(200):
+            for session in range(100):
+                put(spool, "UserPromptSubmit", f"s{session}", prompt=f"{n} " * 60)
+            eventually(lambda: not list(spool.new.iterdir()), "an empty spool")
+            if "Neovim does not read" in spool.hosts.notes_of(pid).get("publish", ""):
+                break
+        else:
+            pytest.fail("it sends without end")
+        put(spool, "Stop", "s1")
+        eventually(ran.exists, "the callback")
+        assert host.memory_info().rss < before + (16 << 20)
+    finally:
+        os.kill(editor.pid, signal.SIGCONT)
+    status = "return (require('bellboard').session('s1') or {}).status"
+    eventually(lambda: editor.lua(status) == "completed", "the end")
+    eventually(lambda: "publish" not in spool.hosts.notes_of(pid), "no note")
 
 
 def test_the_host_ends_with_its_neovim(nvim: Editors, version: str) -> None:

@@ -250,6 +250,24 @@ def test_a_notification_replaces_the_previous_one_of_its_session(nvim: Editors) 
     ]
 
 
+def test_a_vim_notify_that_is_a_table_gets_messages_whole(nvim: Editors, version: str) -> None:
+    """As of nvim-notify, which has room for them; so may be a vim.ui.select."""
+    editor = nvim(version, QUIET, columns=50)
+    host = Host(editor)
+    editor.lua("""
+      _G.said = {}
+      local function callable(act) return setmetatable({}, { __call = act }) end
+      vim.notify = callable(function(_, text) table.insert(said, text) end)
+      vim.ui.select = callable(function(_, _, opts) table.insert(said, opts.prompt) end)
+    """)
+    host.push(blocked("api"), notices=[line(text="x" * 300)])
+    editor.command("ClaudeSessions goto nobody")
+    editor.command("ClaudeSessions pick")
+    expected = ["api needs you: " + "x" * 300, "Agent sessions"]
+    expected += ['bellboard: no session matches "nobody"']
+    eventually(lambda: sorted(editor.lua("return said")) == sorted(expected), "the messages")
+
+
 def test_a_notification_fits_the_command_line_and_waits_for_a_prompt(
     nvim: Editors, version: str
 ) -> None:

@@ -207,6 +207,7 @@ def test_a_transcript_is_read_from_its_end(nvim: Editors, home: Home, version: s
         says("assistant", "SUBAGENT", isSidechain=True),
         says("user", "META", isMeta=True),
         "{broken",
+        says("assistant", [5, None, "x", [], True]),
         says("user", "tidy up\nplease"),
         says("assistant", [{"type": "text", "text": "I shall.\x1b[2J"}, tool]),
         says("user", [{"type": "tool_result", "content": "RESULT"}]),

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from bellboard.hosting.sendable import Wire
+from bellboard.hosting.encoding import Encoder
 from rig.fixtures import Editors
 from rig.waiting import eventually
 from sample import QUIET, Host, blocked, dated, house, session
@@ -58,7 +58,7 @@ def test_changes_are_merged_into_the_state(nvim: Editors) -> None:
 def test_of_a_session_that_changes_only_the_changes_are_sent(nvim: Editors, version: str) -> None:
     """Applied in Lua, they give what was published; a session that was kept stays as it was."""
     editor = nvim(version, QUIET, ui=False)
-    host, wire = Host(editor), Wire()
+    host, wire = Host(editor), Encoder()
     first = session("working", "api", tool="Edit", tasks={"done": 1, "total": 3}, ago=9)
     last = session("completed", "api", last_message="Done.", tasks={"done": 3, "total": 3}, ago=1)
     host.push(first)

@@ -120,7 +120,7 @@ local without_host =
 M.run = function(verb, count, rest)
   local action = verbs[verb]
   if not action then
-    message.error('no such subcommand: ' .. verb)
+    message.error(('no subcommand "%s"; <Tab> after :%s lists them'):format(verb, config.command()))
     return
   end
   if not without_host[verb] then

@@ -85,11 +85,16 @@ local function missing_module()
   end
 end
 
-local function launch()
+--- Launch it no more after a pause.
+local function end_pause()
   if pause and not pause:is_closing() then
     pause:close()
   end
   pause = nil
+end
+
+local function launch()
+  end_pause()
   local interpreter = program.interpreter()
   state.command, state.why, state.stderr = interpreter.command, interpreter.why, {}
   started, pushed, ending = clock(), false, false
@@ -254,10 +259,7 @@ end
 
 M.stop = function()
   greeting = nil
-  if pause and not pause:is_closing() then
-    pause:close()
-  end
-  pause = nil
+  end_pause()
   finish()
 end
 

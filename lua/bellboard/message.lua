@@ -3,7 +3,10 @@ local M = {}
 
 --- Whether messages go to the command line, where one that does not fit waits for ENTER.
 ---@return boolean|nil
-local function is_echoed()
+M.is_echoed = function()
+  if type(vim.notify) ~= 'function' then -- a table that can be called, as of nvim-notify
+    return false
+  end
   local source = debug.getinfo(vim.notify, 'S').source
   local is_own = source == '?' or source:find('^@vim/_') -- compiled into Neovim, or its own file
   return is_own and #vim.api.nvim_list_uis() > 0
@@ -30,7 +33,7 @@ end
 local function notify(text, level)
   vim.schedule(function()
     local whole = 'bellboard: ' .. text
-    vim.notify(is_echoed() and fitted(whole) or whole, level)
+    vim.notify(M.is_echoed() and fitted(whole) or whole, level)
   end)
 end
 

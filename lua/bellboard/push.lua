@@ -35,9 +35,9 @@ end
 ---@param transition bellboard.Transition
 local function announce(transition)
   local session = sessions.last_known(transition.session_id)
+  local about = { session = session, agent = session and session.agent }
   ---@type bellboard.TransitionData
-  local agent = session and session.agent
-  local data = vim.tbl_extend('force', transition, { session = session, agent = agent })
+  local data = vim.tbl_extend('force', transition, about)
   local options = config.get()
   call(options.on_transition, data)
   call(options.on[data.to], data)

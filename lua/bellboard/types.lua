@@ -68,7 +68,6 @@
 ---@field name? string given by the user
 ---@field parent? string session that it works for
 ---@field team? string[] sessions that work for it
----@field previous? string[] sessions that it continues
 ---@field prompts? string[] the newest, if they are kept
 ---@field ports? integer[] that it listens on
 ---@field pull_request_state? string
@@ -90,8 +89,6 @@
 ---@field edited? table<string, number> files that its tools changed last, and when
 ---@field last_event? { event: string, t: number } its newest hook event
 ---@field previous? string[] ids that it had before, oldest first
----@field terminal_program? string
----@field ssh? string
 ---@field urgency? integer
 
 --- What a session asks, in full, as the background process decodes it.
@@ -132,6 +129,7 @@
 ---@class bellboard.Field of a form
 ---@field name string
 ---@field title? string
+---@field description? string
 ---@field type? 'string'|'number'|'integer'|'boolean'
 ---@field required? boolean
 ---@field options? { label: string, description?: string }[]

@@ -13,7 +13,6 @@ from rig.cache import Missing
 from rig.editor import Editor
 from rig.waiting import eventually
 
-CELL = (8, 17)  # pixels of a character, no more
 PROGRAMS = {"Xvfb": "xvfb", "xterm": "xterm", "import": "imagemagick"}
 
 

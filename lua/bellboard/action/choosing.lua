@@ -147,10 +147,15 @@ local function fill(at, field)
   if field.type == 'boolean' then
     return put(not open.draft.values[at])
   elseif field.options and #field.options > 0 then
-    local labels = vim.tbl_map(function(option)
-      return option.label
-    end, field.options)
-    return vim.ui.select(labels, { prompt = name, kind = 'bellboard-answer' }, put)
+    return vim.ui.select(field.options, {
+      prompt = name,
+      kind = 'bellboard-answer',
+      format_item = function(option)
+        return cells.safe(option.label .. ' ' .. (option.description or ''))
+      end,
+    }, function(option)
+      put(option and option.label)
+    end)
   end
   local before = open.draft.values[at]
   ask({ title = name, text = before ~= nil and tostring(before) or '' }, function(text)

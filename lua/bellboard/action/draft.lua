@@ -1,6 +1,9 @@
 -- What the user has chosen so far of a request: options, typed answers, values of a form.
 local M = {}
 
+--- From here on, numbers are rounded.
+local LARGEST = 2 ^ 53
+
 ---@param request bellboard.Request
 ---@return bellboard.Draft
 M.new = function(request)
@@ -50,6 +53,8 @@ M.set = function(draft, field, at, text)
       return ('"%s" is not a number'):format(text)
     elseif field.type == 'integer' and number ~= math.floor(number) then
       return ('%s is not a whole number'):format(text)
+    elseif field.type == 'integer' and math.abs(number) >= LARGEST then
+      return ('%s cannot be sent exactly; answer in its terminal'):format(text)
     end
     draft.values[at] = number
   else

@@ -89,18 +89,20 @@ M.is_only_there = function()
 end
 
 ---@return bellboard.Chunk[]
+---@return string|nil asked what is asked, if there is no room for all of it
 local function title()
   local session, request = open.session, open.request
   local project, asked = cells.safe(session.words.project), cells.safe(request.title or '')
   local since = (request.asked_at or 0) > 0 and request.asked_at or session.since
   local name = project .. ': ' .. (asked ~= '' and asked or session.words.word)
   local prefix, ago = ' ' .. (open.prefix and open.prefix() or ''), '  ' .. age.of(since) .. ' '
-  local room = layout.width() - cells.width(prefix .. ago)
+  local room = math.max(layout.width() - cells.width(prefix .. ago), 1)
   return {
     { prefix, 'BellboardDim' },
-    { cells.cut(name, math.max(room, 1)), 'BellboardFloatTitle' },
+    { cells.cut(name, room), 'BellboardFloatTitle' },
     { ago, 'BellboardDim' },
-  }
+  },
+    cells.width(name) > room and asked or nil
 end
 
 --- The key of each choice.
@@ -123,9 +125,10 @@ M.draw = function(is_new)
     return
   end
   local width, failed = layout.width(), open.failed and open.failed()
+  local head, asked = title()
   window.draw({
-    title = title(),
-    rows = content.rows(open.session, open.request, open.draft, width),
+    title = head,
+    rows = content.rows(open.session, open.request, open.draft, width, asked),
     again = not is_new,
     foot = foot.rows(open.request, {
       status = open.status,

@@ -8,6 +8,9 @@ local sessions = require('bellboard.state.sessions')
 
 local M = {}
 
+--- Milliseconds to read the outcome of an answer, before another message replaces it.
+local READ = 5000
+
 ---@param done fun(request: bellboard.Request|nil, why: string|nil)
 ---@return fun(reply: bellboard.Reply)
 local function unpacked(done)
@@ -47,7 +50,9 @@ local function offer(session, reply)
   local is_off = sessions.health().answers == 'off' and not session.machine
   if reply.ok and reply.way == 'keys' and is_off and remembered.note('answers') then
     local text = 'typed as keys; ":%s answers on" avoids that: :help bellboard-answer'
-    message.info(text:format(config.command()))
+    vim.defer_fn(function()
+      message.info(text:format(config.command()))
+    end, READ)
   end
 end
 

@@ -54,20 +54,20 @@ end
 --- The summary.
 ---@return string
 local function summary()
-  local told = {}
+  local parts = {}
   for _, what in ipairs({ 'answered', 'answered elsewhere', 'snoozed', 'skipped', 'left' }) do
-    told[#told + 1] = run.counts[what] and ('%d %s'):format(run.counts[what], what) or nil
+    parts[#parts + 1] = run.counts[what] and ('%d %s'):format(run.counts[what], what) or nil
   end
-  vim.list_extend(told, run.wrong)
-  return 'triage: ' .. (#told > 0 and table.concat(told, ', ') or 'nothing was asked')
+  vim.list_extend(parts, run.wrong)
+  return 'triage: ' .. (#parts > 0 and table.concat(parts, ', ') or 'nothing was asked')
 end
 
 --- Show it once the outcome of the last answer is known.
 local function conclude()
   if run.is_over and run.pending == 0 then
-    local told = summary()
+    local text = summary()
     run = nil
-    message.info(told)
+    message.info(text)
   end
 end
 
@@ -112,11 +112,11 @@ local function heard(session)
   local of = run
   return function(reply)
     of.pending = of.pending - 1
-    local told = ('%s: %s'):format(session.words.project, answer.told(reply))
+    local outcome = ('%s: %s'):format(session.words.project, answer.told(reply))
     if answer.is_taken(reply) then
       of.counts.answered = (of.counts.answered or 0) + 1
     else
-      of.wrong[#of.wrong + 1] = told
+      of.wrong[#of.wrong + 1] = outcome
       of.failed = session
     end
     if of ~= run then
@@ -124,10 +124,10 @@ local function heard(session)
     elseif run.is_over then
       conclude()
     elseif run.is_done then
-      run.note = told
+      run.note = outcome
       step()
     else
-      opened.say(told)
+      opened.say(outcome)
     end
   end
 end

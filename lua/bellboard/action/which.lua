@@ -22,8 +22,12 @@ M.one = function(called)
   if exact then
     return exact
   end
+  if called == '' then
+    message.info('which session? give its id, name or project; <Tab> completes it')
+    return nil
+  end
   local found = {}
-  for _, session in ipairs(called ~= '' and sessions.list() or {}) do
+  for _, session in ipairs(sessions.list()) do
     if
       vim.startswith(session.session_id, called)
       or vim.list_contains(names_of(session), called)

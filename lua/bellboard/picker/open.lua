@@ -52,7 +52,7 @@ M.open = function()
       return require(each[3]).open(all)
     end
   end
-  local from = debug.getinfo(vim.ui.select, 'S').source
+  local from = type(vim.ui.select) == 'function' and debug.getinfo(vim.ui.select, 'S').source or ''
   if from:find('telescope', 1, true) then -- telescope-ui-select
     require('telescope').extensions.bellboard.bellboard()
   elseif from:find('vim/ui%.lua$') then

@@ -5,15 +5,17 @@ local gate = require('bellboard.system.gate')
 local M = {}
 
 local PATIENCE = 500 -- ms; a response takes 1
+local MOST = 2 ^ 20 -- bytes of all responses; a terminal of 200 rows has 100 kB
+local LONGEST = 500 -- bytes of an error
 
 local REQUEST, RESPONSE = 0, 1
 
---- Run Lua code in another Neovim. `done` is called once, in the main loop, with the result, or
---- with nil and the reason.
+--- Run Lua code in another Neovim that returns a table. `done` is called once, in the main loop,
+--- with that table, or with nil and the reason.
 ---@param address string of its server
 ---@param code string
 ---@param arguments any[]
----@param done fun(result: any, why: string)
+---@param done fun(result: table|nil, why: string)
 M.ask = function(address, code, arguments, done)
   local pipe ---@type uv.uv_pipe_t|nil
   local timer = assert(vim.uv.new_timer())
@@ -41,17 +43,32 @@ M.ask = function(address, code, arguments, done)
   --- not, or it would run unexpectedly later.
   local asked = false
   local function answered(message)
+    local problem, result = message[3], message[4]
     if message[1] ~= RESPONSE then
       return
-    elseif message[3] ~= vim.NIL and message[3] ~= nil then
-      finish(nil, tostring(message[3][2] or message[3]))
+    elseif problem ~= vim.NIL then
+      finish(nil, tostring(problem[2]):sub(1, LONGEST))
     elseif asked then
-      finish(message[4])
-    elseif message[4].blocking then
+      finish(type(result) == 'table' and result or nil, 'it has nothing to show')
+    elseif result.blocking then
       finish(nil, 'it is waiting for a key')
-    else
+    elseif result.blocking == false then
       asked = true
       call('nvim_exec_lua', { code, arguments })
+    else
+      error('not a mode')
+    end
+  end
+
+  --- Take what it sends; an error if that is not what a Neovim sends.
+  local function take(data)
+    local at = 1
+    while at <= #data and not timer:is_closing() do
+      local message
+      message, at = unpack(data, at)
+      if message ~= nil then
+        answered(message)
+      end
     end
   end
 
@@ -66,18 +83,15 @@ M.ask = function(address, code, arguments, done)
       return finish(nil, why)
     end
     pipe = connected
+    local left = MOST
     pipe:read_start(function(broken, data)
+      left = left - #(data or '')
       if broken or not data then
         finish(nil, 'it is gone')
-        return
-      end
-      local at = 1
-      while at <= #data and not timer:is_closing() do
-        local message
-        message, at = unpack(data, at)
-        if message ~= nil then
-          answered(message)
-        end
+      elseif left < 0 then
+        finish(nil, 'it sends too much')
+      elseif not pcall(take, data) then
+        finish(nil, 'it does not answer as a Neovim does')
       end
     end)
     call('nvim_get_mode', { nil })

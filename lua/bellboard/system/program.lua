@@ -54,7 +54,7 @@ end
 ---@return string
 local function reason(done)
   local lines = vim.split(vim.trim(done.stderr or ''), '\n')
-  local text = lines[#lines]:gsub('^bellboard: ', '')
+  local text = lines[#lines]:gsub('^bellboard: ', ''):gsub('^bellboard [^:]*: error: ', '')
   return text ~= '' and text or ('exit code %d'):format(done.code)
 end
 

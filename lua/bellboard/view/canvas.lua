@@ -12,6 +12,7 @@ M.bare = function(win, also)
   for name, value in
     pairs(vim.tbl_extend('force', {
       wrap = false,
+      conceallevel = 0,
       number = false,
       relativenumber = false,
       signcolumn = 'no',

@@ -1,5 +1,6 @@
 -- Shows notices with vim.notify, the bell or the desktop.
 local cells = require('bellboard.view.cells')
+local message = require('bellboard.message')
 local popup = require('bellboard.view.popup')
 local sessions = require('bellboard.state.sessions')
 
@@ -54,12 +55,12 @@ local function when_free(speak)
   })
 end
 
---- One line that fits the command line: a longer one would prompt for ENTER.
+--- One line; in the command line, a longer one than fits would prompt for ENTER.
 ---@param notice bellboard.Notice
 ---@return string
 local function line_of(notice)
-  local text = notice.text ~= '' and (': ' .. notice.text) or ''
-  return cells.cut(cells.safe(notice.title .. text), math.max(20, vim.v.echospace))
+  local text = cells.safe(notice.title .. (notice.text ~= '' and ': ' .. notice.text or ''))
+  return message.is_echoed() and cells.cut(text, math.max(20, vim.v.echospace)) or text
 end
 
 --- mini.notify cannot replace: remove the session's last notification, and remember the new one.

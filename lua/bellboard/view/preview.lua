@@ -21,6 +21,12 @@ local SHOWN = "return require('bellboard')._shown(...)"
 
 ---@alias bellboard.Lines fun(lines: string[]|nil, colours?: bellboard.Colour[])
 
+---@param value any
+---@return boolean
+local function is_text(value)
+  return type(value) == 'string'
+end
+
 --- The last lines, made safe to show, without empty ones at the end.
 ---@param lines string[]
 ---@return string[]|nil
@@ -81,7 +87,7 @@ local function of_neighbour(session, done)
     return
   end
   neighbour.ask(session.nvim, SHOWN, { session.tty }, function(lines)
-    done(type(lines) == 'table' and lines or nil)
+    done(lines and tidy(vim.tbl_filter(is_text, lines)))
   end)
 end
 
@@ -123,6 +129,7 @@ local function spoken(entry, lines)
     content = { { type = 'text', text = content } }
   end
   for _, part in ipairs(type(content) == 'table' and content or {}) do
+    part = type(part) == 'table' and part or {}
     if part.type == 'text' and type(part.text) == 'string' then
       local mark = entry.type == 'user' and '> ' or ''
       for line in vim.gsplit(vim.trim(part.text), '\n') do

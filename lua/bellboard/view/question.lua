@@ -2,6 +2,7 @@
 -- usual effect.
 local cells = require('bellboard.view.cells')
 local config = require('bellboard.config')
+local ink = require('bellboard.view.ink')
 
 local M = {}
 
@@ -46,8 +47,8 @@ end
 local function footer(choices)
   local chunks = {}
   for _, choice in ipairs(choices) do
-    chunks[#chunks + 1] = { ' ' .. choice[1], 'BellboardProject' }
-    chunks[#chunks + 1] = { (' %s '):format(choice[2]), 'BellboardDim' }
+    chunks[#chunks + 1] = { ' ' .. choice[1], ink.on('BellboardKey', 'BellboardFloat') }
+    chunks[#chunks + 1] = { (' %s '):format(choice[2]), ink.on('BellboardDim', 'BellboardFloat') }
   end
   return chunks
 end

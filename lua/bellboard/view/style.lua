@@ -107,21 +107,22 @@ M.faded = function(chunks)
   end, chunks)
 end
 
---- How many sessions have each icon: `!1 `, `?1 `, `*2 `.
+--- How many sessions have each icon, most urgent first: `!1 `, `?1 `, `*2 `.
 ---@param some bellboard.Session[]
 ---@return bellboard.Chunk[]
 M.tally = function(some)
-  local chunks, counts, order = {}, {}, {}
+  local chunks, counts = {}, {}
   for _, session in ipairs(some) do
     local icon = M.icon(session)
-    if not counts[icon] then
-      counts[icon] = { 0, M.group_of(session.status) }
-      order[#order + 1] = icon
-    end
-    counts[icon][1] = counts[icon][1] + 1
+    counts[icon] = (counts[icon] or 0) + 1
   end
-  for nth, icon in ipairs(order) do
-    chunks[nth] = { ('%s%d '):format(icon, counts[icon][1]), counts[icon][2] }
+  for _, name in ipairs({ 'blocked', 'question', unpack(sessions.statuses, 2) }) do
+    local icon = M.icon_named(name)
+    if counts[icon] then -- names may share one
+      local group = M.group_of(name == 'question' and 'blocked' or name)
+      chunks[#chunks + 1] = { ('%s%d '):format(icon, counts[icon]), group }
+      counts[icon] = nil
+    end
   end
   return chunks
 end

@@ -1,6 +1,7 @@
 -- The rows of a request: who asks, what is asked, and what the user has chosen so far.
 local cells = require('bellboard.view.cells')
 local parts = require('bellboard.view.request.parts')
+local place = require('bellboard.view.place')
 local wrap = require('bellboard.view.request.wrap')
 
 local M = {}
@@ -102,6 +103,9 @@ local function form_of(request, draft, width, rows)
     local text = value == nil and ('(%s)'):format(kind) or shown(value)
     local group = value == nil and 'BellboardDim' or 'BellboardChosen'
     marked(rows, head, text == '' and '""' or text, width, { field = nth }, group)
+    if (field.description or '') ~= '' then
+      say(rows, field.description, width, 'BellboardDim', parts.INDENT:rep(2), { field = nth })
+    end
   end
 end
 
@@ -118,7 +122,7 @@ local function asker(session, request)
     words.title,
     request.thread_type and request.thread_type ~= '' and 'subagent ' .. request.thread_type or '',
     (request.thread or '') ~= '' and (request.thread_type or '') == '' and 'a subagent' or '',
-    words.place,
+    place.of(session),
   }) do
     who[#who + 1] = word ~= '' and cells.safe(word) or nil
   end
@@ -130,9 +134,13 @@ end
 ---@param request bellboard.Request
 ---@param draft bellboard.Draft
 ---@param width integer
+---@param title string|nil what the title of the window has no room for
 ---@return bellboard.Row[]
-M.rows = function(session, request, draft, width)
+M.rows = function(session, request, draft, width, title)
   local rows = {}
+  if title then
+    say(rows, title, width, 'BellboardHeading')
+  end
   say(rows, asker(session, request), width, 'BellboardDim')
   for _, part in ipairs(request.parts or {}) do
     rows[#rows + 1] = parts.row('')

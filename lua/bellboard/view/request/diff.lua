@@ -18,7 +18,9 @@ local shown
 ---@param done fun(text: string|nil)
 local function read(path, done)
   local finish = vim.schedule_wrap(done)
-  vim.uv.fs_open(path, 'r', 0, function(_, file)
+  -- Without O_NONBLOCK, a FIFO would keep a thread of Neovim waiting, and Neovim from exiting.
+  local flags = vim.uv.constants.O_RDONLY + vim.uv.constants.O_NONBLOCK
+  vim.uv.fs_open(path, flags, 0, function(_, file)
     if not file then
       return finish(nil)
     end

@@ -121,7 +121,7 @@ local function diff_of(part, width, rows)
       add(made, part, rows)
     end
   end
-  if found == '' then
+  if part.old == part.new then
     rows[#rows + 1] = M.row(M.INDENT .. 'no difference', 'BellboardDim')
   end
 end
