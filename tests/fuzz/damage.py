@@ -6,13 +6,14 @@ import contextlib
 import os
 import sqlite3
 from collections.abc import Callable
+from pathlib import Path
 from random import Random
 from typing import Any
 
 from fuzz.case import Case, Category
 from fuzz.files import KINDS, remove
 from fuzz.junk import NUMBERS, text
-from fuzz.target import HEAL, Target
+from fuzz.target import HEAL, Fallen, Target
 from rig.waiting import eventually
 
 TABLES = ("sessions", "transitions", "events", "applied", "claims", "options", "editors")
@@ -26,15 +27,18 @@ def _db(target: Target) -> sqlite3.Connection:
 def flips(target: Target, random: Random) -> None:
     """Flip bits of the file, and of its log."""
     for name in ("board.db", "board.db-wal"):
-        path = target.board / name
-        size = path.stat().st_size if path.is_file() else 0
-        with path.open("r+b") if size else contextlib.nullcontext() as file:
-            for _ in range(random.choice([1, 3, 30]) if file else 0):
-                where = random.randrange(size)
-                file.seek(where)
-                byte = file.read(1)
-                file.seek(where)
-                file.write(bytes([byte[0] ^ 1 << random.randrange(8)]))
+        _flip(target.board / name, random, random.choice([1, 3, 30]))
+
+
+def _flip(path: Path, random: Random, count: int) -> None:
+    size = path.stat().st_size if path.is_file() else 0
+    with path.open("r+b") if size else contextlib.nullcontext() as file:
+        for _ in range(count if file else 0):
+            where = random.randrange(size)
+            file.seek(where)
+            byte = file.read(1)
+            file.seek(where)
+            file.write(bytes([byte[0] ^ 1 << random.randrange(8)]))
 
 
 def cells(target: Target, random: Random) -> None:
@@ -172,6 +176,30 @@ def database(random: Random) -> Case:
     return Case(f"{what} ({chance}), {'of a live host' if alive else 'before the start'}", do)
 
 
+def hundred(random: Random) -> Case:
+    """Flip a hundred bits of a full database at once: it is set aside, and doctor names it."""
+    chance = random.randrange(1 << 30)
+
+    def do(target: Target) -> None:
+        for n in range(200):
+            target.hook("UserPromptSubmit", f"d{n % 20}", prompt="x" * 300)
+        target.canary(HEAL)
+        with contextlib.closing(_db(target)) as db:
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        _flip(target.board / "board.db", Random(chance), 100)
+        target.canary()
+        target.restart()  # a running host reads only what it needs
+        target.up()
+        target.canary()
+        if "damaged database kept" not in target.doctor():
+            raise Fallen("doctor does not name the damaged database")
+        with contextlib.closing(_db(target)) as db:
+            if (found := db.execute("PRAGMA integrity_check").fetchone()[0]) != "ok":
+                raise Fallen(f"the database is still damaged: {found}")
+
+    return Case(f"a hundred flipped bits ({chance})", do)
+
+
 def _set_version(target: Target, version: int) -> bool:
     """Return whether that could be set: the host may still be replacing a damaged database."""
     with contextlib.closing(_db(target)) as db, contextlib.suppress(sqlite3.DatabaseError):
@@ -201,5 +229,6 @@ def newer(_: Random, version: int) -> Case:
 VERSIONS = tuple((number,) for number in (2, 99, 2**31 - 1, -1, -(2**31)))
 CATEGORIES = (
     Category("database", database, batch=1, within=HEAL),
+    Category("hundred", hundred, batch=1),
     Category("newer", newer, batch=1, settle=0.5, each=VERSIONS),
 )

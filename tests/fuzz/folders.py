@@ -139,6 +139,7 @@ LOCKS = (
     ("board.db", "BEGIN IMMEDIATE"),
     ("board.db", "BEGIN EXCLUSIVE"),
     ("board.lock", ""),
+    ("drain.lock", ""),
     ("hooks.lock", ""),
 )
 CATEGORIES = (

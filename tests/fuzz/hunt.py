@@ -23,6 +23,7 @@ from fuzz import (
     settings,
     strangers,
     surroundings,
+    volumes,
     witnessed,
 )
 from fuzz.case import Case, Category, nothing
@@ -45,6 +46,7 @@ CATEGORIES: Final[dict[str, Category]] = {
             strangers,
         ),
         surroundings,
+        volumes,
     )
     for category in module.CATEGORIES
 }

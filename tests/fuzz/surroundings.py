@@ -13,7 +13,6 @@ from bellboard.system import shipped
 from fuzz.case import Case, Category
 from fuzz.target import ANSWER, Fallen, Target
 
-UNLIMITED = resource.RLIM_INFINITY
 #: Name → the limit, and what it is set to; the hard limit stays, so that it can be undone.
 LIMITS = {
     "files open": (resource.RLIMIT_NOFILE, 0),

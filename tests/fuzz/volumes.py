@@ -1,0 +1,79 @@
+"""Very many files, very deep folders, very many lines: what takes long, though each is harmless."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+from fuzz.case import Case, Category
+from fuzz.files import EVENT
+from fuzz.target import Target
+
+ENTRY = '{"type":"user","uuid":"%d","timestamp":"%s","message":{"role":"user","content":"x"}}\n'
+
+
+def names(target: Target) -> None:
+    """Make files that no hook would name so."""
+    for n in range(5000):
+        (target.board / "spool/new" / f".{n}").write_bytes(EVENT)
+
+
+def nest(folder: Path, depth: int) -> None:
+    """Make folders within folders; their path may be longer than any that can be opened."""
+    folder.mkdir()
+    here = os.open(folder, os.O_RDONLY)
+    for _ in range(depth):
+        os.mkdir("x", dir_fd=here)
+        there = os.open("x", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = there
+    os.close(here)
+
+
+def depths(target: Target) -> None:
+    """Put such folders where files belong, and start a host."""
+    target.undone.callback(subprocess.run, ["rm", "-rf", str(target.board)], capture_output=True)
+    for name in ("hosts", "spool/new", "spool/slot", "spool/bad", "spool/tmp"):
+        nest(target.board / name / "0", 1500)
+    os.utime(target.board / "spool/tmp/0", (1, 1))
+    target.restart()
+    target.up()
+
+
+def lines(target: Target) -> None:
+    """Add 4 MB to a transcript at once."""
+    path = target.home.root / "long.jsonl"
+    path.write_text("{}\n")
+    target.hook("UserPromptSubmit", "long", target.sleeper(), transcript_path=str(path))
+    target.canary()
+    added = "".join(ENTRY % (n, "2030-01-01T00:00:00.000Z") for n in range(36_000))
+    with path.open("a") as file:
+        file.write(added)
+
+
+def sessions(target: Target) -> None:
+    """Start very many, each in a directory of its own, and end them."""
+    for event in ("UserPromptSubmit", "SessionEnd"):
+        for n in range(500):
+            target.hook(event, f"v{n}", cwd=f"/srv/{n}")
+
+
+VOLUMES: dict[str, Callable[[Target], None]] = {
+    "names": names,
+    "depths": depths,
+    "lines": lines,
+    "sessions": sessions,
+}
+
+
+def volume(_: Random, what: str) -> Case:
+    """One kind of them."""
+    return Case(f"very many {what}", VOLUMES[what])
+
+
+CATEGORIES = (
+    Category("volume", volume, batch=1, settle=0.3, each=tuple((what,) for what in VOLUMES)),
+)
