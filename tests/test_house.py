@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import pytest
 
+from bellboard.agents.dialects import KEYS
 from bellboard.core.options import Options
 from rig import tools
 from rig.fixtures import Editors
@@ -226,6 +227,23 @@ def test_nothing_outside_its_folder_names_the_cli() -> None:
             imports.add(where)
     assert NAMES_THE_CLI.keys() == names
     assert imports == PLUGS_IT_IN
+
+
+def test_nothing_outside_its_folder_names_another_cli() -> None:
+    """The same for those whose names are no words of English."""
+    others = {*KEYS} - {"claude", "pi", "cursor", "goose", "amp", "crush"}
+    named = {
+        path.relative_to(PACKAGE).as_posix(): found
+        for path in MODULES.values()
+        if (found := {key for word in words_of(path) for key in others if key in word.lower()})
+    }
+    outside = {
+        where
+        for where, keys in named.items()
+        if where not in LISTS_OF_CLIS and any(f"agents/{key}/" not in where for key in keys)
+    }
+    # An example in its help; the header that hooks/emit writes.
+    assert outside == {"cli/hooks.py", "storage/header.py"}
 
 
 @pytest.mark.parametrize("path", PURE, ids=name_of)

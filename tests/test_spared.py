@@ -13,7 +13,6 @@ from bellboard.core.spared import Spared, spared
 pytestmark = pytest.mark.pure
 
 CLAUDE = dialect_of("claude")
-MAKE = {"toolName": "Bash", "ruleContent": "make"}
 
 
 def asks(command: str = "make", name: str = "PermissionRequest", agent: str = "") -> Event:

@@ -9,7 +9,7 @@ import stat
 import struct
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -82,9 +82,6 @@ def emit(shell: list[str], home: Path, event: str = "Stop", **env: str) -> None:
         timeout=PATIENCE,
     )
     assert (0, b"", b"") == (done.returncode, done.stdout, done.stderr)
-
-
-Plant = Callable[[Path, Path, int], None]
 
 
 def a_home(home: Path, ours: Path, by: int) -> None:
