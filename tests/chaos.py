@@ -106,12 +106,11 @@ class Chaos:
 
     def run(self) -> None:
         """Run until everything is emitted and folded."""
-        eventually(lambda: len(self.up()) == 4, "four hosts")
+        eventually(self._are_all_up, "four hosts")
         self._emit()
         due = time.monotonic() + self.period
         while not all(path.exists() for path in self.done):
-            for serve in self.serves:
-                serve.note_death()
+            self._restart_killed()
             up = self.up()
             for pid in up:
                 self.came.setdefault(pid, time.time())
@@ -121,10 +120,16 @@ class Chaos:
                 self.killed[pid] = time.time()
                 os.kill(pid, signal.SIGKILL)
             time.sleep(0.02)
+        eventually(self._are_all_up, "four hosts again")  # Lua pauses
+        eventually(lambda: self.spool.counts()["pending"] == 0, "an empty spool")
+
+    def _are_all_up(self) -> bool:
+        self._restart_killed()  # the last one may still have been dying
+        return len(self.up()) == 4
+
+    def _restart_killed(self) -> None:
         for serve in self.serves:
             serve.note_death()
-        eventually(lambda: len(self.up()) == 4, "four hosts again")  # Lua pauses
-        eventually(lambda: self.spool.counts()["pending"] == 0, "an empty spool")
 
     def _emit(self) -> None:
         for n in range(EMITTERS):
@@ -158,7 +163,8 @@ class Chaos:
         """The log has each file once, and each emitted event once."""
         with opened(self.home.bellboard) as clerk:
             rows = [r for r in from_files(clerk.store.log()) if r.event.from_hook]
-            assert [f for f, times in Counter(r.file for r in rows).items() if times > 1] == []
+            twice = [f for f, times in Counter(r.file for r in rows).items() if times > 1]
+            assert not twice, [r for r in rows if r.file in twice]
             found = Counter((r.event.session_id, r.event.name) for r in rows)
             counts = [self.sessions // EMITTERS + (n < self.sessions % EMITTERS) for n in range(50)]
             expected = Counter(

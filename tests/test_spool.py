@@ -124,6 +124,21 @@ def test_files_are_ordered_by_time(spool: Spool) -> None:
     assert json.loads(last.payload) == {"t": 1_700_000_001.5, "note": "later"}
 
 
+def test_a_file_listed_twice_is_one_event(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Linux may list a name twice, on tmpfs, if the folder changes meanwhile."""
+    put(spool, "once")
+    lists = os.scandir
+
+    @contextlib.contextmanager
+    def stutters(folder: int) -> Iterator[list[os.DirEntry[str]]]:
+        with lists(folder) as entries:
+            found = list(entries)
+            yield found + found
+
+    monkeypatch.setattr(os, "scandir", stutters)
+    assert spool.scan() == ["once"]
+
+
 def test_a_payload_is_read_up_to_1_mb(spool: Spool) -> None:
     """Of a longer one only the start is read, and marked as truncated."""
     put(spool, "exact", HEADER + b"x" * (LIMIT - len(HEADER)))

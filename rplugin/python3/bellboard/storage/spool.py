@@ -89,8 +89,11 @@ class Spool:
     # ---------------------------------------------------------------- waiting events
 
     def scan(self) -> list[str]:
-        """Return the names in new/, oldest first; set files with invalid names aside."""
-        found: list[tuple[int, str]] = []
+        """Return the names in new/, oldest first; set files with invalid names aside.
+
+        Linux may list a name twice if the folder changes meanwhile, on tmpfs for example.
+        """
+        found: dict[str, int] = {}
         improper: list[str] = []
         with inside(self._new) as folder, os.scandir(folder) as entries:
             for entry in entries:
@@ -101,14 +104,13 @@ class Spool:
                     improper.append(name)
                 else:
                     with contextlib.suppress(FileNotFoundError):
-                        found.append((entry.stat(follow_symlinks=False).st_mtime_ns, name))
+                        found[name] = entry.stat(follow_symlinks=False).st_mtime_ns
         tried = 0
         for name in briefly(improper):
             tried += 1
             self.set_aside(name, "invalid name")
         self.is_behind |= tried < len(improper)
-        found.sort()
-        return [name for _, name in found]
+        return sorted(found, key=lambda name: (found[name], name))
 
     def only(self, arrived: Collection[str]) -> list[str]:
         """Return the name of a single arrival without listing the directory, else nothing."""

@@ -137,7 +137,7 @@ class Store(Shared):
         """
         db = self.db
         rows = [(n, now) for n in names]
-        db.executemany("INSERT OR IGNORE INTO applied VALUES (?, ?)", rows)
+        db.executemany("INSERT INTO applied VALUES (?, ?)", rows)
         if self._applied is not None:
             self._applied.update(n for n, _ in rows)
         if folded and behind < self.keep_events:
