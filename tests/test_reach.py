@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from bellboard.hosting.beside import at_once, beside
 from bellboard.system import reach
+from bellboard.system.files import read
 from bellboard.system.mounts import Mounts
 from bellboard.system.reach import Reach
 from rig.hung_mount import HungMount
@@ -235,3 +237,16 @@ def test_a_path_is_resolved_without_touching_it(tmp_path: Path) -> None:
         assert mounts.hanging(f"{tmp_path}/{outside}") is None, outside
     table.write_text(row.format(escaped, "fuse.hung") + row.format(escaped, "ext4"))
     assert mounts.hanging(str(far)) is None
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="no /proc")
+def test_work_beside_the_loop_leaves_no_file_open(tmp_path: Path) -> None:
+    """A host does it for each preview and answer, and may open only about a thousand files."""
+    (tmp_path / "file").touch()
+
+    def open_files() -> int:
+        at_once(beside(lambda: read(tmp_path / "file", 10)))
+        return len(list(Path("/proc/self/fd").iterdir()))
+
+    before = open_files()
+    assert max(open_files() for _ in range(20)) <= before

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from bellboard.system.mounts import MOUNTS, Mounts
 from bellboard.system.watch import How, Watch
 from rig import tools
 from rig.waiting import PATIENCE, at_best
@@ -30,7 +31,7 @@ PACKAGE = Path(__file__).parents[1] / "rplugin" / "python3"
 class Seen:
     """A watch, and the paths it reported."""
 
-    def __init__(self, how: How | None, mounts: str = "/proc/self/mountinfo") -> None:
+    def __init__(self, how: How | None, mounts: Mounts = MOUNTS) -> None:
         self.paths: set[str] = set()
         self.calls = 0
         self._woken = asyncio.Event()
@@ -405,7 +406,7 @@ def test_a_network_file_system_is_polled_as_well(tmp_path: Path) -> None:
     table.write_text(f"36 35 {device} / {tmp_path} rw,noatime shared:1 - nfs4 server:/x rw\n")
 
     async def scene() -> None:
-        async with watching(None, mounts=str(table)) as seen:
+        async with watching(None, mounts=Mounts(str(table))) as seen:
             seen.watch.add(tmp_path / "a")
             assert seen.watch.note == "polling every 1 s: nfs4 reports only changes by this machine"
             seen.watch._backend.close()  # type: ignore[union-attr]  # another machine's doing

@@ -76,7 +76,7 @@ class Program:
         return code
 
     def _ended_within(self, seconds: float | None) -> int | None:
-        if self.returncode is None and select.select([self._end], [], [], seconds)[0]:
+        if self.returncode is None and _has_come(self._end, seconds):
             told = os.read(self._end, 20)
             os.close(self._end)
             assert told, "the parent of all programs has ended"
@@ -117,6 +117,13 @@ def run(
             file.seek(0)
             texts.append(file.read().decode())
         return subprocess.CompletedProcess(argv, code, *texts)
+
+
+def _has_come(file: int, seconds: float | None) -> bool:
+    """Wait until a file can be read; unlike `select`, with any descriptor."""
+    poll = select.poll()
+    poll.register(file, select.POLLIN)
+    return bool(poll.poll(None if seconds is None else seconds * 1000))
 
 
 def _number(file: Stream, of: int, held: contextlib.ExitStack) -> int:

@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from typing import Any, Final, TypeVar
 
 from ..system.files import Elsewhere, stay_near
-from ..system.mounts import Mounts
+from ..system.mounts import MOUNTS
 from ..system.threads import Thread
 
 DEADLINE: Final = 3.0  # seconds; a check takes 1 ms, or 200 ms in another process
@@ -104,7 +104,7 @@ def _outcome(work: Callable[[], object]) -> Outcome:
 
 
 def _reached(work: Callable[[], T]) -> T:
-    stay_near(Mounts())
+    stay_near(MOUNTS)
     try:
         return work()
     except Elsewhere:  # on a mount where even a thread could hang for ever

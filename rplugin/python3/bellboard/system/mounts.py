@@ -43,22 +43,14 @@ class Mount(NamedTuple):
 
 
 class Mounts:
-    """The mount table, read again when the kernel reports a change."""
+    """The mount table, read again when the kernel reports a change; it stays open."""
 
     def __init__(self, table: str = TABLE) -> None:
         self._table = table
-        self._fd = -1
         self._poll: select.poll | None = None
         self._one = threading.Lock()  # used from several threads
         self._kinds: dict[int, str] = {}
         self._hanging: dict[str, Mount] = {}
-
-    def close(self) -> None:
-        """Close the table."""
-        with self._one:
-            if self._fd >= 0:
-                os.close(self._fd)
-                self._fd, self._poll = -1, None
 
     def kind(self, device: int) -> str:
         """Return the file system type of a device, or "" if the system does not say."""
@@ -108,9 +100,9 @@ class Mounts:
                 if self._poll is not None and not self._poll.poll(0):
                     return
                 if self._poll is None and self._table == TABLE:
-                    self._fd = os.open(TABLE, os.O_RDONLY | os.O_CLOEXEC)
+                    fd = os.open(TABLE, os.O_RDONLY | os.O_CLOEXEC)
                     self._poll = select.poll()
-                    self._poll.register(self._fd, select.POLLPRI)
+                    self._poll.register(fd, select.POLLPRI)
                 mounts = read(self._table)
             except OSError:  # not Linux, or no descriptors are allowed: what is known still counts
                 return
@@ -119,7 +111,7 @@ class Mounts:
             self._hanging = {place: mount for place, mount in last.items() if mount.may_hang}
 
 
-#: The table for callers without one of their own.
+#: The table of this system, one for the whole process.
 MOUNTS: Final = Mounts()
 
 

@@ -21,7 +21,7 @@ from typing import Final
 from ..core.detail import line
 from .doer import DEADLINE, Doer, Job
 from .lanes import Around, Lane, Worker
-from .mounts import Mounts
+from .mounts import MOUNTS, Mounts
 
 MOST_STUCK: Final = 12  # hanging threads; beyond that, everything waits for one of them
 MOST_HELD: Final = 2000  # jobs to keep for paths that do not answer; a rescan asks again
@@ -57,11 +57,11 @@ class Reach(Doer):
     def __init__(
         self,
         changed: Callable[[], None] = lambda: None,
-        mounts: Mounts | None = None,
+        mounts: Mounts = MOUNTS,
         modules: Collection[str] = (),
     ) -> None:
         self._changed = changed
-        self._mounts = mounts or Mounts()
+        self._mounts = mounts
         self._around = Around(self._mounts, modules, self._wake)
         self._lanes: dict[str, Lane] = {}
         self._stuck: dict[Worker, tuple[Job, float]] = {}  # and since what time

@@ -29,7 +29,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from .doer import AtOnce, Doer
 from .inotify import Entry, Inotify
-from .mounts import NETWORK, TABLE, Mounts
+from .mounts import MOUNTS, NETWORK, Mounts
 from .polling import POLL, Polling
 from .reach import Reach
 from .stepping import Watchfiles
@@ -77,14 +77,14 @@ class Watch:
         self,
         changed: Callable[[set[str]], None],
         how: How | None = None,
-        mounts: str = TABLE,
+        mounts: Mounts = MOUNTS,
         reach: Reach | None = None,
     ) -> None:
         self.how: How = how or ("inotify" if sys.platform == "linux" else "watchfiles")
         self._native = self.how
         self._changed = changed
         self._reach, self._here = reach, AtOnce()
-        self._mounts = Mounts(mounts)
+        self._mounts = mounts
         self._arrivals: dict[str, bool] = {}  # path → only arrivals
         self._served: dict[str, set[str]] = {}  # watched directory → paths
         self._by: dict[str, str] = {}  # path → the directory that serves it
@@ -125,7 +125,6 @@ class Watch:
     def close(self) -> None:
         """Stop watching: nothing is called after this, and no thread delays the exit."""
         self._polling.close()
-        self._mounts.close()
         if self._backend:
             self._backend.close()
 

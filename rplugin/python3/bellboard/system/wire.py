@@ -70,7 +70,9 @@ class Wire:
         if self._buffer:
             return True
         patience = max(0.0, min(patience, self.remaining()))
-        return bool(select.select([self._connection], [], [], patience)[0])
+        poll = select.poll()  # unlike `select`, it takes any descriptor
+        poll.register(self._connection, select.POLLIN)
+        return bool(poll.poll(patience * 1000))
 
     def remaining(self) -> float:
         """Return the seconds that are left; raise `Broken` if none are."""
