@@ -67,7 +67,7 @@ class Seen:
 
 
 @asynccontextmanager
-async def watching(how: How | None, mounts: str = "/proc/self/mountinfo") -> AsyncIterator[Seen]:
+async def watching(how: How | None, mounts: Mounts = MOUNTS) -> AsyncIterator[Seen]:
     seen = Seen(how, mounts)
     try:
         yield seen
