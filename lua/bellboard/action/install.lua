@@ -1,4 +1,5 @@
 -- Install the hooks into the settings of agents, or remove them, after showing the diffs.
+local canvas = require('bellboard.view.canvas')
 local config = require('bellboard.config')
 local message = require('bellboard.message')
 local program = require('bellboard.system.program')
@@ -48,14 +49,13 @@ end
 local function preview(diff, files, apply)
   local what = #files == 1 and files[1] or ('%d files'):format(#files)
   local head = ('# %s: press y to write this (a dated backup is kept), q to cancel'):format(what)
-  local buf = api.nvim_create_buf(false, true)
   local lines = { head }
   for _, note in ipairs(notes_of(diff)) do
     lines[#lines + 1] = '# ' .. note
   end
   lines[#lines + 1] = ''
-  api.nvim_buf_set_lines(buf, 0, -1, false, vim.list_extend(lines, diff))
-  vim.bo[buf].filetype, vim.bo[buf].bufhidden, vim.bo[buf].modifiable = 'diff', 'wipe', false
+  local buf = canvas.buffer(vim.list_extend(lines, diff))
+  vim.bo[buf].filetype = 'diff'
   local height = math.min(#lines, math.max(6, math.floor(vim.o.lines * 0.7)))
   api.nvim_open_win(buf, true, { split = 'below', win = -1, height = height })
   for lhs, act in pairs({ y = apply, ['<CR>'] = apply, q = function() end }) do

@@ -12,8 +12,7 @@ local api = vim.api
 ---@param session bellboard.Session
 ---@return { buf: integer }
 local function preview_item(session)
-  local buf = api.nvim_create_buf(false, true)
-  vim.bo[buf].bufhidden = 'wipe'
+  local buf = canvas.buffer()
   preview.into(session, buf)
   return { buf = buf, pos = { api.nvim_buf_line_count(buf), 0 } }
 end

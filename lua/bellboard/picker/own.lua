@@ -1,4 +1,5 @@
 -- The picker for users without one: a prompt, the rows that match, and a preview below.
+local canvas = require('bellboard.view.canvas')
 local picker_keys = require('bellboard.picker.keys')
 local preview = require('bellboard.view.preview')
 local rows = require('bellboard.view.picker')
@@ -20,13 +21,6 @@ local LEAST_PREVIEW = 4 -- lines; with less room there is no preview
 ---@field seen? bellboard.Session the one previewed
 ---@field before integer the window to go back to
 
----@return integer
-local function scratch()
-  local buf = api.nvim_create_buf(false, true)
-  vim.bo[buf].bufhidden = 'wipe'
-  return buf
-end
-
 --- The sessions that contain all of these words.
 ---@param query string
 ---@return bellboard.Session[]
@@ -45,7 +39,7 @@ local function show_preview(picker)
   local win, session = picker.wins[3], picker.shown[picker.at]
   if win and session ~= picker.seen then
     picker.seen = session
-    local buf = scratch()
+    local buf = canvas.buffer()
     api.nvim_win_set_buf(win, buf)
     if session then
       preview.into(session, buf)
@@ -130,7 +124,7 @@ local function layout(picker, count)
   vim.wo[picker.wins[2]].cursorline = true
   local rest = room - list
   if rest >= LEAST_PREVIEW then
-    picker.wins[3] = open(scratch(), top + 5 + list, rest)
+    picker.wins[3] = open(canvas.buffer(), top + 5 + list, rest)
   end
 end
 
@@ -195,8 +189,8 @@ end
 M.open = function()
   ---@type bellboard.OwnPicker
   local picker = {
-    input = scratch(),
-    list = scratch(),
+    input = canvas.buffer(),
+    list = canvas.buffer(),
     wins = {},
     shown = {},
     at = 1,

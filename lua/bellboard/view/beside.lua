@@ -56,9 +56,7 @@ end
 
 ---@param board integer
 local function open(board)
-  local buf = api.nvim_create_buf(false, true)
-  vim.bo[buf].bufhidden = 'wipe'
-  win = api.nvim_open_win(buf, false, layout(board))
+  win = api.nvim_open_win(canvas.buffer(), false, layout(board))
   canvas.bare(win)
 end
 

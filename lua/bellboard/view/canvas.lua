@@ -1,9 +1,31 @@
--- Writes lines of coloured chunks into a buffer, and only those that differ from what is there.
+-- Buffers to show text in. Of lines with coloured chunks, only those are written that differ from
+-- what is there.
 local M = {}
 
 local api = vim.api
 
 local namespace = api.nvim_create_namespace('bellboard')
+
+--- Replace the text of a buffer that the user cannot change.
+---@param buf integer
+---@param lines string[]
+M.replace = function(buf, lines)
+  vim.bo[buf].modifiable = true
+  api.nvim_buf_set_lines(buf, 0, -1, false, lines)
+  vim.bo[buf].modifiable = false
+end
+
+--- A buffer that is wiped out once no window shows it.
+---@param lines? string[] that the user cannot change; default: an empty buffer to write into
+---@return integer
+M.buffer = function(lines)
+  local buf = api.nvim_create_buf(false, true)
+  vim.bo[buf].bufhidden, vim.bo[buf].modifiable = 'wipe', true -- it is off in `nvim -M`
+  if lines then
+    M.replace(buf, lines)
+  end
+  return buf
+end
 
 --- Make a window show text and nothing else.
 ---@param win integer

@@ -1,6 +1,7 @@
 -- The float that lists the blocked sessions: in full for a while after one was blocked, then in one
 -- line. It makes room for whatever else is on the screen.
 local calls = require('bellboard.view.calls')
+local canvas = require('bellboard.view.canvas')
 local config = require('bellboard.config')
 local corner = require('bellboard.view.corner')
 local ink = require('bellboard.view.ink')
@@ -53,9 +54,7 @@ local function draw(lines)
     return
   end
   texts = wanted
-  vim.bo[buf].modifiable = true
-  api.nvim_buf_set_lines(buf, 0, -1, false, texts)
-  vim.bo[buf].modifiable = false
+  canvas.replace(buf, texts)
   for row, chunks in ipairs(lines) do
     local from = 0
     for _, chunk in ipairs(chunks) do

@@ -62,10 +62,10 @@ end
 ---@param done fun(text: string|nil)
 M.open = function(input, done)
   local width = math.max(math.min(config.get().answer.width, vim.o.columns) - 8, 12)
-  local buf = api.nvim_create_buf(false, true)
+  local buf = canvas.buffer()
   local lines = vim.split(input.text or '', '\n', { plain = true })
   api.nvim_buf_set_lines(buf, 0, -1, false, lines)
-  vim.bo[buf].bufhidden, vim.bo[buf].textwidth = 'wipe', 0
+  vim.bo[buf].textwidth = 0
   local height = math.max(LEAST, math.min(#lines, MOST, vim.o.lines - 6))
   local win = api.nvim_open_win(buf, true, {
     relative = 'editor',

@@ -1,4 +1,5 @@
 -- Lines to read: in a float over the board, or in a window of their own.
+local canvas = require('bellboard.view.canvas')
 local cells = require('bellboard.view.cells')
 local config = require('bellboard.config')
 
@@ -18,9 +19,7 @@ M.open = function(lines, title, at_end)
   end
   width = math.min(width, vim.o.columns - 4)
   local height = math.max(1, math.min(#lines, vim.o.lines - 6))
-  local shown = api.nvim_create_buf(false, true)
-  api.nvim_buf_set_lines(shown, 0, -1, false, lines)
-  vim.bo[shown].bufhidden, vim.bo[shown].modifiable = 'wipe', false
+  local shown = canvas.buffer(lines)
   local win = api.nvim_open_win(shown, true, {
     relative = 'editor',
     width = width,
@@ -56,12 +55,11 @@ end
 --- Show lines in a new window below the others, from the last one.
 ---@param lines string[]
 M.window = function(lines)
-  vim.cmd('botright new')
-  api.nvim_buf_set_lines(0, 0, -1, false, vim.tbl_map(cells.safe_line, lines))
-  vim.bo.buftype, vim.bo.bufhidden, vim.bo.modifiable = 'nofile', 'wipe', false
-  vim.wo.wrap = false
-  api.nvim_win_set_height(0, math.max(3, math.min(#lines, math.floor(vim.o.lines / 2))))
-  vim.keymap.set('n', 'q', '<Cmd>close<CR>', { buffer = 0, desc = 'close' })
+  local buf = canvas.buffer(vim.tbl_map(cells.safe_line, lines))
+  local height = math.max(3, math.min(#lines, math.floor(vim.o.lines / 2)))
+  local win = api.nvim_open_win(buf, true, { split = 'below', win = -1, height = height })
+  api.nvim_set_option_value('wrap', false, { scope = 'local', win = win })
+  vim.keymap.set('n', 'q', '<Cmd>close<CR>', { buffer = buf, desc = 'close' })
   vim.cmd.normal({ 'G', bang = true })
 end
 

@@ -1,6 +1,7 @@
 -- A copy of what a session shows: from its terminal here, its tmux pane, its terminal in another
 -- Neovim, or the end of its transcript. Showing a hidden terminal itself would resize the agent's
 -- screen. Nothing here blocks.
+local canvas = require('bellboard.view.canvas')
 local cells = require('bellboard.view.cells')
 local host = require('bellboard.host')
 local neighbour = require('bellboard.system.neighbour')
@@ -260,9 +261,7 @@ M.into = function(session, buf, again)
     if not api.nvim_buf_is_valid(buf) then
       return
     end
-    vim.bo[buf].modifiable = true
-    api.nvim_buf_set_lines(buf, 0, -1, false, lines)
-    vim.bo[buf].modifiable = false
+    canvas.replace(buf, lines)
     sgr.paint(buf, colours)
     for _, win in ipairs(vim.fn.win_findbuf(buf)) do
       api.nvim_win_set_cursor(win, { #lines, 0 })

@@ -1,5 +1,6 @@
 -- A question in a float that does not block: its keys answer, any other key closes it and has its
 -- usual effect.
+local canvas = require('bellboard.view.canvas')
 local cells = require('bellboard.view.cells')
 local config = require('bellboard.config')
 local ink = require('bellboard.view.ink')
@@ -77,17 +78,9 @@ end
 local function open(title, lines, choices)
   local width = math.min(62, vim.o.columns - 6)
   local rows = wrapped(lines, width)
-  local buf = api.nvim_create_buf(false, true)
-  api.nvim_buf_set_lines(
-    buf,
-    0,
-    -1,
-    false,
-    vim.tbl_map(function(row)
-      return ' ' .. row
-    end, rows)
-  )
-  vim.bo[buf].bufhidden, vim.bo[buf].modifiable = 'wipe', false
+  local buf = canvas.buffer(vim.tbl_map(function(row)
+    return ' ' .. row
+  end, rows))
   local height = math.min(#rows, math.max(1, vim.o.lines - 6))
   local win = api.nvim_open_win(buf, true, {
     relative = 'editor',

@@ -57,17 +57,14 @@ end
 ---@param what string
 ---@return integer buf
 local function buffer(text, path, what)
-  local buf = api.nvim_create_buf(false, true)
   local lines = vim.split(text, '\n', { plain = true })
   if #lines > 1 and lines[#lines] == '' then
     lines[#lines] = nil
   end
-  api.nvim_buf_set_lines(buf, 0, -1, false, lines)
-  vim.bo[buf].bufhidden = 'wipe'
+  local buf = canvas.buffer(lines)
   pcall(api.nvim_buf_set_name, buf, ('bellboard://%s/%s'):format(what, path))
   local ok, filetype = pcall(vim.filetype.match, { filename = path, buf = buf })
   vim.bo[buf].filetype = ok and filetype or ''
-  vim.bo[buf].modifiable = false
   return buf
 end
 

@@ -33,10 +33,8 @@ M.write = function(buf, rows)
   local texts = vim.tbl_map(function(row)
     return row.text
   end, rows)
-  vim.bo[buf].modifiable = true
   api.nvim_buf_clear_namespace(buf, namespace, 0, -1)
-  api.nvim_buf_set_lines(buf, 0, -1, false, texts)
-  vim.bo[buf].modifiable = false
+  canvas.replace(buf, texts)
   for nth, row in ipairs(rows) do
     canvas.colour(buf, nth, row.text, M.coloured(row.chunks or {}))
     if row.gutter or row.group then

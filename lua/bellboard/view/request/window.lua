@@ -118,9 +118,9 @@ local function dress(win)
 end
 
 ---@return integer
-local function scratch()
-  local buf = api.nvim_create_buf(false, true)
-  vim.bo[buf].bufhidden, vim.bo[buf].modifiable, vim.bo[buf].undolevels = 'wipe', false, -1
+local function empty()
+  local buf = canvas.buffer({})
+  vim.bo[buf].undolevels = -1
   return buf
 end
 
@@ -154,12 +154,12 @@ M.open = function(on)
     more = 0,
     restore = origin.keep(layout.is_split()),
   }
-  sheet.body = api.nvim_open_win(scratch(), true, (layout.of(nil, 1, 1)))
+  sheet.body = api.nvim_open_win(empty(), true, (layout.of(nil, 1, 1)))
   local _, below = layout.of(sheet.body, 1, 1)
   if not layout.is_split() then
     below.focusable = false
   end
-  sheet.foot = api.nvim_open_win(scratch(), false, below)
+  sheet.foot = api.nvim_open_win(empty(), false, below)
   dress(sheet.body)
   dress(sheet.foot)
   local group = api.nvim_create_augroup('bellboard.request', {})

@@ -1,0 +1,63 @@
+"""Unusual circumstances: options, windows and moments that few users have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rig.editor import Editor
+from rig.fixtures import Editors
+from rig.waiting import eventually
+from sample import QUIET, Host, house
+
+pytestmark = pytest.mark.editor
+
+#: Runs a subcommand once the caller has its answer, as a key would.
+RUN = "local verb = ... vim.schedule(function() require('bellboard').run(verb) end)"
+ASK = """
+_G.said = {}
+local choices = { { 'y', 'yes', function() table.insert(said, 'y') end }, { 'n', 'no' } }
+require('bellboard.view.question').ask('Title', { 'What it asks' }, choices)
+"""
+INPUT = """
+require('bellboard.view.input').open({ title = 'Answer' }, function(text)
+  _G.got = text
+end)
+"""
+
+
+def opened(nvim: Editors, version: str, **options: Any) -> Editor:
+    editor = nvim(version, QUIET, columns=100, lines=30, **options)
+    Host(editor).push(*house())
+    return editor
+
+
+def test_every_view_opens_where_no_buffer_can_be_changed(nvim: Editors, version: str) -> None:
+    """`nvim -M` makes new buffers that cannot be changed."""
+    editor = opened(nvim, version, args=["-M"])
+    editor.command("ClaudeSessions board")
+    for keys, seen, close in (
+        ("g?", "go to the session; fold a heading", "q"),
+        ("K", "title         add", "q"),
+        ("P", "title         add", "P"),
+    ):
+        editor.press(keys)
+        editor.shows(seen)
+        editor.press(close)
+        editor.hides(seen)
+    editor.press("q:ClaudeSessions pick<CR>")
+    editor.shows("Agent sessions")
+    editor.press("tidy")
+    editor.hides("rate limits")
+    editor.press("<Esc>")
+    editor.hides("Agent sessions")
+    editor.lua("require('bellboard.view.popup').window({ 'one', 'two' })")
+    editor.shows("two")
+    editor.command("close")
+    editor.lua(INPUT)
+    editor.press("words<C-s>")
+    eventually(lambda: editor.lua("return got") == "words", "what was typed")
+    editor.lua(ASK)
+    editor.shows("What it asks")
+    assert editor.messages() == ""
