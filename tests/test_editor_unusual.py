@@ -61,3 +61,17 @@ def test_every_view_opens_where_no_buffer_can_be_changed(nvim: Editors, version:
     editor.lua(ASK)
     editor.shows("What it asks")
     assert editor.messages() == ""
+
+
+@pytest.mark.parametrize("verb", ["board", "pick", "health"])
+def test_a_command_in_the_command_line_window_closes_it(
+    nvim: Editors, version: str, verb: str
+) -> None:
+    """No other window can be opened while it is open."""
+    editor = opened(nvim, version)
+    editor.press(f"q::ClaudeSessions {verb}<CR>")
+    editor.shows(
+        {"board": "g? help", "pick": "Agent sessions", "health": "bellboard: editor"}[verb]
+    )
+    assert editor.nvim.eval("getcmdwintype()") == ""
+    assert editor.nvim.eval("v:errmsg") == ""

@@ -1,5 +1,6 @@
 -- The commands `:Bellboard` and `:ClaudeSessions`: their subcommands and completion.
 local bellboard = require('bellboard')
+local cmdwin = require('bellboard.system.cmdwin')
 local config = require('bellboard.config')
 local host = require('bellboard.host')
 local mark = require('bellboard.action.mark')
@@ -113,6 +114,13 @@ end
 local without_host =
   { stop = true, health = true, restart = true, build = true, path = true, man = true }
 
+--- Subcommands that open no window, so that they leave the command-line window open.
+-- stylua: ignore
+local windowless = {
+  snooze = true, park = true, label = true, quiet = true, normal = true, all = true,
+  start = true, stop = true, restart = true, build = true,
+}
+
 --- Run a subcommand of `:ClaudeSessions`.
 ---@param verb string
 ---@param count? integer
@@ -126,7 +134,14 @@ M.run = function(verb, count, rest)
   if not without_host[verb] then
     bellboard.start()
   end
-  action(count or 1, rest or {})
+  local function run()
+    action(count or 1, rest or {})
+  end
+  if windowless[verb] then
+    run()
+  else
+    cmdwin.leave(run)
+  end
 end
 
 --- The words of a command line. Quotes keep words together; a backslash escapes a quote, a space or

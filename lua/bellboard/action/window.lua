@@ -1,4 +1,5 @@
 -- The window that shows a terminal after a jump.
+local cmdwin = require('bellboard.system.cmdwin')
 local config = require('bellboard.config')
 local keeper = require('bellboard.action.keeper')
 
@@ -53,19 +54,8 @@ local function open(buf)
   end
 end
 
---- Show a terminal's buffer, and enter it.
 ---@param buf integer
-M.show = function(buf)
-  if vim.fn.getcmdwintype() ~= '' then -- no window can be entered until it has closed
-    api.nvim_create_autocmd('CmdwinLeave', {
-      once = true,
-      callback = vim.schedule_wrap(function()
-        M.show(buf)
-      end),
-    })
-    vim.cmd.quit()
-    return
-  end
+local function show(buf)
   local win = window_of(buf)
   if win then
     api.nvim_set_current_win(win)
@@ -75,6 +65,14 @@ M.show = function(buf)
   if config.get().jump.insert and vim.bo[buf].buftype == 'terminal' then
     vim.cmd.startinsert()
   end
+end
+
+--- Show a terminal's buffer, and enter it.
+---@param buf integer
+M.show = function(buf)
+  cmdwin.leave(function()
+    show(buf)
+  end)
 end
 
 return M
