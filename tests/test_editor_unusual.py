@@ -75,3 +75,19 @@ def test_a_command_in_the_command_line_window_closes_it(
     )
     assert editor.nvim.eval("getcmdwintype()") == ""
     assert editor.nvim.eval("v:errmsg") == ""
+
+
+def test_closing_the_picker_leaves_the_cursor_where_it_was(nvim: Editors, version: str) -> None:
+    """Insert mode ends in its prompt, so that no mark, cursor or InsertLeave is the user's."""
+    editor = opened(nvim, version)
+    editor.lua("vim.api.nvim_buf_set_lines(0, 0, -1, false, { 'one two three' })")
+    editor.press("7|")
+    editor.command("autocmd InsertLeave * let g:left = &buftype")
+    where = "return { vim.fn.getpos('.'), vim.fn.getpos(\"'^\"), vim.api.nvim_get_mode().mode }"
+    before = editor.lua(where)
+    for keys in ("api<Esc>", "api<C-c>", "nothing<CR>"):
+        editor.lua(RUN, "pick")
+        editor.shows("Agent sessions")
+        editor.press(keys)
+        editor.hides("Agent sessions")
+        assert (editor.lua(where), editor.nvim.eval("g:left")) == (before, "nofile"), keys

@@ -84,7 +84,7 @@ end
 ---@param picker bellboard.OwnPicker
 local function close(picker)
   api.nvim_create_augroup('bellboard.picker', {})
-  vim.cmd.stopinsert()
+  vim.cmd.stopinsert() -- it was left with the mouse
   if api.nvim_win_is_valid(picker.before) then
     api.nvim_set_current_win(picker.before)
   end
@@ -128,39 +128,54 @@ local function layout(picker, count)
   end
 end
 
+---@type (fun())[] what the keys do that close the picker
+local leaving = {}
+
+--- Called by these keys.
+---@param nth integer
+M.leave = function(nth)
+  leaving[nth]()
+end
+
 ---@param picker bellboard.OwnPicker
 local function attach(picker)
-  ---@param keys string[]
+  ---@param key string
   ---@param desc string
-  ---@param act fun()
-  local function map(keys, desc, act)
-    for _, key in ipairs(keys) do
-      vim.keymap.set({ 'n', 'i' }, key, act, { buffer = picker.input, desc = desc })
-    end
-  end
-  local function leave(act)
-    return function()
+  ---@param act fun(session: bellboard.Session|nil)
+  ---@param stays boolean the picker stays open
+  local function map(key, desc, act, stays)
+    local opts = { buffer = picker.input, desc = desc }
+    local function press()
       local session = picker.shown[picker.at]
-      close(picker)
-      if session then
-        act(session)
+      if not stays then
+        close(picker)
       end
+      act(session)
+    end
+    vim.keymap.set(stays and { 'n', 'i' } or 'n', key, press, opts)
+    if not stays then -- Insert mode ends first: in the user's buffer, it would move the cursor
+      leaving[#leaving + 1] = press
+      local leave = ("<Cmd>lua require('bellboard.picker.own').leave(%d)<CR>"):format(#leaving)
+      vim.keymap.set('i', key, '<Cmd>stopinsert<CR>' .. leave, opts)
     end
   end
+  leaving = {}
   for key, by in pairs({ ['<Down>'] = 1, ['<C-n>'] = 1, ['<Up>'] = -1, ['<C-p>'] = -1 }) do
-    map({ key }, 'next or previous', function()
+    map(key, 'next or previous', function()
       move(picker, by)
-    end)
+    end, true)
   end
-  map({ '<CR>' }, 'go to the session', leave(picker_keys.go))
-  map({ '<Esc>', '<C-c>' }, 'close', leave(function() end))
+  map('<CR>', 'go to the session', picker_keys.go, false)
+  for _, key in ipairs({ '<Esc>', '<C-c>' }) do
+    map(key, 'close', function() end, false)
+  end
   for _, action in ipairs(picker_keys.list()) do
-    local function stay()
-      if picker.shown[picker.at] then
-        action.run(picker.shown[picker.at])
+    local run = vim.schedule_wrap(action.run)
+    map(action.key, action.desc, function(session)
+      if session then
+        run(session)
       end
-    end
-    map({ action.key }, action.desc, action.stays and stay or leave(vim.schedule_wrap(action.run)))
+    end, action.stays)
   end
   local group = api.nvim_create_augroup('bellboard.picker', {})
   api.nvim_create_autocmd({ 'TextChangedI', 'TextChanged' }, {
