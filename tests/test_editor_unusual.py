@@ -91,3 +91,19 @@ def test_closing_the_picker_leaves_the_cursor_where_it_was(nvim: Editors, versio
         editor.press(keys)
         editor.hides("Agent sessions")
         assert (editor.lua(where), editor.nvim.eval("g:left")) == (before, "nofile"), keys
+
+
+@pytest.mark.parametrize("level", ["ERROR", "WARN"])
+def test_without_a_command_line_no_message_waits_for_a_key(
+    nvim: Editors, version: str, level: str
+) -> None:
+    """With 'cmdheight' 0, Neovim waits for ENTER after each error."""
+    editor = opened(nvim, version)
+    editor.command("set cmdheight=0")
+    editor.press(":ClaudeSessions nonsense<CR>")
+    editor.shows('no subcommand "nonsense"')
+    notice = {"channel": "notify", "session_id": "x", "title": "api failed", "text": "overloaded"}
+    status = {"ERROR": "error", "WARN": "blocked"}[level]
+    editor.lua("require('bellboard.view.notices').show(...)", {**notice, "status": status})
+    editor.shows("api failed: overloaded")
+    assert not editor.nvim.request("nvim_get_mode")["blocking"]

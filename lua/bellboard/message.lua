@@ -27,13 +27,24 @@ local function fitted(text)
   return cut
 end
 
+--- Call vim.notify.
+---@param text string
+---@param level integer
+---@param opts? table
+---@return any
+M.notify = function(text, level, opts)
+  -- With 'cmdheight' 0, an error of any length waits for ENTER.
+  local waits = level == vim.log.levels.ERROR and vim.o.cmdheight == 0 and M.is_echoed()
+  return vim.notify(text, waits and vim.log.levels.WARN or level, opts)
+end
+
 --- Scheduled, as a message may wait for a key.
 ---@param text string
 ---@param level integer
 local function notify(text, level)
   vim.schedule(function()
     local whole = 'bellboard: ' .. text
-    vim.notify(M.is_echoed() and fitted(whole) or whole, level)
+    M.notify(M.is_echoed() and fitted(whole) or whole, level)
   end)
 end
 

@@ -87,10 +87,10 @@ local speak = {
       replace = records[id], -- nvim-notify
       ft = 'text', -- not Markdown: the text is from an agent
     }
-    local ok, record = pcall(vim.notify, line_of(notice), LEVELS[notice.status], opts)
+    local ok, record = pcall(message.notify, line_of(notice), LEVELS[notice.status], opts)
     if not ok and opts.replace then -- that notification no longer exists
       opts.replace = nil
-      record = vim.notify(line_of(notice), LEVELS[notice.status], opts)
+      record = message.notify(line_of(notice), LEVELS[notice.status], opts)
     end
     records[id] = type(record) == 'table' and record or nil
     forget_mini(id)
