@@ -69,6 +69,13 @@ def started(nvim: Editors, root: Path, version: str = neovim.NEWEST, lua: str = 
     return nvim(version, lua=f"vim.opt.rtp:prepend('{root}')\n{lua}")
 
 
+def asks(editor: Editor, question: str) -> None:
+    """Wait for a question whose keys answer."""
+    editor.shows(question)
+    footer = "return vim.inspect(vim.api.nvim_win_get_config(0).footer)"
+    eventually(lambda: "BellboardKeyOnBellboardFloat" in editor.lua(footer), "keys that answer")
+
+
 def test_the_first_start_asks_to_build_and_then_for_hooks(
     nvim: Editors, home: Home, plugin: Path, version: str
 ) -> None:
@@ -77,7 +84,7 @@ def test_the_first_start_asks_to_build_and_then_for_hooks(
     It waits for another Neovim that is building in the same folder.
     """
     editor = started(nvim, plugin, version)
-    editor.shows("Build bellboard now?")
+    asks(editor, "Build bellboard now?")
     assert "uv installs its Python packages" in editor.screen.text
     other = os.open(plugin, os.O_RDONLY)
     fcntl.flock(other, fcntl.LOCK_EX)
@@ -86,7 +93,7 @@ def test_the_first_start_asks_to_build_and_then_for_hooks(
     assert not (home.root / "uv.log").exists()
     os.close(other)
     editor.shows("built with uv")
-    editor.shows("Install Claude Code hooks?")
+    asks(editor, "Install Claude Code hooks?")
     assert (home.root / "uv.log").read_text() == "sync --no-dev --frozen\n"
     assert editor.lua(RUNS)
     editor.press("y")
@@ -115,16 +122,14 @@ def test_a_failed_build_says_why_and_other_keys_keep_their_meaning(
     """The question does not block typing, and is not asked again after a no."""
     (home.root / "offline").touch()
     editor = started(nvim, plugin)
-    editor.shows("Build bellboard now?")
-    keys = "return vim.api.nvim_win_get_config(0).footer"
-    assert [" y", "BellboardKeyOnBellboardFloat"] in editor.lua(keys)
+    asks(editor, "Build bellboard now?")
     editor.press("ihello<Esc>")
     editor.hides("Build bellboard now?")
     eventually(lambda: editor.lua("return vim.fn.getline(1)") == "hello", "what was typed")
     for name in ("python3", *(f"python3.{minor}" for minor in range(10, 15))):
         program(home.bin / name, "#!/bin/sh\nexit 1\n")
     editor.command("ClaudeSessions build")
-    editor.shows("could not be built")
+    asks(editor, "could not be built")
     shown = " ".join(editor.screen.text.split())
     assert "uv failed: error: no network" in shown and "Python 3.10 or newer is missing" in shown
     editor.press("l")

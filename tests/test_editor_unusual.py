@@ -107,3 +107,23 @@ def test_without_a_command_line_no_message_waits_for_a_key(
     editor.lua("require('bellboard.view.notices').show(...)", {**notice, "status": status})
     editor.shows("api failed: overloaded")
     assert not editor.nvim.request("nvim_get_mode")["blocking"]
+
+
+def test_a_question_takes_no_key_that_was_meant_for_the_text(nvim: Editors, version: str) -> None:
+    """A key typed before it can have been read keeps its meaning, and a macro is recorded whole."""
+    editor = opened(nvim, version)
+    editor.lua("vim.api.nvim_buf_set_lines(0, 0, -1, false, { 'one two', 'three' })")
+    editor.lua(ASK + "vim.api.nvim_feedkeys('yiw', 't', false)")
+    eventually(lambda: editor.nvim.eval('@"') == "one", "what was yanked")
+    editor.hides("What it asks")
+    assert editor.lua("return said") == []
+    editor.press("qax")
+    eventually(lambda: editor.nvim.eval("getline(1)") == "ne two")
+    editor.lua(ASK)
+    editor.press("xq")
+    editor.shows("What it asks")
+    assert editor.nvim.eval("@a") == "xx"
+    footer = "return vim.inspect(vim.api.nvim_win_get_config(0).footer)"
+    eventually(lambda: "BellboardKeyOnBellboardFloat" in editor.lua(footer), "keys that answer")
+    editor.press("y")
+    eventually(lambda: editor.lua("return said") == ["y"], "the answer")

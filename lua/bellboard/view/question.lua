@@ -1,5 +1,5 @@
 -- A question in a float that does not block: its keys answer, any other key closes it and has its
--- usual effect.
+-- usual effect. So does one that was typed before the user can have read the question.
 local canvas = require('bellboard.view.canvas')
 local cells = require('bellboard.view.cells')
 local config = require('bellboard.config')
@@ -9,16 +9,18 @@ local M = {}
 
 local api = vim.api
 
----@class bellboard.Choice
+---@class bellboard.Option
 ---@field [1] string its key
 ---@field [2] string what it does, in words
 ---@field [3]? fun()
 
---- Whether the user is in a normal window, with no prompt, operator or command line open.
+--- Whether the user is in a normal window, with no prompt, operator or command line open, and
+--- records no macro.
 ---@return boolean
 local function is_free()
   local mode = api.nvim_get_mode()
   local is_normal = mode.mode == 'n' and not mode.blocking and vim.fn.getcmdwintype() == ''
+  is_normal = is_normal and vim.fn.reg_recording() == ''
   return is_normal and api.nvim_win_get_config(0).relative == '' and #api.nvim_list_uis() > 0
 end
 
@@ -29,7 +31,8 @@ local function when_free(ask)
     return ask()
   end
   local group = api.nvim_create_augroup('bellboard.question', { clear = false })
-  local events = { 'WinEnter', 'WinClosed', 'ModeChanged', 'CmdlineLeave', 'UIEnter' }
+  local events =
+    { 'WinEnter', 'WinClosed', 'ModeChanged', 'CmdlineLeave', 'RecordingLeave', 'UIEnter' }
   local id
   id = api.nvim_create_autocmd(events, {
     group = group,
@@ -43,12 +46,13 @@ local function when_free(ask)
   })
 end
 
----@param choices bellboard.Choice[]
+---@param choices bellboard.Option[]
+---@param is_ready boolean whether their keys answer yet
 ---@return bellboard.Chunk[]
-local function footer(choices)
-  local chunks = {}
+local function footer(choices, is_ready)
+  local chunks, group = {}, is_ready and 'BellboardKey' or 'BellboardDim'
   for _, choice in ipairs(choices) do
-    chunks[#chunks + 1] = { ' ' .. choice[1], ink.on('BellboardKey', 'BellboardFloat') }
+    chunks[#chunks + 1] = { ' ' .. choice[1], ink.on(group, 'BellboardFloat') }
     chunks[#chunks + 1] = { (' %s '):format(choice[2]), ink.on('BellboardDim', 'BellboardFloat') }
   end
   return chunks
@@ -74,7 +78,7 @@ end
 
 ---@param title string
 ---@param lines string[]
----@param choices bellboard.Choice[]
+---@param choices bellboard.Option[]
 local function open(title, lines, choices)
   local width = math.min(62, vim.o.columns - 6)
   local rows = wrapped(lines, width)
@@ -91,13 +95,20 @@ local function open(title, lines, choices)
     style = 'minimal',
     border = 'rounded',
     title = (' %s '):format(title),
-    footer = footer(choices),
+    footer = footer(choices, false),
     footer_pos = 'right',
     zindex = config.get().float.zindex + 1,
     noautocmd = true,
   })
   vim.wo[win].winhighlight =
     'NormalFloat:BellboardFloat,FloatBorder:BellboardFloatBorder,FloatTitle:BellboardFloatTitle'
+  local is_ready = false
+  vim.defer_fn(function()
+    is_ready = true
+    if api.nvim_win_is_valid(win) then
+      api.nvim_win_set_config(win, { footer = footer(choices, true), footer_pos = 'right' })
+    end
+  end, config.get().answer.ready * 1000)
   local function close()
     if api.nvim_win_is_valid(win) then
       api.nvim_win_close(win, true)
@@ -111,6 +122,10 @@ local function open(title, lines, choices)
       act()
     end, { buffer = buf, nowait = true })
   end
+  ---@param key string
+  local function pass(key)
+    api.nvim_feedkeys(vim.keycode(key), 'mit', false)
+  end
   for code = 1, 126 do
     local key = code < 32 and ('<C-%s>'):format(string.char(code + 96))
       or code == 60 and '<lt>'
@@ -118,13 +133,19 @@ local function open(title, lines, choices)
       or string.char(code)
     if code ~= 27 and (code > 31 or code < 27) then
       map(key, function()
-        api.nvim_feedkeys(vim.keycode(key), 'mit', false)
+        pass(key)
       end)
     end
   end
   map('<Esc>', function() end)
   for _, choice in ipairs(choices) do
-    map(choice[1], choice[3] or function() end)
+    map(choice[1], function()
+      if not is_ready then
+        pass(choice[1])
+      elseif choice[3] then
+        choice[3]()
+      end
+    end)
   end
   api.nvim_create_autocmd('WinLeave', {
     buffer = buf,
@@ -136,7 +157,7 @@ end
 --- Ask, once the user is in a normal window with nothing else going on.
 ---@param title string
 ---@param lines string[] wrapped to fit
----@param choices bellboard.Choice[]
+---@param choices bellboard.Option[]
 M.ask = function(title, lines, choices)
   when_free(function()
     open(title, lines, choices)
