@@ -303,6 +303,21 @@ def test_lua_modules_require_only_what_is_below() -> None:
     assert circle(graph) == []
 
 
+def test_each_type_of_lua_is_declared_once() -> None:
+    """A language server would merge two of one name. Each that an annotation names exists."""
+    annotations = [
+        line.split("---", 1)[1]
+        for path in sorted((ROOT / "lua").rglob("*.lua"))
+        for line in path.read_text().splitlines()
+        if "---" in line
+    ]
+    declares = re.compile(r"@(?:class|alias) (?:\(exact\) )?(bellboard\.[\w.]+)")
+    declared = [name for line in annotations for name in declares.findall(line)]
+    assert sorted(set(declared)) == sorted(declared)
+    named = re.findall(r"\bbellboard(?:\.[A-Z]\w*)+", "\n".join(annotations))
+    assert set(named) - {*declared} == set()
+
+
 #: What connects to a socket that a path or an address names, in either language.
 CONNECTS = re.compile(
     r"AF_UNIX|create_connection|open_unix_connection|new_pipe|fn\.sockconnect"

@@ -18,10 +18,10 @@ local drawn = {}
 ---@type bellboard.Section[]
 local listed = {}
 local padded = 0
----@type bellboard.Choice|nil kept while this Neovim runs
+---@type bellboard.BoardChoice|nil kept while this Neovim runs
 local choice
 
----@return bellboard.Choice
+---@return bellboard.BoardChoice
 M.choice = function()
   if not choice then
     local options = config.get().board
@@ -84,7 +84,7 @@ M.update = function(free)
 end
 
 --- Change what the board shows, or how.
----@param change table<string, any> fields of bellboard.Choice; vim.NIL: none
+---@param change table<string, any> fields of bellboard.BoardChoice; vim.NIL: none
 M.choose = function(change)
   for field, value in pairs(change) do
     M.choice()[field] = value ~= vim.NIL and value or nil

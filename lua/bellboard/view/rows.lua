@@ -39,7 +39,7 @@ local kept = setmetatable({}, { __mode = 'k' })
 ---@param session bellboard.Session
 ---@param widths bellboard.Columns
 ---@param mixed boolean
----@param choice bellboard.Choice
+---@param choice bellboard.BoardChoice
 ---@return bellboard.Line[]
 local function lines_of(session, widths, mixed, choice)
   local id = session.session_id
@@ -98,7 +98,7 @@ local function amount(count, noun)
 end
 
 --- What the user chose to see, where that is not the default.
----@param choice bellboard.Choice
+---@param choice bellboard.BoardChoice
 ---@return string[]
 local function chosen(choice)
   local options, words = config.get().board, {}
@@ -123,7 +123,7 @@ end
 ---@param all bellboard.Session[]
 ---@param listed bellboard.Session[]
 ---@param width integer
----@param choice bellboard.Choice
+---@param choice bellboard.BoardChoice
 ---@return bellboard.Line
 local function heading(all, listed, width, choice)
   local count = amount(#all, 'session')
@@ -203,7 +203,7 @@ end
 
 --- All lines of the board.
 ---@param width integer
----@param choice bellboard.Choice
+---@param choice bellboard.BoardChoice
 ---@param held? bellboard.Held
 ---@return bellboard.Composed
 M.compose = function(width, choice, held)

@@ -12,7 +12,7 @@ M.groupings = { 'urgency', 'repository', 'none' }
 ---@type bellboard.Sorting[]
 M.sortings = { 'urgency', 'recent', 'name' }
 
----@class bellboard.Choice what the user wants to see
+---@class bellboard.BoardChoice what the user wants to see
 ---@field group bellboard.Grouping
 ---@field sort bellboard.Sorting
 ---@field filter string
@@ -79,7 +79,7 @@ local before = {
 
 --- The sessions that the user wants to see, sorted.
 ---@param all bellboard.Session[] most urgent first
----@param choice bellboard.Choice
+---@param choice bellboard.BoardChoice
 ---@return bellboard.Session[]
 M.listed = function(all, choice)
   if choice.here then
@@ -109,7 +109,7 @@ M.listed = function(all, choice)
 end
 
 ---@param session bellboard.Session
----@param choice bellboard.Choice
+---@param choice bellboard.BoardChoice
 ---@return string
 local function key_of(session, choice)
   if sessions.pinned(session) then
@@ -123,7 +123,7 @@ local function key_of(session, choice)
 end
 
 ---@param key string
----@param choice bellboard.Choice
+---@param choice bellboard.BoardChoice
 ---@param nth integer
 ---@return bellboard.Section
 local function section(key, choice, nth)
@@ -139,7 +139,7 @@ end
 
 --- Put sessions under headings: pinned ones, those that need you, then by repository.
 ---@param all bellboard.Session[] as listed
----@param choice bellboard.Choice
+---@param choice bellboard.BoardChoice
 ---@param held? bellboard.Held
 ---@return bellboard.Section[]
 M.of = function(all, choice, held)

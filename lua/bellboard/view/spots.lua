@@ -5,7 +5,7 @@ local api = vim.api
 
 local FIRST = 3 -- row below the board's own heading
 
----@class bellboard.Spot
+---@class bellboard.Position
 ---@field row integer
 ---@field top integer first row that the window shows
 ---@field padded integer empty rows that were put above the first section
@@ -18,7 +18,7 @@ local FIRST = 3 -- row below the board's own heading
 ---@param win integer
 ---@param lines bellboard.Line[]
 ---@param padded integer
----@return bellboard.Spot
+---@return bellboard.Position
 M.of = function(win, lines, padded)
   local row, below = api.nvim_win_get_cursor(win)[1], 0
   local under = lines[row] or {}
@@ -36,7 +36,7 @@ M.of = function(win, lines, padded)
   }
 end
 
----@param spot bellboard.Spot
+---@param spot bellboard.Position
 ---@return bellboard.Held|nil
 M.held = function(spot)
   return spot.id and { id = spot.id, key = spot.key, at = spot.at } or nil
@@ -54,7 +54,7 @@ M.row_of = function(id, lines)
   end
 end
 
----@param spot bellboard.Spot
+---@param spot bellboard.Position
 ---@param lines bellboard.Line[]
 ---@return integer
 local function find(spot, lines)
@@ -76,7 +76,7 @@ local function find(spot, lines)
 end
 
 --- How many rows are missing above, for the cursor to stay on its line of the screen.
----@param spot bellboard.Spot
+---@param spot bellboard.Position
 ---@param lines bellboard.Line[] without padding
 ---@return integer
 M.missing = function(spot, lines)
@@ -89,7 +89,7 @@ end
 --- Put a window's cursor back: in the current window with its line of the screen; in others the
 --- window stays where it is, and the cursor follows as far as the window shows.
 ---@param win integer
----@param spot bellboard.Spot
+---@param spot bellboard.Position
 ---@param lines bellboard.Line[]
 ---@param current boolean
 M.restore = function(win, spot, lines, current)

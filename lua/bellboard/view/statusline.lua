@@ -16,7 +16,7 @@ local api = vim.api
 ---@field sessions? boolean an item per session instead of counts
 ---@field on? string the group whose background to use; default: that of the statusline
 
----@class bellboard.Texts
+---@class bellboard.StatuslineTexts
 ---@field items bellboard.Item[]
 ---@field styled table<string, string> by the group of the background
 ---@field plain string
@@ -25,7 +25,7 @@ local api = vim.api
 
 local used = false -- something has asked for a text, such as a statusline
 
----@type table<bellboard.Layout, bellboard.Texts|nil> the layouts in use
+---@type table<bellboard.Layout, bellboard.StatuslineTexts|nil> the layouts in use
 local texts = { counts = { items = {}, styled = {}, plain = '' } }
 
 --- The number of blocked sessions and how long they have waited; for a single one, what it asks.
