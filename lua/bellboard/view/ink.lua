@@ -1,6 +1,8 @@
 -- Highlight groups made of one group's colour on another group's background, for a statusline or
 -- the border of a float: Neovim 0.10 would show the background of Normal there. A colour that is
 -- hard to read on that background is made lighter or darker.
+local palette = require('bellboard.view.palette')
+
 local M = {}
 
 local api = vim.api
@@ -18,18 +20,12 @@ local made = {}
 ---@field reverse? boolean
 
 ---@param rgb integer
----@return number[]
-local function channels(rgb)
-  return { math.floor(rgb / 65536) % 256, math.floor(rgb / 256) % 256, rgb % 256 }
-end
-
----@param rgb integer
 ---@return number
 local function luminance(rgb)
   local linear = vim.tbl_map(function(value)
     value = value / 255
     return value <= 0.03928 and value / 12.92 or ((value + 0.055) / 1.055) ^ 2.4
-  end, channels(rgb))
+  end, palette.channels(rgb))
   return 0.2126 * linear[1] + 0.7152 * linear[2] + 0.0722 * linear[3]
 end
 
@@ -46,7 +42,7 @@ end
 ---@param part number
 ---@return integer
 local function mix(from, to, part)
-  local a, b, sum = channels(from), channels(to), 0
+  local a, b, sum = palette.channels(from), palette.channels(to), 0
   for place = 1, 3 do
     sum = sum * 256 + math.floor(a[place] + (b[place] - a[place]) * part + 0.5)
   end
@@ -68,41 +64,6 @@ local function legible(fg, bg)
   return goal
 end
 
--- stylua: ignore
-local ansi = {
-  [0] = 0x000000, 0xcd0000, 0x00cd00, 0xcdcd00, 0x0000ee, 0xcd00cd, 0x00cdcd, 0xe5e5e5,
-  0x7f7f7f, 0xff0000, 0x00ff00, 0xffff00, 0x5c5cff, 0xff00ff, 0x00ffff, 0xffffff,
-}
-
---- The colour that a terminal approximately shows for a colour number.
----@param number integer
----@return integer
-local function rgb_of(number)
-  if number < 16 then
-    return ansi[number]
-  elseif number >= 232 then
-    return (8 + 10 * (number - 232)) * 0x010101
-  end
-  local sum, cube = 0, number - 16
-  for _, unit in ipairs({ 36, 6, 1 }) do
-    local level = math.floor(cube / unit) % 6
-    sum = sum * 256 + (level == 0 and 0 or 55 + 40 * level)
-  end
-  return sum
-end
-
---- The nearest number among the 216 colours.
----@param rgb integer
----@return integer
-local function number_of(rgb)
-  local number = 16
-  for place, value in ipairs(channels(rgb)) do
-    local level = value < 48 and 0 or math.max(1, math.floor((value - 35) / 40))
-    number = number + level * 6 ^ (3 - place)
-  end
-  return number
-end
-
 --- The same for numbered colours: the number, its bright or dark twin, or on a ground that is not
 --- one of the first sixteen the nearest that can be read. Else none, which leaves the ground's own.
 ---@param fg integer
@@ -111,10 +72,10 @@ end
 local function legible_number(fg, bg)
   local numbers = { fg, fg < 8 and fg + 8 or fg < 16 and fg - 8 or fg }
   if bg >= 16 then
-    numbers[3] = number_of(legible(rgb_of(fg), rgb_of(bg)))
+    numbers[3] = palette.number_of(legible(palette.rgb_of(fg), palette.rgb_of(bg)))
   end
   for _, number in ipairs(numbers) do
-    if contrast(rgb_of(number), rgb_of(bg)) >= CONTRAST then
+    if contrast(palette.rgb_of(number), palette.rgb_of(bg)) >= CONTRAST then
       return number
     end
   end

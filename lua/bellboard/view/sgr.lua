@@ -1,5 +1,6 @@
 -- The colours of a terminal's text, from its SGR sequences. All other sequences are dropped.
 local cells = require('bellboard.view.cells')
+local palette = require('bellboard.view.palette')
 
 local M = {}
 
@@ -38,31 +39,12 @@ local ANSI = {
 
 --- A colour of the terminal's palette for a screen with true colours.
 ---@param number integer
----@return string
+---@return string|integer
 local function rgb(number)
-  if number < 16 then
-    local own = vim.g['terminal_color_' .. number]
-    return type(own) == 'string' and own:match('^#%x%x%x%x%x%x$') or ANSI[number]
-  elseif number < 232 then
-    local function level(nth)
-      local part = math.floor((number - 16) / 6 ^ nth) % 6
-      return part == 0 and 0 or 55 + 40 * part
-    end
-    return ('#%02x%02x%02x'):format(level(2), level(1), level(0))
-  end
-  local grey = 8 + 10 * (number - 232)
-  return ('#%02x%02x%02x'):format(grey, grey, grey)
-end
-
---- The nearest of 256 colours.
----@param hex string
----@return integer
-local function nearest(hex)
-  local number = 16
-  for nth, part in ipairs({ hex:match('#(%x%x)(%x%x)(%x%x)') }) do
-    number = number + math.floor(tonumber(part, 16) / 255 * 5 + 0.5) * 6 ^ (3 - nth)
-  end
-  return number
+  local own = number < 16 and vim.g['terminal_color_' .. number]
+  return type(own) == 'string' and own:match('^#%x%x%x%x%x%x$')
+    or ANSI[number]
+    or palette.rgb_of(number)
 end
 
 ---@param ink bellboard.Ink
@@ -93,7 +75,8 @@ local function group_of(ink)
       local colour = ink[side]
       if colour then
         look[side] = type(colour) == 'number' and rgb(colour) or colour
-        look['cterm' .. side] = type(colour) == 'number' and colour or nearest(colour)
+        look['cterm' .. side] = type(colour) == 'number' and colour
+          or palette.number_of(tonumber(colour:sub(2), 16))
       end
     end
     if ink.faint and not ink.fg then
