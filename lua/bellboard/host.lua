@@ -93,6 +93,10 @@ local function end_pause()
   pause = nil
 end
 
+--- Defined below: what launches it also handles its end, which may launch it again.
+---@type fun(channel: integer, code: integer)
+local ended
+
 local function launch()
   end_pause()
   local interpreter = program.interpreter()
@@ -103,7 +107,7 @@ local function launch()
     cwd = '/', -- the current directory may be removed
     on_stderr = keep,
     on_exit = function(id, code)
-      M._on_exit(id, code)
+      ended(id, code)
     end,
   })
   if not ok or channel <= 0 then
@@ -149,9 +153,7 @@ M._pushed = function(push)
   end
 end
 
----@param channel integer
----@param code integer
-M._on_exit = function(channel, code)
+ended = function(channel, code)
   for number, asker in pairs(waiting) do
     if asker.channel == channel then
       M._reply(number, { ok = false, why = 'the background process has ended' })

@@ -10,8 +10,6 @@ local api = vim.api
 
 local NAME = 'bellboard://board'
 
-M.update = page.update
-
 --- The windows of this tab page that are not floats.
 ---@return integer[]
 local function normal_windows()
@@ -60,7 +58,7 @@ end
 
 --- Make a buffer the board's; also one that a session file has restored.
 ---@param buf integer
-M.adopt = function(buf)
+local function adopt(buf)
   page.attach(buf)
   -- :mksession would restore a window with "nofile" as an empty one.
   vim.bo[buf].buftype, vim.bo[buf].bufhidden = 'nowrite', 'wipe'
@@ -97,7 +95,7 @@ end
 --- `:edit bellboard://board`, as session files do.
 ---@param buf integer
 M.restore = function(buf)
-  M.adopt(buf)
+  adopt(buf)
   set_window_options()
   page.update()
 end
@@ -137,7 +135,7 @@ M.open = function()
   if not buf then
     buf = api.nvim_create_buf(false, true)
     api.nvim_buf_set_name(buf, NAME)
-    M.adopt(buf)
+    adopt(buf)
   end
   if config.get().board.layout == 'tab' then
     vim.cmd('tab split')
