@@ -494,6 +494,7 @@ for _stream, _how in (
 TROUBLES["every stream closed"] = lambda place: place.streams.update(
     dict.fromkeys(("stdin", "stdout", "stderr"), "closed")
 )
+TROUBLES["a folder that was removed"] = lambda place: place.streams.update(folder="removed")
 
 
 @pytest.mark.parametrize("name", TROUBLES)
@@ -545,6 +546,7 @@ NAMED = {
     "a claude that hangs": "does not report its version",
     "settings that are a pipe": "settings.json",
     "a home that is no text": "does not exist yet",
+    "a folder that was removed": "spool",
 }
 
 

@@ -1,7 +1,7 @@
 """Many commands, each in a fork of a process that has everything imported: troubled.py SECONDS.
 
-A line of JSON on standard input names a command: its words, and what to do to its streams.  The
-answer is a line of JSON: how it ended, and what it printed.
+A line of JSON on standard input names a command: its words, and what to do to its streams and
+folder.  The answer is a line of JSON: how it ended, and what it printed.
 """
 
 from __future__ import annotations
@@ -57,6 +57,9 @@ def run(words: list[str], streams: dict[str, str], seconds: float) -> dict[str, 
 def _become(words: list[str], streams: dict[str, str], out: int, err: int, broken: int) -> None:
     code = 1
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    if streams.get("folder") == "removed":
+        os.chdir(gone := tempfile.mkdtemp())
+        Path(gone).rmdir()
     null = os.open(os.devnull, os.O_RDONLY)
     full = os.open("/dev/full", os.O_WRONLY) if Path("/dev/full").exists() else out
     sources = {"full": full, "broken": broken, "file": out, "error": err, "null": null}

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
-from .home import Args, Commands, add, here, print_json
+from .home import Args, Commands, add, around, here, print_json
 
 
 def add_to(commands: Commands) -> None:
@@ -17,7 +16,7 @@ def examine(args: Args) -> int:
     from ..core.version import VERSION
     from ..diagnosis import diagnose, is_well
 
-    facts = diagnose(here(), os.environ, Path.cwd())
+    facts = diagnose(here(), os.environ, around())
     well = is_well(facts)
     if args.json:
         listed = [fact._asdict() for fact in facts]

@@ -6,10 +6,9 @@ import contextlib
 import os
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .home import Args, Commands, Problem, add, add_verbs, opened, print_json
+from .home import Args, Commands, Problem, absolute, add, add_verbs, opened, print_json
 
 if TYPE_CHECKING:
     from ..fleet.member import Joined
@@ -81,8 +80,8 @@ def join(args: Args) -> None:
         url=args.url,
         team=args.team,
         machine=args.machine or machine_name(),
-        creds=str(Path(args.creds).absolute()) if args.creds else "",
-        ca=str(Path(args.ca).absolute()) if args.ca else "",
+        creds=str(absolute(args.creds)) if args.creds else "",
+        ca=str(absolute(args.ca)) if args.ca else "",
         follow=tuple(args.follow),
         agents=tuple(args.agent),
         repositories=tuple(args.repository),
@@ -192,7 +191,7 @@ def setup(args: Args) -> None:
     _need_nats()
     if not TEAM.fullmatch(args.team):
         raise Problem(f"--team {args.team}: use letters, digits, - and _")
-    folder = Path(args.folder).absolute()
+    folder = absolute(args.folder)
     try:
         if args.create:
             creds = str(folder / f"{ADMIN}.creds")

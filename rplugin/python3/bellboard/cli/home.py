@@ -58,6 +58,28 @@ def here() -> Path:
         raise Problem(f"{e}; set BELLBOARD_HOME to an absolute path, or unset it") from None
 
 
+def working() -> Path:
+    """Return the working directory."""
+    try:
+        return Path.cwd()
+    except OSError:
+        raise Problem("the working directory was removed; change to another one") from None
+
+
+def absolute(named: str) -> Path:
+    """Return a path that the user named, from the root."""
+    path = Path(named).expanduser()
+    return path if path.is_absolute() else working() / path
+
+
+def around() -> Path:
+    """Return the folder whose settings apply: the root, if the working directory was removed."""
+    try:
+        return working()
+    except Problem:
+        return Path("/")
+
+
 @contextlib.contextmanager
 def opened() -> Iterator[Clerk]:
     """Open the board and bring it up to date, folding pending events if no host does."""

@@ -13,13 +13,16 @@ from .home import (
     Args,
     Commands,
     Problem,
+    absolute,
     add,
     add_verbs,
+    around,
     here,
     print_json,
     reason,
     refusals,
     warn,
+    working,
 )
 
 if TYPE_CHECKING:
@@ -88,7 +91,7 @@ def _install(target: Target, args: Args) -> None:
         print(f"{installer.cli.name}: {installer.hooks.note}")
     if args.project:
         print("this file is shared with the project; use --local for yourself only")
-    for state in map(installer.check, installer.files(Path.cwd())):
+    for state in map(installer.check, installer.files(around())):
         if state.plugin:
             print(f"{short(state.path)} also enables the plugin; each event still counts once")
 
@@ -111,7 +114,7 @@ def check_hooks(args: Args) -> int:
     if named:
         targets = _targets(args)
     else:
-        targets = [Target(each, path) for each in found for path in each.files(Path.cwd())]
+        targets = [Target(each, path) for each in found for path in each.files(around())]
     is_well, runs_script, agents = bool(targets), False, []
     for installer in dict.fromkeys(target.installer for target in targets):
         paths = [target.path for target in targets if target.installer is installer]
@@ -171,10 +174,10 @@ def _is_one_file(args: Args) -> bool:
 
 def _file(installer: Installer, args: Args) -> Path:
     if args.settings:
-        return Path(os.path.abspath(Path(args.settings).expanduser()))  # noqa: PTH100 - links stay
+        return Path(os.path.normpath(absolute(args.settings)))
     with problems(installer.home):
         if args.project or args.local:
-            return installer.project_file(Path.cwd(), local=args.local)
+            return installer.project_file(working(), local=args.local)
         return installer.user_file()
 
 

@@ -6,7 +6,18 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .home import Args, Commands, Problem, add, first_run, icons, listed, opened, print_json
+from .home import (
+    Args,
+    Commands,
+    Problem,
+    absolute,
+    add,
+    first_run,
+    icons,
+    listed,
+    opened,
+    print_json,
+)
 
 if TYPE_CHECKING:
     from ..core.published import Published
@@ -89,7 +100,7 @@ def list_ended(args: Args) -> None:
 
 def directory(named: str) -> str:
     """Resolve a directory as CLIs do when they report theirs."""
-    path = Path(named).expanduser()
+    path = absolute(named)
     if not path.is_dir():
         raise Problem(f"{named} is not a directory")
     return str(path.resolve())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from .home import Args, Commands, Problem, add, here, warn
+from .home import Args, Commands, Problem, add, around, here, warn
 from .hooks import ask, do, problems, short
 
 #: Everything that bellboard creates in the state folder, besides what its plugins in CLIs create.
@@ -33,7 +33,7 @@ def uninstall_all(args: Args) -> int:
 
     home = here()
     installers = [cli.installer(home, os.environ) for cli in installable()]
-    files = [(each, path) for each in installers for path in each.files(Path.cwd())]
+    files = [(each, path) for each in installers for path in each.files(around())]
     failed = False
     for installer, path in files:
         try:
