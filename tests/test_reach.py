@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from bellboard.hosting.beside import at_once, beside
+from bellboard.hosting import beside as errands
+from bellboard.hosting.beside import Declined, at_once, beside
 from bellboard.system import reach
 from bellboard.system.files import read
 from bellboard.system.mounts import Mounts
@@ -237,6 +238,30 @@ def test_a_path_is_resolved_without_touching_it(tmp_path: Path) -> None:
         assert mounts.hanging(f"{tmp_path}/{outside}") is None, outside
     table.write_text(row.format(escaped, "fuse.hung") + row.format(escaped, "ext4"))
     assert mounts.hanging(str(far)) is None
+
+
+def test_errands_that_hang_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of previews of a folder that never answers, only so many wait; later ones are refused."""
+    monkeypatch.setattr(errands, "DEADLINE", 0.001)
+    over, before = threading.Event(), threading.active_count()
+
+    async def ask() -> str:
+        try:
+            await beside(over.wait)
+        except Declined as reason:
+            return str(reason)
+        return ""
+
+    async def test() -> None:
+        said = [await ask() for _ in range(3 * errands.MOST)]
+        assert threading.active_count() <= before + errands.MOST
+        assert said[0].startswith("a folder that this needs does not answer")
+        assert said[-1].startswith("too much of what was asked before")
+        over.set()
+        while await ask():
+            await asyncio.sleep(0.005)
+
+    asyncio.run(asyncio.wait_for(test(), PATIENCE))
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="no /proc")

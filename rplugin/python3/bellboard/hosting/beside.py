@@ -17,7 +17,10 @@ from ..system.mounts import MOUNTS
 from ..system.threads import Thread
 
 DEADLINE: Final = 3.0  # seconds; a check takes 1 ms, or 200 ms in another process
+MOST: Final = 32  # threads at a time; there are only so many if what they read hangs
 _alone: Final = ContextVar("whether no event loop runs the errand", default=False)
+
+_threads: Final[list[Thread]] = []  # that may still run
 
 T = TypeVar("T")
 Given = Mapping[str, Any]  # what an errand is about, and its details
@@ -67,9 +70,7 @@ async def beside(work: Callable[[], T]) -> T:
 def _waited(work: Callable[[], object]) -> Outcome | None:
     """Return the outcome, or None if there is none in time."""
     found: list[Outcome] = []
-    thread = Thread(target=lambda: found.append(_outcome(work)), name="bellboard errand")
-    thread.start()
-    thread.join(DEADLINE)
+    _started(lambda: found.append(_outcome(work))).join(DEADLINE)
     return found[0] if found else None
 
 
@@ -89,11 +90,25 @@ async def _looped(work: Callable[[], object]) -> Outcome | None:
         with suppress(RuntimeError):  # the loop has ended meanwhile
             loop.call_soon_threadsafe(settle, outcome)
 
-    Thread(target=run, name="bellboard errand").start()
+    _started(run)
     try:
         return await asyncio.wait_for(done, DEADLINE)
     except (TimeoutError, asyncio.TimeoutError):
         return None
+
+
+def _started(run: Callable[[], None]) -> Thread:
+    """Start a thread, unless as many as may be hang."""
+    _threads[:] = [each for each in _threads if each.is_alive()]
+    if len(_threads) >= MOST:
+        raise Declined(
+            "too much of what was asked before still waits for a folder that does not answer; "
+            "check what is mounted, and try again"
+        )
+    thread = Thread(target=run, name="bellboard errand")
+    thread.start()
+    _threads.append(thread)
+    return thread
 
 
 def _outcome(work: Callable[[], object]) -> Outcome:
