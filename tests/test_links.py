@@ -17,7 +17,7 @@ from bellboard.hosting.follower import Follower
 from bellboard.hosting.host import RESCAN
 from bellboard.hosting.link import SHARE, Link
 from bellboard.storage import machines
-from bellboard.storage.mailbox import Mailbox
+from bellboard.storage.mailbox import MOST, Mailbox
 from bellboard.storage.spool import Spool
 from bellboard.system.retrying import apart
 from far_feed import FarFeed
@@ -255,6 +255,16 @@ def test_a_request_is_passed_on_and_its_reply_comes_back(
         "pid": 7,
     }
     assert list((home.bellboard / "links" / "dev" / "ask").iterdir()) == []
+
+
+def test_folders_among_the_requests_block_none(start: Start, dev: FarFeed, home: Home) -> None:
+    """They cannot be read, and are removed: only so many requests are read at once."""
+    shows(start(), {S1: "working"})
+    (dev.folder / "reply").write_text('{"ok": true}')
+    for n in range(MOST + 20):
+        (home.bellboard / f"links/dev/ask/1.1.{n}/deep").mkdir(parents=True)
+    assert ask(home, {"do": "stop", "session_id": "s1", "pid": 7})["ok"]
+    eventually(lambda: not list((home.bellboard / "links/dev/ask").iterdir()), "an empty folder")
 
 
 def test_a_request_is_refused_while_the_link_is_down(

@@ -19,7 +19,9 @@ import msgspec
 
 from ..system.files import decoded, put, read
 from . import machines
+from .aside import remove
 from .ground import listing
+from .item import OF_THE_SYSTEM
 
 OLD: Final = 60.0  # seconds after which nobody waits for a file
 LARGEST: Final = 1 << 20  # bytes
@@ -78,7 +80,7 @@ class Mailbox:
             for name in listing(folder):
                 with contextlib.suppress(OSError):
                     if (folder / name).lstat().st_mtime < time.time() - OLD:
-                        (folder / name).unlink()
+                        remove(f"{folder}/{name}")
 
 
 def _names(folder: Path) -> list[str]:
@@ -91,6 +93,8 @@ def _take(path: Path) -> dict[str, Any] | None:
     try:
         data, status = read(path, LARGEST)
         path.unlink()
-    except OSError:
+    except OSError as error:
+        if error.errno not in OF_THE_SYSTEM:  # a folder, for example: others wait behind it
+            remove(str(path))
         return None
     return decoded(data) if status.st_mtime > time.time() - OLD else None
