@@ -17,12 +17,15 @@ from pathlib import Path
 
 import pytest
 
+from bellboard.agents.installing.backups import backups
 from bellboard.storage import ground
 from bellboard.storage.aside import BYTES, FILES, SLACK
-from bellboard.storage.ground import Refused
+from bellboard.storage.damaged import MOST_ASIDE, _keep_newest
+from bellboard.storage.ground import Refused, listing
 from bellboard.storage.header import MAGIC
 from bellboard.storage.item import LIMIT, Item
 from bellboard.storage.spool import Spool
+from bellboard.system.files import entries
 from fuzz.volumes import nest
 from rig import tools
 
@@ -124,19 +127,41 @@ def test_files_are_ordered_by_time(spool: Spool) -> None:
     assert json.loads(last.payload) == {"t": 1_700_000_001.5, "note": "later"}
 
 
-def test_a_file_listed_twice_is_one_event(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Linux may list a name twice, on tmpfs, if the folder changes meanwhile."""
-    put(spool, "once")
-    lists = os.scandir
+@pytest.fixture
+def stutter(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """List each name twice, as Linux may, on tmpfs, if the folder changes meanwhile."""
+    scans, lists = os.scandir, os.listdir
 
     @contextlib.contextmanager
-    def stutters(folder: int) -> Iterator[list[os.DirEntry[str]]]:
-        with lists(folder) as entries:
+    def scanned(folder: int | str) -> Iterator[Iterator[os.DirEntry[str]]]:
+        with scans(folder) as entries:
             found = list(entries)
-            yield found + found
+            yield iter(found + found)
 
-    monkeypatch.setattr(os, "scandir", stutters)
+    monkeypatch.setattr(os, "scandir", scanned)
+    monkeypatch.setattr(os, "listdir", lambda folder: 2 * lists(folder))
+
+
+@pytest.mark.usefixtures("stutter")
+def test_a_file_listed_twice_is_one_event(spool: Spool) -> None:
+    put(spool, "once")
     assert spool.scan() == ["once"]
+
+
+@pytest.mark.usefixtures("stutter")
+def test_every_listing_names_a_file_once(spool: Spool) -> None:
+    """Among others, that of the backups, of which the last three are kept."""
+    put(spool, "once")
+    assert listing(spool.new) == ["once"]
+    assert [name for name, _ in entries(spool.new)] == ["once"]
+    copy = spool.home / "settings.json.bellboard-20261123-120000"
+    copy.touch()
+    assert backups(spool.home / "settings.json") == [copy]
+    damaged = [spool.home / f"board.db.damaged-2026{n}" for n in range(MOST_ASIDE + 1)]
+    for path in damaged:
+        path.touch()
+    _keep_newest(spool.home)
+    assert sorted({*spool.home.glob("board.db.damaged-*")}) == damaged[1:]
 
 
 def test_a_payload_is_read_up_to_1_mb(spool: Spool) -> None:

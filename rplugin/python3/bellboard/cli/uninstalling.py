@@ -73,7 +73,7 @@ def _purge(home: Path, copies: list[Path], yes: bool) -> None:
         pids = ", ".join(map(str, hosts))
         raise Problem(f"bellboard is still running; stop these processes first: {pids}")
     names = (*STATE, *(cli.keeps for cli in clis() if cli.keeps))
-    ours = [path for name in names for path in home.glob(name)]
+    ours = dict.fromkeys(path for name in names for path in home.glob(name))
     servers = wired()
     for path in (*ours, *copies):
         print(f"- {path}")

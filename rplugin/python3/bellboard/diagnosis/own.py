@@ -192,7 +192,7 @@ def database(home: Path) -> Iterator[Fact]:
         yield warn(f"cannot read {path}: {e}", "try again")
     finally:
         store.close()
-    for damaged in sorted(home.glob("board.db.damaged-*[0-9]")):
+    for damaged in sorted({*home.glob("board.db.damaged-*[0-9]")}):
         yield info(f"damaged database kept: {damaged}", "delete it when you no longer need it")
 
 

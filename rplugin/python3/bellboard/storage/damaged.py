@@ -41,7 +41,7 @@ def set_aside(home: Path, inode: int) -> Path | None:
 
 
 def _keep_newest(home: Path) -> None:
-    for old in sorted(home.glob("board.db.damaged-*[0-9]"))[:-MOST_ASIDE]:
+    for old in sorted({*home.glob("board.db.damaged-*[0-9]")})[:-MOST_ASIDE]:
         for suffix in SUFFIXES:
             with contextlib.suppress(OSError):
                 Path(f"{old}{suffix}").unlink()

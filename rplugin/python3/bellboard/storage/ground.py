@@ -75,10 +75,13 @@ def inside(folder: str | Path) -> Iterator[int]:
 
 
 def listing(folder: str | Path) -> list[str]:
-    """Return the names in one of our folders; none if it is missing, or a link."""
+    """Return the names in one of our folders, each once; none if it is missing, or a link.
+
+    Linux may list a name twice if the folder changes meanwhile, on tmpfs for example.
+    """
     try:
         with inside(folder) as fd:
-            return os.listdir(fd)  # noqa: PTH208 - a descriptor
+            return list(dict.fromkeys(os.listdir(fd)))  # noqa: PTH208 - a descriptor
     except OSError as e:
         if e.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
             return []

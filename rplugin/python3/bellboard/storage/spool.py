@@ -89,11 +89,8 @@ class Spool:
     # ---------------------------------------------------------------- waiting events
 
     def scan(self) -> list[str]:
-        """Return the names in new/, oldest first; set files with invalid names aside.
-
-        Linux may list a name twice if the folder changes meanwhile, on tmpfs for example.
-        """
-        found: dict[str, int] = {}
+        """Return the names in new/, oldest first; set files with invalid names aside."""
+        found: dict[str, int] = {}  # a name may be listed twice, as in `listing`
         improper: list[str] = []
         with inside(self._new) as folder, os.scandir(folder) as entries:
             for entry in entries:

@@ -75,11 +75,17 @@ def read(path: str | Path, limit: int, ours: bool = True) -> tuple[bytes, os.sta
 
 
 def entries(folder: str | Path) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield name and status of each entry, of links themselves; what vanishes is left out."""
+    """Yield name and status of each entry, of links themselves; what vanishes is left out.
+
+    Each name is yielded once, although the system may list it twice if the folder changes.
+    """
+    seen: set[str] = set()
     with os.scandir(folder) as found:
         for entry in found:
-            with suppress(FileNotFoundError):
-                yield entry.name, entry.stat(follow_symlinks=False)
+            if entry.name not in seen:
+                seen.add(entry.name)
+                with suppress(FileNotFoundError):
+                    yield entry.name, entry.stat(follow_symlinks=False)
 
 
 def put(path: Path, data: bytes) -> None:

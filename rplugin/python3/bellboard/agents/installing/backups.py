@@ -24,9 +24,9 @@ def backups(path: Path) -> list[Path]:
     stamp = r"\.bellboard-(\d{8}-\d{6})(?:\.(\d{1,9}))?"
     dated = re.compile(re.escape(path.name) + stamp, re.ASCII)
     copies = path.parent.glob(f"{glob.escape(path.name)}.bellboard-*")
-    found = [
+    found = {  # a folder that changes meanwhile may list a name twice
         (named[1], int(named[2] or 0), copy)
         for copy in copies
         if (named := dated.fullmatch(copy.name)) and copy.is_file() and not copy.is_symlink()
-    ]
+    }
     return [copy for _, _, copy in sorted(found)]
