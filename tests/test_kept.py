@@ -11,7 +11,7 @@ import pytest
 
 from bellboard.core.published import publish
 from bellboard.hosting.folding import Clerk
-from bellboard.storage.spool import KEPT_AGE, Refused, Spool
+from bellboard.storage.spool import KEPT_AGE, KEPT_BYTES, KEPT_FILES, Refused, Spool
 from hosting import Make, emit, put_raw, statuses
 from rig.clock import Clock
 
@@ -24,16 +24,22 @@ def kept(clerk: Clerk) -> list[str]:
     return sorted(path.name for path in (clerk.spool.home / "answers").iterdir())
 
 
+def folds(clerk: Clerk, now: float) -> None:
+    """Fold all that waits; under load, a step may fold one file only."""
+    while clerk.step(now).more:
+        pass
+
+
 def asks(clerk: Clerk, clock: Clock, session: str = "s", **more: Any) -> str:
     """Let a session ask, and fold that; return the name of its event."""
     name = emit(clerk, clock, "PermissionRequest", session, **{**TOUCH, **more})
-    clerk.step(clock())
+    folds(clerk, clock())
     return name
 
 
 def goes_on(clerk: Clerk, clock: Clock, session: str = "s") -> None:
     emit(clerk, clock, "PostToolUse", session, **TOUCH)
-    clerk.step(clock.advance(1))
+    folds(clerk, clock.advance(1))
 
 
 def test_it_is_kept_while_the_question_stands(make: Make, clock: Clock) -> None:
@@ -137,6 +143,37 @@ def test_a_question_that_cannot_be_kept_is_shown_all_the_same(make: Make, clock:
     clerk.step(clock.advance(1))
     assert statuses(clerk.board) == {"s": "blocked"}
     assert clerk.spool.scan() == []
+
+
+def test_of_many_questions_the_newest_are_kept(make: Make, clock: Clock) -> None:
+    """The others still stand, and health says how many can only be answered in their terminals."""
+    clerk, other = make(), make()
+    names = []
+    for n in range(KEPT_FILES + 30):
+        names.append(emit(clerk, clock, "PermissionRequest", f"s{n}", **TOUCH))
+        clock.advance(0.001)
+    folds(clerk, clock())
+    assert kept(clerk) == names[30:]
+    assert len(statuses(clerk.board)) == KEPT_FILES + 30
+    for each in (clerk, other):
+        each.catch_up()
+        each.sweep(clock())
+        assert "what 30 of them ask is not kept" in each.notes["questions"]
+    emit(clerk, clock, "SessionEnd", "s29")
+    folds(clerk, clock.advance(1))
+    assert "what 29 of them" in clerk.notes["questions"]
+
+
+def test_long_questions_do_not_fill_the_disk(make: Make, clock: Clock) -> None:
+    clerk = make()
+    for n in range(5):
+        name = emit(clerk, clock, "PermissionRequest", f"s{n}", **TOUCH)
+        clock.advance(0.001)
+        os.truncate(path := clerk.spool.new / name, KEPT_BYTES // 3)
+        os.utime(path, (clock(), clock()))
+    folds(clerk, clock())
+    assert len(statuses(clerk.board)) == 5
+    assert len(kept(clerk)) == 3
 
 
 def test_the_folder_must_be_ours_and_no_link(tmp_path: Path) -> None:

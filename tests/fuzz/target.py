@@ -27,7 +27,14 @@ WINDOW: Final = 0.5
 CALM: Final = 6.0  # seconds until it must be at rest
 ANSWER: Final = 10.0  # seconds that `list` and `doctor` may take, start of Python included
 HEAL: Final = 8.0  # seconds until a host that could not write tries again, at most
-MOST: Final = {"descriptors": 120, "threads": 40, "children": 12, "files": 2500, "MB": 400}
+MOST: Final = {
+    "descriptors": 120,
+    "threads": 40,
+    "children": 12,
+    "files": 2500,
+    "MB": 400,
+    "MB of questions": 65,
+}
 
 
 class Fallen(Exception):
@@ -265,6 +272,7 @@ class Target:
                 "children": len(self._seen.children(recursive=True)),
                 "files": self._files(),
                 "MB": self._seen.memory_info().rss >> 20,
+                "MB of questions": self._questions() >> 20,
             }
             for what, number in found.items():
                 if number > MOST[what]:
@@ -274,6 +282,12 @@ class Target:
         """Count its files; folders may be nested too deeply for Python."""
         find = ["find", str(self.board), "!", "-type", "d", "-printf", "."]
         return len(subprocess.run(find, capture_output=True, check=False).stdout)
+
+    def _questions(self) -> int:
+        """Return how many bytes are kept of what is asked."""
+        find = ["find", str(self.board / "answers"), "-type", "f", "-printf", r"%s\n"]
+        said = subprocess.run(find, capture_output=True, check=False).stdout
+        return sum(map(int, said.split()))
 
     @contextlib.contextmanager
     def _must(self, otherwise: str) -> Iterator[None]:

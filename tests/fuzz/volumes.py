@@ -61,11 +61,19 @@ def sessions(target: Target) -> None:
             target.hook(event, f"v{n}", cwd=f"/srv/{n}")
 
 
+def questions(target: Target) -> None:
+    """Ask very much, without an answer."""
+    for n in range(80):
+        asked = {"tool_name": "Write", "tool_input": {"file_path": "/x", "content": "x" * 10**6}}
+        target.hook("PermissionRequest", f"q{n}", **asked)
+
+
 VOLUMES: dict[str, Callable[[Target], None]] = {
     "names": names,
     "depths": depths,
     "lines": lines,
     "sessions": sessions,
+    "questions": questions,
 }
 
 

@@ -88,8 +88,10 @@ class Connection:
         if step.left:
             self.notes["spool"] = f"{step.left} folded events cannot be deleted"
         self.changed |= step.changed
-        self.notes.pop("rows", None)
-        self.notes |= self.clerk.damaged.notes(time.time()) if self.clerk is not None else {}
+        for name in ("rows", "questions"):
+            self.notes.pop(name, None)
+        if self.clerk is not None:
+            self.notes |= self.clerk.notes
         due = self.clerk.board.due() if self.clerk is not None else None
         if step.more:
             return 0.0

@@ -23,7 +23,7 @@ from ..core.options import Options, options_of, settings_of
 from ..storage.causes import OF_VALUES
 from ..storage.ground import Refused
 from ..storage.item import OF_THE_SYSTEM, Item
-from ..storage.spool import Spool
+from ..storage.spool import KEPT_BYTES, KEPT_FILES, Spool
 from ..storage.store import Busy, Newer, Store
 from ..storage.upkeep import GONE
 from .damage import DamagedRows
@@ -58,6 +58,7 @@ class Clerk:
         self.board = Board()
         self.others, self.damaged = Others(), DamagedRows()
         self.refused = 0  # files set aside
+        self.unkept = 0  # open questions whose events are not kept
         self.watching = watching  # True for a host, False for a command that only folds once
         self._options: object = None  # as stored in the table
         self._watched_since: float | None = None
@@ -114,11 +115,23 @@ class Clerk:
         self.store.check_commits()
         return self._refresh()
 
+    @property
+    def notes(self) -> dict[str, str]:
+        """Return what was set aside or not kept, for health."""
+        notes = self.damaged.notes(time.time())
+        if self.unkept:
+            notes["questions"] = (
+                f"what {self.unkept} of them ask is not kept (only the newest {KEPT_FILES} are, "
+                f"at most {KEPT_BYTES >> 20} MB): answer these in their terminals"
+            )
+        return notes
+
     def sweep(self, now: float) -> None:
         """Forget the names of files that are gone, whoever folded them; give back free pages."""
         self.store.check_commits()
         if not self.store.is_changed:  # otherwise a question may have come that is not known here
-            self.spool.drop_all_but(self._requests.standing())
+            self.spool.drop_all_but(standing := self._requests.standing())
+            self.unkept = self.spool.unkept(standing)
         self.store.sweep(now, self.spool.is_there)
         self.store.shrink()
 
@@ -208,7 +221,10 @@ class Clerk:
         self._ahead = False
         store.check_place()
         self._follow(changed)
-        left = set(spool.unlink(names, self._requests.standing()))
+        standing = self._requests.standing()
+        left = set(spool.unlink(names, standing))
+        if self.unkept or not standing.isdisjoint(names):
+            self.unkept = spool.unkept(standing)
         self._unlinked = [n for n in names if n not in left]
         store.remember_applied()
         if not self._backlog:

@@ -33,7 +33,7 @@ from pathlib import Path
 import msgspec
 
 from . import ground
-from .answers import FOLDER, belongs_to_pipe
+from .answers import CLAIM, FOLDER, belongs_to_pipe
 from .aside import Aside, remove
 from .ground import Refused as Refused
 from .ground import briefly, inside, listing
@@ -44,6 +44,7 @@ from .pipes import Pipes
 BELOW = ("spool", "spool/tmp", "spool/new", "spool/slot", "spool/bad", "hosts")
 ADDED = (FOLDER, "links")  # by later versions: without them, no request is kept or machine followed
 TMP_AGE = 3600.0  # seconds; no hook runs longer: the CLI's longest timeout is 600 s
+KEPT_FILES, KEPT_BYTES = 1000, 64 << 20  # of questions; people answer a few, of some kB
 KEPT_AGE = 10.0  # seconds until a file that no question needs was left by a killed host
 
 
@@ -151,12 +152,13 @@ class Spool:
 
         Return the names that could not be removed.
         """
-        left = []
+        left, kept = [], False
         for name in names:
             path = f"{self._new}/{name}"
             if name in standing:
                 with contextlib.suppress(OSError):  # gone, or it cannot be kept
                     os.rename(path, f"{self._answers}/{name}")
+                    kept = True
                     continue
             try:
                 os.unlink(path)
@@ -164,6 +166,8 @@ class Spool:
                 pass
             except OSError:
                 left.append(name)
+        if kept:
+            self._drop_oldest()
         return left
 
     # ---------------------------------------------------------------- evidence of open questions
@@ -173,6 +177,11 @@ class Spool:
         if NAME.fullmatch(name) is None:
             return None
         return read_item(self._answers, name) or read_item(self._new, name)
+
+    def unkept(self, standing: Collection[str]) -> int:
+        """Return how many of these questions cannot be answered, as their event is not kept."""
+        gone = {*standing} - {*listing(self._answers)}
+        return sum(not self.is_there(name) for name in gone)
 
     def drop(self, names: Iterable[str]) -> None:
         """Remove the events of questions that no longer stand."""
@@ -190,6 +199,21 @@ class Spool:
                     status = os.lstat(path := f"{self._answers}/{name}")
                     if stat.S_ISREG(status.st_mode) and status.st_ctime < old:
                         os.unlink(path)
+
+    def _drop_oldest(self) -> None:
+        """Keep no more than the newest events."""
+        found: list[tuple[int, int, str]] = []
+        for name in listing(self._answers):
+            if not (name.endswith(CLAIM) or belongs_to_pipe(name)):
+                with contextlib.suppress(OSError):
+                    status = os.lstat(f"{self._answers}/{name}")
+                    found.append((status.st_mtime_ns, status.st_size, name))
+        files = size = 0
+        for _, length, name in sorted(found, reverse=True):
+            if files + 1 > KEPT_FILES or size + length > KEPT_BYTES:
+                self.drop([name])
+            else:
+                files, size = files + 1, size + length
 
     # ---------------------------------------------------------------- evidence of hosts and users
 
