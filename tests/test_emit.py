@@ -223,7 +223,7 @@ def test_a_value_need_not_be_text(shell: list[str], spool: Spool) -> None:
             "new": "x",
         },
         {"PATH": ""},
-        {f"BASH_FUNC_{name}%%": "() { exit 3; }" for name in ("cat", "mv", "rm", "grep")},
+        {f"BASH_FUNC_{name}%%": "() { exit 3; }" for name in ("cat", "mv", "rm", "tr")},
         {"LANG": "xx_YY.UTF-8", "LINES": "\xff", "POSIXLY_CORRECT": "1"},
         {"ZSH_VERSION": "5", "RANDOM": "x", "CLAUDE_PID": "; exit 3"},
     ],

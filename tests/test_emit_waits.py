@@ -145,6 +145,14 @@ def test_what_replaces_its_pipe_gives_no_answer(
 
 
 @pytest.mark.usefixtures("shell")
+def test_a_subagent_is_recognized_without_grep(spool: Spool, ask: Ask) -> None:
+    """Which a machine need not have; what it does have is in coreutils."""
+    spool.pipes.offer()
+    lacks = "command shopt -s expand_aliases 2>/dev/null; alias grep=false\n"
+    assert ask(first=lacks, agent_id="a1", long="x" * 70_000).printed() == b""
+
+
+@pytest.mark.usefixtures("shell")
 def test_it_does_not_wait_where_that_holds_the_dialog_back(spool: Spool, ask: Ask) -> None:
     """For a subagent, of a headless run, for another agent, or with standard output closed."""
     spool.pipes.offer()
