@@ -102,22 +102,77 @@ def test_ssh_gets_one_string_and_options_that_are_not_given() -> None:
     assert "-oBatchMode=yes" in made and "-oControlPath=/run/u/links/%C" in made
     assert not any(x.startswith("-oConnectTimeout") for x in made)
     assert made[-2] == "dev" and made[-1].startswith("sh -c 'for d in")
-    assert command_of(["docker", "exec", "box"], ["feed"])[3:5] == ["sh", "-c"]
 
 
 @pytest.mark.pure
 @pytest.mark.parametrize(
-    ("given", "opens"),
+    ("given", "made"),
     [
-        ("docker exec -i box", "docker exec -t -i box"),
-        ("kubectl -n dev exec -i pod --", "kubectl -n dev exec -t -i pod --"),
-        ("sudo /usr/bin/docker exec -i box", "sudo /usr/bin/docker exec -t -i box"),
-        ("nsenter -t 7 -p -- env exec", "nsenter -t 7 -p -- env exec"),
+        ("env A=b ssh -p 22 dev", "env A=b ssh OPTIONS -p 22 dev SCRIPT"),
+        ("sshpass -e /usr/bin/ssh dev", "sshpass -e /usr/bin/ssh OPTIONS dev SCRIPT"),
+        ("ssh dev docker exec -i box", "ssh OPTIONS dev docker exec -i box SCRIPT"),
+        ("tailscale ssh me@dev", "tailscale ssh me@dev OPTIONS SCRIPT"),
+        ("gcloud compute ssh dev", "gcloud compute ssh dev --quiet COMMAND -- OPTIONS"),
+        (
+            "gcloud compute ssh dev --zone=z -- -p 22",
+            "gcloud compute ssh dev --zone=z --quiet COMMAND -- OPTIONS -p 22",
+        ),
     ],
 )
-def test_a_terminal_in_a_container_is_asked_for(given: str, opens: str) -> None:
-    """By the option that docker and its like need; a feed gets none."""
-    assert command_of(given.split(), ["feed"])[:-3] == given.split()
+def test_each_ssh_gets_its_options_where_it_takes_them(given: str, made: str) -> None:
+    """They never prompt, and what runs there is one string."""
+    for terminal in (False, True):
+        words = command_of(given.split(), ["feed"], None, terminal=terminal)
+        known = {"-t" if terminal else "-T"}
+        shown = [
+            "OPTIONS" if word in known else "SCRIPT" if word.startswith("sh -c 'for d in") else word
+            for word in words
+            if not word.startswith("-o")
+        ]
+        shown = ["COMMAND" if w.startswith("--command=sh -c 'for d in") else w for w in shown]
+        assert shown == made.split()
+        assert ("-oBatchMode=yes" in words) is not terminal
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(
+    ("command", "remedy"),
+    [("mosh dev", "use ssh"), ("/usr/bin/et dev", "use ssh"), ("wsl.exe -d Debian", "-e as its")],
+)
+def test_what_carries_no_feed_is_refused_with_what_does(command: str, remedy: str) -> None:
+    assert remedy in machines.wrong("dev", command.split())
+    assert not machines.wrong("dev", [*command.split(), "-e"]) or "ssh" in remedy
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(
+    ("given", "feeds", "opens"),
+    [
+        ("docker exec -i box", "docker exec -i box", "docker exec -t -i box"),
+        ("docker exec box", "docker exec -i box", "docker exec -t -i box"),
+        ("podman exec -it box", "podman exec -i box", "podman exec -t -i box"),
+        ("docker exec -u me -ti box", "docker exec -u me -i box", "docker exec -t -u me -i box"),
+        (
+            "kubectl -n dev exec pod -c main",
+            "kubectl -n dev exec -i pod -c main --",
+            "kubectl -n dev exec -t -i pod -c main --",
+        ),
+        (
+            "kubectl -n dev exec -i pod --",
+            "kubectl -n dev exec -i pod --",
+            "kubectl -n dev exec -t -i pod --",
+        ),
+        (
+            "sudo /usr/bin/docker exec -i box",
+            "sudo /usr/bin/docker exec -i box",
+            "sudo /usr/bin/docker exec -t -i box",
+        ),
+        *((x, x, x) for x in ("nsenter -t 7 -p -- env exec", "distrobox enter box --")),
+    ],
+)
+def test_a_container_gets_what_its_program_needs(given: str, feeds: str, opens: str) -> None:
+    """Standard input for each, and a terminal only for what draws: a feed in one would fail."""
+    assert command_of(given.split(), ["feed"])[:-3] == feeds.split()
     assert command_of(given.split(), ["goto"], terminal=True)[:-3] == opens.split()
 
 

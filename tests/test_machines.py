@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -73,6 +76,33 @@ def test_what_ssh_does_for_a_terminal_it_does_not_do_for_a_link(
             config.write(f"LocalForward 127.0.0.1:{port} 127.0.0.1:1\n")
             config.write("ExitOnForwardFailure yes\nRequestTTY force\nRemoteCommand false\n")
         shows(start(), "working")
+
+
+@pytest.mark.parametrize("way", ["env", "tailscale", "gcloud"])
+def test_each_way_to_ssh_reaches_a_machine(dev: Machine, home: Home, way: str) -> None:
+    """The programs pass on their words as the real ones do; ssh and what runs there are real."""
+    made(dev.home.bellboard)
+    config = shlex.join(dev.ssh[:-1])
+    programs = {
+        "tailscale": f'shift; host=$1; shift; exec {config} -oUpdateHostKeys=no "$host" "$@"',
+        "gcloud": (
+            "host=$3; shift 3; for word; do shift; case $word in --command=*) run=${word#*=};;"
+            ' --quiet|--) ;; *) set -- "$@" "$word";; esac; done;'
+            f' exec {config} -T "$host" "$@" -- "$run"'
+        ),
+    }
+    for name, body in programs.items():
+        (home.bin / name).write_text(f"#!/bin/sh\n{body}\n")
+        (home.bin / name).chmod(0o755)
+    words = {
+        "env": ["env", "A=b", *dev.ssh],
+        "tailscale": ["tailscale", "ssh", dev.ssh[-1]],
+        "gcloud": ["gcloud", "compute", "ssh", dev.ssh[-1]],
+    }[way]
+    argv = [sys.executable, "-m", "bellboard", "machine", "test", "dev", "--", *words]
+    done = subprocess.run(argv, env=home.env, capture_output=True, text=True, timeout=60)
+    assert "dev can be followed" in done.stdout, done.stderr
+    assert "takes no requests" not in done.stdout
 
 
 def begins(spool: Spool, prompt: str) -> None:

@@ -18,6 +18,7 @@ PATIENCE: Final = 25.0  # seconds to wait for the state; logging in can take a w
 REPLY: Final = 3.0  # more for the reply to a request
 CHUNK: Final = 1 << 16
 APART: Final = 2.0  # seconds between two clocks that are worth reporting
+NO_PASSWORD: Final = "sudo must not ask here: allow this command in sudoers with NOPASSWD"
 HINTS: Final = {
     "permission denied": "ssh must log in without asking: set up a key or an agent",
     "host key verification failed": "log in once by hand to check and accept the key",
@@ -27,6 +28,10 @@ HINTS: Final = {
     " .venv/bin/pip install . && .venv/bin/bellboard path",
     "invalid choice": "update bellboard there: that version has no feed",
     "no such container": "start the container",
+    "is not running": "start the container",
+    "not a tty": "leave -t out of its command: a feed needs no terminal",
+    "a password is required": NO_PASSWORD,
+    "a terminal is required": NO_PASSWORD,
 }
 
 

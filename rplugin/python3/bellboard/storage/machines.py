@@ -25,6 +25,7 @@ import msgspec
 from ..core.deadlines import NEVER
 from ..core.far import MACHINE
 from ..core.lenient import decimal
+from ..system import remotely
 from ..system.files import put, read
 from ..system.flocks import locked
 from ..system.processes import is_alive
@@ -82,7 +83,7 @@ def wrong(name: object, words: object) -> str:
         return "its command is a list of words, such as { 'ssh', 'dev' }"
     if not all(isinstance(w, str) and w and "\0" not in w and len(w) < 4096 for w in words):
         return "each word of its command is a text that is not empty"
-    return ""
+    return remotely.unfit(words)
 
 
 def change(home: Path, added: Commands | None = None, nvim: Commands | None = None) -> bool:

@@ -24,8 +24,22 @@ SHARED: Final = {"ControlMaster": "auto", "ControlPersist": "60"}
 ROOM: Final = 50  # characters of the folder of a ControlPath: a socket's path has 107 at most
 MISSING: Final = 127  # exit code: bellboard was not found there
 
-#: Programs whose `exec` gives a terminal only if it is asked for.
+#: Programs that run the words behind theirs, of which the first may be ssh.
+RUNNERS: Final = frozenset(
+    {"env", "nice", "ionice", "stdbuf", "setsid", "timeout", "sudo", "doas", "sshpass", "torsocks"}
+    | {"proxychains", "proxychains4"}
+)
+TAILSCALE: Final = "tailscale"  # its ssh takes options of ssh only behind the name of the machine
+GCLOUD: Final = "gcloud"  # its ssh takes a command as an option, and those of ssh behind --
+
+#: Programs whose `exec` passes on standard input, and gives a terminal, only if it is asked to.
 CONTAINERS: Final = frozenset({"docker", "podman", "nerdctl", "kubectl", "oc"})
+PODS: Final = frozenset({"kubectl", "oc"})  # these take options up to --, wherever they stand
+INTERACTIVE: Final = frozenset({"-i", "-it", "-ti", "--interactive"})
+
+#: Programs that draw a terminal and pass on nothing else.
+DRAWING: Final = frozenset({"mosh", "et"})
+WSL: Final = frozenset({"wsl", "wsl.exe"})  # through a shell of its own, except with -e
 
 #: Where a shell that is no login shell may not look, and where plugin managers build it.
 FOLDERS: Final = (
@@ -42,18 +56,20 @@ SCRIPT: Final = (
 )
 
 
+def unfit(command: Sequence[str]) -> str:
+    """Return why no feed can come through a command, or ""."""
+    name = _name(command[0]) if command else ""
+    if name in DRAWING:
+        return f"{name} shows a terminal and carries no feed; use ssh, such as: ssh dev"
+    if name in WSL and not {"-e", "--exec"}.intersection(command):
+        return f"{name} needs -e as its last word, such as: {name} -d Debian -e"
+    return ""
+
+
 def is_ssh(command: Sequence[str]) -> bool:
-    """Return whether a command is ssh, which passes one string to a shell."""
-    return bool(command) and PurePath(command[0]).name == "ssh"
-
-
-def _with_terminal(machine: Sequence[str]) -> list[str]:
-    """Return the command of a container with the option that gives it a terminal."""
-    words = list(machine)
-    at = words.index("exec") if "exec" in words else 0
-    if CONTAINERS.intersection(PurePath(word).name for word in words[:at]):
-        words.insert(at + 1, "-t")
-    return words
+    """Return whether a command ends in ssh, which passes one string to a shell."""
+    names = [_name(word) for word in command]
+    return "ssh" in names and names[0] in {"ssh", TAILSCALE, GCLOUD, *RUNNERS}
 
 
 def command_of(
@@ -68,7 +84,22 @@ def command_of(
     """
     script = ["sh", "-c", SCRIPT % shlex.join(["bellboard", *words])]
     if not is_ssh(machine):
-        return [*(_with_terminal(machine) if terminal else machine), *script]
+        return [*_in_container(machine, terminal), *script]
+    return _through_ssh(machine, _options(machine, folder, terminal), shlex.join(script))
+
+
+def _through_ssh(machine: Sequence[str], options: list[str], script: str) -> list[str]:
+    """Return the command of an ssh, with options where it takes them."""
+    name = _name(machine[0])
+    if name == GCLOUD:
+        own, _, given = _split(machine, "--")
+        return [*own, "--quiet", f"--command={script}", "--", *options, *given]
+    at = [_name(word) for word in machine].index("ssh") + (2 if name == TAILSCALE else 1)
+    return [*machine[:at], *options, *machine[at:], script]
+
+
+def _options(machine: Sequence[str], folder: str | None, terminal: bool) -> list[str]:
+    """Return the options of ssh that a command does not have already."""
     given = " ".join(machine)
     options = PLAIN if terminal else PLAIN | OPTIONS
     if terminal or folder is None:
@@ -78,7 +109,29 @@ def command_of(
     if "Control" in given or "-S" in machine:
         options = {key: x for key, x in options.items() if not key.startswith("Control")}
     added = [f"-o{key}={x}" for key, x in options.items() if key not in given]
-    return [machine[0], "-t" if terminal else "-T", *added, *machine[1:], shlex.join(script)]
+    return ["-t" if terminal else "-T", *added]
+
+
+def _in_container(machine: Sequence[str], terminal: bool) -> list[str]:
+    """Return the command of a container with the options that it needs; others as they are."""
+    before, exec_, after = _split(machine, "exec")
+    programs = CONTAINERS.intersection(map(_name, before))
+    if not (exec_ and programs):
+        return list(machine)
+    asked = [] if INTERACTIVE.intersection(after) else ["-i"]
+    kept = ["-i" if word in ("-it", "-ti") else word for word in after]
+    end = ["--"] if programs & PODS and "--" not in after else []
+    return [*before, *exec_, *(["-t"] if terminal else []), *asked, *kept, *end]
+
+
+def _split(words: Sequence[str], at: str) -> tuple[list[str], list[str], list[str]]:
+    """Return the words before the first that is `at`, that word, and those behind it."""
+    index = words.index(at) if at in words else len(words)
+    return list(words[:index]), list(words[index : index + 1]), list(words[index + 1 :])
+
+
+def _name(word: str) -> str:
+    return PurePath(word).name
 
 
 def sockets(home: str, runtime: str | None) -> str:
