@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -23,6 +24,17 @@ from rig.waiting import eventually
 pytestmark = pytest.mark.files
 
 SESSION = Session("dev/claude/s1", turn="blocked", machine="dev", row={"session_id": "s1"})
+REQUEST = {
+    "id": "r",
+    "session_id": "s1",
+    "agent": "claude",
+    "kind": "permission",
+    "digest": "d",
+    "choices": [{"id": "allow", "words": "Yes"}],
+    "ways": [{"name": "go", "words": "there"}],
+    "way": "go",
+}
+LOOK = "it does not say what followed; look there"
 
 
 @pytest.fixture
@@ -44,12 +56,39 @@ def marks(home: Home, **evidence: Any) -> None:
 def test_a_request_is_asked_under_its_name_there_and_has_its_name_here(
     home: Home, keeper: Keeper
 ) -> None:
-    keeper.replies["request"] = {"ok": True, "request": {"id": "r", "session_id": "s1"}}
+    keeper.replies["request"] = {"ok": True, "request": REQUEST}
     keeper.replies["stop"] = {"ok": False, "why": "process 7 has already ended"}
-    reply = does(home, "request", id="r")
-    assert reply == {"ok": True, "request": {"id": "r", "session_id": "dev/claude/s1"}}
+    reply = json.loads(json.dumps(does(home, "request", id="r")))
+    assert reply == {"ok": True, "request": {**REQUEST, "session_id": "dev/claude/s1"}}
     assert keeper.asked == [{"do": "request", "session_id": "s1", "id": "r"}]
     assert does(home, "stop", pid=7) == {"ok": False, "why": "process 7 has already ended"}
+
+
+@pytest.mark.parametrize(
+    ("what", "reply", "understood"),
+    [
+        ("answer", {}, {"way": "", "outcome": "nothing", "text": LOOK}),
+        ("answer", {"outcome": "taken", "text": 5}, None),
+        ("answer", {"outcome": {}, "text": "x"}, None),
+        ("stop", {}, {"text": LOOK}),
+        ("stop", {"text": ["x"]}, None),
+        ("request", {}, None),
+        ("request", {"request": "all of it"}, None),
+        ("request", {"request": {**REQUEST, "choices": [5]}}, None),
+        ("request", {"request": {**REQUEST, "digest": None}}, None),
+        ("preview", {}, None),
+        ("preview", {"rows": [["x"]]}, None),
+        ("preview", {"rows": ["a\nb", "x" * 5000] * 200}, {"rows": ["a b", "x" * 1000] * 100}),
+    ],
+)
+def test_a_reply_of_another_version_is_understood_or_refused(
+    home: Home, keeper: Keeper, what: str, reply: Reply, understood: Reply | None
+) -> None:
+    """What is missing, of another type, too much, or unknown here, reaches nobody."""
+    keeper.replies[what] = {"ok": True, "unknown": 1, **reply}
+    refused = {"ok": False, "why": "dev sent a reply that cannot be read; update bellboard there"}
+    reply = json.loads(json.dumps(does(home, what)))
+    assert reply == (refused if understood is None else {"ok": True, **understood})
 
 
 def test_a_jump_without_a_terminal_here_is_a_command_that_opens_one(

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from ..core.far import MACHINE
+from ..core.replies import understood
 from ..core.session import Session
 from ..storage import machines
 from ..storage.mailbox import Mailbox
@@ -125,7 +126,9 @@ class Elsewhere:
             raise Declined(f"{called} cannot be asked: {error}") from None
         if reply.get("ok") is not True:
             raise Declined(str(reply.get("why") or f"{called} gave no reason"))
-        return reply
+        if (known := understood(do, reply)) is None:
+            raise Declined(f"{called} sent a reply that cannot be read; update bellboard there")
+        return known
 
     async def _reply(
         self, mailbox: Mailbox, name: str, machine: str, called: str, arrived: asyncio.Event | None

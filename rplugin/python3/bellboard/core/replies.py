@@ -1,0 +1,86 @@
+"""What another machine replies, as whoever asked uses it.
+
+A machine may be older, newer or hostile: its reply has the fields that are known here, of the types
+that are used here, or it cannot be used.
+
+This file does no I/O, knows no clock, and raises on no input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from .request import Request
+
+MOST_ROWS: Final = 200  # of a preview
+WIDEST: Final = 1000  # characters of a row
+NOTHING: Final = "nothing"  # followed an answer, as far as is known
+
+
+class Way(Struct, frozen=True):
+    """One in which a request can be answered."""
+
+    name: str
+    words: str
+
+
+class Asked(Request, frozen=True, omit_defaults=True, gc=False):
+    """A request, with the ways in which it can be answered, best first."""
+
+    ways: tuple[Way, ...] = ()
+    way: str = ""
+
+
+class Shown(Struct, frozen=True):
+    """The reply to `request`."""
+
+    request: Asked
+
+
+class Answered(Struct, frozen=True):
+    """The reply to `answer`: `outcome` is "taken" if the agent went on."""
+
+    way: str = ""
+    outcome: str = NOTHING
+    text: str = "it does not say what followed; look there"
+
+
+class Stopped(Struct, frozen=True):
+    """The reply to `stop`."""
+
+    text: str = "it does not say what followed; look there"
+
+
+class Previewed(Struct, frozen=True):
+    """The reply to `preview`."""
+
+    rows: tuple[str, ...]
+
+
+#: What was asked → the reply that is understood.  The others have no fields that are used, or whoever
+#: asked checks the one that there is.
+KNOWN: Final[Mapping[str, type[Struct]]] = {
+    "request": Shown,
+    "answer": Answered,
+    "stop": Stopped,
+    "preview": Previewed,
+}
+
+
+def understood(do: str, reply: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return a reply with what is known here; None if it lacks what is needed."""
+    kind = KNOWN.get(do)
+    if kind is None:
+        return dict(reply)
+    try:
+        made = msgspec.convert(reply, kind)
+    except (msgspec.ValidationError, RecursionError):
+        return None
+    if isinstance(made, Previewed):
+        made = Previewed(tuple(row[:WIDEST].replace("\n", " ") for row in made.rows[:MOST_ROWS]))
+    fields: dict[str, Any] = msgspec.to_builtins(made)
+    return {**fields, "ok": reply.get("ok") is True}
