@@ -350,7 +350,10 @@ def test_hostile_messages_are_counted_and_change_nothing(there: nats.Server, joi
     sees(laptop, "dev", {"s": "working", "h": "blocked"})
     assert "evil" in laptop.rows["dev", "h"].title
     assert laptop.rows["dev", "h"].title.isprintable()
-    eventually(lambda: laptop.service.followed.skipped >= 6)
+    followed = laptop.service.followed
+    eventually(lambda: {"dev": 4, "evil": 1, "": 2} == followed.refused)
+    assert "protocol 99" in followed.notes["fleet machine evil"]
+    assert followed.notes["fleet machine dev"].startswith("4 of its messages are not")
     assert {"blocked": 2} == laptop.service.followed.machines["odd"].counts
 
 

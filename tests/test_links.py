@@ -344,6 +344,8 @@ def test_a_machine_cannot_speak_for_another(start: Start, dev: FarFeed) -> None:
     shows(host, {S1: "working", "dev/claude/s7": "working"})
     p = host.sessions["dev/claude/s7"]
     assert (p["machine"], p["title"], p.get("cwd")) == ("dev", "hi", None)
+    host.says("2 of its rows and changes were refused")
+    assert "bellboard machine remove dev" in host.notes["machine dev"]
 
 
 # ---------------------------------------------------------------- a real feed

@@ -61,8 +61,8 @@ class Previewed(Struct, frozen=True):
     rows: tuple[str, ...]
 
 
-#: What was asked → the reply that is understood.  The others have no fields that are used, or whoever
-#: asked checks the one that there is.
+#: What was asked → the reply that is understood.  Of the others no field is used, or whoever asked
+#: checks the one that is.
 KNOWN: Final[Mapping[str, type[Struct]]] = {
     "request": Shown,
     "answer": Answered,

@@ -21,6 +21,7 @@ from ..core.feed import (
     Cursor,
     Hello,
     Moved,
+    Problem,
     State,
     cursor_of,
     moved_of,
@@ -36,6 +37,7 @@ from .tail import Item
 from .window import Window
 
 MACHINES: Final = 256  # to follow
+NAMED: Final = 5  # of those that send what cannot be used
 TWICE: Final = 256  # transitions of a machine to know again: each comes with its row and as news
 QUIET: Final = SILENT - 2.0  # seconds, so that what is shown is stale in time
 COUNT: Final = 30.0  # seconds between two counts of what is not shown
@@ -99,11 +101,27 @@ class Followed:
         self.window = Window()
         self.machines: dict[str, Far] = {}
         self.last_news = 0  # its number in the stream
-        self.skipped = 0
+        self.refused: dict[str, int] = {}  # machine → how much of it could not be used
+        self.unread: dict[str, str] = {}  # machine → why its beat could not be read
         self.left_out: dict[str, int] = {}  # sessions that are not shown, by status
         self._counted = -COUNT
         self.is_read = False  # all rows were read on this connection
         self.woken = asyncio.Event()
+
+    @property
+    def notes(self) -> dict[str, str]:
+        """Return what could not be used, by machine, for health."""
+        refused, unread = list(self.refused.items()), dict(self.unread)
+        return {
+            f"fleet machine {name or 'of another name'}": unread.get(name)
+            or f"{count} of its messages are not valid, and were refused: update bellboard there"
+            for name, count in refused[:NAMED]
+        }
+
+    def refuse(self, machine: str) -> None:
+        """Count something that could not be used; "": of no machine."""
+        if machine in self.refused or len(self.refused) < MACHINES:
+            self.refused[machine] = self.refused.get(machine, 0) + 1
 
     def lose(self, why: str) -> None:
         """Note that none can be followed."""
@@ -168,13 +186,13 @@ class Followed:
         given = object_of(value_of(item.data))
         row = row_of(given.get("row"))
         if row is None or (row.session_id, row.agent) != (key.session, key.agent):
-            self.skipped += 1
+            self.refuse(key.machine)
             return
         if not _is_wanted(row, self.wanted):
             self._drop(far, key)
             return
         if key not in far.rows and len(far.rows) >= MOST:
-            self.skipped += 1
+            self.refuse(key.machine)
             return
         moved = moved_of(given.get("moved"))
         if moved is not None and moved.session_id == key.session:
@@ -188,8 +206,10 @@ class Followed:
         self.last_news = max(self.last_news, item.seq)
         far = self._far(key.machine)
         moved = moved_of(given := object_of(value_of(item.data)))
-        if far is None or moved is None or moved.session_id != key.session:
-            self.skipped += far is not None
+        if far is None:
+            return
+        if moved is None or moved.session_id != key.session:
+            self.refuse(key.machine)
             return
         cursor = f"{given.get('database')}.{moved.id}"
         far.cursor = _later(far.cursor, cursor)
@@ -230,7 +250,7 @@ class Followed:
         far = self.machines.get(machine)
         if far is None:
             if len(self.machines) >= MACHINES:
-                self.skipped += 1
+                self.refuse(machine)
                 return None
             far = self.machines[machine] = Far(machine)
         return far
@@ -239,8 +259,11 @@ class Followed:
         given = object_of(value_of(item.data))
         hello = read(item.data) if item.data else None
         if not isinstance(hello, Hello):
-            self.skipped += 1
+            self.refuse(far.name)
+            if isinstance(hello, Problem):
+                self.unread[far.name] = hello.text
             return
+        self.unread.pop(far.name, None)
         counts = given.get("counts")
         counts = counts if isinstance(counts, dict) else {}
         far.counts = {status: n for status in STATUSES if (n := count_in(counts, status))}

@@ -66,7 +66,7 @@ class Reader:
         def receive(item: Item) -> None:
             key = self._subjects.key(item.subject)
             if key is None or len(item.data) > LARGEST:
-                self._followed.skipped += 1
+                self._followed.refuse(key.machine if key is not None else "")
             else:
                 take(key, item, 0.0 if is_new else max(0.0, tail.created - item.t))
 

@@ -97,7 +97,7 @@ class Fleet:
         if self._part is None:
             return notes
         service, mates, _ = self._part
-        notes |= service.notes
+        notes |= {**service.followed.notes, **service.notes}
         if left_out := service.followed.left_out:
             counts = ", ".join(f"{n:,} {status}" for status, n in sorted(left_out.items()))
             which = "that need nobody are left out of this board"

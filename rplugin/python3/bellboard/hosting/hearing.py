@@ -58,6 +58,8 @@ class Owner(Protocol):
 
     def slow(self, is_slow: bool) -> None: ...
 
+    def refuse(self, count: int, is_first: bool) -> None: ...
+
 
 class Ended(Exception):
     """The link has ended; the text says why."""
@@ -184,7 +186,8 @@ class Hearing:
             if not self._greeted:
                 raise Ended("it does not say which protocol it speaks: update bellboard there")
             if isinstance(said, State | Change):
-                self._cost(0, len(said.sessions) + len(said.transitions))
+                self._cost(0, len(said.sessions) + len(said.transitions) + said.skipped)
+                self._link.refuse(said.skipped, isinstance(said, State))
             was_up = follower.is_up
             follower.take(said)
             if follower.is_up and not was_up:

@@ -43,6 +43,7 @@ class Link:
         self.follower = follower
         self.why = "it is being connected"  # while it is not up
         self.is_slow = False  # it sends more than is read
+        self.refused = 0  # rows and transitions that could not be used, since the last state
         self._command, self._mailbox, self._changed = command, mailbox, changed
         self._wakes, self._wake = os.pipe()
         os.set_blocking(self._wakes, False)
@@ -191,6 +192,12 @@ class Link:
     def slow(self, is_slow: bool) -> None:
         if is_slow != self.is_slow:
             self.is_slow = is_slow
+            self._changed()
+
+    def refuse(self, count: int, is_first: bool) -> None:
+        """Count what could not be used; health shows it."""
+        was, self.refused = self.refused, count + (0 if is_first else self.refused)
+        if self.refused != was:
             self._changed()
 
     @property

@@ -24,6 +24,10 @@ from ..system.watch import Watch
 from .follower import Follower
 from .link import Link
 
+REFUSED: Final = (
+    "{} of its rows and changes were refused, as they are not valid; update bellboard there,"
+    " or stop following it: bellboard machine remove {}"
+)
 JOIN: Final = 0.1  # seconds to wait for links that end: their programs end on their own
 
 Folded = Mapping[str, Known]
@@ -122,6 +126,8 @@ class Links:
                 found[f"machine {name}"] = f"{said}; try: bellboard machine test {name}"
             elif link is not None and link.is_slow:
                 found[f"machine {name}"] = "it sends too much, and is read slowly"
+            elif link is not None and link.refused:
+                found[f"machine {name}"] = REFUSED.format(link.refused, name)
         return found
 
     # ------------------------------------------------------------ one machine
