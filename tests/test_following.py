@@ -315,6 +315,25 @@ def shown_by(*desktops: Desktop) -> list[str]:
     return sorted(title for desktop in desktops for title in desktop.titles)
 
 
+def test_a_reader_where_nobody_sits_leaves_notifications_to_the_machine(
+    home: Home, start: Start, follow: Follow, spool: Spool
+) -> None:
+    """It says so with each greeting, as somebody may come or leave."""
+    desktop = Desktop(home)
+    host = start("host", config=config())
+    put(spool, "UserPromptSubmit", "api", cwd="/srv/api")
+    reader = follow().shows(api="working")
+    assert reader.ask("clock").ok
+    eventually(lambda: followed(host), "the lease")
+    assert reader.ask("clock", alone=True).ok
+    eventually(lambda: not followed(host), "the end of the lease")
+    assert reader.ask("label", session_id="api", label="x").ok
+    asks(spool, "api")
+    desktop.shows("api needs you")
+    assert reader.ask("clock").ok
+    eventually(lambda: followed(host), "the lease")
+
+
 def test_while_somebody_follows_the_desktop_stays_silent_until_the_feed_is_gone(
     home: Home, start: Start, follow: Follow, spool: Spool
 ) -> None:

@@ -232,6 +232,25 @@ def test_a_neovim_names_machines_for_all_hosts(start: Start, dev: FarFeed, home:
     shows(second, {S1: "working"})
 
 
+def test_a_machine_learns_whether_somebody_sits_here(start: Start, dev: FarFeed) -> None:
+    """A server that follows another has nobody to notify; any host here with a desktop has."""
+
+    def greeted(alone: bool) -> None:
+        def look() -> bool:
+            asked = [x["asked"] for x in dev.heard if x.get("asked", {}).get("do") == "clock"]
+            return bool(asked) and ("alone" in asked[-1]) is alone
+
+        eventually(look, f"alone: {alone}")
+
+    shows(start("server"), {S1: "working"})
+    greeted(alone=True)
+    editor = start("editor", config={"notices": {"via": "notify-send"}})
+    greeted(alone=False)
+    editor.kill()
+    greeted(alone=True)
+    assert len(dev.pids) == 1
+
+
 # ---------------------------------------------------------------- requests
 
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from ..core import feedlines
-from ..core.feed import BEAT, LONGEST, SILENT, Beat, Cursor, Hello, asked
+from ..core.feed import BEAT, LONGEST, SILENT, Ask, Beat, Cursor, Hello, asked
 from ..system.streams import Inlet, Outlet
 from .asks import Asks
 from .effects import PAUSE
@@ -39,6 +39,7 @@ class Feeding:
     def __init__(self, since: Cursor | None, quiet: bool, ask: int, tell: int) -> None:
         self.why = ""  # why it ended, if that is a problem
         self._quiet, self._ask, self._tell = quiet, ask, tell
+        self._alone = False  # nobody is at the reader, as it said last
         self._unsent = Unsent(since)
         self._replies: list[bytes] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -129,13 +130,15 @@ class Feeding:
 
     def _came(self, raw: bytes) -> None:
         """Take a line of the reader."""
+        ask = asked(raw)
+        if ask is not None and ask.do == "clock":
+            self._alone = ask.fields.get("alone") is True
         self._listen()
-        task = self._loop.create_task(self._reply(raw))
+        task = self._loop.create_task(self._reply(ask))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _reply(self, raw: bytes) -> None:
-        ask = asked(raw)
+    async def _reply(self, ask: Ask | None) -> None:
         if ask is None:
             number, reply = 0, NO_REQUEST
         else:
@@ -167,7 +170,7 @@ class Feeding:
 
     def _follow(self, wanted: bool) -> None:
         """Note that somebody follows, or no longer does."""
-        self._wanted = wanted and not self._quiet
+        self._wanted = wanted and not self._quiet and not self._alone
         self._settle()
 
     def _settle(self) -> None:

@@ -37,6 +37,7 @@ class Owner(Protocol):
     """The link that a connection belongs to."""
 
     follower: Follower
+    is_greeted: bool
 
     @property
     def wakes(self) -> int: ...
@@ -219,7 +220,7 @@ class Hearing:
         if not self._greeted:
             return BEAT
         left = self._shown + BEAT - time.monotonic()
-        if left > 0:
+        if left > 0 and self._link.is_greeted:
             return left
         self._shown = time.monotonic()
         self._unsent += self._link.greeting()

@@ -322,7 +322,7 @@ class Host:
 
     def _follow(self) -> float:
         """Keep the links to other machines."""
-        return self.connection.use(lambda clerk: self.links.run(clerk.board.ledger.links), PAUSE)
+        return self.connection.use(lambda clerk: self.links.run(clerk.board, clerk.store), PAUSE)
 
     def _attend(self) -> float:
         """Attend to changed sessions, after they are published."""

@@ -43,6 +43,8 @@ class Link:
         self.follower = follower
         self.why = "it is being connected"  # while it is not up
         self.is_slow = False  # it sends more than is read
+        self.is_greeted = True  # whether the machine knows who sits here
+        self._alone = False  # nobody is at this machine
         self.refused = 0  # rows and transitions that could not be used, since the last state
         self._command, self._mailbox, self._changed = command, mailbox, changed
         self._wakes, self._wake = os.pipe()
@@ -174,9 +176,16 @@ class Link:
         return lines
 
     def greeting(self) -> bytes:
-        """Return a line without a reply, which shows that somebody is here."""
+        """Return a request that shows that somebody reads, and whether somebody sits here."""
+        self.is_greeted = True
         self._count += 1
-        return asking(self._count, "clock", {})
+        return asking(self._count, "clock", {"alone": True} if self._alone else {})
+
+    def sit(self, alone: bool) -> None:
+        """Take whether nobody is at this machine who could be notified: then others notify."""
+        if alone != self._alone:
+            self._alone, self.is_greeted = alone, False
+            self.wake()
 
     def replied(self, said: Reply) -> None:
         """Pass on a reply."""

@@ -12,17 +12,20 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
+from ..core.board import Board
 from ..core.deadlines import NEVER
 from ..core.ledger import Link as Known
 from ..storage import machines
 from ..storage.machines import Claim
 from ..storage.mailbox import Mailbox
 from ..storage.spool import Spool
+from ..storage.store import Store
 from ..system import remotely
 from ..system.deaths import Deaths
 from ..system.watch import Watch
 from .follower import Follower
 from .link import Link
+from .presence import SCREENS, present
 
 REFUSED: Final = (
     "{} of its rows and changes were refused, as they are not valid; update bellboard there,"
@@ -99,9 +102,9 @@ class Links:
         """Follow from the beginning: the database is another one."""
         self._end(list(self._links))
 
-    def run(self, folded: Folded) -> float:
+    def run(self, board: Board, store: Store) -> float:
         """Claim what nobody has; return the seconds until the next call."""
-        self._folded = folded
+        self._folded = folded = board.ledger.links
         if self._watch is None or self._deaths is None:
             return NEVER
         if not self._is_read:
@@ -112,7 +115,10 @@ class Links:
             self._end([name], leave=name not in self._wanted)
         for name in folded.keys() - self._wanted.keys() - self._links.keys():
             self._drop(name)
-        return min((self._keep(name, folded) for name in self._wanted), default=NEVER)
+        wait = min((self._keep(name, folded) for name in self._wanted), default=NEVER)
+        if self._links:
+            self._sit(present(store, SCREENS), self._deaths)
+        return wait
 
     @property
     def notes(self) -> dict[str, str]:
@@ -131,6 +137,13 @@ class Links:
         return found
 
     # ------------------------------------------------------------ one machine
+
+    def _sit(self, screens: Mapping[int, str], deaths: Deaths) -> None:
+        """Tell the machines whether any host here can notify somebody who sits here."""
+        for pid, started in screens.items():
+            deaths.watch(pid, started)
+        for link in self._links.values():
+            link.sit(alone=not screens)
 
     def _read(self) -> None:
         """Read which machines are to be followed, and store those of our editor."""
