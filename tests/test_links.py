@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -368,6 +369,20 @@ def test_a_machine_cannot_speak_for_another(start: Start, dev: FarFeed) -> None:
 
 
 # ---------------------------------------------------------------- a real feed
+
+
+def test_a_board_does_not_follow_itself(start: Start, home: Home) -> None:
+    """As where all machines share their settings: each session would be there twice."""
+    spool = made(home.bellboard)
+    (home.bin / "bellboard").symlink_to(Path(sys.executable).with_name("bellboard"))
+    machines.change(home.bellboard, added={"me": ["env"]})
+    put(spool, "UserPromptSubmit", prompt="x")
+    host = start()
+    host.says("it is this board itself")
+    assert host.shown == {"s": "working"}
+    argv = [sys.executable, "-m", "bellboard", "machine", "test", "me"]
+    done = subprocess.run(argv, env=home.env, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, "it is this board itself" in done.stderr) == (1, True)
 
 
 @pytest.fixture

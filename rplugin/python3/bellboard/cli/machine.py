@@ -118,6 +118,7 @@ def show(args: Args) -> None:
 
 def try_out(args: Args) -> int:
     """Read a machine's feed until it has sent its sessions, and print what is missing there."""
+    from ..core import feed
     from ..storage import machines
 
     words = _words(args) or machines.known(here()).all.get(args.name)
@@ -131,6 +132,8 @@ def try_out(args: Args) -> int:
     begun = time.monotonic()
     hello, state, replies = _followed(args.name, words)
     took, apart = time.monotonic() - begun, hello.now - time.time()
+    if _is_own(hello, state):
+        raise Problem(f"{args.name}: {feed.OWN}")
     print(f"{args.name} can be followed: bellboard {hello.version}, connected in {took:.1f} s")
     print(f"  sessions: {len(state.all)}; agents: {', '.join(hello.agents) or 'none'}")
     if not hello.hooks:
@@ -144,6 +147,20 @@ def try_out(args: Args) -> int:
         way = "ahead of" if apart > 0 else "behind"
         print(f"  its clock is {abs(apart):.0f} s {way} this one; times are corrected")
     return 0
+
+
+def _is_own(hello: Hello, state: State) -> bool:
+    """Return whether a feed is of our own board."""
+    from ..hosting.unsent import DATABASE
+    from ..system.computer import boot_id
+    from .home import opened
+
+    if hello.boot != boot_id():
+        return False
+
+    with contextlib.suppress(Problem), opened() as clerk:
+        return state.cursor.startswith(f"{clerk.store.option(DATABASE)}.")
+    return False
 
 
 def _followed(name: str, words: list[str]) -> tuple[Hello, State, bool]:

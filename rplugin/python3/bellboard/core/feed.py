@@ -32,6 +32,7 @@ MOST: Final = 2000  # sessions of a machine, and transitions in a line
 MOST_AGENTS: Final = 50
 SENTENCE: Final = 400  # characters of a reason
 BEAT: Final = 10.0  # seconds without a line after which a beat follows
+OWN: Final = "it is this board itself, which has its sessions already: do not follow it"
 SILENT: Final = 25.0  # seconds without a line after which a reader gives up
 
 _CURSOR: Final = re.compile(r"([A-Za-z0-9]{1,64})\.([0-9]{1,15})")

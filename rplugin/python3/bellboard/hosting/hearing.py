@@ -13,7 +13,19 @@ import time
 from typing import Final, Protocol
 
 from ..core.detail import line
-from ..core.feed import BEAT, LONGEST, SILENT, Change, Hello, Junk, Problem, Reply, State, read
+from ..core.feed import (
+    BEAT,
+    LONGEST,
+    OWN,
+    SILENT,
+    Change,
+    Hello,
+    Junk,
+    Problem,
+    Reply,
+    State,
+    read,
+)
 from ..system.awake import clock
 from ..system.leash import Leashed, last_words
 from .follower import Follower
@@ -56,6 +68,8 @@ class Owner(Protocol):
     def replied(self, said: Reply) -> None: ...
 
     def is_up(self) -> None: ...
+
+    def is_own(self, cursor: str) -> bool: ...
 
     def slow(self, is_slow: bool) -> None: ...
 
@@ -186,6 +200,8 @@ class Hearing:
         elif said is not None:
             if not self._greeted:
                 raise Ended("it does not say which protocol it speaks: update bellboard there")
+            if self._link.is_own(said.cursor):
+                raise Ended(OWN)
             if isinstance(said, State | Change):
                 self._cost(0, len(said.sessions) + len(said.transitions) + said.skipped)
                 self._link.refuse(said.skipped, isinstance(said, State))

@@ -14,6 +14,7 @@ from ..core.detail import line
 from ..core.feed import Reply
 from ..core.feedlines import asking
 from ..storage.mailbox import Mailbox
+from ..system.computer import boot_id
 from ..system.leash import Leashed
 from ..system.retrying import pause
 from ..system.threads import Thread
@@ -43,6 +44,7 @@ class Link:
         self.follower = follower
         self.why = "it is being connected"  # while it is not up
         self.is_slow = False  # it sends more than is read
+        self.own = ""  # the id of our own board
         self.is_greeted = True  # whether the machine knows who sits here
         self._alone = False  # nobody is at this machine
         self.refused = 0  # rows and transitions that could not be used, since the last state
@@ -197,6 +199,11 @@ class Link:
         """Note that all of its sessions are known."""
         self.why = ""
         self._changed()
+
+    def is_own(self, cursor: str) -> bool:
+        """Return whether a feed is of our own board: a copy of that is on another machine."""
+        is_ours = bool(self.own) and cursor.startswith(f"{self.own}.")
+        return is_ours and self.follower.hello.boot == boot_id()
 
     def slow(self, is_slow: bool) -> None:
         if is_slow != self.is_slow:

@@ -7,6 +7,7 @@ watch that process, and one of them takes over when it exits.
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -26,6 +27,7 @@ from ..system.watch import Watch
 from .follower import Follower
 from .link import Link
 from .presence import SCREENS, present
+from .unsent import known_as
 
 REFUSED: Final = (
     "{} of its rows and changes were refused, as they are not valid; update bellboard there,"
@@ -117,7 +119,8 @@ class Links:
             self._drop(name)
         wait = min((self._keep(name, folded) for name in self._wanted), default=NEVER)
         if self._links:
-            self._sit(present(store, SCREENS), self._deaths)
+            own = known_as(store, os.getpid(), time.time())
+            self._tell(own, present(store, SCREENS), self._deaths)
         return wait
 
     @property
@@ -138,11 +141,12 @@ class Links:
 
     # ------------------------------------------------------------ one machine
 
-    def _sit(self, screens: Mapping[int, str], deaths: Deaths) -> None:
-        """Tell the machines whether any host here can notify somebody who sits here."""
+    def _tell(self, own: str, screens: Mapping[int, str], deaths: Deaths) -> None:
+        """Tell the links which board is ours, and whether a host here can notify somebody here."""
         for pid, started in screens.items():
             deaths.watch(pid, started)
         for link in self._links.values():
+            link.own = own
             link.sit(alone=not screens)
 
     def _read(self) -> None:

@@ -35,18 +35,29 @@ def position(store: Store, since: Cursor | None, pid: int, now: float) -> Positi
     A database that lost transitions already sent, as after a power failure, gets a new id: its
     numbers now mean something else, and readers refuse what is older than they know.
     """
-    database = store.option(DATABASE)
-    is_known = isinstance(database, str) and database.isalnum()
-    is_behind = since is not None and since.database == database and since.last > store.transition
-    if is_behind or not is_known:
-        database = uuid.uuid4().hex
-        with store.lock():
-            store.set_option(DATABASE, database, pid, now)
+    database = known_as(store, pid, now)
+    if since is not None and since.database == database and since.last > store.transition:
+        database = _renamed(store, pid, now)
     at = Cursor(database, store.transition)
     known = since is not None and since.database == database
     changes = store.since(since.last, MOST) if since is not None and known else None
     moved = (moved_of(line_of(change)) for change in changes or ())
     return Position(at, [m for m in moved if m is not None], changes is not None)
+
+
+def known_as(store: Store, pid: int, now: float) -> str:
+    """Return the id of the database, by which readers know a board; give it one."""
+    database = store.option(DATABASE)
+    if isinstance(database, str) and database.isalnum():
+        return database
+    return _renamed(store, pid, now)
+
+
+def _renamed(store: Store, pid: int, now: float) -> str:
+    database = uuid.uuid4().hex
+    with store.lock():
+        store.set_option(DATABASE, database, pid, now)
+    return database
 
 
 class Unsent:
