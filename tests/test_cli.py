@@ -18,6 +18,7 @@ from bellboard import __version__
 from bellboard.cli import parser
 from bellboard.cli.syntax import command_of, walked
 from bellboard.core import words
+from rig.home import Home
 from rig.waiting import eventually
 from shell import ROOT, Shell, fill
 
@@ -63,6 +64,42 @@ def test_a_fleet_without_members_leaves_no_folder(shell: Shell) -> None:
     folder = shell.home.root / "credentials"
     assert "name each member" in shell.fails("fleet", "setup", str(folder))
     assert not folder.exists()
+
+
+def test_credentials_say_what_their_member_does_in_the_fleet(home: Home) -> None:
+    """So `fleet join` needs nothing else; what the server would refuse is refused here."""
+    folder = home.root / "credentials"
+
+    def fleet(*words: str) -> tuple[str, str]:
+        argv = [sys.executable, "-m", "bellboard", "fleet", *words]
+        done = subprocess.run(argv, env=home.env, capture_output=True, text=True, timeout=60)
+        return done.stdout, done.stderr
+
+    def join(member: str, *words: str) -> tuple[str, str]:
+        return fleet("join", "tls://127.0.0.1:1", "--creds", f"{folder / member}.creds", *words)
+
+    def setup(*members: str) -> list[str]:
+        named = [word for member in members for word in ("--member", member)]
+        steps = fleet("setup", str(folder), "--team", "core", *named)[1]
+        assert "openssl req" in steps and "nats-server -c" in steps
+        return (folder / "dev.creds").read_text().splitlines()
+
+    seed = setup("dev=publish", "alice=read,answer")[-1]
+    for member, *more, said in (
+        ("dev", "joined core as dev; this machine is dev: it publishes its sessions, follows"),
+        ("alice", "--machine", "box", "joined core as alice; this machine is box: it follows"),
+    ):
+        done = join(member, *more)
+        assert said in done[0] and "cannot be reached" in done[1]
+    for more, why in (
+        (["--machine", "box"], "is for the machine dev, not box; leave out --machine"),
+        (["--team", "other"], "is for the team core, not other; leave out --team"),
+        (["--read-only"], "permits dev to publish; leave out"),
+    ):
+        done = join("dev", *more)
+        assert done[0] == "" and why in done[1]
+    *told, kept = setup("dev=publish,read", "alice=read,answer")
+    assert kept == seed and "# may: publish, read" in told
 
 
 # ---------------------------------------------------------------- list, status

@@ -384,7 +384,7 @@ def team(there: nats.Server, tmp_path: Path) -> dict[str, Grant]:
         "eve": Grant("eve", "", frozenset({"publish", "read"}), "eve"),
         "admin": Grant("admin", "", frozenset({"admin"})),
     }
-    made = {m: g._replace(key=key_of(tmp_path, m)) for m, g in members.items()}
+    made = {m: g._replace(key=key_of(tmp_path, g, "t")) for m, g in members.items()}
     there.kill()
     there.accounts = accounts(made)
     there.start()
@@ -530,7 +530,7 @@ def test_credentials_that_others_can_read_are_refused(
     there: nats.Server, join: Join, tmp_path: Path
 ) -> None:
     """As ssh does with keys."""
-    key_of(tmp_path, "dev")
+    key_of(tmp_path, Grant("dev", "", frozenset({"publish"}), "dev"), "t")
     (tmp_path / "dev.creds").chmod(0o644)
     dev = join("dev", creds=str(tmp_path / "dev.creds"))
     note = eventually(lambda: dev.service.notes.get("fleet"))

@@ -33,7 +33,8 @@ def test_a_machine_is_added_listed_and_removed(home: Home) -> None:
     assert machines.known(home.bellboard).all == {"dev": ["ssh", "-p", "22", "dev"]}
     (row,) = json.loads(run(home, "list", "--json").stdout)
     assert (row["name"], row["command"]) == ("dev", ["ssh", "-p", "22", "dev"])
-    assert "ssh -p 22 dev: not connected" in run(home, "list").stdout
+    assert "ssh -p 22 dev: not connected" in (listed := run(home, "list").stdout)
+    assert "start Neovim or `bellboard serve`" in listed
     assert run(home, "remove", "dev").returncode == 0
     assert machines.known(home.bellboard).all == {}
     assert "no machine is named dev" in run(home, "remove", "dev").stderr
@@ -62,6 +63,7 @@ def test_a_machine_that_answers_is_described(home: Home) -> None:
     assert "bellboard hooks install" in done.stdout
     assert feed.asked == []
     assert "standard input" not in done.stdout
+    assert "not followed yet: start Neovim or `bellboard serve`" in done.stdout
 
 
 def test_a_command_without_its_standard_input_is_noticed(home: Home) -> None:
@@ -76,7 +78,7 @@ def test_a_command_without_its_standard_input_is_noticed(home: Home) -> None:
     ("command", "said", "hint"),
     [
         (["env", "-i", "PATH=/usr/bin:/bin"], "not installed there", "clone bellboard.nvim"),
-        (["no-such-program"], "not found", "try the command by hand"),
+        (["no-such-program"], "dev: no-such-program: no such program here", "install it"),
         (
             ["sh", "-c", "echo me: Permission denied '(publickey)'. >&2; exit 255"],
             "publickey",

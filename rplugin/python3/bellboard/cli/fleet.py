@@ -11,9 +11,17 @@ from typing import TYPE_CHECKING
 from .home import Args, Commands, Problem, absolute, add, add_verbs, opened, print_json
 
 if TYPE_CHECKING:
-    from ..fleet.member import Joined
+    from pathlib import Path
+
+    from ..fleet.member import Credentials, Joined
     from ..fleet.permits import Grant
 
+START = "start Neovim or `bellboard serve --fleet`"
+CERTIFICATE = (
+    "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 3650"
+    " -subj /CN=bellboard -addext subjectAltName=DNS:HOST"
+    " -keyout {folder}/server.key -out {folder}/server.pem"
+)
 EXAMPLE = "alice=read,answer or dev=publish"
 
 
@@ -27,8 +35,9 @@ def add_to(commands: Commands) -> None:
         metavar="FILE",
         help="credentials from `fleet setup`, or a .creds file of NATS",
     )
-    joining.add_argument("--team", default="team", help="(default: team)")
-    joining.add_argument("--machine", default="", metavar="NAME", help="(default: the host name)")
+    joining.add_argument("--team", default="", help="(default: that of the credentials, or team)")
+    text = "(default: that of the credentials, or the host name)"
+    joining.add_argument("--machine", default="", metavar="NAME", help=text)
     joining.add_argument("--ca", default="", metavar="FILE", help="CA certificate")
     only = (("--follow", "machine"), ("--agent", "agent"), ("--repository", "repository"))
     for name, what in only:
@@ -76,31 +85,62 @@ def join(args: Args) -> None:
 
     if args.read_only and args.publish_only:
         raise Problem("--read-only and --publish-only exclude each other; give one of them")
-    wanted = Joined(
-        url=args.url,
-        team=args.team,
-        machine=args.machine or machine_name(),
-        creds=str(absolute(args.creds)) if args.creds else "",
-        ca=str(absolute(args.ca)) if args.ca else "",
-        follow=tuple(args.follow),
-        agents=tuple(args.agent),
-        repositories=tuple(args.repository),
-        publishes=not args.read_only,
-        reads=not args.publish_only,
-    )
+    file = str(absolute(args.creds)) if args.creds else ""
     try:
+        known = credentials(file)
+        wanted = Joined(
+            url=args.url,
+            team=args.team or known.team or "team",
+            machine=args.machine or known.machine or machine_name(),
+            creds=file,
+            ca=str(absolute(args.ca)) if args.ca else "",
+            follow=tuple(args.follow),
+            agents=tuple(args.agent),
+            repositories=tuple(args.repository),
+            publishes=not args.read_only and (not known.may or "publish" in known.may),
+            reads=not args.publish_only and (not known.may or "read" in known.may),
+        )
         check(wanted, unencrypted=args.unencrypted)
-        member = credentials(wanted.creds).member
     except Unusable as e:
         raise Problem(str(e)) from None
+    _agree(wanted, known)
     _need_nats()
     why = asyncio.run(attempt(wanted))
     _set(OPTION, msgspec.to_builtins(wanted))
-    print(f"joined {wanted.team} as {member}; this machine is {wanted.machine}")
+    print(
+        f"joined {wanted.team} as {known.member}; this machine is {wanted.machine}: {_does(wanted)}"
+    )
     if why:
         raise Problem(
             f"{why} (saved; background processes keep trying until `bellboard fleet leave`)"
         )
+    with opened() as clerk:
+        needs = "" if clerk.spool.hosts.alive() else f"{START}, then "
+    print(f"next: {needs}`bellboard fleet status`")
+
+
+def _agree(wanted: Joined, known: Credentials) -> None:
+    """Raise `Problem` for settings that the server would refuse to this member."""
+    file = wanted.creds
+    if not (wanted.publishes or wanted.reads):
+        may = ", ".join(known.may) or "nothing"
+        raise Problem(
+            f"{file} permits {known.member} to {may}; leave out the options that exclude it"
+        )
+    if wanted.publishes and known.machine and wanted.machine != known.machine:
+        raise Problem(
+            f"{file} is for the machine {known.machine}, not {wanted.machine}; leave out --machine,"
+            " or ask for a file of its own"
+        )
+    if known.team and wanted.team != known.team:
+        raise Problem(f"{file} is for the team {known.team}, not {wanted.team}; leave out --team")
+
+
+def _does(j: Joined) -> str:
+    """Return in words what a machine does in its fleet."""
+    if not j.publishes:
+        return "it follows others, and publishes nothing"
+    return "it publishes its sessions" + (", and follows others" if j.reads else ", follows nobody")
 
 
 def leave(args: Args) -> None:
@@ -148,31 +188,36 @@ def status(args: Args) -> int | None:
     import asyncio
 
     from ..core.words import age
-    from ..fleet.look import look
+    from ..fleet.look import attempt, look
     from ..fleet.member import joined as known
     from ..storage.machines import OPTION
 
     with opened() as clerk:
         j = known(clerk.store.option(OPTION))
         hosts = clerk.spool.hosts
-        told = [hosts.notes_of(pid) for pid in hosts.alive()]
+        alive = hosts.alive()
+        told = [hosts.notes_of(pid) for pid in alive]
     if j is None:
         raise Problem("this machine is not in a fleet; see `bellboard fleet join --help`")
     _need_nats()
-    found, why = asyncio.run(look(j))
+    found, why = asyncio.run(look(j)) if j.reads else ({}, asyncio.run(attempt(j)))
     said = (note for notes in told for about, note in notes.items() if about.startswith(OPTION))
     notes = sorted({*said, why} - {""})
     if args.json:
         where = {"url": j.url, "team": j.team, "machine": j.machine}
         print_json({**where, "machines": found, "notes": notes})
     else:
-        print(f"{j.team} at {j.url}; this machine is {j.machine}")
+        print(f"{j.team} at {j.url}; this machine is {j.machine}: {_does(j)}")
         for name, m in sorted(found.items()):
             counts = ", ".join(f"{n} {what}" for what, n in sorted(m["counts"].items()))
             heard = "" if m["age"] < 25 else f"; last heard {age(-m['age'], 0.0)} ago"
             print(f"  {name}: {counts or 'no sessions'}{heard}")
+        if j.reads and not (found or why):
+            print("  no machine publishes yet; on each: bellboard fleet join, and a running Neovim")
         for note in notes:
             print(f"  {note}")
+        if not alive:
+            print(f"  no background process runs here, so nothing is shared: {START}")
     return 1 if why else None
 
 
@@ -206,10 +251,27 @@ def setup(args: Args) -> None:
         grants.append(Grant(ADMIN, "", frozenset({ADMIN})))
         with contextlib.suppress(FileExistsError):
             folder.mkdir(mode=0o700, parents=True)
-        keyed = [g._replace(key=key_of(folder, g.member)) for g in grants]
+        keyed = [g._replace(key=key_of(folder, g, args.team)) for g in grants]
     except Unusable as e:
         raise Problem(str(e)) from None
     print(server(args.team, keyed, str(folder), args.port), end="")
+    _next(args, folder)
+
+
+def _next(args: Args, folder: Path) -> None:
+    """Print what is left to do, beside the configuration."""
+    has_own = (folder / "server.pem").exists()
+    steps = [
+        f"hand each MEMBER.creds in {folder} to its member, over a safe way",
+        *([] if has_own else [f"a certificate, here one of its own: {CERTIFICATE}"]),
+        f"write what was printed to {folder}/server.conf, and: nats-server -c {folder}/server.conf",
+        f"bellboard fleet setup {folder} --team {args.team} --create tls://HOST:{args.port}"
+        f" --ca {folder}/server.pem",
+        f"each member: bellboard fleet join tls://HOST:{args.port} --creds MEMBER.creds"
+        " --ca server.pem",
+    ]
+    for number, step in enumerate(steps, 1):
+        print(f"{number}. {step.format(folder=folder)}", file=sys.stderr)
 
 
 def _grant(spec: str, only: list[str]) -> Grant:

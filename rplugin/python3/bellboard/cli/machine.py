@@ -18,6 +18,7 @@ PATIENCE: Final = 25.0  # seconds to wait for the state; logging in can take a w
 REPLY: Final = 3.0  # more for the reply to a request
 CHUNK: Final = 1 << 16
 APART: Final = 2.0  # seconds between two clocks that are worth reporting
+START: Final = "start Neovim or `bellboard serve`"
 NO_PASSWORD: Final = "sudo must not ask here: allow this command in sudoers with NOPASSWD"
 HINTS: Final = {
     "permission denied": "ssh must log in without asking: set up a key or an agent",
@@ -27,6 +28,7 @@ HINTS: Final = {
     "not installed there": "clone bellboard.nvim there, and run in it: python3 -m venv .venv &&"
     " .venv/bin/pip install . && .venv/bin/bellboard path",
     "invalid choice": "update bellboard there: that version has no feed",
+    "no such program here": "install it, or correct it: bellboard machine add NAME -- COMMAND",
     "no such container": "start the container",
     "is not running": "start the container",
     "not a tty": "leave -t out of its command: a feed needs no terminal",
@@ -68,7 +70,7 @@ def add_one(args: Args) -> None:
         print(f"{args.name} is also in vim.g.bellboard.machines, which takes precedence")
     else:
         print(f"following {args.name}: {shlex.join(words)}")
-        print(f"test it with: bellboard machine test {args.name}")
+        print(f"next: bellboard machine test {args.name}")
 
 
 def remove(args: Args) -> None:
@@ -91,7 +93,7 @@ def show(args: Args) -> None:
 
     known = machines.known(here())
     with opened() as clerk:
-        links = dict(clerk.board.ledger.links)
+        links = dict(clerk.board.ledger.links) if clerk.spool.hosts.alive() else {}
         count: dict[str, int] = {}
         for s in clerk.board.sessions.values():
             if s.machine and s.turn != "absent":
@@ -108,7 +110,7 @@ def show(args: Args) -> None:
     if not rows:
         print("no machines yet; add one: bellboard machine add dev -- ssh dev")
     for row in rows:
-        state = "not connected: no background process is running"
+        state = f"not connected: no background process is running; {START}"
         if "up" in row:
             ago = words.age(row["since"], time.time())
             state = words.amount(row["sessions"], "session")
@@ -136,6 +138,8 @@ def try_out(args: Args) -> int:
         raise Problem(f"{args.name}: {feed.OWN}")
     print(f"{args.name} can be followed: bellboard {hello.version}, connected in {took:.1f} s")
     print(f"  sessions: {len(state.all)}; agents: {', '.join(hello.agents) or 'none'}")
+    if not _is_here():
+        print(f"  no background process runs here, so it is not followed yet: {START}")
     if not hello.hooks:
         print("  it has no hooks, so less is known: run `bellboard hooks install` there")
     if not replies:
@@ -147,6 +151,15 @@ def try_out(args: Args) -> int:
         way = "ahead of" if apart > 0 else "behind"
         print(f"  its clock is {abs(apart):.0f} s {way} this one; times are corrected")
     return 0
+
+
+def _is_here() -> bool:
+    """Return whether a background process of ours follows what is named."""
+    from ..storage.spool import Spool
+
+    with contextlib.suppress(OSError):
+        return bool(Spool(here()).hosts.alive())
+    return False
 
 
 def _is_own(hello: Hello, state: State) -> bool:

@@ -72,7 +72,7 @@ def of_machine(sessions: list[Published], name: str | None) -> list[Published]:
     names = {p["machine"] for p in sessions if p.get("machine")}
     if name not in names:
         some = f"; there are sessions of {', '.join(sorted(names))}" if names else ""
-        raise Problem(f"no sessions of machine {name}{some}")
+        raise Problem(f"no sessions of machine {name}{some}; see `bellboard machine list`")
     return [p for p in sessions if p.get("machine") == name]
 
 

@@ -21,7 +21,7 @@ from .subjects import MEMBER, TEAM
 LARGEST: Final = 64 << 10  # bytes of a file with credentials
 SCHEMES: Final = ("nats", "tls")
 _SEED: Final = re.compile(r"^(SU[A-Z2-7]{56})\s*$", re.MULTILINE)
-_NAME: Final = re.compile(r"^# member: (\S+)\s*$", re.MULTILINE)
+_TOLD: Final = re.compile(r"^# (member|team|machine|may): (\S.*?)\s*$", re.MULTILINE)
 _JWT: Final = re.compile(r"-----BEGIN NATS USER JWT-----\s+(\S+)\s+------END NATS USER JWT------")
 
 
@@ -45,11 +45,14 @@ class Joined(Struct, frozen=True, omit_defaults=True):
 
 
 class Credentials(Struct, frozen=True):
-    """A member's name and secret."""
+    """A member's name and secret, and what its file says that it is for."""
 
     member: str
     seed: str = ""
     jwt: str = ""
+    team: str = ""
+    machine: str = ""
+    may: tuple[str, ...] = ()  # its roles; empty: not said
 
 
 def joined(value: object) -> Joined | None:
@@ -94,14 +97,17 @@ def credentials(path: str) -> Credentials:
         text = read(Path(path), LARGEST, ours=True)[0].decode(errors="replace")
     except OSError as e:
         raise Unusable(f"{path} cannot be read: {e.strerror or e}") from None
-    named = _NAME.search(text)
+    told: dict[str, str] = dict(_TOLD.findall(text))
+    named = told.get("member", "")
     if signed := _JWT.search(text):
         seed = re.search(r"\bSU[A-Z2-7]{56}\b", text)
         member = _sub(signed[1])
         if seed is not None and member:
-            return Credentials(named[1] if named else member, seed[0], signed[1])
-    elif (seed := _SEED.search(text)) is not None and named and MEMBER.fullmatch(named[1]):
-        return Credentials(named[1], seed[1])
+            return Credentials(named or member, seed[0], signed[1])
+    elif (seed := _SEED.search(text)) is not None and MEMBER.fullmatch(named):
+        may = tuple(told["may"].split(", ")) if "may" in told else ()
+        team, machine = told.get("team", ""), told.get("machine", "")
+        return Credentials(named, seed[1], team=team, machine=machine, may=may)
     raise Unusable(f"{path} has no credentials; use a file that `bellboard fleet setup` wrote")
 
 

@@ -219,6 +219,12 @@ class Wire:
                 last = self._error or ConnectionResetError()
             self._broken.set_result(self._reason(last))
 
+    def _advice(self, e: BaseException) -> str:
+        """Return what to do if the server cannot be used: one that wants credentials hangs up."""
+        is_left = isinstance(e, ConnectionResetError) or "eof" in str(e).lower()
+        needs = is_left and not self._joined.creds
+        return "does it ask for credentials? --creds FILE" if needs else "does the server run?"
+
     def _reason(self, e: BaseException) -> str:
         """Return why the connection failed, and what to do."""
         url, creds = self._joined.url, self._joined.creds
@@ -229,16 +235,17 @@ class Wire:
             why = "they were revoked or belong to another server"
             return f"{url} refuses {file}: {why}; ask whoever set up the fleet, then join again"
         if isinstance(e, ssl.SSLError):
-            return f"{url}: TLS failed: {words.plain(e.reason or text)}; is --ca FILE right?"
+            ca = "is --ca FILE right?" if self._joined.ca else "give its certificate: --ca FILE"
+            return f"{url}: TLS failed: {words.plain(e.reason or text)}; {ca}"
         if isinstance(e, FileNotFoundError) and self._joined.ca:
             return f"{self._joined.ca} cannot be read; give the certificate with --ca FILE"
         if isinstance(e, asyncio.TimeoutError) or "timeout" in low:
             return f"{url} does not answer; is the network up?"
         if isinstance(e, OSError) and e.errno:
             why = os.strerror(e.errno) if e.errno > 0 else words.plain(text)
-            return f"{url} cannot be reached: {why}; does the server run?"
+            return f"{url} cannot be reached: {why}; {self._advice(e)}"
         if "stale" in low or "eof" in low or isinstance(e, ConnectionResetError):
-            return f"{url} went away; does the server run?"
+            return f"{url} went away; {self._advice(e)}"
         return f"{url}: {words.plain(text or type(e).__name__)}"
 
 

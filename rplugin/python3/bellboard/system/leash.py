@@ -21,6 +21,7 @@ LAST: Final = 160  # characters of its last words
 #: included.  The program is started through it: one on a dead mount hangs there, not here.
 #: By the name of the descriptor, as shells know no numbers above 9.
 LEASH: Final = """\
+command -v -- "$1" >/dev/null || { echo "$1: no such program here" >&2; exit 127; }
 { trap : TERM; read -r end; kill -TERM 0; sleep 1; kill -KILL 0; } </dev/fd/$0 >/dev/null 2>&1 &
 exec "$@"
 """
