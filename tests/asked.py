@@ -8,6 +8,7 @@ from rig.editor import Editor
 from sample import blocked
 
 #: Plays the background process: has requests by session, keeps answers, and says what came of them.
+#: `after` is what the terminal shows once one is answered.
 PLAYED = """
 _G.asked, _G.answers, _G.requests, _G.outcome = {}, {}, ..., {}
 require('bellboard.host').ask = function(what, request, done)
@@ -15,12 +16,13 @@ require('bellboard.host').ask = function(what, request, done)
   vim.schedule(function()
     local found = requests[request.session_id]
     if what == 'request' then
-      local same = found and (request.id == '' or request.id == found.id)
+      local same = found and (request.shown or request.id == '' or request.id == found.id)
       done(same and { ok = true, request = vim.deepcopy(found) }
         or { ok = false, why = 'answered by Neovim 4711' })
     elseif what == 'answer' then
       request.screen = nil
       table.insert(answers, request)
+      requests[request.session_id] = found and found.after or found
       done(outcome[request.session_id]
         or { ok = true, way = 'hook', outcome = 'taken', text = 'it went on after 0.1 s' })
     end

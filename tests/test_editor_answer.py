@@ -411,6 +411,27 @@ def test_triage_answers_one_after_the_other(nvim: Editors, version: str) -> None
     assert editor.messages().strip() == ""
 
 
+def test_triage_asks_what_a_session_shows_first(nvim: Editors) -> None:
+    """Of two subagents, the other may have its dialog first; what the board shows comes next."""
+    editor = nvim(config=CALM, columns=64, lines=30)
+    host, api = Host(editor), asks("api")
+    editor.lua(SAID)
+    first = {**command(api, "make docs"), "id": "api-2", "after": command(api, "make all")}
+    play(editor, first)
+    host.push(api)
+    editor.command("ClaudeSessions triage")
+    editor.shows("make docs")
+    counts(editor)
+    editor.press("D")
+    editor.shows("make all")
+    counts(editor)
+    editor.press("A")
+    said(editor, "triage: 2 answered")
+    chosen = [(each["request"], each["choice"]) for each in editor.lua("return answers")]
+    assert chosen == [("api-2", "deny"), ("api-1", "allow")]
+    assert editor.messages().strip() == ""
+
+
 def test_how_to_avoid_typed_keys_is_said_once_the_outcome_was_read(nvim: Editors) -> None:
     """Only while answers are off, and once."""
     editor = nvim(config=CALM, columns=80, lines=30)

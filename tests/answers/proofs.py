@@ -23,6 +23,7 @@ from rig.scenarios import Tool, Turn, say, shell
 from rig.waiting import GLANCE, eventually
 
 TEN: Final = 10
+SHOWS_ALL: Final = (2, 1, 200)  # shows a dialog for what a background subagent asks
 WAYS: Final = """
 local ways = {}
 for _, way in ipairs(require('bellboard.action.opened').now().request.ways or {}) do
@@ -118,7 +119,10 @@ def own(version: str) -> None:
         report("two equal calls", said, made.give(two, Answer("allow")))
         assert "Not the first" in str(made.next("equal").results)
         assert "no output" in str(made.next("equal", 2).results)
-        subagents(made, b, "background")
+        if claude_code.numbers(version) >= SHOWS_ALL:
+            subagents(made, b, "background")
+        else:
+            unasked(made, b)
         one_by_one = {"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1"}
         c = made.start("c", env=one_by_one)
         made.api.requests.clear()
@@ -139,6 +143,17 @@ def subagents(made: Place, cli: Agent, how: str) -> None:
         report(f"{how} subagent: {text}, {answer.choice}", made.give(request, answer))
     eventually(lambda: (cli.launch.cwd / "two.txt").exists(), "what was allowed")
     assert not (cli.launch.cwd / "one.txt").exists()
+
+
+def unasked(made: Place, cli: Agent) -> None:
+    """An old CLI shows no dialog of a background subagent: what it asks is denied at once."""
+    cli.submit("play:helpers please")
+    for name in ("one", "two"):
+        said = str(made.next(f"sub{name}").results)
+        assert "Permission to use Bash has been denied" in said, said
+        assert not (cli.launch.cwd / f"{name}.txt").exists()
+    eventually(lambda: "not asking anything" in made.run("answer", made.session(cli)))
+    print("background subagents: denied by the CLI, which asks nothing", flush=True)
 
 
 def helper(name: str) -> Tool:

@@ -90,7 +90,8 @@ M.give = function(session, choice, done)
   local answer = type(choice) == 'string' and { choice = choice } or vim.deepcopy(choice)
   local digest = answer.digest
   answer.digest = nil
-  sending.get(session, nil, function(request, why)
+  local which = { id = not digest and session.request or '', digest = digest }
+  sending.get(session, which, function(request, why)
     if not request then
       return done({ ok = false, why = why })
     elseif digest and digest ~= request.digest then

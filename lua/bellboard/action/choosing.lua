@@ -74,7 +74,7 @@ end
 ---@param name string of the key
 local function look_again(name)
   local open = assert(opened.now())
-  sending.get(open.session, open.request.id, function(request)
+  sending.get(open.session, { id = open.request.id }, function(request)
     if open ~= opened.now() or not opened.can() then
       return
     end

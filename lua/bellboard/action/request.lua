@@ -56,10 +56,10 @@ local function check()
     return
   elseif not sessions.get(open.session.session_id) then
     return gone('The session has ended.')
-  elseif sending.stands(open.session) then
+  elseif sending.stands(open.session) and open.request.id == (open.session.request or '') then
     return
   end
-  sending.get(open.session, open.request.id, function(request, why)
+  sending.get(open.session, { id = open.request.id }, function(request, why)
     if open ~= opened.now() or open.is_over or open.is_busy then
       return
     elseif not request then

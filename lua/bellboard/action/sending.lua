@@ -25,10 +25,12 @@ end
 
 --- Get what a session asks, in full.
 ---@param session bellboard.Session
----@param id string|nil of a request; default: the one that it shows
+---@param which {id?: string, digest?: string}|nil a request; default: the one that it shows, unless
+---  its terminal shows another one first
 ---@param done fun(request: bellboard.Request|nil, why: string|nil)
-M.get = function(session, id, done)
-  local wanted = { session_id = session.session_id, id = id or session.request or '' }
+M.get = function(session, which, done)
+  local wanted = which or { id = session.request or '', shown = true }
+  wanted = vim.tbl_extend('error', { session_id = session.session_id }, wanted)
   host.ask('request', wanted, unpacked(done))
 end
 

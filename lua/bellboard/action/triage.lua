@@ -107,14 +107,18 @@ local step
 
 --- Handle the outcome of an answer.
 ---@param session bellboard.Session
+---@param request bellboard.Request
 ---@return fun(reply: bellboard.Reply)
-local function heard(session)
+local function heard(session, request)
   local of = run
   return function(reply)
     of.pending = of.pending - 1
     local outcome = ('%s: %s'):format(session.words.project, answer.told(reply))
     if answer.is_taken(reply) then
       of.counts.answered = (of.counts.answered or 0) + 1
+      if request.id ~= (session.request or '') then
+        of.passed[key_of(session)] = nil -- what it shows is still to be asked
+      end
     else
       of.wrong[#of.wrong + 1] = outcome
       of.failed = session
@@ -154,7 +158,7 @@ local function show(session, request)
       local left = of == run and #waiting() or 0
       return left > 0 and ('%d left · '):format(left) or ''
     end,
-    sent = heard(session),
+    sent = heard(session, request),
     sending = function()
       run.pending = run.pending + 1
       pass()

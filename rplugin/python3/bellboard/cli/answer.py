@@ -67,7 +67,8 @@ def answer(args: Args) -> int:
         runner = Runner(clerk, f"a shell, process {os.getppid()}")
         session = asking(clerk, args.session)
         about = {"session_id": session["session_id"]}
-        shown = runner.do("request", {**about, "ways": args.choice is None})
+        wanted = {"digest": args.digest, "ways": args.choice is None}
+        shown = runner.do("request", {**about, **wanted})
         if not shown["ok"]:
             return report(args, session, shown)
         request = shown["request"]

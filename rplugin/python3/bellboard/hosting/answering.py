@@ -22,7 +22,7 @@ from ..agents.cli import Sent
 from ..agents.dialect import Press
 from ..agents.dialects import dialect_of
 from ..core.detail import line
-from ..core.request import HOOK, OURS, TERMINAL, Answer, Choice, Request, answer_of, check
+from ..core.request import HOOK, OURS, TERMINAL, Answer, answer_of, check
 from ..core.session import Run, Session
 from ..storage.claims import Claim, Claims
 from ..storage.spool import Spool
@@ -33,14 +33,18 @@ from .standing import (
     THERE,
     Asked,
     asked_of,
+    drawn_at,
     first,
+    in_its_terminal,
     is_served,
+    is_shown,
     name_of,
     obstacle,
     serve,
     standing,
     untypeable,
     went_on,
+    with_digest,
 )
 
 FRESH: Final = 2.0  # seconds after which a dialog has long been drawn
@@ -49,6 +53,7 @@ FOLLOWS: Final = 2.0  # seconds for the agent to go on
 SHOWS: Final = 0.5  # seconds for it to show whose answer counted, unless a tool still runs
 GLANCE: Final = 0.02
 LOOK: Final = 0.1  # seconds between two reads of a screen that does not show the dialog yet
+ANOTHER: Final = "its terminal shows another of its requests first; answer that, or go there"
 WORDS: Final = {
     "hook": "by its hook",
     "server": "by its server",
@@ -107,13 +112,18 @@ class Answering:
     async def request(self, given: Given) -> Reply:
         """Return what a session asks, in full, and the ways in which it can be answered.
 
-        With `ways` false, do not look for these: it takes a while to ask a terminal.
+        Of several requests, that is the one with `digest`.  Without a name, or if `shown` is true,
+        another one counts if only that is shown by the terminal.  With `ways` false, do not look
+        for ways: it takes a while to ask a terminal.
         """
         asked = await self._asked(given)
-        shown = msgspec.to_builtins(asked.request)
+        if digest := given.get("digest"):
+            asked = with_digest(asked, str(digest), self._desk.spool)
         if given.get("ways") is False:
-            return {"request": shown}
-        ways = await self._ways(asked)
+            return {"request": msgspec.to_builtins(asked.request)}
+        is_bound = bool(digest or _name(given)) and given.get("shown") is not True
+        asked, ways = await self._ways(asked, is_bound)
+        shown = msgspec.to_builtins(asked.request)
         shown["ways"] = [{"name": name, "words": WORDS[name]} for name in ways]
         return {"request": {**shown, "way": ways[0]}}
 
@@ -159,7 +169,7 @@ class Answering:
     async def _asked(self, given: Given) -> Asked:
         """Return the request, if it stands and its process is proven to be the session's."""
         s = named(self._desk, given)
-        name = str(given.get("request") or given.get("id") or "")
+        name = _name(given)
         found = standing(s, name)
         if found is None:
             raise Declined(self._who(name, ANSWERED))
@@ -177,31 +187,38 @@ class Answering:
 
     # ------------------------------------------------------------ ways
 
-    async def _ways(self, asked: Asked) -> list[str]:
-        """Return the ways that are open for any choice, best first."""
+    async def _ways(self, asked: Asked, is_bound: bool) -> tuple[Asked, list[str]]:
+        """Return the ways that are open for any choice, best first.
+
+        If there is none, return another request that its terminal shows, and the ways of that,
+        unless only this one is wanted.
+        """
         ways = ["hook"] if self._listens(asked) else []
         with suppress(Declined):
             if await beside(partial(is_served, asked, self._desk.spool.home)):
                 ways.append("server")
         terminal = self._terminal(asked.run)
-        if terminal is not None and not untypeable(asked):
+        if terminal is not None:
             with suppress(Declined):
-                if await self._takes_keys(terminal, asked, patient=not ways):
-                    ways.append("keys")
-        return [*ways, "go"]
+                some = [] if ways or is_bound else in_its_terminal(asked, self._desk.spool)
+                shown = await self._shown(terminal, [asked, *some], patient=not ways)
+                if shown is not None:
+                    asked, ways = shown, [*ways, "keys"]
+        return asked, [*ways, "go"]
 
-    async def _takes_keys(self, terminal: Terminal, asked: Asked, patient: bool) -> bool:
-        """Return whether keys can answer; a dialog may be drawn a moment after its hook."""
-        dialect, request = dialect_of(asked.session.agent), asked.request
-        fresh = min(FRESH, asked.block.since + FRESH - time.time())  # the clock may have jumped
+    async def _shown(self, terminal: Terminal, asked: list[Asked], patient: bool) -> Asked | None:
+        """Return the one that keys can answer; a dialog may be drawn a moment after its hook."""
+        asked = [each for each in asked if not untypeable(each)]
+        if not asked:
+            return None
+        first = asked[0]
+        fresh = min(FRESH, drawn_at(first) + FRESH - time.time())  # the clock may have jumped
         until = time.monotonic() + (fresh if patient else 0.0)
         while True:
             screen = await beside(terminal.rows)
-            trials = (_sample(request, choice) for choice in request.choices)
-            if any(not dialect.press(screen, request, x, asked.about).why for x in trials):
-                return True
-            if time.monotonic() > until or not self._stands(asked):
-                return False
+            shown = next((each for each in asked if is_shown(screen, each)), None)
+            if shown is not None or time.monotonic() > until or not self._stands(first):
+                return shown
             await pause(LOOK)
 
     def _listens(self, asked: Asked) -> bool:
@@ -230,12 +247,15 @@ class Answering:
         terminal = self._terminal(asked.run)
         if terminal is None:
             raise Declined(f"its terminal is neither in tmux nor in a Neovim{THERE}")
-        begun, is_fresh = False, time.time() < asked.block.since + FRESH
+        begun, is_fresh = False, time.time() < drawn_at(asked) + FRESH
+        after = in_its_terminal(asked, self._desk.spool)
 
         def following(screen: Sequence[str]) -> Press:
             if why := untypeable(asked):
                 return Press(why=why)
-            return dialect.press(screen, asked.request, answer, asked.about)
+            press = dialect.press(screen, asked.request, answer, asked.about)
+            is_other = bool(press.why) and any(is_shown(screen, each) for each in after)
+            return Press(why=ANOTHER) if is_other else press
 
         async def is_ours(types: bool) -> bool:
             nonlocal begun
@@ -326,9 +346,6 @@ def _terminal_of(run: Run) -> Terminal | None:
     return terminal_of(run)
 
 
-def _sample(request: Request, choice: Choice) -> Answer:
-    """Return an answer with that choice, to see whether keys can give it."""
-    first: dict[str, list[str] | str]
-    first = {q.text: [o.label for o in q.options[:1]] for q in request.questions}
-    message = "x" if choice.needs.startswith("message") else ""
-    return Answer(choice.id, message, first)
+def _name(given: Given) -> str:
+    """Return the name of the request that is wanted, or ""."""
+    return str(given.get("request") or given.get("id") or "")

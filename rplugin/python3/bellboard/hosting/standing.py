@@ -5,7 +5,8 @@ The event that asked is read again each time, so that what is answered is what i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -20,7 +21,7 @@ from ..agents.parts import ALLOW, STOP
 from ..core.detail import line
 from ..core.flags import HIDDEN
 from ..core.front import runs_of
-from ..core.request import TERMINAL, Choice, Part, Request, digest_of
+from ..core.request import TERMINAL, Answer, Choice, Part, Request, digest_of
 from ..core.session import Block, Run, Session, question_of
 from ..storage.spool import Refused, Spool
 from ..system.processes import began_at, is_in_front, is_suspended, started_of
@@ -107,6 +108,51 @@ def standing(s: Session, name: str) -> tuple[Run, Block] | None:
         return found[0] if found else None
     asking = [(r, b) for r in runs_of(s) if (b := question_of(r)) is not None]
     return min(asking, key=lambda each: each[1].since, default=None)
+
+
+def with_digest(asked: Asked, digest: str, spool: Spool) -> Asked:
+    """Return the request of its session that has a digest; without one, this one."""
+    return next((x for x in [asked, *_others(asked, spool)] if x.request.digest == digest), asked)
+
+
+def _others(asked: Asked, spool: Spool) -> list[Asked]:
+    """Return the other requests that stand, as far as they can be read."""
+    found = []
+    for run in runs_of(asked.session):
+        for block in run.blocks.values():
+            if block is not asked.block:
+                with suppress(Declined):
+                    found.append(asked_of(asked.session, run, block, spool))
+    return found
+
+
+def in_its_terminal(asked: Asked, spool: Spool) -> list[Asked]:
+    """Return the others of its terminal, such as those of other subagents.
+
+    Their dialogs are shown one after the other, in an order that only the screen tells: the hooks
+    of two that ask at the same moment run side by side.
+    """
+    return [each for each in _others(asked, spool) if each.run is asked.run]
+
+
+def drawn_at(asked: Asked) -> float:
+    """Return when its dialog was drawn at the earliest: another one may have been before it."""
+    return max(asked.block.since, asked.run.answered)
+
+
+def is_shown(screen: Sequence[str], asked: Asked) -> bool:
+    """Return whether keys can give any answer to what a screen shows."""
+    press, request = dialect_of(asked.session.agent).press, asked.request
+    trials = (_sample(request, choice) for choice in request.choices)
+    return any(not press(screen, request, trial, asked.about).why for trial in trials)
+
+
+def _sample(request: Request, choice: Choice) -> Answer:
+    """Return an answer with that choice, to see whether keys can give it."""
+    first: dict[str, list[str] | str]
+    first = {q.text: [o.label for o in q.options[:1]] for q in request.questions}
+    message = "x" if choice.needs.startswith("message") else ""
+    return Answer(choice.id, message, first)
 
 
 def untypeable(asked: Asked) -> str:

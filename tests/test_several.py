@@ -1,0 +1,87 @@
+"""Several requests of one session, such as of two subagents: its terminal shows them in turn."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from bellboard.core.session import Block
+from bellboard.hosting.answering import ANOTHER
+from desk import NAME, Desk
+from test_answering import SCREEN, Typewriter, refused
+
+pytestmark = pytest.mark.files
+
+SECOND = "00004712.1.PermissionRequest"
+OTHER = SCREEN.replace("make all", "make docs")
+
+
+@pytest.fixture
+def two(desk: Desk) -> Desk:
+    """Two subagents ask, the one for `make all` first."""
+    given = {"make all": (NAME, "a1", 1.0), "make docs": (SECOND, "a2", 1.1)}
+    blocks = {}
+    for command, (name, agent, since) in given.items():
+        tool = {"command": command, "description": "Build it"}
+        desk.asks(agent_id=agent, tool_input=tool)
+        (desk.folder / NAME).rename(desk.folder / f"{name}.kept")
+        blocks[f"{agent}:"] = Block(
+            "permission", since, agent, "Bash", detail=command, request=name, shown=True
+        )
+    for name, _, _ in given.values():
+        (desk.folder / f"{name}.kept").rename(desk.folder / name)
+    desk.s = desk.session_of(blocks=blocks)
+    return desk
+
+
+def ways(reply: dict[str, Any]) -> tuple[str, str]:
+    return reply["request"]["id"], reply["request"]["way"]
+
+
+def test_the_one_that_the_terminal_shows_is_asked(two: Desk) -> None:
+    """Of two that ask at the same moment, the CLI may show the second one first."""
+    two.terminal = Typewriter(two, OTHER)
+    assert ways(two.request(request="")) == (SECOND, "keys")
+    assert ways(two.request(request="", id=NAME, shown=True)) == (SECOND, "keys")
+    two.terminal = Typewriter(two, SCREEN)
+    assert ways(two.request(request="")) == (NAME, "keys")
+
+
+def test_one_that_is_named_is_not_replaced(two: Desk) -> None:
+    """By its name, or by its digest, as in `bellboard answer --digest`."""
+    two.terminal = Typewriter(two, OTHER)
+    assert ways(two.request()) == (NAME, "go")
+    assert ways(two.request(request="", id=NAME)) == (NAME, "go")
+    digests = {name: two.request(request=name)["request"]["digest"] for name in (NAME, SECOND)}
+    for name, digest in digests.items():
+        for given in ({"ways": False}, {}):
+            assert two.request(request="", digest=digest, **given)["request"]["id"] == name
+
+
+def test_one_behind_another_is_refused_in_these_words(two: Desk) -> None:
+    """It cannot be answered before the one that the terminal shows, which can."""
+    terminal = two.terminal = Typewriter(two, OTHER)
+    refused(two, two.answer(), ANOTHER)
+    assert terminal.keys == ""
+    assert two.answer(request=SECOND, digest=digest_of(two, SECOND))["outcome"] == "taken"
+    assert terminal.keys == "1"
+
+
+def test_the_dialog_that_follows_is_awaited(two: Desk) -> None:
+    """The CLI draws it a moment after the other was answered, however long both have waited."""
+    terminal = two.terminal = Typewriter(two, OTHER)
+    blocks = {"a1:": two.s.blocks["a1:"]}
+    two.s = two.session_of(blocks=blocks, answered=time.time())
+    threading.Timer(0.3, lambda: setattr(terminal, "screen", SCREEN)).start()
+    assert ways(two.request(request="")) == (NAME, "keys")
+    terminal.screen = OTHER
+    threading.Timer(0.3, lambda: setattr(terminal, "screen", SCREEN)).start()
+    reply = two.answer(digest=digest_of(two, NAME))
+    assert (reply.get("why"), terminal.keys) == (None, "1")
+
+
+def digest_of(desk: Desk, name: str) -> str:
+    return str(desk.request(request=name, ways=False)["request"]["digest"])
