@@ -417,12 +417,14 @@ def test_a_damaged_database_is_reported_and_left_alone(shell: Shell, damage: byt
 #: Modules that take long to load, and parts of ours that few commands need.
 HEAVY = {
     *("asyncio", "ssl", "socket", "subprocess", "logging", "dataclasses", "hashlib"),
+    *("inspect", "typing_extensions"),
     *("psutil", "pynvim", "watchfiles", "asyncinotify"),
     *(f"bellboard.{name}" for name in ("agents.clis", "core.shellwords")),
     *(f"bellboard.cli.{name}" for name in ("answer", "doctor", "fleet", "hooks", "tmux")),
 }
 #: An answer is bound to digests, and its session to what its CLI says; its terminal is not asked.
-FOR_ANSWERS = {"hashlib", "dataclasses", "bellboard.cli.answer", "bellboard.agents.clis"}
+NOT_FOR_ANSWERS = {"shutil", "bellboard.system.gate"}
+FOR_ANSWERS = {"hashlib", "bellboard.cli.answer", "bellboard.agents.clis"}
 
 
 def loaded(shell: Shell, *commands: str) -> set[str]:
@@ -458,7 +460,7 @@ def test_an_answer_needs_no_event_loop(shell: Shell) -> None:
     (asks,) = (p["session_id"] for p in shell.sessions().values() if p["status"] == "blocked")
     modules = loaded(shell, f"answer {asks} allow")
     assert "bellboard.hosting.answering" in modules
-    assert modules & (HEAVY - FOR_ANSWERS) == set()
+    assert modules & (HEAVY - FOR_ANSWERS | NOT_FOR_ANSWERS) == set()
     assert not {name for name in modules if name.startswith("bellboard.system.tmux")}
 
 

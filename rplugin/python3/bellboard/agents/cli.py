@@ -6,7 +6,6 @@ import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
@@ -25,8 +24,7 @@ if TYPE_CHECKING:
 _PLAIN_ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")  # cannot be taken for an option
 
 
-@dataclass(frozen=True)
-class Means:
+class Means(NamedTuple):
     """What a witness observes with, and whom it reports to."""
 
     reach: Doer

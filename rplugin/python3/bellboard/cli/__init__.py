@@ -17,7 +17,7 @@ from importlib import import_module
 from typing import Final, NoReturn, TextIO
 
 from ..core.version import VERSION
-from .home import Problem, warn
+from .home import Problem, WholeHelp, warn
 
 DESCRIPTION = "Show which coding-agent sessions are working, done, or blocked on you."
 EPILOG = """\
@@ -150,7 +150,7 @@ def parser(command: str = "") -> argparse.ArgumentParser:
         prog="bellboard",
         description=DESCRIPTION,
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=WholeHelp,
     )
     top.add_argument("--version", action="version", version=f"bellboard {VERSION}")
     commands = top.add_subparsers(

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -27,10 +28,31 @@ class Problem(Exception):
     """A failure to report: the text tells the user what happened, to what, and what to do."""
 
 
+class Help(argparse.HelpFormatter):
+    """Help as wide as the terminal.
+
+    argparse makes one for every argument that is added, and would load archives to learn the width.
+    """
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=_columns() - 2)
+
+
+class WholeHelp(Help, argparse.RawDescriptionHelpFormatter):
+    """Help whose description is printed as it is."""
+
+
+def _columns() -> int:
+    try:
+        return int(os.environ.get("COLUMNS") or os.get_terminal_size(1).columns) or 80
+    except (OSError, ValueError):  # it is written to a file, or there is no such number
+        return 80
+
+
 def add(commands: Commands, name: str, run: Run, text: str) -> argparse.ArgumentParser:
     """Add a command with one line of help."""
     made: argparse.ArgumentParser = commands.add_parser(
-        name, help=text, description=text[0].upper() + text[1:] + "."
+        name, help=text, description=text[0].upper() + text[1:] + ".", formatter_class=Help
     )
     made.set_defaults(run=run, parser=made)
     return made
@@ -85,8 +107,7 @@ def opened() -> Iterator[Clerk]:
     """Open the board and bring it up to date, folding pending events if no host does."""
     import sqlite3
 
-    import msgspec
-
+    msgspec = _msgspec()
     from ..storage.store import Busy, Damaged
 
     home = here()
@@ -111,6 +132,23 @@ def opened() -> Iterator[Clerk]:
     finally:
         if clerk is not None:
             clerk.store.close()
+
+
+def _msgspec() -> ModuleType:
+    """Load msgspec without `typing_extensions`, which takes as long as the rest of it.
+
+    It needs nothing of that from Python 3.11 on, and does without if it is not installed.
+    """
+    name = "typing_extensions"
+    is_spared = sys.version_info >= (3, 11) and name not in sys.modules
+    if is_spared:
+        sys.modules[name] = None  # type: ignore[assignment]
+    try:
+        import msgspec
+    finally:
+        if is_spared:
+            del sys.modules[name]
+    return msgspec
 
 
 def _clerk(home: Path) -> Clerk:

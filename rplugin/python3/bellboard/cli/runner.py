@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from .home import Problem, find, listed, opened, refresh
+from .home import Problem, find, opened, refresh
 
 if TYPE_CHECKING:
     from ..core.published import Published
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 def asking(clerk: Clerk, called: str | None) -> Published:
     """Return a session that asks: the one with that name, or the one that has waited longest."""
-    sessions = listed(clerk)
+    from ..core.published import snapshot
+
+    sessions = snapshot(clerk.board.sessions.values())
     if called:
         sid = find(clerk, called)
         found = next((p for p in sessions if p["session_id"] == sid), None)

@@ -39,9 +39,9 @@ from .standing import (
     is_served,
     is_shown,
     name_of,
-    obstacle,
     serve,
     standing,
+    still_asks,
     untypeable,
     went_on,
     with_digest,
@@ -174,9 +174,7 @@ class Answering:
         if found is None:
             raise Declined(self._who(name, ANSWERED))
         asked = asked_of(s, *found, self._desk.spool)
-        if why := await beside(partial(obstacle, asked, self._environ)):
-            raise Declined(why)
-        if await beside(partial(went_on, asked, self._environ)) > 0.0:
+        if not await beside(partial(still_asks, asked, self._environ)):
             raise Declined(self._who(name_of(asked.request), FIRST[TERMINAL]))
         return asked
 

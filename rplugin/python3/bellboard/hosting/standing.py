@@ -60,8 +60,18 @@ def asked_of(s: Session, run: Run, block: Block, spool: Spool) -> Asked:
     return asked
 
 
-def obstacle(asked: Asked, environ: Mapping[str, str]) -> str:
-    """Return why its process does not ask this now, or "". Reads files, so it may hang."""
+def still_asks(asked: Asked, environ: Mapping[str, str]) -> bool:
+    """Return False if its CLI has gone on; raise `Declined` if its process does not ask this now.
+
+    Reads files, so it may hang.
+    """
+    if why := _obstacle(asked, environ):
+        raise Declined(why)
+    return went_on(asked, environ) <= 0.0
+
+
+def _obstacle(asked: Asked, environ: Mapping[str, str]) -> str:
+    """Return why its process does not ask this now, or ""."""
     s, pid = asked.session, asked.request.pid
     process = s.processes.get(pid)
     if process is None:

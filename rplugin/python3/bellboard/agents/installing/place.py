@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 from abc import ABC
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
@@ -26,8 +24,7 @@ def nothing(looked: Looked) -> Iterable[str]:
     return ()
 
 
-@dataclass(frozen=True)
-class HooksFile:
+class HooksFile(NamedTuple):
     """The file for all sessions of a user."""
 
     program: str  # of the CLI, on PATH
@@ -44,6 +41,8 @@ class HooksFile:
 
     def is_used(self, environ: Environ) -> bool:
         """Return whether the CLI is on this machine."""
+        import shutil
+
         on_path = shutil.which(self.program, path=environ.get("PATH", ""))
         return on_path is not None or self.folder(environ).is_dir()
 
