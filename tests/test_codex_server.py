@@ -16,7 +16,7 @@ import pytest
 from msgspec.structs import replace
 
 from bellboard.agents.cli import Unanswered, Waiting
-from bellboard.agents.codex import server
+from bellboard.agents.codex import server, talking
 from bellboard.agents.codex.cli import Codex
 from bellboard.agents.codex.dialect.pending import runs, wanted_of
 from bellboard.agents.codex.dialect.spoken import CodexDialect
@@ -69,7 +69,7 @@ QUESTION_ASKS = {
 
 #: A server in a process of its own, as the socket has to be that process's; it speaks as recorded.
 FAKE = """
-import base64, hashlib, json, socket, struct, sys, time
+import base64, hashlib, json, socket, struct, sys, threading, time
 
 path, plan = sys.argv[1], json.loads(sys.argv[2])
 listener = socket.socket(socket.AF_UNIX)
@@ -131,6 +131,10 @@ def play():
             write({"id": said["id"], "result": {}})
         elif method == "thread/loaded/list":
             write({"id": said["id"], "result": {"data": plan["loaded"], "nextCursor": None}})
+        elif method == "thread/read" and said["params"]["threadId"] in plan["loaded"]:
+            write({"id": said["id"], "result": {"thread": {"status": plan.get("status")}}})
+        elif method == "thread/read":
+            write({"id": said["id"], "error": {"code": -32600, "message": "not loaded"}})
         elif method == "thread/resume":
             flags = ["waitingOnApproval"] if plan["asks"] else []
             status = {"type": "active", "activeFlags": flags}
@@ -153,6 +157,16 @@ def play():
                 write({"method": "item/completed", "params": {"item": item}})
 
 
+def pump():
+    for line in sys.stdin:  # what it is to say
+        said = json.loads(line)
+        if said == "hang up":
+            connection.shutdown(socket.SHUT_RDWR)
+        else:
+            connection.sendall(framed(said.encode() if isinstance(said, str) else said))
+
+
+threading.Thread(target=pump, daemon=True).start()
 while True:
     connection, _ = listener.accept()
     try:
@@ -174,7 +188,8 @@ class Fake:
         plan = {"loaded": [THREAD], "asks": [ASKS], **plan}
         argv = ["codex", "-c", textwrap.dedent(FAKE), str(self.path), json.dumps(plan)]
         env = {"HOME": str(home.root)}
-        how: dict[str, Any] = {"executable": sys.executable, "stdout": subprocess.PIPE}
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        how: dict[str, Any] = {"executable": sys.executable, **pipes}
         self.process = subprocess.Popen(argv, env=env, text=True, **how)
         assert self.process.stdout is not None
         assert self.process.stdout.readline() == "up\n"
@@ -187,6 +202,11 @@ class Fake:
     def heard(self) -> Any:
         assert self.process.stdout is not None
         return json.loads(self.process.stdout.readline())
+
+    def says(self, message: Any) -> None:
+        """Make it say something to whoever is connected."""
+        assert self.process.stdin is not None
+        print(json.dumps(message), file=self.process.stdin, flush=True)
 
     def close(self) -> None:
         self.process.kill()
@@ -311,7 +331,7 @@ def test_only_the_sessions_own_process_is_asked(home: Home) -> None:
         other = subprocess.Popen(["sleep", "60"], env={"HOME": str(home.root)})
         try:
             asked = codex.asked._replace(pid=other.pid)
-            eventually(lambda: server.home_of(other.pid) == f"{home.root}/.codex")
+            eventually(lambda: talking.home_of(other.pid) == f"{home.root}/.codex")
             assert "another process listens there" in refused(asked)
         finally:
             other.kill()

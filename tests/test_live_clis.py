@@ -8,6 +8,12 @@ from clis.account import Row, judged
 from clis.report import missed
 from clis.stage import Stage
 from clis.stands import CODEX, OPENCODE, QWEN, Stand
+from live_answers import say
+from rig import codex
+from rig import home as homes
+from rig.tmux import Server
+from rig.waiting import eventually
+from truth.listening import Published
 
 FIRST, SECOND = "%0", "%1"
 
@@ -31,6 +37,40 @@ def test_what_is_shown_of_an_agent_is_what_its_screen_says(stand: Stand) -> None
         shown = dict.fromkeys(change["to"] for change in stage.published.changes)
     assert tuple(shown) == ("idle", "working", "blocked", "completed", None)
     assert not outside
+
+
+@pytest.mark.tmux
+def test_a_grant_in_a_terminal_of_codexs_shared_server_shows_before_its_tool_has_ended() -> None:
+    """Its hooks run in the server, so its terminal is not known; the server says so."""
+    codex.executable()
+    home = homes.build()
+    tmux, published = Server(home), Published(home)
+    try:
+        with codex.running(home, tmux) as (cli, _):
+            say(cli.pane, "DO: esc perl -e 'sleep 4'; say Done")
+            cli.pane.shows("Would you like to run")
+            eventually(lambda: tos(published)[-1:] == ["blocked"], "it asks")
+            cli.pane.press("y")
+            eventually(lambda: tos(published)[-1:] == ["completed"], "it is done", 20)
+            took = [c["t"] for c in published.changes][-2:]
+            say(cli.pane, "DO: slow 20")
+            eventually(lambda: tos(published)[-1:] == ["working"], "it works")
+            cli.pane.press("Escape")
+            eventually(lambda: tos(published)[-1:] == ["idle"], "it is interrupted")
+            say(cli.pane, "DO: err 400")
+            eventually(lambda: tos(published)[-1:] == ["error"], "it fails", 20)
+        eventually(lambda: tos(published)[-1:] == [None], "it is gone")
+    finally:
+        tmux.close()
+        published.close()
+        homes.remove(home)
+    first = ["working", "blocked", "working", "completed"]
+    assert [x for x in tos(published) if x != "idle"][:4] == first
+    assert took[1] - took[0] > 3.0, "the tool ran for 4 s after the grant"
+
+
+def tos(published: Published) -> list[str | None]:
+    return [change["to"] for change in published.changes]
 
 
 @pytest.mark.pure

@@ -34,6 +34,14 @@ def said(kind: str, **payload: Any) -> Line:
     return {"file": LOG, "line": line}
 
 
+def rpc(thread: str, state: str | None, *flags: str) -> Line:
+    """Return what a server of Codex tells its clients of a thread."""
+    status = {"type": state, "activeFlags": [*flags]}
+    return {
+        "rpc": {"method": "thread/status/changed", "params": {"threadId": thread, "status": status}}
+    }
+
+
 def process(alive: bool) -> Line:
     return {"process": {"pid": TERMINAL, "alive": alive, "tty": "/dev/pts/3"}}
 
@@ -69,6 +77,22 @@ def test_a_title_says_that_a_question_is_shown_and_answered() -> None:
     assert {"s1": "blocked"} == statuses(*start, {"title": ASKS})
     assert {"s1": "working"} == statuses(*start, {"title": ASKS}, {"title": SPINS})
     assert {"s1": "idle"} == statuses(*start, {"title": ASKS}, {"title": RESTS}, {"tick": {}})
+
+
+def test_a_server_says_that_a_question_is_shown_and_answered() -> None:
+    """Also where no title does, of the thread that it names, and not of what is none."""
+    start = (
+        *(hook("UserPromptSubmit", "s1", 80), hook("UserPromptSubmit", "s2", 80)),
+        *(hook("UserPromptSubmit", "s3"), {"rpc": {"method": "initialized"}}),
+        *(rpc("s2", "active"), rpc("s1", "active", "waitingOnApproval"), rpc("helper", "active")),
+    )
+    both = {"s1": "blocked", "s2": "working", "s3": "working"}
+    assert both == statuses(*start)
+    assert {**both, "s1": "working"} == statuses(*start, rpc("s1", "active"))
+    assert {**both, "s1": "idle"} == statuses(*start, rpc("s1", "idle"), {"tick": {}})
+    assert {**both, "s2": "blocked"} == statuses(*start, rpc("s2", "active", "waitingOnUserInput"))
+    for odd in ("notLoaded", "brandNew", None):
+        assert both == statuses(*start, rpc("s1", odd), {"tick": {}})
 
 
 def test_without_a_title_a_request_is_shown_unless_a_program_decides() -> None:

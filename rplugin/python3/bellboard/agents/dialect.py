@@ -19,7 +19,7 @@ DEPTH: Final = 48  # rows of a screen to read, from the bottom up: the height of
 
 
 class Seen(NamedTuple):
-    """What a screen or a title shows, with the values of a session file."""
+    """What a screen, a title or a server shows, with the values of a session file."""
 
     says: str  # idle, busy or waiting
     asks: str = ""
@@ -29,12 +29,19 @@ class Seen(NamedTuple):
     def finding(
         self, now: float, sid: str, pid: int, found: bool = False, where: str = "screen"
     ) -> Finding:
-        """Report what the screen or the title (`where`) of a session means.
+        """Report what the screen, the title or the server (`where`) of a session means.
 
         `found`: it may have shown it for long.
         """
         facts = {"session_id": sid, "pid": pid, **self._asdict()}
         return Finding({"t": now, where: facts | ({"found": True} if found else {})}, "")
+
+
+class Heard(NamedTuple):
+    """What the CLI's server says of a session."""
+
+    session_id: str
+    seen: Seen
 
 
 class About(NamedTuple):
@@ -96,6 +103,10 @@ class Dialect(ABC):
 
     def titled(self, text: str) -> Seen | None:
         """Read the title that the CLI gave its terminal; return None if that says nothing."""
+        return None
+
+    def heard(self, message: Facts) -> Heard | None:
+        """Read what the CLI's server tells its clients; return None if that says nothing."""
         return None
 
     def serves(self, argv: Sequence[str]) -> bool:

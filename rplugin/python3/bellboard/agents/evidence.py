@@ -1,9 +1,9 @@
 """Decode a trace line, which is one piece of evidence, into an event.
 
 A trace line is a JSON object with `t` and one more key (`hook`, `registry`, `transcript`,
-`process`, `pane`, `view`, `goto`, `set`, …).  The spool and `bellboard replay` both read it, so
-a replay decodes exactly what the host decoded.  `decoded` carries an `events.Event` as it is; the
-line's `t` is then when it became known.
+`title`, `server`, `process`, `pane`, `view`, `goto`, `set`, …).  The spool and `bellboard replay`
+both read it, so a replay decodes exactly what the host decoded.  `decoded` carries an
+`events.Event` as it is; the line's `t` is then when it became known.
 
 This file does no I/O, knows no clock, and raises on no input.
 """
@@ -20,7 +20,7 @@ import msgspec
 
 from ..core.deadlines import BY_TIME
 from ..core.detail import ODD, line, whole
-from ..core.events import LINES, UNCOUNTED, Event, is_id, junk
+from ..core.events import LINES, LIVE, UNCOUNTED, Event, is_id, junk
 from ..core.lenient import WRONG_SHAPE, Facts, number_of, storable, text_of
 from . import linked
 from .dialects import dialect_of
@@ -118,10 +118,14 @@ def _transcript(fields: Facts, t: float, now: float) -> Event:
     return dialect_of(text_of(given, "agent")).entry(sid, entry, t, now)
 
 
-def _title(fields: Facts, t: float, now: float) -> Event:
-    """Decode what the title of a terminal says: that counts like a session file."""
-    event = _shown(fields["title"], t, now)
-    return msgspec.structs.replace(event, kind="registry", name="title", source="title", at=t)
+def _live(key: str) -> Callable[[Facts, float, float], Event]:
+    """Return a reader for what a title or a server says: that counts like a session file."""
+
+    def reader(fields: Facts, t: float, now: float) -> Event:
+        event = _shown(fields[key], t, now)
+        return msgspec.structs.replace(event, kind="registry", name=key, source=key, at=t)
+
+    return reader
 
 
 def _screen(fields: Facts, t: float, now: float) -> Event:
@@ -241,7 +245,7 @@ READERS: Final[dict[str, Callable[[Facts, float, float], Event]]] = {
     "registry": _registry,
     "transcript": _transcript,
     "screen": _screen,
-    "title": _title,
+    **{key: _live(key) for key in LIVE},
     "process": _process,
     "pane": _pane,
     "view": _view,

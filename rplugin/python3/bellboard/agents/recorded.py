@@ -7,6 +7,7 @@ are decoded by the same dialects as for a host.  Lines of an ordinary trace pass
     event, hook, origin, pid, ppid   a hook and the process that ran it; a plugin is inside it
     file, line                       a line that was appended to the CLI's log
     title                            the title of the terminal
+    rpc                              what the CLI's server told a client
     process                          the process that the terminal was opened for
 
 This file does no I/O, knows no clock, and raises on no input.
@@ -36,6 +37,7 @@ class Recorded:
         self._agent = ""  # whose recording it is, once a hook has said so
         self._logs: dict[str, str] = {}  # name of a log → its session
         self._early: list[Facts] = []  # lines of logs without a session
+        self._ran: dict[str, int] = {}  # session → the process that ran its newest hook
         self._terminal = 0  # the process that the terminal was opened for
         self._running: set[int] = set()  # processes in it
         self._sitting: tuple[str, int] | None = None  # the session in it, and its process
@@ -53,6 +55,8 @@ class Recorded:
             yield from self._hook(fields)
         elif "file" in fields and isinstance(fields.get("line"), dict):
             yield from self._log(fields)
+        elif isinstance(fields.get("rpc"), dict):
+            yield from self._heard(fields["t"], fields["rpc"])
         elif isinstance(fields.get("title"), str):
             self._title = fields["title"]
             yield from self._titled(fields["t"])
@@ -80,6 +84,7 @@ class Recorded:
         yield event
         if not event.session_id or pid is None:
             return
+        self._ran[event.session_id] = pid
         if event.kind == "end":
             if self._sitting == (event.session_id, pid):
                 self._sitting = None
@@ -104,6 +109,12 @@ class Recorded:
         seen = self._titles.take(self._title) if self._titles and self._sitting else None
         if seen is not None and self._sitting is not None:
             yield from_line(seen.finding(t, *self._sitting, where="title").line)
+
+    def _heard(self, t: float, message: Facts) -> Iterator[Event]:
+        said = dialect_of(self._agent).heard(message) if self._agent else None
+        pid = self._ran.get(said.session_id) if said is not None else None
+        if said is not None and pid is not None:
+            yield from_line(said.seen.finding(t, said.session_id, pid, where="server").line)
 
     def _log(self, fields: Facts) -> Iterator[Event]:
         name = text_of(fields, "file")

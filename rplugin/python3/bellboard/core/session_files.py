@@ -9,7 +9,7 @@ import msgspec
 
 from . import machine
 from .deadlines import registry_event
-from .events import AHEAD, Event
+from .events import AHEAD, LIVE, Event
 from .front import runs_of, take_up
 from .identity import absorb, inherit, set_place
 from .ledger import TOMBSTONE, UNKNOWN, Changed, Folded, Step, noted, refused
@@ -107,7 +107,7 @@ def said(e: Event, known: Process | None, began: float) -> Process:
         at=at,
         stood=stood or (e.status == "waiting" and bool(e.asks)) or is_shown_busy(e),
         was=was or (known.was if known else ""),
-        shown=e.source == "title",
+        shown=e.source in LIVE,
         file_session=e.session_id,
         children=known.children if known else 0,
         hooked=known is not None and known.hooked,
@@ -117,14 +117,16 @@ def said(e: Event, known: Process | None, began: float) -> Process:
 
 
 def is_shown_busy(e: Event) -> bool:
-    """Return whether a title shows that it is working; unlike a session file, it has no blips."""
-    return e.source == "title" and e.status == "busy"
+    """Return whether a title or a server shows work; unlike a session file, they have no blips."""
+    return e.source in LIVE and e.status == "busy"
 
 
 def session_of_file(records: Records, e: Event) -> str:
     """Find the session by its process: older CLIs leave a stale id in the file after /clear."""
     for s in records.running_in(e.pid or 0):
         p = s.processes[e.pid or 0]
+        if p.shared and s.session_id != e.session_id:
+            continue  # it runs the sessions of many terminals
         if s.turn == ABSENT or (e.started and p.started and e.started != p.started):
             continue
         if is_hooked(s, e.pid or 0) and p.file_session in ("", e.session_id):

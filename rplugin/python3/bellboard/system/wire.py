@@ -6,6 +6,7 @@ a thread for hours.
 
 from __future__ import annotations
 
+import contextlib
 import select
 import socket as sockets
 import time
@@ -38,6 +39,15 @@ class Wire:
         at: TracebackType | None,
     ) -> None:
         self._connection.close()
+
+    def renew(self, patience: float, limit: int) -> None:
+        """Let it go on for so many seconds and bytes from now on."""
+        self._until, self._left = time.monotonic() + patience, limit
+
+    def hang_up(self) -> None:
+        """End it, from any thread: whoever waits for it is told."""
+        with contextlib.suppress(OSError):  # it has ended
+            self._connection.shutdown(sockets.SHUT_RDWR)
 
     def send(self, data: bytes) -> None:
         """Send all of it."""

@@ -13,7 +13,10 @@ ABILITIES: Final[Abilities] = {
     "working": HOOKS,
     "permission": Ability("hooks, log, title"),
     "question": HOOKS,
-    "granted": Ability("title", when="in tmux and Neovim; elsewhere when the tool has finished"),
+    "granted": Ability(
+        "title, server",
+        when="in tmux and Neovim, and with its shared server; elsewhere when the tool has finished",
+    ),
     "denied": HOOKS,
     "completed": HOOKS,
     "interrupted": HOOKS,

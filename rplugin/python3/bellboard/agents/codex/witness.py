@@ -1,4 +1,4 @@
-"""Observe Codex: the logs of its threads, and which of them are open."""
+"""Observe Codex: the logs of its threads, which of them are open, and its shared servers."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from ...core.session import Session, status_of
 from ..cli import Means
 from ..witnessing import LogWitness
 from .dialect.spoken import CodexDialect
+from .served import Served
 from .threads import Thread, folder_of, home_in, log_of, threads_in
 
 WATCHES: Final = "codex"
@@ -29,15 +30,22 @@ class CodexWitness(LogWitness):
         self._sessions: dict[str, Session] = {}
         self._open: frozenset[Thread] | None = None  # as last seen
         self._timer: asyncio.TimerHandle | None = None
+        self._served = Served(means)
         means.watched.need(self._folder, WATCHES, "")
+
+    @property
+    def notes(self) -> dict[str, str]:
+        return {**super().notes, **self._served.notes}
 
     def attend(self, s: Session) -> None:
         self._sessions[s.session_id] = s
         find = partial(log_of, self._home, s.session_id)  # no hook has reported it
         self._following.attend(s, self._home, find)
+        self._served.attend(s)
 
     def leave(self, sid: str) -> None:
         self._sessions.pop(sid, None)
+        self._served.leave(sid)
         super().leave(sid)
 
     def changed(self, paths: Collection[str]) -> None:
@@ -48,6 +56,7 @@ class CodexWitness(LogWitness):
 
     def rescan(self) -> None:
         super().rescan()
+        self._served.rescan()
         self._look()
 
     def renew(self, generation: str) -> None:
@@ -56,6 +65,7 @@ class CodexWitness(LogWitness):
     def close(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
+        self._served.close()
 
     def _look(self) -> None:
         if self._timer is not None:

@@ -39,6 +39,8 @@ PATCH: Final = "apply_patch"
 QUESTION: Final = "request_user_input"
 #: Tools that ask a person → what they ask.
 QUESTIONS: Final = {QUESTION: "question"}
+#: What the server says of a thread that waits → what it asks.
+FLAGS: Final = {"waitingOnApproval": "permission", "waitingOnUserInput": "question"}
 #: Arguments of processes whose threads no terminal shows.
 NO_TERMINAL: Final = frozenset({"app-server", "exec", "mcp-server"})
 SERVER: Final = "app-server"  # the argument of a process that runs the threads of many terminals

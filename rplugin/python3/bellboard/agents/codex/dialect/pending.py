@@ -16,15 +16,13 @@ from msgspec import Struct
 
 from ....core.detail import ODD
 from ....core.lenient import Facts, text_of
-from .names import PATCH, QUESTION
+from .names import FLAGS, PATCH, QUESTION
 
 COMMAND: Final = "item/commandExecution/requestApproval"
 CHANGE: Final = "item/fileChange/requestApproval"
 INPUT: Final = "item/tool/requestUserInput"
 #: Tool of the hook → the server's method that asks.
 ASKS: Final = {PATCH: CHANGE, QUESTION: INPUT}
-#: What the server says of a thread that waits.
-FLAGS: Final = frozenset({"waitingOnApproval", "waitingOnUserInput"})
 CANCEL: Final = "cancel"
 REFUSALS: Final = ("decline", CANCEL)
 RESOLVED: Final = "serverRequest/resolved"

@@ -14,6 +14,7 @@ from .hooks import hook
 from .log import entry, is_noise
 from .names import KINDS, SERVER
 from .request import reply, request
+from .states import heard
 from .titles import titled
 
 
@@ -28,6 +29,7 @@ class CodexDialect(Dialect):
     entry = staticmethod(entry)
     is_noise = staticmethod(is_noise)
     titled = staticmethod(titled)
+    heard = staticmethod(heard)
     request = staticmethod(request)
     reply = staticmethod(reply)
 

@@ -1,0 +1,198 @@
+"""What the shared server of Codex says of its threads counts at once, and costs it nothing."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bellboard.agents.codex import hearing
+from bellboard.agents.codex.dialect.spoken import CodexDialect
+from rig.home import Home
+from test_codex_server import ITEM, PAYLOAD, Fake, fake
+from test_lookout import Desk, run
+
+pytestmark = pytest.mark.files
+FIRST, SECOND = "01a1ffc4-27ac", "01a1ffc4-4b5e"
+ASKED = {**PAYLOAD, "hook_event_name": "PreToolUse", "tool_use_id": ITEM}
+THREADS = "bellboard codex"
+
+
+def state(thread: str, kind: str, *flags: str, **more: Any) -> dict[str, Any]:
+    status = {"type": kind, "activeFlags": [*flags]}
+    params = {"threadId": thread, "status": status}
+    return {"method": "thread/status/changed", "params": params, **more}
+
+
+async def hook(desk: Desk, codex: Fake, event: str, sid: str = FIRST, **more: Any) -> None:
+    payload = {**more, "session_id": sid, "hook_event_name": event}
+    origin = {"agent": "codex", "pid": codex.process.pid, "shared": True}
+    await desk.fold(hook=payload, origin=origin)
+
+
+def heard(desk: Desk) -> list[str]:
+    lines = [f.line["server"] for _, f in desk.found if "server" in f.line]
+    return [f"{x['session_id']} {x['says']}" for x in lines]
+
+
+def listeners() -> int:
+    return sum(t.name == THREADS for t in threading.enumerate())
+
+
+def test_a_granted_permission_shows_at_once(home: Home) -> None:
+    """No hook says so, and the terminal of the session is not known."""
+
+    async def test(desk: Desk) -> None:
+        with fake(home, loaded=[FIRST, SECOND], status={"type": "active"}) as codex:
+            for sid in (FIRST, SECOND):
+                await hook(desk, codex, "UserPromptSubmit", sid)
+            await desk.until(lambda: heard(desk), "it is heard")
+            await hook(desk, codex, "PreToolUse", **ASKED)
+            await hook(desk, codex, "PermissionRequest", **PAYLOAD)
+            codex.says(state(FIRST, "active", "waitingOnApproval"))
+            await desk.until(lambda: desk.statuses()[FIRST] == "blocked")
+            codex.says(state(SECOND, "active"))
+            codex.says(state("a helper", "active", "waitingOnApproval"))
+            began = time.monotonic()
+            codex.says(state(FIRST, "active"))
+            await desk.until(lambda: desk.statuses()[FIRST] == "working")
+            assert time.monotonic() - began < 2.0
+            assert desk.statuses() == {FIRST: "working", SECOND: "working"}
+            codex.says(state(SECOND, "active", "waitingOnUserInput"))
+            await desk.until(lambda: desk.statuses()[SECOND] == "blocked")
+            codex.says(state(SECOND, "idle"))
+            await desk.until(lambda: desk.statuses()[SECOND] == "idle", "after Esc")
+            assert listeners() == 1
+
+    run(home, test)
+
+
+def test_what_is_late_does_not_start_a_turn_that_has_ended(home: Home) -> None:
+    """What it says has the time at which it said so."""
+
+    async def test(desk: Desk) -> None:
+        with fake(home, loaded=[FIRST]) as codex:
+            await hook(desk, codex, "UserPromptSubmit")
+            await desk.until(lambda: listeners() == 1)
+            began = time.time() * 1000
+            await hook(desk, codex, "Stop")
+            codex.says(state(FIRST, "idle"))
+            await desk.until(lambda: desk.statuses() == {FIRST: "completed"})
+            codex.says(state(FIRST, "active", emittedAtMs=began))
+            await desk.until(lambda: f"{FIRST} busy" in heard(desk))
+            assert desk.statuses() == {FIRST: "completed"}
+            ahead = (time.time() + 1000) * 1000
+            codex.says(state(FIRST, "active", emittedAtMs=ahead))
+            await desk.until(lambda: desk.statuses() == {FIRST: "working"}, "its clock is wrong")
+
+    run(home, test)
+
+
+def test_a_program_that_decides_asks_nobody(home: Home) -> None:
+    """With auto review, the server waits for that."""
+
+    async def test(desk: Desk) -> None:
+        with fake(home, loaded=[FIRST], status={"type": "active"}) as codex:
+            await hook(desk, codex, "UserPromptSubmit")
+            context = {"type": "turn_context", "payload": {"approvals_reviewer": "auto_review"}}
+            entry = {"session_id": FIRST, "agent": "codex", "entry": context}
+            await desk.fold(transcript=entry)
+            await desk.until(lambda: heard(desk))
+            codex.says(state(FIRST, "active", "waitingOnApproval"))
+            codex.says(state(FIRST, "idle"))
+            await desk.until(lambda: f"{FIRST} idle" in heard(desk))
+            assert f"{FIRST} waiting" not in heard(desk)
+
+    run(home, test)
+
+
+def test_a_server_is_heard_again_and_let_go(home: Home) -> None:
+    """After it hung up, at the next rescan; not for a session that has ended."""
+
+    async def test(desk: Desk) -> None:
+        with fake(home, loaded=[FIRST], status={"type": "active"}) as codex:
+            await hook(desk, codex, "UserPromptSubmit", SECOND)  # it has been unloaded
+            await hook(desk, codex, "UserPromptSubmit")
+            codex.says(state(FIRST, "active"))
+            await desk.until(lambda: heard(desk))
+            codex.says("hang up")
+            await desk.until(lambda: "hung up" in str(desk.lookout.notes), "its note")
+            count = len(heard(desk))
+            await desk.rescan()
+            await desk.until(lambda: len(heard(desk)) > count, "again")
+            assert "hung up" not in str(desk.lookout.notes)
+            for sid in (FIRST, SECOND):
+                await hook(desk, codex, "SessionEnd", sid)
+            await desk.until(lambda: listeners() == 0, "let go")
+
+    run(home, test)
+
+
+@pytest.mark.parametrize("odd", [[], "{", "x" * 9000, {"method": "thread/status/changed"}])
+def test_odd_messages_end_a_conversation_at_most(home: Home, odd: Any) -> None:
+    """The board stays as it is."""
+
+    async def test(desk: Desk) -> None:
+        with fake(home, loaded=[FIRST], status={"type": "active"}) as codex:
+            await hook(desk, codex, "UserPromptSubmit")
+            await desk.until(lambda: heard(desk))
+            codex.says(odd)
+            codex.says(state(FIRST, "active", "waitingOnApproval"))
+            await desk.rescan()
+            notes = desk.lookout.notes
+            await desk.until(lambda: notes or desk.statuses() == {FIRST: "blocked"})
+
+    run(home, test)
+
+
+def test_a_codex_without_a_shared_server_is_no_fault(home: Home) -> None:
+    """Such as one that an editor has started: it has no socket."""
+
+    async def test(desk: Desk) -> None:
+        with fake(home) as codex:
+            codex.path.unlink()
+            await hook(desk, codex, "UserPromptSubmit")
+            await desk.until(lambda: listeners() == 0)
+            assert desk.lookout.notes == {}
+
+    run(home, test)
+
+
+def test_a_mute_server_is_left(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes the connection, and never answers."""
+    monkeypatch.setattr(hearing, "PATIENCE", 0.3)
+
+    async def test(desk: Desk) -> None:
+        with fake(home, mute=True) as codex:
+            await hook(desk, codex, "UserPromptSubmit")
+            await desk.until(lambda: "does not answer in time" in str(desk.lookout.notes))
+
+    run(home, test)
+
+
+values: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.integers() | st.sampled_from(["active", "idle", "waitingOnApproval", "", "s"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["method", "params", "threadId", "status", "type", "activeFlags"]),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@pytest.mark.pure
+@given(status=values, params=values)
+def test_nothing_that_a_server_says_raises(status: Any, params: Any) -> None:
+    """Whatever the shape; what is understood names a thread and a state."""
+    method = "thread/status/changed"
+    for given_ in (params, {"threadId": "t", "status": status}):
+        said = CodexDialect().heard({"method": method, "params": given_})
+        assert said is None or (said.session_id and said.seen.says in ("idle", "busy", "waiting"))
