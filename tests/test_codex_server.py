@@ -167,8 +167,12 @@ def pump():
 
 
 threading.Thread(target=pump, daemon=True).start()
+terminals = []
 while True:
     connection, _ = listener.accept()
+    if connection.recv(3, socket.MSG_PEEK) == b"TUI":
+        terminals.append(connection)
+        continue
     try:
         play()
     except (EOFError, OSError):

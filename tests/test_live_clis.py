@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+
 import pytest
 
 from clis.account import Row, judged
@@ -11,6 +15,7 @@ from clis.stands import CODEX, OPENCODE, QWEN, Stand
 from live_answers import say
 from rig import codex
 from rig import home as homes
+from rig.home import Home
 from rig.tmux import Server
 from rig.waiting import eventually
 from truth.listening import Published
@@ -40,8 +45,8 @@ def test_what_is_shown_of_an_agent_is_what_its_screen_says(stand: Stand) -> None
 
 
 @pytest.mark.tmux
-def test_a_grant_in_a_terminal_of_codexs_shared_server_shows_before_its_tool_has_ended() -> None:
-    """Its hooks run in the server, so its terminal is not known; the server says so."""
+def test_a_terminal_of_codexs_shared_server_is_shown_like_any_other() -> None:
+    """Its hooks run in the server, and do not say that it granted something, or has quit."""
     codex.executable()
     home = homes.build()
     tmux, published = Server(home), Published(home)
@@ -59,7 +64,10 @@ def test_a_grant_in_a_terminal_of_codexs_shared_server_shows_before_its_tool_has
             eventually(lambda: tos(published)[-1:] == ["idle"], "it is interrupted")
             say(cli.pane, "DO: err 400")
             eventually(lambda: tos(published)[-1:] == ["error"], "it fails", 20)
-        eventually(lambda: tos(published)[-1:] == [None], "it is gone")
+            assert places(home) == [cli.pane.id]
+            say(cli.pane, "/quit")
+            eventually(lambda: tos(published)[-1:] == [None], "it has quit")
+            assert cli.server.poll() is None
     finally:
         tmux.close()
         published.close()
@@ -67,6 +75,13 @@ def test_a_grant_in_a_terminal_of_codexs_shared_server_shows_before_its_tool_has
     first = ["working", "blocked", "working", "completed"]
     assert [x for x in tos(published) if x != "idle"][:4] == first
     assert took[1] - took[0] > 3.0, "the tool ran for 4 s after the grant"
+
+
+def places(home: Home) -> list[str]:
+    """Return the panes of the sessions on the board."""
+    argv = [sys.executable, "-m", "bellboard", "list", "--json"]
+    listed = subprocess.run(argv, env=home.env, capture_output=True, text=True, check=True)
+    return [row.get("pane", "") for row in json.loads(listed.stdout)["sessions"]]
 
 
 def tos(published: Published) -> list[str | None]:

@@ -172,6 +172,12 @@ def _process(fields: Facts, t: float, now: float) -> Event:
     )
 
 
+def _client(fields: Facts, t: float, now: float) -> Event:
+    given = fields["client"]
+    sid, where = _session_id(given["session_id"]), where_of(given)
+    return Event("client", "client", t, now, sid, where, pid=_process_id(given))
+
+
 def _pane(fields: Facts, t: float, now: float) -> Event:
     given = fields["pane"]
     alive = bool(given.get("alive"))
@@ -247,6 +253,7 @@ READERS: Final[dict[str, Callable[[Facts, float, float], Event]]] = {
     "screen": _screen,
     **{key: _live(key) for key in LIVE},
     "process": _process,
+    "client": _client,
     "pane": _pane,
     "view": _view,
     "goto": _person("goto", "jump"),

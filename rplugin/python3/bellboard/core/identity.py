@@ -178,7 +178,8 @@ def settle(records: Records, s: Session, old: Session | None) -> tuple[Transitio
         for other in records.in_terminal(terminal) if terminal else ():
             if other.session_id != s.session_id:
                 out += _yield(records, other, s, terminal)
-        _find_viewers(records, s)
+        find_viewers(records, s, s.started)  # somebody may already look at its pane
+        records.keep(s)
         if s.parent:
             _muster(records, s)
     return tuple(out)
@@ -238,16 +239,11 @@ def _take_terminal(s: Session, other: Session) -> None:
 def update_viewers(records: Records, s: Session, old: Session) -> None:
     """Update the viewers if another process is shown than before, perhaps elsewhere."""
     if s.pid != old.pid and old.pid and (s.tmux, s.pane) != (old.tmux, old.pane):
-        _views(records, s, 0.0)
+        find_viewers(records, s, 0.0)
 
 
-def _find_viewers(records: Records, s: Session) -> None:
-    """Set the viewers of a new session: somebody may already look at its pane."""
-    _views(records, s, s.started)
-    records.keep(s)
-
-
-def _views(records: Records, s: Session, since: float) -> None:
+def find_viewers(records: Records, s: Session, since: float) -> None:
+    """Set who looks at a session where it is now."""
     views = () if s.machine else records.ledger.views.items()
     s.viewers = {viewer: max(view.since, since) for viewer, view in views if sees(view, s)}
 

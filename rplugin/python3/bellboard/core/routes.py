@@ -15,7 +15,7 @@ from .clock import set_back
 from .events import UNCOUNTED, Event
 from .far import far, far_gone, let_go, link
 from .front import bring_forward, runs_of, take_up
-from .identity import pane_tty, sees, set_terminal
+from .identity import find_viewers, pane_tty, sees, set_terminal
 from .ledger import UNKNOWN, Changed, Folded, Step, View, noted, refused, with_pane, with_view
 from .machine import Verdict
 from .options import options_of
@@ -81,6 +81,22 @@ def process(records: Records, e: Event) -> Iterator[Step]:
         yield Changed(s, old, was, verdict)
     if not there:
         yield Folded(e, "", UNKNOWN)
+
+
+def client(records: Records, e: Event) -> Iterator[Step]:
+    """Note the terminal of a session that a server runs: that of its client."""
+    old = records.sessions.get(e.session_id)
+    if old is None or old.turn == ABSENT or e.pid not in old.processes:
+        yield Folded(e, e.session_id, UNKNOWN)
+        return
+    s = copy(old)
+    take_up(s, e.pid)
+    s.tty = s.tmux = s.pane = s.nvim = s.kitty = ""
+    set_terminal(s, e.origin)
+    s.pane_tty = pane_tty(records, s)
+    find_viewers(records, s, e.t)
+    verdict = noted("Its terminal is that of a client of its server.")
+    yield Changed(s, old, published_status(old), verdict)
 
 
 def process_gone(records: Records, e: Event) -> Iterator[Step]:
@@ -164,6 +180,7 @@ ROUTES: Final[dict[str, Callable[[Records, Event], Iterable[Step]]]] = {
     "registry gone": registry_gone,
     "process": process,
     "process gone": process_gone,
+    "client": client,
     "pane": pane,
     "pane gone": pane,
     "view": view,

@@ -26,13 +26,18 @@ _TOLD: Final = struct.Struct("=BBBBIII")  # family, type, state, -, inode, cooki
 _ATTRIBUTE: Final = struct.Struct("=HH")  # length, type
 
 
-def peer_of(name: str) -> str:
-    """Return the other end of a socket such as `socket:[4711]`, or "" if that is not known."""
+def peers() -> dict[str, str]:
+    """Return the other end of each socket such as `socket:[4711]`, as far as that is known."""
+    found: dict[str, str] = {}
     with contextlib.suppress(OSError, AttributeError, struct.error):
         for inode, peer in _pairs(_dumped()):
-            if f"socket:[{inode}]" == name:
-                return f"socket:[{peer}]"
-    return ""
+            found[f"socket:[{inode}]"] = f"socket:[{peer}]"
+    return found
+
+
+def peer_of(name: str) -> str:
+    """Return the other end of one, or "" if that is not known."""
+    return peers().get(name, "")
 
 
 def _dumped() -> Iterator[bytes]:

@@ -7,10 +7,8 @@ from typing import Final
 from ..core.finding import Finding
 from ..core.session import Process
 from ..system import processes
-from ..system.tmux import socket_in
+from ..system.places import place_of
 
-TERMINAL: Final = ("TMUX", "TMUX_PANE", "NVIM")
-KITTY: Final = "KITTY_LISTEN_ON"
 CLOCK: Final = 1.0  # seconds; the system reports its boot time to the second
 
 
@@ -25,22 +23,11 @@ def seen(now: float, pid: int, generation: str = "") -> Finding:
 
     Its environment says where its terminal may be, as it does for the hooks that it starts.
     """
-    started, tty = processes.started_of(pid), processes.tty_of(pid)
+    started = processes.started_of(pid)
     if not processes.is_alive(pid):
         return gone(now, pid, started, found=True)
-    env = processes.environment_of(pid, (*TERMINAL, KITTY))
-    kitty = env.get(KITTY, "")
-    facts = {
-        "pid": pid,
-        "alive": True,
-        "started": started,
-        "tty": tty,
-        "tmux": socket_in(env),
-        "pane": env.get("TMUX_PANE", ""),
-        "nvim": env.get("NVIM", ""),
-        "kitty": kitty.removeprefix("unix:") if kitty.startswith("unix:/") else "",
-    }
-    known = {k: v for k, v in facts.items() if v}
+    known = {"pid": pid, "alive": True, **({"started": started} if started else {})}
+    known |= place_of(pid)
     return Finding({"t": now, "process": known}, f"process {known} {generation}")
 
 

@@ -1,8 +1,8 @@
 """Observe the sessions of Codex that a shared server runs: what it says of each counts at once.
 
-A terminal of such a session is only a client, and no hook says that a permission was granted; the
-server does, within some milliseconds.  There is one connection for each server that runs a session
-on the board.
+A terminal of such a session is only a client (`shown.py`), and no hook says that a permission was
+granted; the server does, within some milliseconds.  There is one connection for each server that
+runs a session on the board.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from ...core.session import Session
 from ..cli import Means
 from ..dialect import Heard
 from .hearing import Hearing
+from .shown import Shown
 
 OLDEST: Final = 60.0  # seconds; what claims to be older, or of the future, counts as now
 PROGRAM: Final = "program"
@@ -27,6 +28,7 @@ class Served:
         self._means = means
         self._sessions: dict[int, dict[str, Session]] = {}  # by server, by id
         self._hearings: dict[int, Hearing] = {}  # by server
+        self._shown = Shown(means)
         self._failed: dict[int, str] = {}  # servers that are not heard until the next rescan → why
 
     @property
@@ -41,19 +43,23 @@ class Served:
         for pid in now:
             self._sessions.setdefault(pid, {})[s.session_id] = s
             self._hear(pid)
+            self._shown.attend(s, pid)
 
     def leave(self, sid: str) -> None:
         """Drop a session that has ended."""
         self._leave(sid, {*self._sessions})
+        self._shown.leave(sid)
 
     def rescan(self) -> None:
         """Try again what failed."""
         self._failed.clear()
         for pid in self._sessions:
             self._hear(pid)
+        self._shown.rescan()
 
     def close(self) -> None:
         """Hang up."""
+        self._shown.close()
         for hearing in self._hearings.values():
             hearing.close()
         self._hearings.clear()

@@ -60,8 +60,8 @@ def log_of(home: str, thread: str) -> str:
 
     The logs of a day have a folder, and the id of a thread begins with its time.  May hang.
     """
+    made = made_at(thread)
     try:
-        made = int(thread.replace("-", "")[:12], 16) / 1000
         days = {time.strftime("%Y/%m/%d", time.localtime(made + more)) for more in (-DAY, 0, DAY)}
     except (ValueError, OverflowError, OSError):
         return ""
@@ -73,6 +73,14 @@ def log_of(home: str, thread: str) -> str:
                 if name.startswith("rollout-") and name.endswith(ending):
                     return str(folder / name)
     return ""
+
+
+def made_at(thread: str) -> float:
+    """Return when a thread was made, with which its id begins; 0 if that is none of its ids."""
+    try:
+        return int(thread.replace("-", "")[:12], 16) / 1000
+    except ValueError:
+        return 0.0
 
 
 def _has_terminal(pid: int) -> bool:

@@ -11,13 +11,13 @@ from ...core.finding import Finding
 from ...core.session import Session, status_of
 from ..cli import Means
 from ..witnessing import LogWitness
+from .dialect.names import AT_WORK
 from .dialect.spoken import CodexDialect
 from .served import Served
 from .threads import Thread, folder_of, home_in, log_of, threads_in
 
 WATCHES: Final = "codex"
 SETTLE: Final = 0.2  # seconds from the making of a file to its lock
-IN_A_TURN: Final = frozenset({"working", "blocked", "background"})
 
 
 class CodexWitness(LogWitness):
@@ -81,7 +81,7 @@ class CodexWitness(LogWitness):
             there = [s for s in self._sessions.values() if thread.pid in s.processes]
             if not there:
                 self._report(thread, self._opened(thread, discovered=True))
-            elif before is not None and not any(status_of(s) in IN_A_TURN for s in there):
+            elif before is not None and not any(status_of(s) in AT_WORK for s in there):
                 # Not of a subagent: its terminal shows this one now, after /clear or /new.
                 is_hooked = any(s.hooked for s in there)
                 self._report(thread, _turned(thread) if is_hooked else self._opened(thread))
