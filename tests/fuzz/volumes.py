@@ -21,6 +21,12 @@ def names(target: Target) -> None:
         (target.board / "spool/new" / f".{n}").write_bytes(EVENT)
 
 
+def slots(target: Target) -> None:
+    """Make files in slots that are no events."""
+    for n in range(10_000):
+        (target.board / "spool/slot" / str(n)).write_bytes(b"junk")
+
+
 def nest(folder: Path, depth: int) -> None:
     """Make folders within folders; their path may be longer than any that can be opened."""
     folder.mkdir()
@@ -70,6 +76,7 @@ def questions(target: Target) -> None:
 
 VOLUMES: dict[str, Callable[[Target], None]] = {
     "names": names,
+    "slots": slots,
     "depths": depths,
     "lines": lines,
     "sessions": sessions,

@@ -193,6 +193,7 @@ class Clerk:
                 self._refresh()
                 if not self.store.applied(failed):
                     self._refuse(failed[0], "it cannot be written", _traceback())
+                    self.spool.settle()
         return Step(True, set())
 
     def _transact(self, now: float, arrived: Collection[str]) -> Step:
@@ -214,6 +215,7 @@ class Clerk:
             names, fresh = self._fold_files(folded, now)
             folded += [("", f) for f in self.board.advance(now)]
             self._share_options(folded, now)
+            spool.settle()
             changed |= self.board.dirty
             # names of hooks are never reused; those of evidence may be, and are kept for a while
             store.forget_applied(n for n in self._unlinked if not n.startswith(LINE))

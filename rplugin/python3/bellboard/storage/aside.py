@@ -10,6 +10,7 @@ import itertools
 import os
 import re
 import time
+from collections import Counter
 from collections.abc import Iterator
 
 import msgspec
@@ -19,20 +20,29 @@ from .ground import briefly, listing
 
 FILES, BYTES = 400, 20 << 20  # 200 files with their reasons; up to SLACK more between two trims
 SLACK = 20
+AT_ONCE = (
+    200  # files to keep of those refused at once: each takes 0.1 ms, and a flood has thousands
+)
 _OPEN = os.O_NOFOLLOW | os.O_NONBLOCK
 REASON_LIMIT = 64 << 10  # bytes: a long traceback
 
 
 class Aside:
-    """The directory of refused files; one host writes to it at a time."""
+    """The directory of refused files; one host writes to it at a time, and calls `settle` then."""
 
     def __init__(self, directory: str) -> None:
         self._directory = directory
         self._counts = f"{directory}/refused.json"
         self._due = 0
+        self._taken: Counter[str] = Counter()  # reasons, not written yet
 
     def take(self, path: str, name: str, reason: str, detail: str = "") -> bool:
         """Move a file here without opening it; return False if it could not be removed."""
+        if self._taken.total() >= AT_ONCE:
+            with contextlib.suppress(OSError):  # a folder
+                os.unlink(path)
+                self._taken[reason] += 1
+                return True
         proper = re.sub(r"[^A-Za-z0-9_.-]", "_", name)[:150]
         aside = f"{self._directory}/{time.time_ns():020d}-{proper}"
         try:
@@ -42,27 +52,33 @@ class Aside:
         except OSError:
             if not remove(path):
                 return False
+        self._taken[reason] += 1
         with contextlib.suppress(OSError):  # disk full; what matters is that the file is gone
             why = f"{reason}\n{detail}".encode("utf-8", "backslashreplace")
             _write(f"{aside}.why", why[:REASON_LIMIT])
-            counts = self.refused()
-            counts[reason] = counts.get(reason, 0) + 1
-            tmp = f"{self._counts}.tmp"
-            _write(tmp, msgspec.json.encode(counts))
-            os.rename(tmp, self._counts)
         self._due -= 1 + _size(aside) // (BYTES // SLACK)
+        return True
+
+    def settle(self) -> None:
+        """Count what was taken, and remove the oldest."""
+        if not self._taken:
+            return
+        with contextlib.suppress(OSError):  # disk full
+            tmp = f"{self._counts}.tmp"
+            _write(tmp, msgspec.json.encode(self.refused()))
+            os.rename(tmp, self._counts)
+        self._taken.clear()
         if self._due < 0:  # checking all files every time took 1 ms
             self._trim()
             self._due = SLACK
-        return True
 
     def refused(self) -> dict[str, int]:
         """Return how many files were ever refused, by reason."""
-        try:
+        known: dict[str, int] = {}
+        with contextlib.suppress(OSError, msgspec.DecodeError):
             data, _ = read(self._counts, REASON_LIMIT)
-            return msgspec.json.decode(data, type=dict[str, int])
-        except (OSError, msgspec.DecodeError):
-            return {}
+            known = msgspec.json.decode(data, type=dict[str, int])
+        return dict(Counter(known) + self._taken)
 
     def kept(self) -> int:
         """Return how many refused files are still kept."""

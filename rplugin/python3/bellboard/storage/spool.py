@@ -258,6 +258,10 @@ class Spool:
         if not self._aside.take(f"{self._new}/{name}", name, reason, detail):
             self._stuck.add(name)
 
+    def settle(self) -> None:
+        """Complete what `set_aside` began; call this once for many, within the lock."""
+        self._aside.settle()
+
     def counts(self) -> dict[str, int | dict[str, int]]:
         """Count files for health: waiting, in slots, stuck, kept in bad/, and ever refused."""
         return {
