@@ -240,6 +240,20 @@ def test_a_path_is_resolved_without_touching_it(tmp_path: Path) -> None:
     assert mounts.hanging(str(far)) is None
 
 
+def test_a_pipe_is_not_even_opened(tmp_path: Path) -> None:
+    """Whoever waits to write to it would take that for a reader, and break."""
+    os.mkfifo(pipe := tmp_path / "pipe")
+    writer = threading.Thread(target=lambda: os.close(os.open(pipe, os.O_WRONLY)), daemon=True)
+    writer.start()
+    for _ in range(20):
+        with pytest.raises(OSError, match="not a file"):
+            read(pipe, 10)
+        writer.join(0.01)
+    assert writer.is_alive()
+    os.close(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK))
+    writer.join(PATIENCE)
+
+
 def test_errands_that_hang_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of previews of a folder that never answers, only so many wait; later ones are refused."""
     monkeypatch.setattr(errands, "DEADLINE", 0.001)
