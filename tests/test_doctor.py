@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import sqlite3
 import subprocess
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 
 from bellboard.agents.claude_code.abilities import ABILITIES, OLDEST, abilities
+from bellboard.agents.claude_code.installer.settings import PLUGIN
 from bellboard.diagnosis import diagnose
 from bellboard.storage.schema import SCHEMA
 from bellboard.storage.spool import Spool
@@ -32,6 +34,15 @@ def bellboard(home: Home, *args: str) -> subprocess.CompletedProcess[str]:
     done = warm.run(["-m", "bellboard", *args], env=home.env, cwd=home.project)
     assert "Traceback" not in done.stderr
     return done
+
+
+def huge(path: Path) -> None:
+    path.touch()
+    os.truncate(path, 3 << 30)
+
+
+def deep(path: Path) -> None:
+    path.write_text("[" * 100_000)
 
 
 def doctor(home: Home) -> dict[str, str]:
@@ -81,6 +92,18 @@ def test_all_is_well(home: Home, start: Callable[..., RecordedHost]) -> None:
     ):
         assert text in said
     assert "No problems found." in bellboard(home, "doctor").stdout
+
+
+@pytest.mark.files
+@pytest.mark.parametrize("make", [os.mkfifo, huge, deep], ids=["a pipe", "3 GB", "a deep bomb"])
+def test_an_odd_file_of_a_plugin_is_no_news(home: Home, make: Callable[[Path], object]) -> None:
+    """It neither hangs doctor nor is it reported as a fault of bellboard."""
+    folder = home.claude / f"plugins/cache/x/{PLUGIN}/1/.claude-plugin"
+    folder.mkdir(parents=True)
+    make(folder / "plugin.json")
+    said = "\n".join(doctor(home))
+    assert "hooks not installed" in said
+    assert "the check failed" not in said and "no answer" not in said
 
 
 @pytest.mark.files

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -20,6 +19,7 @@ from ..agents.installing.installed import script
 from ..agents.installing.state import State
 from ..core import words
 from ..core.version import VERSION
+from ..system.files import decoded, read
 from ..system.inotify import usage
 from ..system.tmux import Tmux, socket_in, sockets
 from .fact import Fact, error, info, ok, program, warn
@@ -29,6 +29,7 @@ MANAGED: Final = (
     Path("/etc/claude-code/managed-settings.json"),
     Path("/Library/Application Support/ClaudeCode/managed-settings.json"),
 )
+LARGEST: Final = 1 << 20  # bytes of a file
 SCARCE: Final = 0.9  # share of a system limit in use
 
 
@@ -134,15 +135,20 @@ def _states(cli: Cli, states: Sequence[State], environ: Mapping[str, str]) -> It
         yield info(f"{cli.name}: hooks not installed: {cli.without_hooks}", install)
 
 
+def _object_in(path: Path, ours: bool = True) -> dict[str, object]:
+    """Return what a JSON file holds; nothing if it cannot be read."""
+    try:
+        return decoded(read(path, LARGEST, ours)[0]) or {}
+    except OSError:
+        return {}
+
+
 def _managed() -> Iterator[Fact]:
     """Check whether an administrator has disabled hooks."""
     for path in MANAGED:
-        try:
-            settings = json.loads(path.read_bytes())
-        except (OSError, ValueError):
-            continue
+        settings = _object_in(path, ours=False)
         for name in ("disableAllHooks", "allowManagedHooksOnly"):
-            if isinstance(settings, dict) and settings.get(name) is True:
+            if settings.get(name) is True:
                 yield warn(f"{path} sets {name}", "our hooks do not run; ask your administrator")
 
 
@@ -150,9 +156,8 @@ def _plugin(config: Path) -> Iterator[Fact]:
     """Check the copies of the plugin that Claude Code keeps: each must have this version."""
     pattern = f"plugins/cache/*/{PLUGIN}/*/.claude-plugin/plugin.json"
     for path in sorted(config.glob(pattern)):
-        try:
-            version = json.loads(path.read_bytes()).get("version")
-        except (OSError, ValueError, AttributeError):
+        version = _object_in(path).get("version")
+        if version is None:
             continue
         place = path.parents[1]
         if version == VERSION:

@@ -7,7 +7,6 @@ later versions show a dialog at each start.
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 import shutil
 import subprocess
@@ -15,11 +14,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from ...system.files import decoded, read
 from ...system.mounts import near
 from ...system.program import run
 
 Version = tuple[int, ...]
 
+LARGEST: Final = 1 << 20  # bytes of package.json
 #: Known to every supported version.
 CORE: Final = (
     *("SessionStart", "SessionEnd", "UserPromptSubmit", "PreToolUse", "PostToolUse"),
@@ -70,8 +71,8 @@ def _by_place(program: Path) -> Version | None:
     if real.parent.name == "versions" and (named := _VERSION.fullmatch(real.name)):
         return _numbers(named)
     for folder in list(real.parents)[:3]:
-        with contextlib.suppress(OSError, ValueError, AttributeError):
-            package = json.loads((folder / "package.json").read_bytes())
+        with contextlib.suppress(OSError):
+            package = decoded(read(folder / "package.json", LARGEST, ours=False)[0]) or {}
             found = _VERSION.match(str(package.get("version")))
             if found and str(package.get("name")).startswith("@anthropic-ai/claude-code"):
                 return _numbers(found)
