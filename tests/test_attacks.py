@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import pty
 import signal
@@ -19,6 +21,7 @@ from bellboard.agents.evidence import from_line
 from bellboard.core.board import Board
 from bellboard.core.session import Session
 from bellboard.hosting import keyboard, terminals
+from bellboard.hosting.answering import Answering
 from bellboard.hosting.beside import Declined
 from bellboard.storage.claims import Claim, Claims
 from bellboard.system.processes import argv_of
@@ -27,7 +30,7 @@ from rig.fixtures import Editors
 from rig.home import Home
 from rig.tmux import Pane, Server
 from rig.waiting import eventually
-from test_answering import SCREEN, THERE, Typewriter, refused, said
+from test_answering import CHANGED, SCREEN, THERE, Typewriter, refused, said
 
 pytestmark = pytest.mark.files
 
@@ -88,6 +91,93 @@ def test_an_answer_marks_the_question_that_it_was_sent_to() -> None:
     s = board.sessions["s"]
     blocks = [b for run in (s, *s.aside.values()) for b in run.blocks.values()]
     assert {b.request: b.sent for b in blocks} == {"first": True, "second": False}
+
+
+@pytest.mark.parametrize("named", [{"id": NAME}, {}])
+def test_an_answer_without_the_name_of_its_request_is_logged_with_it(
+    desk: Desk, named: dict[str, str]
+) -> None:
+    """Bound by the digest alone; without the name nobody would know that an answer was sent."""
+    desk.terminal = Typewriter(desk, SCREEN)
+    digest = desk.request()["request"]["digest"]
+    assert desk.answer(request="", digest=digest, **named)["way"] == "keys"
+    assert [line["request"] for line in desk.told] == [NAME, NAME]
+
+
+RACE = """
+import sys, time
+from pathlib import Path
+from bellboard.storage.claims import Claim, Claims
+claims, begin = Claims(Path(sys.argv[1])), float(sys.argv[2])
+for n in range(200):
+    while time.time() < begin + n / 200:
+        pass
+    if claims.claim(f"{n + 1:08}.1.PermissionRequest", Claim(sys.argv[3])) is None:
+        print(n)
+"""
+
+
+def test_of_two_programs_in_the_same_moment_one_answers(home: Home, desk: Desk) -> None:
+    """As two machines may do through two hosts; 200 times, and each counts once."""
+    argv = [sys.executable, "-c", RACE, str(home.bellboard), str(time.time() + 1.0)]
+    env = home.env | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    both = [
+        subprocess.Popen([*argv, by], env=env, stdout=subprocess.PIPE, text=True)
+        for by in ("box", "laptop")
+    ]
+    won = sorted(int(n) for each in both for n in each.communicate()[0].split())
+    assert won == [*range(200)]
+
+
+# ---------------------------------------------------------------- something else
+
+
+@pytest.mark.parametrize(
+    "made", [lambda d: d[:8], lambda d: f"{d} ", lambda d: [d], lambda d: True]
+)
+def test_what_is_almost_its_digest_is_refused(desk: Desk, made: Callable[[str], object]) -> None:
+    hook = desk.waits()
+    digest = desk.request()["request"]["digest"]
+    refused(desk, desk.answer(digest=made(digest)), CHANGED)
+    assert hook.said == []
+
+
+@pytest.mark.parametrize("what", ["link", "endless", "pipe", "directory", "empty", "bytes", "gone"])
+def test_what_was_planted_in_place_of_the_event_is_refused(desk: Desk, what: str) -> None:
+    """At once: nothing waits for it, or reads what it leads to."""
+    hook = desk.waits()
+    digest = desk.request()["request"]["digest"]
+    event = desk.folder / NAME
+    other = event.rename(desk.home.root / "event")
+    {
+        "link": lambda: event.symlink_to(other),
+        "endless": lambda: event.symlink_to("/dev/zero"),
+        "pipe": lambda: os.mkfifo(event, 0o600),
+        "directory": event.mkdir,
+        "empty": event.touch,
+        "bytes": lambda: event.write_bytes(b"\0\xff" * 999),
+        "gone": lambda: None,
+    }[what]()
+    reply = desk.answer(digest=digest)
+    refused(desk, reply, reply["why"])
+    assert reply["why"].startswith("what it asks ")
+    assert hook.said == []
+
+
+NAMES = ("../../claims", "a/b", "..", "\0", "\ud800", "x" * (10 << 20), ["x"], 7)
+
+
+@pytest.mark.parametrize("field", ["request", "id", "session_id"])
+@pytest.mark.parametrize("name", NAMES, ids=map(str, range(len(NAMES))))
+def test_a_name_that_names_nothing_is_refused_and_cut(desk: Desk, field: str, name: object) -> None:
+    hook = desk.waits()
+    digest = desk.request()["request"]["digest"]
+    given = {"session_id": "s", "request": "", "choice": "allow", "digest": digest, field: name}
+    answering = Answering(desk, "Neovim 1", desk.home.env)
+    with pytest.raises(Declined, match=r"already been answered|no longer exists"):
+        asyncio.run(answering.answer(given))
+    assert len(json.dumps(desk.told[-1])) < 2000
+    assert hook.said == []
 
 
 # ---------------------------------------------------------------- somewhere else

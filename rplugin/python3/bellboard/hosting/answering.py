@@ -145,6 +145,7 @@ class Answering:
         if answer is None:
             raise Declined("this bellboard does not know that form of an answer; update both")
         asked = await self._asked(given)
+        given = {**given, "request": asked.request.id}  # so that it is known which one was answered
         if asked.request.digest != given.get("digest"):
             raise Declined("it no longer asks what you were shown; read it again")
         if why := check(asked.request, answer):
@@ -317,7 +318,7 @@ class Answering:
     def _log(self, given: Given, claim: Claim, way: str, outcome: str = "", pid: int = 0) -> None:
         """Log an answer before it is sent, its outcome, or why it was refused."""
         facts = {
-            "session_id": str(given.get("session_id")),
+            "session_id": line(str(given.get("session_id")), 200),
             "request": line(str(given.get("request") or ""), 200),
             "digest": line(str(given.get("digest") or ""), 40),
             "choice": claim.choice or "none",
