@@ -269,6 +269,21 @@ class Agent:
         eventually(gone, f"the end of the dialog {dialog!r}")
 
     def exit(self) -> None:
-        """Exit as a user does."""
-        self.submit("/exit")
-        eventually(lambda: self.pane.dead, "the end of the CLI")
+        """Exit as a user does, who looks at the input and at the menu of commands beside it.
+
+        Before the menu opens, older CLIs take the command for a prompt.  They also put an interrupted
+        prompt back into the input, on a busy machine seconds later.
+        """
+
+        def ends() -> bool:
+            self.press("C-u")
+            self.pane.type("/exit")
+            try:
+                self.shows(r"(?m)^\s*[\u276f>]\s/exit\s*$", 5)
+                self.shows(r"/exit {3,}\S", 5)
+                self.press("Enter")
+                return eventually(lambda: self.pane.dead, within=10)
+            except AssertionError:
+                return self.pane.dead
+
+        eventually(ends, "the end of the CLI")
