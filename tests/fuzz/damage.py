@@ -47,7 +47,11 @@ def cells(target: Target, random: Random) -> None:
     try:
         for _ in range(random.randrange(1, 4)):
             table = random.choice(TABLES)
-            columns = [row[1] for row in db.execute(f"PRAGMA table_info({table})")]
+            columns: list[str] = []
+            with contextlib.suppress(sqlite3.Error):  # an earlier damage left no database
+                columns = [row[1] for row in db.execute(f"PRAGMA table_info({table})")]
+            if not columns:
+                continue
             with contextlib.suppress(sqlite3.Error, OverflowError, UnicodeError):
                 column = random.choice(columns)
                 db.execute(f"UPDATE {table} SET {column} = ?", (_cell(random),))
@@ -79,7 +83,8 @@ def huge(target: Target, random: Random) -> None:
     """Make a cell larger than anything we write."""
     db = _db(target)
     table, column = random.choice([("options", "value"), ("sessions", "record")])
-    db.execute(f"UPDATE {table} SET {column} = zeroblob({random.randrange(1, 40) << 20})")
+    with contextlib.suppress(sqlite3.Error):  # an earlier damage left no database
+        db.execute(f"UPDATE {table} SET {column} = zeroblob({random.randrange(1, 40) << 20})")
     db.close()
 
 

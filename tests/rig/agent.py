@@ -271,8 +271,8 @@ class Agent:
     def exit(self) -> None:
         """Exit as a user does, who looks at the input and at the menu of commands beside it.
 
-        Before the menu opens, older CLIs take the command for a prompt.  They also put an interrupted
-        prompt back into the input, on a busy machine seconds later.
+        Before the menu opens, older CLIs take the command for a prompt.  On a busy machine, they
+        put an interrupted prompt back into the input seconds later.
         """
 
         def ends() -> bool:
