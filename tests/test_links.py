@@ -18,7 +18,7 @@ from bellboard.hosting.follower import Follower
 from bellboard.hosting.host import RESCAN
 from bellboard.hosting.link import SHARE, Link
 from bellboard.storage import machines
-from bellboard.storage.mailbox import MOST, Mailbox
+from bellboard.storage.mailbox import Mailbox
 from bellboard.storage.spool import Spool
 from bellboard.system.retrying import apart
 from far_feed import FarFeed
@@ -65,7 +65,7 @@ def test_a_shared_connection_that_hangs_is_left_alone(
     monkeypatch.setattr("bellboard.hosting.hearing.GREETING", 0.3)
     tried: list[bool] = []
 
-    def command(cursor: str, shared: bool) -> list[str]:
+    def command(cursor: str, shared: bool, slow: bool) -> list[str]:
         tried.append(shared)
         return ["sleep", "60"] if shared else dev.command
 
@@ -74,6 +74,25 @@ def test_a_shared_connection_that_hangs_is_left_alone(
     try:
         eventually(lambda: follower.is_up)
         assert tried[0] and True not in tried[1:]
+    finally:
+        link.stop()
+        link.join(5)
+
+
+def test_a_machine_that_logs_in_slowly_gets_more_time(dev: FarFeed, home: Home) -> None:
+    """As one behind another, or under load; one that cannot be reached is tried often."""
+    tried: list[bool] = []
+
+    def command(cursor: str, shared: bool, slow: bool) -> list[str]:
+        tried.append(slow)
+        why = "Connection to dev port 22" if len(tried) > 1 else "ssh: connect to host dev port 22:"
+        return dev.command if slow else ["sh", "-c", f"echo {why} timed out >&2; exit 255"]
+
+    follower = Follower("dev", lambda line: None, time.time)
+    link = Link(command, follower, Mailbox(home.bellboard, "dev"), lambda: None)
+    try:
+        eventually(lambda: follower.is_up)
+        assert tried == [False, False, True]
     finally:
         link.stop()
         link.join(5)
@@ -88,7 +107,7 @@ def test_after_a_sleep_the_link_is_made_again(
     monkeypatch.setattr("bellboard.hosting.hearing.QUIET", 600.0)
     follower = Follower("dev", lambda line: None, time.time)
     mailbox = Mailbox(home.bellboard, "dev")
-    link = Link(lambda cursor, shared: dev.command, follower, mailbox, lambda: None)
+    link = Link(lambda cursor, shared, slow: dev.command, follower, mailbox, lambda: None)
 
     def sleeps() -> bool:  # again, for something may have come right after that
         nonlocal slept
@@ -278,10 +297,10 @@ def test_a_request_is_passed_on_and_its_reply_comes_back(
 
 
 def test_folders_among_the_requests_block_none(start: Start, dev: FarFeed, home: Home) -> None:
-    """They cannot be read, and are removed: only so many requests are read at once."""
+    """They cannot be read, and are removed; what waits behind them needs no other request."""
     shows(start(), {S1: "working"})
     (dev.folder / "reply").write_text('{"ok": true}')
-    for n in range(MOST + 20):
+    for n in range(120):
         (home.bellboard / f"links/dev/ask/1.1.{n}/deep").mkdir(parents=True)
     assert ask(home, {"do": "stop", "session_id": "s1", "pid": 7})["ok"]
     eventually(lambda: not list((home.bellboard / "links/dev/ask").iterdir()), "an empty folder")

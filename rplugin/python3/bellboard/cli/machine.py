@@ -189,7 +189,7 @@ def _followed(name: str, words: list[str]) -> tuple[Hello, State, bool]:
 
     sockets = remotely.sockets(str(here()), os.environ.get("XDG_RUNTIME_DIR"))
     try:
-        feed = Leashed(remotely.command_of(words, ["feed", "--quiet"], sockets))
+        feed = Leashed(remotely.command_of(words, ["feed", "--quiet"], sockets, slow=True))
     except (OSError, ValueError) as e:
         raise Problem(f"{name}: cannot run its command: {e}") from None
     trial = _Trial()

@@ -16,6 +16,7 @@ from ..core.feedlines import asking
 from ..storage.mailbox import Mailbox
 from ..system.computer import boot_id
 from ..system.leash import Leashed
+from ..system.remotely import is_slow
 from ..system.retrying import pause
 from ..system.threads import Thread
 from .follower import Follower
@@ -25,6 +26,7 @@ CHUNK: Final = 1 << 16
 #: Part of an outage from one try to the next.  A machine that takes two minutes to start again, and
 #: refuses at once meanwhile, is followed within three seconds.
 SHARE: Final = 60.0
+LOGIN: Final = 4.0  # seconds after which a login may not be done in the usual time
 ALONE: Final = 600.0  # seconds without a shared connection, after one in which nothing came
 MOST_PENDING: Final = 100  # requests without a reply
 
@@ -34,13 +36,13 @@ class Link:
 
     def __init__(
         self,
-        command: Callable[[str, bool], Sequence[str]],
+        command: Callable[[str, bool, bool], Sequence[str]],
         follower: Follower,
         mailbox: Mailbox,
         changed: Callable[[], None],
     ) -> None:
-        """`command` gives the words for a cursor, and whether to share a connection; `changed` is
-        called, in a thread, when it ends or begins to be up, or to be slow."""
+        """`command` gives the words for a cursor, whether to share a connection, and whether to let
+        it take long; `changed` is called, in a thread, when health or its sessions change."""
         self.follower = follower
         self.why = "it is being connected"  # while it is not up
         self.is_slow = False  # it sends more than is read
@@ -56,6 +58,8 @@ class Link:
         self._is_stopped = threading.Event()
         self._leaves = False
         self._silent = -ALONE  # when a connection was
+        self._begun = 0.0  # when the last try was
+        self._takes_long = False  # to log in
         self._down_since = time.monotonic()
         self._pending: dict[int, str] = {}  # number on the wire → name of the request
         self._count = 0
@@ -88,9 +92,9 @@ class Link:
     def _run(self) -> None:
         try:
             while not self._is_stopped.is_set():
-                begun = time.monotonic()
+                self._begun = time.monotonic()
                 self._follow()
-                self._pause(begun)
+                self._pause(self._begun)
             if self._leaves:
                 with contextlib.suppress(OSError, ValueError):
                     self.follower.leave()
@@ -104,7 +108,7 @@ class Link:
     def _follow(self) -> None:
         """Follow the feed until it ends, and report why it did before its program is ended."""
         try:
-            feed = Leashed(self._command(self.follower.cursor, self._may_share))
+            feed = Leashed(self._command(self.follower.cursor, self._may_share, self._takes_long))
         except (OSError, ValueError) as e:
             self._lose(line(f"cannot run its command: {e}"))
             return
@@ -123,6 +127,7 @@ class Link:
         except Ended as e:
             if isinstance(e, Silent):
                 self._silent = time.monotonic()
+            self._takes_long = self._takes_long or is_slow(str(e))
             return str(e)
         except Exception as e:
             return line(f"internal error: {type(e).__name__}: {e}")
@@ -198,6 +203,7 @@ class Link:
     def is_up(self) -> None:
         """Note that all of its sessions are known."""
         self.why = ""
+        self._takes_long = self._takes_long and time.monotonic() > self._begun + LOGIN
         self._changed()
 
     def is_own(self, cursor: str) -> bool:

@@ -99,6 +99,8 @@ class Links:
     def expect(self) -> None:
         """Read everything again: no system promises to report every change."""
         self._is_read = False
+        for link in self._links.values():
+            link.wake()
 
     def renew(self) -> None:
         """Follow from the beginning: the database is another one."""
@@ -211,6 +213,6 @@ class Links:
             claim.leave()
 
 
-def _command(words: list[str], sockets: str, cursor: str, shared: bool) -> list[str]:
+def _command(words: list[str], sockets: str, cursor: str, shared: bool, slow: bool) -> list[str]:
     since = ["--since", cursor] if cursor else []
-    return remotely.command_of(words, ["feed", *since], sockets if shared else None)
+    return remotely.command_of(words, ["feed", *since], sockets if shared else None, slow=slow)

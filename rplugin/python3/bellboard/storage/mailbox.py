@@ -25,7 +25,6 @@ from .item import OF_THE_SYSTEM
 
 OLD: Final = 60.0  # seconds after which nobody waits for a file
 LARGEST: Final = 1 << 20  # bytes
-MOST: Final = 100  # requests to read at once
 
 _NAME: Final = re.compile(r"[0-9]{1,20}\.[0-9]{1,10}\.[0-9]{1,10}")
 _serial = itertools.count()
@@ -64,7 +63,7 @@ class Mailbox:
 
     def take(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """Yield the requests that wait, oldest first, and remove them."""
-        for name in _names(self.asked)[:MOST]:
+        for name in _names(self.asked):
             request = _take(self.asked / name)
             if request is not None:
                 yield name, request

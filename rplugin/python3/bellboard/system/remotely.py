@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Final
 
@@ -20,6 +20,8 @@ OPTIONS: Final = {
     "ServerAliveCountMax": "3",
     "ForwardAgent": "no",
 }
+#: For one that was reached and did not finish to log in by then: it is slow, or behind another one.
+SLOW: Final = {"ConnectTimeout": "20"}
 SHARED: Final = {"ControlMaster": "auto", "ControlPersist": "60"}
 ROOM: Final = 50  # characters of the folder of a ControlPath: a socket's path has 107 at most
 MISSING: Final = 127  # exit code: bellboard was not found there
@@ -56,6 +58,11 @@ SCRIPT: Final = (
 )
 
 
+def is_slow(why: str) -> bool:
+    """Return whether ssh reached a machine, and gave up before it had logged in."""
+    return "timed out" in why and "connect to host" not in why
+
+
 def unfit(command: Sequence[str]) -> str:
     """Return why no feed can come through a command, or ""."""
     name = _name(command[0]) if command else ""
@@ -73,11 +80,16 @@ def is_ssh(command: Sequence[str]) -> bool:
 
 
 def command_of(
-    machine: Sequence[str], words: Sequence[str], folder: str | None = "", terminal: bool = False
+    machine: Sequence[str],
+    words: Sequence[str],
+    folder: str | None = "",
+    terminal: bool = False,
+    slow: bool = False,
 ) -> list[str]:
     """Return the command that runs `bellboard WORDS` on a machine.
 
     `folder`: a private one for the sockets of shared ssh connections; None: share none.
+    `slow`: let ssh take longer to log in.
     `terminal`: for a program that draws, so ssh asks for a terminal there and may prompt here.  Its
     connection is its own, so that it can be told from others (`connections.py`) and outlives the
     link.
@@ -85,7 +97,8 @@ def command_of(
     script = ["sh", "-c", SCRIPT % shlex.join(["bellboard", *words])]
     if not is_ssh(machine):
         return [*_in_container(machine, terminal), *script]
-    return _through_ssh(machine, _options(machine, folder, terminal), shlex.join(script))
+    options = _options(machine, folder, terminal, SLOW if slow else {})
+    return _through_ssh(machine, options, shlex.join(script))
 
 
 def _through_ssh(machine: Sequence[str], options: list[str], script: str) -> list[str]:
@@ -98,10 +111,12 @@ def _through_ssh(machine: Sequence[str], options: list[str], script: str) -> lis
     return [*machine[:at], *options, *machine[at:], script]
 
 
-def _options(machine: Sequence[str], folder: str | None, terminal: bool) -> list[str]:
+def _options(
+    machine: Sequence[str], folder: str | None, terminal: bool, more: Mapping[str, str]
+) -> list[str]:
     """Return the options of ssh that a command does not have already."""
     given = " ".join(machine)
-    options = PLAIN if terminal else PLAIN | OPTIONS
+    options = PLAIN if terminal else {**PLAIN, **OPTIONS, **more}
     if terminal or folder is None:
         options = options | {"ControlPath": "none"}
     elif folder and len(folder) <= ROOM and "%" not in folder:
