@@ -16,7 +16,7 @@ import pytest
 from bellboard.hosting import beside as errands
 from bellboard.hosting.beside import Declined, at_once, beside
 from bellboard.system import reach
-from bellboard.system.files import read
+from bellboard.system.files import put, read
 from bellboard.system.mounts import Mounts
 from bellboard.system.reach import Reach
 from rig.hung_mount import HungMount
@@ -252,6 +252,13 @@ def test_a_pipe_is_not_even_opened(tmp_path: Path) -> None:
     assert writer.is_alive()
     os.close(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK))
     writer.join(PATIENCE)
+
+
+def test_a_file_that_cannot_be_put_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "file").mkdir()
+    with pytest.raises(OSError, match="directory"):
+        put(tmp_path / "file", b"x")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_errands_that_hang_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:

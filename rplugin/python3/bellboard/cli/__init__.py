@@ -14,6 +14,7 @@ import os
 import signal
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import Final, NoReturn, TextIO
 
 from ..core.version import VERSION
@@ -126,21 +127,26 @@ def drop(stream: TextIO) -> None:
 
 
 def internal_error(error: Exception) -> str:
-    """Describe an internal error in one line, and save its traceback to a temporary file."""
+    """Describe an internal error in one line, and save its traceback to a temporary file.
+
+    The same error has the same file: a status bar may run into it every few seconds, for days.
+    """
+    import hashlib
     import tempfile
     import traceback
 
     from ..core.secrets import hide
+    from ..system.files import put
 
     text = f"{error!r}"[:200]
+    where = "".join(traceback.format_tb(error.__traceback__))
+    name = f"bellboard-{os.geteuid()}-{hashlib.blake2b(where.encode(), digest_size=4).hexdigest()}"
     details = "".join(traceback.format_exception(error))
     try:
-        with tempfile.NamedTemporaryFile(
-            "w", prefix="bellboard-", suffix=".txt", delete=False, errors="replace"
-        ) as file:
-            file.write(hide(details))
-        return f"internal error: {hide(text)}; please report it and attach {file.name}"
-    except OSError:
+        path = Path(tempfile.gettempdir(), f"{name}.txt")
+        put(path, hide(details).encode("utf-8", "replace"))
+        return f"internal error: {hide(text)}; please report it and attach {path}"
+    except OSError:  # in /tmp, another user may have taken the name
         return f"internal error: {hide(text)}; please report it"
 
 

@@ -95,9 +95,13 @@ def put(path: Path, data: bytes) -> None:
     """Create or replace a private file of ours, which appears whole; raise OSError otherwise."""
     new = path.with_name(f".{path.name}.{os.getpid()}")
     new.unlink(missing_ok=True)  # of a process that was killed
-    with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:  # noqa: PTH123
-        file.write(data)
-    new.replace(path)
+    try:
+        with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:  # noqa: PTH123
+            file.write(data)
+        new.replace(path)
+    except OSError:  # a full disk, or what is there cannot be replaced
+        new.unlink(missing_ok=True)
+        raise
 
 
 def decoded(raw: bytes) -> dict[str, object] | None:
