@@ -12,7 +12,10 @@ from typing import Any
 import pytest
 
 from bellboard.cli import main
+from bellboard.hosting.waiting import OFFERED, Waiting
+from bellboard.storage import ground
 from bellboard.storage.spool import Spool
+from bellboard.storage.store import Store
 from hosting import RecordedHost, put
 from rig.home import Home
 from rig.waiting import eventually
@@ -103,6 +106,25 @@ def test_a_hook_waits_for_an_answer_until_its_question_ends(place: Place) -> Non
     eventually(lambda: place.pipes == {})
     place.turn("on")
     eventually(lambda: place.offered == 8)
+
+
+def test_pipes_of_nobody_are_removed_a_few_at_a_time(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """20,000 blocked a host for two seconds."""
+    place.spool.prepare()
+    place.turn("on")
+    for n in range(1, 4):
+        (place.spool.home / f"answers/2147483647.{n}").touch()
+    monkeypatch.setattr(ground, "SLICE", 0.0)
+    store, waiting = Store(place.spool.home), Waiting(place.spool)
+    for left in (2, 1):
+        assert waiting.run(store, {}) == 0.0
+        assert left == sum(name.startswith("2147483647") for name in place.pipes)
+    assert waiting.run(store, {}) > 0.0
+    assert place.offered == len(place.pipes) == OFFERED
+    waiting.close()
+    store.close()
 
 
 def test_a_hook_goes_when_its_cli_has_died(place: Place) -> None:

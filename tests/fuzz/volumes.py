@@ -11,6 +11,7 @@ from random import Random
 from fuzz.case import Case, Category
 from fuzz.files import EVENT
 from fuzz.target import Target
+from rig import warm
 
 ENTRY = '{"type":"user","uuid":"%d","timestamp":"%s","message":{"role":"user","content":"x"}}\n'
 
@@ -25,6 +26,13 @@ def slots(target: Target) -> None:
     """Make files in slots that are no events."""
     for n in range(10_000):
         (target.board / "spool/slot" / str(n)).write_bytes(b"junk")
+
+
+def pipes(target: Target) -> None:
+    """Make files with the names of pipes that hosts offered."""
+    warm.run(["-m", "bellboard", "answers", "on"], env=target.home.env, cwd=target.home.root)
+    for n in range(10_000):
+        (target.board / f"answers/{n + 1}.1").touch()
 
 
 def nest(folder: Path, depth: int) -> None:
@@ -77,6 +85,7 @@ def questions(target: Target) -> None:
 VOLUMES: dict[str, Callable[[Target], None]] = {
     "names": names,
     "slots": slots,
+    "pipes": pipes,
     "depths": depths,
     "lines": lines,
     "sessions": sessions,

@@ -16,6 +16,7 @@ from typing import Final
 from ..core.deadlines import NEVER
 from ..core.front import runs_of
 from ..core.session import Session, is_listed
+from ..storage.ground import briefly
 from ..storage.spool import Spool
 from ..storage.store import Store
 from ..system.processes import is_alive
@@ -97,6 +98,7 @@ class Waiting:
         """Send away hooks whose event asks nothing, and remove the pipes of dead hosts."""
         now, asked, wait = time.monotonic(), self._asked(), NEVER
         unheard: dict[str, float] = {}
+        over: list[str] = []
         for name in self._pipes.held - found.keys():  # somebody has removed them
             self._pipes.let_go(name)
         for name, is_taken in found.items():
@@ -109,9 +111,13 @@ class Waiting:
                     continue
             elif name in self._pipes.held or (_host(name) != self._pid and is_alive(_host(name))):
                 continue
-            self._pipes.dismiss(name)
+            over.append(name)
         self._unheard = unheard
-        return wait
+        left = len(over)
+        for name in briefly(over):
+            self._pipes.dismiss(name)
+            left -= 1
+        return 0.0 if left else wait
 
     def _offer(self, found: Mapping[str, bool]) -> float:
         """Offer as many pipes as there should be."""
