@@ -11,6 +11,7 @@ import pytest
 
 from bellboard.core.published import publish
 from bellboard.hosting.folding import Clerk
+from bellboard.storage.ground import listing
 from bellboard.storage.spool import KEPT_AGE, KEPT_BYTES, KEPT_FILES, Refused, Spool
 from hosting import Make, emit, put_raw, statuses
 from rig.clock import Clock
@@ -162,6 +163,22 @@ def test_of_many_questions_the_newest_are_kept(make: Make, clock: Clock) -> None
     emit(clerk, clock, "SessionEnd", "s29")
     folds(clerk, clock.advance(1))
     assert "what 29 of them" in clerk.notes["questions"]
+
+
+def test_a_folder_that_cannot_be_listed_holds_nothing_up(
+    make: Make, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The event is committed then, so that the step must not fail."""
+    clerk = make()
+
+    def lists(folder: str | Path) -> list[str]:
+        if str(folder).endswith("answers"):
+            raise PermissionError(13, "Permission denied", folder)
+        return listing(folder)
+
+    monkeypatch.setattr("bellboard.storage.spool.listing", lists)
+    asks(clerk, clock)
+    assert (statuses(clerk.board), clerk.notes) == ({"s": "blocked"}, {})
 
 
 def test_long_questions_do_not_fill_the_disk(make: Make, clock: Clock) -> None:
