@@ -83,13 +83,10 @@ def test_a_killed_host_is_restarted(nvim: Editors, notes: Path, version: str) ->
 
 
 def test_it_gives_up_with_one_message(nvim: Editors, notes: Path) -> None:
-    """After too many crashes in a row; it says what to do, health shows the last output."""
+    """After too many crashes in a row: its last words, and where to look."""
     editor = nvim(config=config("dies", notes, restarts=3), ui=False)
     said = says(editor, "checkhealth")
-    assert (
-        said
-        == "bellboard: the background process crashed 3 times in a row. See :checkhealth bellboard"
-    )
+    assert said == "bellboard: cannot run: the host's last words. See :checkhealth bellboard"
     assert len(told(notes, "born")) == 3
     editor.command("checkhealth bellboard")
     report = editor.lua("return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n')")

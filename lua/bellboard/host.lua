@@ -75,6 +75,18 @@ local function keep(_, lines)
   end
 end
 
+--- Why it ended: what it said, or the last line of a traceback.
+---@return string
+local function last_words()
+  local said = vim.tbl_filter(function(line)
+    return line ~= ''
+  end, state.stderr)
+  if #said == 0 then
+    return ('exit code %s'):format(state.exit)
+  end
+  return said[1]:find('^Traceback') and said[#said] or table.concat(said, '; ')
+end
+
 ---@return string|nil
 local function missing_module()
   for _, line in ipairs(state.stderr) do
@@ -178,8 +190,7 @@ ended = function(channel, code)
   crashes = (pushed and clock() - started >= QUICK) and 0 or crashes + 1
   if crashes >= config.get().restarts then
     state.gave_up = true
-    local text = 'the background process crashed %d times in a row. See :checkhealth bellboard'
-    message.warn(text:format(crashes))
+    message.warn(('cannot run: %s. See :checkhealth bellboard'):format(last_words()))
     return
   end
   state.restarts = state.restarts + 1
