@@ -27,8 +27,10 @@ end)
 """
 
 
-def opened(nvim: Editors, version: str, **options: Any) -> Editor:
-    editor = nvim(version, QUIET, columns=100, lines=30, **options)
+def opened(
+    nvim: Editors, version: str, board: dict[str, Any] | None = None, **options: Any
+) -> Editor:
+    editor = nvim(version, {**QUIET, "board": board or {}}, columns=100, lines=30, **options)
     Host(editor).push(*house())
     return editor
 
@@ -127,3 +129,28 @@ def test_a_question_takes_no_key_that_was_meant_for_the_text(nvim: Editors, vers
     eventually(lambda: "BellboardKeyOnBellboardFloat" in editor.lua(footer), "keys that answer")
     editor.press("y")
     eventually(lambda: editor.lua("return said") == ["y"], "the answer")
+
+
+@pytest.mark.parametrize("layout", ["split", "vsplit", "tab", "float"])
+def test_closing_a_window_goes_back_to_the_one_before(
+    nvim: Editors, version: str, layout: str
+) -> None:
+    """Neovim itself would go to the nearest one."""
+    editor = opened(nvim, version, board={"layout": layout})
+    editor.command("edit a.txt | rightbelow vnew b.txt | rightbelow new c.txt | wincmd p")
+    here = "return vim.fn.bufname()"
+    assert editor.lua(here) == "b.txt"
+    editor.command("ClaudeSessions board")
+    editor.press("g?")
+    editor.shows("go to the session; fold a heading")
+    editor.press("qq")
+    eventually(lambda: editor.lua(here) == "b.txt", "the window before the board")
+    editor.lua("require('bellboard.view.popup').window({ 'one', 'two' })")
+    editor.press("q")
+    eventually(lambda: editor.lua(here) == "b.txt", "the window before the list")
+    editor.command("only")
+    editor.lua("require('bellboard.view.popup').window({ 'one', 'two' })")
+    editor.command("only")
+    editor.press("q")
+    editor.hides("two")
+    assert editor.messages() == ""

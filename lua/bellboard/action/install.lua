@@ -13,13 +13,6 @@ M.files = { '--agent', '--all', '--user', '--project', '--local', '--settings' }
 
 local home = vim.pesc(vim.fs.normalize('~') .. '/')
 
----@param buf integer
-local function close(buf)
-  if api.nvim_buf_is_valid(buf) then
-    api.nvim_buf_delete(buf, { force = true })
-  end
-end
-
 --- What the program printed besides the diff.
 ---@param lines string[]
 ---@return string[]
@@ -57,10 +50,11 @@ local function preview(diff, files, apply)
   local buf = canvas.buffer(vim.list_extend(lines, diff))
   vim.bo[buf].filetype = 'diff'
   local height = math.min(#lines, math.max(6, math.floor(vim.o.lines * 0.7)))
-  api.nvim_open_win(buf, true, { split = 'below', win = -1, height = height })
+  local before = api.nvim_get_current_win()
+  local win = api.nvim_open_win(buf, true, { split = 'below', win = -1, height = height })
   for lhs, act in pairs({ y = apply, ['<CR>'] = apply, q = function() end }) do
     vim.keymap.set('n', lhs, function()
-      close(buf)
+      canvas.close(win, before)
       act()
     end, { buffer = buf, nowait = true })
   end

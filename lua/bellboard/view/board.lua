@@ -10,43 +10,27 @@ local api = vim.api
 
 local NAME = 'bellboard://board'
 
---- The windows of this tab page that are not floats.
----@return integer[]
-local function normal_windows()
-  return vim.tbl_filter(function(win)
-    return api.nvim_win_get_config(win).relative == ''
-  end, api.nvim_tabpage_list_wins(0))
-end
+---@type integer|nil the window that it was opened from
+local before
 
 --- Go to another window, so that a jump does not replace the board.
 M.leave = function()
   beside.close()
-  local candidates = { vim.fn.win_getid(vim.fn.winnr('#')), unpack(normal_windows()) }
-  for _, win in ipairs(candidates) do
-    local is_normal = win ~= 0 and api.nvim_win_get_config(win).relative == ''
-    if is_normal and api.nvim_win_get_buf(win) ~= page.buffer() then
+  local last = vim.fn.win_getid(vim.fn.winnr('#')) -- the board itself, after a popup
+  for _, win in ipairs({ last, before or 0, unpack(api.nvim_tabpage_list_wins(0)) }) do
+    local is_normal = api.nvim_win_is_valid(win) and api.nvim_win_get_config(win).relative == ''
+    if win ~= 0 and is_normal and api.nvim_win_get_buf(win) ~= page.buffer() then
       api.nvim_set_current_win(win)
       return
     end
   end
 end
 
---- Close the board; the last window shows another buffer instead.
+--- Close the board, and go back to the window before.
 M.close = function()
-  beside.close()
   local win = api.nvim_get_current_win()
-  local is_float = api.nvim_win_get_config(win).relative ~= ''
-  if is_float or #normal_windows() > 1 or #api.nvim_list_tabpages() > 1 then
-    api.nvim_win_close(win, true)
-    return
-  end
-  vim.wo.winfixbuf = false
-  local other = vim.fn.bufnr('#')
-  if other > 0 and other ~= page.buffer() and vim.bo[other].buflisted then
-    vim.cmd.buffer(other)
-  else
-    vim.cmd.enew()
-  end
+  M.leave()
+  canvas.close(win)
 end
 
 local function set_window_options()
@@ -131,6 +115,7 @@ M.open = function()
       return
     end
   end
+  before = api.nvim_get_current_win()
   local buf = page.buffer()
   if not buf then
     buf = api.nvim_create_buf(false, true)

@@ -27,6 +27,26 @@ M.buffer = function(lines)
   return buf
 end
 
+--- Close a window and go back to another one. The last window shows another buffer instead.
+---@param win integer
+---@param before? integer
+M.close = function(win, before)
+  local is_here = win == api.nvim_get_current_win()
+  if is_here and before and api.nvim_win_is_valid(before) then
+    api.nvim_set_current_win(before) -- Neovim would go to the nearest one
+  end
+  if pcall(api.nvim_win_close, win, true) or not api.nvim_win_is_valid(win) then
+    return
+  end
+  vim.wo[win].winfixbuf = false
+  local other = vim.fn.bufnr('#')
+  if other > 0 and other ~= api.nvim_win_get_buf(win) and vim.bo[other].buflisted then
+    vim.cmd.buffer(other)
+  else
+    vim.cmd.enew()
+  end
+end
+
 --- Make a window show text and nothing else.
 ---@param win integer
 ---@param also? table<string, any> more options

@@ -57,9 +57,12 @@ end
 M.window = function(lines)
   local buf = canvas.buffer(vim.tbl_map(cells.safe_line, lines))
   local height = math.max(3, math.min(#lines, math.floor(vim.o.lines / 2)))
+  local before = api.nvim_get_current_win()
   local win = api.nvim_open_win(buf, true, { split = 'below', win = -1, height = height })
   api.nvim_set_option_value('wrap', false, { scope = 'local', win = win })
-  vim.keymap.set('n', 'q', '<Cmd>close<CR>', { buffer = buf, desc = 'close' })
+  vim.keymap.set('n', 'q', function()
+    canvas.close(win, before)
+  end, { buffer = buf, desc = 'close' })
   vim.cmd.normal({ 'G', bang = true })
 end
 
