@@ -154,3 +154,17 @@ def test_closing_a_window_goes_back_to_the_one_before(
     editor.press("q")
     editor.hides("two")
     assert editor.messages() == ""
+
+
+def test_the_picker_opens_once(nvim: Editors, version: str) -> None:
+    """Where it is open, it is entered; it would stay open with no way to close it."""
+    editor = opened(nvim, version)
+    windows = "return #vim.api.nvim_list_wins()"
+    before = editor.lua(windows)
+    for _ in range(2):
+        editor.lua(RUN, "pick")
+        editor.shows("Agent sessions")
+    eventually(lambda: editor.nvim.request("nvim_get_mode")["mode"] == "i")
+    editor.press("<Esc>")
+    eventually(lambda: editor.lua(windows) == before, "its windows")
+    assert editor.messages() == ""

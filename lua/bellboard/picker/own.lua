@@ -81,8 +81,15 @@ local function filter(picker, stay)
   move(picker, 0)
 end
 
+---@type bellboard.OwnPicker|nil
+local current
+
 ---@param picker bellboard.OwnPicker
 local function close(picker)
+  if picker ~= current then
+    return
+  end
+  current = nil
   api.nvim_create_augroup('bellboard.picker', {})
   vim.cmd.stopinsert() -- it was left with the mouse
   if api.nvim_win_is_valid(picker.before) then
@@ -202,6 +209,10 @@ local function attach(picker)
 end
 
 M.open = function()
+  if current and api.nvim_win_is_valid(current.wins[1]) then
+    api.nvim_set_current_win(current.wins[1])
+    return vim.cmd.startinsert()
+  end
   ---@type bellboard.OwnPicker
   local picker = {
     input = canvas.buffer(),
@@ -211,6 +222,7 @@ M.open = function()
     at = 1,
     before = api.nvim_get_current_win(),
   }
+  current = picker
   layout(picker, #sessions.list())
   attach(picker)
   filter(picker, false)
