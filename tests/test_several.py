@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from bellboard.core.session import Block
+from bellboard.core.session import Block, Process, Run
 from bellboard.hosting.answering import ANOTHER
+from bellboard.system.processes import started_of
 from desk import NAME, Desk
 from test_answering import SCREEN, Typewriter, refused
 
@@ -59,6 +61,25 @@ def test_one_that_is_named_is_not_replaced(two: Desk) -> None:
     for name, digest in digests.items():
         for given in ({"ways": False}, {}):
             assert two.request(request="", digest=digest, **given)["request"]["id"] == name
+
+
+def test_one_of_another_process_is_not_asked_instead(
+    two: Desk, processes: Callable[..., int]
+) -> None:
+    """It has a terminal of its own, whatever this one shows."""
+    pid = processes()
+    tool = {"command": "make docs", "description": "Build it"}
+    (two.folder / NAME).rename(first := two.home.root / "first")
+    two.asks(pid=pid, agent_id="a2", tool_input=tool)
+    (two.folder / NAME).rename(two.folder / SECOND)
+    first.rename(two.folder / NAME)
+    mine, other = two.s.blocks["a1:"], two.s.blocks["a2:"]
+    aside = {pid: Run(pid=pid, turn="working", blocks={"a2:": other})}
+    two.s = two.session_of(blocks={"a1:": mine}, aside=aside)
+    two.s.processes[pid] = Process(pid, started_of(pid))
+    two.terminal = Typewriter(two, OTHER)
+    assert ways(two.request(request="")) == (NAME, "go")
+    assert ways(two.request(request=SECOND)) == (SECOND, "keys")
 
 
 def test_one_behind_another_is_refused_in_these_words(two: Desk) -> None:

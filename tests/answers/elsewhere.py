@@ -67,6 +67,8 @@ def across(version: str) -> None:
         timed("command, a shell without environment", made, steps, lambda n: bare(made, cli))
         argv = [*machine.ssh, program("answer", made.session(cli), "allow")]
         timed("ssh with the command", made, steps, lambda n: run(made, cli, argv))
+        alone = [took([*machine.ssh, "true"]) for _ in range(EACH)]
+        print(f"ssh by itself: p50 {statistics.median(alone):.3f} s", flush=True)
 
 
 def inside(made: Place) -> Agent:
@@ -91,7 +93,7 @@ def displayed(made: Place, outer: Server, ending: ExitStack) -> Pane:
     """Open a popup of tmux on a client; return the pane that the client is in."""
     inner = ["tmux", "-S", str(made.tmux.socket)]
     pane = outer.open([*inner, "attach-session", "-t", "work"], columns=110, lines=45)
-    pane.shows("play:many")
+    pane.shows(r"touch x\d+\.txt")  # the prompt may have scrolled away
     (client,) = made.tmux.run("list-clients", "-F", "#{client_name}").split()
     where = ("-c", client, "-t", client, "-w", "90%", "-h", "90%")
     argv = [*inner, "display-popup", *where, "-E", program(*POPUP)]
@@ -160,6 +162,13 @@ def bare(made: Place, cli: Agent) -> float:
     at = time.time()
     subprocess.run([*PROGRAM, "answer", made.session(cli), "allow"], env=env, check=True)
     return at
+
+
+def took(argv: list[str]) -> float:
+    """Return the seconds that a command takes."""
+    begun = time.monotonic()
+    subprocess.run(argv, stdin=subprocess.DEVNULL, check=True)
+    return time.monotonic() - begun
 
 
 def run(made: Place, cli: Agent, argv: list[str]) -> float:

@@ -1,0 +1,140 @@
+"""Checks of an answer that only matter when something is odd: each has a test that misses it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import Sequence
+
+import pytest
+from msgspec.structs import replace
+
+from bellboard.agents.dialect import Press
+from bellboard.core.session import Block, Process
+from bellboard.hosting import keyboard, terminals
+from bellboard.hosting.beside import Declined
+from desk import NAME, Desk
+from rig.tmux import Pane, Server
+from rig.waiting import eventually
+from test_answering import SCREEN, THERE, Typewriter, needs_root, refused
+
+pytestmark = pytest.mark.files
+
+STRANGER = 54321
+
+
+@needs_root
+def test_a_claim_of_another_user_does_not_count(desk: Desk) -> None:
+    """However it came into the folder, it keeps nobody from answering."""
+    desk.waits()
+    claim = desk.folder / f"{NAME}.answer"
+    claim.write_text(json.dumps({"by": "a stranger", "t": 1.0}))
+    assert desk.answer()["why"] == "already answered by a stranger"
+    os.chown(claim, STRANGER, STRANGER)
+    assert desk.answer()["outcome"] == "taken"
+
+
+@needs_root
+def test_a_folder_of_another_user_is_refused(desk: Desk) -> None:
+    """Who owns it can put anything into it, although nobody else may."""
+    hook = desk.waits()
+    digest = desk.request()["request"]["digest"]
+    os.chown(desk.folder, STRANGER, STRANGER)
+    refused(desk, desk.answer(digest=digest), f"others may write to {desk.folder}; make it private")
+    assert hook.said == []
+
+
+@pytest.mark.parametrize("becomes", [{"agent": "a1"}, {"tool": "Write"}, {"since": 2.0}])
+def test_a_question_without_a_name_is_known_by_its_owner_and_time(
+    desk: Desk, becomes: dict[str, object]
+) -> None:
+    """No hook reported it: whatever is asked after it has no name, either."""
+
+    class Next(Typewriter):
+        def rows(self) -> list[str]:
+            desk.s = desk.session_of(blocks={":": replace(asked, **becomes)})
+            return super().rows()
+
+    asked = Block("permission", 1.0, tool="Bash", detail="make all", shown=True)
+    desk.s = desk.session_of(blocks={":": asked})
+    digest = desk.request(request="")["request"]["digest"]
+    terminal = desk.terminal = Next(desk, SCREEN.replace("   Build it\n", ""))
+    refused(desk, desk.answer(request="", digest=digest), "it was answered meanwhile")
+    assert terminal.keys == ""
+
+
+def test_a_process_that_began_after_the_question_did_not_ask_it(desk: Desk) -> None:
+    """Without a known start, its id may since be that of another process."""
+
+    def unknown(since: float) -> None:
+        desk.becomes(since=since)
+        desk.s = replace(desk.s, processes={desk.pid: Process(desk.pid, "")})
+
+    desk.waits()
+    unknown(time.time() - 60)
+    why = f"the start time of process {desk.pid} is unknown: it may be another process{THERE}"
+    refused(desk, desk.answer(digest="x"), why)
+    unknown(time.time() + 5)
+    assert desk.answer()["outcome"] == "taken"
+
+
+# ---------------------------------------------------------------- by keys
+
+
+def test_a_key_is_not_typed_again_while_its_rows_are_still_shown() -> None:
+    """A slow CLI shows them for a while: the second key would answer what comes next."""
+
+    class Slow:
+        looks, keys = 0, ""
+
+        def rows(self) -> list[str]:
+            self.looks += bool(self.keys)
+            return ["Review" if self.looks > 20 else "Name"]
+
+        def type(self, press: Press) -> bool:
+            self.keys += press.key
+            return True
+
+    async def ours(types: bool) -> bool:
+        return True
+
+    def following(rows: Sequence[str]) -> Press:
+        return Press("2" if rows == ["Review"] else "1", rows=tuple(rows), last=rows == ["Review"])
+
+    slow = Slow()
+    asyncio.run(keyboard.enter(slow, following, ours))
+    assert slow.keys == "12"
+
+
+@pytest.mark.tmux
+def test_a_pane_gets_a_key_only_under_the_rows_that_it_follows_from(tmux: Server) -> None:
+    pane = tmux.open(["cat"], session="cat")
+    terminal = terminals.Pane(str(tmux.socket), pane.id, pane.tty)
+    pane.type("What it asks")
+    pane.shows("What it asks")
+    assert not terminal.type(Press("1", rows=("What it asked before",)))
+    assert terminal.type(Press("2", rows=("What it asks",)))
+    pane.shows("2")
+    assert "1" not in pane.text()
+
+
+@pytest.mark.tmux
+def test_a_pane_that_is_not_its_terminal_is_refused(tmux: Server) -> None:
+    """Its id is that of another one now, or its program has ended."""
+    tmux.open(["cat"], session="stays")
+    pane = tmux.open(["cat"], session="cat")
+    tmux.run("set-option", "-t", "cat", "-w", "remain-on-exit", "on")
+    assert _refuses(tmux, pane, "/dev/pts/nowhere") and not _refuses(tmux, pane, tty := pane.tty)
+    pane.press("C-d")
+    eventually(lambda: pane.dead, "the end of the program")
+    assert _refuses(tmux, pane, tty)
+
+
+def _refuses(tmux: Server, pane: Pane, tty: str) -> bool:
+    try:
+        terminals.Pane(str(tmux.socket), pane.id, tty).rows()
+    except Declined as why:
+        return str(why) == f"tmux pane {pane.id} is not its terminal {tty}"
+    return False
