@@ -10,14 +10,14 @@ import pytest
 
 from clis.account import Row, judged
 from clis.report import missed
-from clis.stage import Stage
+from clis.stage import STANDS, Stage
 from clis.stands import CODEX, OPENCODE, QWEN, Stand
 from live_answers import say
 from rig import codex
 from rig import home as homes
 from rig.home import Home
 from rig.tmux import Server
-from rig.waiting import eventually
+from rig.waiting import eventually, rest
 from truth.listening import Published
 
 FIRST, SECOND = "%0", "%1"
@@ -55,11 +55,13 @@ def test_a_terminal_of_codexs_shared_server_is_shown_like_any_other() -> None:
             say(cli.pane, "DO: esc perl -e 'sleep 4'; say Done")
             cli.pane.shows("Would you like to run")
             eventually(lambda: tos(published)[-1:] == ["blocked"], "it asks")
+            rest(STANDS)  # the board knows sooner than its terminal, which ignores keys until then
             cli.pane.press("y")
             eventually(lambda: tos(published)[-1:] == ["completed"], "it is done", 20)
             took = [c["t"] for c in published.changes][-2:]
             say(cli.pane, "DO: slow 20")
             eventually(lambda: tos(published)[-1:] == ["working"], "it works")
+            rest(STANDS)
             cli.pane.press("Escape")
             eventually(lambda: tos(published)[-1:] == ["idle"], "it is interrupted")
             say(cli.pane, "DO: err 400")

@@ -95,6 +95,18 @@ def test_a_server_says_that_a_question_is_shown_and_answered() -> None:
         assert both == statuses(*start, rpc("s1", odd), {"tick": {}})
 
 
+def test_a_title_that_is_behind_its_server_answers_nothing() -> None:
+    """A dialog opens up to a second later; of a subagent, only the title tells that it waits."""
+    start = (process(True), hook("UserPromptSubmit", "s1", 80), rpc("s1", "active"))
+    asked = (*start, rpc("s1", "active", "waitingOnApproval"))
+    assert {"s1": "blocked"} == statuses(*asked, {"title": SPINS})
+    assert {"s1": "blocked"} == statuses(*asked, {"title": SPINS}, {"title": ASKS})
+    assert {"s1": "working"} == statuses(*asked, {"title": SPINS}, rpc("s1", "active"))
+    assert {"s1": "working"} == statuses(*asked, {"title": ASKS}, {"title": SPINS})
+    assert {"s1": "blocked"} == statuses(*start, {"title": SPINS}, {"title": ASKS})
+    assert {"s1": "working"} == statuses(*start, {"title": ASKS}, {"title": SPINS})
+
+
 def test_without_a_title_a_request_is_shown_unless_a_program_decides() -> None:
     """Who decides is in the log, which may be written before the first hook."""
     asked = (hook("UserPromptSubmit"), *ASKED, {"tick": {}})

@@ -96,6 +96,7 @@ class Process(Struct, frozen=True, omit_defaults=True, gc=False):
     at: float = 0.0  # when that value began
     stood: bool = True  # whether it has lasted for the settle time
     shown: bool = False  # its terminal's title or its server says that, and no file
+    served: bool = False  # its server says that
     file_session: str = ""  # the session id in the file, which older CLIs leave stale
     children: int = 0  # its child processes, if they were counted
     hooked: bool = False  # hooks of this process have reported

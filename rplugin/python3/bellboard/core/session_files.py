@@ -50,6 +50,9 @@ def registry(records: Records, e: Event) -> Iterator[Step]:
     if known is None and not elsewhere and e.t < s.left.get(pid, -TOMBSTONE) + TOMBSTONE:
         yield Folded(e, sid, refused("the session has ended in that process"))
         return
+    if is_held_back(e, known):
+        yield Folded(e, sid, refused("its server says that it waits"))
+        return
     value = said(e, known, s.started if elsewhere else 0.0)
     if value == known and (not e.title or e.title == s.title):
         yield Folded(e, sid, refused("the value is unchanged"))
@@ -108,12 +111,19 @@ def said(e: Event, known: Process | None, began: float) -> Process:
         stood=stood or (e.status == "waiting" and bool(e.asks)) or is_shown_busy(e),
         was=was or (known.was if known else ""),
         shown=e.source in LIVE,
+        served=e.source == "server",
         file_session=e.session_id,
         children=known.children if known else 0,
         hooked=known is not None and known.hooked,
         shared=known is not None and known.shared,
         spare=e.spare,
     )
+
+
+def is_held_back(e: Event, known: Process | None) -> bool:
+    """Return whether a title still shows work: a dialog opens once nobody has typed for a while."""
+    waits = known is not None and known.served and known.says == "waiting"
+    return waits and e.source == "title" and e.status == "busy"
 
 
 def is_shown_busy(e: Event) -> bool:
