@@ -178,6 +178,7 @@ def test_a_folder_that_cannot_be_listed_holds_nothing_up(
 
     monkeypatch.setattr("bellboard.storage.spool.listing", lists)
     asks(clerk, clock)
+    folds(clerk, clock.advance(1))
     assert (statuses(clerk.board), clerk.notes) == ({"s": "blocked"}, {})
 
 
