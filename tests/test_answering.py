@@ -468,7 +468,7 @@ def test_of_two_that_look_the_same_none_gets_a_key(desk: Desk) -> None:
     block = desk.s.blocks[":"]
     other = replace(block, agent="a1", request="another")
     desk.s = desk.session_of(blocks={":": block, "a1:": other})
-    refused(desk, desk.answer(), f"it asks the same twice, and keys cannot tell which{THERE}")
+    refused(desk, desk.answer(), f"it asks the same thing twice, and keys cannot tell which{THERE}")
     assert terminal.keys == ""
 
 

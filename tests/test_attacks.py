@@ -34,7 +34,7 @@ from test_answering import CHANGED, SCREEN, THERE, Typewriter, refused, said
 
 pytestmark = pytest.mark.files
 
-SENT = f"an answer was sent before, and may still count{THERE}"
+SENT = f"an earlier answer may still take effect{THERE}"
 
 
 # ---------------------------------------------------------------- twice

@@ -111,7 +111,7 @@ def test_a_program_that_decides_asks_nobody(home: Home) -> None:
 
 
 def test_a_server_is_heard_again_and_let_go(home: Home) -> None:
-    """After it hung up, at the next rescan; not for a session that has ended."""
+    """After it closed the connection, at the next rescan; not for a session that has ended."""
 
     async def test(desk: Desk) -> None:
         with fake(home, loaded=[FIRST], status={"type": "active"}) as codex:
@@ -119,11 +119,11 @@ def test_a_server_is_heard_again_and_let_go(home: Home) -> None:
             await desk.until(lambda: heard(desk))
             await hook(desk, codex, "UserPromptSubmit", SECOND)  # it has been unloaded
             codex.says("hang up")
-            await desk.until(lambda: "hung up" in str(desk.lookout.notes), "its note")
+            await desk.until(lambda: "closed the connection" in str(desk.lookout.notes), "its note")
             count = len(heard(desk))
             await desk.rescan()
             await desk.until(lambda: len(heard(desk)) > count, "again")
-            assert "hung up" not in str(desk.lookout.notes)
+            assert "closed the connection" not in str(desk.lookout.notes)
             for sid in (FIRST, SECOND):
                 await hook(desk, codex, "SessionEnd", sid)
             await desk.until(lambda: listeners() == 0, "let go")

@@ -314,8 +314,8 @@ def test_a_thread_that_is_not_loaded_is_not_resumed(home: Home) -> None:
     [
         ({"mute": True}, "it does not answer in time"),
         ({"no_proof": True}, "it does not speak WebSocket"),
-        ({"flood": True}, "it announces more than it may send"),
-        ({"close_at": "thread/resume"}, "it hung up"),
+        ({"flood": True}, "it announces a message that is too long"),
+        ({"close_at": "thread/resume"}, "it closed the connection"),
         ({"refuse": ["thread/resume"]}, "it refused thread/resume: unknown method"),
         ({"refuse": ["initialize"]}, "it refused initialize: unknown method"),
     ],

@@ -115,7 +115,7 @@ def test_little_is_kept_for_a_suspended_neovim(nvim: Editors, home: Home) -> Non
             if "Neovim does not read" in spool.hosts.notes_of(pid).get("publish", ""):
                 break
         else:
-            pytest.fail("it sends without end")
+            pytest.fail("it never stops sending")
         put(spool, "Stop", "s1")
         eventually(ran.exists, "the callback")
         assert host.memory_info().rss < before + (16 << 20)

@@ -97,7 +97,7 @@ local function missing_module()
   end
 end
 
---- Launch it no more after a pause.
+--- Cancel a launch that is to follow a pause.
 local function end_pause()
   if pause and not pause:is_closing() then
     pause:close()

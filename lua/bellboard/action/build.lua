@@ -16,7 +16,7 @@ local building = false
 --- Build in the background, then start.
 M.run = function()
   if building then
-    return message.info('is already being built')
+    return message.info('the Python packages are already being installed')
   end
   building = true
   remembered.forget(DECLINED)

@@ -5,7 +5,7 @@ local M = {}
 
 local api = vim.api
 
----@type table<string, number> when each file was changed last, as far as it has been seen to
+---@type table<string, number> when each file was last seen to have changed
 local known = {}
 ---@type table<string, true> files to read again once the user types no command
 local pending = {}

@@ -53,7 +53,7 @@
 ---@field width integer maximum width in cells
 ---@field sessions integer maximum number of sessions
 ---@field zindex integer
----@field seconds number shrink to one line so long after the last session was blocked; 0: never
+---@field seconds number shrink to one line this long after the last session was blocked; 0: never
 
 ---@class (exact) bellboard.Config.Board
 ---@field layout 'split'|'vsplit'|'tab'|'float'

@@ -1,5 +1,5 @@
--- Reads the state of chats whose plugin announces too little: when their buffer changes, and while
--- they are at work a few times a second.  Nothing of the plugin is changed.
+-- Reads the state of chats whose plugin announces too little: when their buffer changes, and a few
+-- times a second while they are at work. It changes nothing in the plugin.
 local M = {}
 
 local api = vim.api
@@ -13,7 +13,7 @@ local api = vim.api
 ---@alias bellboard.ReadChat
 ---| fun(buf: integer, from: integer): bellboard.ChatSays|nil, { tool?: any, error?: any }|nil
 
---- Milliseconds between two looks at a chat at work: its end may change no line.
+--- Milliseconds between two looks at a chat at work, which may end without changing a line.
 local EVERY = 200
 
 ---@type table<integer, true>

@@ -1,5 +1,5 @@
--- The statusline item for users without a statusline of their own; a message tells others once how
--- to add it.
+-- The statusline item for users without a statusline of their own. All others get one message that
+-- says how to add it.
 local config = require('bellboard.config')
 local message = require('bellboard.message')
 local remembered = require('bellboard.state.remembered')

@@ -190,7 +190,7 @@ class Bellboard:
 
     def _push(self, message: dict[str, Any]) -> None:
         if self._unread() > MOST_UNREAD:
-            raise BlockingIOError(errno.EAGAIN, "Neovim does not read what it is sent")
+            raise BlockingIOError(errno.EAGAIN, "Neovim has stopped reading")
         # As one string: pynvim walks every value of an argument, which takes 0.2 ms a session.
         self.nvim.exec_lua(PUSH, self.encoder.encoded(message), async_=True)
 

@@ -220,7 +220,7 @@ class Service:
                 )
             except Refused as e:
                 if e.code == NOBODY:
-                    raise Down("the server has lost what this team keeps there") from None
+                    raise Down("the server no longer has the streams of this team") from None
                 self.notes["fleet publishing"] = f"the server refuses what we publish: {e}"
             await asyncio.sleep(AGAIN * random.uniform(0.5, 1.0))
 

@@ -57,7 +57,7 @@ async def _create(wire: Wire, stream: dict[str, Any], team: str) -> None:
         await wire.call(f"$JS.API.STREAM.CREATE.{stream['name']}", stream)
     except Denied:
         raise Down(
-            f"the server has nothing for team {team} yet, and we may not create it: "
+            f"team {team} has no streams on the server yet, and we may not create them: "
             "whoever set up the fleet has to run `bellboard fleet setup FOLDER --create URL`"
         ) from None
     except Refused as e:

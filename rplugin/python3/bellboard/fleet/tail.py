@@ -97,7 +97,7 @@ class Tail:
             while not self._over.done():
                 left = self._heard + 3 * BEAT - time.monotonic()
                 if left <= 0:
-                    raise Ended("the server no longer sends")
+                    raise Ended("the server has stopped sending")
                 await asyncio.wait((self._over,), timeout=left)
             self._over.result()
         finally:
@@ -130,7 +130,7 @@ class Tail:
                 if status == "100":  # it has nothing now, and goes on
                     return
             else:
-                raise Ended(f"the server ends it ({status})")
+                raise Ended(f"the server ended the subscription ({status})")
             await self._fetch()
         except (Ended, Down) as e:
             if not self._over.done():

@@ -100,7 +100,7 @@ class Fleet:
         notes |= {**service.followed.notes, **service.notes}
         if left_out := service.followed.left_out:
             counts = ", ".join(f"{n:,} {status}" for status, n in sorted(left_out.items()))
-            which = "that need nobody are left out of this board"
+            which = "that do not need you are left off this board"
             notes["fleet sessions"] = f"{sum(left_out.values()):,} {which} ({counts}): {NARROW}"
         if mates.why:
             notes["fleet writing"] = mates.why

@@ -136,7 +136,7 @@ class Links:
                 said = f"cannot be followed since {since}: {known.why}"
                 found[f"machine {name}"] = f"{said}; try: bellboard machine test {name}"
             elif link is not None and link.is_slow:
-                found[f"machine {name}"] = "it sends too much, and is read slowly"
+                found[f"machine {name}"] = "it sends too much, so it is read slowly"
             elif link is not None and link.refused:
                 found[f"machine {name}"] = REFUSED.format(link.refused, name)
         return found

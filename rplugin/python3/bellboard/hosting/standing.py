@@ -168,9 +168,9 @@ def _sample(request: Request, choice: Choice) -> Answer:
 def untypeable(asked: Asked) -> str:
     """Return why keys cannot answer it, whatever its terminal shows, or ""."""
     if _is_double(asked):
-        return f"it asks the same twice, and keys cannot tell which{THERE}"
+        return f"it asks the same thing twice, and keys cannot tell which{THERE}"
     if asked.block.sent:  # the keys would wait for what is asked next
-        return f"an answer was sent before, and may still count{THERE}"
+        return f"an earlier answer may still take effect{THERE}"
     if not is_in_front(asked.request.pid):
         return f"another program is in front of it in its terminal{THERE}"
     return ""

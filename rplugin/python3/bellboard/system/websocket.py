@@ -47,19 +47,19 @@ class WebSocket:
             first, second = self._wire.exactly(2)
             size = second & ~MASKED
             if second & MASKED or first & 0x70:
-                raise Broken("it sends frames that no server may send")
+                raise Broken("it sends invalid WebSocket frames")
             if size == 126:
                 (size,) = struct.unpack(">H", self._wire.exactly(2))
             elif size == 127:
                 (size,) = struct.unpack(">Q", self._wire.exactly(8))
             kind = first & 0x0F
             if kind >= CONTROL and size > MOST:  # masking the echo of a large one takes a second
-                raise Broken("it sends frames that no server may send")
+                raise Broken("it sends invalid WebSocket frames")
             data = self._wire.exactly(size)
             if kind == PING:
                 self._frame(PONG, data)
             elif kind == CLOSE:
-                raise Broken("it ended the conversation")
+                raise Broken("it closed the connection")
             elif kind in (TEXT, CONTINUED):
                 message += data
                 if first & FINAL:

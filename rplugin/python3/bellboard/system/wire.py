@@ -55,22 +55,22 @@ class Wire:
         try:
             self._connection.sendall(data)
         except TimeoutError:
-            raise Broken("it does not read what it is sent") from None
+            raise Broken("it has stopped reading") from None
         except OSError as error:
-            raise Broken(f"it hung up: {error.strerror}") from None
+            raise Broken(f"it closed the connection: {error.strerror}") from None
 
     def until(self, mark: bytes, most: int) -> bytes:
         """Return what comes before a mark, of at most that many bytes; drop the mark."""
         while (at := self._buffer.find(mark)) < 0:
             if len(self._buffer) > most:
-                raise Broken("it sends without end")
+                raise Broken("it never stops sending")
             self._more()
         return self._take(at + len(mark))[:at]
 
     def exactly(self, count: int) -> bytes:
         """Return that many bytes."""
         if count - len(self._buffer) > self._left:
-            raise Broken("it announces more than it may send")
+            raise Broken("it announces a message that is too long")
         while len(self._buffer) < count:
             self._more()
         return self._take(count)
@@ -98,9 +98,9 @@ class Wire:
         except TimeoutError:
             raise Broken("it does not answer in time") from None
         except OSError as error:
-            raise Broken(f"it hung up: {error.strerror}") from None
+            raise Broken(f"it closed the connection: {error.strerror}") from None
         if not data:
-            raise Broken("it hung up")
+            raise Broken("it closed the connection")
         self._left -= len(data)
         if self._left < 0:
             raise Broken("it sends too much")

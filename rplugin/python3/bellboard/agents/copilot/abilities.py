@@ -11,7 +11,7 @@ LOG: Final = Ability("log")
 NOT: Final = Ability("")
 
 ABILITIES: Final[Abilities] = {
-    "unprompted": Ability("its list of open sessions, a file"),
+    "unprompted": Ability("the file of its open sessions"),
     "working": HOOKS,
     "permission": Ability("hooks, log"),
     "question": HOOKS,

@@ -7,7 +7,7 @@ from typing import Final
 from ..abilities import Abilities, Ability
 
 HOOKS: Final = Ability("hooks")
-AT_REST: Final = Ability("hooks", True, "as it is at rest without having completed")
+AT_REST: Final = Ability("hooks", True, "it stopped without completing its turn")
 
 ABILITIES: Final[Abilities] = {
     "unprompted": HOOKS,
