@@ -22,7 +22,8 @@ def container() -> None:
         ours = [key for key in ("pid", "tty", "tmux", "pane", "cwd", "transcript") if row.get(key)]
         assert not ours, f"what is there must not be taken for ours: {ours}"
         assert row["far_pid"] == cli.pid, (row, cli.pid)
-        assert laptop.answer(sid).get("outcome") == "taken"
+        reply = laptop.answer(sid)
+        assert reply.get("outcome") == "taken", reply
         becomes(host, sid, "completed")
         print(f"   answered; its process there is {cli.pid}")
         box.machine.run("kill", "-9", str(cli.pid))

@@ -31,7 +31,8 @@ def laptops_share() -> None:
             for each in pair:
                 becomes(each.hosts[0], sid, "blocked")
             rang(n + 1, *pair)
-            assert laptop.answer(sid).get("outcome") == "taken"
+            reply = laptop.answer(sid)
+            assert reply.get("outcome") == "taken", reply
             for each in pair:
                 becomes(each.hosts[0], sid, "completed")
         print(f"   two questions; rang here and there: {[len(x.desktop.titles) for x in pair]}")

@@ -50,6 +50,8 @@ from .standing import (
 FRESH: Final = 2.0  # seconds after which a dialog has long been drawn
 READY: Final = 0.5  # seconds until a dialog takes keys: it ignores them for the first 0.15
 FOLLOWS: Final = 2.0  # seconds for the agent to go on
+LOOKS: Final = 50  # times to look first: where these take longer, the agent is as slow
+LATEST: Final = 6.0  # seconds, however slow
 SHOWS: Final = 0.5  # seconds for it to show whose answer counted, unless a tool still runs
 GLANCE: Final = 0.02
 LOOK: Final = 0.1  # seconds between two reads of a screen that does not show the dialog yet
@@ -274,9 +276,10 @@ class Answering:
 
         Raise `Late` if somebody else's counted.
         """
+        begun = time.monotonic()
         took = await self._took(asked)
         if took is None:
-            nothing = f"no reaction within {FOLLOWS:.0f} s"
+            nothing = f"no reaction within {time.monotonic() - begun:.0f} s"
             self._log(given, claim, way, nothing)
             return {"way": way, "outcome": "nothing", "text": nothing + THERE}
         counted = await self._counted(asked, sent)
@@ -290,9 +293,10 @@ class Answering:
 
     async def _took(self, asked: Asked) -> float | None:
         """Return after how many seconds the agent goes on, or None if it does not."""
-        begun = time.monotonic()
+        begun, looks = time.monotonic(), 0
         goes_on = partial(went_on, asked, self._environ)
-        while (took := time.monotonic() - begun) < FOLLOWS:
+        while (took := time.monotonic() - begun) < FOLLOWS or (looks < LOOKS and took < LATEST):
+            looks += 1
             went = await _read(goes_on)
             if went or not self._stands(asked):
                 return took

@@ -24,7 +24,7 @@ from ..system.inotify import Inotify, arm
 from ..system.processes import is_alive
 from .beside import Declined, Given, Reply, beside
 
-PATIENCE: Final = 15.0  # seconds for a reply: an answer there takes up to 7
+PATIENCE: Final = 15.0  # seconds for a reply: an answer there takes up to 11
 TAKEN: Final = 3.0  # seconds until somebody takes a request: a host is starting, or taking over
 LOOK: Final = 0.05  # seconds between two checks where the system does not report new files
 #: A program in a container would take the tmux or the Neovim around it for its own.
