@@ -109,6 +109,15 @@ def test_a_missing_interpreter_is_reported(nvim: Editors) -> None:
     assert 'cannot start "/no/such/python" (the option python)' in says(editor, "cannot")
 
 
+def test_the_interpreter_of_neovim_may_be_an_ignored_file(nvim: Editors) -> None:
+    """A 'wildignore' with environments in it is common; a tilde is the home directory."""
+    editor = nvim(config={"auto_start": False}, ui=False)
+    editor.command("set wildignore=*/.venv/* | let g:python3_host_prog = '~/.venv/bin/python'")
+    editor.lua("require('bellboard.system.program').root = function() return '/nowhere' end")
+    found = editor.lua("return require('bellboard.system.program').interpreter()")
+    assert found["command"] == [f"{editor.home.root}/.venv/bin/python"]
+
+
 def test_a_gap_asks_for_one_full_snapshot(nvim: Editors, notes: Path) -> None:
     """A lost push is noticed by its number."""
     editor = running(nvim(config=config("well", notes), ui=False))

@@ -27,7 +27,7 @@ M.interpreter = function()
   end
   local prog = vim.g.python3_host_prog
   if type(prog) == 'string' and prog ~= '' then
-    return { command = { vim.fn.expand(prog) }, why = 'g:python3_host_prog' }
+    return { command = { vim.fs.normalize(prog) }, why = 'g:python3_host_prog' }
   end
   local launcher = vim.fn.exepath('pynvim-python')
   if launcher ~= '' then
