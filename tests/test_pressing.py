@@ -151,3 +151,13 @@ def test_no_without_a_message_says_that_it_stops_the_turn() -> None:
     given = walk(FOLDER / "2.1.330" / "deny.txt")
     refused = press(given.steps[0][0], given.request, Answer("deny"), given.about)
     assert "also stops the turn" in refused.why
+
+
+@pytest.mark.parametrize("answer", [Answer("stop"), Answer("deny", "Use another")])
+def test_of_two_noes_none_is_taken(answer: Answer) -> None:
+    """A newer version may have one that does more than to refuse this."""
+    given = walk(FOLDER / "2.1.330" / "deny.txt")
+    screen = [row.replace(" 2. Yes", " 2. No") for row in given.steps[0][0]]
+    assert screen != given.steps[0][0]
+    refused = press(screen, given.request, answer, given.about)
+    assert refused.why == "its dialog does not offer that; go there to answer"
