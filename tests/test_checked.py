@@ -7,6 +7,7 @@ import json
 import os
 import time
 from collections.abc import Sequence
+from typing import cast
 
 import pytest
 from msgspec.structs import replace
@@ -15,6 +16,8 @@ from bellboard.agents.dialect import Press
 from bellboard.core.session import Block, Process
 from bellboard.hosting import keyboard, terminals
 from bellboard.hosting.beside import Declined
+from bellboard.hosting.waiting import Waiting
+from bellboard.storage.store import Store
 from desk import NAME, Desk
 from rig.tmux import Pane, Server
 from rig.waiting import eventually
@@ -138,3 +141,24 @@ def _refuses(tmux: Server, pane: Pane, tty: str) -> bool:
     except Declined as why:
         return str(why) == f"tmux pane {pane.id} is not its terminal {tty}"
     return False
+
+
+# ---------------------------------------------------------------- by hooks that wait
+
+
+class On:
+    """A store in which answers are on."""
+
+    def option(self, name: str) -> bool:
+        return name == "answers"
+
+
+@pytest.mark.parametrize(("thread", "stays"), [("", True), ("a1", False)])
+def test_the_hook_of_a_subagent_is_sent_away(desk: Desk, thread: str, stays: bool) -> None:
+    """Also one of an older installation, which waits: its dialog may be held back meanwhile."""
+    desk.waits()
+    desk.s = desk.session_of(blocks={":": replace(desk.s.blocks[":"], agent=thread)})
+    waiting = Waiting(desk.spool)
+    waiting.run(cast("Store", On()), {"s": desk.s})
+    assert (desk.folder / "1.1").exists() is stays
+    waiting.close()
