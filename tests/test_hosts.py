@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -13,6 +15,7 @@ import pytest
 
 from bellboard.storage import schema
 from bellboard.storage.aside import FILES
+from bellboard.storage.header import MAGIC
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Store
 from chaos import EVENTS, Chaos
@@ -315,3 +318,35 @@ def test_a_single_change_is_published_at_once_and_many_at_most_30_times_a_second
     assert sum("health" in message for message in told) <= 50 + 2
     assert all(s["session_id"] != "quiet" for message in told for s in message["sessions"])
     assert [m["seq"] for m in messages] == list(range(1, len(messages) + 1))
+
+
+# Session files
+
+
+def test_a_session_file_is_read_between_two_sessions_of_its_process(
+    home: Home, start: Callable[..., RecordedHost]
+) -> None:
+    """Also if nothing else needs its folder: /clear runs the user's hooks in between."""
+    config = home.root / "config of its own"
+    (config / "sessions").mkdir(parents=True)
+    with subprocess.Popen(["sleep", "600"]) as agent:
+        try:
+            host, spool = start(), Spool(home.bellboard)
+
+            def hook(event: str, **fields: str) -> None:
+                head = (
+                    f"agent=claude\0event={event}\0pid={agent.pid}\0CLAUDE_CONFIG_DIR={config}\0\0"
+                )
+                payload = {"session_id": "s", "hook_event_name": event, "cwd": "/srv", **fields}
+                put_raw(spool, MAGIC + head.encode() + json.dumps(payload).encode())
+
+            hook("SessionStart", source="startup")
+            eventually(lambda: host.shown == {"s": "idle"}, "the session")
+            hook("SessionEnd", reason="clear")
+            eventually(lambda: not host.shown, "its end")
+            now = int(time.time() * 1000)
+            record = {"pid": agent.pid, "sessionId": "s", "status": "busy", "statusUpdatedAt": now}
+            (config / "sessions" / f"{agent.pid}.json").write_text(json.dumps(record))
+            eventually(lambda: host.shown == {"s": "working"}, "the work of its hooks")
+        finally:
+            agent.kill()

@@ -37,7 +37,7 @@ class ClaudeWitness(Witness):
         self._slow = means.reach.lane("slow", PATIENCE)
         self._generation = means.generation
         self._sessions: dict[str, Session] = {}
-        self._found_in: set[int] = set()  # processes found with their own config directory
+        self._own: set[int] = set()  # processes with their own config directory
         self._loop = asyncio.get_running_loop()
         self._timers: dict[float, asyncio.TimerHandle] = {}  # of searches for agents
         self._unnamed: dict[str, str] = {}  # session without an id → where it will write
@@ -64,7 +64,10 @@ class ClaudeWitness(Witness):
             self._expect_in(folder_of(config, s.cwd), sid)
 
     def leave(self, sid: str) -> None:
-        self._sessions.pop(sid, None)
+        s = self._sessions.pop(sid, None)
+        for pid in s.processes if s is not None else ():
+            if s is not None and s.config_dir and processes.is_alive(pid):
+                self._follow(pid, s.config_dir)  # it may be about to begin another session
         self.folders.leave(sid)
         self.following.forget(sid)
         self._expect_in("", sid)
@@ -120,14 +123,18 @@ class ClaudeWitness(Witness):
             key = f"search {self._clock()}"
             self._slow.do("", search, self._found, key=key, where=search.where)
 
+    def _follow(self, pid: int, config_dir: str) -> None:
+        """Follow the config directory of a process until it has ended."""
+        self._own.add(pid)
+        self.folders.need(config_dir, f"process {pid}")
+
     def _found(self, agents: list[Found]) -> None:
-        for pid in [pid for pid in self._found_in if not processes.is_alive(pid)]:
-            self._found_in.remove(pid)
+        for pid in [pid for pid in self._own if not processes.is_alive(pid)]:
+            self._own.remove(pid)
             self.folders.leave(f"process {pid}")
         for found in self._discovery.end(agents):
             if found.config:
-                self._found_in.add(found.pid)
-                self.folders.need(found.config, f"process {found.pid}")
+                self._follow(found.pid, found.config)
             is_known = not found.session_id and any(
                 found.pid in s.processes for s in self._sessions.values()
             )
