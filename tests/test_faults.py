@@ -15,7 +15,16 @@ from pathlib import Path
 import pytest
 
 from bellboard.storage.spool import Spool
-from hosting import Mounts, RecordedHost, agrees_with_its_log, from_files, made, opened, put
+from hosting import (
+    Mounts,
+    RecordedHost,
+    agrees_with_its_log,
+    from_files,
+    made,
+    opened,
+    put,
+    statuses,
+)
 from rig.home import Home
 from rig.waiting import eventually
 
@@ -157,19 +166,22 @@ def test_a_suspended_process_that_holds_the_lock_stops_nobody(
 def test_a_damaged_database_is_replaced_by_the_last_user(
     home: Home, start: Callable[..., RecordedHost]
 ) -> None:
-    """All close it, one sets it aside; the spool has lost nothing, and all continue."""
+    """All close it, one sets it aside and writes what it knows: hooks report nothing twice."""
     hosts = [start("one"), start("two")]
     spool = Spool(home.bellboard)
-    put(spool, "UserPromptSubmit", "before")
+    put(spool, "PermissionRequest", "before", tool_name="Bash", tool_input={"command": "make"})
     for host in hosts:
-        eventually(lambda host=host: host.shown == {"before": "working"})
+        eventually(lambda host=host: host.shown == {"before": "blocked"})
     with opened(home.bellboard) as clerk:
         clerk.store.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     (home.bellboard / "board.db").write_bytes(b"\xa5" * 50_000)
     after = put(spool, "UserPromptSubmit", "after")
     for host in hosts:
-        eventually(lambda host=host: host.shown == {"after": "working"}, "a new database")
-    assert counted(home.bellboard) == {after: 1}
+        both = {"before": "blocked", "after": "working"}
+        eventually(lambda host=host, both=both: host.shown == both, "a new database")
+    with opened(home.bellboard) as clerk:
+        assert statuses(clerk.board) == both
+        assert [row.file for row in from_files(clerk.store.log()) if row.event.from_hook] == [after]
     assert len(list(home.bellboard.glob("board.db.damaged-*"))) == 1
     assert any("moved to" in host.note for host in hosts)
 

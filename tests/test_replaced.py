@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -127,11 +128,22 @@ def test_hosts_continue_with_the_current_file(
         eventually(goes_on)
     with opened(home.bellboard) as clerk:
         rows = [r.file for r in from_files(clerk.store.log()) if r.event.from_hook]
-        assert sorted(names) == sorted(set(rows) & set(names))
         assert len(rows) == len(set(rows))
-        assert "ok" == clerk.store.all("PRAGMA quick_check")[0][0]
+        if not list(home.bellboard.glob("board.db.damaged-*")):  # with the earlier events
+            assert sorted(names) == sorted(set(rows) & set(names))
         if lose not in LOG_LOSSES:
             agrees_with_its_log(clerk)
+    eventually(lambda: verdict(home.bellboard) == "ok", "a sound database")
+    assert {"canary", "s0", "s19"} <= hosts[0].shown.keys() & hosts[1].shown.keys()
+
+
+def verdict(home: Path) -> str:
+    """Return what SQLite says of the database: without its log it may be damaged, and replaced."""
+    with contextlib.closing(sqlite3.connect(home / "board.db")) as db:
+        try:
+            return str(db.execute("PRAGMA integrity_check").fetchone()[0])
+        except sqlite3.Error as error:
+            return str(error)
 
 
 # Other things in place of the database

@@ -53,6 +53,8 @@ class Connection:
         self.notes = self.trouble.notes
         self._owner, self._open_store = owner, open
         self._arriving = 0.0  # since when
+        self._lost: Clerk | None = None  # of a damaged database
+        self._closed = False  # whether a database was of no use, perhaps because its log was lost
 
     @property
     def is_open(self) -> bool:
@@ -144,14 +146,17 @@ class Connection:
         A retry writes the same keys, so that one arrival counts once: its lines wake this host too.
         """
         self._arriving = self._arriving or time.time()
+        if self._lost is not None:
+            clerk.restore(self._lost, time.time())
         self.changed |= clerk.catch_up()
         store, now, key = clerk.store, time.time(), f"{self.pid} {self._arriving}"
         with store.lock():
             others = [p for p in self.spool.hosts.alive() if p != self.pid]
             self.announce()
-            if not others or store.option("watched_since") is None:
+            if not (others or self._lost) or store.option("watched_since") is None:
                 store.set_option("watched_since", now, self.pid, now)
                 self.spool.write({"t": self._arriving, "restart": {}}, f"restart {key}")
+            store.checked = bool(others) and not self._closed
         wanted = self._owner.config.get("options")
         if isinstance(wanted, Mapping):
             options = options_of(wanted, Options())
@@ -159,7 +164,7 @@ class Connection:
                 settings = {**settings_of(options), "pid": self.pid}
                 self._owner.report({"t": self._arriving, "config": settings}, f"config {key}")
         generation = str(store.option("watched_since"))
-        self._arriving, self.has_arrived = 0.0, True
+        self._arriving, self.has_arrived, self._lost = 0.0, True, None
         self._owner.arrived(generation)
 
     # ------------------------------------------------------------ trouble
@@ -167,6 +172,9 @@ class Connection:
     def _meet(self, error: BaseException, begun: float) -> float:
         """Close a useless database; return the seconds until the next try."""
         if isinstance(error, OF_NO_USE):
+            self._closed = True
+            if isinstance(error, Damaged):
+                self._lost = self.clerk or self._lost
             self.close()
         elif isinstance(error, Newer):
             self._step_back()

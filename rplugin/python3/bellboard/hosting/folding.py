@@ -20,6 +20,7 @@ from ..core.board import Board
 from ..core.events import Event
 from ..core.ledger import Folded
 from ..core.options import Options, options_of, settings_of
+from ..core.session import Session
 from ..storage.causes import OF_VALUES
 from ..storage.ground import Refused
 from ..storage.item import OF_THE_SYSTEM, Item
@@ -65,6 +66,7 @@ class Clerk:
         self._backlog: list[str] = []  # what was listed, newest first
         self._unlinked: list[str] = []
         self._ahead = False  # whether the board in memory has uncommitted changes
+        self._committed: dict[str, Session] | None = None  # the sessions before these
         self._most = BATCH  # files in the next transaction
         self._suspect = ""  # a file that failed alone
         self._known = time.monotonic()  # when the board was last updated
@@ -126,14 +128,33 @@ class Clerk:
             )
         return notes
 
-    def sweep(self, now: float) -> None:
-        """Forget the names of files that are gone, whoever folded them; give back free pages."""
+    def restore(self, before: Clerk, now: float) -> None:
+        """Write the sessions of a damaged database that its successor does not know as well."""
+        known = before.board.sessions if before._committed is None else before._committed
+        with self.store.lock():
+            self._refresh()
+            self._ahead = True  # until COMMIT
+            for sid, s in known.items():
+                there = self.board.sessions.get(sid)
+                if there is None or there.last < s.last:
+                    self.board.keep(s)
+            self.store.write(self.board, (), (), 0.0, now)
+            if self._watched_since is None:
+                self.store.set_option("watched_since", before._watched_since, os.getpid(), now)
+        self._ahead = False
+
+    def sweep(self, now: float) -> bool:
+        """Forget the names of files that are gone, whoever folded them; give back free pages.
+
+        Return whether to call this again soon.
+        """
         self.store.check_commits()
         if not self.store.is_changed:  # otherwise a question may have come that is not known here
             self.spool.drop_all_but(standing := self._requests.standing())
             self.unkept = self.spool.unkept(standing)
         self.store.sweep(now, self.spool.is_there)
         self.store.shrink()
+        return self.store.check()
 
     def _refresh(self) -> set[str]:
         changed: set[str] = set()
@@ -151,7 +172,7 @@ class Clerk:
         stored = self.store.option("config")
         if stored != options:
             board.configure(options_of(stored or {}, Options()))
-        self.board, self._options, self._ahead = board, stored, False
+        self.board, self._options, self._ahead, self._committed = board, stored, False, None
         self._watched_since = self.store.option("watched_since")
         self.store.caught_up()
         self._follow(changed)
@@ -202,7 +223,7 @@ class Clerk:
         with store.lock():
             self.others.check_again(store)
             changed = self._refresh()
-            self._ahead = True  # until COMMIT
+            self._ahead, self._committed = True, dict(self.board.sessions)  # until COMMIT
             self.board.dirty |= self.damaged.set_aside(store, now)
             if not arrived:
                 spool.claim_slots()
@@ -220,7 +241,7 @@ class Clerk:
             # names of hooks are never reused; those of evidence may be, and are kept for a while
             store.forget_applied(n for n in self._unlinked if not n.startswith(LINE))
             store.write(self.board, fresh, folded, self._live_since(), now, len(self._backlog))
-        self._ahead = False
+        self._ahead, self._committed = False, None
         store.check_place()
         self._follow(changed)
         standing = self._requests.standing()

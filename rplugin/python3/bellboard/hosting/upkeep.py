@@ -11,6 +11,7 @@ from .connection import Connection
 from .folding import Clerk
 
 PRUNE: Final = 600.0
+CHECKING: Final = 0.2  # seconds between two looks whether a check of the database is done
 
 
 class Upkeep:
@@ -50,8 +51,8 @@ class Upkeep:
         if clerk.store.is_replaced():
             self._connection.close()
             return 0.0
-        self._connection.use(lambda clerk: clerk.sweep(time.time()), None)
+        goes_on = self._connection.use(lambda clerk: clerk.sweep(time.time()), otherwise=False)
         if time.monotonic() >= self._pruned + PRUNE:
             self._connection.use(lambda clerk: clerk.store.prune(time.time()), None)
             self._pruned = time.monotonic()
-        return NEVER
+        return CHECKING if goes_on else NEVER

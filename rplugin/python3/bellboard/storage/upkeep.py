@@ -23,6 +23,7 @@ GONE: Final = 3600.0  # seconds a host may be suspended and still learn that a s
 STEP: Final = 2000  # rows to delete in one step
 SPARE: Final = 64  # free pages to keep: the next events need them
 SLICE: Final = 0.02  # seconds to free pages in one step
+CHECK: Final = "PRAGMA integrity_check(1)"  # 100 MB take about a second
 OFTEN: Final = (250, 400)  # commits between two of our checkpoints; SQLite's come at about 500
 NUMBERED: Final = ("transitions", "events")
 
@@ -41,6 +42,8 @@ class Upkeep(Rows):
         self._due = random.randint(*OFTEN)
         self._thread: threading.Thread | None = None
         self._shrunk = False  # pages were freed in the log, and not yet in the file
+        self.checked = True  # set to False, `check` begins
+        self._damage = ""  # what it found
 
     # ------------------------------------------------------------ at each write, within the lock
 
@@ -136,6 +139,18 @@ class Upkeep(Rows):
     def _free(self) -> int:
         return int(self.all("PRAGMA freelist_count")[0][0])
 
+    def check(self) -> bool:
+        """Check the whole file once, in a thread; return whether to call this again soon.
+
+        Damage in what is rarely read would be found only by whoever needs it.
+        """
+        if self._damage:
+            raise Damaged(f"{self.path}: {self._damage}", self.inode)
+        if not self.checked and not self.network:  # there, nobody could write meanwhile
+            self.checked = self._aside(CHECK)
+            return True
+        return self._thread is not None and self._thread.is_alive()
+
     def keep_log_small(self) -> None:
         """Checkpoint SQLite's log in the background, before a COMMIT has to wait for that."""
         if self.commits >= self._due:
@@ -152,8 +167,14 @@ class Upkeep(Rows):
 
     def _run(self, *statements: str) -> None:
         uri = f"{self.path.absolute().as_uri()}?mode=rw"
-        with contextlib.suppress(sqlite3.Error):  # locked, full, gone: try again next time
+        try:
             db = sqlite3.connect(uri, uri=True, timeout=1.0, isolation_level=None)
             with contextlib.closing(db):
                 for statement in statements:
-                    db.execute(statement).fetchall()
+                    found = db.execute(statement).fetchall()
+                    if statement == CHECK and found != [("ok",)]:
+                        self._damage = " ".join(str(found[0][0]).split())
+        except sqlite3.OperationalError:  # locked, full, gone: try again next time
+            pass
+        except sqlite3.DatabaseError as e:
+            self._damage = str(e)
