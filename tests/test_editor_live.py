@@ -112,7 +112,7 @@ def test_little_is_kept_for_a_suspended_neovim(nvim: Editors, home: Home) -> Non
             for session in range(100):
                 put(spool, "UserPromptSubmit", f"s{session}", prompt=f"{n} " * 60)
             eventually(lambda: not list(spool.new.iterdir()), "an empty spool")
-            if "Neovim does not read" in spool.hosts.notes_of(pid).get("publish", ""):
+            if "Neovim has stopped reading" in spool.hosts.notes_of(pid).get("publish", ""):
                 break
         else:
             pytest.fail("it never stops sending")
