@@ -31,6 +31,7 @@ TWICE: Final = 2.0  # seconds in which a copy of an event (plugin and settings) 
 MOST_RECENT: Final = 12  # events to remember against duplicates, besides those of the last seconds
 MOST_EVER: Final = 100  # events to remember in any case
 STARTS: Final = frozenset({"start", "resume"})
+ENDS_OF_TURNS: Final = frozenset({"stop", "failure"})
 STARTS_OR_GONE: Final = STARTS | {"process gone"}
 #: Actions of users and hosts, which say nothing about the session itself.
 NO_NEWS: Final = frozenset(
@@ -207,7 +208,7 @@ def _unfit(s: Session, e: Event, from_hook: bool) -> Verdict | None:
     if from_hook:
         recent = s.recent
         before = recent.get(e.key)
-        if before is not None and abs(e.t - before) < TWICE and not _asks_again(s, e):
+        if before is not None and abs(e.t - before) < TWICE and not _is_another(s, e, before):
             return _TWICE
         if len(recent) > MOST_RECENT:
             recent = {k: t for k, t in recent.items() if t > e.t - TWICE}
@@ -217,6 +218,12 @@ def _unfit(s: Session, e: Event, from_hook: bool) -> Verdict | None:
     return None
 
 
-def _asks_again(s: Session, e: Event) -> bool:
-    """Return whether it repeats a question already answered; no tool id tells the two apart."""
+def _is_another(s: Session, e: Event, before: float) -> bool:
+    """Return whether it only looks like a copy of an event before, as no id tells the two apart.
+
+    It repeats a question already answered, or ends a turn that began since: a CLI starts no turn
+    while the hooks of the last one's end still run.
+    """
+    if e.kind in ENDS_OF_TURNS:
+        return before < s.began
     return bool(e.asks) and not e.tool_id and all(b.key != e.key for b in s.blocks.values())
