@@ -90,11 +90,14 @@ def test_a_shell_prints_the_whole_request_and_answers_it(agent: Agent) -> None:
     assert said.startswith("project: it went on after ")
     agent.pane.shows("tests pass")
     assert "is not asking anything" in agent.bellboard("answer", sid, "allow", code=1)
+    again = agent.bellboard("answer", sid, "deny", "--digest", request["digest"], code=1)
+    assert "already answered by a shell, process " in again
     history = agent.bellboard("explain", sid)
     for text in (
         "refused: it no longer asks what you were shown",
         "allow, by keys",
         "it went on after",
+        "refused: already answered by a shell",
     ):
         assert text in history
 

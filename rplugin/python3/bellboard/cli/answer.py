@@ -65,11 +65,15 @@ def answer(args: Args) -> int:
         raise Problem(f"name the session: bellboard answer SESSION {args.session}")
     with opened() as clerk:
         runner = Runner(clerk, f"a shell, process {os.getppid()}")
-        session = asking(clerk, args.session)
+        is_read = bool(args.choice and args.digest)
+        session = asking(clerk, args.session, is_read)
         about = {"session_id": session["session_id"]}
         wanted = {"digest": args.digest, "ways": args.choice is None}
         shown = runner.do("request", {**about, **wanted})
         if not shown["ok"]:
+            if is_read:  # what was read has ended: log that, and say who was first
+                given = {"choice": args.choice, "message": args.message, "digest": args.digest}
+                shown = runner.do("answer", {**about, **given})
             return report(args, session, shown)
         request = shown["request"]
         if args.choice is None:

@@ -18,15 +18,18 @@ if TYPE_CHECKING:
     from ..storage.spool import Spool
 
 
-def asking(clerk: Clerk, called: str | None) -> Published:
-    """Return a session that asks: the one with that name, or the one that has waited longest."""
+def asking(clerk: Clerk, called: str | None, has_asked: bool = False) -> Published:
+    """Return a session that asks: the one with that name, or the one that has waited longest.
+
+    With `has_asked`, the one with that name may have been answered meanwhile.
+    """
     from ..core.published import snapshot
 
     sessions = snapshot(clerk.board.sessions.values())
     if called:
         sid = find(clerk, called)
         found = next((p for p in sessions if p["session_id"] == sid), None)
-        if found is None or found["status"] != "blocked":
+        if found is None or not (has_asked or found["status"] == "blocked"):
             raise Problem(
                 f"{called} is not asking anything; run `bellboard list` to see which sessions are"
             )

@@ -133,7 +133,8 @@ class Answering:
         """Give an answer; log it with its outcome, or why it was refused."""
         answer = answer_of({k: v for k, v in given.items() if k in Answer.__struct_fields__})
         by = line(str(given.get("by") or self._by), 80)
-        claim = Claim(by, time.time(), line(answer.choice, 20) if answer else "", os.getpid())
+        choice, digest = line(answer.choice, 20) if answer else "", _digest(given)
+        claim = Claim(by, time.time(), choice, os.getpid(), digest)
         try:
             return await self._answer(given, answer, claim)
         except Late:
@@ -175,15 +176,15 @@ class Answering:
         name = _name(given)
         found = standing(s, name)
         if found is None:
-            raise Declined(self._who(name, ANSWERED))
+            raise Declined(self._who(name, _digest(given), ANSWERED))
         asked = asked_of(s, *found, self._desk.spool)
         if not await beside(partial(still_asks, asked, self._environ)):
-            raise Declined(self._who(name_of(asked.request), FIRST[TERMINAL]))
+            raise Declined(self._who(name_of(asked.request), "", FIRST[TERMINAL]))
         return asked
 
-    def _who(self, name: str, otherwise: str) -> str:
+    def _who(self, name: str, digest: str, otherwise: str) -> str:
         """Return who has already answered a request, if that was one of us."""
-        other = self._claims.claimed(name) if name else None
+        other = self._claims.claimed(name) if name else self._claims.of(digest) if digest else None
         return f"already answered by {other.by}" if other else otherwise
 
     # ------------------------------------------------------------ ways
@@ -324,7 +325,7 @@ class Answering:
         facts = {
             "session_id": line(str(given.get("session_id")), 200),
             "request": line(str(given.get("request") or ""), 200),
-            "digest": line(str(given.get("digest") or ""), 40),
+            "digest": claim.digest,
             "choice": claim.choice or "none",
             "way": way,
             "by": claim.by,
@@ -347,6 +348,10 @@ def _terminal_of(run: Run) -> Terminal | None:
     from .terminals import terminal_of  # few answers are typed
 
     return terminal_of(run)
+
+
+def _digest(given: Given) -> str:
+    return line(str(given.get("digest") or ""), 40)
 
 
 def _name(given: Given) -> str:

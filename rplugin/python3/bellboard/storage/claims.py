@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from ..system.flocks import take
 from .answers import CLAIM, FOLDER, Unusable, is_ours, opened
+from .ground import briefly, listing
 from .item import NAME
 
 COUNTS: Final = 3.0  # seconds; whoever claimed it and sent nothing until then has died
@@ -33,6 +34,7 @@ class Claim(Struct, frozen=True):
     t: float = 0.0
     choice: str = ""
     pid: int = 0
+    digest: str = ""
 
 
 class Claims:
@@ -80,6 +82,15 @@ class Claims:
         with contextlib.suppress(OSError), opened(self._path) as folder:
             known = self._known(folder, _file(name))
             return known[0] if known else None
+        return None
+
+    def of(self, digest: str) -> Claim | None:
+        """Return who answered the request with that digest, if that is still known."""
+        with contextlib.suppress(OSError), opened(self._path) as folder:
+            for file in briefly(listing(self._path)):
+                known = self._known(folder, file) if file.endswith(CLAIM) else None
+                if known and known[0].digest == digest:
+                    return known[0]
         return None
 
     def _known(self, folder: int, file: str) -> tuple[Claim, float] | None:
