@@ -137,6 +137,59 @@ def test_a_failed_build_says_why_and_other_keys_keep_their_meaning(
     assert not editor.lua(RUNS)
 
 
+#: What an older Python does with our program.
+OLD = "#!/bin/sh\necho 'bellboard needs Python 3.10 or newer; python3 is 3.8' >&2\nexit 1\n"
+
+
+@pytest.mark.parametrize("lua", ["", "vim.g.python3_host_prog = '/nowhere/python3'"])
+def test_a_machine_without_a_fit_python_is_offered_a_build(
+    nvim: Editors, home: Home, plugin: Path, lua: str
+) -> None:
+    """uv brings a Python of its own; :checkhealth says what is wrong, without a traceback."""
+    program(home.bin / "python3", OLD)
+    editor = started(nvim, plugin, lua=lua)
+    asks(editor, "Build bellboard now?")
+    editor.command("checkhealth bellboard")
+    lines = "return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n')"
+    report = editor.lua(lines)
+    assert ":ClaudeSessions build" in report
+    assert "crashes" not in report and "stderr" not in report and "doctor" not in report
+    editor.command("ClaudeSessions build")
+    eventually(lambda: editor.lua(RUNS), "the host")
+
+
+#: pip without a network, when it prepares a build: its last lines say nothing.
+PIP = """#!/bin/sh
+[ "$2" = venv ] || exec {python} "$@"
+mkdir -p .venv/bin
+cat >.venv/bin/python <<'END'
+#!/bin/sh
+cat <<'SAID'
+  ERROR: Could not find a version that satisfies the requirement hatchling (from versions: none)
+  ERROR: No matching distribution found for hatchling>=1.24
+  [end of output]
+note: This error originates from a subprocess, and is likely not a problem with pip.
+SAID
+exit 1
+END
+chmod +x .venv/bin/python
+"""
+
+
+def test_a_build_without_a_network_names_what_is_not_found(
+    nvim: Editors, home: Home, plugin: Path
+) -> None:
+    """Not pip's note about itself."""
+    (home.bin / "uv").unlink()
+    program(home.bin / "python3", PIP.format(python=sys.executable))
+    editor = started(nvim, plugin, lua="vim.g.python3_host_prog = '/nowhere/python3'")
+    asks(editor, "Build bellboard now?")
+    editor.press("y")
+    editor.shows("could not be built")
+    shown = " ".join(editor.screen.text.replace("│", " ").split())
+    assert "pip failed: No matching distribution found for hatchling" in shown
+
+
 OCCASIONS = """
 local file, auto_start = ...
 vim.cmd.args(vim.fn.fnameescape(file))

@@ -66,14 +66,11 @@ local function coprocess()
     else
       health.warn('nothing received from it yet')
     end
-  elseif status.lacks then
-    health.error(
-      ('not built: its Python has no module "%s"'):format(status.lacks),
-      config.get().python and 'install it there, or remove the option python'
-        or (':%s build'):format(config.command())
-    )
+  elseif status.is_unbuilt and config.get().python then
+    health.error(status.gave_up, 'mend that, or remove the option python')
   elseif status.gave_up then
-    health.error('stopped after repeated crashes', (':%s restart'):format(config.command()))
+    local verb = status.is_unbuilt and 'build' or 'restart'
+    health.error(status.gave_up, (':%s %s'):format(config.command(), verb))
   else
     health.warn('not running', (':%s starts it'):format(config.command()))
   end
@@ -81,7 +78,7 @@ local function coprocess()
     health.info(('restarted %d times, last exit code %s'):format(status.restarts, status.exit))
   end
   for _, line in ipairs(status.stderr) do
-    if line ~= '' then
+    if line ~= '' and not status.is_unbuilt then
       health.info('stderr: ' .. line)
     end
   end
@@ -102,8 +99,11 @@ local function coprocess()
   end
 end
 
---- Everything else, as `bellboard doctor` reports it.
+--- Everything else, as `bellboard doctor` reports it. It needs the same Python packages.
 local function doctor()
+  if host.status().is_unbuilt then
+    return
+  end
   local command = vim.list_extend(program.command(), { 'doctor', '--json' })
   local started, process = pcall(vim.system, command, { text = true, timeout = PATIENCE })
   local done = started and process:wait() or { stderr = tostring(process) }

@@ -13,8 +13,8 @@ local M = {}
 ---@field command string[]
 ---@field why string where the interpreter was found
 ---@field restarts integer
----@field gave_up boolean
----@field lacks? string a Python module that its interpreter does not have
+---@field gave_up? string why it is not started again
+---@field is_unbuilt boolean its Python packages, or its Python, are missing
 ---@field stderr string[] its last lines
 ---@field exit? integer last exit code
 
@@ -39,12 +39,12 @@ local KEPT_LINES = 20
 
 ---@type bellboard.HostStatus
 local state =
-  { running = false, command = {}, why = '', restarts = 0, gave_up = false, stderr = {} }
+  { running = false, command = {}, why = '', restarts = 0, is_unbuilt = false, stderr = {} }
 local crashes = 0
 local started = 0
 local pushed = false
 local on_exit = function() end
----@type fun(module: string)
+---@type fun(why: string)
 local on_unbuilt = function() end
 ---@type (fun(): table)|nil makes the first message; nil while it should not run
 local greeting
@@ -87,14 +87,24 @@ local function last_words()
   return said[1]:find('^Traceback') and said[#said] or table.concat(said, '; ')
 end
 
+--- What it lacks to run, in words.
 ---@return string|nil
-local function missing_module()
+local function lack()
   for _, line in ipairs(state.stderr) do
     local name = line:match("ModuleNotFoundError: No module named '([%w_]+)")
     if name then
-      return name
+      return ('%s has no module "%s"'):format(table.concat(state.command, ' '), name)
+    elseif line:find('^bellboard needs Python') then
+      return line
     end
   end
+end
+
+--- Wait for a build instead of starting it again and again.
+---@param why string
+local function await_build(why)
+  state.gave_up, state.is_unbuilt = why, true
+  on_unbuilt(why)
 end
 
 --- Cancel a launch that is to follow a pause.
@@ -113,6 +123,7 @@ local function launch()
   end_pause()
   local interpreter = program.interpreter()
   state.command, state.why, state.stderr = interpreter.command, interpreter.why, {}
+  state.gave_up, state.is_unbuilt = nil, false
   started, pushed, ending = clock(), false, false
   local ok, channel = pcall(vim.fn.jobstart, program.command(), {
     rpc = true,
@@ -124,10 +135,8 @@ local function launch()
   })
   if not ok or channel <= 0 then
     state.stderr = { tostring(channel) }
-    state.gave_up = true
     local command = table.concat(state.command, ' ')
-    message.warn(('cannot start "%s" (%s). See :checkhealth bellboard'):format(command, state.why))
-    return
+    return await_build(('cannot start "%s" (%s)'):format(command, state.why))
   end
   state.channel, state.running = channel, true
   local hello = greeting and greeting() or {}
@@ -182,14 +191,13 @@ ended = function(channel, code)
   if ending then
     return launch() -- asked to stop, then to start
   end
-  state.lacks = missing_module()
-  if state.lacks then
-    state.gave_up = true
-    return on_unbuilt(state.lacks)
+  local why = lack()
+  if why then
+    return await_build(why)
   end
   crashes = (pushed and clock() - started >= QUICK) and 0 or crashes + 1
   if crashes >= config.get().restarts then
-    state.gave_up = true
+    state.gave_up = 'stopped after repeated crashes'
     message.warn(('cannot run: %s. See :checkhealth bellboard'):format(last_words()))
     return
   end
@@ -214,13 +222,13 @@ end
 --- Start the background process, unless it is running or about to be restarted.
 ---@param hello fun(): table makes the first message, also after a restart
 ---@param when_gone fun(for_good: boolean) called when it has ended
----@param unbuilt fun(module: string) called if its Python lacks a module
+---@param unbuilt fun(why: string) called if its Python packages, or its Python, are missing
 M.start = function(hello, when_gone, unbuilt)
   greeting, on_exit, on_unbuilt = hello, when_gone, unbuilt
   if state.running or pause then
     return -- if it was asked to stop, it starts again
   end
-  state.gave_up, crashes = false, 0
+  crashes = 0
   launch()
 end
 
@@ -279,10 +287,10 @@ end
 --- Restart it with the current configuration, even after too many crashes.
 ---@param hello fun(): table
 ---@param when_gone fun(for_good: boolean)
----@param unbuilt fun(module: string)
+---@param unbuilt fun(why: string)
 M.restart = function(hello, when_gone, unbuilt)
   greeting, on_exit, on_unbuilt = hello, when_gone, unbuilt
-  state.gave_up, crashes = false, 0
+  crashes = 0
   if state.channel then
     finish()
   else

@@ -118,12 +118,12 @@ M._attach = function()
   end
 end
 
---- The background process cannot start: its Python lacks a module.
+--- The background process cannot start: its Python packages, or its Python, are missing.
 ---@param by_itself boolean Neovim has started it, not the user
----@return fun(module: string)
+---@return fun(why: string)
 local function unbuilt(by_itself)
-  return function(module)
-    require('bellboard.action.build').offer(module, by_itself)
+  return function(why)
+    require('bellboard.action.build').offer(why, by_itself)
   end
 end
 

@@ -43,14 +43,12 @@ M.run = function()
   end)
 end
 
---- Its Python lacks a module: offer to build.
----@param module string
+--- It cannot run: offer to build, unless the user chose its Python.
+---@param why string
 ---@param by_itself boolean Neovim has started it, not the user
-M.offer = function(module, by_itself)
-  local interpreter = program.interpreter()
+M.offer = function(why, by_itself)
   if config.get().python then
-    local text = '%s has no module "%s"; install it, or remove the option python'
-    return message.warn(text:format(table.concat(interpreter.command, ' '), module))
+    return message.warn(why .. '; mend that, or remove the option python')
   elseif building or by_itself and remembered.is(DECLINED) then
     return
   end

@@ -102,11 +102,18 @@ local function alone(root, report, build)
   try(false)
 end
 
---- The last line that a program printed, without colors.
+--- The last error that a program printed, else its last line, without colors. After the errors of
+--- a program that it runs, pip goes on about itself.
 ---@param log string
 ---@return string
-local function last_line(log)
+local function reason(log)
   local lines = vim.split(vim.trim((log:gsub('\27%[[%d;]*m', ''))), '\n')
+  for place = #lines, 1, -1 do
+    local text = lines[place]:match('^%s*ERROR: (.*)')
+    if text then
+      return vim.trim(text)
+    end
+  end
   return vim.trim(lines[#lines])
 end
 
@@ -128,12 +135,12 @@ local function with_pip(root, report, after)
     run(venv, root, function(made, printed)
       if not made then
         local why = printed:find('ensurepip', 1, true) and 'Python has no venv' .. remedy()
-        return after(false, why or last_line(printed), printed)
+        return after(false, why or reason(printed), printed)
       end
       report('installing Python packages with pip')
       local pip = { own, '-m', 'pip', 'install', '--disable-pip-version-check', '--quiet' }
       run(vim.list_extend(pip, { '--editable', '.' }), root, function(ok, more)
-        after(ok, ok and 'built with pip' or 'pip failed: ' .. last_line(more), printed .. more)
+        after(ok, ok and 'built with pip' or 'pip failed: ' .. reason(more), printed .. more)
       end)
     end)
   end)
@@ -153,7 +160,7 @@ local function build(root, report, after)
       return after(true, 'built with uv', printed)
     end
     with_pip(root, report, function(made, text, log)
-      local why = made and text or ('uv failed: %s; %s'):format(last_line(printed), text)
+      local why = made and text or ('uv failed: %s; %s'):format(reason(printed), text)
       after(made, why, printed .. log)
     end)
   end)

@@ -6,6 +6,10 @@
 import os
 import sys
 
+if sys.version_info < (3, 10):  # noqa: UP036 - of the user's, which cannot run the rest
+    this = "{} is {}.{}".format(sys.executable, *sys.version_info)
+    sys.exit(f"bellboard needs Python 3.10 or newer; {this}")
+
 
 def serve_neovim() -> None:
     """Serve the Neovim on standard input until it exits."""
