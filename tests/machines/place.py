@@ -6,7 +6,7 @@ import contextlib
 import json
 import subprocess
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from hosting import Change, RecordedHost, opened
@@ -49,8 +49,8 @@ class Station:
         """Start a CLI there, ready for a prompt, with the hooks of this checkout."""
         folder = self.home.project / session
         folder.mkdir(exist_ok=True)
-        given: dict[str, Any] = {"version": VERSION, "cwd": folder}
-        launch = agent.prepare(self.home, self.api, self.watch, **given)
+        launch = agent.prepare(self.home, self.api, self.watch, version=VERSION)
+        launch = replace(launch, cwd=folder)
         if not self.clis:
             self.machine.bellboard("hooks", "install", "--yes", "--cli", VERSION)
         self.clis.append(self.resume(launch, session))

@@ -21,6 +21,7 @@ KEY = "loopback-only-and-no-real-key-0123456789"
 RECORD = Path(__file__).with_name("record")
 ELICIT = Path(__file__).with_name("elicit.py")
 PROMPT = "(?m)^\\s*[\u276f>]\\s"  # the arrow before the input, by version
+TRUST = "hasTrustDialogAccepted"  # of a folder, which counts for those in it
 DIALOG = r"Esc to (cancel|exit)|\u276f 1\. "
 QUIET = {
     "DISABLE_AUTOUPDATER": "1",
@@ -119,12 +120,15 @@ def elicitation(home: Home) -> tuple[str, ...]:
 
 def _accept(path: Path, version: str, cwd: Path, trusted: bool) -> None:
     """Store what a user accepts once: the theme, the key, the trust in a folder."""
-    state = json.loads(path.read_text()) if path.exists() else {}
-    state |= {"hasCompletedOnboarding": True, "lastOnboardingVersion": version, "theme": "dark"}
-    state["customApiKeyResponses"] = {"approved": [KEY[-20:]], "rejected": []}
-    accepted = {"hasTrustDialogAccepted": trusted, "hasCompletedProjectOnboarding": True}
-    state.setdefault("projects", {})[str(cwd)] = accepted
-    path.write_text(json.dumps(state))
+    known = json.loads(path.read_text()) if path.exists() else {}
+    state = known | {"hasCompletedOnboarding": True, "lastOnboardingVersion": version}
+    state |= {"theme": "dark", "customApiKeyResponses": {"approved": [KEY[-20:]], "rejected": []}}
+    projects = known.get("projects", {})
+    if not (trusted and any(projects.get(str(f), {}).get(TRUST) for f in (cwd, *cwd.parents))):
+        accepted = {TRUST: trusted, "hasCompletedProjectOnboarding": True}
+        state["projects"] = {**projects, str(cwd): accepted}
+    if state != known:  # a CLI that runs writes it as well
+        path.write_text(json.dumps(state))
 
 
 def _recording(version: str, folder: Path) -> dict[str, Any]:
