@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from bellboard.core.feed import Change, Hello
 from bellboard.hosting.follower import Follower
 from bellboard.hosting.host import RESCAN
 from bellboard.hosting.link import SHARE, Link
@@ -22,6 +23,7 @@ from bellboard.storage.mailbox import Mailbox
 from bellboard.storage.spool import Spool
 from bellboard.system.retrying import apart
 from far_feed import FarFeed
+from fleets import a_row
 from hosting import RecordedHost, made, opened, put
 from rig.home import Home
 from rig.waiting import eventually
@@ -128,6 +130,49 @@ def test_a_machine_that_is_back_is_tried_soon() -> None:
     for down, longest in ((0, 1.25), (60, 1.25), (120, 2.5), (86400, 75)):
         assert max(apart(down, SHARE) for _ in range(100)) <= longest
     assert min(apart(86400, SHARE) for _ in range(100)) >= 45
+
+
+def test_a_feed_that_ends_again_and_again_is_tried_less_often(
+    dev: FarFeed, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one that fails right after its state: each try is a login."""
+    monkeypatch.setattr("bellboard.system.retrying.SHORTEST", 0.1)
+    monkeypatch.setattr("bellboard.hosting.link.SHARE", 0.5)
+    says = str(dev.folder / "says")
+    tried: list[float] = []
+
+    def command(cursor: str, shared: bool, slow: bool) -> list[str]:
+        tried.append(time.monotonic())
+        return ["sh", "-c", 'cat "$0"; sleep 0.05', says]
+
+    follower = Follower("dev", lambda line: None, time.time)
+    link = Link(command, follower, Mailbox(home.bellboard, "dev"), lambda: None)
+    try:
+        eventually(lambda: len(tried) > 5, "six tries")
+        assert tried[5] - tried[4] > 4 * (tried[1] - tried[0])
+    finally:
+        link.stop()
+        link.join(5)
+
+
+@pytest.mark.parametrize("jump", [-7200, 7200])
+def test_a_clock_that_jumps_during_a_connection_is_measured_again(jump: int) -> None:
+    """There or here, forward or back; a message that is only late changes nothing."""
+    lines: list[Any] = []
+    ahead = 3600.0
+    follower = Follower("dev", lines.append, lambda: 1e9)
+    follower.take(Hello(now=1e9 + ahead))
+
+    def since(late: float) -> float:
+        t = 1e9 + ahead - late
+        row = a_row(f"s{len(lines)}", "blocked", since=t, updated=t)
+        follower.take(Change(t, "d.1", (row,), (), ()))
+        return float(lines[-1]["far"]["row"]["since"])
+
+    assert since(late=0) == 1e9
+    assert since(late=20) == 1e9 - 20
+    ahead += jump
+    assert since(late=0) == 1e9
 
 
 def test_the_sessions_of_a_machine_are_shown_as_it_shows_them(start: Start, dev: FarFeed) -> None:
@@ -328,6 +373,36 @@ def test_a_request_without_a_reply_is_not_repeated(start: Start, dev: FarFeed, h
     eventually(lambda: len(dev.pids) == 2, "another link")
     shows(host, {S1: "working"})
     assert len(dev.asked) == 1
+
+
+def test_requests_that_are_never_replied_to_do_not_block_those_after_them(
+    dev: FarFeed, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever asked has given up by then."""
+    monkeypatch.setattr("bellboard.hosting.link.MOST_PENDING", 2)
+    mailbox = Mailbox(home.bellboard, "dev")
+    follower = Follower("dev", lambda line: None, time.time)
+    link = Link(lambda cursor, shared, slow: dev.command, follower, mailbox, lambda: None)
+
+    def asked() -> str:
+        name = mailbox.ask({"do": "stop", "session_id": "s1"})
+        link.wake()
+        return name
+
+    try:
+        eventually(lambda: follower.is_up)
+        for _ in range(2):
+            asked()
+        eventually(lambda: len(dev.asked) == 2, "two requests")
+        refused = asked()
+        reply = eventually(lambda: mailbox.take_reply(refused), "a reply")
+        assert "has not replied to earlier requests" in reply["why"]
+        monkeypatch.setattr("bellboard.hosting.link.OLD", 0.0)
+        asked()
+        eventually(lambda: len(dev.asked) == 3, "the next request")
+    finally:
+        link.stop()
+        link.join(5)
 
 
 # ---------------------------------------------------------------- hostile feeds

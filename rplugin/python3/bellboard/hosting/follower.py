@@ -20,6 +20,7 @@ from ..core.row import Row
 
 APART: Final = 1.0  # seconds between two clocks that count as equal: a message takes as long
 DRIFT: Final = 0.5  # seconds by which the measured difference must change to be used
+LATE: Final = 30.0  # seconds that a message may be late: the link ends without one for 23
 TICK: Final = 1e-6  # seconds between two lines, so that files keep their order
 TIMES: Final = ("since", "updated", "asked_at", "snoozed_until")
 
@@ -121,11 +122,16 @@ class Follower:
     # ------------------------------------------------------------ times
 
     def _measure(self, now: float) -> None:
-        """Compare the clocks; a delayed message makes the difference too small, never too large."""
+        """Compare the clocks.
+
+        A delayed message makes the difference too small, never too large; if it is smaller by more
+        than a delay, one of the clocks was set.
+        """
         if not now:
             return
         apart = now - self._clock()
-        if self._fresh or apart > self.skew + DRIFT:
+        was_set = not self.skew - LATE < apart < self.skew + DRIFT
+        if self._fresh or was_set:
             self._fresh = False
             apart = apart if abs(apart) > APART else 0.0
             if abs(apart - self.skew) > DRIFT:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from ..core.detail import line
 from ..core.feed import Reply
 from ..core.feedlines import asking
-from ..storage.mailbox import Mailbox
+from ..storage.mailbox import OLD, Mailbox
 from ..system.computer import boot_id
 from ..system.leash import Leashed
 from ..system.remotely import is_slow
@@ -29,6 +29,8 @@ SHARE: Final = 60.0
 LOGIN: Final = 4.0  # seconds after which a login may not be done in the usual time
 ALONE: Final = 600.0  # seconds without a shared connection, after one in which nothing came
 MOST_PENDING: Final = 100  # requests without a reply
+BRIEF: Final = 10.0  # seconds: what is up for less may fail each time, and each try is a login
+FAILING: Final = 600.0  # seconds of outage that such a one counts as, at most
 
 
 class Link:
@@ -61,7 +63,9 @@ class Link:
         self._begun = 0.0  # when the last try was
         self._takes_long = False  # to log in
         self._down_since = time.monotonic()
-        self._pending: dict[int, str] = {}  # number on the wire → name of the request
+        self._up_since = 0.0
+        #: Number on the wire → name of the request, and when it was sent.
+        self._pending: dict[int, tuple[str, float]] = {}
         self._count = 0
         self._thread = Thread(target=self._run, name="bellboard link")
         self._thread.start()
@@ -136,7 +140,9 @@ class Link:
         if self._is_stopped.is_set():
             return
         if self.follower.is_up:
-            self._down_since = time.monotonic()
+            now = time.monotonic()
+            is_brief = now < self._up_since + BRIEF
+            self._down_since = max(self._down_since, now - FAILING) if is_brief else now
         self.why, self.is_slow = why, False
         with contextlib.suppress(OSError, ValueError):  # a full disk: the next one may be written
             self.follower.lose(why)
@@ -170,13 +176,14 @@ class Link:
 
     def requests(self) -> list[bytes]:
         """Return the lines of the requests that wait."""
-        lines = []
+        lines, now = [], time.monotonic()
+        self._pending = {n: it for n, it in self._pending.items() if now < it[1] + OLD}
         for name, request in self._mailbox.take():
             if len(self._pending) >= MOST_PENDING:
                 self._mailbox.reply(name, _no("the machine has not replied to earlier requests"))
                 continue
             self._count += 1
-            self._pending[self._count] = name
+            self._pending[self._count] = name, now
             do = str(request.pop("do", ""))
             request.pop("id", None)
             lines.append(asking(self._count, do, request))
@@ -196,13 +203,13 @@ class Link:
 
     def replied(self, said: Reply) -> None:
         """Pass on a reply."""
-        name = self._pending.pop(said.id, None)
-        if name is not None:
+        name, _ = self._pending.pop(said.id, ("", 0.0))
+        if name:
             self._mailbox.reply(name, said.fields)
 
     def is_up(self) -> None:
         """Note that all of its sessions are known."""
-        self.why = ""
+        self.why, self._up_since = "", time.monotonic()
         self._takes_long = self._takes_long and time.monotonic() > self._begun + LOGIN
         self._changed()
 
@@ -240,7 +247,7 @@ class Link:
 
     def _refuse(self, why: str) -> None:
         pending, self._pending = self._pending, {}
-        for name in pending.values():
+        for name, _ in pending.values():
             self._mailbox.reply(name, _no(why))
 
 
