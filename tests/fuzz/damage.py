@@ -80,11 +80,13 @@ def _cell(random: Random) -> Any:
 
 
 def huge(target: Target, random: Random) -> None:
-    """Make a cell larger than anything we write."""
+    """Make a cell or two larger than anything we write; all of them would fill the disk."""
     db = _db(target)
     table, column = random.choice([("options", "value"), ("sessions", "record")])
+    some = f"(SELECT rowid FROM {table} ORDER BY random() LIMIT {random.randrange(1, 3)})"
+    size = random.randrange(1, 40) << 20
     with contextlib.suppress(sqlite3.Error):  # an earlier damage left no database
-        db.execute(f"UPDATE {table} SET {column} = zeroblob({random.randrange(1, 40) << 20})")
+        db.execute(f"UPDATE {table} SET {column} = zeroblob({size}) WHERE rowid IN {some}")
     db.close()
 
 
