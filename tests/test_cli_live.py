@@ -149,7 +149,7 @@ def test_output_to_a_terminal_is_coloured_unless_disabled(
 def test_unwritable_output_is_reported(shell: Shell) -> None:
     fill(shell)
     shell.bellboard("list")
-    for command in ("list", "status", "history", "record"):
+    for command in ("list", "status", "history", "record", "feed"):
         with Path("/dev/full").open("w") as full:
             done = subprocess.run(
                 [*shell.argv, command],
@@ -159,5 +159,42 @@ def test_unwritable_output_is_reported(shell: Shell) -> None:
                 text=True,
                 check=False,
             )
-        said = "bellboard: [Errno 28] No space left on device\n"
+        said = "bellboard: cannot write to standard output: No space left on device\n"
         assert (done.returncode, done.stderr) == (1, said)
+
+
+#: Ends with CTRL-C as soon as a module is looked for.  (In the background it would be ignored.)
+INTERRUPTED = """
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+class Interrupter:
+    def find_spec(name, path=None, target=None):
+        if name == os.environ["INTERRUPTED_AT"]:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupter)
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "module"),
+    [
+        *(("module", m) for m in ("bellboard.cli", "argparse", "bellboard.storage.store")),
+        *(("program", m) for m in ("bellboard.cli", "argparse", "bellboard.storage.store")),
+        *(("path", m) for m in ("pynvim", "bellboard.remote", "bellboard.system.ending")),
+    ],
+)
+def test_ctrl_c_at_the_start_is_silent(shell: Shell, tmp_path: Path, how: str, module: str) -> None:
+    """Wherever it comes: the command line has not begun to catch it, or Neovim's half to serve."""
+    (tmp_path / "sitecustomize.py").write_text(INTERRUPTED)
+    package = Path(__file__).resolve().parents[1] / "rplugin/python3"
+    ways = {
+        "module": [sys.executable, "-m", "bellboard", "list"],
+        "program": [str(Path(sys.executable).with_name("bellboard")), "list"],
+        "path": [sys.executable, str(package / "bellboard/__main__.py")],
+    }
+    env = shell.env | {"PYTHONPATH": f"{tmp_path}:{package}", "INTERRUPTED_AT": module}
+    done = subprocess.run(
+        ways[how], env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True
+    )
+    assert done.returncode in (130, -signal.SIGINT), done
+    assert ("", "") == (done.stdout, done.stderr)

@@ -1,10 +1,15 @@
 """Run by path, as Neovim does: the stock pynvim host, serving this package alone.
 
-`python -m bellboard` is the command line.
+Otherwise the command line: `python -m bellboard`, and the program that an installer makes.
 """
 
 import os
+import signal
 import sys
+
+# Until a command runs, CTRL-C ends the process silently.  (In the background it is ignored.)
+if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 if sys.version_info < (3, 10):  # noqa: UP036 - of the user's, which cannot run the rest
     this = "{} is {}.{}".format(sys.executable, *sys.version_info)
@@ -34,14 +39,17 @@ def serve_neovim() -> None:
     os._exit(0)  # no thread may delay :qa
 
 
-if not __package__ and len(sys.argv) == 1:
-    serve_neovim()
-else:
+def program() -> None:
+    """Run the command line of this process, and end it."""
     if not __package__:
         here = os.path.abspath(__file__)  # noqa: PTH100
         sys.path[0] = os.path.dirname(os.path.dirname(here))  # noqa: PTH120
-    try:
-        from bellboard.cli import program
-    except KeyboardInterrupt:
-        raise SystemExit(130) from None
+    from bellboard import cli
+
+    cli.program()
+
+
+if not __package__ and len(sys.argv) == 1:
+    serve_neovim()
+elif __name__ == "__main__":
     program()

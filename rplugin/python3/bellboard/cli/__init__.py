@@ -74,8 +74,9 @@ def main(argv: list[str] | None = None) -> int:
         code = 0
         drop(sys.stdout)
     except OSError as e:
+        text = fault(e)
         drop(sys.stdout)
-        code = complain(str(e))
+        code = complain(text)
     except KeyboardInterrupt:
         code = 128 + signal.SIGINT
     except Exception as e:
@@ -98,6 +99,8 @@ def run(argv: list[str] | None) -> int:
     if args.command is None:
         top.print_help()
         return 0
+    if signal.getsignal(signal.SIGINT) == signal.SIG_DFL:  # see `__main__.py`
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     return int(args.run(args) or 0)
 
 
@@ -118,6 +121,18 @@ def fill_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError, ValueError):
             stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+
+
+def fault(error: OSError) -> str:
+    """Describe an error of the system in words; what cannot be written fails again."""
+    said = error.strerror or str(error)
+    if error.filename is not None:
+        return f"{os.fsdecode(error.filename)}: {said}"
+    try:
+        sys.stdout.flush()
+    except OSError:
+        return f"cannot write to standard output: {said}"
+    return said
 
 
 def drop(stream: TextIO) -> None:

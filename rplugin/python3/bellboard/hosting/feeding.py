@@ -117,8 +117,11 @@ class Feeding:
                 self._flush()
 
     def _drained(self) -> None:
-        if self._outlet.error is not None and self._host is not None:  # the reader is gone
+        error = self._outlet.error
+        if isinstance(error, ConnectionError) and self._host is not None:  # the reader is gone
             self._host.stop()
+        elif error is not None:
+            self._end(f"cannot write to standard output: {error.strerror}")
         self._flush()
 
     def _end(self, why: str) -> None:
