@@ -11,7 +11,7 @@ import pytest
 from clis.account import Row, judged
 from clis.report import missed
 from clis.stage import STANDS, Stage
-from clis.stands import CODEX, OPENCODE, QWEN, Stand
+from clis.stands import CODEX, COPILOT, OPENCODE, QWEN, Stand
 from live_answers import say
 from rig import codex
 from rig import home as homes
@@ -88,6 +88,16 @@ def places(home: Home) -> list[str]:
 
 def tos(published: Published) -> list[str | None]:
     return [change["to"] for change in published.changes]
+
+
+@pytest.mark.pure
+def test_a_prompt_that_is_put_back_is_at_rest() -> None:
+    """Copilot does so with one that was interrupted before the first word."""
+    rule = "─" * 40
+    composer = f" ~/project\n{rule}\n❯ DO: err 429\n{rule}\n Interactive · @ files"
+    assert "idle" == COPILOT.status(composer)
+    assert "working" == COPILOT.status(f"❯ DO: err 429\n{composer} · esc esc interrupt")
+    assert "completed" == COPILOT.status(f"❯ DO: say Hi\n● Hi\n{composer}")
 
 
 @pytest.mark.pure

@@ -17,6 +17,8 @@ from rig.cache import Missing
 Status = str | None  # None: the screen does not say
 #: The prompt before the last one that was entered, on a screen.
 PROMPTED: Final = r"(?m)^\s*[>›❯] (?=DO:)"
+#: Where Copilot takes the next prompt: one that it never began to answer is put back there.
+COMPOSER: Final = re.compile("(?m)^─+\n❯ .*\n─+$")
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,7 @@ def _copilot(screen: str) -> Status:
         return "blocked"
     if re.search("esc esc interrupt|working (·|esc)|esc again|cancelling", text):
         return "working"
-    after = _after_prompt(screen)
+    after = _after_prompt(COMPOSER.sub("", screen))
     if after is None:
         return "idle"
     said = re.findall(r"(?m)^ *([●✗✕⊘!◌○$/] .*)", after.split("────")[0])
@@ -186,7 +188,7 @@ OPENCODE: Final = Stand(
     version="1.18.33",
     program="opencode-*/bin/opencode",
     settings=settings.opencode,
-    ready="Ask anything",
+    ready="Ask anything|▣ ",  # or the end of what it has resumed
     status=_opencode,
     always=("Right", "Enter", "Enter"),
     deny=("Right", "Right", "Enter", "Enter"),
