@@ -185,6 +185,17 @@ def test_an_interrupt_that_qwen_does_not_report_is_marked_as_inferred() -> None:
     assert (shown["status"], shown["markers"]) == ("error", ["unseen"])
 
 
+def test_a_failure_of_qwen_is_one_also_while_its_title_spins() -> None:
+    """In whatever order it says that it failed, and that it is at rest."""
+    failed = hook("qwen", "StopFailure", 3, session_id="s", error="rate_limit")
+    rests = hook("qwen", "Notification", 3, session_id="s", notification_type="idle_prompt")
+    prompt = hook("qwen", "UserPromptSubmit", 1, session_id="s", prompt="do it")
+    spins = {"t": T + 1.1, "title": {"session_id": "s", "pid": 11, "says": "busy"}}
+    for ends in permutations([failed, rests]):
+        (shown,) = play([prompt, spins, *ends])[1]
+        assert shown["status"] == "error", ends
+
+
 def asked_by_log(t: float, tool_id: str) -> Line:
     request = {"kind": "shell", "toolCallId": tool_id, "fullCommandText": tool_id}
     entry = {"type": "permission.requested", "data": {"permissionRequest": request}}

@@ -121,7 +121,7 @@ def fail(s: Session, e: Event, o: Options) -> str | None:
         return "older than the prompt"
     ask_no_more(s)
     p = own(s)
-    if p is not None and p.says == "busy":
+    if p is not None and p.says == "busy" and not s.inferred:
         hold(s, "fail")  # its hooks run beside the CLI
         s.error = e.error
     else:
@@ -176,6 +176,8 @@ def break_off(s: Session, e: Event, o: Options) -> str | None:
         s.held = "esc"  # the registry may say that they are not running
     elif s.held == "stop" or has_ended(s):  # only its hooks were still running
         complete(s, max(s.stopped, s.last_words))
+    elif s.held == "fail":
+        die(s, e.t, s.error)
     else:
         rest(s, e.t, interrupted=True)
         s.inferred = e.inferred
