@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from clis.stage import STANDS, Stage
-from rig.waiting import rest
+from rig.waiting import eventually, rest
 
 Scene = Callable[[Stage], None]
 NAP: Final = "perl -e 'sleep 3'"
@@ -101,6 +101,8 @@ def clear(s: Stage) -> None:
     s.prompt("say First")
     s.becomes("completed")
     s.enter(s.stand.clear)
+    eventually(lambda: "say First" not in s.now.screen, "a new session")
+    rest(STANDS)
     s.becomes("idle|completed")  # OpenCode then shows no session, and the last one stays
     s.prompt("slow 3")
     s.becomes("completed")
@@ -122,6 +124,7 @@ def subagent(s: Stage) -> None:
     s.becomes("blocked")
     s.press(*s.stand.allow)
     rest(STANDS)
+    s.becomes("blocked|completed")
     if s.now.status == "blocked":  # Qwen first asks whether it may run one
         s.press(*s.stand.allow)
     s.becomes("completed")

@@ -17,8 +17,8 @@ from rig.cache import Missing
 Status = str | None  # None: the screen does not say
 #: The prompt before the last one that was entered, on a screen.
 PROMPTED: Final = r"(?m)^\s*[>›❯] (?=DO:)"
-#: Where Copilot takes the next prompt: one that it never began to answer is put back there.
-COMPOSER: Final = re.compile("(?m)^─+\n❯ .*\n─+$")
+#: Where Copilot and Qwen take the next prompt: one that was never answered is put back there.
+COMPOSER: Final = re.compile("(?m)^─+\n[>❯] .*\n─+$")
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ def _qwen(screen: str) -> Status:
         return "blocked"
     if "esc to cancel" in text:
         return "working"
-    after = _after_prompt(screen)
+    after = _after_prompt(COMPOSER.sub("", screen))
     if after is None:
         return "idle"
     said = after.split("────")[0]
