@@ -120,7 +120,7 @@ def _copilot(screen: str) -> Status:
         return "blocked"
     if re.search("esc esc interrupt|working (·|esc)|esc again|cancelling", text):
         return "working"
-    after = _after_prompt(COMPOSER.sub("", screen))
+    after = _after_prompt(COMPOSER.sub("────", screen))
     if after is None:
         return "idle"
     said = re.findall(r"(?m)^ *([●✗✕⊘!◌○$/] .*)", after.split("────")[0])
@@ -139,7 +139,7 @@ def _qwen(screen: str) -> Status:
         return "blocked"
     if "esc to cancel" in text:
         return "working"
-    after = _after_prompt(COMPOSER.sub("", screen))
+    after = _after_prompt(COMPOSER.sub("────", screen))
     if after is None:
         return "idle"
     said = after.split("────")[0]
