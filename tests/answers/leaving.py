@@ -17,7 +17,7 @@ from rig.agent import Agent, spoken
 from rig.scenarios import Tool, Turn, say, shell
 from rig.waiting import GLANCE, eventually
 
-EACH: Final = 5  # with and without
+EACH: Final = 7  # with and without
 ASKS: Final = "Do you want to proceed"
 SOON: Final = 0.005
 
