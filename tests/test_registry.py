@@ -360,15 +360,20 @@ def test_readers_never_see_half_a_file(
     path = write(home, pid)
     text = path.read_text()
     program = (
-        "import sys, pathlib\np = pathlib.Path(sys.argv[1]); t = sys.argv[2]\n"
-        "for n in range(3000):\n"
+        "import itertools, pathlib, select, sys\np = pathlib.Path(sys.argv[1]); t = sys.argv[2]\n"
+        "for n in itertools.count():\n"
         "  s = ('busy', 'idle')[n % 2]\n"
         "  p.write_text(t.replace('idle', s).replace('1795169403616', str(1795169403616 + n)))\n"
+        "  if n % 2 and select.select([sys.stdin], [], [], 0)[0]: sys.exit(print(n))\n"
     )
-    writer = subprocess.Popen([sys.executable, "-c", program, str(path), text])
+    argv = [sys.executable, "-c", program, str(path), text]
+    writer = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     seen: list[Any] = []
-    while writer.poll() is None:
+    reads = 0
+    while reads < 3000 or len(set(seen)) < 2:  # on a busy machine, many writes pass between two
         seen += statuses(registry.check(1.0, path))
+        reads += 1
+    last, _ = writer.communicate()
     seen += statuses(registry.check(1.0, path))
     assert {(pid, "idle"), (pid, "busy")} == set(seen)
-    assert 1795169403616 + 2999 == registry.records[pid]["statusUpdatedAt"]
+    assert 1795169403616 + int(last) == registry.records[pid]["statusUpdatedAt"]
