@@ -15,10 +15,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from bellboard.core.events import Event
 from bellboard.core.session import Block, Process, Session
 from bellboard.hosting.answering import Answering
 from bellboard.hosting.beside import Declined
 from bellboard.hosting.keyboard import Terminal
+from bellboard.storage.history import Logged
 from bellboard.storage.spool import Spool
 from bellboard.system.processes import started_of
 from rig.home import Home
@@ -70,6 +72,9 @@ class Desk:
     def session(self, sid: str) -> Session | None:
         return self.s if sid == "s" else None
 
+    def answers(self, sid: str) -> list[Logged]:
+        return [logged(told) for told in self.told]
+
     def report(self, line: Mapping[str, Any]) -> str:
         self.told.append(dict(line["answer"]))
         return ""
@@ -103,6 +108,13 @@ class Desk:
         return hook
 
 
+def logged(told: Mapping[str, Any]) -> Logged:
+    """Return an answer as the log has it."""
+    facts = {"request": told["request"], "digest": told["digest"], "message": told["outcome"]}
+    e = Event("answer", "answer", 1.0, 1.0, "s", source=told["way"], viewer=told["by"], **facts)
+    return Logged(0, "", e, "s", "reply", True, "", None, None)
+
+
 class Hook:
     """A hook that waits; the agent goes on with what it says."""
 
@@ -128,6 +140,9 @@ class Plain:
     def __init__(self, home: Home, *sessions: Session) -> None:
         self.spool = Spool(home.bellboard)
         self.session = {s.session_id: s for s in sessions}.get
+
+    def answers(self, sid: str) -> list[Logged]:
+        return []
 
     def report(self, line: Mapping[str, Any]) -> str:
         return ""

@@ -27,7 +27,8 @@ from rig.waiting import eventually, rest
 pytestmark = pytest.mark.files
 
 ALLOWED = {"hookEventName": "PermissionRequest", "decision": {"behavior": "allow"}}
-ANSWERED = "it has already been answered"
+ANSWERED = "it has already been answered, and not from bellboard"
+TERMINAL = "you answered in the terminal first"
 THERE = "; go there to answer"
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
 
@@ -168,7 +169,7 @@ def test_what_ends_just_before_an_answer_is_sent_gets_none(
         return look(sid)
 
     monkeypatch.setattr(desk, "session", session)
-    refused(desk, desk.answer(digest=digest), ANSWERED)
+    refused(desk, desk.answer(digest=digest), TERMINAL)
     assert not claim.exists()
     assert hook.said == []
 
@@ -230,7 +231,7 @@ def test_a_replay_is_refused(desk: Desk) -> None:
     assert desk.answer(digest=digest)["outcome"] == "taken"
     refused(desk, desk.answer(digest=digest), "already answered by Neovim 1")
     (desk.folder / f"{NAME}.answer").unlink()
-    refused(desk, desk.answer(digest=digest), ANSWERED)
+    refused(desk, desk.answer(digest=digest), "already answered by Neovim 1")
 
 
 @needs_root
@@ -456,7 +457,8 @@ def test_a_key_is_typed_only_while_the_question_stands_and_is_claimed(
 
     digest = desk.request()["request"]["digest"]
     terminal = desk.terminal = Late(desk, SCREEN)
-    refused(desk, desk.answer(digest=digest), "it was answered meanwhile")
+    why = TERMINAL if is_over else "it was answered meanwhile"
+    refused(desk, desk.answer(digest=digest), why)
     assert terminal.keys == ""
 
 

@@ -64,7 +64,7 @@ def test_a_question_without_a_name_is_known_by_its_owner_and_time(
     desk.s = desk.session_of(blocks={":": asked})
     digest = desk.request(request="")["request"]["digest"]
     terminal = desk.terminal = Next(desk, SCREEN.replace("   Build it\n", ""))
-    refused(desk, desk.answer(request="", digest=digest), "it was answered meanwhile")
+    refused(desk, desk.answer(request="", digest=digest), "you answered in the terminal first")
     assert terminal.keys == ""
 
 

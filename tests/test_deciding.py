@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from asking import payload
 from bellboard.agents.claude_code.dialect.deciding import first_in
-from bellboard.core.request import Answer
+from bellboard.core.request import Answer, Sent, Went
 from strategies import json_values
 
 pytestmark = pytest.mark.pure
@@ -42,6 +42,13 @@ def result(
     return {"type": "user", "message": message, "timestamp": at, "version": version}
 
 
+def ended(message: str = "") -> dict[str, Any]:
+    """The entry that follows what the user stopped, or a hook."""
+    said = {"content": [{"type": "text", "text": "[Request interrupted by user for tool use]"}]}
+    more = {"interruptedMessageId": message} if message else {}
+    return {"type": "user", "message": said, "timestamp": SAID, **more}
+
+
 DONE, NO = result("done"), result(REJECTED, error=True)
 
 
@@ -52,17 +59,21 @@ DONE, NO = result("done"), result(REJECTED, error=True)
         ([decision("deny"), result("Not that", error=True)], DENY, "ours"),
         ([DONE], ALLOW, "terminal"),
         ([DONE], DENY, "terminal"),
-        # What is interrupted says the same, whoever allowed or stopped it before.
-        ([NO], ALLOW, ""),
-        ([NO], DENY, ""),
-        ([NO], STOP, ""),
+        # What is interrupted says the same, whoever allowed it before.
+        ([NO], ALLOW, "stopped"),
+        ([NO], DENY, "terminal"),
+        # A hook that stops the turn leaves the same, but for the message that the user interrupted.
+        ([NO], STOP, None),
+        ([NO, ended()], STOP, "ours"),
+        ([NO, ended("msg_1")], STOP, "terminal"),
+        ([result(REJECTED, True, "2.1.200"), ended()], STOP, ""),
         ([DONE], STOP, "terminal"),
         ([decision("deny"), NO], ALLOW, "hook"),
         ([decision("allow"), DONE], DENY, "hook"),
         # Before 2.1.119, only what came of it can differ.
         ([result("done", version=OLD)], ALLOW, ""),
         ([result("done", version=OLD)], DENY, "terminal"),
-        ([result(REJECTED, True, OLD)], ALLOW, ""),
+        ([result(REJECTED, True, OLD)], ALLOW, "stopped"),
         ([result(REJECTED, True, OLD)], DENY, ""),
         ([result([{"type": "text", "text": "Not that"}], True, OLD)], DENY, "ours"),
         ([result("The user said no.", True, OLD)], STOP, "ours"),
@@ -78,10 +89,11 @@ def test_whose_answer_counted(
     entries: list[dict[str, Any]], answer: Answer, counted: str | None
 ) -> None:
     """From the decision of a hook, or from the outcome of the tool."""
-    assert first_in(entries, ASKED, "t1", answer, SINCE, hook=True) == counted
+    sent = Sent(answer, SINCE, hook=True)
+    assert first_in(entries, ASKED, "t1", SINCE, sent) == counted
     # Without the id of the tool, it is the one of that name.
     known = [tool(), *entries] if entries else []
-    assert first_in(known, ASKED, "", answer, SINCE, hook=True) == counted
+    assert first_in(known, ASKED, "", SINCE, sent) == counted
 
 
 @pytest.mark.parametrize(
@@ -89,7 +101,8 @@ def test_whose_answer_counted(
     [
         ([DONE], ALLOW, ""),
         ([result("…: Not that", error=True)], DENY, ""),
-        ([NO], ALLOW, ""),
+        ([NO], ALLOW, "stopped"),
+        ([NO], DENY, ""),
         ([DONE], DENY, "terminal"),
         ([decision("allow"), DONE], ALLOW, "hook"),
     ],
@@ -98,12 +111,20 @@ def test_keys_that_we_typed_look_like_those_of_the_user(
     entries: list[dict[str, Any]], answer: Answer, counted: str
 ) -> None:
     """Only another outcome than what was typed shows that somebody else was first."""
-    assert first_in(entries, ASKED, "t1", answer, SINCE, hook=False) == counted
+    assert first_in(entries, ASKED, "t1", SINCE, Sent(answer, SINCE, hook=False)) == counted
+
+
+@pytest.mark.parametrize("hook", [True, False])
+@pytest.mark.parametrize(("rests", "counted"), [(True, "terminal"), (False, "stopped")])
+def test_who_says_no_ends_the_turn_without_any_work(rests: bool, counted: str, hook: bool) -> None:
+    """While a tool that was allowed runs until it is interrupted."""
+    sent = Sent(ALLOW, SINCE, hook, Went(SINCE + 1, rests))
+    assert first_in([NO], ASKED, "t1", SINCE, sent) == counted
 
 
 def test_a_subagent_has_a_transcript_of_its_own() -> None:
     raw = payload("Bash", {"command": "make"}, agent_id="a1")
-    assert first_in([DONE], raw, "t1", ALLOW, SINCE, hook=True) == ""
+    assert first_in([DONE], raw, "t1", SINCE, Sent(ALLOW, SINCE, hook=True)) == ""
 
 
 FIELDS = ("type", "message", "content", "attachment", "toolUseID", "version", "timestamp", "odd")
@@ -114,5 +135,6 @@ def test_no_entry_raises(entries: list[dict[str, Any]]) -> None:
     """Whatever a transcript has where the facts should be."""
     odd = [{**DONE, "message": e, "attachment": e, "version": 1, "timestamp": e} for e in entries]
     for each in (entries, odd, [{**DONE, "message": {"content": entries}}]):
-        first_in(each, ASKED, "", ALLOW, SINCE, hook=True)
-        first_in(json.loads(json.dumps(each, default=str)), ASKED, "t1", DENY, SINCE, hook=False)
+        first_in(each, ASKED, "", SINCE, Sent(ALLOW, SINCE, hook=True))
+        known = json.loads(json.dumps(each, default=str))
+        first_in(known, ASKED, "t1", SINCE, Sent(DENY, SINCE, hook=False))

@@ -11,7 +11,7 @@ import pytest
 from bellboard.storage.claims import Claim, Claims
 from desk import NAME, Desk
 from test_answering import refused
-from test_deciding import decision, result, tool
+from test_deciding import REJECTED, decision, result, tool
 
 pytestmark = pytest.mark.files
 
@@ -27,13 +27,13 @@ def shows(desk: Desk, *entries: dict[str, Any]) -> None:
     desk.s = desk.session_of(blocks=desk.s.blocks, transcript=str(path))
 
 
-def works(desk: Desk, since: float) -> None:
-    """Let its session file say that it works."""
+def works(desk: Desk, since: float, status: str = "busy") -> None:
+    """Let its session file say that it works, or rests."""
     file = desk.home.claude / "sessions" / f"{desk.pid}.json"
     file.parent.mkdir()
     at = int(since * 1000)
     known = {"pid": desk.pid, "sessionId": "s", "cwd": "/", "startedAt": at - 60_000}
-    file.write_text(json.dumps({**known, "status": "busy", "statusUpdatedAt": at}))
+    file.write_text(json.dumps({**known, "status": status, "statusUpdatedAt": at}))
 
 
 def test_the_user_was_first_if_the_session_went_on_before_it_was_answered(desk: Desk) -> None:
@@ -69,7 +69,7 @@ def test_the_user_was_first_if_the_tool_ran_without_the_hook(desk: Desk) -> None
     shows(desk, result("made"))
     assert desk.answer("deny") == {"why": IN_TERMINAL}
     assert [told["outcome"] for told in desk.told] == ["", IN_TERMINAL]
-    assert desk.answer(digest="x") == {"why": "it has already been answered"}
+    assert desk.answer(digest="x") == {"why": IN_TERMINAL}
 
 
 def test_this_answer_was_first_if_the_hook_decided(desk: Desk) -> None:
@@ -80,6 +80,32 @@ def test_this_answer_was_first_if_the_hook_decided(desk: Desk) -> None:
     assert reply["outcome"] == "taken"
     assert reply["text"].startswith("it took this answer after 0.")
     assert desk.told[-1]["outcome"] == reply["text"]
+
+
+@pytest.mark.parametrize(
+    ("status", "does"), [("idle", IN_TERMINAL), ("busy", "you stopped it in the terminal")]
+)
+def test_the_user_said_no_or_interrupted_what_was_allowed(
+    desk: Desk, status: str, does: str
+) -> None:
+    """The transcript says the same of both; between them, the agent worked."""
+    desk.waits()
+    shows(desk, result(REJECTED, error=True))
+    desk.then = lambda: works(desk, time.time() + 1, status)
+    reply = desk.answer()
+    assert reply.get("why", reply.get("text", ""))[: len(does)] == does
+    assert desk.told[-1]["outcome"][: len(does)] == does
+
+
+@pytest.mark.parametrize("by", ["name", "digest"])
+def test_who_was_first_is_known_from_the_log(desk: Desk, by: str) -> None:
+    """When nothing is left in answers/."""
+    digest = desk.request()["request"]["digest"]
+    desk.waits()
+    assert desk.answer(digest=digest, by="a popup")["outcome"] == "taken"
+    (desk.folder / f"{NAME}.answer").unlink()
+    given = {"request": NAME, "digest": ""} if by == "name" else {"request": "", "digest": digest}
+    assert desk.answer(**given)["why"] == "already answered by a popup"
 
 
 def test_another_hook_may_be_first(desk: Desk) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from ..core.finding import Finding
-from ..core.request import Answer
+from ..core.request import Sent, Went
 from ..core.session import Session
 from .abilities import Abilities
 from .installing.place import Hooked
@@ -82,14 +82,6 @@ class Waiting(NamedTuple):
     home: Path  # the state folder
 
 
-class Sent(NamedTuple):
-    """An answer that was sent."""
-
-    answer: Answer
-    t: float  # when; it was read later
-    hook: bool  # to a hook that waited, and not as keys
-
-
 def settings_of(commands: Mapping[str, Mapping[str, object]]) -> str:
     """Return settings in which each event runs a command, in the form that most CLIs share."""
     hooks = {event: [{"hooks": [{"type": "command", **c}]}] for event, c in commands.items()}
@@ -132,9 +124,11 @@ class Cli(Hooked):
         """Return the session that a process says it runs, or "" if it says nothing. May hang."""
         return ""
 
-    def went_on(self, pid: int, s: Session, since: float, environ: Mapping[str, str]) -> float:
-        """Return when a session went on after `since`, if the CLI itself says so. May hang."""
-        return 0.0
+    def went_on(
+        self, pid: int, s: Session, since: float, environ: Mapping[str, str]
+    ) -> Went | None:
+        """Return how a session went on after `since`, if the CLI itself says so. May hang."""
+        return None
 
     def first(self, s: Session, asked: Waiting, since: float, sent: Sent) -> str | None:
         """Return whose answer counted, "" if that is not known, None if it may soon be.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .home import Problem, find, opened, refresh
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ..core.session import Session
     from ..hosting.beside import Reply
     from ..hosting.folding import Clerk
+    from ..storage.history import Logged
     from ..storage.spool import Spool
 
 
@@ -65,6 +66,9 @@ class Runner:
         refresh(self._clerk)
         s = self._clerk.board.sessions.get(sid)
         return s if s is not None and is_listed(s) else None
+
+    def answers(self, sid: str) -> Sequence[Logged]:
+        return self._clerk.store.answers(session_id=sid)
 
     def report(self, line: Mapping[str, Any]) -> str:
         self._clerk.spool.write({"t": time.time(), **line})

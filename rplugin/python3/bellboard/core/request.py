@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence, Set
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -22,9 +22,11 @@ LONGEST_ANSWER: Final = 1 << 16  # bytes of a message, a typed answer, a changed
 DIGITS: Final = 16  # in a digest
 JOINER: Final = ", "  # between several labels in one answer
 
-#: Whose answer counted: the one sent, the user's in the terminal, or another hook's.
+#: Whose answer counted: the one sent, the user's in the terminal, or another hook's; or the user
+#: stopped it there, before an answer counted or after it.
 OURS: Final = "ours"
 TERMINAL: Final = "terminal"
+STOPPED: Final = "stopped"
 HOOK: Final = "hook"
 
 #: Characters that no answer may have: control characters and lone surrogates.
@@ -109,6 +111,22 @@ class Answer(Struct, frozen=True, omit_defaults=True, gc=False):
     answers: dict[str, list[str] | str] = {}  # text of the question → labels, or a typed text
     content: dict[str, Any] = {}  # name of the field → value
     input: str | None = None  # the command to run instead
+
+
+class Went(NamedTuple):
+    """That a session went on after it had asked."""
+
+    t: float
+    rests: bool  # without any work: the turn is over
+
+
+class Sent(NamedTuple):
+    """An answer that was sent."""
+
+    answer: Answer
+    t: float  # when; it was read later
+    hook: bool  # to a hook that waited, and not as keys
+    went: Went | None = None  # what the CLI itself showed first after it
 
 
 #: What a choice may need → the field of an answer that has it.

@@ -14,15 +14,24 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import msgspec
 
-from ..agents.cli import Sent
 from ..agents.dialect import Press
 from ..agents.dialects import dialect_of
 from ..core.detail import line
-from ..core.request import HOOK, OURS, TERMINAL, Answer, answer_of, check
+from ..core.request import (
+    HOOK,
+    OURS,
+    STOPPED,
+    TERMINAL,
+    Answer,
+    Sent,
+    Went,
+    answer_of,
+    check,
+)
 from ..core.session import Run, Session
 from ..storage.claims import Claim, Claims
 from ..storage.spool import Spool
@@ -47,6 +56,9 @@ from .standing import (
     with_digest,
 )
 
+if TYPE_CHECKING:
+    from ..storage.history import Logged
+
 FRESH: Final = 2.0  # seconds after which a dialog has long been drawn
 READY: Final = 0.5  # seconds until a dialog takes keys: it ignores them for the first 0.15
 FOLLOWS: Final = 2.0  # seconds for the agent to go on
@@ -67,6 +79,8 @@ FIRST: Final = {
     TERMINAL: "you answered in the terminal first",
     HOOK: "another hook answered first",
 }
+#: What else is known of that → how to say it.
+DID: Final = {OURS: "it took this answer", STOPPED: "you stopped it in the terminal"}
 
 T = TypeVar("T")
 
@@ -82,6 +96,10 @@ class Desk(Protocol):
         ...
 
     def report(self, line: Mapping[str, Any]) -> str: ...
+
+    def answers(self, sid: str) -> Sequence[Logged]:
+        """Return the answers to a session that were logged, with what followed, oldest first."""
+        ...
 
 
 def named(desk: Desk, given: Given) -> Session:
@@ -158,11 +176,10 @@ class Answering:
             raise Declined(f"already answered by {other.by}")
         try:
             if not self._stands(asked):
-                raise Declined(ANSWERED)
+                raise Declined(FIRST[TERMINAL])
             begun = time.time()
             way = await self._send(given, asked, answer, claim)
-            sent = Sent(answer, begun, way == "hook")
-            return await self._outcome(given, asked, claim, way, sent)
+            return await self._outcome(given, asked, claim, way, Sent(answer, begun, way == "hook"))
         except BaseException:
             with suppress(OSError, Declined):  # then nobody can answer for some seconds
                 await beside(partial(self._claims.release, name, claim))
@@ -176,16 +193,24 @@ class Answering:
         name = _name(given)
         found = standing(s, name)
         if found is None:
-            raise Declined(self._who(name, _digest(given), ANSWERED))
+            raise Declined(self._who(name, _digest(given), ANSWERED, s.session_id))
         asked = asked_of(s, *found, self._desk.spool)
         if not await beside(partial(still_asks, asked, self._environ)):
             raise Declined(self._who(name_of(asked.request), "", FIRST[TERMINAL]))
         return asked
 
-    def _who(self, name: str, digest: str, otherwise: str) -> str:
+    def _who(self, name: str, digest: str, otherwise: str, sid: str = "") -> str:
         """Return who has already answered a request, if that was one of us."""
         other = self._claims.claimed(name) if name else self._claims.of(digest) if digest else None
-        return f"already answered by {other.by}" if other else otherwise
+        if other:
+            return f"already answered by {other.by}"
+        given = [x.event for x in self._desk.answers(sid)] if sid else []
+        known = [e for e in given if (e.request == name if name else digest and e.digest == digest)]
+        sent = [e for e in known if e.source != "none"]
+        if not sent:
+            return otherwise
+        is_late = sent[-1].message in FIRST.values()
+        return sent[-1].message if is_late else f"already answered by {sent[-1].viewer}"
 
     # ------------------------------------------------------------ ways
 
@@ -261,10 +286,13 @@ class Answering:
 
         async def is_ours(types: bool) -> bool:
             nonlocal begun
+            stands = self._stands(asked)
+            if not (stands or begun):
+                raise Declined(FIRST[TERMINAL])
             if types and not begun:
                 begun = True
                 self._log(given, claim, "keys", pid=asked.run.pid)
-            return self._stands(asked) and await beside(partial(self._claims.renew, name, claim))
+            return stands and await beside(partial(self._claims.renew, name, claim))
 
         await enter(terminal, following, is_ours, READY if is_fresh else 0.0)
 
@@ -278,36 +306,35 @@ class Answering:
         Raise `Late` if somebody else's counted.
         """
         begun = time.monotonic()
-        took = await self._took(asked)
-        if took is None:
+        if (looked := await self._took(asked)) is None:
             nothing = f"no reaction within {time.monotonic() - begun:.0f} s"
             self._log(given, claim, way, nothing)
             return {"way": way, "outcome": "nothing", "text": nothing + THERE}
-        counted = await self._counted(asked, sent)
+        took, went = looked
+        counted = await self._counted(asked, sent._replace(went=went))
         if counted in FIRST:
             self._log(given, claim, way, FIRST[counted])
             raise Late(FIRST[counted])
-        done = "took this answer" if counted == OURS else "went on"
-        text = f"it {done} after {took:.1f} s"
+        text = f"{DID.get(counted, 'it went on')} after {took:.1f} s"
         self._log(given, claim, way, text)
         return {"way": way, "outcome": "taken", "text": text}
 
-    async def _took(self, asked: Asked) -> float | None:
-        """Return after how many seconds the agent goes on, or None if it does not."""
+    async def _took(self, asked: Asked) -> tuple[float, Went | None] | None:
+        """Return after how many seconds the agent goes on, and how, or None if it does not."""
         begun, looks = time.monotonic(), 0
         goes_on = partial(went_on, asked, self._environ)
         while (took := time.monotonic() - begun) < FOLLOWS or (looks < LOOKS and took < LATEST):
             looks += 1
             went = await _read(goes_on)
             if went or not self._stands(asked):
-                return took
+                return took, went or await _read(goes_on)
             await pause(GLANCE)
         return None
 
     async def _counted(self, asked: Asked, sent: Sent) -> str:
         """Return whose answer counted, or "" if the agent does not show it soon."""
         until = time.monotonic() + SHOWS
-        look = partial(first, asked, sent, self._environ, self._desk.spool.home)
+        look = partial(first, asked, sent, self._desk.spool.home)
         while (counted := await _read(look)) is None and time.monotonic() < until:
             await pause(GLANCE)
         return counted or ""

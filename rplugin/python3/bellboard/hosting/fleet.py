@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import hashlib
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
@@ -37,6 +37,7 @@ from .reader import Reader
 if TYPE_CHECKING:
     from ..fleet.member import Joined
     from ..fleet.service import Service
+    from ..storage.history import Logged
     from .asks import Asks
     from .beside import Reply
     from .mates import Mates
@@ -60,6 +61,8 @@ class Host(Protocol):
     reader: Reader
 
     def session(self, sid: str) -> Session | None: ...
+
+    def answers(self, sid: str) -> Sequence[Logged]: ...
 
     def report(self, line: Mapping[str, Any]) -> str: ...
 

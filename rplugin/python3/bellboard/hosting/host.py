@@ -21,6 +21,7 @@ from typing import Any, Final, TypeVar
 from ..core import words
 from ..core.finding import Finding
 from ..core.session import Session, is_listed
+from ..storage.history import Logged
 from ..storage.store import Store
 from ..system.reach import Reach
 from ..system.watch import Watch
@@ -139,6 +140,10 @@ class Host:
         clerk = self.connection.clerk
         s = clerk.board.sessions.get(sid) if clerk is not None else None
         return s if s is not None and is_listed(s) and not self.connection.is_outdated else None
+
+    def answers(self, sid: str) -> Sequence[Logged]:
+        """Return the answers to a session that were logged, with what followed, oldest first."""
+        return self.connection.use(lambda clerk: clerk.store.answers(session_id=sid), otherwise=[])
 
     def push_all(self) -> None:
         """Push everything: the reader missed a message."""

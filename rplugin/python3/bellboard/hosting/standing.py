@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from ..agents.cli import Sent, Unanswered, Unreachable, Waiting
+from ..agents.cli import Unanswered, Unreachable, Waiting
 from ..agents.clis import cli_of
 from ..agents.dialect import About
 from ..agents.dialects import dialect_of, is_known
@@ -21,7 +21,16 @@ from ..agents.parts import ALLOW, STOP
 from ..core.detail import line
 from ..core.flags import HIDDEN
 from ..core.front import runs_of
-from ..core.request import TERMINAL, Answer, Choice, Part, Request, digest_of
+from ..core.request import (
+    TERMINAL,
+    Answer,
+    Choice,
+    Part,
+    Request,
+    Sent,
+    Went,
+    digest_of,
+)
 from ..core.session import Block, Run, Session, question_of
 from ..storage.spool import Refused, Spool
 from ..system.processes import began_at, is_in_front, is_suspended, started_of
@@ -30,7 +39,7 @@ from .beside import Declined
 
 THERE: Final = "; go there to answer"
 COARSE: Final = 2.0  # seconds by which the start of a process is known; `btime` has no fractions
-ANSWERED: Final = "it has already been answered"
+ANSWERED: Final = "it has already been answered, and not from bellboard"
 #: What can be said to a question that no hook reported.
 SEEN: Final = (
     ALLOW,
@@ -67,7 +76,7 @@ def still_asks(asked: Asked, environ: Mapping[str, str]) -> bool:
     """
     if why := _obstacle(asked, environ):
         raise Declined(why)
-    return went_on(asked, environ) <= 0.0
+    return went_on(asked, environ) is None
 
 
 def _obstacle(asked: Asked, environ: Mapping[str, str]) -> str:
@@ -85,18 +94,18 @@ def _obstacle(asked: Asked, environ: Mapping[str, str]) -> str:
     return f"{why}{THERE}" if why else ""
 
 
-def went_on(asked: Asked, environ: Mapping[str, str]) -> float:
-    """Return when its CLI says that it went on, which comes before any hook. May hang."""
+def went_on(asked: Asked, environ: Mapping[str, str]) -> Went | None:
+    """Return how its CLI says that it went on, which comes before any hook. May hang."""
     s, pid = asked.session, asked.request.pid
     return cli_of(s.agent).went_on(pid, s, asked.block.since, environ)
 
 
-def first(asked: Asked, sent: Sent, environ: Mapping[str, str], home: Path) -> str | None:
+def first(asked: Asked, sent: Sent, home: Path) -> str | None:
     """Return whose answer counted: see `Cli.first`. May hang.
 
     What went on before an answer was sent did so without it.
     """
-    if 0.0 < went_on(asked, environ) < sent.t:
+    if sent.went and sent.went.t < sent.t:
         return TERMINAL
     cli = cli_of(asked.session.agent)
     return cli.first(asked.session, _of_cli(asked, home), asked.block.since, sent)

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ...core.events import AGENT
+from ...core.request import Sent, Went
 from ...core.session import Session
 from ...system.processes import environment_of
-from ..cli import Cli, Means, Sent, Waiting, Witness
+from ..cli import Cli, Means, Waiting, Witness
 from ..installing.place import HooksFile
 from .abilities import NEWEST
 from .witnesses.registry import CONFIG, config_of, state_of, went_on
@@ -57,7 +58,9 @@ class ClaudeCode(Cli):
                 return str(record["sessionId"])
         return ""
 
-    def went_on(self, pid: int, s: Session, since: float, environ: Mapping[str, str]) -> float:
+    def went_on(
+        self, pid: int, s: Session, since: float, environ: Mapping[str, str]
+    ) -> Went | None:
         config = Path(s.config_dir or config_of(environ))
         return went_on(config / "sessions", pid, s.session_id, since)
 
@@ -67,7 +70,7 @@ class ClaudeCode(Cli):
         from .dialect.spoken import ClaudeDialect
 
         entries = ends_with(ClaudeDialect(), s.transcript)
-        return first_in(entries, asked.payload, asked.tool_id, sent.answer, since, sent.hook)
+        return first_in(entries, asked.payload, asked.tool_id, since, sent)
 
 
 CLI: Final = ClaudeCode()

@@ -2,8 +2,9 @@
 
 Seen on 2.1.76 to 2.1.330.  From 2.1.119 on, an entry says that a hook decided, and it is written
 together with the result of the tool, before it; older versions show only the result.  A tool that
-is interrupted looks as if the user had refused it, whoever allowed it before; so does a turn that a
-hook stopped.
+is interrupted looks as if the user had refused it, whoever allowed it before: but then the CLI has
+worked in between.  A turn that a hook stopped looks as if the user had refused the tool, too; the
+entry that follows names the message only if it was the user (2.1.328, .330).
 
 This file does no I/O, knows no clock, and raises on no input.
 """
@@ -15,12 +16,13 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from ....core.lenient import Facts, list_of, object_of, text_of, time_of
-from ....core.request import HOOK, OURS, TERMINAL, Answer
+from ....core.request import HOOK, OURS, STOPPED, TERMINAL, Answer, Sent
 from .reply import DENIED
 from .request import asked_in
-from .said import REJECTED
+from .said import INTERRUPTED, REJECTED
 
 TELLS: Final = (2, 1, 119)  # the first version that was seen to say that a hook decided
+NAMES: Final = (2, 1, 328)  # the first that was seen to name the message that the user interrupted
 NOES: Final = frozenset({"deny", "keep", "stop"})
 CLOCKS: Final = 1.0  # seconds by which the times of two files may differ
 
@@ -38,12 +40,10 @@ class Result(NamedTuple):
 
 
 def first_in(
-    entries: Sequence[Facts], payload: bytes, tool_id: str, answer: Answer, since: float, hook: bool
+    entries: Sequence[Facts], payload: bytes, tool_id: str, since: float, sent: Sent
 ) -> str | None:
-    """Return whose answer counted, "" if the entries do not show it, None if more must come.
-
-    `hook`: the answer was given to the hook that waited, and not typed.
-    """
+    """Return whose answer counted, "" if nothing shows it, None if more entries must come."""
+    answer, hook = sent.answer, sent.hook
     asked = asked_in(payload)
     if asked is None or asked.agent_id or not entries:
         return ""
@@ -56,7 +56,7 @@ def first_in(
     if decided:
         return OURS if hook and decided[-1] == wanted else HOOK
     if result.is_rejection:
-        return ""
+        return _of_rejection(entries, since, sent, result)
     if not _can_follow(result, answer):
         return TERMINAL
     if not hook:
@@ -64,6 +64,27 @@ def first_in(
     if result.version >= TELLS:
         return TERMINAL
     return OURS if answer.choice in NOES else ""
+
+
+def _of_rejection(entries: Sequence[Facts], since: float, sent: Sent, result: Result) -> str | None:
+    """Return who stopped the turn at a tool: a hook that does so leaves no other entry."""
+    choice = sent.answer.choice
+    if choice not in NOES:
+        return TERMINAL if sent.went and sent.went.rests else STOPPED
+    if not sent.hook:
+        return ""
+    if choice != "stop":
+        return TERMINAL if result.version >= TELLS else ""
+    if result.version < NAMES:
+        return ""
+    end = next((e for e in entries if _is_since(e, since) and _is_interruption(e)), None)
+    if end is None:
+        return None
+    return TERMINAL if end.get("interruptedMessageId") else OURS
+
+
+def _is_interruption(entry: Facts) -> bool:
+    return any(text_of(block, "text").startswith(INTERRUPTED) for block in _blocks(entry))
 
 
 def _can_follow(result: Result, answer: Answer) -> bool:

@@ -17,6 +17,7 @@ from ....core.detail import whole
 from ....core.events import is_id
 from ....core.finding import Finding
 from ....core.lenient import decimal, number_of
+from ....core.request import Went
 from ....system.files import decoded, read, touch
 from ....system.processes import began_at, is_alive, owner_of, started_of
 
@@ -211,16 +212,15 @@ def of_listing(known: Mapping[str, object], now: float) -> FileState:
     return FileState(record, f"{ODD}; using `claude agents --json` instead", False)
 
 
-def went_on(directory: Path, pid: int, session_id: str, since: float) -> float:
-    """Return when a session file showed work after `since`, or 0; it does so before any hook."""
+def went_on(directory: Path, pid: int, session_id: str, since: float) -> Went | None:
+    """Return what a session file showed after `since`, once it no longer waits; before any hook."""
     try:
         record = decoded(read(directory / f"{pid}.json", LIMIT)[0]) or {}
     except OSError:
-        return 0.0
-    at = number_of(record.get("statusUpdatedAt")) or 0.0
-    is_at_work = record.get("status", "waiting") != "waiting"
+        return None
+    at, status = number_of(record.get("statusUpdatedAt")) or 0.0, record.get("status", "waiting")
     is_later = record.get("sessionId") == session_id and at >= since * 1000
-    return at / 1000 if is_at_work and is_later else 0.0
+    return Went(at / 1000, status == "idle") if status != "waiting" and is_later else None
 
 
 def state_of(directory: Path, pid: int) -> FileState:
