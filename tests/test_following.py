@@ -422,12 +422,14 @@ def test_two_machines_that_follow_a_third_notify_once_in_all(
         eventually(lambda: followed(hosts[0]), "the lease")
         for sids in (["api"], ["api", "web"]):
             asks(spool, sids[-1])
-            sent = {("desktop", f"dev/claude/{sid}") for sid in sids}
+            known[f"dev/claude/{sids[-1]}"] = "blocked"
             for host in hosts[1:]:
-                eventually(lambda host=host, sent=sent: sent <= {*told(host.home)}, f"{sent}")
+                eventually(lambda host=host: host.shown == known, "the question")
             eventually(lambda sids=sids: len(shown_by(*desktops)) == len(sids), f"{sids}")
         assert desktops[0].titles == []
         assert [title.split()[0] for title in shown_by(*desktops)] == ["dev:api", "dev:web"]
+        sent = sorted(x for host in hosts[1:] for x in told(host.home) if x[0] == "desktop")
+        assert sent == [("desktop", "dev/claude/api"), ("desktop", "dev/claude/web")]
     finally:
         for host in hosts[1:]:
             host.kill()

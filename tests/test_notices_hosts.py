@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from bellboard.storage import machines
 from bellboard.storage.spool import Spool
+from far_feed import FarFeed
 from hosting import RecordedHost, made, opened, put
 from rig.home import Home
 from rig.waiting import eventually
@@ -88,6 +90,37 @@ def test_another_host_sends_what_a_dead_one_should_have_sent(
         ("desktop", "api", second.pid),
         ("desktop", "web", second.pid),
     ]
+
+
+def test_a_host_that_dies_before_a_machine_replies_leaves_its_notification_to_the_others(
+    home: Home, start: Start, spool: Spool, desktop: Desktop
+) -> None:
+    """The machine of a session grants it to all of us, and one of us sends it."""
+    dev, reply = FarFeed(home.root / "dev"), home.root / "dev/reply"
+    dev.moved("api", "working", project="api")
+    dev.say(dev.hello(), dev.state())
+    reply.write_text('{"ok": false, "why": "its database is busy; try again"}')
+    machines.change(spool.home, added={"dev": dev.command})
+    keeper = start("keeper")
+    hosts = [start(name, config=config(name, gap=0)) for name in ("first", "second")]
+    for host in (keeper, *hosts):
+        eventually(lambda host=host: host.shown == {"dev/claude/api": "working"}, "dev")
+    dev.say(dev.moved("api", "blocked", project="api"))
+    eventually(lambda: [x for x in dev.asked if x["do"] == "claim"], "a request")
+    with opened(home.bellboard) as clerk:
+        claimed = [x.pid for x in clerk.store.notices(10)]
+    dying = next((host for host in hosts if host.pid in claimed), hosts[0])
+    dying.kill()
+    reply.write_text('{"ok": true, "granted": true}')
+    desktop.shows("dev:api needs you")
+    hosts.remove(dying)
+    hosts.append(start("third", config=config("third", gap=0)))
+    eventually(lambda: hosts[1].shown == {"dev/claude/api": "blocked"}, "dev")
+    dev.say(dev.moved("api", "working", project="api"))
+    dev.say(dev.moved("api", "blocked", project="api"))
+    desktop.shows("dev:api needs you", "dev:api needs you")
+    asked = {x["token"] for x in dev.asked if x["do"] == "claim"}
+    assert len(asked) == 2, "one right for each question"
 
 
 def test_the_float_moves_to_the_previous_editor_when_one_is_closed(

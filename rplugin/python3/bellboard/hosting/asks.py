@@ -25,6 +25,7 @@ from .errands import Errands, replied
 from .folding import Clerk
 from .presence import is_published
 from .preview import preview
+from .unsent import token_of
 
 BY: Final = "another machine"
 ERRANDS: Final = ("request", "answer", "stop", "goto")
@@ -99,30 +100,28 @@ class Asks:
         if effect not in EFFECTS:
             raise Declined("claim needs “effect”, such as “notice desktop”")
 
-        def work(clerk: Clerk) -> bool:
+        def work(clerk: Clerk) -> tuple[bool, str]:
             number, store = _announced(ask, clerk.store), clerk.store
-            if not number:
-                return False
-            own = [(number, f"granted to {token}: {effect}")] if token else []
-            if store.claim([(number, str(effect))], host.pid, now):
-                store.claim(own, host.pid, now)
-                return True
-            return bool(own) and store.is_claimed(own[0])  # granted already; the reply was lost
+            if not number or not store.grant((number, str(effect)), token, host.pid, now):
+                return False, ""
+            return True, token_of(store, number, host.pid, now) if is_published(store) else ""
 
-        granted = host.connection.use(work, None)
-        if granted is None:
+        done = host.connection.use(work, None)
+        if done is None:
             raise Declined("its database is busy; try again")
-        if granted and host.connection.use(lambda c: is_published(c.store), otherwise=False):
-            granted = await self._in_fleet(ask)
-        return {"granted": granted}
+        granted, ours = done
+        return {"granted": granted and (not ours or await self._in_fleet(ask, ours))}
 
-    async def _in_fleet(self, ask: Ask) -> bool:
-        """Return whether the fleet grants it too; if it cannot be asked, nobody else can claim."""
+    async def _in_fleet(self, ask: Ask, token: str) -> bool:
+        """Return whether the fleet grants it to this machine, as it would to our own hosts.
+
+        If it cannot be asked, nobody else can claim it.
+        """
         from .elsewhere import Elsewhere
 
         s = self._session(ask)
         status = ask.fields.get("status") or published_status(s)
-        about = {key: ask.fields.get(key) for key in ("effect", "token")}
+        about = {"effect": ask.fields.get("effect"), "token": token}
         try:
             reply = await Elsewhere(self._host.spool.home).claim(s, {"status": status, **about})
         except Declined:

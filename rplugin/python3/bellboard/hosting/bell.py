@@ -20,7 +20,7 @@ from ..core.policy import AWAY, MODES, policy_of
 from ..core.published import publish
 from ..core.session import Session, is_listed
 from ..storage.history import Change
-from ..storage.store import Editor, Store
+from ..storage.store import Claim, Editor, Store
 from ..system.deaths import Deaths
 from ..system.processes import is_alive
 from .attempts import Attempts
@@ -29,6 +29,7 @@ from .commands import Commands
 from .effects import PAUSE, claimed
 from .grants import Grants
 from .presence import FOLLOWERS, SCREENS, is_published, note, present
+from .unsent import token_of
 
 MODE: Final = "mode"  # the shared option
 LADDER: Final = 86400.0  # seconds; anything announced earlier is not escalated further
@@ -125,21 +126,24 @@ class Bell:
         now = time.time()
         self.notices.zone = time.localtime(now).tm_gmtoff
         later = self._grants.ask_again(board.sessions, now)
+        if not self._send_granted(store):
+            return PAUSE
         able, wait = self._able()
         while (notice := self.notices.next(now, able)) is not None:
-            ours = claimed(store, (notice.id, f"notice {notice.channel}"), self.pid)
-            if ours is None:
-                return PAUSE
-            self.notices.sent(notice, now)
             session = board.sessions.get(notice.session_id)
-            if ours and session is not None:
-                speak = partial(self._speak, notice, session, board)
-                speak = partial(self._attempt.once, "notices", session.session_id, speak)
-                if notice.channel in AWAY and (session.machine or is_published(store)):
-                    self._grants.ask(notice, session, speak)
-                else:
+            speak = partial(self._speak, notice, session, board)
+            speak = partial(self._attempt.once, "notices", notice.session_id, speak)
+            if notice.channel in AWAY and session is not None and _is_shared(session, store):
+                token = token_of(store, notice.id, self.pid, now)
+                self._grants.ask(notice, session, token, speak)
+            else:
+                ours = claimed(store, _claim(notice), self.pid)
+                if ours is None:
+                    return PAUSE
+                if ours:
                     speak()
-                able, wait = self._able()
+                    able, wait = self._able()
+            self.notices.sent(notice, now)
         when = self.notices.wake(now, able)
         return min(wait, later, when - now if when < NEVER else NEVER)
 
@@ -167,7 +171,22 @@ class Bell:
         full = {c for c, program in programs.items() if not self._commands.has_room(program)}
         return able - full, self._commands.patience() if full else NEVER
 
-    def _speak(self, notice: Notice, session: Session, board: Board) -> None:
+    def _send_granted(self, store: Store) -> bool:
+        """Send what our machine was granted, unless another host did; False while the lock is taken."""
+        wishes = self._grants.take()
+        while wishes:
+            ours = claimed(store, _claim(wishes[0].notice), self.pid)
+            if ours is None:
+                self._grants.put_back(wishes)
+                return False
+            wish = wishes.pop(0)
+            if ours:
+                wish.send()
+        return True
+
+    def _speak(self, notice: Notice, session: Session | None, board: Board) -> None:
+        if session is None:
+            return
         others = (s for s in board.sessions.values() if s.agent != session.agent)
         published = publish(session) | {"mixed": any(map(is_listed, others))}
         if command := self.channels.command_of(notice, published):
@@ -237,6 +256,15 @@ class Bell:
 
     def _died(self, pid: int, started: str) -> None:
         self._wake()  # to drop that editor
+
+
+def _claim(notice: Notice) -> Claim:
+    return notice.id, f"notice {notice.channel}"
+
+
+def _is_shared(session: Session, store: Store) -> bool:
+    """Return whether other machines may notify of a session, too."""
+    return bool(session.machine) or is_published(store)
 
 
 def _recent(editor: Editor) -> tuple[float, int]:

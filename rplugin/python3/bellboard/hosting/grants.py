@@ -2,17 +2,19 @@
 
 In a fleet its server is asked, of our own sessions too; of these we notify if nobody replies, as
 then nobody else can.  Another machine that cannot be asked is asked again once it is followed
-again, if the notification is still due: nobody there may have sent it meanwhile.  Each request
-carries a token, so that what was granted in a reply that was lost is granted again.
+again, if the notification is still due: nobody there may have sent it meanwhile.
+
+The right is granted to this machine, not to a host: each of its hosts asks, with the same token, so
+it is granted to all of them, and again if a reply was lost.  Only then do they claim it here, and
+whoever gets it sends it at once.  So a host that dies while it waits takes nothing with it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -31,23 +33,33 @@ class Wish:
 
     notice: Notice
     session: Session
+    token: str
     send: Callable[[], object]
-    token: str = field(default_factory=lambda: uuid.uuid4().hex)
     tries: int = 0
     again: float = 0.0
 
 
 class Grants:
-    """Asks for grants, and sends what is granted; `replied` is called after each request."""
+    """Asks for grants, and collects what is granted; `replied` is called after each request."""
 
     def __init__(self, home: Path, replied: Callable[[], object]) -> None:
         self._elsewhere, self._replied = Elsewhere(home), replied
         self._asking: set[asyncio.Task[None]] = set()
         self._unasked: list[Wish] = []
+        self._granted: list[Wish] = []
 
-    def ask(self, notice: Notice, s: Session, send: Callable[[], object]) -> None:
-        """Send a notification if the machine of its session grants it."""
-        self._start(Wish(notice, s, send))
+    def ask(self, notice: Notice, s: Session, token: str, send: Callable[[], object]) -> None:
+        """Ask the machine of a session for a notification, in the name of ours."""
+        self._start(Wish(notice, s, token, send))
+
+    def take(self) -> list[Wish]:
+        """Return, once, what was granted."""
+        granted, self._granted = self._granted, []
+        return granted
+
+    def put_back(self, wishes: list[Wish]) -> None:
+        """Keep what could not be claimed yet."""
+        self._granted = [*wishes, *self._granted]
 
     def ask_again(self, sessions: Mapping[str, Session], now: float) -> float:
         """Ask again for what is still due; return the seconds until the next time."""
@@ -75,12 +87,12 @@ class Grants:
         about = {"status": notice.status, "effect": effect, "token": wish.token}
         try:
             if (await self._elsewhere.claim(s, about)).get("granted") is True:
-                wish.send()
+                self._granted.append(wish)
         except Declined:
             if not s.machine:
-                wish.send()
-                return
-            wish.tries += 1
-            wish.again = time.time() + min(2.0**wish.tries, LONGEST_PAUSE)
-            self._unasked.append(wish)
+                self._granted.append(wish)
+            else:
+                wish.tries += 1
+                wish.again = time.time() + min(2.0**wish.tries, LONGEST_PAUSE)
+                self._unasked.append(wish)
         self._replied()

@@ -60,6 +60,11 @@ def _renamed(store: Store, pid: int, now: float) -> str:
     return database
 
 
+def token_of(store: Store, transition: int, pid: int, now: float) -> str:
+    """Return in whose name our machine asks for the notification of a transition: all its hosts."""
+    return str(Cursor(known_as(store, pid, now), transition))
+
+
 class Unsent:
     """Collects what a host publishes, until the reader takes it."""
 

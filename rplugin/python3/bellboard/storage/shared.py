@@ -47,20 +47,21 @@ class Shared(History):
     def claim(self, wanted: Sequence[Claim], pid: int, now: float) -> list[Claim]:
         """Claim effects; return those that this host got.  Each is granted once per machine."""
         with self.lock():
-            return [
-                (transition, effect)
-                for transition, effect in wanted
-                if self.db.execute(
-                    "INSERT OR IGNORE INTO claims VALUES (?, ?, ?, ?)",
-                    (transition, effect, pid, now),
-                ).rowcount
-                == 1
-            ]
+            return [each for each in wanted if self._insert(each, pid, now)]
 
-    def is_claimed(self, claim: Claim) -> bool:
-        """Return whether somebody got an effect."""
-        where = "transition_id = ? AND effect = ?"
-        return bool(self.all(f"SELECT 1 FROM claims WHERE {where}", *claim))
+    def grant(self, claim: Claim, to: str, pid: int, now: float) -> bool:
+        """Claim an effect for somebody; return whether it is theirs, also if they ask again."""
+        transition, effect = claim
+        own = transition, f"granted to {to}: {effect}"
+        with self.lock():
+            if self._insert(claim, pid, now):
+                return not to or self._insert(own, pid, now)
+            where = "transition_id = ? AND effect = ?"
+            return bool(self.all(f"SELECT 1 FROM claims WHERE {where}", *own))
+
+    def _insert(self, claim: Claim, pid: int, now: float) -> bool:
+        query = "INSERT OR IGNORE INTO claims VALUES (?, ?, ?, ?)"
+        return self.db.execute(query, (*claim, pid, now)).rowcount == 1
 
     # ------------------------------------------------------------ editors
 
