@@ -171,6 +171,14 @@ def test_a_line_of_something_else_is_junk(raw: bytes) -> None:
     assert isinstance(feed.read(raw), Junk)
 
 
+def test_a_hello_behind_what_a_login_shell_printed_is_read() -> None:
+    """A prompt or a greeting may not end its line."""
+    raw = feedlines.encoded(Hello(version="1", now=5.0))
+    assert feed.read(b"{Welcome}> \x1b[0m" + raw) == feed.read(raw)
+    assert isinstance(feed.read(b"> " + raw[:-9]), feed.Junk)
+    assert isinstance(feed.read(b'> {"type":"hello","feed":2}'), feed.Problem)
+
+
 def test_unknown_fields_are_skipped() -> None:
     """A newer machine may send more."""
     assert feed.read(written(type="weather", rain=True)) is None

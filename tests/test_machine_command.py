@@ -40,7 +40,9 @@ def test_a_machine_is_added_listed_and_removed(home: Home) -> None:
     assert "no machine is named dev" in run(home, "remove", "dev").stderr
 
 
-@pytest.mark.parametrize("words", [("a/b", "--", "ssh"), ("-x",), ("dev",), ("dev", "--", "")])
+@pytest.mark.parametrize(
+    "words", [("a/b", "--", "ssh"), ("-x",), ("dev",), ("dev", "--", ""), ("dev", "--", "ssh")]
+)
 def test_what_cannot_be_followed_is_refused(home: Home, words: tuple[str, ...]) -> None:
     assert run(home, "add", *words).returncode != 0
     assert machines.known(home.bellboard).all == {}
@@ -79,13 +81,19 @@ def test_a_command_without_its_standard_input_is_noticed(home: Home) -> None:
     [
         (["env", "-i", "PATH=/usr/bin:/bin"], "not installed there", "clone bellboard.nvim"),
         (["no-such-program"], "dev: no-such-program: no such program here", "install it"),
-        (
-            ["sh", "-c", "echo me: Permission denied '(publickey)'. >&2; exit 255"],
-            "publickey",
-            "ssh",
-        ),
         (["printf", '{"feed":7,"type":"hello"}\\n'], "protocol 7", "update bellboard here"),
         (["echo", "hello"], "ended before it sent", "by hand"),
+        (["sh", "-c", "exec yes spam"], "prints something other than a feed: spam", "a feed"),
+        (["sh", "-c", "exec yes 'spam' >&2"], "dev: spam", "by hand"),
+        (["sh", "-c", "exec >&-; sleep 9"], "ended before it sent", "by hand"),
+        (["/dev/null"], "dev: /dev/null: no such program here", "install it"),
+        (["/tmp"], "dev: /tmp: no such program here", "install it"),
+        (
+            ["sh", "-c", "echo permission denied to reach the Docker daemon >&2; exit 1"],
+            "permission denied",
+            "start docker",
+        ),
+        (["sh", "-c", "echo mount: permission denied >&2; exit 1"], "mount", "by hand"),
     ],
 )
 def test_what_is_missing_there_is_reported_with_a_remedy(
@@ -95,6 +103,15 @@ def test_what_is_missing_there_is_reported_with_a_remedy(
     assert done.returncode == 1
     assert said in done.stderr and hint in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_login_that_is_refused_is_explained(home: Home) -> None:
+    """What other programs refuse has nothing to do with keys of ssh."""
+    ssh = home.file("ssh", "#!/bin/sh\necho 'me: Permission denied (publickey).' >&2; exit 255\n")
+    ssh.chmod(0o755)
+    done = run(home, "test", "dev", "--", str(ssh), "dev")
+    assert done.returncode == 1
+    assert "publickey" in done.stderr and "set up a key or an agent" in done.stderr
 
 
 @pytest.mark.pure

@@ -20,11 +20,14 @@ CHUNK: Final = 1 << 16
 APART: Final = 2.0  # seconds between two clocks that are worth reporting
 START: Final = "start Neovim or `bellboard serve`"
 NO_PASSWORD: Final = "sudo must not ask here: allow this command in sudoers with NOPASSWD"
-HINTS: Final = {
+OF_SSH: Final = {
     "permission denied": "ssh must log in without asking: set up a key or an agent",
+    "connection refused": "nothing listens there: is sshd running?",
+}
+HINTS: Final = {
+    "docker daemon": "start docker here, or let your user run it",
     "host key verification failed": "log in once by hand to check and accept the key",
     "could not resolve": "check the name of the machine",
-    "connection refused": "nothing listens there: is sshd running?",
     "not installed there": "clone bellboard.nvim there, and run in it: python3 -m venv .venv &&"
     " .venv/bin/pip install . && .venv/bin/bellboard path",
     "invalid choice": "update bellboard there: that version has no feed",
@@ -212,7 +215,10 @@ def _followed(name: str, words: list[str]) -> tuple[Hello, State, bool]:
         if trial.why:
             raise Problem(f"{name}: {trial.why}")
         if trial.hello is None or trial.state is None:
-            raise Problem(_why(name, words, trial.errors, feed.code(1.0)))
+            code = feed.code(1.0)
+            with contextlib.suppress(OSError):  # nothing more
+                trial.take(os.read(feed.stderr, CHUNK), is_error=True)
+            raise Problem(_why(name, words, trial, code))
         return trial.hello, trial.state, trial.replies
     finally:
         feed.end()
@@ -227,6 +233,7 @@ class _Trial:
         self.replies = False
         self.why = ""
         self.errors = b""
+        self.junk: list[str] = []
         self.is_over = False
         self._rest = b""
 
@@ -240,7 +247,7 @@ class _Trial:
         for line in lines:
             self._line(line)
         if len(self._rest) > feed.LONGEST:
-            self.why = "its command prints something other than a feed"
+            self._ignore(str(self._rest[:80], "utf-8", "replace"))
         self.is_over = not data or bool(self.why or (self.state and self.replies))
 
     def _line(self, line: bytes) -> None:
@@ -255,16 +262,32 @@ class _Trial:
             self.replies = True
         elif isinstance(said, feed.State) and self.hello is not None:
             self.state = self.state or said
+        elif isinstance(said, feed.Junk):
+            self._ignore(said.text)
+
+    def _ignore(self, text: str) -> None:
+        from ..core import feed
+        from ..core.detail import line
+
+        self.junk.append(line(text, 80))
+        if len(self.junk) > feed.MOST_JUNK or len(self._rest) > feed.LONGEST:
+            self.why = self.why or feed.FOREIGN.format(self.junk[-1])
 
 
-def _why(name: str, words: list[str], errors: bytes, code: int | None) -> str:
+def _why(name: str, words: list[str], trial: _Trial, code: int | None) -> str:
+    from ..core import feed
+    from ..system import remotely
     from ..system.leash import last_words
 
-    ended = "it ended before it sent its sessions" if code is not None else "no answer"
-    ended += f" (exit code {code})" if code else "" if code is not None else f" in {PATIENCE:.0f} s"
-    why = last_words(errors) or ended
-    text = " ".join(errors.decode("utf-8", "replace").lower().splitlines())
-    hint = next((hint for part, hint in HINTS.items() if part in text), "")
+    ended = f"no answer in {PATIENCE:.0f} s"
+    if code is not None or trial.is_over:
+        ended = "it ended before it sent its sessions" + (f" (exit code {code})" if code else "")
+    elif trial.junk:
+        ended = feed.FOREIGN.format(trial.junk[-1])
+    why = last_words(trial.errors) or ended
+    text = " ".join(trial.errors.decode("utf-8", "replace").lower().splitlines())
+    hints = {**HINTS, **(OF_SSH if remotely.is_ssh(words) else {})}
+    hint = next((hint for part, hint in hints.items() if part in text), "")
     hint = hint or f"try the command by hand: {shlex.join(words)} bellboard feed"
     return f"{name}: {why}; {hint}"
 

@@ -33,6 +33,9 @@ MOST_AGENTS: Final = 50
 SENTENCE: Final = 400  # characters of a reason
 BEAT: Final = 10.0  # seconds without a line after which a beat follows
 OWN: Final = "it is this board itself, which has its sessions already: do not follow it"
+MOST_JUNK: Final = 200  # lines that are not of a feed: the greeting of a login shell has fewer
+FOREIGN: Final = "its command prints something other than a feed: {}"
+GREETING: Final = b'{"type":"hello"'  # how a feed begins
 SILENT: Final = 25.0  # seconds without a line after which a reader gives up
 
 _CURSOR: Final = re.compile(r"([A-Za-z0-9]{1,64})\.([0-9]{1,15})")
@@ -178,7 +181,7 @@ def read(raw: bytes) -> Line | None:
         return Problem(f"it sent a line of more than {LONGEST >> 10} kB")
     given = value_of(raw)
     if not isinstance(given, dict) or not (kind := _word(given, "type")):
-        return Junk(line(raw[:1000].decode("utf-8", "replace")))
+        return _greeting(raw) or Junk(line(raw[:1000].decode("utf-8", "replace")))
     made = _READERS.get(kind)
     return made(given) if made else None
 
@@ -191,6 +194,12 @@ def asked(raw: bytes) -> Ask | None:
     id, do = count_in(given, "id", LARGEST), _word(given, "do")
     fields = {key: value for key, value in given.items() if key not in ("id", "do")}
     return Ask(id, do, fields) if id else None
+
+
+def _greeting(raw: bytes) -> Line | None:
+    """Return the hello behind what a login shell printed without ending the line."""
+    given = value_of(raw[at:]) if (at := raw.find(GREETING)) > 0 else None
+    return _hello(given) if isinstance(given, dict) else None
 
 
 def _hello(given: dict[str, Any]) -> Line:

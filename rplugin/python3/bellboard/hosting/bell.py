@@ -172,7 +172,7 @@ class Bell:
         return able - full, self._commands.patience() if full else NEVER
 
     def _send_granted(self, store: Store) -> bool:
-        """Send what our machine was granted, unless another host did; False while the lock is taken."""
+        """Send what our machine was granted, unless another host did; False: it has to wait."""
         wishes = self._grants.take()
         while wishes:
             ours = claimed(store, _claim(wishes[0].notice), self.pid)

@@ -15,7 +15,9 @@ from typing import Final, Protocol
 from ..core.detail import line
 from ..core.feed import (
     BEAT,
+    FOREIGN,
     LONGEST,
+    MOST_JUNK,
     OWN,
     SILENT,
     Change,
@@ -34,7 +36,6 @@ CHUNK: Final = 1 << 16
 QUIET: Final = SILENT - 2.0  # seconds, so that what is shown is stale in time
 GREETING: Final = 25.0  # seconds until the hello: ssh may take 5 to connect, and has logins to make
 AWAKE: Final = 5.0  # seconds after a sleep of this machine until it is noticed
-MOST_JUNK: Final = 200  # lines that are not of a feed: the greeting of a login shell has fewer
 SSH_FAILED: Final = 255  # the exit code of ssh itself
 LAST_WORDS: Final = 4096  # bytes of its standard error to keep
 #: Bytes that may come at once, and then in each second; the state of 2,000 sessions has 1 MB.
@@ -214,7 +215,7 @@ class Hearing:
     def _ignore(self, text: str) -> None:
         self._junk.append(text)
         if len(self._junk) > MOST_JUNK:
-            raise Ended(f"its command prints something other than a feed: {line(text, 80)}")
+            raise Ended(FOREIGN.format(line(text, 80)))
 
     # ------------------------------------------------------------ what it is asked
 

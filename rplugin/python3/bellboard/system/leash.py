@@ -18,10 +18,12 @@ from ..core.detail import line
 LAST: Final = 160  # characters of its last words
 
 #: A shell in the background waits until descriptor $0 ends, and then ends the group, itself
-#: included.  The program is started through it: one on a dead mount hangs there, not here.
+#: included.  The program is started through it: one on a dead mount hangs there, not here.  A path
+#: that is no program is found here: shells word that in many ways.
 #: By the name of the descriptor, as shells know no numbers above 9.
 LEASH: Final = """\
-command -v -- "$1" >/dev/null || { echo "$1: no such program here" >&2; exit 127; }
+case $1 in */*) [ -f "$1" ] && [ -x "$1" ];; *) command -v -- "$1" >/dev/null;; esac ||
+{ echo "$1: no such program here" >&2; exit 127; }
 { trap : TERM; read -r end; kill -TERM 0; sleep 1; kill -KILL 0; } </dev/fd/$0 >/dev/null 2>&1 &
 exec "$@"
 """

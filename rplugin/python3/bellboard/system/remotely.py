@@ -68,6 +68,8 @@ def unfit(command: Sequence[str]) -> str:
     name = _name(command[0]) if command else ""
     if name in DRAWING:
         return f"{name} shows a terminal and carries no feed; use ssh, such as: ssh dev"
+    if is_ssh(command) and _name(command[-1]) == "ssh":
+        return "ssh needs the name of a machine, such as: ssh dev"
     if name in WSL and not {"-e", "--exec"}.intersection(command):
         return f"{name} needs -e as its last word, such as: {name} -d Debian -e"
     return ""
