@@ -186,14 +186,14 @@ def test_a_question_answered_meanwhile_gets_no_key(
     agent.answer("Enter", dialog=r"touch a1\.txt\s+\u254c")
     agent.shows(r"touch a2\.txt\s+\u254c")
     eventually(lambda: (editor.lua(SESSION) or {}).get("detail") == "touch a2.txt", "the next")
-    editor.shows("No longer asked: it has already been answered, and not from bellboard.")
+    editor.shows("No longer asked: you answered in the terminal first.")
     editor.press("A")
     # The host refuses an answer to a question that is no longer open, too.
     old = {key: first[key] for key in ("session_id", "request")} | {"choice": "allow"}
     ask = "require('bellboard.host').ask('answer', ..., function(r) _G.reply = r end)"
     editor.lua(ask, old)
     reply = eventually(lambda: editor.lua("return _G.reply"), "a reply")
-    assert reply == {"ok": False, "why": "it has already been answered, and not from bellboard"}
+    assert reply == {"ok": False, "why": "you answered in the terminal first"}
     agent.shows(r"touch a2\.txt\s+\u254c")
     assert not (home.project / "a2.txt").exists()
 

@@ -27,7 +27,6 @@ from rig.waiting import eventually, rest
 pytestmark = pytest.mark.files
 
 ALLOWED = {"hookEventName": "PermissionRequest", "decision": {"behavior": "allow"}}
-ANSWERED = "it has already been answered, and not from bellboard"
 TERMINAL = "you answered in the terminal first"
 THERE = "; go there to answer"
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")

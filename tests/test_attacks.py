@@ -174,7 +174,9 @@ def test_a_name_that_names_nothing_is_refused_and_cut(desk: Desk, field: str, na
     digest = desk.request()["request"]["digest"]
     given = {"session_id": "s", "request": "", "choice": "allow", "digest": digest, field: name}
     answering = Answering(desk, "Neovim 1", desk.home.env)
-    with pytest.raises(Declined, match=r"already been answered|no longer exists"):
+    with pytest.raises(
+        Declined, match=r"already been answered|in the terminal first|no longer exists"
+    ):
         asyncio.run(answering.answer(given))
     assert len(json.dumps(desk.told[-1])) < 2000
     assert hook.said == []

@@ -98,6 +98,18 @@ def test_the_user_said_no_or_interrupted_what_was_allowed(
 
 
 @pytest.mark.parametrize("by", ["name", "digest"])
+def test_what_is_over_and_was_not_answered_by_us_was_answered_in_the_terminal(
+    desk: Desk, by: str
+) -> None:
+    digest = desk.request()["request"]["digest"]
+    desk.s = desk.session_of(blocks={})
+    given = {"request": NAME, "digest": ""} if by == "name" else {"request": "", "digest": digest}
+    assert desk.answer(**given)["why"] == IN_TERMINAL
+    nothing = desk.answer(request="", digest="")["why"]
+    assert nothing == "it has already been answered"
+
+
+@pytest.mark.parametrize("by", ["name", "digest"])
 def test_who_was_first_is_known_from_the_log(desk: Desk, by: str) -> None:
     """When nothing is left in answers/."""
     digest = desk.request()["request"]["digest"]

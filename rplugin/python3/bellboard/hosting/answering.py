@@ -34,6 +34,7 @@ from ..core.request import (
 )
 from ..core.session import Run, Session
 from ..storage.claims import Claim, Claims
+from ..storage.item import NAME
 from ..storage.spool import Spool
 from .beside import Declined, Given, Reply, beside, pause
 from .keyboard import Terminal, enter
@@ -193,7 +194,9 @@ class Answering:
         name = _name(given)
         found = standing(s, name)
         if found is None:
-            raise Declined(self._who(name, _digest(given), ANSWERED, s.session_id))
+            was_shown = bool(NAME.fullmatch(name)) if name else bool(_digest(given))
+            otherwise = FIRST[TERMINAL] if was_shown else ANSWERED
+            raise Declined(self._who(name, _digest(given), otherwise, s.session_id))
         asked = asked_of(s, *found, self._desk.spool)
         if not await beside(partial(still_asks, asked, self._environ)):
             raise Declined(self._who(name_of(asked.request), "", FIRST[TERMINAL]))

@@ -39,7 +39,7 @@ from .beside import Declined
 
 THERE: Final = "; go there to answer"
 COARSE: Final = 2.0  # seconds by which the start of a process is known; `btime` has no fractions
-ANSWERED: Final = "it has already been answered, and not from bellboard"
+ANSWERED: Final = "it has already been answered"
 #: What can be said to a question that no hook reported.
 SEEN: Final = (
     ALLOW,
