@@ -20,6 +20,7 @@ from bellboard.core.session import Block, Process, Session
 from bellboard.hosting import answering, beside, keyboard, terminals
 from bellboard.hosting.beside import Declined
 from bellboard.storage.claims import Claim, Claims
+from bellboard.system.processes import started_of
 from desk import NAME, Desk
 from rig.home import Home
 from rig.waiting import eventually, rest
@@ -272,6 +273,25 @@ def test_a_session_that_claims_the_id_of_another_is_refused(
     desk.s = replace(desk.s, pid=0)
     why = f"the process that asks is not known to run the session{THERE}"
     refused(desk, desk.answer(digest="x"), why)
+
+
+def test_a_process_that_claims_the_session_of_another_is_refused(
+    desk: Desk, processes: Callable[..., int]
+) -> None:
+    """The session file of the other says that it runs it, and this one has no session file."""
+    other = processes()
+    file = desk.home.claude / "sessions" / f"{other}.json"
+    file.parent.mkdir()
+    started = int((time.time() - 1) * 1000)
+    known = {"pid": other, "sessionId": "s", "cwd": "/", "startedAt": started}
+    file.write_text(json.dumps({**known, "status": "idle", "statusUpdatedAt": started}))
+    hook = desk.waits()
+    both = {p: Process(p, started_of(p)) for p in (desk.pid, other)}
+    desk.s = desk.session_of(blocks=desk.s.blocks, processes=both)
+    why = f"process {other} runs that session, and process {desk.pid} only claims to{THERE}"
+    assert desk.request() == {"why": why}
+    refused(desk, desk.answer(digest="x"), why)
+    assert hook.said == []
 
 
 def test_an_unknown_cli_is_refused(desk: Desk) -> None:

@@ -32,11 +32,19 @@ def objection(s: Session, process: Process, environ: Mapping[str, str]) -> str:
         return f"process {pid} belongs to another user"
     if runs := cli_of(s.agent).session_of(pid, environ):
         return "" if runs == s.session_id else f"process {pid} runs another session"
+    if other := _runner(s, pid, environ):
+        return f"process {other} runs that session, and process {pid} only claims to"
     argv = argv_of(pid)
     if not is_agent(s.agent, argv, program_of(pid)):
         shown = line(" ".join(argv), LONGEST_ARGV)
         return f"process {pid} does not run {line(s.agent, 20)}: {shown}"
     return ""
+
+
+def _runner(s: Session, pid: int, environ: Mapping[str, str]) -> int:
+    """Return another process that says it runs the session, or 0."""
+    says = cli_of(s.agent).session_of
+    return next((x for x in s.processes if x != pid and says(x, environ) == s.session_id), 0)
 
 
 def is_agent(agent: str, argv: list[str], program: str) -> bool:
