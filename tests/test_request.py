@@ -81,6 +81,12 @@ def test_each_tool_is_shown_in_parts(tool: str, given: object, kinds: list[str])
     assert [part.kind for part in asked(payload(tool, given)).parts] == kinds
 
 
+@pytest.mark.parametrize("given", [{}, {"plan": " "}])
+def test_a_plan_that_was_not_written_is_not_approved_unknowingly(given: object) -> None:
+    assert asked(payload("ExitPlanMode", PLAN)).title == "Approve a plan"
+    assert asked(payload("ExitPlanMode", given)).title == "Leave plan mode, without a plan"
+
+
 members = st.sampled_from(["command", "url", "plan", "edits", "questions", "file_path", "x"])
 
 

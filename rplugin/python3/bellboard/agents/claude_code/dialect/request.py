@@ -168,7 +168,7 @@ def _plan(asked: Asked) -> Read:
     given = Input(asked.tool_input)
     text, path = given.text("plan"), given.text("planFilePath")
     return {
-        "title": "Approve a plan",
+        "title": "Approve a plan" if text.strip() else "Leave plan mode, without a plan",
         "parts": (part("plan", text, path=path), *given.rest()),
         "choices": (APPROVE, APPROVE_EDITS, KEEP, STOP),
     }
