@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from bellboard.cli import main
+from bellboard.core.session import Block, Session
 from bellboard.hosting.waiting import OFFERED, Waiting
 from bellboard.storage import ground
 from bellboard.storage.spool import Spool
@@ -123,6 +125,34 @@ def test_pipes_of_nobody_are_removed_a_few_at_a_time(
         assert left == sum(name.startswith("2147483647") for name in place.pipes)
     assert waiting.run(store, {}) > 0.0
     assert place.offered == len(place.pipes) == OFFERED
+    waiting.close()
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("more", "facts"),
+    [({}, {"blocks": {}}), ({"agent": "a1"}, {}), ({}, {"headless": True})],
+    ids=["over", "of a subagent", "without a terminal"],
+)
+def test_a_hook_is_sent_away_at_once(
+    place: Place, more: dict[str, str], facts: dict[str, Any]
+) -> None:
+    """Once its question is over; or where the CLI would show no dialog while it waits."""
+    place.spool.prepare()
+    place.turn("on")
+    store, waiting = Store(place.spool.home), Waiting(place.spool)
+    waiting.run(store, {})
+    hook = place.ask()
+    pipe = eventually(lambda: next((name for name, taken in place.pipes.items() if taken), ""))
+    asks = Session("s", turn="working", blocks={":": Block("permission", 1.0, pipe=pipe)})
+    for s, waits in (
+        (asks, True),
+        (replace(asks, **{"blocks": {":": replace(asks.blocks[":"], **more)}, **facts}), False),
+    ):
+        waiting.note_changed({"s"})
+        waiting.run(store, {"s": s})
+        assert (pipe in place.pipes) == waits
+    assert hook.printed() == b""
     waiting.close()
     store.close()
 
