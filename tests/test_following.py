@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import sqlite3
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -266,6 +268,16 @@ def test_problems_are_reported(home: Home, follow: Follow) -> None:
         assert reader.lines[-1] == reader.of(feed.Problem)[0]
         assert text.lower() in reader.of(feed.Problem)[0].text.lower()
         assert "Traceback" not in reader.errors.read_text()
+
+
+def test_a_board_that_cannot_be_used_ends_it(home: Home, follow: Follow, spool: Spool) -> None:
+    """As with a full disk: its reader shows the rows as stale, and why."""
+    with contextlib.closing(sqlite3.connect(home.bellboard / "board.db")) as db:
+        db.execute("BEGIN IMMEDIATE")
+        reader = follow()
+        (problem,) = eventually(lambda: reader.of(feed.Problem), "a problem", within=30)
+        assert problem.text.startswith("its board cannot be used: locked by")
+        assert reader.process.wait(PATIENCE) == 1
 
 
 def test_a_board_of_a_newer_program_ends_it(start: Start, follow: Follow) -> None:

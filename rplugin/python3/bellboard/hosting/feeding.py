@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 MOST: Final = 16  # requests in hand
 GONE: Final = 60.0  # seconds without a line after which a reader that has sent some is gone
+WELL: Final = 3.0  # seconds between two checks whether the board can be used
 LAST: Final = 0.2  # seconds to write what is left
 
 NO_REQUEST: Final = {
@@ -54,6 +55,7 @@ class Feeding:
         self._outlet = Outlet(self._tell, self._drained)
         self._inlet = Inlet(self._ask, LONGEST, MOST, self._came)
         self._timer = self._loop.call_later(BEAT, self._beat)
+        self._loop.call_later(WELL, self._check, "")
         self._outlet.write(feedlines.encoded(hello))
 
     def push(self, message: Mapping[str, Any]) -> None:
@@ -71,6 +73,15 @@ class Feeding:
         """Wait until the reader has what was written."""
         if self._host is not None:
             self._outlet.finish(LAST)
+
+    def _check(self, before: str) -> None:
+        """End if the board could not be used `before` either: what its reader shows gets old."""
+        assert self._host is not None
+        of = self._host.connection
+        why = "" if of.is_well else of.notes.get("database") or of.notes.get("home", "")
+        if why and before:
+            self._end(f"its board cannot be used: {why}")
+        self._loop.call_later(WELL, self._check, why)
 
     # ------------------------------------------------------------ sending
 
