@@ -125,6 +125,26 @@ def test_it_does_not_wait_without_a_promise(spool: Spool, ask: Ask, tmp_path: Pa
 
 
 @pytest.mark.usefixtures("shell")
+@pytest.mark.parametrize("whose", ["a stranger", "a link"])
+def test_it_waits_in_no_folder_that_others_can_change(
+    spool: Spool, ask: Ask, tmp_path: Path, whose: str
+) -> None:
+    """Although the pipe in it is ours."""
+    spool.pipes.offer()
+    answers = spool.home / "answers"
+    if whose == "a link":
+        answers.rename(tmp_path / "answers")
+        answers.symlink_to(tmp_path / "answers")
+    elif os.geteuid() == 0:
+        os.chown(answers, 54321, 54321)
+    else:
+        pytest.skip("only root can give a folder away")
+    hook = ask()
+    assert event(spool).pipe == ""
+    assert hook.printed() == b""
+
+
+@pytest.mark.usefixtures("shell")
 @pytest.mark.parametrize("planted", ["file", "pipe"])
 def test_what_replaces_its_pipe_gives_no_answer(
     spool: Spool, ask: Ask, tmp_path: Path, planted: str

@@ -65,7 +65,7 @@ READY: Final = 0.5  # seconds until a dialog takes keys: it ignores them for the
 FOLLOWS: Final = 2.0  # seconds for the agent to go on
 LOOKS: Final = 50  # times to look first: where these take longer, the agent is as slow
 LATEST: Final = 6.0  # seconds, however slow
-SHOWS: Final = 0.5  # seconds for it to show whose answer counted, unless a tool still runs
+SHOWS: Final = 0.5  # seconds to show whose answer counted, unless a tool still runs; or FOLLOWS
 GLANCE: Final = 0.02
 LOOK: Final = 0.1  # seconds between two reads of a screen that does not show the dialog yet
 ANOTHER: Final = "its terminal shows another of its requests first; answer that, or go there"
@@ -336,7 +336,8 @@ class Answering:
 
     async def _counted(self, asked: Asked, sent: Sent) -> str:
         """Return whose answer counted, or "" if the agent does not show it soon."""
-        until = time.monotonic() + SHOWS
+        is_over = sent.went is not None and sent.went.rests
+        until = time.monotonic() + (FOLLOWS if is_over else SHOWS)
         look = partial(first, asked, sent, self._desk.spool.home)
         while (counted := await _read(look)) is None and time.monotonic() < until:
             await pause(GLANCE)
