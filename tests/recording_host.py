@@ -1,9 +1,9 @@
 """A host that writes everything it publishes into a file: recording_host.py HOME OUT HOW.
 
-HOW is JSON: schema, network, stuck (seconds), on (commands), options, server, config; and clock, a
-file that says by how many seconds the clock of this process is ahead.  Each message includes how
-long the event loop was ever blocked while this process had the processor, counted by a thread in
-hundredths of a second, and when it was published.
+HOW is JSON: schema, network, stuck and rescan (seconds), on (commands), options, server, config;
+and clock, a file that says by how many seconds the clock of this process is ahead. Each message
+includes how long the event loop was ever blocked while this process had the processor, counted by
+a thread in hundredths of a second, and when it was published.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ def main() -> None:
         real = time.time
         time.time = lambda: real() + float(Path(ahead).read_text())
     trouble.STUCK = how.get("stuck", trouble.STUCK)  # type: ignore[misc]
+    host.RESCAN = how.get("rescan", host.RESCAN)  # type: ignore[misc]
 
     class Recorded(host.Host):
         def _store(self) -> Store:

@@ -28,6 +28,7 @@ pytestmark = pytest.mark.files
 
 Start = Callable[..., RecordedHost]
 SOON = 1.0  # seconds for a host to show an event, or to end, on an idle machine
+RESCAN = 2.0  # seconds until a host looks at everything again, in place of 30
 
 
 @pytest.fixture
@@ -91,7 +92,7 @@ def test_a_hanging_mount_stops_nobody(home: Home, mount: HungMount, start: Start
     repository(mount.source / "project")
     (mount.source / "t.jsonl").write_text(said("First"))
     (mount.source / "claude" / "sessions").mkdir(parents=True)
-    host = start()
+    host = start(rescan=RESCAN)
     place = {"cwd": f"{mount.place}/project", "transcript_path": f"{mount.place}/t.jsonl"}
     put(Spool(home.bellboard), "UserPromptSubmit", "far", **place)
     eventually(lambda: told(host, "far", "branch") == "main", "its branch")
@@ -125,7 +126,7 @@ def test_a_host_ends_while_a_mount_hangs(
         how, place = "cwd", str(home.root / "link")
     if how == "CLAUDE_CONFIG_DIR":
         home.env.update({how: place})
-    host = start()
+    host = start(rescan=RESCAN)
     hook = {"session_id": "far", "hook_event_name": "UserPromptSubmit", "cwd": str(home.project)}
     line = {"t": time.time(), "hook": {**hook, how: place}, "origin": {how: place, "pane": "%1"}}
     put_raw(Spool(home.bellboard), json.dumps(line).encode())
@@ -194,7 +195,7 @@ def test_a_hanging_tmux_stops_nobody(home: Home, start: Start, what: str) -> Non
             (home.bin / "tmux").unlink(missing_ok=True)
             (home.bin / "tmux").write_text("#!/bin/sh\nexec sleep 1000\n")
             (home.bin / "tmux").chmod(0o755)
-        host = start()
+        host = start(rescan=RESCAN)
         line = {"session_id": "there", "hook_event_name": "UserPromptSubmit"}
         origin = {"tmux": str(path), "pane": "%1", "tty": "/dev/pts/999"}
         Spool(home.bellboard).write({"t": time.time(), "hook": line, "origin": origin}, "there")
