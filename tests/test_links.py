@@ -434,6 +434,28 @@ def test_a_feed_that_cannot_be_followed_ends_and_says_why(
     assert host.sessions == {}
 
 
+def test_a_feed_without_a_state_ends_and_says_why(
+    dev: FarFeed, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its other lines do not hide that nothing is known of it."""
+    monkeypatch.setattr("bellboard.hosting.hearing.GREETING", 0.5)
+    beat = {"type": "beat", "now": 1, "cursor": "d.1"}
+    dev.restart(dev.hello())
+    follower = Follower("dev", lambda line: None, time.time)
+    mailbox = Mailbox(home.bellboard, "dev")
+    link = Link(lambda cursor, shared, slow: dev.command, follower, mailbox, lambda: None)
+
+    def ended() -> bool:
+        dev.say(beat)
+        return "does not send its sessions" in link.why
+
+    try:
+        eventually(ended, "the reason")
+    finally:
+        link.stop()
+        link.join(5)
+
+
 def test_an_endless_feed_is_read_slowly(start: Start, dev: FarFeed) -> None:
     """Neither its host nor the other sessions wait for it."""
     beat = b'{"type":"beat","now":1,"cursor":"d.1"}\n'

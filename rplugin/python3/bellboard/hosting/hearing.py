@@ -110,6 +110,7 @@ class Hearing:
         self._unsent = bytearray()
         self._junk: list[str] = []
         self._greeted = False
+        self._since = 0.0  # when it was greeted
         self._is_silent = False  # its standard error is closed
         self._bytes, self._lines = Budget(BURST, STEADY), Budget(LINES, STEADY_LINES)
         self._slow_until = 0.0
@@ -190,10 +191,12 @@ class Hearing:
         said, follower = read(raw), self._link.follower
         if isinstance(said, Problem):
             raise Ended(said.text)
+        if self._greeted and not isinstance(said, State) and self._lacks_state():
+            raise Ended("it does not send its sessions: update bellboard there")
         if isinstance(said, Junk):
             self._ignore(said.text)
         elif isinstance(said, Hello):
-            self._greeted = True
+            self._greeted, self._since = True, clock()
             follower.take(said)
             self._show_up()
         elif isinstance(said, Reply):
@@ -211,6 +214,10 @@ class Hearing:
             if follower.is_up and not was_up:
                 self._link.is_up()
                 self._ask()
+
+    def _lacks_state(self) -> bool:
+        """Return whether other lines come, but no state, which comes before them."""
+        return not self._link.follower.is_up and clock() > self._since + GREETING
 
     def _ignore(self, text: str) -> None:
         self._junk.append(text)
