@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from bellboard.cli import main
 from bellboard.core.session import Block, Session
-from bellboard.hosting.waiting import OFFERED, Waiting
+from bellboard.hosting.waiting import OFFERED, UNHEARD, Waiting
 from bellboard.storage import ground
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Store
@@ -25,6 +25,7 @@ from waiting_hook import Hook
 
 pytestmark = pytest.mark.files
 
+UNHEARD_AT = "bellboard.hosting.waiting.UNHEARD"
 BASH = {"tool_name": "Bash", "tool_input": {"command": "make"}}
 
 
@@ -154,6 +155,25 @@ def test_a_hook_is_sent_away_at_once(
         assert (pipe in place.pipes) == waits
     assert hook.printed() == b""
     waiting.close()
+    store.close()
+
+
+def test_a_host_that_cannot_fold_keeps_no_hook_waiting(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody would see what it asks; that may pass within a second."""
+    place.spool.prepare()
+    place.turn("on")
+    store, waiting = Store(place.spool.home), Waiting(place.spool)
+    waiting.run(store, {})
+    hook = place.ask()
+    eventually(lambda: True in place.pipes.values())
+    assert 0.0 < waiting.go_blind() <= UNHEARD
+    assert hook.waits
+    monkeypatch.setattr(UNHEARD_AT, 0.0)
+    waiting.go_blind()
+    assert place.pipes == {}
+    assert hook.printed() == b""
     store.close()
 
 
