@@ -106,7 +106,7 @@ def test_pruned_pages_are_returned_gradually(make: Make, clock: Clock) -> None:
     clerk = make()
     store = clerk.store
     fill(store, clock)
-    store.db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    store.db.execute("PRAGMA wal_checkpoint(FULL)").fetchall()
     before = store.path.stat().st_size
     clock.advance(2 * KEEP)
 
@@ -126,7 +126,7 @@ def test_the_file_shrinks_although_a_checkpoint_was_still_running(make: Make, cl
     """The last pages are then only in the log: they are written as soon as it has ended."""
     store = make().store
     fill(store, clock)
-    store.db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    store.db.execute("PRAGMA wal_checkpoint(FULL)").fetchall()
     before = store.path.stat().st_size
     over = threading.Event()
     store._thread = threading.Thread(target=over.wait)
@@ -152,7 +152,7 @@ def test_an_older_database_shrinks_as_well(tmp_path: Path, clock: Clock) -> None
     with contextlib.closing(Store(home)) as store:
         assert [(0,)] == store.all("PRAGMA auto_vacuum")
         fill(store, clock)
-        store.db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        store.db.execute("PRAGMA wal_checkpoint(FULL)").fetchall()
         before = store.path.stat().st_size
 
         def is_small() -> bool:

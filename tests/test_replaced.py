@@ -71,11 +71,16 @@ def with_another_log(path: Path) -> None:
     wal.write_bytes(b"")
 
 
+def with_an_emptied_log(path: Path) -> None:
+    """Empty the log in place; what was only there is lost to all but the memory of hosts."""
+    os.truncate(f"{path}-wal", 0)
+
+
 LOSSES = [removed, removed_with_its_log, replaced_by_another]
 LOG_LOSSES = [without_its_log, without_its_shared_memory, with_another_log]
 
 
-@pytest.mark.parametrize("lose", [*LOSSES, *LOG_LOSSES])
+@pytest.mark.parametrize("lose", [*LOSSES, *LOG_LOSSES, with_an_emptied_log])
 def test_nothing_is_unlinked_unless_committed_to_the_current_file(
     make: Make, clock: Clock, lose: Lose
 ) -> None:
@@ -99,7 +104,7 @@ def test_nothing_is_unlinked_unless_committed_to_the_current_file(
         assert ("before" in statuses(late.board)) == (lose in LOG_LOSSES)
 
 
-@pytest.mark.parametrize("lose", [*LOSSES, *LOG_LOSSES])
+@pytest.mark.parametrize("lose", [*LOSSES, *LOG_LOSSES, with_an_emptied_log])
 def test_hosts_continue_with_the_current_file(
     home: Home, start: Callable[..., RecordedHost], lose: Lose
 ) -> None:
@@ -131,10 +136,32 @@ def test_hosts_continue_with_the_current_file(
         assert len(rows) == len(set(rows))
         if not list(home.bellboard.glob("board.db.damaged-*")):  # with the earlier events
             assert sorted(names) == sorted(set(rows) & set(names))
-        if lose not in LOG_LOSSES:
+        if lose in LOSSES:
             agrees_with_its_log(clerk)
     eventually(lambda: verdict(home.bellboard) == "ok", "a sound database")
     assert {"canary", "s0", "s19"} <= hosts[0].shown.keys() & hosts[1].shown.keys()
+
+
+@pytest.mark.parametrize("lose", LOG_LOSSES)
+def test_hosts_that_notice_it_one_by_one_spoil_nothing(
+    home: Home, start: Callable[..., RecordedHost], lose: Lose
+) -> None:
+    """Those that still have the old log neither write by it nor copy from it."""
+    hosts = [start(name) for name in ("one", "two", "three")]
+    spool = Spool(home.bellboard)
+    names = []
+    for n in range(300):
+        names.append(put(spool, "UserPromptSubmit", f"s{n}"))
+        if n == 150:
+            eventually(lambda: "s50" in hosts[0].shown)
+            lose(home.bellboard / "board.db")
+    eventually(lambda: not list(spool.new.iterdir()), "an empty spool")
+    for host in hosts:
+        eventually(lambda host=host: len(host.shown) == 300, "all sessions")
+    assert [] == list(home.bellboard.glob("board.db.damaged-*"))
+    with opened(home.bellboard) as clerk:
+        rows = [row.file for row in from_files(clerk.store.log()) if row.event.from_hook]
+    assert sorted(names) == sorted(rows)
 
 
 def verdict(home: Path) -> str:

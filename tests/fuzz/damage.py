@@ -117,8 +117,15 @@ def tables(target: Target, random: Random) -> None:
 
 def removed(target: Target, random: Random) -> None:
     """Remove the database, or one of its files."""
-    for suffix in random.choice([("",), ("-wal", "-shm"), ("", "-wal", "-shm"), ("-shm",)]):
+    both = ("-wal", "-shm")
+    for suffix in random.choice([("",), both, ("", *both), ("-wal",), ("-shm",)]):
         (target.board / f"board.db{suffix}").unlink(missing_ok=True)
+
+
+def emptied(target: Target, random: Random) -> None:
+    """Empty its log in place."""
+    with contextlib.suppress(FileNotFoundError):
+        os.truncate(target.board / "board.db-wal", 0)
 
 
 def replaced(target: Target, random: Random) -> None:
@@ -158,6 +165,7 @@ DAMAGES: dict[str, Damage] = {
     "huge cells": huge,
     "other tables": tables,
     "removed": removed,
+    "emptied log": emptied,
     "replaced": replaced,
     "cut": cut,
 }

@@ -15,8 +15,9 @@ from typing import Any, Protocol, TypeVar
 
 from ..core.deadlines import NEVER
 from ..core.options import Options, options_of, settings_of
+from ..storage.causes import is_unreadable
 from ..storage.spool import Spool
-from ..storage.store import Busy, Damaged, Newer, Store
+from ..storage.store import Busy, Damaged, Newer, Replaced, Store
 from .folding import Clerk, Step
 from .trouble import OF_NO_USE, TROUBLE, Trouble
 
@@ -53,7 +54,7 @@ class Connection:
         self.notes = self.trouble.notes
         self._owner, self._open_store = owner, open
         self._arriving = 0.0  # since when
-        self._lost: Clerk | None = None  # of a damaged database
+        self._lost: Clerk | None = None  # of a database that was damaged, or lost its log
         self._closed = False  # whether a database was of no use, perhaps because its log was lost
 
     @property
@@ -171,14 +172,20 @@ class Connection:
 
     def _meet(self, error: BaseException, begun: float) -> float:
         """Close a useless database; return the seconds until the next try."""
-        if isinstance(error, OF_NO_USE):
+        if isinstance(error, OF_NO_USE) or is_unreadable(error):
             self._closed = True
-            if isinstance(error, Damaged):
+            if self._is_still_ours(error):
                 self._lost = self.clerk or self._lost
             self.close()
         elif isinstance(error, Newer):
             self._step_back()
         return self.trouble.meet(error, begun)
+
+    def _is_still_ours(self, error: BaseException) -> bool:
+        """Return whether the user has neither removed the database nor put another in its place."""
+        if isinstance(error, Replaced):
+            return self.clerk is not None and self.clerk.store.is_log_lost()
+        return isinstance(error, sqlite3.Error)
 
     def _step_back(self) -> None:
         """Show the last state and stop writing: the database belongs to a newer program."""

@@ -114,6 +114,7 @@ class Clerk:
 
     def catch_up(self) -> set[str]:
         """Read what others committed; return the sessions that may have changed."""
+        self.store.check_place()
         self.store.check_commits()
         return self._refresh()
 
@@ -129,14 +130,19 @@ class Clerk:
         return notes
 
     def restore(self, before: Clerk, now: float) -> None:
-        """Write the sessions of a damaged database that its successor does not know as well."""
+        """Write the sessions of a database that was damaged, or lost its log.
+
+        What is there now may know some of them as well, or that they are gone.
+        """
         known = before.board.sessions if before._committed is None else before._committed
         with self.store.lock():
             self._refresh()
             self._ahead = True  # until COMMIT
+            rows = self.store.all("SELECT session_id FROM sessions WHERE record IS NULL")
+            gone = {row[0] for row in rows}
             for sid, s in known.items():
                 there = self.board.sessions.get(sid)
-                if there is None or there.last < s.last:
+                if sid not in gone if there is None else there.last < s.last:
                     self.board.keep(s)
             self.store.write(self.board, (), (), 0.0, now)
             if self._watched_since is None:

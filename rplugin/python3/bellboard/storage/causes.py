@@ -28,6 +28,11 @@ def is_busy(error: BaseException) -> bool:
     return isinstance(error, sqlite3.OperationalError) and ("locked" in said or "busy" in said)
 
 
+def is_unreadable(error: BaseException) -> bool:
+    """Return whether the log may be shorter than what is known of it: all have to open it again."""
+    return isinstance(error, sqlite3.OperationalError) and "disk I/O" in str(error)
+
+
 def is_damage(error: BaseException, path: Path) -> bool:
     """Return whether only damage to the file explains the error.
 

@@ -164,9 +164,9 @@ class Database:
 
     def close(self) -> None:
         """Close it; leave nothing behind of a file that was removed or replaced."""
-        if self.is_replaced():
+        if self._identity is not None and self._identity.is_log_readable():
             with contextlib.suppress(sqlite3.Error):
-                self.db.execute("PRAGMA wal_checkpoint")  # perhaps only its log is lost
+                self.db.execute("PRAGMA wal_checkpoint")
         self.db.close()
         if self._identity is not None and self._identity.is_file_lost():
             self._identity.drop_logs()
@@ -186,6 +186,10 @@ class Database:
     def is_replaced(self) -> bool:
         """Return whether the database or its log was removed or replaced."""
         return self._identity is not None and self._identity.is_lost()
+
+    def is_log_lost(self) -> bool:
+        """Return whether only its log was."""
+        return self.is_replaced() and not (self._identity and self._identity.is_file_lost())
 
     def check_place(self) -> None:
         """Raise Replaced if the database was removed or replaced."""
@@ -263,6 +267,7 @@ class Lock:
         base = self.base
         try:
             base.db.execute("BEGIN IMMEDIATE")
+            base.check_place()  # others may have opened it with another log
             base.check_commits()
             if base.is_changed:
                 base.check_version()

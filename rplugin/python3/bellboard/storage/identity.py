@@ -18,6 +18,7 @@ class Identity:
         self._path = path
         self._logs = (f"{path}-wal", f"{path}-shm")
         self._known = {path: _file(path)}
+        self._is_written = False  # whether the log was seen with contents
 
     @property
     def inode(self) -> int:
@@ -30,12 +31,31 @@ class Identity:
         self._known |= {path: _file(path) for path in self._logs}
 
     def is_lost(self) -> bool:
-        """Return whether any of the files was removed or replaced; takes a few microseconds."""
-        return any(file is not None and _file(path) != file for path, file in self._known.items())
+        """Return whether any of the files is no longer there; takes a few microseconds.
+
+        A log that was emptied is lost too: only who has the database alone empties it.
+        """
+        for path, file in self._known.items():
+            if file is not None and _file(path) != file:
+                return True
+        if _size(self._logs[0]) > 0:
+            self._is_written = True
+            return False
+        return self._is_written
 
     def is_file_lost(self) -> bool:
         """Return whether the database file itself was, so that its log belongs to nothing."""
         return _file(self._path) != self._known[self._path]
+
+    def is_log_readable(self) -> bool:
+        """Return whether the log was removed, and nobody has written another since.
+
+        Only this process and others that have it open can read it then.  But with another log in
+        its place, which they index in the same shared memory, it would give the wrong pages.
+        """
+        log = self._logs[0]
+        file = self._known.get(log)
+        return file is not None and _file(log) != file and _size(log) == 0
 
     def drop_logs(self) -> None:
         """Remove the log of the lost file: SQLite would apply it to the new one."""
@@ -44,6 +64,13 @@ class Identity:
             if file is not None and _file(path) == file:
                 with contextlib.suppress(OSError):
                     os.unlink(path)  # noqa: PTH108
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size  # noqa: PTH116
+    except OSError:
+        return 0
 
 
 def _file(path: str) -> File | None:

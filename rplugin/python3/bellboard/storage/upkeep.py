@@ -159,7 +159,7 @@ class Upkeep(Rows):
 
     def _aside(self, *statements: str) -> bool:
         """Run statements in a thread, unless one still runs or hangs; return whether it began."""
-        if self._thread is not None and self._thread.is_alive():
+        if (self._thread is not None and self._thread.is_alive()) or self.is_replaced():
             return False
         self._thread = Thread(target=self._run, args=statements)
         self._thread.start()
