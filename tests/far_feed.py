@@ -16,6 +16,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+WRITING = threading.Lock()  # a reply must not come into the middle of a line
+
 
 class FarFeed:
     """The folder of such a feed, and the messages that a test makes."""
@@ -95,9 +97,8 @@ def main() -> None:
     threading.Thread(target=obey, args=(folder,), daemon=True).start()
     with (folder / "says").open("rb") as says:
         while True:
-            if data := says.read(1 << 16):
-                sys.stdout.buffer.write(data)
-                sys.stdout.buffer.flush()
+            if data := says.read():
+                told(data)
             elif (folder / "endless").exists():
                 sys.stdout.buffer.write((folder / "endless").read_bytes())
             else:
@@ -112,8 +113,13 @@ def obey(folder: Path) -> None:
             is_clock = asked["do"] == "clock"
             reply = {"ok": True} if is_clock else json.loads((folder / "reply").read_text())
             data = json.dumps({"type": "reply", "id": asked["id"], **reply}).encode() + b"\n"
-            sys.stdout.buffer.write(data)
-            sys.stdout.buffer.flush()
+            told(data)
+
+
+def told(data: bytes) -> None:
+    with WRITING:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
 
 
 def note(folder: Path, said: dict[str, Any]) -> None:
