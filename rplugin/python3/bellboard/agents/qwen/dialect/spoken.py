@@ -15,6 +15,7 @@ class QwenDialect(Dialect):
 
     key = "qwen"
     kinds = KINDS
+    has_titles = True
 
     event = staticmethod(hook)
     titled = staticmethod(titled)
