@@ -165,8 +165,9 @@ def break_off(s: Session, e: Event, o: Options) -> str | None:
     if (p := own(s)) and p.says == "busy":
         if p.at > e.t - o.settle:
             return "the CLI started working after that"
-        if not s.hooked or (p.was == "idle" and not (s.agents or s.queue or s.blocks)):
-            return "its session file decides that"  # such a line may be a second late
+        is_alone = p.was == "idle" and not (s.agents or s.queue or s.blocks)
+        if not e.from_hook and (is_alone or not s.hooked):
+            return "its session file decides that"  # a line may be a second late
     break_crew(s, e.t)
     ask_on(s)
     if s.queue:
