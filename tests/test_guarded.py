@@ -183,9 +183,12 @@ def test_a_damaged_database_that_cannot_be_moved_away(
     """Its folder is read-only: reported, waited for, and set aside afterwards."""
     host = start()
     goes_on(host, "before")
-    with opened(home.bellboard) as clerk:
-        clerk.store.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     host.process.send_signal(signal.SIGSTOP)  # it is to find the damage once it can do nothing
+    with opened(home.bellboard) as clerk:
+        db = clerk.store.db
+        version = db.execute("PRAGMA user_version").fetchone()[0]
+        db.execute(f"PRAGMA user_version = {version}")  # a commit, so that it reads again
+        db.execute("PRAGMA wal_checkpoint(FULL)")
     (home.bellboard / "board.db").write_bytes(b"\xa5" * 50_000)
     mount("--bind", str(home.bellboard), at=home.bellboard)
     mount("-o", "remount,bind,ro", at=home.bellboard, again=True)
