@@ -13,6 +13,7 @@ from typing import Final
 
 from fuzz import (
     agents,
+    clis,
     damage,
     disks,
     files,
@@ -35,6 +36,7 @@ CATEGORIES: Final[dict[str, Category]] = {
         *(
             messages,
             agents,
+            clis,
             files,
             witnessed,
             machines,
