@@ -40,6 +40,7 @@ class Category:
     settle: float = 0.0  # seconds for it to notice what only a rescan finds
     within: float = 1.0  # seconds in which an event must arrive
     spent: bool = False  # the host cannot be used for another case afterwards
+    is_caught: bool = False  # a reader that raises has fallen, although the host catches it
     each: Sequence[tuple[object, ...]] = ()
 
     def case(self, seed: int, number: int) -> Case:

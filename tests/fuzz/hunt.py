@@ -99,6 +99,8 @@ def attack(target: Target, category: Category, cases: Sequence[Case]) -> None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 target.process.wait(category.settle)
         target.check(all(case.folds for case in cases), category.within)
+        if category.is_caught and (said := target.caught()):
+            raise Fallen(f"a reader raised: {brief_of(said)}")
     except Fallen:
         with contextlib.suppress(Fallen, OSError, subprocess.SubprocessError):
             _undo(target, done)

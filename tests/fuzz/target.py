@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import re
 import sqlite3
 import subprocess
 import time
@@ -22,6 +23,8 @@ HOST: Final = Path(__file__).with_name("host.py")
 FOLDERS: Final = (*("", "spool", "spool/new", "spool/tmp", "spool/slot", "spool/bad", "hosts"),)
 MAGIC: Final = b"bellboard 1\0"
 LEAST = 1.0  # leniency; more if other tests run at the same time
+#: What no input may cause; an OSError says what the system refused.
+RAISED: Final = re.compile(r"\b(Assertion|Attribute|Decode|Index|Key|Type|Unicode\w+|Value)Error\b")
 REST: Final = 0.05  # of a core; rescans every two seconds use a tenth of that
 WINDOW: Final = 0.5
 CALM: Final = 6.0  # seconds until it must be at rest
@@ -206,6 +209,16 @@ class Target:
     def said(self) -> bool:
         """Return whether it has sent a message."""
         return self.out.stat().st_size > 0
+
+    def caught(self) -> str:
+        """Return what a reader raised that the host had to catch, or ""."""
+        for row in self.out.read_text().splitlines():
+            if RAISED.search(row):
+                with contextlib.suppress(ValueError):
+                    notes = json.loads(row).get("health", {}).get("notes", {})
+                    if RAISED.search(said := str(notes)):
+                        return said
+        return ""
 
     def health(self) -> dict[str, Any]:
         """Return its newest health."""
