@@ -15,6 +15,8 @@ import pytest
 from bellboard.system.websocket import FRAMES, MAGIC, WebSocket
 from bellboard.system.wire import Broken, Wire
 
+pytestmark = pytest.mark.quick
+
 BEGUN, PART, WHOLE = b"\x01\x01x", b"\x00\x01x", b"\x81\x01x"
 
 
@@ -22,7 +24,9 @@ def play(server: sockets.socket, first: bytes, others: bytes, count: int | None)
     """Greet, and send a frame, then others: so many, or without end."""
     key = server.recv(4096).partition(b"Key: ")[2].partition(b"\r\n")[0]
     proof = base64.b64encode(hashlib.sha1(key + MAGIC).digest())
-    server.sendall(b"HTTP/1.1 101 Switching\r\nSec-WebSocket-Accept: " + proof + b"\r\n\r\n" + first)
+    server.sendall(
+        b"HTTP/1.1 101 Switching\r\nSec-WebSocket-Accept: " + proof + b"\r\n\r\n" + first
+    )
     with contextlib.suppress(OSError):  # the client hangs up
         server.sendall(others * (count or 0))
         while count is None:
