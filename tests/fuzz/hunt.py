@@ -28,7 +28,7 @@ from fuzz import (
     witnessed,
 )
 from fuzz.case import Case, Category, nothing
-from fuzz.target import HEAL, Fallen, Target
+from fuzz.target import HEAL, Fallen, Target, brief_of
 
 CATEGORIES: Final[dict[str, Category]] = {
     category.name: category
