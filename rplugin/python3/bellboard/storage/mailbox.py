@@ -92,6 +92,8 @@ def _take(path: Path) -> dict[str, Any] | None:
     try:
         data, status = read(path, LARGEST)
         path.unlink()
+    except FileNotFoundError:  # nothing to remove: it may come at this very moment
+        return None
     except OSError as error:
         if error.errno not in OF_THE_SYSTEM:  # a folder, for example: others wait behind it
             remove(str(path))
