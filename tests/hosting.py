@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import signal
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -24,9 +23,10 @@ from bellboard.storage.history import Logged
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Store
 from playback import encoded
-from rig import tools, warm
+from rig import warm
 from rig.clock import Clock
 from rig.home import Home
+from rig.mounts import Mounts
 from rig.waiting import PATIENCE, eventually
 
 Change = tuple[float, str, str | None, str | None, str]
@@ -221,26 +221,6 @@ def start(home: Home) -> Iterator[Callable[..., RecordedHost]]:
     yield one
     for host in started:
         host.kill()
-
-
-class Mounts:
-    """The mounts of a test, unmounted at its end."""
-
-    def __init__(self) -> None:
-        self.made: list[Path] = []
-
-    def __call__(self, *arguments: str, at: Path, again: bool = False) -> None:
-        done = subprocess.run(
-            [tools.executable("mount"), *arguments, str(at)], capture_output=True, text=True
-        )
-        if done.returncode != 0:
-            pytest.skip(f"this needs a mount: {done.stderr.strip()}")
-        if not again:
-            self.made.append(at)
-
-    def close(self) -> None:
-        for path in reversed(self.made):
-            subprocess.run(["umount", "-l", str(path)], check=True)
 
 
 @pytest.fixture

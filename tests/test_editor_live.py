@@ -88,12 +88,21 @@ def test_a_permission_is_on_the_screen_of_every_neovim(
         editor.hides("needs you")
 
 
-def test_events_during_a_crash_are_caught_up_with(nvim: Editors, agent: Agent) -> None:
-    """kill -9 of the host: hook events from that time are processed without notifications."""
+@pytest.mark.parametrize("by", ["a signal", "a cut file"])
+def test_events_during_a_crash_are_caught_up_with(
+    nvim: Editors, agent: Agent, home: Home, by: str
+) -> None:
+    """The host is killed: hook events from that time are processed without notifications.
+
+    SQLite maps board.db-shm, so whoever cuts that file kills all that have it open.
+    """
     editor = hosted(nvim(config={}, lua=STATUSLINE))
     agent.emit("UserPromptSubmit", prompt="go", prompt_id="1")
     editor.shows("*1")
-    os.kill(editor.lua(JOB), signal.SIGKILL)
+    if by == "a signal":
+        os.kill(editor.lua(JOB), signal.SIGKILL)
+    else:
+        os.truncate(home.bellboard / "board.db-shm", 0)
     agent.emit("Stop", prompt_id="1", last_assistant_message="done")
     editor.shows("+1")
     assert editor.messages() == ""

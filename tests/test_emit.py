@@ -20,6 +20,7 @@ import pytest
 from bellboard.storage.item import Item
 from bellboard.storage.spool import Spool
 from rig import tools
+from rig.mounts import Mounts, unshared
 from rig.waiting import PATIENCE, eventually
 
 pytestmark = pytest.mark.files
@@ -302,15 +303,13 @@ def tiny(spool: Spool) -> Iterator[Spool]:
     """Return a spool on a file system of 256 kB."""
     if not ROOT or sys.platform != "linux":
         pytest.skip("mounting needs root on Linux; RLIMIT_FSIZE stands in below")
-    place = str(spool.home / "spool")
-    subprocess.run(
-        [tools.executable("mount"), "-t", "tmpfs", "-o", "size=256k", "tmpfs", place], check=True
-    )
+    mount = Mounts()
+    mount("-t", "tmpfs", "-o", "size=256k", "tmpfs", at=spool.home / "spool")
     try:
         spool.prepare()
         yield spool
     finally:
-        subprocess.run(["umount", "-l", place], check=True)
+        mount.close()
 
 
 def test_a_full_disk_costs_the_event_and_nothing_else(shell: list[str], tiny: Spool) -> None:
@@ -344,10 +343,10 @@ def test_a_limit_on_files_costs_the_event_and_nothing_else(
 
 def test_a_read_only_spool_costs_the_event_and_nothing_else(shell: list[str], spool: Spool) -> None:
     """Root can write regardless of permissions, so root gets a read-only mount."""
-    place = spool.home / "spool"
+    place, mount = spool.home / "spool", Mounts()
     if ROOT and sys.platform == "linux":
-        subprocess.run([tools.executable("mount"), "--bind", place, place], check=True)
-        subprocess.run([tools.executable("mount"), "-o", "remount,ro,bind", place], check=True)
+        mount("--bind", str(place), at=place)
+        mount("-o", "remount,ro,bind", at=place, again=True)
     else:
         for name in ("tmp", "new", "slot"):
             (place / name).chmod(0o500)
@@ -356,8 +355,7 @@ def test_a_read_only_spool_costs_the_event_and_nothing_else(shell: list[str], sp
             env = environment(spool.home, SHELLOPTS="errexit:nounset")
             run(shell, event, env=env, payload=PAYLOAD * 20_000)
     finally:
-        if ROOT and sys.platform == "linux":
-            subprocess.run(["umount", "-l", place], check=True)
+        mount.close()
         spool.prepare()
     assert files(spool.home) == []
 
@@ -379,15 +377,14 @@ def test_without_dev_null_it_still_exits_0(shell: list[str], spool: Spool, inste
     """A failing redirection makes a POSIX shell exit 2, which would stop the agent's tool."""
     if sys.platform != "linux":
         pytest.skip("/dev/null is hidden by a mount namespace")
-    unshare = str(tools.executable("unshare"))
-    inside = ["--mount"] if ROOT else ["--mount", "--user", "--map-root-user"]
+    inside = unshared("--mount")
     hide = f"mount -t tmpfs tmpfs /dev && {instead} && mount -o remount,ro /dev"
     if spool.home.is_relative_to("/dev/shm"):
         back = "mkdir /dev/shm && mount --move /tmp /dev/shm"
         hide = f"mount --bind /dev/shm /tmp && {hide.replace('&&', f'&& {back} &&', 1)}"
     command = f"{hide} && exec {' '.join(shell)} {EMIT} Stop"
     done = subprocess.run(
-        [unshare, *inside, "sh", "-c", command],
+        [*inside, "sh", "-c", command],
         env=environment(spool.home),
         input=PAYLOAD,
         capture_output=True,
@@ -443,9 +440,7 @@ def test_a_name_is_never_taken_twice(shell: list[str], spool: Spool) -> None:
     """
     if sys.platform != "linux":
         pytest.skip("pid namespaces are Linux's")
-    unshare = str(tools.executable("unshare"))
-    inside = [] if ROOT else ["--user", "--map-root-user"]
-    command = [unshare, *inside, "--pid", "--fork", *shell, str(EMIT), "Stop", "77"]
+    command = [*unshared("--pid"), "--fork", *shell, str(EMIT), "Stop", "77"]
     env = environment(spool.home)
 
     def emit(number: int) -> None:
@@ -461,10 +456,13 @@ def test_an_event_that_waits_is_not_overwritten(shell: list[str], spool: Spool) 
     """A process id is reused while its event waits: after days, or without a clock."""
     if sys.platform != "linux":
         pytest.skip("the shell's clock is hidden by a mount namespace")
-    unshare = str(tools.executable("unshare"))
-    inside = ["--mount"] if ROOT else ["--mount", "--user", "--map-root-user"]
     hide = "mount --bind /dev/null /proc/uptime && RANDOM=../../x exec unshare --pid --fork "
-    command = [unshare, *inside, "sh", "-c", hide + f"{' '.join(shell)} {EMIT} Stop 77"]
+    command = [
+        *unshared("--mount"),
+        "sh",
+        "-c",
+        hide + f"{' '.join(shell)} {EMIT} Stop 77",
+    ]
     for number in range(4):
         env = environment(spool.home)
         payload = str(number).encode()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket as sockets
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -314,6 +316,26 @@ def test_the_status_is_not_given_to_a_stranger(
     start()
     eventually(lambda: tmux.run("show-options", "-gqv", OPTION).strip(), "the status")
     assert stranger.caught == ""
+
+
+@pytest.mark.parametrize(
+    "said", [b"\0" * 100_000, b"", b"\xc1", b"\x94\x01\x01\xc0\xc0", b"\x91" * 9000]
+)
+def test_what_is_no_neovim_has_shown_nothing(tmp_path: Path, said: bytes) -> None:
+    """Whatever else listens there: a jump succeeded as soon as that had sent anything."""
+    with sockets.socket(sockets.AF_UNIX) as listening:
+        listening.bind(str(tmp_path / "sock"))
+        listening.listen()
+
+        def serve() -> None:
+            connection, _ = listening.accept()
+            with connection, contextlib.suppress(OSError):
+                connection.recv(1 << 16)
+                connection.sendall(said)
+
+        threading.Thread(target=serve, daemon=True).start()
+        with pytest.raises(jump.JumpFailed, match="does not answer"):
+            jump.show_in_neovim(str(tmp_path / "sock"), "s")
 
 
 def test_another_users_neovim_is_not_contacted(stranger: Stranger, tcp: sockets.socket) -> None:

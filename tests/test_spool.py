@@ -27,7 +27,7 @@ from bellboard.storage.item import LIMIT, Item
 from bellboard.storage.spool import Spool
 from bellboard.system.files import entries
 from fuzz.volumes import nest
-from rig import tools
+from rig.mounts import Mounts
 
 pytestmark = [pytest.mark.files, pytest.mark.quick]
 
@@ -482,11 +482,11 @@ def read_only(spool: Spool) -> Iterator[Spool]:
     put(spool, "good")
     a_directory(spool.new / "junk")
     (spool.slot / "77.PreToolUse").write_bytes(HEADER + PAYLOAD)
-    place = spool.home / "spool"
-    subprocess.run([tools.executable("mount"), "--bind", place, place], check=True)
-    subprocess.run([tools.executable("mount"), "-o", "remount,ro,bind", place], check=True)
+    place, mount = spool.home / "spool", Mounts()
+    mount("--bind", str(place), at=place)
+    mount("-o", "remount,ro,bind", at=place, again=True)
     yield spool
-    subprocess.run(["umount", "-l", place], check=True)
+    mount.close()
 
 
 def test_what_cannot_be_moved_is_looked_at_once(read_only: Spool) -> None:
@@ -503,10 +503,8 @@ def test_a_full_disk_leaves_nothing_half_written(spool: Spool) -> None:
     """`write` reports it, and the next write works."""
     if not ROOT or sys.platform != "linux":
         pytest.skip("mounting needs root on Linux")
-    place = spool.home / "spool"
-    subprocess.run(
-        [tools.executable("mount"), "-t", "tmpfs", "-o", "size=64k", "tmpfs", place], check=True
-    )
+    place, mount = spool.home / "spool", Mounts()
+    mount("-t", "tmpfs", "-o", "size=64k", "tmpfs", at=place)
     try:
         spool.prepare()
         with pytest.raises(OSError, match="No space"):
@@ -518,4 +516,4 @@ def test_a_full_disk_leaves_nothing_half_written(spool: Spool) -> None:
         assert len(take(spool)) == 1
         assert spool.pending() == 0
     finally:
-        subprocess.run(["umount", "-l", place], check=True)
+        mount.close()

@@ -23,8 +23,9 @@ from bellboard.hosting.folding import Clerk
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Store
 from hosting import made
-from rig import tools, warm
+from rig import warm
 from rig.home import Home
+from rig.mounts import Mounts
 from rig.waiting import leniency
 
 pytestmark = pytest.mark.files
@@ -94,13 +95,10 @@ class Place:
                 pytest.skip("as root this needs setpriv")
             self.before = ("setpriv", "--bounding-set=-all", "--inh-caps=-all")
 
-    def mount(self, *words: str) -> None:
-        done = subprocess.run(
-            [tools.executable("mount"), *words, str(self.board)], capture_output=True, text=True
-        )
-        if done.returncode != 0:
-            pytest.skip(f"this needs a mount: {done.stderr.strip()}")
-        self.cleanup.callback(subprocess.run, ["umount", "-l", str(self.board)], check=False)
+    def mount(self, *words: str, again: bool = False) -> None:
+        mount = Mounts()
+        mount(*words, at=self.board, again=again)
+        self.cleanup.callback(mount.close)
 
     def run(self, commands: tuple[str, ...] = COMMANDS) -> Answers:
         """Run the commands; return their results."""
@@ -267,7 +265,7 @@ def a_full_disk(place: Place) -> None:
 def a_disk_that_is_read_only(place: Place) -> None:
     (place.board / "answers").rmdir()  # as an older version left it
     place.mount("--bind", str(place.board))
-    place.mount("-o", "remount,ro,bind")
+    place.mount("-o", "remount,ro,bind", again=True)
 
 
 # What is in it

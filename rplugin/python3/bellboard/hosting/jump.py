@@ -6,6 +6,7 @@ Neovim gets an RPC notification, not a request: it may be waiting for a key.
 from __future__ import annotations
 
 import shlex
+import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
@@ -14,6 +15,7 @@ from ..system import connections, gate, kitty
 from ..system.tmux import Tmux, socket_in
 
 PATIENCE: Final = 2.0  # seconds for a local socket
+LARGEST: Final = 64 << 10  # bytes of what a Neovim answers
 _JUMP: Final = "require('bellboard').jump(...)"
 NO_TERMINAL: Final = "xterm-256color"  # instead of one that this machine does not know
 
@@ -135,15 +137,20 @@ def show_in_neovim(address: str, session: str) -> None:
     """Ask the Neovim that listens there to show a session."""
     import msgpack  # type: ignore[import-untyped] # it carries no types
 
+    replies = msgpack.Unpacker(max_buffer_size=LARGEST)
+    until = time.monotonic() + PATIENCE
     jump = [2, "nvim_exec_lua", [_JUMP, [session]]]
     read = [0, 1, "nvim_get_mode", []]  # answered at once, even while it waits for a key
     try:
         with gate.connected(address, PATIENCE) as connection:
             connection.sendall(msgpack.packb(jump) + msgpack.packb(read))
-            answer = connection.recv(1)
+            while time.monotonic() < until and (some := connection.recv(LARGEST)):
+                replies.feed(some)
+                for reply in replies:
+                    if isinstance(reply, list) and reply[:3] == [1, 0, None]:
+                        return
     except gate.Denied as denial:
         raise JumpFailed(f"not connecting to the Neovim at {address}: {denial}") from None
-    except OSError:
-        answer = b""
-    if not answer:
-        raise JumpFailed(f"its Neovim does not answer: {address}")
+    except (OSError, ValueError, msgpack.exceptions.UnpackException):  # it may be anything
+        pass
+    raise JumpFailed(f"its Neovim does not answer: {address}")

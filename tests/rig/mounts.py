@@ -1,0 +1,44 @@
+"""Mounts and namespaces for a test; where this machine permits none, the test is skipped."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from . import tools
+
+
+class Mounts:
+    """The mounts of a test, unmounted at its end."""
+
+    def __init__(self) -> None:
+        self.made: list[Path] = []
+
+    def __call__(self, *arguments: str, at: Path, again: bool = False) -> None:
+        """Mount something; `again`: it is there already, and only changes."""
+        done = subprocess.run(
+            [tools.executable("mount"), *arguments, str(at)], capture_output=True, text=True
+        )
+        if done.returncode != 0:
+            pytest.skip(f"this needs a mount: {done.stderr.strip()}")
+        if not again:
+            self.made.append(at)
+
+    def close(self) -> None:
+        for path in reversed(self.made):
+            subprocess.run([tools.executable("umount"), "-l", str(path)], check=True)
+        self.made.clear()
+
+
+def unshared(*which: str) -> list[str]:
+    """Return the command that runs another one in namespaces of its own, such as `--mount`."""
+    command = [str(tools.executable("unshare")), *which]
+    if os.geteuid() != 0:
+        command += ["--user", "--map-root-user"]
+    tried = subprocess.run([*command, "--fork", "true"], capture_output=True, text=True)
+    if tried.returncode != 0:
+        pytest.skip(f"this needs a namespace of its own: {tried.stderr.strip()}")
+    return command
