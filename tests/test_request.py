@@ -81,6 +81,27 @@ def test_each_tool_is_shown_in_parts(tool: str, given: object, kinds: list[str])
     assert [part.kind for part in asked(payload(tool, given)).parts] == kinds
 
 
+@pytest.mark.parametrize(
+    ("everywhere", "label", "left"),
+    [
+        (False, "", ()),
+        (True, "Everywhere in the file", ()),
+        (1, "", ("replace_all",)),
+        ("yes", "", ("replace_all",)),
+    ],
+)
+def test_an_edit_says_in_words_where_it_replaces(
+    everywhere: object, label: str, left: tuple[str]
+) -> None:
+    """What is no boolean is shown as it came."""
+    change = {"old_string": "x", "new_string": "y", "replace_all": everywhere}
+    for tool, told in (("Edit", change), ("MultiEdit", {"edits": [change]})):
+        first, *rest = asked(payload(tool, {"file_path": "/a", **told})).parts
+        assert (first.kind, first.label) == ("diff", label)
+        assert len(left) == len(rest)
+        assert all(name in part.text for name in left for part in rest)
+
+
 @pytest.mark.parametrize("given", [{}, {"plan": " "}])
 def test_a_plan_that_was_not_written_is_not_approved_unknowingly(given: object) -> None:
     assert asked(payload("ExitPlanMode", PLAN)).title == "Approve a plan"

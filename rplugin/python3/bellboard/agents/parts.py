@@ -69,6 +69,10 @@ class Input:
         """Take a text; leave what is none."""
         return self.left.pop(name) if isinstance(self.left.get(name), str) else ""
 
+    def flag(self, name: str) -> bool:
+        """Take a boolean; leave what is none."""
+        return isinstance(self.left.get(name), bool) and bool(self.left.pop(name))
+
     def rest(self, label: str = "Also") -> tuple[Part, ...]:
         return (as_json(self.left, label),) if self.left else ()
 

@@ -14,6 +14,8 @@ from ....core.visible import marked
 from ...parts import Input, part
 from .rules import BASH
 
+EVERYWHERE: Final = "Everywhere in the file"
+
 Shown = tuple[str, tuple[Part, ...]]  # what it does, in words; its parts
 
 
@@ -24,9 +26,7 @@ def _command(given: Input) -> Shown:
 
 
 def _edit(given: Input) -> Shown:
-    path = given.text("file_path")
-    made = part("diff", "", path=path, old=given.text("old_string"), new=given.text("new_string"))
-    return "Edit a file", (made,)
+    return "Edit a file", (_change(given, given.text("file_path")),)
 
 
 def _edits(given: Input) -> Shown:
@@ -34,14 +34,17 @@ def _edits(given: Input) -> Shown:
     made = [part("file", "", path=path)]
     if isinstance(edits, list) and edits and all(map(_is_edit, edits)):
         del given.left["edits"]
-        made = [
-            part("diff", "", path=path, old=edit.pop("old_string"), new=edit.pop("new_string"))
-            for edit in map(dict, edits)
-        ]
-        flags = [edit for edit in edits if {*edit} - {"old_string", "new_string"}]
-        if flags:
-            given.left["edits"] = flags
+        each = [Input(edit) for edit in edits]
+        made = [_change(edit, path) for edit in each]
+        if left := [edit.left for edit in each if edit.left]:
+            given.left["edits"] = left
     return "Edit a file", tuple(made)
+
+
+def _change(given: Input, path: str) -> Part:
+    old, new = given.text("old_string"), given.text("new_string")
+    where = EVERYWHERE if given.flag("replace_all") else ""
+    return part("diff", "", where, path=path, old=old, new=new)
 
 
 def _is_edit(edit: object) -> bool:
