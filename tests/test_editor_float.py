@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from asked import asks, edit, play
 from rig.editor import Editor
 from rig.fixtures import Editors
 from rig.waiting import eventually
@@ -83,6 +84,26 @@ def test_it_covers_nothing_that_is_in_use(nvim: Editors, version: str) -> None:
     host.push(blocked(), session("working", "web", tty=tty))
     editor.press("<C-w>p")
     eventually(lambda: editor.lua(FLOAT).endswith(" 2"), "room beside a terminal")
+    assert editor.messages() == ""
+
+
+def test_it_covers_no_change_that_is_asked_about(nvim: Editors, version: str) -> None:
+    """The diff fills the tab page; the statusline still counts."""
+    config = {**QUIET, "float": {"seconds": 0}, "answer": {"ready": 0}}
+    editor = nvim(version, config, columns=80, lines=30)
+    host, asking = Host(editor), asks("edit", tool="Edit")
+    play(editor, edit(asking, "/srv/limits.py", "return 5\n", "return 10\n"))
+    host.push(asking)
+    stands(editor, "NE 2")
+    editor.command("ClaudeSessions answer edit")
+    editor.shows("Edit a file")
+    editor.press("gd")
+    eventually(lambda: editor.lua("return vim.wo.diff"), "the diff")
+    stands(editor, "")
+    editor.press("q")
+    editor.shows("Edit a file")
+    editor.press("q")
+    stands(editor, "NE 2")
     assert editor.messages() == ""
 
 

@@ -1,5 +1,6 @@
--- Finds a corner of the screen where a float covers nothing in use: no other float, not the
--- board, no terminal whose question is on the screen, not the cursor.
+-- Finds a corner of the screen where a float covers nothing in use: no other float, no window that
+-- shows only one thing, such as the board or a change that is asked about, no terminal whose
+-- question is on the screen, not the cursor.
 local terminals = require('bellboard.state.terminals')
 
 local M = {}
@@ -81,7 +82,7 @@ local function in_use(own)
       local session = terminals.session(buf)
       used = session and session.status == 'blocked'
     else
-      used = vim.bo[buf].filetype == 'bellboard'
+      used = vim.wo[win].winfixbuf or api.nvim_buf_get_name(buf):find('^bellboard://')
     end
     areas[#areas + 1] = used and area or nil
   end
