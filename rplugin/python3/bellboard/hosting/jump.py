@@ -14,7 +14,7 @@ from ..core.published import Published
 from ..system import connections, gate, kitty
 from ..system.tmux import Tmux, socket_in
 
-PATIENCE: Final = 2.0  # seconds for a local socket
+PATIENCE: Final = 5.0  # seconds for a Neovim on a machine that is busy
 LARGEST: Final = 64 << 10  # bytes of what a Neovim answers
 _JUMP: Final = "require('bellboard').jump(...)"
 NO_TERMINAL: Final = "xterm-256color"  # instead of one that this machine does not know
