@@ -196,6 +196,31 @@ def test_a_failure_of_qwen_is_one_also_while_its_title_spins() -> None:
         assert shown["status"] == "error", ends
 
 
+@pytest.mark.parametrize("how", ["hook", "log"])
+def test_a_hook_that_reports_an_interrupt_is_believed_while_the_title_spins(how: str) -> None:
+    """A hook reports it at once, and the title follows; a line of the log may be a second late."""
+    aborted = {"type": "event_msg", "payload": {"type": "turn_aborted", "reason": "interrupted"}}
+    reports: dict[str, Line] = {
+        "hook": hook("codex", "Interrupt", 3, session_id="s", hook_event_name="Interrupt"),
+        "log": {
+            "t": T + 3,
+            "transcript": {"session_id": "s", "agent": "codex", "entry": aborted},
+        },
+    }
+    prompted = {"session_id": "s", "hook_event_name": "UserPromptSubmit", "prompt": "do it"}
+    spins = [
+        {"t": T + t, "title": {"session_id": "s", "pid": 11, "says": says}}
+        for t, says in ((0.5, "idle"), (1.1, "busy"))
+    ]
+    started = hook("codex", "SessionStart", 0.1, session_id="s", hook_event_name="SessionStart")
+    prompt = hook("codex", "UserPromptSubmit", 1, **prompted)
+    (shown,) = play([started, spins[0], prompt, spins[1], reports[how]])[1]
+    assert (shown["status"], shown["markers"]) == {
+        "hook": ("idle", ["interrupted"]),
+        "log": ("working", []),
+    }[how]
+
+
 def asked_by_log(t: float, tool_id: str) -> Line:
     request = {"kind": "shell", "toolCallId": tool_id, "fullCommandText": tool_id}
     entry = {"type": "permission.requested", "data": {"permissionRequest": request}}
