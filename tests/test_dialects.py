@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from bellboard.agents.clis import cli_of
 from bellboard.agents.dialect import Dialect
 from bellboard.agents.dialects import KEYS, dialect_of, dialects
+from bellboard.agents.evidence import SCREENS, from_line
 from bellboard.core.board import Board
 from bellboard.core.events import Event, Origin
 from bellboard.core.lenient import WRONG_SHAPE
@@ -93,6 +94,46 @@ def test_what_one_agent_says_changes_no_session_of_another(dialect: Dialect) -> 
     assert {sid: board.sessions[sid] for sid in before} == before
 
 
+TITLES = [
+    *("\u280b proj", "[ ! ] Action Required | proj", "[ . ] Action Required | proj", "proj"),
+    *("\u2726  Working\u2026 (proj)", "\u23f2  Working\u2026 (proj)", "\u25c7  Ready (proj)"),
+    *("\u270b  Action Required (proj)", "\u25d0 Qwen - proj", "\u2733 Qwen - proj"),
+    *("Qwen - proj", "GitHub Copilot", "OpenCode", "\u2733 Claude Code", ""),
+]
+STATES: list[Line] = [
+    {"type": "active", "activeFlags": []},
+    {"type": "active", "activeFlags": ["waitingOnApproval"]},
+    *({"type": kind} for kind in ("idle", "systemError", "notLoaded")),
+]
+MESSAGES: list[Line] = [
+    {"method": "thread/status/changed", "params": {"threadId": "s", "status": status}}
+    for status in STATES
+]
+
+
+@pytest.mark.parametrize("dialect", dialects(), ids=KEYS)
+def test_a_dialect_reads_the_titles_of_every_cli(dialect: Dialect) -> None:
+    """One that has titles knows work, a question and rest from them; another reads none."""
+    seen = [seen for text in TITLES if (seen := dialect.titled(text)) is not None]
+    assert {each.says for each in seen} == (SCREENS if dialect.has_titles else set())
+
+
+@pytest.mark.parametrize("dialect", dialects(), ids=KEYS)
+def test_what_one_agent_shows_changes_no_session_of_another(dialect: Dialect) -> None:
+    """Whatever its title and its server say, only its own session moves."""
+    board = Board()
+    for pid, key in enumerate(KEYS, 11):
+        board.fold(Event("prompt", "prompt", T, T, key, Origin(key, pid), key=pid))
+    before = dict(board.sessions)
+    shown = [(seen, "title") for text in TITLES if (seen := dialect.titled(text)) is not None]
+    shown += [(said.seen, "server") for said in map(dialect.heard, MESSAGES) if said is not None]
+    pid = 11 + [*KEYS].index(dialect.key)
+    for n, (seen, where) in enumerate(shown):
+        board.fold(from_line(seen.finding(T + 5 + n, dialect.key, pid, where=where).line))
+    moved = {sid for sid, session in board.sessions.items() if before.get(sid) != session}
+    assert moved == ({dialect.key} if shown else set())
+
+
 NAMES = sorted({name for dialect in dialects() for name in dialect.kinds})
 KEYS_SEEN = sorted({key for _, payload in PAYLOADS for key in json.loads(payload)})
 values: st.SearchStrategy[Any] = st.recursive(
@@ -115,6 +156,29 @@ def test_no_payload_makes_a_dialect_raise(name: str, payload: Line, cut: int) ->
         event = dialect.event(said, T, T, Origin(dialect.key), truncated, name)
         Board().fold(event)
         dialect.request(said, "1", T, Origin(dialect.key), truncated)
+
+
+@given(text=st.sampled_from(TITLES) | st.text(max_size=8), rest=st.text(max_size=8), given=values)
+def test_no_title_and_no_message_makes_a_dialect_raise(text: str, rest: str, given: Any) -> None:
+    """What they mean has the words of a session file, and can be folded."""
+    changed = MESSAGES[0]["method"]
+    messages: list[Line] = [
+        {"method": given},
+        {"method": changed, "params": given},
+        {"method": changed, "params": {"threadId": given, "status": STATES[0]}},
+        {"method": changed, "params": {"threadId": "s", "status": given}},
+        {"method": changed, "params": {"threadId": "s", "status": {**STATES[1], "type": given}}},
+        {
+            "method": changed,
+            "params": {"threadId": "s", "status": {**STATES[1], "activeFlags": given}},
+        },
+    ]
+    for dialect in dialects():
+        heard = [said.seen for said in map(dialect.heard, messages) if said is not None]
+        for seen in (dialect.titled(text + rest), *heard):
+            if seen is not None:
+                assert seen.says in SCREENS
+                Board().fold(from_line(seen.finding(T, "s", 11, where="title").line))
 
 
 def hook(agent: str, event: str, t: float, pid: int = 11, **payload: Any) -> Line:
