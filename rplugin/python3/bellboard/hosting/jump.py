@@ -14,7 +14,8 @@ from ..core.published import Published
 from ..system import connections, gate, kitty
 from ..system.tmux import Tmux, socket_in
 
-PATIENCE: Final = 5.0  # seconds for a Neovim on a machine that is busy
+PATIENCE: Final = 2.0  # seconds for a local socket
+ASKED: Final = 1  # the number of our request to a Neovim
 LARGEST: Final = 64 << 10  # bytes of what a Neovim answers
 _JUMP: Final = "require('bellboard').jump(...)"
 NO_TERMINAL: Final = "xterm-256color"  # instead of one that this machine does not know
@@ -140,17 +141,25 @@ def show_in_neovim(address: str, session: str) -> None:
     replies = msgpack.Unpacker(max_buffer_size=LARGEST)
     until = time.monotonic() + PATIENCE
     jump = [2, "nvim_exec_lua", [_JUMP, [session]]]
-    read = [0, 1, "nvim_get_mode", []]  # answered at once, even while it waits for a key
+    read = [0, ASKED, "nvim_get_mode", []]  # answered at once, even while it waits for a key
     try:
         with gate.connected(address, PATIENCE) as connection:
             connection.sendall(msgpack.packb(jump) + msgpack.packb(read))
             while time.monotonic() < until and (some := connection.recv(LARGEST)):
                 replies.feed(some)
                 for reply in replies:
-                    if isinstance(reply, list) and reply[:3] == [1, 0, None]:
+                    if _is_mode(reply):
                         return
     except gate.Denied as denial:
         raise JumpFailed(f"not connecting to the Neovim at {address}: {denial}") from None
     except (OSError, ValueError, msgpack.exceptions.UnpackException):  # it may be anything
         pass
     raise JumpFailed(f"its Neovim does not answer: {address}")
+
+
+def _is_mode(reply: object) -> bool:
+    """Return whether a message replies to our request for the mode."""
+    match reply:
+        case [1, number, None, {"mode": str()}]:
+            return number == ASKED
+    return False
