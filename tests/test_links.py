@@ -408,7 +408,7 @@ def test_requests_that_are_never_replied_to_do_not_block_those_after_them(
 # ---------------------------------------------------------------- hostile feeds
 
 HOSTILE = {
-    "junk": (b"\xff\x00\x1b[31m\n" * 300, "its command prints something other than a feed"),
+    "junk": (b"\xff\x00\x1b[31m\n" * 20_000, "its command prints something other than a feed"),
     "a long line": (b"x" * (2 << 20), "a line of more than 1024 kB"),
     "another protocol": (b'{"feed":9,"type":"hello"}\n', "protocol 9"),
     "no hello": (b'{"type":"state","now":1,"cursor":"d.1","all":[]}\n', "which protocol"),
@@ -420,6 +420,31 @@ HOSTILE = {
     ),
     "a problem": (b'{"type":"problem","text":"no \\u001b[31mdisk"}\n', "no disk"),
 }
+
+
+def test_a_long_greeting_does_not_end_a_link(start: Start, dev: FarFeed) -> None:
+    """Such as a login shell that prints a changelog."""
+    dev.restart(b"Welcome! There is much to know about this machine.\n" * 5000)
+    dev.say(dev.hello(), dev.moved("s1", "working"), dev.state())
+    host = start()
+    shows(host, {S1: "working"})
+
+
+def test_a_command_that_prints_and_never_greets_is_ended_and_named(
+    dev: FarFeed, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That it goes on printing does not hide that it is not a feed."""
+    monkeypatch.setattr("bellboard.hosting.hearing.GREETING", 0.5)
+    dev.restart(b"one more ping\n")
+    (dev.folder / "endless").write_bytes(b"\n" * 100)
+    follower = Follower("dev", lambda line: None, time.time)
+    mailbox = Mailbox(home.bellboard, "dev")
+    link = Link(lambda cursor, shared, slow: dev.command, follower, mailbox, lambda: None)
+    try:
+        eventually(lambda: "other than a feed, such as: one more ping" in link.why, "the reason")
+    finally:
+        link.stop()
+        link.join(5)
 
 
 @pytest.mark.parametrize("what", HOSTILE)

@@ -83,7 +83,7 @@ def test_a_command_without_its_standard_input_is_noticed(home: Home) -> None:
         (["no-such-program"], "dev: no-such-program: no such program here", "install it"),
         (["printf", '{"feed":7,"type":"hello"}\\n'], "protocol 7", "update bellboard here"),
         (["echo", "hello"], "ended before it sent", "by hand"),
-        (["sh", "-c", "exec yes spam"], "prints something other than a feed: spam", "a feed"),
+        (["sh", "-c", "exec yes spam"], "something other than a feed, such as: spam", "a feed"),
         (["sh", "-c", "exec yes 'spam' >&2"], "dev: spam", "by hand"),
         (["sh", "-c", "exec >&-; sleep 9"], "ended before it sent", "by hand"),
         (["/dev/null"], "dev: /dev/null: no such program here", "install it"),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from .home import Args, Commands, Problem, add, add_verbs, here, print_json, reason, refusals
 
 if TYPE_CHECKING:
-    from ..core.feed import Hello, State
+    from ..core.feed import Hello, Junk, State
 
 PATIENCE: Final = 25.0  # seconds to wait for the state; logging in can take a while
 REPLY: Final = 3.0  # more for the reply to a request
@@ -233,7 +233,7 @@ class _Trial:
         self.replies = False
         self.why = ""
         self.errors = b""
-        self.junk: list[str] = []
+        self.junk, self.foreign = 0, ""  # bytes that are not of a feed; the last such line
         self.is_over = False
         self._rest = b""
 
@@ -247,7 +247,7 @@ class _Trial:
         for line in lines:
             self._line(line)
         if len(self._rest) > feed.LONGEST:
-            self._ignore(str(self._rest[:80], "utf-8", "replace"))
+            self._ignore(feed.Junk(str(self._rest[:80], "utf-8", "replace"), len(self._rest)))
         self.is_over = not data or bool(self.why or (self.state and self.replies))
 
     def _line(self, line: bytes) -> None:
@@ -263,15 +263,15 @@ class _Trial:
         elif isinstance(said, feed.State) and self.hello is not None:
             self.state = self.state or said
         elif isinstance(said, feed.Junk):
-            self._ignore(said.text)
+            self._ignore(said)
 
-    def _ignore(self, text: str) -> None:
+    def _ignore(self, junk: Junk) -> None:
         from ..core import feed
         from ..core.detail import line
 
-        self.junk.append(line(text, 80))
-        if len(self.junk) > feed.MOST_JUNK or len(self._rest) > feed.LONGEST:
-            self.why = self.why or feed.FOREIGN.format(self.junk[-1])
+        self.junk, self.foreign = self.junk + junk.size, line(junk.text, 120)
+        if self.junk > feed.MOST_JUNK:
+            self.why = self.why or feed.FOREIGN.format(self.foreign)
 
 
 def _why(name: str, words: list[str], trial: _Trial, code: int | None) -> str:
@@ -283,7 +283,7 @@ def _why(name: str, words: list[str], trial: _Trial, code: int | None) -> str:
     if code is not None or trial.is_over:
         ended = "it ended before it sent its sessions" + (f" (exit code {code})" if code else "")
     elif trial.junk:
-        ended = feed.FOREIGN.format(trial.junk[-1])
+        ended = feed.FOREIGN.format(trial.foreign)
     why = last_words(trial.errors) or ended
     text = " ".join(trial.errors.decode("utf-8", "replace").lower().splitlines())
     hints = {**HINTS, **(OF_SSH if remotely.is_ssh(words) else {})}

@@ -33,8 +33,9 @@ MOST_AGENTS: Final = 50
 SENTENCE: Final = 400  # characters of a reason
 BEAT: Final = 10.0  # seconds without a line after which a beat follows
 OWN: Final = "it is this board itself, which has its sessions already: do not follow it"
-MOST_JUNK: Final = 200  # lines that are not of a feed: the greeting of a login shell has fewer
-FOREIGN: Final = "its command prints something other than a feed: {}"
+MOST_JUNK: Final = 1 << 20  # bytes that are not of a feed: what a login shell prints has fewer
+LEAST_JUNK: Final = 64  # bytes that a line counts as: even short ones take time to read
+FOREIGN: Final = "its command prints something other than a feed, such as: {}"
 GREETING: Final = b'{"type":"hello"'  # how a feed begins
 SILENT: Final = 25.0  # seconds without a line after which a reader gives up
 
@@ -135,6 +136,7 @@ class Junk(Struct, frozen=True):
     """A line that does not belong to a feed, such as the greeting of a login shell."""
 
     text: str
+    size: int = LEAST_JUNK
 
 
 class Ask(Struct, frozen=True):
@@ -181,7 +183,8 @@ def read(raw: bytes) -> Line | None:
         return Problem(f"it sent a line of more than {LONGEST >> 10} kB")
     given = value_of(raw)
     if not isinstance(given, dict) or not (kind := _word(given, "type")):
-        return _greeting(raw) or Junk(line(raw[:1000].decode("utf-8", "replace")))
+        text = line(raw[:1000].decode("utf-8", "replace"))
+        return _greeting(raw) or Junk(text, max(len(raw), LEAST_JUNK))
     made = _READERS.get(kind)
     return made(given) if made else None
 

@@ -108,13 +108,13 @@ class Hearing:
         self._rest = bytearray()  # of a line
         self._words = b""  # the end of its standard error
         self._unsent = bytearray()
-        self._junk: list[str] = []
+        self._junk, self._foreign = 0, ""  # bytes that are not of a feed; the last such line
         self._greeted = False
         self._since = 0.0  # when it was greeted
         self._is_silent = False  # its standard error is closed
         self._bytes, self._lines = Budget(BURST, STEADY), Budget(LINES, STEADY_LINES)
         self._slow_until = 0.0
-        self._heard = clock()
+        self._begun = self._heard = clock()
         self._shown = -BEAT  # when we were last heard
         self._ready = selectors.DefaultSelector()
 
@@ -129,7 +129,8 @@ class Hearing:
                 wait = slow if slow > 0 else self._patience()
                 for key, _ in ready.select(min(wait, self._show_up(), AWAKE)):
                     self._take(key.fd)
-                if self._slow_until <= time.monotonic() and self._patience() <= 0:
+                is_read = not self._greeted or self._slow_until <= time.monotonic()
+                if is_read and self._patience() <= 0:
                     raise Silent(self._silence())
         return "stopped"
 
@@ -185,8 +186,8 @@ class Hearing:
             raise Ended(f"it sent a line of more than {LONGEST >> 10} kB")
 
     def _one(self, raw: bytes) -> None:
-        self._cost(0, 1)
         if not raw.strip():
+            self._cost(0, 1)
             return
         said, follower = read(raw), self._link.follower
         if isinstance(said, Problem):
@@ -194,8 +195,10 @@ class Hearing:
         if self._greeted and not isinstance(said, State) and self._lacks_state():
             raise Ended("it does not send its sessions: update bellboard there")
         if isinstance(said, Junk):
-            self._ignore(said.text)
-        elif isinstance(said, Hello):
+            self._ignore(said)
+            return
+        self._cost(0, 1)
+        if isinstance(said, Hello):
             self._greeted, self._since = True, clock()
             follower.take(said)
             self._show_up()
@@ -219,10 +222,10 @@ class Hearing:
         """Return whether other lines come, but no state, which comes before them."""
         return not self._link.follower.is_up and clock() > self._since + GREETING
 
-    def _ignore(self, text: str) -> None:
-        self._junk.append(text)
-        if len(self._junk) > MOST_JUNK:
-            raise Ended(FOREIGN.format(line(text, 80)))
+    def _ignore(self, junk: Junk) -> None:
+        self._junk, self._foreign = self._junk + junk.size, line(junk.text, 120)
+        if self._junk > MOST_JUNK:
+            raise Ended(FOREIGN.format(self._foreign))
 
     # ------------------------------------------------------------ what it is asked
 
@@ -262,19 +265,21 @@ class Hearing:
     # ------------------------------------------------------------ why it ends
 
     def _patience(self) -> float:
-        return self._heard + (QUIET if self._greeted else GREETING) - clock()
+        until = self._heard + QUIET if self._greeted else self._begun + GREETING
+        return until - clock()
 
     def _silence(self) -> str:
         if self._greeted:
             return f"nothing was heard for {QUIET:.0f} s"
-        return last_words(self._words) or f"no answer within {GREETING:.0f} s"
+        said = last_words(self._words) or (FOREIGN.format(self._foreign) if self._foreign else "")
+        return said or f"no answer within {GREETING:.0f} s"
 
     def _reason(self) -> str:
         with contextlib.suppress(OSError):
             self._words = (self._words + (_read(self._feed.stderr) or b""))[-LAST_WORDS:]
         code = self._feed.code(0.5)
         ended = "it has ended" if code in (0, None) else f"it ended with exit code {code}"
-        said = last_words(self._words) or (line(self._junk[-1], 120) if self._junk else "")
+        said = last_words(self._words) or self._foreign
         if code == SSH_FAILED and not said:
             said = "the connection was lost"
         return f"{said} ({ended})" if said else ended
