@@ -137,8 +137,8 @@ def test_a_failing_job_is_named_and_retried_later(
         beside.ask("/b")
         await beside.until(lambda: beside.done == ["/b"])
         told = beside.reach.notes["unreadable"]
-        assert "/odd: ValueError: the result is odd" in told
-        assert "/a: RecursionError: deep" in told
+        assert "/odd: internal error: the result is odd (test_reach.py:" in told
+        assert "/a: it is nested too deeply" in told
         beside.reach.do("/a", work, beside.done.append)
         await beside.until(lambda: beside.reach.is_at_rest)
         assert 2 == len(fails)  # it was not run again

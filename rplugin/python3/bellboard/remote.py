@@ -184,8 +184,10 @@ class Bellboard:
                 raise ValueError("the background process is not running, or the request is invalid")
             reply = await Errands(self.host, f"Neovim {os.getppid()}").do(what, request)
         except Exception as e:
+            from .system.failures import described
+
             traceback.print_exc()
-            reply = {"ok": False, "why": f"internal error: {type(e).__name__}: {e}"}
+            reply = {"ok": False, "why": described(e)}
         self.nvim.exec_lua(REPLY, number, reply, async_=True)
 
     def _push(self, message: dict[str, Any]) -> None:

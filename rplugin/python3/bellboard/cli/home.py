@@ -109,6 +109,7 @@ def opened() -> Iterator[Clerk]:
 
     msgspec = _msgspec()
     from ..storage.store import Busy, Damaged
+    from ..system.failures import described
 
     home = here()
     clerk = None
@@ -123,10 +124,10 @@ def opened() -> Iterator[Clerk]:
             f"{e}: the database is damaged; start Neovim or `bellboard serve` to replace it"
         ) from None
     except sqlite3.Error as e:
-        raise Problem(f"{home / 'board.db'}: {e}; {_remedy(str(e))}") from None
-    except msgspec.MsgspecError as e:
+        raise Problem(f"{home / 'board.db'}: {described(e)}; {_remedy(str(e))}") from None
+    except msgspec.MsgspecError:
         raise Problem(
-            f"{home / 'board.db'} contains a record that cannot be read: {e}; "
+            f"{home / 'board.db'} contains a record that cannot be read; "
             "start Neovim or `bellboard serve` to repair it"
         ) from None
     finally:
@@ -159,6 +160,7 @@ def _clerk(home: Path) -> Clerk:
     from ..storage.holders import holder
     from ..storage.spool import Spool
     from ..storage.store import Busy, Store
+    from ..system.failures import described
 
     spool = Spool(home)
     try:
@@ -178,7 +180,7 @@ def _clerk(home: Path) -> Clerk:
         pid = holder(home)
         why = f"{home / 'board.db'} is locked by {f'process {pid}' if pid else 'another process'}"
     except sqlite3.OperationalError as e:
-        why = f"cannot write to {home / 'board.db'}: {e}; {_remedy(str(e))}"
+        why = f"cannot write to {home / 'board.db'}: {described(e)}; {_remedy(str(e))}"
     warn(f"{why}; the output may be out of date")
     return Clerk(spool, Store(home, readonly=True))
 

@@ -188,13 +188,14 @@ def _followed(name: str, words: list[str]) -> tuple[Hello, State, bool]:
 
     from ..core.feedlines import asking
     from ..system import remotely
+    from ..system.failures import described
     from ..system.leash import Leashed
 
     sockets = remotely.sockets(str(here()), os.environ.get("XDG_RUNTIME_DIR"))
     try:
         feed = Leashed(remotely.command_of(words, ["feed", "--quiet"], sockets, slow=True))
     except (OSError, ValueError) as e:
-        raise Problem(f"{name}: cannot run its command: {e}") from None
+        raise Problem(f"{name}: cannot run its command: {described(e)}") from None
     trial = _Trial()
     until = time.monotonic() + PATIENCE
     try:

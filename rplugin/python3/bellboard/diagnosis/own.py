@@ -23,6 +23,7 @@ from ..storage.database import Busy, Damaged
 from ..storage.schema import SCHEMA, version_of
 from ..storage.spool import Spool
 from ..storage.store import Store
+from ..system.failures import described
 from ..system.mounts import network_of
 from ..system.processes import argv_of, is_alive
 from .fact import Fact, error, info, ok, warn
@@ -176,7 +177,7 @@ def database(home: Path) -> Iterator[Fact]:
         yield error(f"{e}: the database is damaged", RESTART)
         return
     except sqlite3.Error as e:
-        yield error(f"{path}: {e}", "make it readable")
+        yield error(f"{path}: {described(e)}", "make it readable")
         return
     try:
         with store.plainly():
@@ -189,7 +190,7 @@ def database(home: Path) -> Iterator[Fact]:
     except Damaged as e:
         yield error(f"{e}: the database is damaged", RESTART)
     except (Busy, sqlite3.Error, msgspec.MsgspecError) as e:
-        yield warn(f"cannot read {path}: {e}", "try again")
+        yield warn(f"cannot read {path}: {described(e)}", "try again")
     finally:
         store.close()
     for damaged in sorted({*home.glob("board.db.damaged-*[0-9]")}):

@@ -11,6 +11,7 @@ import msgspec
 
 from ..core.feed import reply_of
 from ..core.lenient import value_of
+from ..system.failures import described
 from .subjects import INBOX, Subjects
 from .wire import Denied, Down, Message, Refused, Wire
 
@@ -80,7 +81,7 @@ class Incoming:
         except asyncio.TimeoutError:
             reply = no("it takes too long; check whether it was done")
         except Exception as e:
-            reply = no(f"internal error: {type(e).__name__}")
+            reply = no(described(e))
         await _reply(message, reply)
 
     def _carried_out(self, running: asyncio.Future[None]) -> None:

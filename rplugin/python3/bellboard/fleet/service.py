@@ -15,9 +15,9 @@ import time
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final
 
-from ..core import words
 from ..core.feed import Hello
 from ..core.row import Row
+from ..system.failures import described
 from ..system.retrying import pause
 from ..system.threads import Thread
 from .claims import claim
@@ -278,4 +278,4 @@ def _words(e: Exception) -> str:
         return "nats-py is not installed here: pip install 'bellboard[fleet]'"
     if isinstance(e, Down | Ended | Refused | Unusable):
         return str(e)
-    return f"the server's reply cannot be used: {words.plain(f'{type(e).__name__}: {e}')[:200]}"
+    return f"the server's reply cannot be used: {described(e)}"

@@ -246,7 +246,7 @@ class Wire:
             return f"{url} cannot be reached: {why}; {self._advice(e)}"
         if "stale" in low or "eof" in low or isinstance(e, ConnectionResetError):
             return f"{url} went away; {self._advice(e)}"
-        return f"{url}: {words.plain(text or type(e).__name__)}"
+        return f"{url}: {words.plain(text) or 'the connection failed'}"
 
 
 def _parser(client: Any) -> Any:

@@ -3,14 +3,12 @@ after a pause until it succeeds."""
 
 from __future__ import annotations
 
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final, NamedTuple
 
-from ..core.words import cut, plain
+from ..system.failures import described
 
 FIRST: Final = 0.25  # seconds until the second try; doubles with each failure
 LONGEST_PAUSE: Final = 5.0  # seconds, so that a problem that is gone is noticed soon
@@ -18,7 +16,6 @@ SHARE: Final = 20.0  # pause after a slow failure, as a multiple of the time it 
 RARELY: Final = 60.0  # seconds; no pause is longer
 MOST: Final = 1000  # failing tasks to remember
 NAMED: Final = 3  # failing tasks of one job to name in health
-ROOM: Final = 300  # terminal cells for a reason
 
 
 class Failure(NamedTuple):
@@ -93,23 +90,3 @@ class Attempts:
 def pause(times: int, took: float) -> float:
     """Return the seconds to wait after `times` failures in a row, the last of which took `took`."""
     return min(max(min(FIRST * 2.0 ** (times - 1), LONGEST_PAUSE), SHARE * took), RARELY)
-
-
-def described(error: BaseException) -> str:
-    """Describe an error in one line; unless the system reported it, with where it was raised."""
-    if isinstance(error, OSError) and error.strerror:
-        name = error.filename
-        text = error.strerror if name is None else f"{error.strerror}: {_path(name)}"
-        return cut(plain(text), ROOM)
-    where, trace = "", error.__traceback__
-    while trace is not None:
-        code = trace.tb_frame.f_code
-        where = f" ({Path(code.co_filename).name}:{trace.tb_lineno})"
-        trace = trace.tb_next
-    return cut(plain(f"{type(error).__name__}: {error}"), ROOM) + where
-
-
-def _path(name: object) -> str:
-    if isinstance(name, bytes):
-        return name.decode(sys.getfilesystemencoding(), "replace")
-    return str(name)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ..core.words import cut, plain
+from ..system.failures import described
 
 ALIKE: Final = 8  # commands of one program at once
 MOST: Final = 24  # commands at once
@@ -67,7 +68,7 @@ class Commands:
                 [*LAUNCH, *command], stdin=null, stdout=null, stderr=null, start_new_session=True
             )
         except (OSError, ValueError) as e:  # no process left; a NUL in a name
-            self._missing[command[0]] = f"cannot be started: {e}"
+            self._missing[command[0]] = f"cannot be started: {described(e)}"
         else:
             self._running.append((command[0], time.monotonic(), started))
 

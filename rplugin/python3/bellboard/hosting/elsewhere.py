@@ -20,6 +20,7 @@ from ..core.session import Session
 from ..storage import machines
 from ..storage.mailbox import Mailbox
 from ..system import connections, kitty, remotely
+from ..system.failures import described
 from ..system.inotify import Inotify, arm
 from ..system.processes import is_alive
 from .beside import Declined, Given, Reply, beside
@@ -120,10 +121,8 @@ class Elsewhere:
             async with _arrivals(mailbox.replied) as arrived:
                 name = mailbox.ask({"do": do, "session_id": sid, **fields})
                 reply = await self._reply(mailbox, name, machine, called, arrived)
-        except OSError as error:
-            raise Declined(f"{called} cannot be asked: {error.strerror or error}") from None
-        except ValueError as error:
-            raise Declined(f"{called} cannot be asked: {error}") from None
+        except (OSError, ValueError) as error:
+            raise Declined(f"{called} cannot be asked: {described(error)}") from None
         if reply.get("ok") is not True:
             raise Declined(str(reply.get("why") or f"{called} gave no reason"))
         if (known := understood(do, reply)) is None:

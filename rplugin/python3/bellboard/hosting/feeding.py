@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..core import feedlines
 from ..core.feed import BEAT, LONGEST, SILENT, Ask, Beat, Cursor, Hello, asked
+from ..system.failures import described
 from ..system.streams import Inlet, Outlet
 from .asks import Asks
 from .effects import PAUSE
@@ -160,7 +161,7 @@ class Feeding:
             try:
                 reply = await self._asks.do(ask)
             except Exception as e:  # it concerns this request only
-                reply = {"ok": False, "why": f"internal error: {type(e).__name__}: {e}"}
+                reply = {"ok": False, "why": described(e)}
         self._replies.append(feedlines.replied(number, reply))
         self._flush()
 

@@ -12,6 +12,7 @@ from typing import Final
 
 from ..core.published import Published
 from ..system import connections, gate, kitty
+from ..system.failures import described
 from ..system.tmux import Tmux, socket_in
 
 PATIENCE: Final = 2.0  # seconds for a local socket
@@ -64,7 +65,7 @@ def attach(p: Published) -> list[str]:
             if command := tmux.attaching(pane):
                 return command
         except OSError as error:
-            raise JumpFailed(f"cannot attach to {socket}: {error}") from None
+            raise JumpFailed(f"cannot attach to {socket}: {described(error)}") from None
         raise JumpFailed(tmux.why)
     if nvim:
         raise JumpFailed(

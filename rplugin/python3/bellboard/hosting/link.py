@@ -10,11 +10,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from ..core.detail import line
 from ..core.feed import Reply
 from ..core.feedlines import asking
 from ..storage.mailbox import OLD, Mailbox
 from ..system.computer import boot_id
+from ..system.failures import described
 from ..system.leash import Leashed
 from ..system.remotely import is_slow
 from ..system.retrying import pause
@@ -114,7 +114,7 @@ class Link:
         try:
             feed = Leashed(self._command(self.follower.cursor, self._may_share, self._takes_long))
         except (OSError, ValueError) as e:
-            self._lose(line(f"cannot run its command: {e}"))
+            self._lose(f"cannot run its command: {described(e)}")
             return
         try:
             self._lose(self._heard(feed))
@@ -127,14 +127,14 @@ class Link:
             self._mailbox.sweep()
             return Hearing(feed, self).run()
         except OSError as e:
-            return line(f"its changes cannot be written: {e.strerror or e}")
+            return f"its changes cannot be written: {described(e)}"
         except Ended as e:
             if isinstance(e, Silent):
                 self._silent = time.monotonic()
             self._takes_long = self._takes_long or is_slow(str(e))
             return str(e)
         except Exception as e:
-            return line(f"internal error: {type(e).__name__}: {e}")
+            return described(e)
 
     def _lose(self, why: str) -> None:
         if self._is_stopped.is_set():

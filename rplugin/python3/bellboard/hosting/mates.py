@@ -17,7 +17,7 @@ from ..core.feed import Moved, State, cursor_of
 from ..fleet.followed import Lost
 from ..storage import machines
 from ..storage.spool import Spool
-from .attempts import described
+from ..system.failures import described
 from .follower import Follower
 
 if TYPE_CHECKING:

@@ -17,8 +17,9 @@ from ..storage.damaged import set_aside
 from ..storage.holders import holder
 from ..storage.spool import Refused, Spool
 from ..storage.store import Busy, Damaged, Draining, Newer, Replaced
+from ..system.failures import described
 from ..system.processes import stat_of
-from .attempts import described, pause
+from .attempts import pause
 
 LONGEST_WAIT: Final = 0.25  # seconds between two tries for the lock
 LONGEST_PAUSE: Final = 1.0  # seconds between two tries after a failed write

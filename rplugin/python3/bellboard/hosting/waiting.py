@@ -19,8 +19,8 @@ from ..core.session import Session, is_listed
 from ..storage.ground import briefly
 from ..storage.spool import Spool
 from ..storage.store import Store
+from ..system.failures import described
 from ..system.processes import is_alive
-from .attempts import described
 
 OPTION: Final = "answers"  # the shared option
 OFFERED: Final = 8  # pipes that no hook has taken yet

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ..core.detail import line
+from ..system.failures import described
 from ..system.mounts import network_of
 from . import holders
 from .causes import closed, is_busy, is_damage, odd
@@ -132,7 +133,7 @@ class Database:
         except sqlite3.OperationalError as e:
             if is_busy(e):
                 raise
-            raise Unmigrated(f"{self.path} cannot be migrated: {e}") from None
+            raise Unmigrated(f"{self.path} cannot be migrated: {described(e)}") from None
 
     def _check_room(self, db: sqlite3.Connection) -> None:
         """Raise Damaged if the file is far too large: to find a cell in it can take seconds."""

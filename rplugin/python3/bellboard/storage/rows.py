@@ -17,6 +17,7 @@ import msgspec
 
 from ..core.bounds import LATEST
 from ..core.lenient import LARGEST
+from ..system.failures import described
 from .database import Damaged, Database
 
 KEYS: Final = {  # table → the columns that identify a row
@@ -80,7 +81,7 @@ class Rows(Database):
     def suspect(self, table: str, key: Cells, why: object) -> None:
         """Note a damaged row, to be set aside by whoever next holds the lock."""
         name = str(key[0])[:LONGEST_NAME].encode("utf-8", "backslashreplace").decode()
-        reason = str(why)[:LONGEST_NAME] or type(why).__name__
+        reason = (described(why) if isinstance(why, Exception) else str(why))[:LONGEST_NAME]
         self.unsound[table, key] = name or "the ledger", reason
 
     def set_unsound_aside(self, now: float) -> list[Unsound]:

@@ -16,6 +16,8 @@ import sys
 from collections.abc import Callable, Collection
 from typing import TypeVar
 
+from .failures import described
+
 T = TypeVar("T")
 
 _CODE = (
@@ -59,7 +61,7 @@ class Far:
         except (OSError, EOFError, pickle.PickleError) as why:
             self._process.kill()
             self.close()
-            raise Ended(f"the process for this path exited: {why}") from None
+            raise Ended(f"the process for this path exited: {described(why)}") from None
         if error:
             raise OSError(error)
         return result  # type: ignore[no-any-return]
@@ -86,6 +88,6 @@ def serve(*modules: str) -> None:
         try:
             answer = pickle.dumps(("", work()))
         except Exception as error:  # any kind: it concerns this job only
-            answer = pickle.dumps((f"{type(error).__name__}: {error}", None))
+            answer = pickle.dumps((described(error), None))
         results.write(answer)
         results.flush()

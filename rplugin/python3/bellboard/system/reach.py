@@ -20,6 +20,7 @@ from typing import Final
 
 from ..core.detail import line
 from .doer import DEADLINE, Doer, Job
+from .failures import described
 from .lanes import Around, Lane, Worker
 from .mounts import MOUNTS, Mounts
 
@@ -244,7 +245,7 @@ class Reach(Doer):
     def _fail(self, job: Job, error: Exception) -> None:
         count = self._failed.pop(job.key, (0, 0.0, ""))[0] + 1
         pause = min(PAUSE * 2.0 ** min(count, 10), LONGEST_PAUSE)
-        what = line(f"{job.path}: {type(error).__name__}: {error}", 300)
+        what = line(f"{job.path}: {described(error)}", 300)
         self._failed[job.key] = count, time.monotonic() + pause, what
         if count == 1:
             self._changed()

@@ -15,6 +15,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from .failures import described
 from .inotify import Entry, Report
 from .threads import Thread
 
@@ -100,7 +101,9 @@ class Watchfiles:
                 fresh = set(self._directories)  # one has just disappeared: add all again
                 self._directories.clear()
             except OSError as error:
-                self._error = OSError(error.errno or errno.ENOSPC, f"no watchfiles: {error}")
+                self._error = OSError(
+                    error.errno or errno.ENOSPC, f"no watchfiles: {described(error)}"
+                )
             else:
                 self._end = _End()
                 # A daemon thread never delays the exit; anyio's worker did, by 2 s.

@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 from ..core.detail import line, whole
 from ..core.lenient import decimal
 from . import gate
+from .failures import described
 from .files import entries
 from .program import run
 
@@ -192,7 +193,7 @@ class Tmux:
             self.why = f"tmux does not answer: {self.socket}"
             return None
         except (OSError, ValueError) as error:  # not installed; a NUL in an argument
-            self.why = f"cannot run tmux: {error}"
+            self.why = f"cannot run tmux: {described(error)}"
             return None
         if done.code == 0:
             return done.output.decode("utf-8", "replace")

@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
 from .doer import AtOnce, Doer
+from .failures import described
 from .inotify import Entry, Inotify
 from .mounts import MOUNTS, NETWORK, Mounts
 from .polling import POLL, Polling
@@ -137,7 +138,7 @@ class Watch:
             elif self._native == "watchfiles":
                 self._backend = Watchfiles(self._report)
         except (OSError, ImportError, AttributeError) as error:  # no instances left; not installed
-            self.how, self._missing = "polling", f"no {self._native}: {error}"
+            self.how, self._missing = "polling", f"no {self._native}: {described(error)}"
         else:
             self.how, self._missing = self._native, ""
 

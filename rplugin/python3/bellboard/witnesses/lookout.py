@@ -24,6 +24,7 @@ from ..core.session import Session, is_listed, status_of
 from ..system import processes
 from ..system.deaths import Deaths
 from ..system.doer import Doer
+from ..system.failures import described
 from ..system.tmux import Pane
 from ..system.watch import Watch
 from ..system.watched import Watched
@@ -175,7 +176,7 @@ class Lookout:
         try:
             result = work()
         except Exception as e:
-            self._odd[sid] = line(f"{type(e).__name__}: {e}", 200)
+            self._odd[sid] = described(e)
             return None
         self._odd.pop(sid, None)
         return result

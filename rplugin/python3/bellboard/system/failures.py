@@ -1,0 +1,65 @@
+"""What a failure is called where users read it: never by a Python class."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Final
+
+from ..core.detail import line
+
+ROOM: Final = 300  # characters of a reason
+OURS: Final = __name__.partition(".")[0]  # the package whose exceptions say it in words
+
+#: How messages of SQLite begin, in lower case.
+DATABASE: Final = {
+    "database or disk is full": "no space left on the disk",
+    "disk i/o error": "the disk reports an error",
+    "attempt to write a readonly": "it is read-only",
+    "unable to open": "its file cannot be opened",
+    "database is locked": "another process has locked it",
+    "database disk image": "its file is damaged",
+    "file is not a database": "its file is damaged",
+    "string or blob too big": "a value is too large for it",
+}
+KINDS: Final = (
+    (MemoryError, "not enough memory"),
+    (RecursionError, "it is nested too deeply"),
+    (UnicodeError, "its text is not valid UTF-8"),
+    (TimeoutError, "no answer in time"),
+)
+
+
+def described(error: BaseException) -> str:
+    """Describe an error in one line; one that nobody expected with where it was raised."""
+    return line(_known(error), ROOM) or _unexpected(error)
+
+
+def _known(error: BaseException) -> str:
+    text, of = str(error), type(error).__module__.partition(".")[0]
+    if of == OURS:
+        return text
+    if isinstance(error, OSError) and (error.strerror or text):
+        about = "" if error.filename is None else f": {_path(error.filename)}"
+        return f"{error.strerror or text}{about}"
+    if of == "sqlite3":
+        low = text.lower()
+        return next((x for start, x in DATABASE.items() if low.startswith(start)), text)
+    if of == "msgspec":
+        return f"it cannot be read: {text}"
+    return next((said for kind, said in KINDS if isinstance(error, kind)), "")
+
+
+def _unexpected(error: BaseException) -> str:
+    where, trace = "", error.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        where = f" ({Path(code.co_filename).name}:{trace.tb_lineno})"
+        trace = trace.tb_next
+    return line(f"internal error: {error}", ROOM) + where
+
+
+def _path(name: object) -> str:
+    if isinstance(name, bytes):
+        return name.decode(sys.getfilesystemencoding(), "replace")
+    return str(name)
