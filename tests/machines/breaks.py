@@ -119,6 +119,7 @@ def cut() -> None:
         assert isinstance(dev.machine, Machine)
         asks(dev)
         becomes(host, sid, "blocked")
+        eventually(lambda: laptop.desktop.titles, "the notice")  # else it ends before it rings
         dev.machine.cut()
         begun = time.monotonic()
         cli = dev.clis[0]

@@ -37,7 +37,8 @@ MOST_JUNK: Final = 1 << 20  # bytes that are not of a feed: what a login shell p
 LEAST_JUNK: Final = 64  # bytes that a line counts as: even short ones take time to read
 FOREIGN: Final = "its command prints something other than a feed, such as: {}"
 GREETING: Final = b'{"type":"hello"'  # how a feed begins
-SILENT: Final = 25.0  # seconds without a line after which a reader gives up
+SILENT: Final = 25.0  # seconds without a line after which whoever sent it is gone
+QUIET: Final = 21.0  # seconds until its rows are stale: a busy machine shows that before SILENT
 
 _CURSOR: Final = re.compile(r"([A-Za-z0-9]{1,64})\.([0-9]{1,15})")
 _WORD: Final = re.compile(r"[a-z][a-z_-]{0,31}")

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from ..core.feed import (
     MOST,
+    QUIET,
     SILENT,
     Beat,
     Change,
@@ -39,7 +40,6 @@ from .window import Window
 MACHINES: Final = 256  # to follow
 NAMED: Final = 5  # of those that send what cannot be used
 TWICE: Final = 256  # transitions of a machine to know again: each comes with its row and as news
-QUIET: Final = SILENT - 2.0  # seconds, so that what is shown is stale in time
 COUNT: Final = 30.0  # seconds between two counts of what is not shown
 SILENCE: Final = "it publishes nothing: no background process runs there, or it has no network"
 

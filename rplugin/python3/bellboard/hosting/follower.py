@@ -20,7 +20,7 @@ from ..core.row import Row
 
 APART: Final = 1.0  # seconds between two clocks that count as equal: a message takes as long
 DRIFT: Final = 0.5  # seconds by which the measured difference must change to be used
-LATE: Final = 30.0  # seconds that a message may be late: the link ends without one for 23
+LATE: Final = 30.0  # seconds that a message may be late: the link ends without one for 21
 TICK: Final = 1e-6  # seconds between two lines, so that files keep their order
 TIMES: Final = ("since", "updated", "asked_at", "snoozed_until")
 

@@ -19,7 +19,7 @@ from ..core.feed import (
     LONGEST,
     MOST_JUNK,
     OWN,
-    SILENT,
+    QUIET,
     Change,
     Hello,
     Junk,
@@ -33,7 +33,6 @@ from ..system.leash import Leashed, last_words
 from .follower import Follower
 
 CHUNK: Final = 1 << 16
-QUIET: Final = SILENT - 2.0  # seconds, so that what is shown is stale in time
 GREETING: Final = 25.0  # seconds until the hello: ssh may take 5 to connect, and has logins to make
 AWAKE: Final = 5.0  # seconds after a sleep of this machine until it is noticed
 SSH_FAILED: Final = 255  # the exit code of ssh itself
