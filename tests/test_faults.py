@@ -179,6 +179,7 @@ def test_a_damaged_database_is_replaced_by_the_last_user(
     for host in hosts:
         both = {"before": "blocked", "after": "working"}
         eventually(lambda host=host, both=both: host.shown == both, "a new database")
+    eventually(lambda: not spool.is_there(after), "the commit, which follows what is shown")
     with opened(home.bellboard) as clerk:
         assert statuses(clerk.board) == both
         assert [row.file for row in from_files(clerk.store.log()) if row.event.from_hook] == [after]
