@@ -50,6 +50,42 @@ def lines_of(sessions: list[Published], columns: int) -> list[str]:
     return [line.plain.rstrip() for line in terminal.table(sessions, NOW, columns)]
 
 
+# ---------------------------------------------------------------- the words
+
+
+class Noting(Published):
+    """A published session that notes which of its fields are read."""
+
+    def __init__(self, fields: Published) -> None:
+        super().__init__(fields)
+        self.read: set[str] = set()
+
+    def get(self, key: str, default: Any = None) -> Any:
+        self.read.add(key)
+        return super().get(key, default)
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"project": ""},
+        {"pane": "%4", "tmux": "/tmp/work", "name": "login"},
+        {"nvim": "/run/nvim.42.0"},
+        {"machine": "dev"},
+    ],
+    ids=["nowhere", "tmux", "Neovim", "another machine"],
+)
+def test_names_are_kept_only_while_all_that_they_are_made_of_is_the_same(more: Published) -> None:
+    """`worded` reads no field for them that it does not compare."""
+    before = words.worded(Noting(published(**more)))
+    now = Noting(published(**more, label="HEAVY", branch="next"))
+    assert words.worded(now, before)["words"] == words.worded(now)["words"]
+    alone = Noting(published(**more))
+    words._named(alone)
+    assert alone.read <= set(words.NAMING)
+
+
 # ---------------------------------------------------------------- the table
 
 

@@ -74,13 +74,29 @@ local function reorder()
   table.sort(ordered, more_urgent)
 end
 
+--- A copy of a table with other entries; a few loops, as this runs before each redraw.
+---@generic T: table
+---@param base T
+---@param change T
+---@return T
+local function altered(base, change)
+  local copy = {}
+  for key, value in pairs(base) do
+    copy[key] = value
+  end
+  for key, value in pairs(change) do
+    copy[key] = value
+  end
+  return copy
+end
+
 --- A copy of a session with what has changed in it: callbacks may have kept the session.
 ---@param session bellboard.Session
 ---@param change bellboard.Change
 ---@return bellboard.Session
 local function with(session, change)
-  local words = vim.tbl_extend('force', session.words, change.words)
-  local copy = vim.tbl_extend('force', session, change, { words = words })
+  local copy = altered(session, change)
+  copy.words = altered(session.words, change.words)
   for _, key in ipairs(change.gone) do
     copy[key] = nil
   end

@@ -81,13 +81,38 @@ def _cells(c: str) -> int:
 # ---------------------------------------------------------------- one session
 
 
-def worded(p: Published) -> Published:
-    """Return the session with its words, for a screen that derives none."""
+#: What the names in a session's words are made of; it changes rarely.
+NAMING: Final = (
+    *("project", "title", "name", "last_prompt", "repository", "machine", "branch", "worktree"),
+    *("label", "agent", "pull_request", "model", "mode", "context"),
+    *("nvim", "tmux", "pane", "tty", "pid", "job"),
+    *("terminal_program", "ssh", "terminal", "far_pid"),
+)
+
+
+def worded(p: Published, before: Published | None = None) -> Published:
+    """Return the session with its words, for a screen that derives none.
+
+    `before`: what this returned for it earlier, to take the names from.
+    """
+    named: Published | None = None
+    if before is not None and [*map(p.get, NAMING)] == [*map(before.get, NAMING)]:
+        named = before["words"]
     word, text = doing(p)
     words = {
+        **(named or _named(p)),
         "icon": icon_name(p),
         "word": word,
         "text": text,
+        "members": members(p),
+        "progress": progress(p),
+        "notes": notes(p),
+    }
+    return {**p, "needs_you": needs_you(p), "words": words}
+
+
+def _named(p: Published) -> Published:
+    return {
         "project": project(p),
         "repository": repository(p),
         "machine": machine(p),
@@ -95,15 +120,11 @@ def worded(p: Published) -> Published:
         "title": title(p),
         "label": plain(p.get("label")),
         "agent": plain(p.get("agent")),
-        "members": members(p),
-        "progress": progress(p),
         "server": server(p),
         "place": place(p),
-        "notes": notes(p),
         "model": model(p),
         "pull_request": plain(p.get("pull_request")),
     }
-    return {**p, "needs_you": needs_you(p), "words": words}
 
 
 def worded_ended(p: Published) -> Published:

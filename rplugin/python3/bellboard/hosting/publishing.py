@@ -102,7 +102,7 @@ class Publisher:
 
     def _snapshot(self, board: Board) -> list[Published]:
         """Return all listed sessions, most urgent first."""
-        made = (self._made(sid, s) for sid, s in board.sessions.items() if is_listed(s))
+        made = (self._made(sid, s, None) for sid, s in board.sessions.items() if is_listed(s))
         return sorted((p for p in made if p is not None), key=by_urgency)
 
     def _delta(self, board: Board, changed: Iterable[str]) -> tuple[list[Published], list[str]]:
@@ -115,16 +115,17 @@ class Publisher:
                 if self._known.pop(sid, None) is not None:
                     removed.append(sid)
                 continue
-            now = self._made(sid, s)
-            if now is not None and self._known.get(sid) != now:
+            had = self._known.get(sid)
+            now = self._made(sid, s, had)
+            if now is not None and now != had:
                 self._known[sid] = now
                 sessions.append(now)
         return sessions, removed
 
-    def _made(self, sid: str, s: Session) -> Published | None:
+    def _made(self, sid: str, s: Session, had: Published | None) -> Published | None:
         """Publish a session; return None if that fails, which affects no other."""
         try:
-            published = worded(self._addresses.shown(publish(s)))
+            published = worded(self._addresses.shown(publish(s)), had)
             if s.tty and dialect_of(s.agent).has_titles:
                 published["title_tells"] = True
         except Exception as e:
