@@ -163,6 +163,7 @@ def run_host(
 
     from ..hosting.host import Host
     from ..system.ending import attended
+    from .answer import carry_out
 
     home = here()
     unread: list[Exception] = []
@@ -174,7 +175,7 @@ def run_host(
             unread.append(e)
             host.stop()
 
-    host = Host(home, deliver, config)
+    host = Host(home, deliver, config, carry_out=carry_out)
 
     async def live() -> None:
         if begin is not None:
