@@ -348,6 +348,27 @@ def test_all_of_it_can_be_seen(nvim: Editors, version: str) -> None:
     assert editor.messages().strip() == ""
 
 
+def test_a_change_can_be_read_with_few_colours(nvim: Editors) -> None:
+    """Gray on green could not, without `termguicolors`; and an empty command is called empty."""
+    editor = nvim(config=CALM, columns=60, lines=30)
+    host, edit_, none = Host(editor), asks("edit", tool="Edit"), asks("none")
+    file = editor.home.project / "limits.py"
+    file.write_text("import os\n\ndef limit():\n    return 5\n")
+    play(editor, edit(edit_, str(file), "    return 5\n", "    return 10\n"), command(none, ""))
+    host.push(edit_, none)
+    look = """
+      local row = vim.fn.search('return 10', 'nw')
+      return row > 0 and #vim.inspect_pos(0, row - 1, 8).syntax
+    """
+    for gui, has_syntax in ((False, False), (True, True)):
+        editor.lua("vim.o.termguicolors = ...", gui)
+        opened(editor, "edit", "Edit a file")
+        assert bool(editor.lua(look)) == has_syntax, gui
+        editor.press("q")
+    opened(editor, "none", "Run a command")
+    editor.shows("(empty)")
+
+
 def test_triage_answers_one_after_the_other(nvim: Editors, version: str) -> None:
     """From insert mode and back to it; new ones join, those answered elsewhere leave."""
     editor = nvim(version, CALM, columns=64, lines=30)

@@ -141,6 +141,12 @@ def test_all_of_it_is_shown(columns: int) -> None:
     assert "more rows" not in shown(prompt, columns, 16)
 
 
+def test_a_command_that_is_empty_is_shown_as_such() -> None:
+    """It may be allowed, so a blank must not look like a command that was left out."""
+    made = msgspec.structs.replace(REQUEST, parts=(Part("command"),))
+    assert "(empty)" in "\n".join(line.plain for line in lines_of(made, 60))
+
+
 @pytest.mark.parametrize("columns", [40, 60, 120])
 @pytest.mark.parametrize("filling", ["ab ", "é", "你", "\u2764\ufe0f", "\U0001fae9"])
 def test_no_row_is_wider_than_any_terminal_draws_it(filling: str, columns: int) -> None:

@@ -117,7 +117,9 @@ local function diff_of(part, width, rows)
     for nth, row in ipairs(sign:find('[ +-]') and wrap.text(line:sub(2), width - 4) or {}) do
       local made = { text = row.text, group = DIFFERENT[sign] }
       made.gutter = { M.INDENT .. (nth == 1 and sign or ' ') .. ' ', DIFFERENT[sign] }
-      made.syntax = #rows <= COLOURED and syntax or nil
+      -- few colours: those of a syntax cannot be read on that of a change
+      local is_readable = vim.o.termguicolors or sign == ' '
+      made.syntax = is_readable and #rows <= COLOURED and syntax or nil
       add(made, part, rows)
     end
   end
@@ -145,6 +147,8 @@ M.add = function(part, width, rows)
     diff_of(part, width, rows)
   elseif (part.text or '') ~= '' then
     text_of(part, width, rows)
+  elseif part.kind == 'command' then
+    rows[#rows + 1] = M.row(M.INDENT .. '(empty)', 'BellboardDim')
   end
 end
 

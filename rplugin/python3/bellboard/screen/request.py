@@ -58,7 +58,8 @@ def _part(part: Part, columns: int) -> Iterator[Text]:
         for row in _changes(part.old.splitlines(), part.new.splitlines()):
             yield from wrapped(row, columns, INDENT, CHANGED.get(row[:1], ""))
     else:
-        yield from wrapped(part.text, columns, INDENT)
+        empty = "(empty)" if part.kind == "command" else ""
+        yield from wrapped(part.text or empty, columns, INDENT)
     for warning in part.warnings:
         yield from wrapped(f"! {warning}", columns, INDENT, "bold red")
 
