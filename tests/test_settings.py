@@ -199,7 +199,7 @@ def test_a_file_that_changes_meanwhile_is_not_overwritten(settings: Settings, fi
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("agent", ["claude", "codex", "copilot", "gemini", "opencode", "qwen"])
+@pytest.mark.parametrize("agent", ["claude", "opencode"])  # a file of the user; one of our own
 def test_wherever_it_dies_the_file_is_the_old_or_the_new_one(tmp_path: Path, agent: str) -> None:
     """The next install works, and uninstall restores it to the byte."""
     memory = Path("/dev/shm")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from pathlib import Path
 
 
+@functools.cache
 def shipped(name: str) -> Path:
-    """Return the path of a file of `hooks/`."""
+    """Return the path of a file of `hooks/`, without links."""
     package = Path(__file__).resolve().parents[1]
     inside = package / "hooks" / name
-    return inside if inside.is_file() else package.parents[2] / "hooks" / name
+    return (inside if inside.is_file() else package.parents[2] / "hooks" / name).resolve()
 
 
 def plugin(head: str, name: str) -> str:

@@ -68,7 +68,7 @@ def is_script(path: str, home: Path) -> bool:
     """Return whether a path is our script: the kept copy, the shipped one, or another version."""
     touch(path)
     real = os.path.realpath(path)
-    if real in (os.path.realpath(script(home)), os.path.realpath(shipped())):
+    if real in (str(shipped()), os.path.realpath(script(home))):
         return True
     with contextlib.suppress(OSError), opened(real, ours=False) as (fd, _):
         return MARK in os.read(fd, HEAD)
