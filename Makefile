@@ -5,14 +5,15 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
 READY := .venv/.ready
+COMPILED := .venv/.compiled
 RIG := $(BIN)/python tests/rig
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
 LUA := $(wildcard lua plugin tests/demo tests/screens)
 LUA_FILES = $(shell find $(LUA) -name '*.lua')
 PY := rplugin/python3 tests $(if $(wildcard bench/*.py),bench)
 SH := $(wildcard hooks/emit .ci/run tests/rig/nvim tests/rig/claude tests/rig/fetch tests/rig/peer tests/rig/tool tests/rig/init)
-# Three times as many as a small machine has cores: most of the time tests wait for processes.
-WORKERS := -n 6 --dist worksteal
+# Four times as many as a small machine has cores: most of the time tests wait for processes.
+WORKERS := -n 8 --dist worksteal
 # Where it is set, each worker would compile all tests again.
 unexport PYTHONDONTWRITEBYTECODE
 need = command -v $(1) >/dev/null || { echo "make test: $(1) is missing; $(2)" >&2; exit 1; }
@@ -32,10 +33,10 @@ needs:
 	@$(call need,git,install git)
 	@$(call need,tmux,install tmux (apt install tmux, brew install tmux))
 
-test: needs $(READY) rig ## set up and run all tests (ARGS="-k float" runs some)
+test: needs $(READY) rig $(COMPILED) ## set up and run all tests (ARGS="-k float" runs some)
 	$(BIN)/python -m pytest $(WORKERS) $(ARGS)
 
-quick: $(READY) ## the inner loop: core, store and house, in less than a minute
+quick: $(READY) $(COMPILED) ## the inner loop: core, store and house, in less than a minute
 	$(BIN)/python -m pytest $(WORKERS) -m "pure or quick or house" $(ARGS)
 
 check: CHECK := 1
@@ -97,6 +98,10 @@ $(READY): pyproject.toml
 		$(PIP) --upgrade 'pip>=25.1' && $(PIP) --group dev --editable . || unreached; \
 	fi
 	@touch $@
+
+# Compile the tests once; in a new checkout each worker would, at the same time.
+$(COMPILED): $(READY)
+	@$(BIN)/python -m pytest --collect-only -qq >/dev/null && touch $@
 
 # Download the Neovims, agent CLIs and shells of the tests. What is missing is named, and the tests
 # that need it are skipped; with BELLBOARD_WHOLE=1 anything missing is an error.
