@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Final, NoReturn, TextIO
 
 from ..core.version import VERSION
-from .home import Problem, WholeHelp, warn
+from .adding import WholeHelp
+from .home import Problem, warn
 
 DESCRIPTION = "Show which coding-agent sessions are working, done, or blocked on you."
 EPILOG = """\
@@ -52,7 +53,7 @@ OBJECTS: Final = 20_000  # new ones before garbage is looked for: those of modul
 def program(reply: bytes = b"") -> NoReturn:
     """Run the command line of this process, and end it; `reply` is that of a host (`orders.py`).
 
-    Nothing is left to do then: threads are daemons, and taking the interpreter apart takes as long
+    Nothing is left to do then: threads are daemons, and finalising the interpreter takes as long
     as many a command.
     """
     gc.set_threshold(OBJECTS)

@@ -13,7 +13,8 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-from .home import Args, Commands, Problem, add, add_session, opened, print_json
+from .adding import Args, Commands, add, add_session
+from .home import Problem, opened, print_json
 from .runner import Runner, asking, decoded
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import time
 
-from .home import Args, Commands, Problem, add, opened
+from .adding import Args, Commands, add
+from .home import Problem, opened
 
 ON = """\
 Answers are on. While Neovim or `bellboard serve` is running, you can answer a permission, a

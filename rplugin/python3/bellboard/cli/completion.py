@@ -10,7 +10,8 @@ import re
 import shlex
 from collections.abc import Callable, Iterable
 
-from .home import Args, Commands, add, opened
+from .adding import Args, Commands, add
+from .home import opened
 from .syntax import Argument, Command, command_of, walked
 
 SESSION = "SESSION"

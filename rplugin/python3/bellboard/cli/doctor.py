@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 
-from .home import Args, Commands, add, around, here, print_json
+from .adding import Args, Commands, add
+from .home import around, here, print_json
 
 
 def add_to(commands: Commands) -> None:

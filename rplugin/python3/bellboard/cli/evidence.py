@@ -9,7 +9,8 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from .home import Args, Commands, Problem, add, add_session, find, opened
+from .adding import Args, Commands, add, add_session
+from .home import Problem, find, opened
 
 if TYPE_CHECKING:
     from ..core.session import Session

@@ -6,7 +6,8 @@ import contextlib
 import os
 import threading
 
-from .home import Args, Commands, Problem, add, here
+from .adding import Args, Commands, add
+from .home import Problem, here
 from .hosts import GLANCE, leave, run_host
 
 

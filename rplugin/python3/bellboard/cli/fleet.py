@@ -8,7 +8,8 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from .home import Args, Commands, Problem, absolute, add, add_verbs, opened, print_json
+from .adding import Args, Commands, add, add_verbs
+from .home import Problem, absolute, opened, print_json
 
 if TYPE_CHECKING:
     from pathlib import Path

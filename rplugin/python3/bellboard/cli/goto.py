@@ -8,7 +8,8 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from .home import Args, Commands, Problem, add, add_session, find, icons, listed, opened
+from .adding import Args, Commands, add, add_session
+from .home import Problem, find, icons, listed, opened
 
 if TYPE_CHECKING:
     from ..core.published import Published

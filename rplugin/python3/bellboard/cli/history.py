@@ -9,17 +9,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .home import (
-    Args,
-    Commands,
-    Problem,
-    add,
-    add_session,
-    find,
-    opened,
-    print_json,
-    warn,
-)
+from .adding import Args, Commands, add, add_session
+from .home import Problem, find, opened, print_json, warn
 
 if TYPE_CHECKING:
     from ..core.board import Board

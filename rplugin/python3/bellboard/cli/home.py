@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ..core.published import Published
     from ..hosting.folding import Clerk
-
-Args = argparse.Namespace
-Commands = Any  # argparse has no public type for it
-Run = Callable[[Args], "int | None"]
 
 PATIENCE = 4.0  # seconds to wait for another process to fold, which takes milliseconds
 GLANCE = 0.25  # seconds to check an address; it takes 0.1 ms unless its folder hangs
@@ -26,48 +21,6 @@ GLANCE = 0.25  # seconds to check an address; it takes 0.1 ms unless its folder 
 
 class Problem(Exception):
     """A failure to report: the text tells the user what happened, to what, and what to do."""
-
-
-class Help(argparse.HelpFormatter):
-    """Help as wide as the terminal.
-
-    argparse makes one for every argument that is added, and would load archives to learn the width.
-    """
-
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, width=_columns() - 2)
-
-
-class WholeHelp(Help, argparse.RawDescriptionHelpFormatter):
-    """Help whose description is printed as it is."""
-
-
-def _columns() -> int:
-    try:
-        return int(os.environ.get("COLUMNS") or os.get_terminal_size(1).columns) or 80
-    except (OSError, ValueError):  # it is written to a file, or there is no such number
-        return 80
-
-
-def add(commands: Commands, name: str, run: Run, text: str) -> argparse.ArgumentParser:
-    """Add a command with one line of help."""
-    made: argparse.ArgumentParser = commands.add_parser(
-        name, help=text, description=text[0].upper() + text[1:] + ".", formatter_class=Help
-    )
-    made.set_defaults(run=run, parser=made)
-    return made
-
-
-def add_session(made: argparse.ArgumentParser, **how: Any) -> None:
-    """Add the argument that says which session a command is about."""
-    text = "its id, the start of that, or a name or project that only it has"
-    made.add_argument("session", metavar="SESSION", **{"help": text, **how})
-
-
-def add_verbs(commands: Commands, name: str, text: str) -> Commands:
-    """Add a command that has verbs, and prints its help without one; return its verbs."""
-    made = add(commands, name, lambda _: made.print_help(), text)
-    return made.add_subparsers(metavar="VERB", title="verbs")
 
 
 def here() -> Path:

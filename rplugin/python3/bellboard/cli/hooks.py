@@ -9,21 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from .home import (
-    Args,
-    Commands,
-    Problem,
-    absolute,
-    add,
-    add_verbs,
-    around,
-    here,
-    print_json,
-    reason,
-    refusals,
-    warn,
-    working,
-)
+from .adding import Args, Commands, add, add_verbs
+from .home import Problem, absolute, around, here, print_json, reason, refusals, warn, working
 
 if TYPE_CHECKING:
     from ..agents.cli import Cli

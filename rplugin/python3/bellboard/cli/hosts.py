@@ -10,20 +10,8 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from .home import (
-    Args,
-    Commands,
-    Problem,
-    add,
-    first_run,
-    here,
-    icons,
-    opened,
-    print_json,
-    reason,
-    refusals,
-    warn,
-)
+from .adding import Args, Commands, add
+from .home import Problem, first_run, here, icons, opened, print_json, reason, refusals, warn
 
 if TYPE_CHECKING:
     from ..hosting.host import Host

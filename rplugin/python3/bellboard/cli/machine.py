@@ -9,7 +9,8 @@ import shlex
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from .home import Args, Commands, Problem, add, add_verbs, here, print_json, reason, refusals
+from .adding import Args, Commands, add, add_verbs
+from .home import Problem, here, print_json, reason, refusals
 
 if TYPE_CHECKING:
     from ..core.feed import Hello, Junk, State

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .home import Args, Commands, add
+from .adding import Args, Commands, add
 from .syntax import Argument, Command, command_of, walked
 
 

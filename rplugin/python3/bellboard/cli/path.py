@@ -6,7 +6,8 @@ import os
 import sys
 from pathlib import Path
 
-from .home import Args, Commands, Problem, add, reason
+from .adding import Args, Commands, add
+from .home import Problem, reason
 
 #: Where each shell reads its settings.
 PROFILES = {"bash": "~/.bashrc", "zsh": "~/.zshrc"}

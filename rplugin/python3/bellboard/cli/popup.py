@@ -12,9 +12,10 @@ from ..screen.operating import operate
 from ..screen.prompt import SOON, Prompt
 from ..screen.request import wrapped
 from ..screen.styled import Text
+from .adding import Args
 from .goto import flash
 from .goto import show as go_there
-from .home import Args, Problem, listed, opened
+from .home import Problem, listed, opened
 from .runner import Runner, asking, decoded, waiting
 
 if TYPE_CHECKING:

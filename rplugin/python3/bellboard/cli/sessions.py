@@ -6,18 +6,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .home import (
-    Args,
-    Commands,
-    Problem,
-    absolute,
-    add,
-    first_run,
-    icons,
-    listed,
-    opened,
-    print_json,
-)
+from .adding import Args, Commands, add
+from .home import Problem, absolute, first_run, icons, listed, opened, print_json
 
 if TYPE_CHECKING:
     from ..core.published import Published

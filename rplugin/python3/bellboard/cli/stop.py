@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from .adding import Args, Commands, add, add_session
 from .goto import named
-from .home import Args, Commands, Problem, add, add_session
+from .home import Problem
 
 
 def add_to(commands: Commands) -> None:

@@ -7,17 +7,9 @@ import sys
 import time
 from typing import TYPE_CHECKING, Final
 
+from .adding import Args, Commands, add
 from .goto import server
-from .home import (
-    Args,
-    Commands,
-    Problem,
-    add,
-    here,
-    icons,
-    opened,
-    warn,
-)
+from .home import Problem, here, icons, opened, warn
 
 if TYPE_CHECKING:
     from ..system.tmux import Tmux

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from .home import Args, Commands, Problem, add, around, here, warn
+from .adding import Args, Commands, add
+from .home import Problem, around, here, warn
 from .hooks import ask, do, problems, short
 
 #: Everything that bellboard creates in the state folder, besides what its plugins in CLIs create.

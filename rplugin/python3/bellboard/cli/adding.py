@@ -1,0 +1,54 @@
+"""Add a command to the argument parser: its help, its verbs, and the session that it is about."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable
+from typing import Any
+
+Args = argparse.Namespace
+Commands = Any  # argparse has no public type for it
+Run = Callable[[Args], "int | None"]
+
+
+class Help(argparse.HelpFormatter):
+    """Help as wide as the terminal.
+
+    argparse makes one for every argument that is added, and would load archives to learn the width.
+    """
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=_columns() - 2)
+
+
+class WholeHelp(Help, argparse.RawDescriptionHelpFormatter):
+    """Help whose description is printed as it is."""
+
+
+def _columns() -> int:
+    try:
+        return int(os.environ.get("COLUMNS") or os.get_terminal_size(1).columns) or 80
+    except (OSError, ValueError):  # it is written to a file, or there is no such number
+        return 80
+
+
+def add(commands: Commands, name: str, run: Run, text: str) -> argparse.ArgumentParser:
+    """Add a command with one line of help."""
+    made: argparse.ArgumentParser = commands.add_parser(
+        name, help=text, description=text[0].upper() + text[1:] + ".", formatter_class=Help
+    )
+    made.set_defaults(run=run, parser=made)
+    return made
+
+
+def add_session(made: argparse.ArgumentParser, **how: Any) -> None:
+    """Add the argument that says which session a command is about."""
+    text = "its id, the start of that, or a name or project that only it has"
+    made.add_argument("session", metavar="SESSION", **{"help": text, **how})
+
+
+def add_verbs(commands: Commands, name: str, text: str) -> Commands:
+    """Add a command that has verbs, and prints its help without one; return its verbs."""
+    made = add(commands, name, lambda _: made.print_help(), text)
+    return made.add_subparsers(metavar="VERB", title="verbs")
