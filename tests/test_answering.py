@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from bellboard.agents.dialect import Press
 from bellboard.core.session import Block, Process, Session
-from bellboard.hosting import answering, beside, keyboard, terminals
+from bellboard.hosting import aftermath, beside, keyboard, terminals
 from bellboard.hosting.beside import Declined
 from bellboard.storage.claims import Claim, Claims
 from bellboard.system.processes import started_of
@@ -80,8 +80,8 @@ def test_where_all_is_slow_an_agent_gets_more_time(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Under load each look takes longer, and so does the agent."""
-    monkeypatch.setattr(answering, "GLANCE", 0.2)
-    desk.then = partial(rest, answering.FOLLOWS + 0.5)
+    monkeypatch.setattr(aftermath, "GLANCE", 0.2)
+    desk.then = partial(rest, aftermath.FOLLOWS + 0.5)
     desk.waits()
     assert desk.answer()["outcome"] == "taken"
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from answers.cases import FORM, PLANNING, PLAYED, Case
 from answers.place import Place, place, serving
-from bellboard.hosting.answering import FOLLOWS
+from bellboard.hosting.aftermath import FOLLOWS
 from rig import agent, claude_code
 from rig.agent import Agent, spoken
 from rig.api import Request

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
 
@@ -22,13 +22,9 @@ from ..agents.dialect import Press
 from ..agents.dialects import dialect_of
 from ..core.detail import line
 from ..core.request import (
-    HOOK,
-    OURS,
-    STOPPED,
     TERMINAL,
     Answer,
     Sent,
-    Went,
     answer_of,
     check,
 )
@@ -36,6 +32,7 @@ from ..core.session import Run, Session
 from ..storage.claims import Claim, Claims
 from ..storage.item import NAME
 from ..storage.spool import Spool
+from .aftermath import DID, FIRST, goes_on, whose
 from .beside import Declined, Given, Reply, beside, pause
 from .keyboard import Terminal, enter
 from .standing import (
@@ -44,7 +41,6 @@ from .standing import (
     Asked,
     asked_of,
     drawn_at,
-    first,
     in_its_terminal,
     is_served,
     is_shown,
@@ -53,7 +49,6 @@ from .standing import (
     standing,
     still_asks,
     untypeable,
-    went_on,
     with_digest,
 )
 
@@ -62,11 +57,6 @@ if TYPE_CHECKING:
 
 FRESH: Final = 2.0  # seconds after which a dialog has long been drawn
 READY: Final = 0.5  # seconds until a dialog takes keys: it ignores them for the first 0.15
-FOLLOWS: Final = 2.0  # seconds for the agent to go on
-LOOKS: Final = 50  # times to look first: where these take longer, the agent is as slow
-LATEST: Final = 6.0  # seconds, however slow
-SHOWS: Final = 0.5  # seconds to show whose answer counted, unless a tool still runs; or FOLLOWS
-GLANCE: Final = 0.02
 LOOK: Final = 0.1  # seconds between two reads of a screen that does not show the dialog yet
 ANOTHER: Final = "its terminal shows another of its requests first; answer that, or go there"
 WORDS: Final = {
@@ -75,15 +65,6 @@ WORDS: Final = {
     "keys": "by keys in its terminal",
     "go": "there",
 }
-#: Whose answer counted instead → how to say it.
-FIRST: Final = {
-    TERMINAL: "you answered in the terminal first",
-    HOOK: "another hook answered first",
-}
-#: What else is known of that → how to say it.
-DID: Final = {OURS: "it took this answer", STOPPED: "you stopped it in the terminal"}
-
-T = TypeVar("T")
 
 
 class Desk(Protocol):
@@ -309,39 +290,19 @@ class Answering:
         Raise `Late` if somebody else's counted.
         """
         begun = time.monotonic()
-        if (looked := await self._took(asked)) is None:
+        stands = partial(self._stands, asked)
+        if (looked := await goes_on(asked, stands, self._environ)) is None:
             nothing = f"no reaction within {time.monotonic() - begun:.0f} s"
             self._log(given, claim, way, nothing)
             return {"way": way, "outcome": "nothing", "text": nothing + THERE}
         took, went = looked
-        counted = await self._counted(asked, sent._replace(went=went))
+        counted = await whose(asked, sent._replace(went=went), self._desk.spool.home)
         if counted in FIRST:
             self._log(given, claim, way, FIRST[counted])
             raise Late(FIRST[counted])
         text = f"{DID.get(counted, 'it went on')} after {took:.1f} s"
         self._log(given, claim, way, text)
         return {"way": way, "outcome": "taken", "text": text}
-
-    async def _took(self, asked: Asked) -> tuple[float, Went | None] | None:
-        """Return after how many seconds the agent goes on, and how, or None if it does not."""
-        begun, looks = time.monotonic(), 0
-        goes_on = partial(went_on, asked, self._environ)
-        while (took := time.monotonic() - begun) < FOLLOWS or (looks < LOOKS and took < LATEST):
-            looks += 1
-            went = await _read(goes_on)
-            if went or not self._stands(asked):
-                return took, went or await _read(goes_on)
-            await pause(GLANCE)
-        return None
-
-    async def _counted(self, asked: Asked, sent: Sent) -> str:
-        """Return whose answer counted, or "" if the agent does not show it soon."""
-        is_over = sent.went is not None and sent.went.rests
-        until = time.monotonic() + (FOLLOWS if is_over else SHOWS)
-        look = partial(first, asked, sent, self._desk.spool.home)
-        while (counted := await _read(look)) is None and time.monotonic() < until:
-            await pause(GLANCE)
-        return counted or ""
 
     def _stands(self, asked: Asked) -> bool:
         s = self._desk.session(asked.session.session_id)
@@ -367,16 +328,8 @@ class Answering:
             self._desk.report({"t": time.time(), "answer": facts})
 
 
-async def _read(work: Callable[[], T]) -> T | None:
-    """Read what came of an answer; one whose outcome cannot be read was sent all the same."""
-    try:
-        return await beside(work)
-    except (Declined, OSError):
-        return None
-
-
 def _terminal_of(run: Run) -> Terminal | None:
-    from .terminals import terminal_of  # few answers are typed
+    from .terminals import terminal_of  # imported late: few answers are typed
 
     return terminal_of(run)
 

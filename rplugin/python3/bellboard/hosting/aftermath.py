@@ -1,0 +1,61 @@
+"""Observe what follows an answer: whether the agent goes on, and whose answer counted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Final, TypeVar
+
+from ..core.request import HOOK, OURS, STOPPED, TERMINAL, Sent, Went
+from .beside import Declined, beside, pause
+from .standing import Asked, first, went_on
+
+FOLLOWS: Final = 2.0  # seconds for the agent to go on
+LOOKS: Final = 50  # times to look first: where these take longer, the agent is as slow
+LATEST: Final = 6.0  # seconds, however slow
+SHOWS: Final = 0.5  # seconds to show whose answer counted, unless a tool still runs; or FOLLOWS
+GLANCE: Final = 0.02
+#: Whose answer counted instead → how to say it.
+FIRST: Final = {
+    TERMINAL: "you answered in the terminal first",
+    HOOK: "another hook answered first",
+}
+#: What else is known of that → how to say it.
+DID: Final = {OURS: "it took this answer", STOPPED: "you stopped it in the terminal"}
+
+T = TypeVar("T")
+
+
+async def goes_on(
+    asked: Asked, stands: Callable[[], bool], environ: Mapping[str, str]
+) -> tuple[float, Went | None] | None:
+    """Return after how many seconds the agent goes on, and how, or None if it does not."""
+    begun, looks = time.monotonic(), 0
+    look = partial(went_on, asked, environ)
+    while (took := time.monotonic() - begun) < FOLLOWS or (looks < LOOKS and took < LATEST):
+        looks += 1
+        went = await _read(look)
+        if went or not stands():
+            return took, went or await _read(look)
+        await pause(GLANCE)
+    return None
+
+
+async def whose(asked: Asked, sent: Sent, home: Path) -> str:
+    """Return whose answer counted, or "" if the agent does not show it soon."""
+    is_over = sent.went is not None and sent.went.rests
+    until = time.monotonic() + (FOLLOWS if is_over else SHOWS)
+    look = partial(first, asked, sent, home)
+    while (counted := await _read(look)) is None and time.monotonic() < until:
+        await pause(GLANCE)
+    return counted or ""
+
+
+async def _read(work: Callable[[], T]) -> T | None:
+    """Read what came of an answer; one whose outcome cannot be read was sent all the same."""
+    try:
+        return await beside(work)
+    except (Declined, OSError):
+        return None
