@@ -25,7 +25,7 @@ _PLAIN_ID: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")  # cannot be taken
 
 
 class Means(NamedTuple):
-    """What a witness observes with, and whom it reports to."""
+    """What a witness observes with, and where it reports."""
 
     reach: Doer
     watched: Watched

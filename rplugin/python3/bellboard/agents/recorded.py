@@ -34,7 +34,7 @@ class Recorded:
     """Reads the lines of one trace in their order."""
 
     def __init__(self) -> None:
-        self._agent = ""  # whose recording it is, once a hook has said so
+        self._agent = ""  # the session of this recording, once a hook has named it
         self._logs: dict[str, str] = {}  # name of a log → its session
         self._early: list[Facts] = []  # lines of logs without a session
         self._ran: dict[str, int] = {}  # session → the process that ran its newest hook
@@ -149,5 +149,5 @@ def _rows(listed: object) -> list[list[str]]:
 
 
 def _log_name(path: str) -> str:
-    """Return the name that tells a log from others: a recording names it without its folder."""
+    """Return the name that identifies a log: a recording names it without its folder."""
     return PurePosixPath(path).name

@@ -123,7 +123,7 @@ class Reply(Struct, frozen=True, tag_field="type", tag="reply"):
 
     @property
     def fields(self) -> dict[str, Any]:
-        """Return what whoever asked gets."""
+        """Return the fields of the reply."""
         return {**self.more, "ok": self.ok, **({"why": self.why} if self.why else {})}
 
 

@@ -94,7 +94,7 @@ class Notices:
             )
 
     def hear(self, changes: Iterable[tuple[int, Transition, bool]]) -> None:
-        """Take committed transitions; announce only those that happened live."""
+        """Take committed transitions; announce only those seen while a host ran."""
         for number, t, live in changes:
             standing = self._standing.get(t.session_id)
             if standing is None or not live or t.after != standing.status:

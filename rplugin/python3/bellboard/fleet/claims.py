@@ -27,7 +27,7 @@ async def claim(
     sid = str(fields.get("session_id"))
     key = next((k for k in rows if k.session == sid), None)
     if key is None or rows[key].status != fields.get("status"):
-        return False  # it is so no longer
+        return False  # it has changed since
     row = rows[key]
     what = key.agent, sid, row.status, repr(row.since), str(fields.get("effect"))
     digest = hashlib.sha256("\0".join(what).encode("utf-8", "replace")).hexdigest()[:40]

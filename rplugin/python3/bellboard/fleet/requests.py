@@ -95,5 +95,5 @@ def no(why: str) -> Reply:
 
 
 async def _reply(message: Message, reply: Mapping[str, Any]) -> None:
-    with contextlib.suppress(Exception):  # whoever asked is gone, or the connection is
+    with contextlib.suppress(Exception):  # the asker is gone, or the connection is
         await message.respond(msgspec.json.encode(reply))

@@ -26,7 +26,7 @@ LOOK: Final = 1.0  # seconds between two checks for silent screens
 
 
 class Screens:
-    """Who has a screen, as far as this machine has heard; outlives a connection."""
+    """The members with a screen, as far as this machine knows; outlives a connection."""
 
     def __init__(self, machine: str, by: str, changed: Callable[[], object]) -> None:
         """`changed` is called when `is_followed` has changed."""

@@ -80,7 +80,7 @@ class Service:
             self._call(lambda: self.shelf.take(update))
 
     def show_screen(self, is_ours: bool) -> None:
-        """Take whether somebody sits at this machine, who is then notified by it."""
+        """Note whether somebody sits at this machine, which then sends the notifications."""
         if is_ours != self.screens.is_ours:
             self.screens.is_ours = is_ours
             self._call(self.screens.woken.set)

@@ -127,7 +127,7 @@ class Tail:
                     return
             elif (status := (message.headers or {}).get("Status", "")) in ("100", "404", "408"):
                 self._catch_up()
-                if status == "100":  # it has nothing now, and goes on
+                if status == "100":  # it has nothing more for now, and continues
                     return
             else:
                 raise Ended(f"the server ended the subscription ({status})")

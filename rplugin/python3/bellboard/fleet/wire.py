@@ -250,7 +250,7 @@ class Wire:
 
 
 def _parser(client: Any) -> Any:
-    """Return a parser with a limit: that of nats-py keeps noise, or half a message, for ever."""
+    """Return a parser with a limit: the one of nats-py keeps noise, or half a message, forever."""
     import nats.errors
     from nats.protocol.parser import Parser
 

@@ -98,7 +98,7 @@ async def _looped(work: Callable[[], object]) -> Outcome | None:
 
 
 def _started(run: Callable[[], None]) -> Thread:
-    """Start a thread, unless as many as may be hang."""
+    """Start a thread, unless the maximum number of them hang."""
     _threads[:] = [each for each in _threads if each.is_alive()]
     if len(_threads) >= MOST:
         raise Declined(

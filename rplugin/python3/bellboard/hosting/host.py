@@ -49,7 +49,7 @@ from .waiting import Waiting
 RESCAN: Final = 30.0  # no system promises to report every change
 PATIENCE: Final = 0.1  # seconds to create a database: the event loop is blocked meanwhile
 JUMP: Final = 5.0  # the machine slept, or its clock was set: look at everything
-HEAD_START: Final = 0.001  # seconds to draw before the commit needs the processor, as few are idle
+HEAD_START: Final = 0.001  # seconds for the editor to draw before the commit takes the processor
 
 Made = TypeVar("Made")
 

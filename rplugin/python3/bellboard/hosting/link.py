@@ -196,7 +196,7 @@ class Link:
         return asking(self._count, "clock", {"alone": True} if self._alone else {})
 
     def sit(self, alone: bool) -> None:
-        """Take whether nobody is at this machine who could be notified: then others notify."""
+        """Note whether nobody is at this machine to be notified: then others notify."""
         if alone != self._alone:
             self._alone, self.is_greeted = alone, False
             self.wake()

@@ -15,7 +15,7 @@ from typing import Any, Final
 from .attempts import Attempts
 
 LONGEST_WAIT: Final = 30.0  # seconds from one round to the next
-AGAIN: Final = 1.0  # seconds until an obstacle is looked for again
+AGAIN: Final = 1.0  # seconds between two checks for an obstacle
 SHOWING: Final = frozenset(("read", "publish"))
 
 #: Its name in health, and a function that runs it and returns the seconds until it is due again:

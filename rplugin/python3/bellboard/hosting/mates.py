@@ -56,7 +56,7 @@ class Mates:
         return sorted(self._lost.copy())
 
     def _fails(self, machine: str, what: Said) -> bool:
-        """Return whether something could not be written; what is written twice is refused."""
+        """Return whether something could not be written; the fold refuses what is written twice."""
         try:
             self._one(self._follower(machine), what)
         except (OSError, ValueError) as e:

@@ -32,7 +32,7 @@ class Outgoing:
                 self._watch.add(mailbox.asked, arrivals=True)
                 self._mailboxes[machine] = mailbox
                 mailbox.sweep()
-                self.send()  # also what came before the watch
+                self.send()  # including requests from before the watch started
 
     def send(self) -> None:
         """Pass on what waits."""

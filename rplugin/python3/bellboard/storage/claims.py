@@ -19,7 +19,7 @@ from .answers import CLAIM, FOLDER, Unusable, is_ours, opened
 from .ground import briefly, listing
 from .item import NAME
 
-COUNTS: Final = 3.0  # seconds; whoever claimed it and sent nothing until then has died
+COUNTS: Final = 3.0  # seconds; a claimant that has sent nothing by then has died
 PATIENCE: Final = 1.0  # seconds: others hold the lock for less than a millisecond
 LARGEST: Final = 4096  # bytes of a claim
 

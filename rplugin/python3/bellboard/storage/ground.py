@@ -29,7 +29,7 @@ MOST_LINKS: Final = 40  # the kernel's own limit
 ROOT: Final = 0
 SLICE: Final = 0.05  # seconds
 NOBODY: Final = 65534  # the owner of the machine's folders in a rootless container
-ADVICE: Final = "set BELLBOARD_HOME to a folder that you own"  # for whoever uses a refused one
+ADVICE: Final = "set BELLBOARD_HOME to a folder that you own"  # to the user of a refused one
 #: Files in the state folder that are opened by name: none may be a link.
 FILES: Final = (
     *(DATABASE, "board.db-wal", "board.db-shm", "board.db-journal", "board.lock", "drain.lock"),

@@ -41,7 +41,7 @@ OPTION: Final = "fleet"  # the shared option with the settings of `bellboard fle
 LARGEST: Final = 1 << 20  # bytes of the file
 MOST: Final = 64  # machines
 MOST_WORDS: Final = 100  # of a command
-SOON: Final = 0.5  # seconds: whoever has it has not written its id yet, or has just died
+SOON: Final = 0.5  # seconds: its holder has not written its id yet, or has just died
 
 Commands = dict[str, list[str]]
 

@@ -70,7 +70,7 @@ class Mailbox:
 
     def reply(self, name: str, reply: Mapping[str, Any]) -> None:
         """Reply to a request."""
-        with contextlib.suppress(OSError):  # whoever asked gives up after a while
+        with contextlib.suppress(OSError):  # the asker gives up after a while
             put(self.replied / name, msgspec.json.encode(reply))
 
     def sweep(self) -> None:

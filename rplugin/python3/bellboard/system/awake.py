@@ -1,4 +1,4 @@
-"""Time that goes on while this machine sleeps, which `time.monotonic` does not on Linux.
+"""A clock that also runs while this machine sleeps, as `time.monotonic` does not on Linux.
 
 Connections may be dead after that, which nobody reports.
 """

@@ -1,4 +1,4 @@
-"""Where a process has its terminal, as far as it says so itself."""
+"""Where a process has its terminal, according to its own environment."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from .watch import Watch
 
-Needer = tuple[str, str]  # what for, and for whom
+Needer = tuple[str, str]  # the reason, and who asked
 
 
 class Watched:

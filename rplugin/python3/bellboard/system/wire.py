@@ -45,7 +45,7 @@ class Wire:
         self._until, self._left = time.monotonic() + patience, limit
 
     def hang_up(self) -> None:
-        """End it, from any thread: whoever waits for it is told."""
+        """End it, from any thread; reads that wait for it fail."""
         with contextlib.suppress(OSError):  # it has ended
             self._connection.shutdown(sockets.SHUT_RDWR)
 

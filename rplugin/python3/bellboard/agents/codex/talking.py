@@ -84,7 +84,7 @@ class Talk:
         self._socket.send(msgspec.json.encode(message))
 
     def hears(self, until: float) -> bool:
-        """Return whether it says something by that time, or has said it."""
+        """Return whether a message has arrived, or arrives by that time."""
         return self.wire.hears(until - time.monotonic())
 
     def hear(self) -> None:

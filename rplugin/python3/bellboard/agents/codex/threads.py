@@ -76,7 +76,7 @@ def log_of(home: str, thread: str) -> str:
 
 
 def made_at(thread: str) -> float:
-    """Return when a thread was made, with which its id begins; 0 if that is none of its ids."""
+    """Return when a thread was made, which its id begins with; 0 if the id has another form."""
     try:
         return int(thread.replace("-", "")[:12], 16) / 1000
     except ValueError:

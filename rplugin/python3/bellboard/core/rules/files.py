@@ -119,7 +119,8 @@ def hear_end(s: Session, e: Event, o: Options) -> str | None:
     if e.t < s.started:
         rest(s, e.t)  # it ended before it was found, so it counts as seen
         return None
-    if is_busy(s) and not s.held:  # no Stop said so: agents may run, of which hooks are yet to tell
+    # no Stop reported it: the hooks of subagents may still come
+    if is_busy(s) and not s.held:
         s.stopped = max(s.stopped, e.t)
         hold(s, "stop")
         return None

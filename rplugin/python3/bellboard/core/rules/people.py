@@ -57,7 +57,7 @@ def mark(s: Session, e: Event, o: Options) -> str | None:
 
 
 def reply(s: Session, e: Event, o: Options) -> str | None:
-    """You answered it; the question ends once the agent goes on."""
+    """You answered it; the question ends once the agent continues."""
     if not s.blocks:
         return "nothing is asked"
     asked = {b.request for b in s.blocks.values()}  # empty: known without its file
