@@ -93,6 +93,21 @@ def test_a_command_without_its_standard_input_is_noticed(home: Home) -> None:
             "permission denied",
             "start docker",
         ),
+        (
+            ["sh", "-c", "echo 'sh: 1: exec: bellboard: not found' >&2; exit 127"],
+            "not found",
+            "the Python that it was installed with is gone",
+        ),
+        (
+            ["sh", "-c", "echo \"No module named 'msgspec'\" >&2; exit 1"],
+            "msgspec",
+            "it is not completely installed there",
+        ),
+        (
+            ["sh", "-c", "echo IDENTIFICATION HAS CHANGED >&2; echo Host key bad >&2; exit 255"],
+            "Host key bad",
+            "ssh-keygen -R",
+        ),
         (["sh", "-c", "echo mount: permission denied >&2; exit 1"], "mount", "by hand"),
     ],
 )
@@ -112,6 +127,15 @@ def test_a_login_that_is_refused_is_explained(home: Home) -> None:
     done = run(home, "test", "dev", "--", str(ssh), "dev")
     assert done.returncode == 1
     assert "publickey" in done.stderr and "set up a key or an agent" in done.stderr
+
+
+def test_a_test_logs_in_by_itself(home: Home) -> None:
+    """A connection that is there already hides that a key has changed."""
+    ssh = home.file(
+        "ssh", '#!/bin/sh\necho "$*" | grep -o "Control[A-Za-z]*=[^ ]*" >&2; exit 255\n'
+    )
+    ssh.chmod(0o755)
+    assert "ControlPath=none" in run(home, "test", "dev", "--", str(ssh), "dev").stderr
 
 
 @pytest.mark.pure

@@ -20,17 +20,23 @@ REPLY: Final = 3.0  # more for the reply to a request
 CHUNK: Final = 1 << 16
 APART: Final = 2.0  # seconds between two clocks that are worth reporting
 START: Final = "start Neovim or `bellboard serve`"
+INSTALL: Final = "python3 -m venv .venv && .venv/bin/pip install . && .venv/bin/bellboard path"
 NO_PASSWORD: Final = "sudo must not ask here: allow this command in sudoers with NOPASSWD"
 OF_SSH: Final = {
     "permission denied": "ssh must log in without asking: set up a key or an agent",
     "connection refused": "nothing listens there: is sshd running?",
 }
+AGAIN: Final = "remove .venv in the folder of bellboard.nvim there, and run in it: " + INSTALL
 HINTS: Final = {
     "docker daemon": "start docker here, or let your user run it",
+    "identification has changed": "find out why; if that is right, ssh-keygen -R its name,"
+    " and log in once by hand",
     "host key verification failed": "log in once by hand to check and accept the key",
     "could not resolve": "check the name of the machine",
-    "not installed there": "clone bellboard.nvim there, and run in it: python3 -m venv .venv &&"
-    " .venv/bin/pip install . && .venv/bin/bellboard path",
+    "not installed there": f"clone bellboard.nvim there, and run in it: {INSTALL}",
+    "exec: bellboard: not found": f"the Python that it was installed with is gone: {AGAIN}",
+    "bad interpreter": f"the Python that it was installed with is gone: {AGAIN}",
+    "no module named": f"it is not completely installed there: {AGAIN}",
     "invalid choice": "update bellboard there: that version has no feed",
     "no such program here": "install it, or correct it: bellboard machine add NAME -- COMMAND",
     "no such container": "start the container",
@@ -192,9 +198,9 @@ def _followed(name: str, words: list[str]) -> tuple[Hello, State, bool]:
     from ..system.failures import described
     from ..system.leash import Leashed
 
-    sockets = remotely.sockets(str(here()), os.environ.get("XDG_RUNTIME_DIR"))
+    # A shared connection would hide that a key or a host has changed since it was made.
     try:
-        feed = Leashed(remotely.command_of(words, ["feed", "--quiet"], sockets, slow=True))
+        feed = Leashed(remotely.command_of(words, ["feed", "--quiet"], None, slow=True))
     except (OSError, ValueError) as e:
         raise Problem(f"{name}: cannot run its command: {described(e)}") from None
     trial = _Trial()
@@ -284,6 +290,7 @@ def _why(name: str, words: list[str], trial: _Trial, code: int | None) -> str:
     ended = f"no answer in {PATIENCE:.0f} s"
     if code is not None or trial.is_over:
         ended = "it ended before it sent its sessions" + (f" (exit code {code})" if code else "")
+        ended += f"; it printed: {trial.foreign}" if trial.foreign else ""
     elif trial.junk:
         ended = feed.FOREIGN.format(trial.foreign)
     why = last_words(trial.errors) or ended
