@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import shutil
 import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from bellboard.fleet.wire import LARGEST
+from bellboard.fleet.member import Credentials, Joined
+from bellboard.fleet.wire import LARGEST, Down, Wire
 from fleets import Peer
+from rig import nats
 from rig.odd_nats import INFO, OddServer, replying
 from rig.waiting import eventually
 
@@ -59,3 +66,54 @@ def test_noise_is_not_kept(head: bytes) -> None:
     finally:
         peer.close()
         server.close()
+
+
+@pytest.fixture
+def encrypted(tmp_path: Path) -> Iterator[nats.Server]:
+    """A server that has a certificate for localhost, and wants credentials."""
+    openssl = shutil.which("openssl")
+    if openssl is None or not nats.program():
+        pytest.skip("this needs openssl and nats-server")
+    key, pem = tmp_path / "server.key", tmp_path / "server.pem"
+    made = [
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:prime256v1",
+        "-nodes",
+        "-subj",
+        "/CN=x",
+    ]
+    named = ["-addext", "subjectAltName=DNS:localhost", "-keyout", str(key), "-out", str(pem)]
+    subprocess.run([openssl, *made, *named], check=True, capture_output=True)
+    tls = f'tls {{ cert_file: "{pem}", key_file: "{key}" }}'
+    server = nats.Server(tmp_path / "nats", 'authorization { user: "a", password: "b" }', tls)
+    server.start()
+    yield server
+    server.kill()
+
+
+@pytest.mark.parametrize(
+    ("host", "how", "why"),
+    [
+        ("localhost", {}, "its certificate is not trusted: self-signed certificate; give it with"),
+        ("127.0.0.1", {"ca": "server.pem"}, "not valid for '127.0.0.1'.; use a name that is in it"),
+        ("localhost", {"ca": "server.pem"}, "credentials"),
+        ("no-such-name.invalid", {}, "; check its name"),
+    ],
+)
+def test_what_is_wrong_with_a_server_is_said_in_words(
+    encrypted: nats.Server, tmp_path: Path, host: str, how: dict[str, str], why: str
+) -> None:
+    files = {key: str(tmp_path / name) for key, name in how.items()}
+    joined = Joined(f"tls://{host}:{encrypted.port}", "t", "dev", **files)
+
+    async def refused() -> str:
+        with pytest.raises(Down) as caught:
+            await Wire(joined, Credentials("dev"), lambda subject: None).open()
+        return str(caught.value)
+
+    said = asyncio.run(refused())
+    assert why in said and "Errno" not in said and "_" not in said.replace(str(tmp_path), "")

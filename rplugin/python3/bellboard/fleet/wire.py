@@ -10,6 +10,7 @@ import contextlib
 import logging
 import os
 import re
+import socket
 import ssl
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Final
@@ -19,6 +20,7 @@ import msgspec
 from ..core import words
 from ..core.feed import SILENT
 from ..system.awake import clock
+from ..system.failures import described
 from . import subjects
 from .member import Credentials, Joined
 
@@ -32,6 +34,8 @@ LARGEST: Final = 4 << 20  # bytes of a message that is not complete yet; a serve
 WRONG_LAST: Final = 10071  # JetStream's code: somebody else wrote the key
 NO_STREAM: Final = 10059
 NOBODY: Final = 503  # nobody listens to that subject
+
+HUNG_UP: Final = (ConnectionResetError, BrokenPipeError)
 
 _DENIED: Final = re.compile(r'permissions violation for (publish|subscription) to "([^"]*)"', re.I)
 
@@ -221,9 +225,11 @@ class Wire:
 
     def _advice(self, e: BaseException) -> str:
         """Return what to do if the server cannot be used: one that wants credentials hangs up."""
-        is_left = isinstance(e, ConnectionResetError) or "eof" in str(e).lower()
-        needs = is_left and not self._joined.creds
-        return "does it ask for credentials? --creds FILE" if needs else "does the server run?"
+        if not (isinstance(e, HUNG_UP) or "eof" in str(e).lower()):
+            return "does the server run?"
+        if creds := self._joined.creds:
+            return f"does the server run, and are the credentials in {creds} still valid?"
+        return "does it ask for credentials? --creds FILE"
 
     def _reason(self, e: BaseException) -> str:
         """Return why the connection failed, and what to do."""
@@ -234,17 +240,23 @@ class Wire:
             file = f"the credentials in {creds}" if creds else "us without credentials (--creds)"
             why = "they were revoked or belong to another server"
             return f"{url} refuses {file}: {why}; ask whoever set up the fleet, then join again"
+        if isinstance(e, ssl.SSLCertVerificationError):
+            if "not valid for" in e.verify_message:
+                return f"{url}: {words.plain(e.verify_message)}; use a name that is in it"
+            ca = "is --ca FILE right?" if self._joined.ca else "give it with --ca FILE"
+            return f"{url}: its certificate is not trusted: {words.plain(e.verify_message)}; {ca}"
         if isinstance(e, ssl.SSLError):
-            ca = "is --ca FILE right?" if self._joined.ca else "give its certificate: --ca FILE"
-            return f"{url}: TLS failed: {words.plain(e.reason or text)}; {ca}"
+            said = words.plain(e.reason or text).replace("_", " ").lower()
+            return f"{url}: TLS failed: {said}; does the server use TLS on this port?"
         if isinstance(e, FileNotFoundError) and self._joined.ca:
             return f"{self._joined.ca} cannot be read; give the certificate with --ca FILE"
         if isinstance(e, asyncio.TimeoutError) or "timeout" in low:
             return f"{url} does not answer; is the network up?"
-        if isinstance(e, OSError) and e.errno:
-            why = os.strerror(e.errno) if e.errno > 0 else words.plain(text)
-            return f"{url} cannot be reached: {why}; {self._advice(e)}"
-        if "stale" in low or "eof" in low or isinstance(e, ConnectionResetError):
+        if isinstance(e, socket.gaierror):
+            return f"{url} cannot be reached: {described(e)}; check its name"
+        if isinstance(e, OSError) and e.errno and not isinstance(e, HUNG_UP):
+            return f"{url} cannot be reached: {os.strerror(e.errno)}; {self._advice(e)}"
+        if "stale" in low or "eof" in low or isinstance(e, HUNG_UP):
             return f"{url} went away; {self._advice(e)}"
         return f"{url}: {words.plain(text) or 'the connection failed'}"
 
