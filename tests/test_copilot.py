@@ -35,18 +35,21 @@ def folder_of(home: Home) -> Path:
     return folder
 
 
+def stamp() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+
+
 def opens(home: Home, pid: int, works: bool = False) -> None:
     """Write what it writes while a session is open."""
     (folder_of(home) / f"inuse.{pid}.lock").write_text(str(pid))
-    listed = {SID: {"schemaVersion": 1, "working": works}}
+    listed = {SID: {"schemaVersion": 1, "working": works, "refreshedAt": stamp()}}
     (home.root / ".copilot" / "open-sessions-state.json").write_text(json.dumps(listed))
 
 
 def logs(home: Home, type: str, **data: Any) -> None:
     """Append to the log of the session."""
-    stamp = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
     with (folder_of(home) / "events.jsonl").open("a") as log:
-        log.write(json.dumps({"type": type, "data": data, "timestamp": stamp}) + "\n")
+        log.write(json.dumps({"type": type, "data": data, "timestamp": stamp()}) + "\n")
 
 
 def hook(event: str, pid: int, **payload: Any) -> dict[str, Any]:
@@ -87,6 +90,43 @@ def test_its_log_says_that_it_gave_up(home: Home, sleeper: int) -> None:
     run(home, test)
 
 
+def test_only_the_list_says_that_it_was_stopped_between_two_tries(home: Home, sleeper: int) -> None:
+    """Neither a hook nor its log does; the list that was true before the turn ends nothing."""
+    folder_of(home)
+
+    async def test(desk: Desk) -> None:
+        opens(home, sleeper)
+        await desk.fold(**hook("sessionStart", sleeper, source="new"))
+        await desk.fold(**hook("userPromptSubmitted", sleeper, prompt="do it"))
+        await desk.fold(**hook("errorOccurred", sleeper, error={"message": "500"}))
+        await desk.rescan()
+        await desk.until(lambda: "rest" in desk.kinds())
+        assert desk.status() == "working"
+        opens(home, sleeper, works=True)
+        opens(home, sleeper)
+        await desk.until(lambda: desk.status() == "idle")
+        assert desk.board.sessions[SID].interrupted
+
+    run(home, test)
+
+
+def test_its_log_may_say_a_moment_after_the_list_that_it_gave_up(home: Home, sleeper: int) -> None:
+    """Then it was never interrupted."""
+    folder_of(home)
+
+    async def test(desk: Desk) -> None:
+        logs(home, "session.start", sessionId=SID)
+        await desk.fold(**hook("userPromptSubmitted", sleeper, prompt="do it"))
+        await desk.fold(**hook("errorOccurred", sleeper, error={"message": "500"}))
+        opens(home, sleeper)
+        logs(home, "session.error", errorType="query", message="500")
+        seen = {desk.status()}
+        await desk.until(lambda: seen.add(desk.status()) or "error" in seen)
+        assert seen == {"working", "error"}
+
+    run(home, test)
+
+
 def test_a_terminal_without_a_prompt_is_listed(home: Home, sleeper: int) -> None:
     """Its first hook comes with the first prompt, and then it is the same session."""
 
@@ -123,7 +163,9 @@ def test_what_a_crash_left_is_no_session(home: Home, sleeper: int) -> None:
     """A process has to be alive, and older than the lock that names it."""
     root = home.root / ".copilot"
     opens(home, sleeper)
-    assert opened_in(str(root)) == [Opened(SID, sleeper, False)]
+    [opened] = opened_in(str(root))
+    assert opened == Opened(SID, sleeper, False, opened.since)
+    assert time.time() - 60 < opened.since <= time.time()
     lock = folder_of(home) / f"inuse.{sleeper}.lock"
     os.utime(lock, (time.time() - 3600, time.time() - 3600))
     assert opened_in(str(root)) == []

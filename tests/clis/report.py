@@ -26,9 +26,7 @@ Each cell says how much of the time both agreed, and how long the slowest change
 time (Codex and OpenCode: 99%), if a change takes longer than {SLOWEST} s, or if a session is still
 listed {LEFT:.0f} s after it ended.
 
-A cell is one play; some were repeated on a quiet machine, or after their scene was mended. GitHub
-Copilot CLI reports nothing when Esc stops it between two tries of a failed call: in three of five
-plays of `error 500`, bellboard showed `working` for 2.5 s longer, until the CLI ended.
+A cell is one play; some were repeated on a quiet machine, or after their scene was mended.
 """
 
 

@@ -18,7 +18,7 @@ ABILITIES: Final[Abilities] = {
     "granted": LOG,
     "denied": LOG,
     "completed": HOOKS,
-    "interrupted": LOG,
+    "interrupted": Ability("log, the file of its open sessions"),
     "failed": LOG,
     "ended": Ability("hooks, processes"),
     "answer": NOT,

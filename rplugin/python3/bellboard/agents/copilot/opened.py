@@ -1,8 +1,8 @@
 """Find the sessions that GitHub Copilot CLI has open, which it lists in files of its own.
 
-`open-sessions-state.json` names them and says whether each works; `inuse.PID.lock` in the folder of
-a session names its process.  Both may be left by a crash, so a process has to be alive, and older
-than its lock.
+`open-sessions-state.json` names them and says whether each works, and since when; `inuse.PID.lock`
+in the folder of a session names its process.  Both may be left by a crash, so a process has to be
+alive, and older than its lock.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from ...core.lenient import object_of, time_of
 from ...system import processes
 from ...system.files import decoded, read, touch
 
@@ -32,6 +33,7 @@ class Opened(NamedTuple):
     session_id: str
     pid: int
     works: bool
+    since: float = 0.0  # when it began or stopped working; 0 if the list does not say
 
 
 def folder_of(environ: dict[str, str]) -> str:
@@ -54,14 +56,10 @@ def opened_in(folder: str) -> list[Opened]:
         return []
     ids = [sid for sid in listed if _SESSION.fullmatch(sid)][:MOST]
     return [
-        Opened(sid, pid, _works(listed[sid]))
-        for sid in ids
+        Opened(sid, pid, said.get("working") is True, time_of(said.get("refreshedAt")) or 0.0)
+        for sid, said in ((sid, object_of(listed[sid])) for sid in ids)
         for pid in _holders(f"{folder}/{SESSIONS}/{sid}")
     ]
-
-
-def _works(said: object) -> bool:
-    return isinstance(said, dict) and said.get("working") is True
 
 
 def _holders(folder: str) -> Iterator[int]:

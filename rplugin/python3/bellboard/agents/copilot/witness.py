@@ -1,7 +1,12 @@
-"""Observe GitHub Copilot CLI: the logs of its sessions, and which of them are open."""
+"""Observe GitHub Copilot CLI: the logs of its sessions, and which of them are open, and work.
+
+Only the list of open sessions shows that Esc stopped it between two tries of a failed call: then it
+no longer works.  That counts once it has stood, as its log may say what it ended with.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection
 from functools import partial
 from typing import Final
@@ -15,6 +20,7 @@ from .dialect.spoken import CopilotDialect
 from .opened import LIST, Opened, folder_of, log_of, opened_in
 
 WATCHES: Final = "copilot"
+SETTLE: Final = 0.25  # seconds; its log is written up to that late
 
 
 class CopilotWitness(Witness):
@@ -28,6 +34,7 @@ class CopilotWitness(Witness):
         self._sessions: dict[str, Session] = {}
         self._left = ""  # the session that ended last
         self._working: set[str] = set()  # sessions of which the list says that they work
+        self._timer: asyncio.TimerHandle | None = None
         means.watched.need(self._list, WATCHES, "")
 
     @property
@@ -65,7 +72,8 @@ class CopilotWitness(Witness):
         self._generation = generation
 
     def close(self) -> None:
-        """Stop: nothing of it runs by itself."""
+        if self._timer is not None:
+            self._timer.cancel()
 
     def _look(self) -> None:
         self._means.reach.do(self._list, partial(opened_in, self._folder), self._saw)
@@ -73,11 +81,27 @@ class CopilotWitness(Witness):
     def _saw(self, found: list[Opened]) -> None:
         began = {each.session_id for each in found if each.works} - self._working
         self._working = {each.session_id for each in found if each.works}
-        for sid, pid, _ in found:
-            given = {"pid": pid, "agent": CopilotDialect.key, "discovered": True}
-            line = {"t": self._means.clock(), "registry": {**given, "record": {"sessionId": sid}}}
-            if sid not in self._sessions:
-                key = f"copilot {sid} {pid} {self._generation} {self._left}"
-                self._means.report(Finding(line, key))
+        for each in found:
+            if each.session_id not in self._sessions:
+                key = f"{each.session_id} {each.pid} {self._generation} {self._left}"
+                self._report(each, {"sessionId": each.session_id}, key)
+            elif self._sessions[each.session_id].retrying and not each.works:
+                self._stopped(each)
         for sid in began & self._sessions.keys():
             self.attend(self._sessions[sid])
+
+    def _stopped(self, opened: Opened) -> None:
+        """Report that it no longer tries again, or look later."""
+        late = SETTLE - abs(self._means.clock() - opened.since)
+        if late > 0:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = asyncio.get_running_loop().call_later(late, self._look)
+        elif opened.since:
+            record = {"sessionId": opened.session_id, "restsSince": opened.since}
+            self._report(opened, record, f"{opened.session_id} rests {opened.since}")
+
+    def _report(self, opened: Opened, record: dict[str, object], key: str) -> None:
+        given = {"pid": opened.pid, "agent": CopilotDialect.key, "discovered": True}
+        line = {"t": self._means.clock(), "registry": {**given, "record": record}}
+        self._means.report(Finding(line, f"copilot {key}"))

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from ....core.detail import line
 from ....core.events import Event, Origin
-from ....core.lenient import Facts, object_of, text_of, time_of
+from ....core.lenient import Facts, number_of, object_of, text_of, time_of
 from ...payloads import of_input
 from .hooks import SPAWNS
 
@@ -31,8 +31,10 @@ def decoded(session_id: str, entry: Facts, t: float, now: float) -> Event:
 
 
 def account(record: Facts, about: Event) -> Event:
-    """Return the event of an open session; what it does is in its log."""
-    return replace(about, name="registry", origin=Origin("copilot", about.pid))
+    """Return the event of an open session, or of its rest; what it does is in its log."""
+    event = replace(about, name="registry", origin=Origin("copilot", about.pid))
+    rests = number_of(record.get("restsSince"))
+    return replace(event, kind="rest", t=min(rests, about.t)) if rests else event
 
 
 def _tool(data: Facts) -> tuple[str, Facts]:
