@@ -11,7 +11,7 @@ LOG: Final = Ability("log")
 NOT: Final = Ability("")
 
 ABILITIES: Final[Abilities] = {
-    "unprompted": Ability("the file of its open sessions"),
+    "unprompted": Ability("the file of its open sessions", when="unless it was resumed"),
     "working": HOOKS,
     "permission": Ability("hooks, log"),
     "question": HOOKS,
