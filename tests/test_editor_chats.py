@@ -34,10 +34,15 @@ local helpers = {}
 package.loaded['avante.llm_tools.helpers'] = helpers
 vim.bo[chat].filetype = 'Avante'
 local in_popup = false
+local printed = '\\n\\nError: { code = "x", message = "quota exceeded", status = "INTERNAL" }'
+local errors = { '\\n\\nError: quota exceeded', printed }
 function _G.set(state)
   local states = { stopped = 'cancelled', failed = 'failed', done = 'succeeded' }
   sidebar.current_state = states[state] or 'generating'
-  sidebar.chat_history.messages = { { message = { content = '\\n\\nError: quota exceeded' } } }
+  if state == 'failed' then
+    table.insert(errors, 1, table.remove(errors)) -- one after the other
+  end
+  sidebar.chat_history.messages = { { message = { content = errors[1] } } }
   sidebar.permission_handler, helpers.confirm_popup = nil, nil
   if state == 'asking' and in_popup then
     helpers.confirm_popup = { _container_winid = vim.api.nvim_get_current_win() }
@@ -188,8 +193,9 @@ def test_a_chat_that_announces_nothing_is_read(nvim: Editors, version: str, plug
     assert becomes("asking", "blocked")[1] == plugin
     editor.command("ClaudeSessions next")
     eventually(lambda: editor.nvim.current.buffer.number == editor.lua("return chat"), "the chat")
-    becomes("working", "working")
-    assert becomes("failed", "error")[2] == "quota exceeded"
+    for _ in range(2):
+        becomes("working", "working")
+        assert becomes("failed", "error")[2] == "quota exceeded"
     becomes("working", "working")
     becomes("stopped", "idle")
     becomes("working", "working")

@@ -24,6 +24,13 @@ local function asks(tab, sidebar)
   return sidebar.permission_handler ~= nil or is_here == tab
 end
 
+--- Why it failed: its last words may be a table that it printed.
+---@param words string
+---@return string
+local function reason(words)
+  return words:match('message = "([^"\n]+)"') or vim.trim(words):gsub('^Error: ', '')
+end
+
 ---@param buf integer
 ---@return bellboard.ChatSays|nil says
 ---@return { error?: any }|nil about
@@ -34,8 +41,7 @@ M.read = function(buf)
       local says = asks(tab, sidebar) and 'asks' or M.states[sidebar.current_state] or 'rests'
       local messages = vim.tbl_get(sidebar, 'chat_history', 'messages') or {}
       local last = vim.tbl_get(messages[#messages] or {}, 'message', 'content')
-      local error = type(last) == 'string' and vim.trim(last):gsub('^Error: ', '') or nil
-      return says, says == 'fails' and { error = error } or {}
+      return says, says == 'fails' and { error = type(last) == 'string' and reason(last) } or {}
     end
   end
 end
