@@ -125,6 +125,19 @@ def test_kimi_asks_and_is_answered() -> None:
     assert shown("kimi", *told) == wanted
 
 
+def test_kimi_waits_while_its_tool_asks_a_question() -> None:
+    """No other event says so (seen on 2.1.0); dismissed questions end like answered ones."""
+    given = {"questions": [{"question": "Which colour?"}]}
+    tool = {"tool_name": "AskUserQuestion", "tool_input": given, "tool_call_id": "call_1"}
+    told = [
+        kimi("UserPromptSubmit", prompt="do it"),
+        kimi("PreToolUse", **tool),
+        kimi("PostToolUse", **tool, tool_output="dismissed"),
+        kimi("Stop", stop_hook_active=False),
+    ]
+    assert shown("kimi", *told) == ["working", "blocked", "working", "completed"]
+
+
 def test_kimi_says_that_it_was_interrupted_or_failed() -> None:
     prompt = kimi("UserPromptSubmit", prompt="do it")
     esc = kimi("Interrupt", turn_id=3, reason="cancelled")

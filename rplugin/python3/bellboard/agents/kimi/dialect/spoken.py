@@ -1,4 +1,4 @@
-"""The dialect of Kimi Code, whose hooks report everything; older versions know fewer events.
+"""The dialect of Kimi Code, whose hooks report everything (seen on 2.1.0; older ones know fewer).
 
 This file does no I/O, knows no clock, and raises on no input.
 """
@@ -36,6 +36,7 @@ KINDS: Final[dict[str, str]] = {
 }
 FIELDS: Final = {**MOST, "tool_id": "tool_call_id", "title": "session_title"}
 MAIN: Final = "main"  # the agent that is no subagent
+QUESTION: Final = "AskUserQuestion"  # the tool that asks one
 
 
 def _any(top: Facts, facts: Facts) -> None:
@@ -43,8 +44,17 @@ def _any(top: Facts, facts: Facts) -> None:
         del facts["agent"]
 
 
+def _tool(top: Facts, facts: Facts) -> str | None:
+    _any(top, facts)
+    if facts.get("tool") != QUESTION:
+        return None
+    facts["asks"] = "question"
+    return "question"
+
+
 READ: Final = {
     **dict.fromkeys(KINDS, _any),
+    "PreToolUse": _tool,
     "SessionStart": kind_in({"resume": "resume"}, "source"),
     "SessionEnd": from_key("source", "reason"),
     "StopFailure": failure("error_type", "error_message"),
