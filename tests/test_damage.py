@@ -276,6 +276,22 @@ def test_a_running_host_rewrites_a_damaged_record(make: Make, clock: Clock) -> N
     assert [("sessions", "s")] == aside(one.spool.home)
 
 
+@pytest.mark.parametrize("revision", ["no number", -1, 2**63 - 1])
+def test_a_damaged_revision_loses_no_session(make: Make, clock: Clock, revision: object) -> None:
+    """Only its time of writing is unknown: the record itself counts."""
+    first = make()
+    home = first.spool.home
+    filled(home, clock())
+    assert damage(home, "sessions", "revision", revision)
+    clerk = make()
+    emit(clerk, clock, "UserPromptSubmit", "canary")
+    clerk.step(clock.advance(10))
+    assert {"s1", "canary"} <= statuses(clerk.board).keys()
+    with opened(home) as late:
+        assert statuses(late.board) == statuses(clerk.board)
+    assert [] == aside(home)
+
+
 def test_an_invalid_ledger_is_replaced(make: Make, clock: Clock) -> None:
     first = make()
     home = first.spool.home

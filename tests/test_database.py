@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import shutil
 import sqlite3
 import subprocess
@@ -90,6 +91,28 @@ def test_a_database_that_may_not_be_written_is_used_again_once_it_may(
     for store in (again, kept):
         assert "all" == store.option("mode")
         store.close()
+
+
+@pytest.mark.parametrize("left", range(4))
+def test_a_process_that_may_open_few_files_finds_no_damage(tmp_path: Path, left: int) -> None:
+    """Otherwise a host that is short of descriptors would move a sound database away."""
+    made(tmp_path)
+    Store(tmp_path).close()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    spare = [os.open("/", os.O_RDONLY)]
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(spare) + 8, hard))
+        with contextlib.suppress(OSError):
+            while True:
+                spare.append(os.dup(spare[0]))
+        for _ in range(left):
+            os.close(spare.pop())
+        with contextlib.suppress(OSError, sqlite3.OperationalError):
+            Store(tmp_path).close()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for descriptor in spare:
+            os.close(descriptor)
 
 
 @pytest.mark.parametrize("umask", [0o777, 0o277, 0o000])

@@ -6,6 +6,8 @@ import contextlib
 import json
 import os
 import socket as sockets
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from bellboard.hosting import jump
+from bellboard.hosting.addresses import Addresses
 from bellboard.hosting.bars import ASKED, OPTION
 from bellboard.storage.header import MAGIC
 from bellboard.storage.spool import Spool
@@ -25,7 +28,7 @@ from rig.home import Home
 from rig.hung_mount import HungMount
 from rig.stranger import Stranger
 from rig.tmux import Server
-from rig.waiting import eventually
+from rig.waiting import PATIENCE, eventually
 from sample import QUIET
 from test_gate_lua import ASK
 
@@ -199,6 +202,25 @@ def test_a_fuse_mount_is_not_even_looked_at(
     assert gate.admitted(str(path)) == str(path)
 
 
+def test_a_check_that_hangs_is_not_waited_for(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as on NFS, which is no FUSE mount: here the mount table lists none."""
+    (home.root / "mountinfo").touch()
+    monkeypatch.setattr(gate, "TABLE", str(home.root / "mountinfo"))
+    mount = HungMount(home.project, home.root / "hung")
+    try:
+        mount.hang()
+        addresses = Addresses(lambda: None, glance=0.1)
+        given = {"session_id": "s", "nvim": str(mount.place / "s")}
+        asked = threading.Thread(target=addresses.shown, args=(given,), daemon=True)
+        asked.start()
+        asked.join(PATIENCE)
+        assert not asked.is_alive()
+        assert addresses.shown(given) == {"session_id": "s"}
+        eventually(lambda: "it does not answer" in str(addresses.notes), "its note")
+    finally:
+        mount.close()
+
+
 def test_a_mount_that_hangs_is_not_waited_for(home: Home, nvim: Editors) -> None:
     """Neither here nor in an editor, nor through a link that leads there."""
     mount = HungMount(home.project, home.root / "hung")
@@ -216,6 +238,56 @@ def test_a_mount_that_hangs_is_not_waited_for(home: Home, nvim: Editors) -> None
         assert not mount.asked
     finally:
         mount.close()
+
+
+# ---------------------------------------------------------------- ports
+
+
+def test_a_port_of_another_process_is_not_even_connected_to(tcp: sockets.socket) -> None:
+    other = os.getppid()
+    with pytest.raises(gate.Denied, match=f"process {other} does not listen on port"):
+        gate.looped(tcp.getsockname()[1], other, PATIENCE)
+    with pytest.raises(BlockingIOError):
+        tcp.accept()
+
+
+LISTENS = """
+import socket, sys
+full = socket.create_server(("127.0.0.1", 0), backlog=0)
+one = socket.create_connection(full.getsockname())
+print(full.getsockname()[1], flush=True)
+sys.stdin.readline()
+"""
+
+
+def test_a_port_that_its_process_left_meanwhile_is_hung_up_on() -> None:
+    """Another user may have taken it between the check and the connection."""
+    child = subprocess.Popen(
+        [sys.executable, "-c", LISTENS], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert child.stdout is not None
+    port, denied = int(child.stdout.readline()), []
+
+    def connect() -> None:
+        with pytest.raises(gate.Denied) as refused:
+            gate.looped(port, child.pid, PATIENCE).close()
+        denied.append(str(refused.value))
+
+    asked = threading.Thread(target=connect)
+    asked.start()  # it waits: the queue of that port is full
+    eventually(lambda: waits_for(port), "an attempt to connect")
+    child.communicate(b"\n")
+    with sockets.create_server(("127.0.0.1", port)) as taken:
+        asked.join(PATIENCE)
+        assert denied == [f"process {child.pid} no longer listens on port {port}"]
+        with taken.accept()[0] as connection:
+            assert connection.recv(1) == b""  # nothing was sent
+
+
+def waits_for(port: int) -> bool:
+    """Return whether somebody tries to connect to a port of this machine."""
+    rows = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return any(row[2].endswith(f":{port:04X}") and row[3] == "02" for row in rows)
 
 
 # ---------------------------------------------------------------- everything that connects

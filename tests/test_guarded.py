@@ -160,6 +160,7 @@ def test_a_lock_that_blocks_readers_ends_no_host(home: Home, start: Start) -> No
     eventually(lambda: len(host.shown) == 21, "all of them")
     goes_on(host)
     eventually(lambda: not {"database", "fold", "read"} & host.notes.keys(), "no more complaint")
+    assert "Busy" not in str([m.get("health") for m in host.messages])  # that is no failure
 
 
 def test_a_home_that_becomes_a_file_is_waited_for(home: Home, start: Start) -> None:
@@ -169,7 +170,7 @@ def test_a_home_that_becomes_a_file_is_waited_for(home: Home, start: Start) -> N
     aside = home.root / "aside"
     home.bellboard.rename(aside)
     home.bellboard.write_text("in the way")
-    host.says(str(home.bellboard))
+    host.says(f"{home.bellboard}; move it away, or set BELLBOARD_HOME")
     home.bellboard.unlink()
     eventually((home.bellboard / "board.db").exists, "a new home")
     goes_on(host)

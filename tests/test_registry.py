@@ -315,6 +315,18 @@ def test_other_files_are_not_opened(home: Home, registry: Registry) -> None:
     assert [] == registry.check(1.0, home.root / "1.json")
 
 
+def test_a_directory_that_cannot_be_listed_is_named(home: Home) -> None:
+    """Nothing is raised; once it can be listed again, the note is gone."""
+    sessions = home.claude / "sessions"
+    sessions.write_text("in the way")
+    registry = Registry([home.claude])
+    assert [] == registry.check(1.0)
+    assert {str(sessions): "cannot be read: Not a directory"} == registry.notes
+    sessions.unlink()
+    assert [] == registry.check(2.0)
+    assert {} == registry.notes
+
+
 def test_several_config_directories_and_one_that_is_not_there(
     home: Home, process: Callable[..., int]
 ) -> None:

@@ -230,6 +230,15 @@ def test_broken_files_raise_nothing(project: Path, name: str, data: bytes) -> No
     assert "s" == from_line(facts_of(1.0, "s", known.known(str(project))).line).session_id
 
 
+ODD = ("/srv/a\0b", "/srv/" + "x" * 269, "/srv" + "/d" * 2500, "/srv/\ud800", "srv", "", "/srv/\n")
+
+
+@pytest.mark.parametrize("directory", ODD, ids=ascii)
+def test_a_directory_that_cannot_be_one_has_no_repository(directory: str) -> None:
+    """Evidence may name any text; with NUL, too long, or half a character, the system refuses it."""
+    assert Repositories().of(directory) is None
+
+
 def test_a_git_file_that_is_circular_or_a_pipe_is_ignored(home: Home) -> None:
     """Nothing hangs; the repository above counts."""
     (home.project / ".git").write_text("gitdir: .")

@@ -7,6 +7,7 @@ import os
 import resource
 import subprocess
 import sys
+from pathlib import Path
 from random import Random
 
 from bellboard.system import shipped
@@ -16,11 +17,12 @@ from fuzz.target import ANSWER, Fallen, Target
 #: Name → the limit, and what it is set to; the hard limit stays, so that it can be undone.
 LIMITS = {
     "files open": (resource.RLIMIT_NOFILE, 0),
-    "no more files than now": (resource.RLIMIT_NOFILE, -1),
+    "hardly more files than now": (resource.RLIMIT_NOFILE, -1),
     "size of a file": (resource.RLIMIT_FSIZE, 0),
     "processes": (resource.RLIMIT_NPROC, 0),
     "memory": (resource.RLIMIT_AS, -1),
 }
+DAMAGED = "board.db.damaged-*"
 MODULES = ("json", "typing", "contextlib", "sqlite3", "msgspec", "bellboard", "sitecustomize")
 POISON = (
     {"PYTHONPATH": ":/nonexistent"},
@@ -37,17 +39,24 @@ POISON = (
 )
 
 
-def limit(_: Random, name: str) -> Case:
-    """Lower a limit of the running host; what came meanwhile is folded once it is lifted."""
+def limit(random: Random, name: str) -> Case:
+    """Lower a limit of the running host; what came meanwhile is folded once it is lifted.
+
+    One that may hardly open files has to open the database again, and must not take it for damaged.
+    """
     which, most = LIMITS[name]
     before: list[tuple[int, int]] = []
+    aside: set[Path] = set()
 
     def do(target: Target) -> None:
+        aside.update(target.board.glob(DAMAGED))
         pid = target.process.pid
         before.append(resource.prlimit(pid, which))
         soft = most
         if most < 0 and which == resource.RLIMIT_NOFILE:
-            soft = len(os.listdir(f"/proc/{pid}/fd"))  # noqa: PTH208
+            now = len(os.listdir(f"/proc/{pid}/fd"))  # noqa: PTH208
+            soft = now + random.randrange(6)
+            (target.board / "board.db-wal").unlink(missing_ok=True)
         elif most < 0:
             soft = target.process_memory()
         resource.prlimit(pid, which, (soft, before[-1][1]))
@@ -58,6 +67,8 @@ def limit(_: Random, name: str) -> Case:
         while before:
             resource.prlimit(target.process.pid, which, before.pop())
         target.folded("l19")
+        if more := {*target.board.glob(DAMAGED)} - aside:
+            raise Fallen(f"a sound database was set aside: {min(more)}")
 
     return Case(f"a limit: {name}", do, undo, folds=False)
 

@@ -35,6 +35,8 @@ class Mounts:
 
 def unshared(*which: str) -> list[str]:
     """Return the command that runs another one in namespaces of its own, such as `--mount`."""
+    if "--mount" in which:
+        tools.executable("mount")  # which that one runs
     command = [str(tools.executable("unshare")), *which]
     if os.geteuid() != 0:
         command += ["--user", "--map-root-user"]

@@ -21,6 +21,7 @@ OF_VALUES: Final = (
 OF_THE_DISK: Final = ("full", "disk I/O", "out of memory", "interrupted")
 #: Messages that can also come from file modes, mounts, or the limit of open files.
 OF_MODES: Final = ("readonly", "unable to open")
+AT_ONCE: Final = 8  # descriptors; with too few left, SQLite cannot open its files, too
 
 
 def is_busy(error: BaseException) -> bool:
@@ -77,9 +78,15 @@ def _can_be_written(path: Path) -> bool:
     if closed(path) or not _may(str(path.parent)):
         return False
     probe = path.with_name(f"{path.name}-probe.{os.getpid()}")
+    held: list[int] = []
     try:
-        os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
+        held.append(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
         probe.unlink()
+        for _ in range(AT_ONCE):
+            held.append(os.dup(held[0]))
     except OSError:
         return False
+    finally:
+        for descriptor in held:
+            os.close(descriptor)
     return True

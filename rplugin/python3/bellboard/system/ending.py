@@ -7,6 +7,7 @@ for a reason to stop.
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import signal
@@ -54,7 +55,10 @@ def attended(work: Callable[[], None], end: Callable[[], None], held: int = -1) 
     if held >= 0:
         reasons.register(held, 0)  # a hang-up is always reported
     try:
-        worker.start()
+        try:
+            worker.start()
+        except RuntimeError as e:  # the user has as many processes as are allowed
+            raise OSError(errno.EAGAIN, f"{e} (ulimit -u)") from None
         while not any(fd == held or is_reason(os.read(fd, CHUNK)) for fd, _ in reasons.poll()):
             pass
         if not is_over.is_set():

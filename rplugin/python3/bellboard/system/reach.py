@@ -245,7 +245,7 @@ class Reach(Doer):
     def _fail(self, job: Job, error: Exception) -> None:
         count = self._failed.pop(job.key, (0, 0.0, ""))[0] + 1
         pause = min(PAUSE * 2.0 ** min(count, 10), LONGEST_PAUSE)
-        what = line(f"{job.path}: {described(error)}", 300)
+        what = line(f"{job.path or job.key}: {described(error)}", 300)
         self._failed[job.key] = count, time.monotonic() + pause, what
         if count == 1:
             self._changed()
