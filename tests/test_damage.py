@@ -21,6 +21,7 @@ from bellboard.agents.evidence import from_line
 from bellboard.core.board import Board
 from bellboard.core.bounds import bounded
 from bellboard.core.ledger import LEDGER
+from bellboard.core.routes import ROUTES
 from bellboard.core.session import Session
 from bellboard.hosting.folding import Clerk
 from bellboard.storage import database
@@ -362,6 +363,25 @@ def test_an_unwritable_event_is_found_and_the_rest_is_stored(
     (why,) = (clerk.spool.home / "spool" / "bad").glob("*.why")
     assert "OverflowError: out of range" in why.read_text()
     assert "poison" not in statuses(clerk.board)
+
+
+def test_an_event_that_fails_is_set_aside_and_the_rest_is_folded(
+    make: Make, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the same step: a host that raised would end, and each one after it."""
+    clerk = make()
+
+    def fails(*given: object) -> Any:
+        raise LookupError("nothing that is known raises here")
+
+    monkeypatch.setitem(ROUTES, "tick", fails)
+    put(clerk.spool, "UserPromptSubmit", "before", clock())
+    line = {"t": clock() + 1, "tick": {}}
+    put_raw(clerk.spool, json.dumps(line).encode(), clock() + 1)
+    put(clerk.spool, "UserPromptSubmit", "after", clock() + 2)
+    clerk.step(clock.advance(3))
+    assert {"before": "working", "after": "working"} == statuses(clerk.board)
+    assert {"it cannot be folded": 1} == clerk.spool.counts()["refused"]
 
 
 def test_a_read_only_database_blames_no_event(make: Make, clock: Clock) -> None:

@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -26,6 +27,7 @@ from bellboard.core.finding import Finding
 from bellboard.core.session import Process, Session, is_listed, status_of
 from bellboard.hosting.attempts import Attempts
 from bellboard.hosting.senses import OBSERVE, Senses
+from bellboard.system import tmux
 from bellboard.system.processes import started_of
 from bellboard.system.reach import Reach
 from bellboard.system.watch import Watch
@@ -547,6 +549,28 @@ def test_a_terminal_is_read_even_if_its_neovim_knew_the_session_first(
         assert "screen waiting" in desk.kinds()
 
     run(home, test)
+
+
+@pytest.mark.tmux
+def test_a_server_that_does_not_answer_blocks_nothing(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is asked for its panes beside the event loop."""
+    monkeypatch.setattr(tmux, "PATIENCE", 3.0)
+    path = home.tmp / "deaf"
+
+    async def test(desk: Desk) -> None:
+        line = {"session_id": "s", "hook_event_name": "UserPromptSubmit"}
+        await desk.fold(hook=line, origin={"tmux": str(path), "pane": "%1"})
+        began = time.monotonic()
+        desk.lookout.rescan()
+        assert time.monotonic() < began + tmux.PATIENCE / 2
+        await desk.until(lambda: "does not answer" in str(desk.lookout.notes), "its note")
+
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+        server.listen()
+        run(home, test)
 
 
 @pytest.mark.files

@@ -235,7 +235,7 @@ ODD = ("/srv/a\0b", "/srv/" + "x" * 269, "/srv" + "/d" * 2500, "/srv/\ud800", "s
 
 @pytest.mark.parametrize("directory", ODD, ids=ascii)
 def test_a_directory_that_cannot_be_one_has_no_repository(directory: str) -> None:
-    """Evidence may name any text; with NUL, too long, or half a character, the system refuses it."""
+    """Evidence may name any text; what has NUL, or is too long, is refused by the system."""
     assert Repositories().of(directory) is None
 
 
