@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from bellboard.agents import evidence
 from bellboard.agents.claude_code.dialect.hooks import hook
+from bellboard.agents.origins import origin_of
 from bellboard.core.board import Board
 from bellboard.core.events import Event, Origin
 from bellboard.core.records import MOST_SESSIONS
@@ -91,6 +92,12 @@ def test_junk_changes_nothing_and_is_counted(kind: str) -> None:
 def test_an_invalid_time_is_junk(t: float) -> None:
     assert hook(payload(), t, T0).kind == "junk"
     assert evidence.from_line({"t": t, "hook": GOOD}, T0).kind == "junk"
+
+
+@pytest.mark.parametrize("pid", [0, -1, 1 << 31, 10**30, True, 4711.0, "4711", None])
+def test_what_is_no_process_id_names_no_process(pid: object) -> None:
+    """A signal to process 0 would reach all of our own group."""
+    assert origin_of({"agent": "claude", "pid": pid}).pid is None
 
 
 @pytest.mark.parametrize("t", [1e300, 1e18, T0 + 1e9])

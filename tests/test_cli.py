@@ -353,6 +353,14 @@ def test_a_session_can_be_named_by_id_prefix_project_or_name(shell: Shell) -> No
     assert "no session matches ;" in shell.fails("forget", "")
 
 
+@pytest.mark.parametrize("minutes", ["inf", "nan", "1e300", "x"])
+def test_a_snooze_has_an_end(shell: Shell, minutes: str) -> None:
+    fill(shell)
+    said = shell.bellboard("snooze", "a1", minutes, code=2).stderr
+    assert f"invalid minutes value: '{minutes}'" in said
+    assert "snoozed_until" not in shell.sessions()["a1"]
+
+
 def test_an_invalid_correction_is_reported(shell: Shell) -> None:
     fill(shell)
     assert shell.fails("set", "a1", "dancing") == (

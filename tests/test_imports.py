@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import subprocess
 from collections.abc import Callable
@@ -89,6 +90,15 @@ def test_everything_that_is_to_run_us_later_has_that_command_line(home: Home) ->
         command,
         str(Path(shipped.program()[0]).with_name("bellboard")),
     )
+
+
+@pytest.mark.parametrize("end", ["\n", "\r", "\r\n", "\x85", "\x01"])
+def test_no_word_ends_its_line_of_the_unit(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For systemd, a line ends at CR too: what follows would be a setting."""
+    monkeypatch.setenv("BELLBOARD_HOME", f"/srv/{end}ExecStartPre=/x")
+    words = ["serve", "--on", f"working=x{end}ExecStartPre=/x"]
+    assert not any(row.startswith("ExecStartPre") for row in re.split("[\n\r]", unit(words)))
+    assert "\x01" not in unit(words)
 
 
 @pytest.mark.parametrize("path", ["", ".", ":/bin", "/bin:", "./bin:."])

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 SNOOZE: Final = 15.0  # minutes; as in g:bellboard.notices.snooze
 DAYLONG: Final = 720.0  # minutes; a longer snooze may end on another day
+LONGEST: Final = 525_600.0  # minutes: a year; to mute a session for longer, park it
 
 
 def add_to(commands: Commands) -> None:
@@ -42,9 +43,17 @@ def add_to(commands: Commands) -> None:
     )
     add_session(snooze)
     text = "default: 15; 0 ends the snooze"
-    snooze.add_argument("minutes", metavar="MINUTES", type=float, nargs="?", help=text)
+    snooze.add_argument("minutes", metavar="MINUTES", type=minutes, nargs="?", help=text)
     forget = add(commands, "forget", forget_session, "remove a session from the board")
     add_session(forget)
+
+
+def minutes(text: str) -> float:
+    """Return a number of minutes; raise ValueError if a session cannot be snoozed for that long."""
+    given = float(text)
+    if not given <= LONGEST:
+        raise ValueError
+    return given
 
 
 def set_status(args: Args) -> None:
@@ -73,12 +82,12 @@ def park_session(args: Args) -> None:
 
 def snooze_session(args: Args) -> None:
     known, now = session_of(args.session), time.time()
-    minutes = args.minutes
-    if minutes is None:
-        minutes = 0.0 if known.snoozed_until > now else SNOOZE
-    until = now + 60 * minutes if minutes > 0 else 0.0
+    length = args.minutes
+    if length is None:
+        length = 0.0 if known.snoozed_until > now else SNOOZE
+    until = now + 60 * length if length > 0 else 0.0
     submit(known.session_id, "snooze", until=until)
-    at = time.strftime("%H:%M" if minutes < DAYLONG else "%a %H:%M", time.localtime(until))
+    at = time.strftime("%H:%M" if length < DAYLONG else "%a %H:%M", time.localtime(until))
     done = f"snoozed until {at}; snooze again to end it" if until else "snooze ended"
     print(f"{known.session_id}: {done}")
 

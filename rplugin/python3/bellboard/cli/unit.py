@@ -25,6 +25,7 @@ NoNewPrivileges=yes
 [Install]
 WantedBy=default.target
 """
+CONTROL = {number: f"\\x{number:02x}" for number in (*range(1, 32), 127)}
 KEPT = ("BELLBOARD_HOME", "XDG_STATE_HOME")  # variables that decide where the state folder is
 
 
@@ -45,9 +46,9 @@ def _program() -> list[str]:
 
 
 def _quoted(word: str) -> str:
-    """Return a word as systemd reads it."""
+    """Return a word as systemd reads it; a line ends at more than a newline there."""
     plain = word.replace("%", "%%")
-    if plain and not set(plain) & set(" \t\n'\"\\;"):
+    if plain.isprintable() and plain and not set(plain) & set(" '\"\\;"):
         return plain
-    escaped = plain.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{escaped}"'
+    escaped = plain.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped.translate(CONTROL)}"'
