@@ -1,0 +1,79 @@
+"""What a host observes goes on, whatever one session or one server does."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import time
+from collections import deque
+
+import pytest
+
+from bellboard.core.board import Board
+from bellboard.core.finding import Finding
+from bellboard.core.session import Process, Session
+from bellboard.hosting.attempts import Attempts
+from bellboard.hosting.senses import OBSERVE, Senses
+from bellboard.system import tmux
+from bellboard.system.processes import started_of
+from bellboard.system.reach import Reach
+from bellboard.system.watch import Watch
+from hosting import made
+from rig.home import Home
+from rig.waiting import PATIENCE
+from test_lookout import Desk, run
+
+
+@pytest.mark.tmux
+def test_a_server_that_does_not_answer_blocks_nothing(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is asked for its panes beside the event loop."""
+    monkeypatch.setattr(tmux, "PATIENCE", 3.0)
+    path = home.tmp / "deaf"
+
+    async def test(desk: Desk) -> None:
+        line = {"session_id": "s", "hook_event_name": "UserPromptSubmit"}
+        await desk.fold(hook=line, origin={"tmux": str(path), "pane": "%1"})
+        began = time.monotonic()
+        desk.lookout.rescan()
+        assert time.monotonic() < began + tmux.PATIENCE / 2
+        await desk.until(lambda: "does not answer" in str(desk.lookout.notes), "its note")
+
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+        server.listen()
+        run(home, test)
+
+
+@pytest.mark.files
+def test_a_session_that_cannot_be_attended_to_stops_no_other(home: Home) -> None:
+    """It is named; the processes of the others are looked at, also when all are checked again."""
+
+    async def test() -> None:
+        attempt, found, reach = Attempts(), deque[Finding](), Reach()
+        senses = Senses(
+            made(home.bellboard), {}, home.env, reach, attempt, found.append, lambda: None
+        )
+        senses.open(Watch(senses.changed, reach=reach))
+        board, pid = Board(), os.getpid()
+        odd = Process("no number", "1")  # type: ignore[arg-type] # nothing else is known to raise
+        for sid, process in (("odd", odd), ("s", Process(pid, started_of(pid)))):
+            board.sessions[sid] = Session(sid, turn="idle", processes={process.pid: process})
+        senses.note_changed(board.sessions)
+        senses.attend(board)
+        assert "session odd: " in attempt.notes[OBSERVE]
+        attempt.forget(OBSERVE, "session odd")
+        senses.expect()
+        senses.rescan()
+        assert {} == attempt.notes
+        assert senses.notes["session odd"]
+        until = time.monotonic() + PATIENCE
+        while not any("process" in line for line, _ in found):
+            assert time.monotonic() < until
+            await asyncio.sleep(0.01)
+        senses.close()
+        reach.close()
+
+    asyncio.run(test())
