@@ -18,9 +18,10 @@ from bellboard.hosting.waiting import OFFERED, UNHEARD, Waiting
 from bellboard.storage import ground
 from bellboard.storage.spool import Spool
 from bellboard.storage.store import Store
-from hosting import RecordedHost, put
+from hosting import Mounts, RecordedHost, put
 from rig.home import Home
 from rig.waiting import eventually
+from session_files import write_session_file
 from waiting_hook import Hook
 
 pytestmark = pytest.mark.files
@@ -175,6 +176,24 @@ def test_a_host_that_cannot_fold_keeps_no_hook_waiting(
     assert place.pipes == {}
     assert hook.printed() == b""
     store.close()
+
+
+def test_a_host_that_can_write_nothing_keeps_no_hook_waiting(
+    place: Place, home: Home, mount: Mounts
+) -> None:
+    """On a full disk, no hook reports that you answered in the terminal."""
+    spool = place.spool.home / "spool"
+    place.spool.prepare()
+    mount("-t", "tmpfs", "-o", "mode=700", "tmpfs", at=spool)
+    host = place.start()
+    place.turn("on")
+    hook = place.asks(host)
+    eventually(lambda: not any(place.spool.new.iterdir()), "an empty spool")
+    mount("-o", "remount,ro", at=spool, again=True)
+    write_session_file(home, "busy", "other")
+    assert hook.printed() == b""
+    mount("-o", "remount,rw", at=spool, again=True)
+    eventually(lambda: place.offered == OFFERED, "pipes for the next hooks")
 
 
 def test_a_hook_goes_when_its_cli_has_died(place: Place) -> None:

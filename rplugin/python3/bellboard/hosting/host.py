@@ -319,7 +319,7 @@ class Host:
         """Look after the hooks that wait for an answer."""
         waiting, clerk = self.waiting, self.connection.clerk
         waiting.note_changed(self.connection.changed)
-        if clerk is None or not self.connection.is_well:
+        if clerk is None or not self.connection.is_well or self.outbox.is_blocked:
             return waiting.go_blind()
         return self.connection.use(
             lambda clerk: waiting.run(clerk.store, clerk.board.sessions), PAUSE

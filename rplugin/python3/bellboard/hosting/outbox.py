@@ -37,6 +37,11 @@ class Outbox:
         self._until = 0.0
 
     @property
+    def is_blocked(self) -> bool:
+        """Return whether lines are waiting: nothing can be written, perhaps by no hook either."""
+        return bool(self._waiting)
+
+    @property
     def notes(self) -> dict[str, str]:
         """Return what is waiting and why, for health."""
         if not self._waiting:
