@@ -82,6 +82,25 @@ WRONG: list[tuple[dict[str, Any], list[str]]] = [
     ({"host": {"approval": True, "grace": 5}, "python": "~/python"}, []),
     ({"python": 3}, ["python: expected string or table, got number"]),
     ({"icons": {"blocked": "B"}, "python": ["uv", "run"]}, []),
+    (
+        {"float": {"width": -7, "sessions": 1.5, "zindex": 0, "seconds": float("nan")}},
+        [
+            "float.seconds: expected at most 1000000000, got nan",
+            "float.sessions: expected a whole number, got 1.5",
+            "float.width: expected at least 10, got -7",
+            "float.zindex: expected at least 1, got 0",
+        ],
+    ),
+    (
+        {"board": {"size": -1}, "restarts": 1e12, "statusline": {"width": 0}, "claude": []},
+        [
+            "board.size: expected at least 0, got -1",
+            "claude: expected a list of strings, got an empty one",
+            "restarts: expected at most 1000000000, got 1000000000000",
+            "statusline.width: expected at least 1, got 0",
+        ],
+    ),
+    ({"icons": {"blocked": "a\nb"}}, ['icons.blocked: expected e.g. "!", got "a^@b"']),
 ]
 
 
@@ -129,6 +148,11 @@ def test_setup_and_the_global_are_equal(nvim: Editors, version: str) -> None:
     editor.lua("require('bellboard').setup({ icons = 'nerd' })")
     found = editor.lua("return require('bellboard.config').get()")
     assert (found["restarts"], found["icons"]) == (7, "nerd")
+    editor.lua("require('bellboard').setup(function() return { restarts = 8 } end)")
+    found = editor.lua("return require('bellboard.config').get()")
+    assert (found["restarts"], found["icons"]) == (8, "unicode")
+    editor.lua("require('bellboard').setup(5)")
+    assert editor.lua(PROBLEMS) == ["expected a table or a function, got number"]
 
 
 COMMANDS = """

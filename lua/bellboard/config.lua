@@ -4,7 +4,7 @@ local rules = require('bellboard.config.rules')
 
 local M = {}
 
----@type bellboard.UserConfig|nil  the argument of setup()
+---@type bellboard.UserConfig|fun(): bellboard.UserConfig|nil  the argument of setup()
 local given
 ---@type bellboard.Config|nil
 local resolved
@@ -15,19 +15,17 @@ local problems = {}
 local function resolve()
   problems = {}
   local config = vim.deepcopy(defaults)
-  local global = vim.g.bellboard
-  if type(global) == 'function' then
-    local ok, made = pcall(global)
+  for _, source in ipairs({ vim.g.bellboard or vim.empty_dict(), given or vim.empty_dict() }) do
+    local ok, made = true, source
+    if type(source) == 'function' then
+      ok, made = pcall(source)
+    end
     if not ok then
       problems[#problems + 1] = 'error in the function: ' .. tostring(made)
-    end
-    global = ok and made or nil
-  end
-  for _, source in ipairs({ global or vim.empty_dict(), given or vim.empty_dict() }) do
-    if type(source) == 'table' then
-      rules.merge(config, source, defaults, problems)
-    else
-      problems[#problems + 1] = 'expected a table or a function, got ' .. type(source)
+    elseif type(made) == 'table' then
+      rules.merge(config, made, defaults, problems)
+    elseif made ~= nil then
+      problems[#problems + 1] = 'expected a table or a function, got ' .. type(made)
     end
   end
   if #problems > 0 then
@@ -40,7 +38,7 @@ local function resolve()
 end
 
 --- Set options. Same as setting `vim.g.bellboard`.
----@param opts? bellboard.UserConfig
+---@param opts? bellboard.UserConfig|fun(): bellboard.UserConfig
 M.set = function(opts)
   given = opts
   resolved = nil

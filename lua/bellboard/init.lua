@@ -153,10 +153,10 @@ end
 M.stop = host.stop
 
 --- Set options. Optional: `vim.g.bellboard` does the same.
----@param opts? bellboard.UserConfig
+---@param opts? bellboard.UserConfig|fun(): bellboard.UserConfig
 M.setup = function(opts)
   config.set(opts)
-  if opts and opts.command then
+  if type(opts) == 'function' or type(opts) == 'table' and opts.command then
     require('bellboard.command').define()
   end
   if host.status().running then

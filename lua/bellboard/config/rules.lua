@@ -16,6 +16,8 @@ local SECONDS = {
   'fresh', 'silence', 'stale', 'team', 'forget', 'prompts',
 }
 
+local MOST = 1000000000 -- of any number: fits where Neovim takes an integer
+
 --- A key in the notation of Neovim: `<c-k>` is `<C-K>`.
 ---@param key any
 ---@return any
@@ -29,8 +31,10 @@ end
 ---@field defaults? boolean a string can be what one of the defaults is
 ---@field like? string pattern of a string
 ---@field example? string
----@field least? number
+---@field least? number default: 0
+---@field whole? boolean a number without a fraction
 ---@field list? boolean a list of strings, or a function: taken over whole
+---@field filled? boolean the list has at least one member
 ---@field inside? boolean the manual describes its members with it
 ---@field notation? boolean the members are named by keys
 
@@ -39,14 +43,19 @@ end
 local rules = {
   command = { like = '^%u%w*$', example = 'Agents' },
   auto_start = { types = { 'boolean', 'function' } },
+  restarts = { whole = true },
   python = { types = { 'string', 'table' }, list = true },
   icons = { types = { 'string', 'table' }, among = { 'ascii', 'unicode', 'nerd' }, inside = true },
-  ['icons.question'] = { types = { 'string' } },
+  ['icons.question'] = { types = { 'string' }, like = '^%C*$', example = '?' },
+  ['statusline.width'] = { least = 1, whole = true },
+  ['float.width'] = { least = 10, whole = true },
+  ['float.sessions'] = { least = 1, whole = true },
+  ['float.zindex'] = { least = 1, whole = true },
   on_transition = { types = { 'function', 'table' }, list = true },
   on = { inside = true },
   machines = { inside = true },
-  ['machines.*'] = { types = { 'table' }, list = true },
-  claude = { types = { 'string', 'table' }, list = true },
+  ['machines.*'] = { types = { 'table' }, list = true, filled = true },
+  claude = { types = { 'string', 'table' }, list = true, filled = true },
   ['launch.layout'] = { among = { 'split', 'vsplit', 'tab', 'window' } },
   ['board.layout'] = { among = { 'split', 'vsplit', 'tab', 'float' } },
   ['board.group'] = { among = { 'urgency', 'repository', 'none' } },
@@ -54,12 +63,12 @@ local rules = {
   ['board.keys'] = { inside = true, notation = true },
   ['board.keys.*'] = { types = { 'string', 'function', 'false' }, defaults = true },
   ['answer.layout'] = { among = { 'float', 'split' } },
-  ['answer.width'] = { least = 30 },
-  ['answer.ready'] = { least = 0 },
+  ['answer.width'] = { least = 30, whole = true },
   ['answer.keys'] = { inside = true, notation = true },
   ['answer.keys.*'] = { types = { 'string', 'false' }, defaults = true },
   ['notices.mode'] = { among = { 'quiet', 'normal', 'all' } },
   ['notices.via'] = { among = { 'auto', 'notify-send', 'osascript', 'osc9', 'osc777' } },
+  ['notices.cap'] = { whole = true },
   ['notices.quiet_hours'] = {
     types = { 'string' },
     like = '^%d%d?:%d%d%-%d%d?:%d%d$',
@@ -77,14 +86,14 @@ local rules = {
   ['host.approval.enabled'] = { types = { 'boolean' } },
 }
 for _, status in ipairs(STATUSES) do
-  rules['icons.' .. status] = { types = { 'string' } }
+  rules['icons.' .. status] = { types = { 'string' }, like = '^%C*$', example = '!' }
   rules['on.' .. status] = { types = { 'function', 'table' }, list = true }
 end
 for _, option in ipairs(SECONDS) do
-  rules['host.' .. option] = { types = { 'number' }, least = 0 }
+  rules['host.' .. option] = { types = { 'number' } }
 end
 for _, class in ipairs({ 'fast', 'question', 'web', 'slow' }) do
-  rules['host.approval.' .. class] = { types = { 'number' }, least = 0 }
+  rules['host.approval.' .. class] = { types = { 'number' } }
 end
 for _, status in ipairs(NOTIFIED) do
   rules['notices.' .. status] = { inside = true }
@@ -93,7 +102,7 @@ for _, status in ipairs(NOTIFIED) do
   rules['notices.labels.*.sounds.' .. status] = { types = { 'string' } }
   for _, channel in ipairs(CHANNELS) do
     local delay = (channel ~= 'float' or status == 'blocked')
-        and { types = { 'number', 'boolean' }, least = 0 }
+        and { types = { 'number', 'boolean' } }
       or nil
     rules[('notices.%s.%s'):format(status, channel)] = delay
     rules[('notices.labels.*.%s.%s'):format(status, channel)] = delay
@@ -174,6 +183,21 @@ local function advice(word, known)
   return #known > 0 and #known <= 8 and '; choose from ' .. table.concat(known, ', ') or ''
 end
 
+--- What a number should be instead, if it is out of range.
+---@param rule bellboard.Rule
+---@param value number
+---@return string|nil
+local function range(rule, value)
+  local least = rule.least or 0
+  if value < least then
+    return 'at least ' .. least
+  elseif not (value <= MOST) then -- nor is it "not a number"
+    return 'at most ' .. MOST
+  elseif rule.whole and value % 1 ~= 0 then
+    return 'a whole number'
+  end
+end
+
 ---@param node bellboard.Node
 ---@param rule bellboard.Rule
 ---@param value any
@@ -195,11 +219,15 @@ local function problem(node, rule, value, parent)
       end
       return expected('one of ' .. table.concat(among, ', '), ('"%s"'):format(value))
     elseif rule.like and not value:match(rule.like) then
-      return expected(('e.g. "%s"'):format(rule.example), ('"%s"'):format(value))
+      return expected(('e.g. "%s"'):format(rule.example), ('"%s"'):format(vim.fn.strtrans(value)))
     end
-  elseif rule.least and type(value) == 'number' and value < rule.least then
-    return expected('at least ' .. rule.least, tostring(value))
+  elseif type(value) == 'number' then
+    local wanted = range(rule, value)
+    return wanted and expected(wanted, tostring(value))
   elseif rule.list and type(value) == 'table' then
+    if rule.filled and #value == 0 then
+      return expected('a list of strings', 'an empty one')
+    end
     for key, member in pairs(value) do
       if type(key) ~= 'number' or type(member) ~= 'string' then
         return expected('a list of strings', ('%s under %s'):format(type(member), key))
