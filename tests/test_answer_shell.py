@@ -107,10 +107,10 @@ def test_a_popup_shows_the_request_and_takes_a_key(agent: Agent) -> None:
     agent.asks()
     popup = agent.popup()
     assert COMMAND in popup.shows("go there    s  skip")
-    pressed(popup, "3", before="go there", after="Message (Enter for none)")
+    pressed(popup, "2", before="go there", after="Message")
     popup.press("Escape")
-    popup.shows("3  No, and say why")
-    pressed(popup, "3", before="go there", after="Message (Enter for none)")
+    popup.shows("2  No, and say why")
+    pressed(popup, "2", before="go there", after="Message")
     popup.type("no 1")
     popup.shows(" > no 1")
     agent.pane.press("2")  # in its terminal

@@ -458,6 +458,20 @@ def test_keys_are_typed_where_no_hook_waits(desk: Desk) -> None:
     assert [line["way"] for line in desk.told] == ["keys", "keys"]
 
 
+def test_only_what_keys_can_give_is_offered_where_only_keys_can_answer(desk: Desk) -> None:
+    """In the dialog, a plain no also stops the turn, and there is no way to change the command."""
+    offered = {"allow": "", "edit": "input", "deny": "message?", "stop": ""}
+    without = desk.request(ways=False)["request"]["choices"]
+    assert {c["id"]: c.get("needs", "") for c in without} == offered
+    desk.terminal = Typewriter(desk, SCREEN)
+    by_keys = desk.request()["request"]["choices"]
+    assert {c["id"]: c.get("needs", "") for c in by_keys} == {
+        "allow": "",
+        "deny": "message",
+        "stop": "",
+    }
+
+
 @pytest.mark.parametrize("is_over", [True, False])
 def test_a_key_is_typed_only_while_the_question_stands_and_is_claimed(
     desk: Desk, is_over: bool

@@ -33,7 +33,7 @@ DIFF = Part("diff", path="/srv/a.py", old="one\ntwo\n", new="one\n2\n")
 CHOICES = (
     Choice("allow", "Yes, this once"),
     Choice("edit", "Yes, but run another command", "input"),
-    Choice("deny", "No", "message?"),
+    Choice("deny", "No, and say why", "message?"),
     Choice("keep", "No, keep planning", "message"),
     Choice("choose", "Answer", "answers"),
     Choice("fill", "Send the form", "content"),
@@ -74,23 +74,23 @@ def shown(prompt: Prompt, columns: int = 60, height: int = 60) -> str:
     ("keys", "taken"),
     [
         ("1", {"choice": "allow"}),
-        (("3", "take"), {"choice": "deny"}),
-        (("3", *"no, 1", "take"), {"choice": "deny", "message": "no, 1"}),
-        (("4", "take", *"why", "take"), {"choice": "keep", "message": "why"}),
+        ("3", {"choice": "deny"}),
+        (("4", *"no, 1", "take"), {"choice": "deny", "message": "no, 1"}),
+        (("5", "take", *"why", "take"), {"choice": "keep", "message": "why"}),
         (("2", "clear", *"ls", "take"), {"choice": "edit", "input": "ls"}),
         (
-            ("5", "2", "1", "3", "1", "take"),
+            ("6", "2", "1", "3", "1", "take"),
             {"choice": "choose", "answers": {"Which colour?": ["Blue"], "Which extras?": ["Lamp"]}},
         ),
         (
-            ("5", "t", *"green", "rub", "take", "2", "take"),
+            ("6", "t", *"green", "rub", "take", "2", "take"),
             {"choice": "choose", "answers": {"Which colour?": "gree", "Which extras?": ["Bell"]}},
         ),
         (
-            ("6", *"Ada", "take", *"36", "take", "1"),
+            ("7", *"Ada", "take", *"36", "take", "1"),
             {"choice": "fill", "content": {"name": "Ada", "age": 36, "sure": True}},
         ),
-        (("6", *"Ada", "take", "take", "take"), {"choice": "fill", "content": {"name": "Ada"}}),
+        (("7", *"Ada", "take", "take", "take"), {"choice": "fill", "content": {"name": "Ada"}}),
     ],
 )
 def test_keys_give_an_answer(keys: tuple[str, ...], taken: dict[str, object]) -> None:
@@ -121,7 +121,7 @@ def test_a_missing_text_is_reported_and_escape_goes_back() -> None:
     assert "type something first" in shown(prompt)
     prompt.press("leave", LATER)
     assert "Yes, this once" in shown(prompt)
-    refused = pressed("6", *"Ada", "take", *"old", "take", "1")
+    refused = pressed("7", *"Ada", "take", *"old", "take", "1")
     assert refused.taken is None
     assert "must be a number" in shown(refused)
 

@@ -81,6 +81,7 @@ local function look_again(name)
     local is_same = request and request.digest == open.request.digest
     if is_same and request.way ~= 'go' then
       open.request.way, open.request.ways = request.way, request.ways
+      open.request.choices = request.choices
       M.answer(name)
     end
   end)

@@ -17,6 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from ..agents.dialect import Press
 from ..agents.dialects import dialect_of
@@ -43,11 +44,11 @@ from .standing import (
     drawn_at,
     in_its_terminal,
     is_served,
-    is_shown,
     name_of,
     serve,
     standing,
     still_asks,
+    typed,
     untypeable,
     with_digest,
 )
@@ -214,11 +215,14 @@ class Answering:
                 some = [] if ways or is_bound else in_its_terminal(asked, self._desk.spool)
                 shown = await self._shown(terminal, [asked, *some], patient=not ways)
                 if shown is not None:
-                    asked, ways = shown, [*ways, "keys"]
+                    asked, ways = asked if ways else shown, [*ways, "keys"]
         return asked, [*ways, "go"]
 
     async def _shown(self, terminal: Terminal, asked: list[Asked], patient: bool) -> Asked | None:
-        """Return the one that keys can answer; a dialog may be drawn a moment after its hook."""
+        """Return the one that keys can answer, with the choices that they can give.
+
+        A dialog may be drawn a moment after its hook.
+        """
         asked = [each for each in asked if not untypeable(each)]
         if not asked:
             return None
@@ -227,9 +231,11 @@ class Answering:
         until = time.monotonic() + (fresh if patient else 0.0)
         while True:
             screen = await beside(terminal.rows)
-            shown = next((each for each in asked if is_shown(screen, each)), None)
-            if shown is not None or time.monotonic() > until or not self._stands(first):
-                return shown
+            for each in asked:
+                if choices := typed(screen, each):
+                    return each._replace(request=replace(each.request, choices=choices))
+            if time.monotonic() > until or not self._stands(first):
+                return None
             await pause(LOOK)
 
     def _listens(self, asked: Asked) -> bool:
@@ -265,7 +271,7 @@ class Answering:
             if why := untypeable(asked):
                 return Press(why=why)
             press = dialect.press(screen, asked.request, answer, asked.about)
-            is_other = bool(press.why) and any(is_shown(screen, each) for each in after)
+            is_other = bool(press.why) and any(typed(screen, each) for each in after)
             return Press(why=ANOTHER) if is_other else press
 
         async def is_ours(types: bool) -> bool:

@@ -159,19 +159,22 @@ def drawn_at(asked: Asked) -> float:
     return max(asked.block.since, asked.run.answered)
 
 
-def is_shown(screen: Sequence[str], asked: Asked) -> bool:
-    """Return whether keys can give any answer to what a screen shows."""
+def typed(screen: Sequence[str], asked: Asked) -> tuple[Choice, ...]:
+    """Return the choices that keys can give to what a screen shows, with what each then needs."""
     press, request = dialect_of(asked.session.agent).press, asked.request
-    trials = (_sample(request, choice) for choice in request.choices)
-    return any(not press(screen, request, trial, asked.about).why for trial in trials)
+
+    def takes(choice: Choice) -> bool:
+        return not press(screen, request, _sample(request, choice), asked.about).why
+
+    full = (c if takes(c) else replace(c, needs=c.needs.removesuffix("?")) for c in request.choices)
+    return tuple(filter(takes, full))
 
 
 def _sample(request: Request, choice: Choice) -> Answer:
-    """Return an answer with that choice, to see whether keys can give it."""
+    """Return an answer with that choice and no more than it needs."""
     first: dict[str, list[str] | str]
     first = {q.text: [o.label for o in q.options[:1]] for q in request.questions}
-    message = "x" if choice.needs.startswith("message") else ""
-    return Answer(choice.id, message, first)
+    return Answer(choice.id, "x" if choice.needs == "message" else "", first)
 
 
 def untypeable(asked: Asked) -> str:

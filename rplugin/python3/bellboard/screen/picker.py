@@ -69,8 +69,7 @@ class Choice:
         for n, row in enumerate(rows):
             row.truncate(columns, pad=True)
             if begin + n == self._at:
-                row.plain = f">{row.plain[1:]}"  # visible without colours, too
-                row.stylize("reverse")
+                rows[n] = Text(f">{row.plain[1:]}", "reverse bold")  # ">": visible without colours
         if not found:
             rows = [Text(" No session matches." if self._all else " No sessions yet.", "dim")]
         return [head, *rows, Text(words.cut(f" {HINT}", columns), "dim")][:height]

@@ -6,6 +6,7 @@ the choice needs, one thing after the other.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from ..core import words
@@ -33,11 +34,20 @@ class Step(NamedTuple):
     optional: bool = False
 
 
+class Offer(NamedTuple):
+    """A row to choose: "No, and say why" is two of them, as only one asks for a message."""
+
+    id: str
+    words: str
+    needs: str
+
+
 class Prompt:
     """A request on a screen, and what the user does with it."""
 
     def __init__(self, request: Request, heading: str, now: float) -> None:
         self.request = request
+        self._offers = [*_offers(request)]
         self.taken: dict[str, Any] | None = None  # the answer
         self.does = ""  # instead of an answer: leave, skip or go
         self._heading = heading
@@ -75,8 +85,8 @@ class Prompt:
             self.does = {"s": "skip", "g": "go"}[key]
         elif key in MOVES:
             self._top = max(0, self._top + MOVES[key])
-        elif 0 <= (n := _nth(key)) < len(self.request.choices):
-            choice = self.request.choices[n]
+        elif 0 <= (n := _nth(key)) < len(self._offers):
+            choice = self._offers[n]
             if not (self._is_read or choice.id in REFUSES):
                 self._why = UNREAD
                 return
@@ -107,7 +117,7 @@ class Prompt:
     # ------------------------------------------------------------ keys
 
     def _choices(self, columns: int) -> list[Text]:
-        rows = [f"{_letter(n)}  {c.words}" for n, c in enumerate(self.request.choices)]
+        rows = [f"{_letter(n)}  {c.words}" for n, c in enumerate(self._offers)]
         rows = rows or [self.request.why]
         lines = [line for row in rows for line in wrapped(row, columns, " ")]
         return [*lines, Text(words.cut(" g  go there    s  skip    Esc  leave", columns), "dim")]
@@ -217,11 +227,20 @@ def _around(blocks: list[list[Text]], at: int, room: int) -> list[Text]:
     return rows[start : start + room]
 
 
+def _offers(request: Request) -> Iterator[Offer]:
+    """Return what there is to choose."""
+    for choice in request.choices:
+        needs = choice.needs
+        if needs == "message?":
+            yield Offer(choice.id, choice.words.partition(",")[0], "")
+            needs = "message"
+        yield Offer(choice.id, choice.words, needs)
+
+
 def _steps(request: Request, needs: str) -> list[Step]:
     """Return what to ask for."""
-    if needs.startswith("message"):
-        title = "Message (Enter for none)" if needs.endswith("?") else "Message"
-        return [Step(title, "message", optional=needs.endswith("?"))]
+    if needs == "message":
+        return [Step("Message", "message")]
     if needs == "input":
         command = next((p.text for p in request.parts if p.kind == "command"), "")
         return [Step("Run this command instead", "input", text=command)]

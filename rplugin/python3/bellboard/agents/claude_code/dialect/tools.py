@@ -20,9 +20,10 @@ Shown = tuple[str, tuple[Part, ...]]  # what it does, in words; its parts
 
 
 def _command(given: Input) -> Shown:
-    described = given.text("description")
-    parts = (part("command", given.text("command")),)
-    return "Run a command", (*parts, *([part("text", described)] if described else ()))
+    described, command = given.text("description"), given.text("command")
+    says_more = described and described != command
+    parts = (part("command", command), *([part("text", described)] if says_more else ()))
+    return "Run a command", parts
 
 
 def _edit(given: Input) -> Shown:
