@@ -48,6 +48,38 @@ def asked(editor: Editor) -> dict[str, Any]:
     return found
 
 
+BORDERS = """
+local found = {}
+for _, win in ipairs(vim.api.nvim_list_wins()) do
+  if vim.api.nvim_win_get_config(win).relative ~= '' then
+    local group = vim.wo[win].winhighlight:match('FloatBorder:(%w+)') or 'FloatBorder'
+    local face = vim.api.nvim_get_hl(0, { name = group, link = false })
+    found[#found + 1] = { face.fg or -1, face.bg or -1 }
+  end
+end
+return found
+"""
+
+
+def test_borders_can_be_seen_in_a_colorscheme_that_paints_them_solid(
+    nvim: Editors, version: str
+) -> None:
+    """Such as habamax, which lazy.nvim sets while it installs."""
+    editor = nvim(version, CALM, columns=110)
+    editor.lua("vim.o.termguicolors = true vim.cmd.colorscheme('habamax')")
+    editor.lua("vim.api.nvim_set_hl(0, 'FloatBorder', { fg = '#767676', bg = '#767676' })")
+    editor.lua("vim.api.nvim_exec_autocmds('ColorScheme', {})")
+    Host(editor).push(*house())
+    editor.command("ClaudeSessions")
+    borders = editor.lua(BORDERS)
+    editor.press("<Esc>")
+    editor.command("ClaudeSessions board")
+    editor.press("g?")
+    borders += eventually(lambda: editor.lua(BORDERS), "the help")
+    assert len(borders) == 4
+    assert [each for each in borders if each[0] == each[1]] == []
+
+
 def test_it_is_one_searchable_select(nvim: Editors, version: str) -> None:
     """Most urgent first, then oldest first; a picker that can draw gets colored chunks."""
     editor = nvim(version, CALM, columns=110)

@@ -431,9 +431,6 @@ def test_styles_of_parts_add_to_that_of_the_line() -> None:
     yellow = "\x1b[2;33m"
     assert line.drawn() == f"{yellow}a\x1b[0m\x1b[1;2;31mb\x1b[0m{yellow}c\x1b[0m"
     assert Text("a").append("b").drawn() == "ab"
-    line.plain = "a"
-    line.stylize("reverse")
-    assert line.drawn() == "\x1b[2;7;33ma\x1b[0m"
 
 
 @pytest.mark.pure

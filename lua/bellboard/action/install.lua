@@ -49,6 +49,7 @@ local function preview(diff, files, apply)
   lines[#lines + 1] = ''
   local buf = canvas.buffer(vim.list_extend(lines, diff))
   vim.bo[buf].filetype = 'diff'
+  canvas.colour(buf, 1, head, { { head, 'BellboardStatus' } }) -- not as quiet as a comment
   local height = math.min(#lines, math.max(6, math.floor(vim.o.lines * 0.7)))
   local before = api.nvim_get_current_win()
   local win = api.nvim_open_win(buf, true, { split = 'below', win = -1, height = height })

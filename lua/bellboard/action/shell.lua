@@ -30,11 +30,11 @@ M.run = function(words)
     if not printed then
       return message.error(('%s: %s'):format(words[1], why))
     end
-    local lines = vim.split(vim.trim(printed), '\n')
+    local lines = vim.split((printed:gsub('%s+$', '')), '\n')
     if #lines > 1 or #lines[1] + #'bellboard: ' >= vim.v.echospace then
       popup.window(lines)
     elseif lines[1] ~= '' then
-      message.info(cells.safe(lines[1]))
+      message.info(cells.safe(vim.trim(lines[1])))
     else
       message.info(words[1] .. ': done')
     end

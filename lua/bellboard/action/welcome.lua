@@ -14,9 +14,11 @@ local greeted = false
 
 ---@param names string[] of the agents on this machine
 local function ask(names)
+  local is_claude = #names == 1 and names[1] == 'Claude Code'
   question.ask(('Install %s hooks?'):format(table.concat(names, ', ')), {
     'Hooks report each change at once, with the tool in use, agents and progress.',
-    'Without them, only Claude Code is listed, from its files and screens.',
+    is_claude and 'Without them, it is listed all the same, with less detail.'
+      or 'Without them, only Claude Code is listed, with less detail.',
   }, {
     {
       'y',

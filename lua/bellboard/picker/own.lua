@@ -1,5 +1,6 @@
 -- The picker for users without one: a prompt, the rows that match, and a preview below.
 local canvas = require('bellboard.view.canvas')
+local ink = require('bellboard.view.ink')
 local picker_keys = require('bellboard.picker.keys')
 local preview = require('bellboard.view.preview')
 local rows = require('bellboard.view.picker')
@@ -123,6 +124,7 @@ local function layout(picker, count)
       title = title,
       zindex = 100,
     })
+    ink.frame(win)
     vim.wo[win].wrap = false
     return win
   end

@@ -171,8 +171,7 @@ local function show(form, spot)
     hide()
     draw(form.lines)
     win = api.nvim_open_win(buf, false, vim.tbl_extend('error', layout, { noautocmd = true }))
-    local edge = ink.on('BellboardFloatBorder', 'BellboardFloat')
-    vim.wo[win].winhighlight = 'NormalFloat:BellboardFloat,FloatBorder:' .. edge
+    ink.frame(win)
     vim.wo[win].wrap = false
   end
   shown, present = form, spot

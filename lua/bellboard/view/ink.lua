@@ -147,6 +147,14 @@ M.on = function(group, ground)
   return name
 end
 
+--- Give a float our colours, and a border that can be read on them: in some colorschemes the border
+--- is for splits, of one colour with its ground.
+---@param win integer
+M.frame = function(win)
+  local edge = M.on('BellboardFloatBorder', 'BellboardFloat')
+  vim.wo[win].winhighlight = 'NormalFloat:BellboardFloat,FloatBorder:' .. edge
+end
+
 --- Define all groups again, after a change of colours.
 M.renew = function()
   for name in pairs(made) do

@@ -81,8 +81,7 @@ M.open = function(input, done)
     zindex = config.get().float.zindex + 2,
   })
   canvas.bare(win, { wrap = true, linebreak = true })
-  local edge = ink.on('BellboardFloatBorder', 'BellboardFloat')
-  vim.wo[win].winhighlight = 'NormalFloat:BellboardFloat,FloatBorder:' .. edge
+  ink.frame(win)
   vim.bo[buf].syntax = input.filetype or ''
   local mine = { win = win } ---@type bellboard.Input.Open
   now = mine

@@ -2,6 +2,7 @@
 local canvas = require('bellboard.view.canvas')
 local cells = require('bellboard.view.cells')
 local config = require('bellboard.config')
+local ink = require('bellboard.view.ink')
 
 local M = {}
 
@@ -32,6 +33,7 @@ M.open = function(lines, title, at_end)
     footer = #lines > height and ' more below ' or nil,
     zindex = config.get().float.zindex + 1,
   })
+  ink.frame(win)
   vim.wo[win].wrap = false
   if at_end then
     api.nvim_win_set_cursor(win, { #lines, 0 })

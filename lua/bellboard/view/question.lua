@@ -100,8 +100,7 @@ local function open(title, lines, choices)
     zindex = config.get().float.zindex + 1,
     noautocmd = true,
   })
-  vim.wo[win].winhighlight =
-    'NormalFloat:BellboardFloat,FloatBorder:BellboardFloatBorder,FloatTitle:BellboardFloatTitle'
+  ink.frame(win)
   local is_ready = false
   vim.defer_fn(function()
     is_ready = true

@@ -41,10 +41,6 @@ class Text:
         self.plain += text
         return self
 
-    def stylize(self, style: str) -> None:
-        """Add a style to the whole line."""
-        self.spans.append(Span(0, len(self.plain), style))
-
     def truncate(self, columns: int, pad: bool = False) -> None:
         """Cut the line where a terminal of that width ends; `pad` makes it that wide."""
         self.plain = head(self.plain, columns)
