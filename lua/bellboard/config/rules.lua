@@ -191,7 +191,7 @@ local function range(rule, value)
   local least = rule.least or 0
   if value < least then
     return 'at least ' .. least
-  elseif not (value <= MOST) then -- nor is it "not a number"
+  elseif value > MOST or value ~= value then -- nor is it "not a number"
     return 'at most ' .. MOST
   elseif rule.whole and value % 1 ~= 0 then
     return 'a whole number'
