@@ -449,7 +449,7 @@ def test_versions_agree() -> None:
     """pyproject, Python, Lua and the Claude Code plugin have the same version."""
     found = {
         "pyproject.toml": r'^version = "(.+)"',
-        "rplugin/python3/bellboard/core/version.py": r'^VERSION = "(.+)"',
+        "rplugin/python3/bellboard/core/version.py": r'^VERSION: Final = "(.+)"',
         "lua/bellboard/init.lua": r"^M\.version = '(.+)'",
         ".claude-plugin/plugin.json": r'"version": "(.+?)"',
     }

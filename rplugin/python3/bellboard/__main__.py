@@ -44,14 +44,9 @@ def program() -> None:
     if not __package__:
         here = os.path.abspath(__file__)  # noqa: PTH100
         sys.path[0] = os.path.dirname(os.path.dirname(here))  # noqa: PTH120
-    from bellboard.storage import orders
-
-    words, reply = sys.argv[1:], b""
-    if orders.is_order(words):
-        reply = orders.hand(words, f"a shell, process {os.getppid()}", os.environ)
     from bellboard import cli
 
-    cli.program(reply)
+    cli.program()
 
 
 if not __package__ and len(sys.argv) == 1:

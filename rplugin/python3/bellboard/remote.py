@@ -10,7 +10,7 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -73,7 +73,7 @@ class Bellboard:
             home = config.get("home")
             where = Path(home) if isinstance(home, str) and home else default_home(os.environ)
             self.encoder = Encoder()
-            self.host = Host(where, self._push, config, carry_out=_carry_out)
+            self.host = Host(where, self._push, config)
         except Exception as e:  # pynvim would only print it and keep the process alive
             _die(e)
         self.task = self.nvim.loop.create_task(self.host.run())
@@ -207,12 +207,6 @@ class Bellboard:
         if not task.cancelled() and (error := task.exception()) is not None:
             _die(error)
         os._exit(0)
-
-
-async def _carry_out(host: Any, words: Sequence[str], by: str) -> bytes:
-    from .cli.answer import carry_out  # few answers come from a shell
-
-    return await carry_out(host, words, by)
 
 
 def end() -> None:

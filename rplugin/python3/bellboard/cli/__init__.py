@@ -50,22 +50,22 @@ PARTS: Final = {
 OBJECTS: Final = 20_000  # new ones before garbage is looked for: those of modules all stay
 
 
-def program(reply: bytes = b"") -> NoReturn:
-    """Run the command line of this process, and end it; `reply` is that of a host (`orders.py`).
+def program() -> NoReturn:
+    """Run the command line of this process, and end it.
 
     Nothing is left to do then: threads are daemons, and finalising the interpreter takes as long
     as many a command.
     """
     gc.set_threshold(OBJECTS)
-    os._exit(main(reply=reply))
+    os._exit(main())
 
 
-def main(argv: list[str] | None = None, reply: bytes = b"") -> int:
+def main(argv: list[str] | None = None) -> int:
     """Run a command and return its exit code; print any failure as one line."""
     try:
         fill_streams()
         try:
-            code = run(argv, reply)
+            code = run(argv)
         except SystemExit as e:  # from argparse: help, or a usage error
             code = e.code if isinstance(e.code, int) else 2
         sys.stdout.flush()
@@ -91,13 +91,12 @@ def main(argv: list[str] | None = None, reply: bytes = b"") -> int:
     return code
 
 
-def run(argv: list[str] | None, reply: bytes = b"") -> int:
+def run(argv: list[str] | None) -> int:
     given = sys.argv[1:] if argv is None else argv
     top = parser(given[0] if given else "")
     args, unknown = top.parse_known_args(given)
     if unknown:
         args.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
-    args.reply = reply
     if args.command is None:
         top.print_help()
         return 0

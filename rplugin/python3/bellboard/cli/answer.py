@@ -1,17 +1,10 @@
-"""The `answer` command: print what a session asks, in full, or answer it.
-
-A running host carries it out if there is one, as the command would need a while to load what a host
-has loaded (`storage/orders.py`).  Both do the same: `given`.
-"""
+"""The `answer` command: print what a session asks, in full, or answer it."""
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
-import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from .adding import Args, Commands, add, add_session
 from .home import Problem, opened, print_json
@@ -20,10 +13,6 @@ from .runner import Runner, asking, decoded
 if TYPE_CHECKING:
     from ..core.published import Published
     from ..hosting.beside import Reply
-    from ..hosting.folding import Clerk
-    from ..hosting.host import Host
-
-    Do = Callable[[str, Mapping[str, Any]], Awaitable[Reply]]
 
 WORDS = (
     *("allow", "always", "deny", "stop", "edit", "choose"),
@@ -31,19 +20,8 @@ WORDS = (
 )
 
 
-class Said(NamedTuple):
-    """What a command prints, or why it fails, and its exit code."""
-
-    code: int
-    text: str = ""
-    why: str = ""
-
-
 def add_to(commands: Commands) -> None:
-    add_options(add(commands, "answer", answer, "print what a session asks, or answer it"))
-
-
-def add_options(made: argparse.ArgumentParser) -> None:
+    made = add(commands, "answer", answer, "print what a session asks, or answer it")
     add_session(made, nargs="?", help="default: the one that is waiting longest")
     made.add_argument(
         "choice",
@@ -86,73 +64,25 @@ def answer(args: Args) -> int:
         return run(args)
     if args.session in WORDS and args.choice is None:
         raise Problem(f"name the session: bellboard answer SESSION {args.session}")
-    if args.reply:
-        return printed(args, Said(**json.loads(args.reply)))
     with opened() as clerk:
-        from ..hosting.beside import at_once
-
         runner = Runner(clerk, f"a shell, process {os.getppid()}")
-
-        async def do(what: str, about: Mapping[str, Any]) -> Reply:
-            return runner.do(what, about)
-
+        is_read = bool(args.choice and args.digest)
+        session = asking(clerk, args.session, is_read)
+        about = {"session_id": session["session_id"]}
+        wanted = {"digest": args.digest, "ways": args.choice is None}
+        shown = runner.do("request", {**about, **wanted})
+        if not shown["ok"]:
+            if is_read:  # what was read has ended: log that, and say who was first
+                given = {"choice": args.choice, "message": args.message, "digest": args.digest}
+                shown = runner.do("answer", {**about, **given})
+            return report(args, session, shown)
+        request = shown["request"]
         if args.choice is None:
-            session = asking(clerk, args.session)
-            wanted = {"session_id": session["session_id"], "digest": args.digest}
-            shown = runner.do("request", {**wanted, "ways": True})
-            if shown["ok"]:
-                return show(args, session, shown["request"])
-            return printed(args, said(args, session, shown))
-        return printed(args, at_once(given(args, clerk, do)))
-
-
-async def carry_out(host: Host, words: Sequence[str], by: str) -> bytes:
-    """Carry out a command for a shell (`storage/orders.py`); decline what is not an answer."""
-    made = Quiet(add_help=False)
-    add_options(made)
-    try:
-        args = made.parse_args(words[1:])
-    except Unfit:
-        return b""
-    host.session("")  # folds what is pending
-    clerk = host.connection.clerk
-    if args.popup or args.choice is None or clerk is None:
-        return b""
-    from ..hosting.errands import Errands
-
-    try:
-        outcome = await given(args, clerk, Errands(host, by).do)
-    except Problem as problem:
-        outcome = Said(1, why=str(problem))
-    return json.dumps(outcome._asdict()).encode()
-
-
-class Unfit(Exception):
-    """The words are not an answer."""
-
-
-class Quiet(argparse.ArgumentParser):
-    """Prints nothing: the command itself reports what is wrong with its words."""
-
-    def error(self, message: str) -> NoReturn:
-        raise Unfit(message)
-
-
-async def given(args: Args, clerk: Clerk, do: Do) -> Said:
-    """Give an answer; return what to print."""
-    is_read = bool(args.digest)
-    session = asking(clerk, args.session, is_read)
-    about = {"session_id": session["session_id"]}
-    shown = await do("request", {**about, "digest": args.digest, "ways": False})
-    if not shown["ok"]:
-        if is_read:  # what was read has ended: log that, and say who was first
-            what = {"choice": args.choice, "message": args.message, "digest": args.digest}
-            shown = await do("answer", {**about, **what})
-        return said(args, session, shown)
-    request = shown["request"]
-    what = {"choice": args.choice, "message": args.message, **details(args, request)}
-    about |= {"request": request["id"], "digest": args.digest or request["digest"]}
-    return said(args, session, await do("answer", {**about, **what}))
+            return show(args, session, request)
+        digest = args.digest or request["digest"]
+        given = {"choice": args.choice, "message": args.message, **details(args, request)}
+        about |= {"request": request["id"], "digest": digest}
+        return report(args, session, runner.do("answer", {**about, **given}))
 
 
 def details(args: Args, request: Mapping[str, Any]) -> Reply:
@@ -207,28 +137,16 @@ def show(args: Args, session: Published, request: Reply) -> int:
     return 0
 
 
-def said(args: Args, session: Published, reply: Reply) -> Said:
-    """Return what to print about the outcome of an answer."""
+def report(args: Args, session: Published, reply: Reply) -> int:
+    """Print the outcome of an answer."""
     from ..core import words
-    from ..core.lenient import encoded
-    from ..core.visible import as_json
 
-    is_taken = reply["ok"] and reply.get("outcome", "taken") == "taken"
     if args.json:
-        return Said(int(not is_taken), as_json(encoded({"v": 1, **reply})))
-    project = words.project(session)
-    if not reply["ok"]:
-        return Said(1, why=f"{project} was not answered: {reply['why']}")
-    text = f"{project}: {reply['text']}"
-    return Said(0, text) if is_taken else Said(1, why=text)
-
-
-def printed(args: Args, outcome: Said) -> int:
-    """Print an outcome; return the exit code."""
-    if outcome.why:
-        raise Problem(outcome.why)
-    if args.json:
-        sys.stdout.buffer.write(outcome.text.encode() + b"\n")
+        print_json({"v": 1, **reply})
+    elif not reply["ok"]:
+        raise Problem(f"{words.project(session)} was not answered: {reply['why']}")
+    elif reply["outcome"] != "taken":
+        raise Problem(f"{words.project(session)}: {reply['text']}")
     else:
-        print(outcome.text)
-    return outcome.code
+        print(f"{words.project(session)}: {reply['text']}")
+    return 0 if reply["ok"] and reply.get("outcome", "taken") == "taken" else 1

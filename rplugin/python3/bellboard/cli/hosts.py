@@ -151,7 +151,6 @@ def run_host(
 
     from ..hosting.host import Host
     from ..system.ending import attended
-    from .answer import carry_out
 
     home = here()
     unread: list[Exception] = []
@@ -163,7 +162,7 @@ def run_host(
             unread.append(e)
             host.stop()
 
-    host = Host(home, deliver, config, carry_out=carry_out)
+    host = Host(home, deliver, config)
 
     async def live() -> None:
         if begin is not None:

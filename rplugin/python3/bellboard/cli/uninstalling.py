@@ -11,7 +11,7 @@ from .hooks import ask, do, problems, short
 
 #: Everything that bellboard creates in the state folder, besides what its plugins in CLIs create.
 STATE = (
-    *("spool", "hosts", "answers", "links", "orders", "board.db", "board.db-*"),
+    *("spool", "hosts", "answers", "links", "board.db", "board.db-*"),
     *("board.db.damaged-*", "board.lock"),
     "drain.lock",
     *("emit", "hooks.json", "hooks.lock"),

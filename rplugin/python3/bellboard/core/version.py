@@ -1,3 +1,5 @@
 """The version of this release."""
 
-VERSION = "0.1.0"
+from typing import Final
+
+VERSION: Final = "0.1.0"

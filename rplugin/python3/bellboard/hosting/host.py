@@ -13,13 +13,12 @@ import contextlib
 import gc
 import os
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from ..core import words
-from ..core.deadlines import NEVER
 from ..core.finding import Finding
 from ..core.session import Session, is_listed
 from ..storage.history import Logged
@@ -38,7 +37,6 @@ from .fleet import Fleet
 from .health import Health
 from .links import Links
 from .loop import Job, Loop
-from .orders import Orders
 from .outbox import Outbox
 from .publishing import Publisher
 from .reader import Push, Reader
@@ -63,7 +61,6 @@ class Host:
         push: Push,
         config: Mapping[str, Any] | None = None,
         environ: Mapping[str, str] = os.environ,
-        carry_out: Callable[[Host, Sequence[str], str], Awaitable[bytes]] | None = None,
     ) -> None:
         self.home = home
         self.config = dict(config or {})
@@ -85,8 +82,6 @@ class Host:
         self.addresses = Addresses(self._judged)
         publisher = Publisher(self.addresses, self.attempt)
         self.fleet = Fleet(self)
-        carry = partial(carry_out, self) if carry_out is not None else None
-        self.orders = Orders(self.spool, carry, self.attempt)
         self._push = push
         self.reader = Reader(
             self._deliver,
@@ -113,7 +108,6 @@ class Host:
             ("write", self.outbox.send),
             ("rescan", self._rescan),
             ("read", self.reader.read),
-            ("orders", self._take),
             ("answers", self._wait),
             ("publish", self._publish),
             ("callbacks", self._run_callbacks),
@@ -206,7 +200,6 @@ class Host:
         self.senses.open(watch)
         self.links.open(watch)
         self.fleet.open(watch)
-        self.orders.open(watch)
 
     def _watch(self) -> Watch:
         return Watch(self._woken, reach=self.reach)
@@ -267,8 +260,7 @@ class Host:
         if linked:
             self.links.changed(linked)
             self.fleet.ask()
-        ordered = {path for path in paths if self.orders.is_about(path)}
-        if others := self.arrivals.take(paths - linked - ordered):
+        if others := self.arrivals.take(paths - linked):
             self.senses.changed(others)
         if self.loop.is_running:
             self.loop.wake()
@@ -305,15 +297,10 @@ class Host:
             self.attempt.forget("watch", "")
             self.senses.expect()
             self.links.expect()
-            self.orders.expect()
             self.attempt.once("rescan", "addresses", self.addresses.renew)
             if self.upkeep.run() == 0.0:
                 self.loop.wake()
         return min(self.senses.rescan(), self._rescanned + RESCAN - now)
-
-    def _take(self) -> float:
-        """Take orders of shells, if they can be carried out."""
-        return self.orders.run() if self.connection.is_open and self.connection.is_well else NEVER
 
     def _wait(self) -> float:
         """Look after the hooks that wait for an answer."""

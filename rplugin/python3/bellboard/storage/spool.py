@@ -9,7 +9,6 @@
       hosts/PID                     a running host
       links/                        the machines that are followed (`machines.py`)
       answers/                      what is asked, and who answers it (`answers.py`)
-      orders/                       commands of shells that a host carries out (`orders.py`)
 
 A file appears in new/ or slot/ by rename, so it is always complete. Its time is its modification
 time, to the nanosecond; names decide between equal times. A NAME has up to 200 of the characters
@@ -33,7 +32,7 @@ from pathlib import Path
 
 import msgspec
 
-from . import ground, orders
+from . import ground
 from .answers import CLAIM, FOLDER, belongs_to_pipe
 from .aside import Aside, remove
 from .ground import Refused as Refused
@@ -41,19 +40,20 @@ from .ground import briefly, inside, listing
 from .hosts import Hosts
 from .item import LIMIT, NAME, Item, read_item
 from .pipes import Pipes
-from .place import place_of
 
 BELOW = ("spool", "spool/tmp", "spool/new", "spool/slot", "spool/bad", "hosts")
-#: By later versions: without them, no request is kept, machine followed, or order taken.
-ADDED = (FOLDER, "links", orders.FOLDER)
+ADDED = (FOLDER, "links")  # by later versions: without them, no request is kept or machine followed
 TMP_AGE = 3600.0  # seconds; no hook runs longer: the CLI's longest timeout is 600 s
 KEPT_FILES, KEPT_BYTES = 1000, 64 << 20  # of questions; people answer a few, of some kB
 KEPT_AGE = 10.0  # seconds until a file that no question needs was left by a killed host
 
 
 def default_home(environ: Mapping[str, str]) -> Path:
-    """Return the state folder; raise `Refused` if its path cannot be used."""
-    home = place_of(environ)
+    """Return the state folder, by the same rule as `hooks/emit`, which ignores relative paths."""
+    home = environ.get("BELLBOARD_HOME")
+    if not home:
+        state = environ.get("XDG_STATE_HOME") or (environ.get("HOME") or ".") + "/.local/state"
+        home = state + "/bellboard"
     if not home.startswith("/") or "\0" in home:
         raise Refused(f"not an absolute path: {home}")
     return Path(home)
