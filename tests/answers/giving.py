@@ -42,8 +42,8 @@ def played(case: Case, cli: Agent, made: Place) -> str:
     count, stops = len(made.api.played(case.scenario)), len(cli.events("Stop"))
     asks, before = len(cli.events("PermissionRequest")), len(made.api.requests)
     cli.submit(f"play:{case.scenario} please")
-    reply = made.give(made.asked(cli), case.answer)
     way = "keys" if case.args == FORM else "hook"
+    reply = made.give(made.asked(cli, way), case.answer)
     if not reply["ok"] or reply["way"] != way:
         return f"answered: {reply}"
     if reply["outcome"] != "taken" and (took := reaction(cli, made)) <= FOLLOWS:

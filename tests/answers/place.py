@@ -74,8 +74,11 @@ class Place:
     def session(self, cli: Agent) -> str:
         return str(cli.events("SessionStart")[-1]["session_id"])
 
-    def asked(self, cli: Agent) -> dict[str, Any]:
-        """Wait until its request can be answered by its hook; return it."""
+    def asked(self, cli: Agent, way: str = "") -> dict[str, Any]:
+        """Wait until its request can be answered, best in that way; return it.
+
+        A plan and a question are asked first by the hook before the tool, which waits for nothing.
+        """
         sid = self.session(cli)
 
         def look() -> dict[str, Any]:
@@ -83,6 +86,7 @@ class Place:
             assert said.startswith("{"), f"{said}\n{cli.text()}"
             found: dict[str, Any] = json.loads(said).get("request", {})
             assert found.get("choices"), f"{said}\n{cli.text()}"
+            assert way in ("", found["way"]), f"{said}\n{cli.text()}"
             return found
 
         try:
