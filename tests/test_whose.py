@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from bellboard.storage.claims import Claim, Claims
 from desk import NAME, Desk
@@ -43,6 +44,16 @@ def test_the_user_was_first_if_the_session_went_on_before_it_was_answered(desk: 
     works(desk, time.time())
     refused(desk, desk.answer(digest=digest), IN_TERMINAL)
     assert hook.said == []
+
+
+def test_nobody_was_first_while_the_session_file_is_yet_to_show_the_question(desk: Desk) -> None:
+    """A slow CLI writes that it works after the hook that asks, and that it waits later still."""
+    hook = desk.waits()
+    process = replace(desk.s.processes[desk.pid], says="busy", at=0.5)
+    desk.s = desk.session_of(blocks=desk.s.blocks, processes={desk.pid: process})
+    works(desk, time.time())
+    assert "why" not in desk.answer()
+    assert len(hook.said) == 1
 
 
 def test_who_of_us_was_first_is_named(desk: Desk) -> None:

@@ -97,6 +97,9 @@ def _obstacle(asked: Asked, environ: Mapping[str, str]) -> str:
 def went_on(asked: Asked, environ: Mapping[str, str]) -> Went | None:
     """Return how its CLI says that it went on, which comes before any hook. May hang."""
     s, pid = asked.session, asked.request.pid
+    known = s.processes.get(pid)
+    if known is not None and known.says == "busy" and known.at < asked.block.since:
+        return None  # a slow CLI: its file shows what was before, and is yet to say that it waits
     return cli_of(s.agent).went_on(pid, s, asked.block.since, environ)
 
 
