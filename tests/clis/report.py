@@ -26,7 +26,10 @@ Each cell says how much of the time both agreed, and how long the slowest change
 time (Codex and OpenCode: 99%), if a change takes longer than {SLOWEST} s, or if a session is still
 listed {LEFT:.0f} s after it ended.
 
-A cell is one play; some were repeated on a quiet machine, or after their scene was mended.
+A cell is one play; some were repeated on a quiet machine, or after their scene was mended. When Esc
+stops GitHub Copilot CLI between two tries of a failed call, only a file of its open sessions says
+so: in one of six later plays of `error 500`, on a busy machine, bellboard showed `working` for
+6.1 s longer, until the CLI ended.
 """
 
 
