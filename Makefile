@@ -12,7 +12,7 @@ LUA := $(wildcard lua plugin tests/demo tests/screens)
 LUA_FILES = $(shell find $(LUA) -name '*.lua')
 PY := rplugin/python3 tests $(if $(wildcard bench/*.py),bench)
 SH := $(wildcard hooks/emit .ci/run tests/rig/nvim tests/rig/claude tests/rig/fetch tests/rig/peer tests/rig/tool tests/rig/init)
-# Four times as many as a small machine has cores: most of the time tests wait for processes.
+# Three times as many as a small machine has cores: most of the time tests wait for processes.
 WORKERS := -n 6 --dist worksteal
 # Where it is set, each worker would compile all tests again.
 unexport PYTHONDONTWRITEBYTECODE

@@ -34,7 +34,7 @@ class Recorded:
     """Reads the lines of one trace in their order."""
 
     def __init__(self) -> None:
-        self._agent = ""  # the session of this recording, once a hook has named it
+        self._agent = ""  # the agent that it records, once a hook has named it
         self._logs: dict[str, str] = {}  # name of a log → its session
         self._early: list[Facts] = []  # lines of logs without a session
         self._ran: dict[str, int] = {}  # session → the process that ran its newest hook
