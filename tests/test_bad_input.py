@@ -17,7 +17,7 @@ from bellboard.agents.claude_code.dialect.hooks import hook
 from bellboard.agents.origins import origin_of
 from bellboard.core.board import Board
 from bellboard.core.events import Event, Origin
-from bellboard.core.records import MOST_SESSIONS
+from bellboard.core.records import MOST_SESSIONS, MOST_THERE
 from bellboard.core.session import is_listed, status_of
 from strategies import T0, decoded_events, texts, wrong_shapes
 from test_properties import fold, state
@@ -265,6 +265,24 @@ def test_a_million_sessions_leave_the_memory_bounded() -> None:
     assert is_listed(board.sessions["old but alive"])
     assert f"s{MILLION - 1}" in board.sessions
     assert "s0" not in board.sessions
+
+
+@pytest.mark.parametrize("name", ["UserPromptSubmit", "SessionStart"])
+def test_hundreds_of_sessions_in_one_process_stay_cheap(name: str) -> None:
+    """Each replaces the one before; looking through all of them took 16 ms per event."""
+    board, origin = Board(), Origin(pid=7, tty="/dev/pts/7")
+    for n in range(600):
+        body = payload(session_id=f"s{n}", hook_event_name=name)
+        board.fold(hook(body, T0 + n / 500, T0 + n / 500, origin))
+    assert len(board.ran_in(7)) <= MOST_THERE + 1
+    assert [s.session_id for s in board.sessions.values() if is_listed(s)] == ["s599"]
+
+
+def test_no_session_that_a_server_still_runs_is_forgotten() -> None:
+    board, origin = Board(), Origin(pid=7, shared=True)
+    for n in range(300):
+        board.fold(hook(payload(session_id=f"s{n}"), T0 + n, T0 + n, origin))
+    assert len(board.running_in(7)) == 300
 
 
 def test_many_events_of_one_moment_leave_a_record_small() -> None:

@@ -75,6 +75,16 @@ def sessions(target: Target) -> None:
             target.hook(event, f"v{n}", cwd=f"/srv/{n}")
 
 
+def threads(target: Target) -> None:
+    """Start very many in one process and directory, each in place of the one before."""
+    pid = target.sleeper()
+    for n in range(1500):
+        target.hook("UserPromptSubmit", f"t{n}", pid)
+    target.canary(within=30)
+    for n in range(150):
+        target.hook("UserPromptSubmit", f"u{n}", pid)
+
+
 def questions(target: Target) -> None:
     """Ask very much, without an answer."""
     for n in range(80):
@@ -89,6 +99,7 @@ VOLUMES: dict[str, Callable[[Target], None]] = {
     "depths": depths,
     "lines": lines,
     "sessions": sessions,
+    "threads": threads,
     "questions": questions,
 }
 

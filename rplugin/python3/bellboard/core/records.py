@@ -24,6 +24,7 @@ from .session import ABSENT, Session, is_listed, terminal_of
 from .sound import check_ledger, check_session
 
 MOST_SESSIONS: Final = 4096  # sessions in memory, with ended ones; then the oldest are dropped
+MOST_THERE: Final = 64  # in a process or terminal; then the oldest that ended there are dropped
 LARGEST_RECORD: Final = 64 << 10  # bytes of a session; 1 kB is usual
 
 Savepoint = tuple[Ledger, float, Options]
@@ -115,8 +116,8 @@ class Records:
             self._before[sid] = self.sessions.get(sid)
         self.dirty.add(sid)
         moved = self._put(sid, s)
-        if moved and len(self.sessions) > MOST_SESSIONS:
-            self._forget_some(sid)
+        if moved:
+            self._limit(sid)
         return moved
 
     def drop(self, sid: str) -> None:
@@ -156,13 +157,23 @@ class Records:
             self._at[key] = self._at.get(key, frozenset()) | {sid}
         return keys != before
 
-    def _forget_some(self, but: str) -> None:
-        """Drop an eighth of the sessions: ended ones first, the oldest first."""
+    def _limit(self, sid: str) -> None:
+        """Forget some sessions if there are too many where this one is, or altogether."""
+        for key in self._keys_of.get(sid, ()):
+            if len(self._at[key]) > MOST_THERE:
+                self._forget_some(
+                    sid, (s for s in self._found(key) if s.turn == ABSENT), MOST_THERE
+                )
+        if len(self.sessions) > MOST_SESSIONS:
+            self._forget_some(sid, self.sessions.values(), MOST_SESSIONS)
+
+    def _forget_some(self, but: str, among: Iterable[Session], most: int) -> None:
+        """Drop an eighth of the most allowed: ended ones first, the oldest first."""
         ranked = sorted(
-            (s for s in self.sessions.values() if s.session_id != but),
-            key=lambda s: (s.turn != ABSENT, max(s.last, s.ended)),
+            (s for s in among if s.session_id != but),
+            key=lambda s: (s.turn != ABSENT, max(s.last, s.ended), s.session_id),
         )
-        for s in ranked[: MOST_SESSIONS // 8]:
+        for s in ranked[: most // 8]:
             self.drop(s.session_id)
 
     # ------------------------------------------------------------ look-ups

@@ -27,7 +27,7 @@ class Directories:
         self._of: dict[str, str] = {}  # session → its directory
         self._at: dict[str, set[str]] = {}  # directory → its sessions
         self._heads: dict[str, str] = {}  # directory → the file that changes with its branch
-        self._reported: dict[str, str] = {}  # session → the key of the last finding
+        self._reported: dict[str, tuple[Known | None, PullRequest | None]] = {}  # by session
 
     def move(self, sid: str, directory: str) -> None:
         """Note that a session works in a directory now."""
@@ -90,13 +90,12 @@ class Directories:
     def _report_all(self, directory: str) -> None:
         now, known = self._clock(), self._repositories.known(directory)
         request = self._request_of(directory)
-        for sid in sorted(self._at[directory]):
-            finding = facts_of(now, sid, known)
-            key = f"{finding.key} {request}"
-            if self._reported.get(sid) == key:
-                continue
-            self._reported[sid] = key
-            self._report(finding)
+        found = (known, request)
+        # There may be thousands, and each new one leads here.
+        fresh = [sid for sid in self._at[directory] if self._reported.get(sid) != found]
+        for sid in sorted(fresh):
+            self._reported[sid] = found
+            self._report(facts_of(now, sid, known))
             if request is not None:
                 facts = {"session_id": sid, **request.facts()}
                 self._report(Finding({"t": now, "facts": facts}, f"facts {facts} {now // REPEAT}"))
