@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -50,9 +51,10 @@ def nest(folder: Path, depth: int) -> None:
 def depths(target: Target) -> None:
     """Put such folders where files belong, and start a host."""
     target.undone.callback(subprocess.run, ["rm", "-rf", str(target.board)], capture_output=True)
+    top = str(time.time_ns())  # there may be one from the round before
     for name in ("hosts", "spool/new", "spool/slot", "spool/bad", "spool/tmp"):
-        nest(target.board / name / "0", 1500)
-    os.utime(target.board / "spool/tmp/0", (1, 1))
+        nest(target.board / name / top, 1500)
+    os.utime(target.board / "spool/tmp" / top, (1, 1))
     target.restart()
     target.up()
 
