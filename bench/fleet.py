@@ -232,7 +232,11 @@ def observed(server, load, reader, host, minutes, sessions, count, rate, follow,
     before, begun, busy = traffic(port), time.monotonic(), {k: used(p) for k, p in parts.items()}
     reader.say("begin")
     load.say("go")
-    time.sleep(minutes * 60)
+    memory: dict[str, list[str]] = {name: [f"{busy[name][1]:.0f}"] for name in parts}
+    for _ in range(10):
+        time.sleep(minutes * 6)
+        for name, process in parts.items():
+            memory[name].append(f"{used(process)[1]:.0f}")
     load.say("end")
     changed = json.loads(load.hear())["changed"]
     time.sleep(1)
@@ -262,8 +266,7 @@ def observed(server, load, reader, host, minutes, sessions, count, rate, follow,
     )
     for name in parts:
         share = (after[name][0] - busy[name][0]) / took
-        grown = f"{busy[name][1]:.0f} MB at first, {after[name][1]:.0f} MB in the end"
-        print(f"  {name:<16} {share:.0%} of a processor, {grown}")
+        print(f"  {name:<16} {share:.0%} of a processor, {' '.join(memory[name])} MB over time")
     print(f"  read at first    {opened:.2f} s for {wanted} rows")
     print(
         f"  on the board     {board} sessions, {board_after:.1f} s after the start of a host; "

@@ -82,7 +82,8 @@ def amend(s: Session, e: Event, o: Options) -> str | None:
         s.stopped = max(s.stopped, e.t)
         s.wakeups = e.wakeups
     unheard = e.kind == "said end" and not s.hooked and e.t >= s.active
-    if not (s.interrupted or unheard) or e.t < s.began or e.t > s.over + o.settle:
+    is_late = e.t > s.over + o.settle and e.prompt_id != (s.prompt_id or None)
+    if not (s.interrupted or unheard) or e.t < s.began or is_late:
         return recount(s, e, o) if e.kind == "stop" else "no turn was running"
     if e.kind in ("stop", "said end"):  # an interrupted turn has neither
         complete(s, e.t)
