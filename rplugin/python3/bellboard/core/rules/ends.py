@@ -81,14 +81,22 @@ def amend(s: Session, e: Event, o: Options) -> str | None:
     if e.kind == "stop":
         s.stopped = max(s.stopped, e.t)
         s.wakeups = e.wakeups
-    unheard = e.kind == "said end" and not s.hooked and e.t >= s.active
-    is_late = e.t > s.over + o.settle and e.prompt_id != (s.prompt_id or None)
-    if not (s.interrupted or unheard) or e.t < s.began or is_late:
+    if not _decides(s, e, o):
         return recount(s, e, o) if e.kind == "stop" else "no turn was running"
     if e.kind in ("stop", "said end"):  # an interrupted turn has neither
         complete(s, e.t)
         return None
     return fail(s, e, o)
+
+
+def _decides(s: Session, e: Event, o: Options) -> bool:
+    """Return whether it tells how the last turn ended, which was only inferred."""
+    unheard = e.kind == "said end" and not s.hooked and e.t >= s.active
+    if not (s.interrupted or unheard) or e.t < s.began:
+        return False
+    if s.presumed and e.prompt_id and e.prompt_id == s.prompt_id:
+        return True  # on a busy machine its hook may start much later
+    return e.t <= s.over + (o.outweigh if s.presumed else o.settle)
 
 
 def catch_up(s: Session, e: Event, o: Options) -> str | None:
@@ -102,16 +110,18 @@ def recount(s: Session, e: Event, o: Options) -> str | None:
     """No turn was running, but it lists the shells that are."""
     if catch_up(s, e, o) is None:
         return None
+    before, is_over = s.turn, s.turn == "background" and _decides(s, e, o)
+    if is_over:
+        s.unseen, s.interrupted, s.presumed = True, False, False
     if e.tasks is None:
-        return "no turn was running"
-    before = s.turn
+        return None if is_over else "no turn was running"
     s.agents, s.shells = roll_call(s, e.tasks, e.t)
     s.wakeups = e.wakeups
     if s.shells and before != "background":
         s.turn, s.unseen = "background", before == "completed"
     elif not (s.shells or s.agents) and before == "background":
         s.turn, s.unseen = ("completed" if s.unseen else "idle"), False
-    else:
+    elif not is_over:
         return "no turn was running"
     return None
 

@@ -65,6 +65,7 @@ def settle(s: Session, e: Event, o: Options) -> str | None:
             give_back(s, e.t)
         else:
             rest(s, e.t, interrupted=True)
+            s.presumed = True
     s.tools = {}
     if s.turn != "error":
         unseen = s.turn == "completed" or s.unseen

@@ -32,7 +32,7 @@ def turn_to_work(s: Session, t: float, held: str = "") -> None:
     s.turn = "working"
     s.active = max(s.active, t)
     s.held, s.held_until = held, 0.0
-    s.unseen = s.interrupted = s.inferred = False
+    s.unseen = s.interrupted = s.presumed = s.inferred = False
     s.error = s.retrying = ""
     s.trusted_until = 0.0
 
@@ -49,7 +49,8 @@ def rest(s: Session, t: float, interrupted: bool = False) -> None:
     drop_tools(s, {}, t)
     s.queue, s.rested, s.prompted = (), "", False
     s.held, s.held_until, s.trusted_until, s.compacting = "", 0.0, 0.0, 0.0
-    s.unseen, s.interrupted, s.inferred = False, interrupted, False
+    s.unseen = s.presumed = s.inferred = False
+    s.interrupted = interrupted
     s.error = s.retrying = ""
 
 
