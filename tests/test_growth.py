@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,8 +20,9 @@ from bellboard.core.records import LARGEST_RECORD
 from bellboard.storage import schema
 from bellboard.storage.store import KEEP, Busy, Store
 from bellboard.storage.upkeep import GONE, SPARE
-from hosting import Make, emit, from_files, made, statuses
+from hosting import Make, RecordedHost, emit, from_files, made, opened, statuses
 from rig.clock import Clock
+from rig.home import Home
 from rig.waiting import eventually
 
 pytestmark = pytest.mark.files
@@ -95,9 +98,9 @@ def test_a_session_that_is_gone_leaves_no_row_for_long(make: Make, clock: Clock)
     assert {"b"} == statuses(one.board).keys()
 
 
-def fill(store: Store, clock: Clock) -> None:
+def fill(store: Store, t: float) -> None:
     with store.lock():
-        rows = [(clock(), "s", "idle", "working", "wake", "x" * 200, 0)] * 20_000
+        rows = [(t, "s", "idle", "working", "wake", "x" * 200, 0)] * 20_000
         query = "INSERT INTO transitions VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)"
         store.db.executemany(query, rows)
 
@@ -105,7 +108,7 @@ def fill(store: Store, clock: Clock) -> None:
 def test_pruned_pages_are_returned_gradually(make: Make, clock: Clock) -> None:
     clerk = make()
     store = clerk.store
-    fill(store, clock)
+    fill(store, clock())
     store.db.execute("PRAGMA wal_checkpoint(FULL)").fetchall()
     before = store.path.stat().st_size
     clock.advance(2 * KEEP)
@@ -122,10 +125,26 @@ def test_pruned_pages_are_returned_gradually(make: Make, clock: Clock) -> None:
     assert [("ok",)] == store.all("PRAGMA quick_check")
 
 
+def test_a_host_prunes_until_nothing_old_is_left(
+    home: Home, start: Callable[..., RecordedHost]
+) -> None:
+    """It once deleted 2,000 rows every ten minutes, however many there were."""
+    with contextlib.closing(Store(made(home.bellboard).home)) as store:
+        fill(store, time.time() - 2 * KEEP)
+    start(rescan=0.1)
+
+    def is_empty() -> bool:
+        with opened(home.bellboard) as clerk:
+            assert [(0,)] == clerk.store.all("SELECT count(*) FROM transitions")
+        return True
+
+    eventually(is_empty, "no old rows")
+
+
 def test_the_file_shrinks_although_a_checkpoint_was_still_running(make: Make, clock: Clock) -> None:
     """The last pages are then only in the log: they are written as soon as it has ended."""
     store = make().store
-    fill(store, clock)
+    fill(store, clock())
     store.db.execute("PRAGMA wal_checkpoint(FULL)").fetchall()
     before = store.path.stat().st_size
     over = threading.Event()
@@ -151,7 +170,7 @@ def test_an_older_database_shrinks_as_well(tmp_path: Path, clock: Clock) -> None
         db.executescript(schema.MIGRATIONS[1] + "; PRAGMA user_version = 1")
     with contextlib.closing(Store(home)) as store:
         assert [(0,)] == store.all("PRAGMA auto_vacuum")
-        fill(store, clock)
+        fill(store, clock())
         store.db.execute("PRAGMA wal_checkpoint(FULL)").fetchall()
         before = store.path.stat().st_size
 

@@ -52,7 +52,8 @@ class Upkeep:
             self._connection.close()
             return 0.0
         goes_on = self._connection.use(lambda clerk: clerk.sweep(time.time()), otherwise=False)
-        if time.monotonic() >= self._pruned + PRUNE:
-            self._connection.use(lambda clerk: clerk.store.prune(time.time()), None)
+        if time.monotonic() >= self._pruned + PRUNE and not self._connection.use(
+            lambda clerk: clerk.store.prune(time.time()), otherwise=True
+        ):
             self._pruned = time.monotonic()
         return CHECKING if goes_on else NEVER

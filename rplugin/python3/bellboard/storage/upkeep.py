@@ -94,8 +94,9 @@ class Upkeep(Rows):
 
     # ------------------------------------------------------------ at intervals
 
-    def prune(self, now: float) -> None:
-        """Delete old rows."""
+    def prune(self, now: float) -> bool:
+        """Delete old rows; return whether more may be left."""
+        more = False
         old = now - KEEP
         newest = f"(SELECT max(revision) FROM sessions WHERE revision < {LARGEST})"
         with self.lock():
@@ -118,7 +119,8 @@ class Upkeep(Rows):
                     old,
                 ),
             ):
-                self.db.execute(query, values)
+                more |= self.db.execute(query, values).rowcount >= STEP
+        return more
 
     def shrink(self) -> None:
         """Return free pages to the file system."""
