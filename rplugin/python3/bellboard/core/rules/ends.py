@@ -92,7 +92,7 @@ def amend(s: Session, e: Event, o: Options) -> str | None:
 def _decides(s: Session, e: Event, o: Options) -> bool:
     """Return whether it tells how the last turn ended, which was only inferred."""
     unheard = e.kind == "said end" and not s.hooked and e.t >= s.active
-    if not (s.interrupted or unheard) or e.t < s.began:
+    if not (s.interrupted or s.presumed or unheard) or e.t < s.began:
         return False
     if s.presumed and e.prompt_id and e.prompt_id == s.prompt_id:
         return True  # on a busy machine its hook may start much later

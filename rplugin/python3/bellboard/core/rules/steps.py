@@ -88,7 +88,7 @@ def give_back(s: Session, t: float) -> None:
     error, unseen = s.error, turn == "background" and s.unseen
     rest(s, t)
     s.turn = "idle" if turn == "background" and not s.shells else turn
-    s.since, s.error, s.unseen = since, error, unseen
+    s.since, s.error, s.unseen, s.presumed = since, error, unseen, True
 
 
 def end(s: Session, t: float, reason: str, pid: int) -> None:
