@@ -36,10 +36,13 @@ from rig.waiting import eventually
 pytestmark = pytest.mark.files
 
 HUGE = 10**30
+#: Bytes that damage() stores as text.
+NOT_UTF_8 = b"\xc3\x28 no text"
 #: Values that do not belong in a cell.
 CELLS: dict[str, object] = {
     "text": "no number",
     "bytes": b"\xc1\xff no record",
+    "broken text": NOT_UTF_8,
     "null": None,
     "huge": 2**63 - 1,
     "negative": -(2**63),
@@ -74,19 +77,21 @@ def filled(home: Path, now: float) -> None:
     store.close()
 
 
-def damage(home: Path, table: str, column: str, value: object) -> bool:
+def damage(home: Path, table: str, column: str, value: object, sid: str = "s1") -> bool:
     """Put a value into a cell despite the schema; return False if SQLite refuses."""
     db = sqlite3.connect(home / "board.db")
     try:
         row = f"SELECT {column} FROM {table} ORDER BY 1 LIMIT 1"
         if table == "sessions":
-            row = f"SELECT {column} FROM sessions WHERE session_id = 's1'"
+            row = f"SELECT {column} FROM sessions WHERE session_id = '{sid}'"
         made = db.execute("SELECT sql, name FROM sqlite_master").fetchall()
         if value is None:  # NOT NULL is checked when a row is written, not when it is read
             redefine(db, [(sql and sql.replace(" NOT NULL", ""), name) for sql, name in made])
             db.close()
             db = sqlite3.connect(home / "board.db")
-        changed = db.execute(f"UPDATE {table} SET {column} = ? WHERE {column} IS ({row})", (value,))
+        mark = "CAST(? AS TEXT)" if value is NOT_UTF_8 else "?"
+        query = f"UPDATE {table} SET {column} = {mark} WHERE {column} IS ({row})"
+        changed = db.execute(query, (value,))
         if value is None:
             redefine(db, made)
         db.commit()
@@ -291,6 +296,23 @@ def test_a_damaged_revision_loses_no_session(make: Make, clock: Clock, revision:
     with opened(home) as late:
         assert statuses(late.board) == statuses(clerk.board)
     assert [] == aside(home)
+
+
+def test_a_running_host_takes_the_record_beside_a_damaged_revision(make: Make, clock: Clock) -> None:
+    """What another host committed counts, not what this one remembers."""
+    one = make()
+    emit(one, clock, "UserPromptSubmit", "s")
+    one.step(clock())
+    two = make()
+    emit(two, clock, "Stop", "s")
+    two.step(clock.advance(1))
+    assert damage(one.spool.home, "sessions", "revision", 1e9 + 0.5, "s")
+    emit(one, clock, "UserPromptSubmit", "other")
+    one.step(clock.advance(1))
+    assert {"s": "completed", "other": "working"} == statuses(one.board)
+    with opened(one.spool.home) as late:
+        assert statuses(late.board) == statuses(one.board)
+    assert [] == aside(one.spool.home)
 
 
 def test_an_invalid_ledger_is_replaced(make: Make, clock: Clock) -> None:

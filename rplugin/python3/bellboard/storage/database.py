@@ -223,11 +223,8 @@ class Database:
             except sqlite3.OperationalError as e:
                 if "decode to UTF-8" not in str(e):
                     raise
-            self.db.text_factory = _odd_text
-            try:
-                return self.db.execute(query, values).fetchall()
-            finally:
-                self.db.text_factory = str
+            self.db.text_factory = _odd_text  # from now on: it is slower, but rarely needed
+            return self.db.execute(query, values).fetchall()
 
     # ------------------------------------------------------------ the lock
 

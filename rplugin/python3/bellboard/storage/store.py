@@ -79,7 +79,7 @@ class Store(Shared):
     _applied: set[str] | None = None  # cached names, valid until another host commits
 
     def __init__(self, *given: Any, **how: Any) -> None:
-        self.mend: set[str] = set()  # damaged records to write again from memory
+        self.mend: set[str] = set()  # sessions with a damaged row, to be written again
         super().__init__(*given, **how)
 
     # ------------------------------------------------------------ sessions
@@ -90,7 +90,7 @@ class Store(Shared):
         if self.revision:  # otherwise read all: a comparison does not find a damaged revision
             query += f" WHERE revision > {self.revision} AND revision < {LARGEST}"
         rows = self.all(query)
-        found = self.sound("sessions", rows, lambda row: self._known(board, row))
+        found = self.sound("sessions", rows, self._known)
         try:
             board.load((sid, body) for sid, _, body in found if body is not None)
         except UNSOUND:
@@ -102,14 +102,14 @@ class Store(Shared):
                 board.dirty.discard(sid)
         return {r[0] for r in found} - {LEDGER}
 
-    def _known(self, board: Board, row: Cells) -> tuple[str, int, bytes | None]:
-        """Validate a row of sessions; a damaged one is written again from memory."""
+    def _known(self, row: Cells) -> tuple[str, int, bytes | None]:
+        """Validate a row of sessions; a damaged one is to be written again."""
         sid = text(row[0])
         try:
             return sid, number(row[1]), None if row[2] is None else blob(row[2])
         except ValueError:
             self.mend.add(sid)
-            if sid not in board.sessions and isinstance(row[2], bytes):
+            if isinstance(row[2], bytes):
                 return sid, 0, row[2]  # only its time of writing is unknown
             raise
 
