@@ -298,7 +298,9 @@ def test_a_damaged_revision_loses_no_session(make: Make, clock: Clock, revision:
     assert [] == aside(home)
 
 
-def test_a_running_host_takes_the_record_beside_a_damaged_revision(make: Make, clock: Clock) -> None:
+def test_a_running_host_takes_the_record_beside_a_damaged_revision(
+    make: Make, clock: Clock
+) -> None:
     """What another host committed counts, not what this one remembers."""
     one = make()
     emit(one, clock, "UserPromptSubmit", "s")
