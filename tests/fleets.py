@@ -10,7 +10,7 @@ from typing import Any
 
 from bellboard.core.feed import Beat, Change, Cursor, Hello, Moved, State
 from bellboard.core.row import Row, row_of
-from bellboard.fleet.followed import Lost, Said
+from bellboard.fleet.far import Lost, Said
 from bellboard.fleet.member import Joined
 from bellboard.fleet.publisher import Update
 from bellboard.fleet.service import Service

@@ -9,28 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Final, NamedTuple
+from typing import Final
 
-from msgspec.structs import replace
-
-from ..core.feed import (
-    MOST,
-    QUIET,
-    SILENT,
-    Beat,
-    Change,
-    Cursor,
-    Hello,
-    Moved,
-    Problem,
-    State,
-    cursor_of,
-    moved_of,
-    read,
-)
+from ..core.feed import MOST, QUIET, SILENT, Hello, Problem, moved_of, read
 from ..core.lenient import object_of, value_of
 from ..core.row import Row, count_in, row_of
 from ..core.session import STATUSES
+from .far import Far, Said
 from .member import Joined
 from .streams import TTL
 from .subjects import Key
@@ -39,58 +24,8 @@ from .window import Window
 
 MACHINES: Final = 256  # to follow
 NAMED: Final = 5  # of those that send what cannot be used
-TWICE: Final = 256  # transitions of a machine to know again: each comes with its row and as news
 COUNT: Final = 30.0  # seconds between two counts of what is not shown
 SILENCE: Final = "it publishes nothing: no background process runs there, or it has no network"
-
-
-class Lost(NamedTuple):
-    """A machine cannot be followed now; the text says why."""
-
-    why: str
-
-
-Said = Hello | State | Change | Beat | Lost
-
-
-class Far:
-    """A machine as we know it; outlives a connection."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.hello = Hello()
-        self.cursor = ""
-        self.counts: dict[str, int] = {}
-        self.heard = -1e9  # when it last beat, by our monotonic clock
-        self.skew = 0.0  # its clock less ours
-        self.is_up = False
-        self.why = ""
-        self.rows: dict[Key, Row] = {}
-        self.marks: dict[Key, tuple[int, float]] = {}  # the number and time of each row
-        self.changed: dict[Key, None] = {}
-        self.moved: dict[int, Moved] = {}
-        self._noted: dict[Cursor, None] = {}  # where these transitions are
-        self.found: set[Key] = set()  # while all rows are read again
-        self.told: set[Key] = set()  # the sessions that the host knows
-        self.says: dict[str, None] = {}  # what to say besides changes: hello, state, beat
-
-    def note(self, moved: Moved, cursor: object) -> None:
-        """Keep a transition until it is passed on, once; `cursor`: any of the same database."""
-        known = cursor_of(cursor) or Cursor("", 0)
-        at = known._replace(last=moved.id)
-        if at in self._noted:
-            return
-        self._noted[at] = None
-        if len(self._noted) > TWICE:
-            del self._noted[next(iter(self._noted))]
-        self.moved[moved.id] = moved
-        while len(self.moved) > MOST:
-            del self.moved[next(iter(self.moved))]
-
-    def drop(self, key: Key) -> bool:
-        """Forget a row; return whether it was known."""
-        self.marks.pop(key, None)
-        return self.rows.pop(key, None) is not None
 
 
 class Followed:
@@ -198,7 +133,7 @@ class Followed:
         if moved is not None and moved.session_id == key.session:
             far.note(moved, given.get("cursor"))
         far.rows[key], far.marks[key] = row, (item.seq, item.t)
-        far.cursor = _later(far.cursor, given.get("cursor"))
+        far.advance(given.get("cursor"))
         self._show(key, row)
 
     def news(self, key: Key, item: Item) -> None:
@@ -212,7 +147,7 @@ class Followed:
             self.refuse(key.machine)
             return
         cursor = f"{given.get('database')}.{moved.id}"
-        far.cursor = _later(far.cursor, cursor)
+        far.advance(cursor)
         far.note(moved, cursor)
         self.woken.set()
 
@@ -223,7 +158,7 @@ class Followed:
         said: list[tuple[str, Said]] = []
         for far in self.machines.values():
             if self.is_read or "lost" in far.says:
-                said += [(far.name, x) for x in _said(far, self.window, wall + far.skew)]
+                said += [(far.name, x) for x in far.take(self.window, wall + far.skew)]
         return said
 
     # ------------------------------------------------------------ parts
@@ -268,7 +203,7 @@ class Followed:
         counts = counts if isinstance(counts, dict) else {}
         far.counts = {status: n for status in STATUSES if (n := count_in(counts, status))}
         was, far.hello = far.hello, hello
-        far.cursor = _later(far.cursor, given.get("cursor"))
+        far.advance(given.get("cursor"))
         heard = time.monotonic() - age
         far.heard = max(far.heard, heard)
         if hello.now and age < SILENT:
@@ -288,38 +223,3 @@ def _is_wanted(row: Row, wanted: Joined) -> bool:
     return (not wanted.agents or row.agent in wanted.agents) and (
         not wanted.repositories or not places.isdisjoint(wanted.repositories)
     )
-
-
-def _said(far: Far, shown: Window, now: float) -> list[Said]:
-    """Return what is new of a machine, and forget that it is."""
-    said: list[Said] = []
-    says, changed, moved = far.says, far.changed, tuple(far.moved.values())
-    far.says, far.changed, far.moved = {}, {}, {}
-    if "hello" in says and far.hello.machine:
-        said.append(replace(far.hello, now=now))
-    if "state" in says:
-        keys = [key for key in far.rows if key in shown]
-        far.told = set(keys)
-        rows = tuple(far.rows[key] for key in keys)
-        said.append(State(now, far.cursor, tuple(key.session for key in keys), rows, moved))
-    elif changed or moved:
-        keys = [key for key in changed if key in far.rows and key in shown]
-        gone = far.told.intersection(changed).difference(keys)
-        far.told = far.told.union(keys) - gone
-        rows = tuple(far.rows[key] for key in keys)
-        said.append(Change(now, far.cursor, rows, tuple(key.session for key in gone), moved))
-    elif "beat" in says:
-        said.append(Beat(now, far.cursor))
-    if "lost" in says:
-        said.append(Lost(far.why))
-    return said
-
-
-def _later(known: str, told: object) -> str:
-    """Return the later of two cursors; that of another database is later."""
-    new, old = cursor_of(told), cursor_of(known)
-    if new is None:
-        return known
-    if old is None or old.database != new.database or new.last >= old.last:
-        return str(new)
-    return known

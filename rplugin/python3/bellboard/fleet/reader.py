@@ -7,7 +7,8 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from .followed import Followed, Said
+from .far import Said
+from .followed import Followed
 from .streams import LARGEST
 from .subjects import Key, Subjects
 from .tail import Item, Tail

@@ -1,4 +1,4 @@
-"""One connection to a NATS server: requests to JetStream, and why one fails, in words.
+"""One connection to a NATS server, and requests to JetStream.
 
 A broken one is never repaired: everything that uses it ends, and the caller connects again.
 """
@@ -8,9 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 import re
-import socket
 import ssl
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Final
@@ -20,9 +18,9 @@ import msgspec
 from ..core import words
 from ..core.feed import SILENT
 from ..system.awake import clock
-from ..system.failures import described
 from . import subjects
 from .member import Credentials, Joined
+from .reasons import reason
 
 PATIENCE: Final = 10.0  # seconds for the server to answer
 CONNECT: Final = 5.0  # seconds: a lost packet is sent again after 1 and 3, then not before 7
@@ -34,8 +32,6 @@ LARGEST: Final = 4 << 20  # bytes of a message that is not complete yet; a serve
 WRONG_LAST: Final = 10071  # JetStream's code: somebody else wrote the key
 NO_STREAM: Final = 10059
 NOBODY: Final = 503  # nobody listens to that subject
-
-HUNG_UP: Final = (ConnectionResetError, BrokenPipeError)
 
 _DENIED: Final = re.compile(r'permissions violation for (publish|subscription) to "([^"]*)"', re.I)
 
@@ -106,7 +102,7 @@ class Wire:
             await self.close()
             if isinstance(e, asyncio.CancelledError):
                 raise
-            raise Down(self._reason(self._error or e)) from None
+            raise Down(reason(self._error or e, self._joined)) from None
 
     async def breaks(self) -> None:
         """Wait until the connection breaks; raise `Down`."""
@@ -135,7 +131,7 @@ class Wire:
         try:
             await self._client.publish(subject, body, reply=reply)
         except Exception as e:
-            raise Down(self._reason(e)) from None
+            raise Down(reason(e, self._joined)) from None
 
     async def subscribe(
         self, subject: str, take: Callable[[Message], Awaitable[None]], most: int
@@ -144,7 +140,7 @@ class Wire:
         try:
             return await self._client.subscribe(subject, cb=take, pending_msgs_limit=most)
         except Exception as e:
-            raise Down(self._reason(e)) from None
+            raise Down(reason(e, self._joined)) from None
 
     async def ask(
         self,
@@ -171,7 +167,7 @@ class Wire:
         except (asyncio.TimeoutError, nats.errors.TimeoutError):
             raise TimeoutError(f"no answer within {patience:g} s") from None
         except nats.errors.Error as e:
-            raise Down(self._reason(e)) from None
+            raise Down(reason(e, self._joined)) from None
         finally:
             asking.cancel()
             if self._denied.get(subject.lower()) is denied:
@@ -221,44 +217,7 @@ class Wire:
             last = getattr(self._client, "last_error", None)
             if last is None or _DENIED.search(str(last)):
                 last = self._error or ConnectionResetError()
-            self._broken.set_result(self._reason(last))
-
-    def _advice(self, e: BaseException) -> str:
-        """Return what to do if the server cannot be used: one that wants credentials hangs up."""
-        if not (isinstance(e, HUNG_UP) or "eof" in str(e).lower()):
-            return "does the server run?"
-        if creds := self._joined.creds:
-            return f"does the server run, and are the credentials in {creds} still valid?"
-        return "does it ask for credentials? --creds FILE"
-
-    def _reason(self, e: BaseException) -> str:
-        """Return why the connection failed, and what to do."""
-        url, creds = self._joined.url, self._joined.creds
-        text = str(e)
-        low = text.lower()
-        if "authorization" in low or "authentication" in low or "revoked" in low:
-            file = f"the credentials in {creds}" if creds else "us without credentials (--creds)"
-            why = "they were revoked or belong to another server"
-            return f"{url} refuses {file}: {why}; ask whoever set up the fleet, then join again"
-        if isinstance(e, ssl.SSLCertVerificationError):
-            if "not valid for" in e.verify_message:
-                return f"{url}: {words.plain(e.verify_message)}; use a name that is in it"
-            ca = "is --ca FILE right?" if self._joined.ca else "give it with --ca FILE"
-            return f"{url}: its certificate is not trusted: {words.plain(e.verify_message)}; {ca}"
-        if isinstance(e, ssl.SSLError):
-            said = words.plain(e.reason or text).replace("_", " ").lower()
-            return f"{url}: TLS failed: {said}; does the server use TLS on this port?"
-        if isinstance(e, FileNotFoundError) and self._joined.ca:
-            return f"{self._joined.ca} cannot be read; give the certificate with --ca FILE"
-        if isinstance(e, asyncio.TimeoutError) or "timeout" in low:
-            return f"{url} does not answer; is the network up?"
-        if isinstance(e, socket.gaierror):
-            return f"{url} cannot be reached: {described(e)}; check its name"
-        if isinstance(e, OSError) and e.errno and not isinstance(e, HUNG_UP):
-            return f"{url} cannot be reached: {os.strerror(e.errno)}; {self._advice(e)}"
-        if "stale" in low or "eof" in low or isinstance(e, HUNG_UP):
-            return f"{url} went away; {self._advice(e)}"
-        return f"{url}: {words.plain(text) or 'the connection failed'}"
+            self._broken.set_result(reason(last, self._joined))
 
 
 def _parser(client: Any) -> Any:

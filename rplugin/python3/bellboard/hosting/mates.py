@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from ..core.feed import Moved, State, cursor_of
-from ..fleet.followed import Lost
+from ..fleet.far import Lost
 from ..storage import machines
 from ..storage.spool import Spool
 from ..system.failures import described
 from .follower import Follower
 
 if TYPE_CHECKING:
-    from ..fleet.followed import Said
+    from ..fleet.far import Said
 
 FULL: Final = 500  # events in the spool that are not folded yet; then this waits
 PAUSE: Final = 0.1  # seconds until the spool is checked again

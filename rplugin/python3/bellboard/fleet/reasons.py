@@ -1,0 +1,54 @@
+"""Why a NATS server cannot be used, in words, and what to do about it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import ssl
+from typing import Final
+
+from ..core import words
+from ..system.failures import described
+from .member import Joined
+
+HUNG_UP: Final = (ConnectionResetError, BrokenPipeError)
+
+
+def reason(e: BaseException, joined: Joined) -> str:
+    """Return why the connection failed, and what to do."""
+    url, creds = joined.url, joined.creds
+    text = str(e)
+    low = text.lower()
+    if "authorization" in low or "authentication" in low or "revoked" in low:
+        file = f"the credentials in {creds}" if creds else "us without credentials (--creds)"
+        why = "they were revoked or belong to another server"
+        return f"{url} refuses {file}: {why}; ask whoever set up the fleet, then join again"
+    if isinstance(e, ssl.SSLCertVerificationError):
+        if "not valid for" in e.verify_message:
+            return f"{url}: {words.plain(e.verify_message)}; use a name that is in it"
+        ca = "is --ca FILE right?" if joined.ca else "give it with --ca FILE"
+        return f"{url}: its certificate is not trusted: {words.plain(e.verify_message)}; {ca}"
+    if isinstance(e, ssl.SSLError):
+        said = words.plain(e.reason or text).replace("_", " ").lower()
+        return f"{url}: TLS failed: {said}; does the server use TLS on this port?"
+    if isinstance(e, FileNotFoundError) and joined.ca:
+        return f"{joined.ca} cannot be read; give the certificate with --ca FILE"
+    if isinstance(e, asyncio.TimeoutError) or "timeout" in low:
+        return f"{url} does not answer; is the network up?"
+    if isinstance(e, socket.gaierror):
+        return f"{url} cannot be reached: {described(e)}; check its name"
+    if isinstance(e, OSError) and e.errno and not isinstance(e, HUNG_UP):
+        return f"{url} cannot be reached: {os.strerror(e.errno)}; {_advice(e, joined)}"
+    if "stale" in low or "eof" in low or isinstance(e, HUNG_UP):
+        return f"{url} went away; {_advice(e, joined)}"
+    return f"{url}: {words.plain(text) or 'the connection failed'}"
+
+
+def _advice(e: BaseException, joined: Joined) -> str:
+    """Return what to do if the server cannot be used: one that wants credentials hangs up."""
+    if not (isinstance(e, HUNG_UP) or "eof" in str(e).lower()):
+        return "does the server run?"
+    if creds := joined.creds:
+        return f"does the server run, and are the credentials in {creds} still valid?"
+    return "does it ask for credentials? --creds FILE"
