@@ -67,7 +67,7 @@ local function coprocess()
       health.warn('nothing received from it yet')
     end
   elseif status.is_unbuilt and config.get().python then
-    health.error(status.gave_up, 'mend that, or remove the option python')
+    health.error(status.gave_up, 'fix that, or remove the option python')
   elseif status.gave_up then
     local verb = status.is_unbuilt and 'build' or 'restart'
     health.error(status.gave_up, (':%s %s'):format(config.command(), verb))

@@ -171,7 +171,7 @@ M.list = {
     end,
   },
   { 'park', 'park (keep it out of the float) or unpark', all = several.park },
-  { 'snooze', 'snooze: no notices for a while', all = several.snooze },
+  { 'snooze', 'snooze: mute it for a while', all = several.snooze },
   {
     'label',
     'label',

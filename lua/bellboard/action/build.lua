@@ -48,7 +48,7 @@ end
 ---@param by_itself boolean Neovim has started it, not the user
 M.offer = function(why, by_itself)
   if config.get().python then
-    return message.warn(why .. '; mend that, or remove the option python')
+    return message.warn(why .. '; fix that, or remove the option python')
   elseif building or by_itself and remembered.is(DECLINED) then
     return
   end

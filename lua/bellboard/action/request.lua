@@ -85,7 +85,7 @@ M.heard = function(shown, reply, taken)
     M.finish(taken)
   elseif reply.ok then
     open.is_over = true
-    opened.say('Answered, but ' .. (reply.text or 'nothing followed') .. '.')
+    opened.say('Answered, but ' .. (reply.text or 'nothing happened') .. '.')
   else
     opened.say('Not answered: ' .. reply.why .. '.')
     check()
