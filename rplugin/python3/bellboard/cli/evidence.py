@@ -77,7 +77,7 @@ def park_session(args: Args) -> None:
     known = session_of(args.session)
     parked = not (args.back or known.parked)
     submit(known.session_id, "park", parked=parked)
-    print(f"{known.session_id}: {'parked; again to unpark it' if parked else 'unparked'}")
+    print(f"{known.session_id}: {'parked; park again to unpark it' if parked else 'unparked'}")
 
 
 def snooze_session(args: Args) -> None:

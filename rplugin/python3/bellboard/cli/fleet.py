@@ -131,7 +131,7 @@ def _agree(wanted: Joined, known: Credentials) -> None:
     if wanted.publishes and known.machine and wanted.machine != known.machine:
         raise Problem(
             f"{file} is for the machine {known.machine}, not {wanted.machine}; leave out --machine,"
-            " or ask for a file of its own"
+            " or ask for a file for that machine"
         )
     if known.team and wanted.team != known.team:
         raise Problem(f"{file} is for the team {known.team}, not {wanted.team}; leave out --team")
@@ -211,7 +211,7 @@ def status(args: Args) -> int | None:
         print(f"{j.team} at {j.url}; this machine is {j.machine}: {_does(j)}")
         for name, m in sorted(found.items()):
             counts = ", ".join(f"{n} {what}" for what, n in sorted(m["counts"].items()))
-            heard = "" if m["age"] < 25 else f"; last heard {age(-m['age'], 0.0)} ago"
+            heard = "" if m["age"] < 25 else f"; last heard from {age(-m['age'], 0.0)} ago"
             print(f"  {name}: {counts or 'no sessions'}{heard}")
         if j.reads and not (found or why):
             print("  no machine publishes yet; on each: bellboard fleet join, and a running Neovim")
@@ -263,8 +263,8 @@ def _next(args: Args, folder: Path) -> None:
     """Print what is left to do, beside the configuration."""
     has_own = (folder / "server.pem").exists()
     steps = [
-        f"hand each MEMBER.creds in {folder} to its member, over a safe way",
-        *([] if has_own else [f"a certificate, here one of its own: {CERTIFICATE}"]),
+        f"send each MEMBER.creds in {folder} to its member over a secure channel",
+        *([] if has_own else [f"make a certificate, for example a self-signed one: {CERTIFICATE}"]),
         f"write what was printed to {folder}/server.conf, and: nats-server -c {folder}/server.conf",
         f"bellboard fleet setup {folder} --team {args.team} --create tls://HOST:{args.port}"
         f" --ca {folder}/server.pem",

@@ -11,7 +11,7 @@ from ..system.shipped import program
 TEXT = """\
 # Save this as ~/.config/systemd/user/bellboard.service; then:
 #   systemctl --user enable --now bellboard
-#   loginctl enable-linger       (it also runs while you are not logged in)
+#   loginctl enable-linger       (keeps it running while you are not logged in)
 [Unit]
 Description=Shows which coding-agent sessions are working, done, or blocked on you
 After=network-online.target

@@ -43,7 +43,7 @@ def run_apart(checks: Mapping[str, Check], patience: float = PATIENCE) -> list[F
             os.close(key.fd)
     for pid in running.values():
         os.kill(pid, signal.SIGKILL)
-    late = f"no answer within {patience:g} s: a file, mount or program does not answer"
+    late = f"no answer within {patience:g} s: a file, mount or program hangs"
     for section, pid in running.items():
         _reap(pid)
         del found[section][found[section].rfind(b"\n") + 1 :]

@@ -196,7 +196,7 @@ def system(home: Path, environ: Mapping[str, str]) -> Iterator[Fact]:
 def _tmux(environ: Mapping[str, str]) -> Iterator[Fact]:
     tmux = shutil.which("tmux", path=environ.get("PATH"))
     if tmux is None:
-        yield info("no tmux: only sessions in Neovim terminals can be jumped to")
+        yield info("no tmux: you can only jump to sessions in a terminal of Neovim or kitty")
         return
     here = socket_in(environ)
     servers = [Tmux(socket) for socket in dict.fromkeys((*sockets(environ), here)) if socket]

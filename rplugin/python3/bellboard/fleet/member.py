@@ -81,7 +81,7 @@ def check(j: Joined, unencrypted: bool = True) -> None:
         raise Unusable(f"{j.url} is not a server address; use tls://HOST:4222")
     if url.username or url.password:
         raise Unusable(
-            "a URL with a password would be stored and shown: put that into a file, --creds FILE"
+            "the password in the URL would be stored and shown: put it in a file (--creds FILE)"
         )
     if url.scheme == "nats" and not unencrypted and not _is_here(host):
         raise Unusable(f"{j.url} is not encrypted: use tls://, or add --unencrypted")

@@ -102,7 +102,7 @@ def _started(run: Callable[[], None]) -> Thread:
     _threads[:] = [each for each in _threads if each.is_alive()]
     if len(_threads) >= MOST:
         raise Declined(
-            "too much of what was asked before still waits for a folder that does not answer; "
+            "too many earlier requests still wait for a folder that does not answer; "
             "check what is mounted, and try again"
         )
     thread = Thread(target=run, name="bellboard errand")

@@ -128,7 +128,7 @@ class Prompt:
         options = [self._option(n, columns) for n in range(len(step.options))]
         room = max(1, height - len(lines) - 1)
         lines += _around(options, self._at, room)
-        hint = "Enter to go on, Esc to go back"
+        hint = "Enter to continue, Esc to go back"
         if step.options and not self._typing:
             typed = ", t to type an answer" if step.field == "answers" else ""
             hint = f"a key or Space to choose{typed}, {hint}"

@@ -80,9 +80,9 @@ def wrong(name: object, words: object) -> str:
     if not isinstance(name, str) or not MACHINE.fullmatch(name):
         return "a name has at most 63 of A-Z a-z 0-9 . _ - and begins with a letter or a digit"
     if not isinstance(words, list | tuple) or not 0 < len(words) <= MOST_WORDS:
-        return "its command is a list of words, such as { 'ssh', 'dev' }"
+        return "its command must be a list of words, such as { 'ssh', 'dev' }"
     if not all(isinstance(w, str) and w and "\0" not in w and len(w) < 4096 for w in words):
-        return "each word of its command is a text that is not empty"
+        return "each word of its command must be text, and not empty"
     return remotely.unfit(words)
 
 

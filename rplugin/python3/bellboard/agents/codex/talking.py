@@ -102,5 +102,5 @@ class Talk:
 
     def _keep(self, message: Facts) -> None:
         if len(self.said) > MOST:
-            raise Broken("it sends messages without end")
+            raise Broken("it never stops sending")
         self.said.append(message)

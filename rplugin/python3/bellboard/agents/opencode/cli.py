@@ -33,7 +33,7 @@ class OpenCode(Cli):
         name="plugins/bellboard.js",
         own=True,
         mark=MARK,
-        note="running sessions load the plugin when they are started again",
+        note="running sessions load the plugin once they are restarted",
     )
 
     def reporting(self, line: Callable[[str], str]) -> str:
