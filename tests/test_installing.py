@@ -288,7 +288,7 @@ def test_one_agent_can_be_named(home: Home) -> None:
     run(home, "hooks", "install", "--yes", "--agent", "codex")
     assert not installer(home, cli_of("claude")).user_file().exists()
     said = run(home, "hooks", "install", "--yes", "--agent", "codex", "--project", code=1)
-    assert "for all projects" in said
+    assert "leave out --project" in said
     other = home.root / "other.json"
     run(home, "hooks", "install", "--yes", "--agent", "codex", "--settings", str(other))
     assert " codex;" in other.read_text()

@@ -61,7 +61,8 @@ class Installer:
 
     def project_file(self, folder: Path, local: bool) -> Path:
         """Return the file of a project: the shared one, or the `local` one."""
-        raise SettingsError(f"the hooks of {self.cli.name} are for all projects: leave this out")
+        name = self.cli.name
+        raise SettingsError(f"{name} has no hooks for one project: leave out --project and --local")
 
     def near_files(self, folder: Path) -> tuple[Path, ...]:
         """Return the files that apply in a folder only."""
