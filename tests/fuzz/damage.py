@@ -54,7 +54,8 @@ def cells(target: Target, random: Random) -> None:
                 continue
             with contextlib.suppress(sqlite3.Error, OverflowError, UnicodeError):
                 column = random.choice(columns)
-                db.execute(f"UPDATE {table} SET {column} = ?", (_cell(random),))
+                mark = random.choice(["?", "CAST(? AS TEXT)"])  # of bytes, text that is not UTF-8
+                db.execute(f"UPDATE {table} SET {column} = {mark}", (_cell(random),))
             with contextlib.suppress(sqlite3.Error, OverflowError, UnicodeError):
                 marks = ", ".join("?" * len(columns))
                 db.execute(
