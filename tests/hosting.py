@@ -17,6 +17,7 @@ from bellboard.agents import trace
 from bellboard.agents.recording import record
 from bellboard.core.board import Board
 from bellboard.core.session import is_listed, status_of
+from bellboard.hosting import folding
 from bellboard.hosting.folding import Clerk
 from bellboard.storage.header import MAGIC
 from bellboard.storage.history import Logged
@@ -178,8 +179,9 @@ Make = Callable[..., Clerk]
 
 
 @pytest.fixture
-def make(tmp_path: Path, clock: Clock) -> Iterator[Make]:
+def make(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
     """make(**how) → a clerk on the same home; `how` goes to its store."""
+    monkeypatch.setattr(folding, "SLICE", 60.0)  # a step folds all files, however slow the machine
     spool = made(tmp_path / "home")
     clerks: list[Clerk] = []
 

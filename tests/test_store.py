@@ -19,6 +19,7 @@ from bellboard.core.events import Event
 from bellboard.core.ledger import Transition
 from bellboard.core.notices import NEVER
 from bellboard.core.options import Options, options_of, settings_of
+from bellboard.hosting import folding
 from bellboard.hosting.commands import Commands
 from bellboard.hosting.effects import PAUSE, Effects
 from bellboard.hosting.folding import Clerk
@@ -218,7 +219,7 @@ def test_an_event_that_raises_is_set_aside(
     agrees_with_its_log(clerk)
 
 
-def test_a_batch_ends_in_time(make: Make, clock: Clock) -> None:
+def test_a_batch_ends_in_time(make: Make, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """Large files do not hold the lock for long: the rest is for the next transaction."""
 
     class Slow(Spool):
@@ -229,6 +230,7 @@ def test_a_batch_ends_in_time(make: Make, clock: Clock) -> None:
             return super().read(name)
 
     clerk = make()
+    monkeypatch.setattr(folding, "SLICE", 0.1)
     clerk.spool = Slow(clerk.spool.home)
     names = [emit(clerk, clock, "UserPromptSubmit", f"s{n}") for n in range(8)]
     steps = 1

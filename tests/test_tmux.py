@@ -107,7 +107,7 @@ def test_a_server_that_does_not_answer_is_left_alone(
 def test_without_tmux_nothing_is_raised(monkeypatch: pytest.MonkeyPatch, home: Home) -> None:
     """It may be elsewhere, or uninstalled."""
     monkeypatch.setenv("PATH", str(home.tmp))
-    tmux = Tmux("/tmp/x")
+    tmux = Tmux(f"{home.tmp}/none.sock")
     assert (None, None, []) == (tmux.panes(), tmux.clients(), tmux.capture("%1"))
     assert "not installed" in tmux.why
 
