@@ -20,8 +20,6 @@ import pytest
 
 from bellboard.agents.claude_code.witnesses.discovery import Discovery, Found, is_agent, session_in
 from bellboard.agents.evidence import from_line
-from bellboard.hosting import decoding
-from bellboard.storage.item import Item
 from bellboard.system import deaths, processes
 from bellboard.system.deaths import Deaths
 from bellboard.system.processes import (
@@ -38,6 +36,7 @@ from bellboard.system.processes import (
 )
 from bellboard.witnesses import running
 from rig.home import Home
+from rig.mounts import unshared
 from rig.waiting import PATIENCE, eventually, leniency
 
 pytestmark = pytest.mark.files
@@ -402,57 +401,15 @@ def test_the_real_cli_is_found(claude: Any, home: Home, version: str) -> None:
     assert str(home.claude) == found.config
 
 
-LAST_PID = Path("/proc/sys/kernel/ns_last_pid")
-
-
-def in_a_terminal(pid: int = 0) -> tuple[int, int]:
-    """Start a process in a new terminal, with that pid if any; return its pid and the terminal."""
-    while True:
-        if pid:
-            LAST_PID.write_text(str(pid - 1))
-        child, fd = pty.fork()
-        if child == 0:
-            time.sleep(60)
-            os._exit(0)
-        if pid in (0, child):
-            eventually(lambda pid=child: tty_of(pid))  # type: ignore[misc]
-            return child, fd
-        end(child, fd)  # another process was faster
-
-
-def end(pid: int, fd: int) -> None:
-    os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
-    os.close(fd)
-
-
-def test_a_process_with_the_pid_of_an_earlier_one_has_its_own_terminal(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_process_with_the_pid_of_an_earlier_one_has_its_own_terminal() -> None:
     """A host runs for days, in which pids come back; the header of its hooks may be the same."""
-    monkeypatch.setattr(decoding, "LASTING", 0.01)
-    decoder, header = decoding.Decoder(), {"agent": "claude"}
-
-    def terminal_of(pid: int) -> str | None:
-        header["pid"] = pid  # type: ignore[assignment]
-        stop = b'{"session_id":"s","hook_event_name":"Stop"}'
-        (event,) = decoder.events(Item("1.Stop", 5.0, "hook", "Stop", header, stop, False), 5.0)  # type: ignore[arg-type]
-        return event.origin.tty
-
-    pid, first = in_a_terminal()
-    keeper = os.open(tty_of(pid), os.O_RDWR | os.O_NOCTTY)  # so that its name is not used again
-    try:
-        assert os.ttyname(keeper) == terminal_of(pid)
-        end(pid, os.dup(first))
-        try:
-            again, second = in_a_terminal(pid)
-        except PermissionError:
-            pytest.skip("the next pid cannot be chosen here")
-        time.sleep(0.02)
-        try:
-            assert terminal_of(again) == tty_of(again) != os.ttyname(keeper)
-        finally:
-            end(again, second)
-    finally:
-        os.close(keeper)
-        os.close(first)
+    apart = [*unshared("--pid"), "--fork", "--kill-child", "--mount-proc"]  # for its own pids
+    done = subprocess.run(
+        [*apart, sys.executable, str(Path(__file__).with_name("reused_pid.py"))],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+    if "PermissionError" in done.stderr:
+        pytest.skip("the next pid cannot be chosen here")
+    assert 0 == done.returncode, done.stderr
