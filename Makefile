@@ -10,6 +10,7 @@ RIG := $(BIN)/python tests/rig
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
 LUA := $(wildcard lua plugin tests/demo tests/screens)
 LUA_FILES = $(shell find $(LUA) -name '*.lua')
+BENCHES := hook latency backlog fold turn rest lying_around editor soak fleet
 PY := rplugin/python3 tests $(if $(wildcard bench/*.py),bench)
 SH := $(wildcard hooks/emit .ci/run tests/rig/nvim tests/rig/claude tests/rig/fetch tests/rig/peer tests/rig/tool tests/rig/init)
 # Three times as many as a small machine has cores: most of the time tests wait for processes.
@@ -55,7 +56,7 @@ types: $(READY) ## run mypy
 	$(BIN)/mypy
 
 bench: $(READY) ## run the benchmarks
-	@for b in bench/*.py; do $(BIN)/python "$$b" || exit 1; done
+	@status=0; for b in $(BENCHES); do echo "== $$b"; $(BIN)/python bench/$$b.py || status=1; done; exit $$status
 
 truth: $(READY) rig ## compare with real CLIs, write doc/truth.md (CLI=newest or AGENT=codex: only that)
 	cd tests && PYTHONPATH=. ../$(BIN)/python -m \

@@ -71,7 +71,7 @@ _G.bench = {
     push(text)
     vim.cmd.redraw()
     return timed(function()
-      require('bellboard.view.board').update()
+      require('bellboard.view.page').update()
       vim.cmd.redraw()
     end)
   end,
