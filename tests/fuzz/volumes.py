@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
-from fuzz.case import Case, Category
+from fuzz.case import Case, Category, nothing
 from fuzz.files import EVENT
 from fuzz.target import Target
 from rig import warm
 
+DEEP = ("hosts", "spool/new", "spool/slot", "spool/bad", "spool/tmp")
 ENTRY = '{"type":"user","uuid":"%d","timestamp":"%s","message":{"role":"user","content":"x"}}\n'
 
 
@@ -50,13 +50,18 @@ def nest(folder: Path, depth: int) -> None:
 
 def depths(target: Target) -> None:
     """Put such folders where files belong, and start a host."""
-    target.undone.callback(subprocess.run, ["rm", "-rf", str(target.board)], capture_output=True)
-    top = str(time.time_ns())  # there may be one from the round before
-    for name in ("hosts", "spool/new", "spool/slot", "spool/bad", "spool/tmp"):
-        nest(target.board / name / top, 1500)
-    os.utime(target.board / "spool/tmp" / top, (1, 1))
+    for name in DEEP:
+        nest(target.board / name / "0", 1500)
+    os.utime(target.board / "spool/tmp/0", (1, 1))
     target.restart()
     target.up()
+
+
+def dug_out(target: Target) -> None:
+    """Remove them, wherever the host has put them: they are too deep for Python."""
+    folders = [str(target.board / name) for name in DEEP]
+    command = ["find", *folders, "-mindepth", "1", "-maxdepth", "1", "-type", "d"]
+    subprocess.run([*command, "-exec", "rm", "-rf", "{}", "+"], check=True)
 
 
 def lines(target: Target) -> None:
@@ -108,7 +113,7 @@ VOLUMES: dict[str, Callable[[Target], None]] = {
 
 def volume(_: Random, what: str) -> Case:
     """One kind of them."""
-    return Case(f"very many {what}", VOLUMES[what])
+    return Case(f"very many {what}", VOLUMES[what], dug_out if what == "depths" else nothing)
 
 
 CATEGORIES = (
