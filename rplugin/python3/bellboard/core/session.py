@@ -118,7 +118,7 @@ class Run(Struct, kw_only=True, omit_defaults=True, gc=False):
     blocks: dict[str, Block] = {}
     unseen: bool = False  # for background; completed and error are always unseen
     interrupted: bool = False
-    presumed: bool = False  # nothing said so: it was at rest, and no Stop had been reported
+    presumed: bool = False  # how its turn ended: it came to rest, and no Stop had been reported
     retrying: str = ""
     compacting: float = 0.0  # the newest event during the compaction
     inferred: bool = False
