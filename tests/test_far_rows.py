@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bellboard.core import bar, words
+from bellboard.core import bar, cells, words
 from bellboard.core.notices import Notice
 from bellboard.hosting.channels import wording
 from bellboard.screen import terminal
@@ -49,7 +49,7 @@ def test_hostile_names_stay_in_their_line(columns: int) -> None:
     lines = [*terminal.table(sessions, NOW, columns), *terminal.outages(sessions, NOW, columns)]
     assert len(lines) == 4
     for line in lines:
-        assert words.width(line.plain.rstrip()) <= columns
+        assert cells.width(line.plain.rstrip()) <= columns
         assert not ACTIVE.search(line.plain)
 
 
@@ -117,7 +117,7 @@ def test_thirty_sessions_of_three_machines_fit_in_sixty_columns(nvim: Editors) -
     lines = editor.lua("return vim.api.nvim_buf_get_lines(0, 0, -1, false)")
     rows = [line for line in lines if any(f"{m}:" in line for m in ("dev", "gpu-box-7", "pod"))]
     assert len(rows) == 30
-    assert max(map(words.width, lines)) <= 60
+    assert max(map(cells.width, lines)) <= 60
 
 
 @pytest.mark.editor

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bellboard.core import bar, words
+from bellboard.core import bar, cells, words
 from bellboard.core.events import Event
 from bellboard.core.ledger import Transition
 from bellboard.screen import history, terminal
@@ -112,7 +112,7 @@ def test_no_line_is_wider_than_the_screen(columns: int) -> None:
         repository="o/" + "r" * 99,
         label="x" * 20,
     )
-    widths = [words.width(line) for line in lines_of([*everybody(), long], columns)]
+    widths = [cells.width(line) for line in lines_of([*everybody(), long], columns)]
     assert max(widths) <= columns
 
 
@@ -191,7 +191,7 @@ def test_hostile_text_stays_text(text: str, field: str, status: str, columns: in
     for line in shown:
         assert ACTIVE.search(line) is None
         assert line.encode().decode() == line
-        assert words.width(line) <= columns
+        assert cells.width(line) <= columns
 
 
 @pytest.mark.pure
@@ -321,8 +321,8 @@ def test_the_icons_are_those_that_the_user_chose() -> None:
 def test_the_status_line_keeps_to_its_width() -> None:
     told = [published(detail="d" * 300, project="p" * 50), published(status="working")]
     assert bar.status_text(told, NOW, 40) == "!1 " + "p" * 15 + "…: " + "d" * 11 + "… 2m  *1"
-    assert words.width(bar.status_text(told, NOW, 40)) == 40
-    assert words.width(bar.status_text(told, NOW)) == bar.ROOM
+    assert cells.width(bar.status_text(told, NOW, 40)) == 40
+    assert cells.width(bar.status_text(told, NOW)) == bar.ROOM
     assert bar.status_text(told, NOW, 5) == "!1 2m  *1"
 
 

@@ -188,7 +188,7 @@ def _need_nats() -> None:
 def status(args: Args) -> int | None:
     import asyncio
 
-    from ..core.feed import SILENT
+    from ..core.feed import QUIET
     from ..core.words import age
     from ..fleet.look import attempt, look
     from ..fleet.member import joined as known
@@ -212,7 +212,7 @@ def status(args: Args) -> int | None:
         print(f"{j.team} at {j.url}; this machine is {j.machine}: {_does(j)}")
         for name, m in sorted(found.items()):
             counts = ", ".join(f"{n} {what}" for what, n in sorted(m["counts"].items()))
-            heard = "" if m["age"] < SILENT else f"; last heard from {age(-m['age'], 0.0)} ago"
+            heard = "" if m["age"] < QUIET else f"; last heard from {age(-m['age'], 0.0)} ago"
             print(f"  {name}: {counts or 'no sessions'}{heard}")
         if j.reads and not (found or why):
             print("  no machine publishes yet; on each: bellboard fleet join, and a running Neovim")

@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from .cells import cut, width
 from .published import Published
-from .words import ICONS, age, cut, doing, icon_name, project, width
+from .words import ICONS, age, doing, icon_name, project
 
 ROOM: Final = 60  # cells: a third of a status bar
 NAME_ROOM: Final = 16  # cells of it for the session's name

@@ -12,8 +12,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from typing import Final
-from unicodedata import category, east_asian_width
 
+from .cells import cut
 from .published import Published, needs_you
 from .visible import plain as plain
 
@@ -47,35 +47,6 @@ def tilde(path: str, user_home: str) -> str:
     """Return a path with ~ for the home directory."""
     base = user_home.rstrip("/") + "/"
     return f"~/{path[len(base) :]}" if base != "/" and path.startswith(base) else path
-
-
-def width(text: str) -> int:
-    """Return how many terminal cells a text takes."""
-    return len(text) if text.isascii() else sum(map(_cells, text))
-
-
-def cut(text: str, cells: int) -> str:
-    """Cut a text to this many cells."""
-    if width(text) <= cells:
-        return text
-    return head(text, cells - 1).rstrip() + "…" if cells > 0 else ""
-
-
-def head(text: str, cells: int) -> str:
-    """Return as much of a text as fits into this many cells."""
-    for n, c in enumerate(text):
-        cells -= _cells(c)
-        if cells < 0:
-            return text[:n]
-    return text
-
-
-def _cells(c: str) -> int:
-    if c.isascii():
-        return 1
-    if category(c) in ("Mn", "Me", "Cf"):
-        return 0
-    return 2 if east_asian_width(c) in "WF" else 1
 
 
 # ---------------------------------------------------------------- one session

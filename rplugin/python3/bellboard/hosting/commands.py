@@ -12,7 +12,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from ..core.words import cut, plain
+from ..core.cells import cut
+from ..core.words import plain
 from ..system.failures import described
 
 ALIKE: Final = 8  # commands of one program at once

@@ -8,10 +8,11 @@ from textwrap import wrap
 
 from ..core import words
 from ..core.board import Board
+from ..core.cells import cut, width
 from ..core.ledger import Folded, Transition, why_of
 from ..core.machine import Verdict
 from ..core.published import snapshot
-from ..core.words import cut, plain, width
+from ..core.words import plain
 from ..storage.history import Logged
 from .styled import Text
 from .terminal import COLOURS, ENDLESS, NARROW, console, table, write

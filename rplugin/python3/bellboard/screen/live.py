@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from ..core import bar, words
+from ..core.cells import cut, width
 from ..core.ledger import Transition
 from ..core.published import Published, by_urgency
-from ..core.words import cut, plain, width
+from ..core.words import plain
 from .full import Full
 from .history import changes
 from .styled import Text

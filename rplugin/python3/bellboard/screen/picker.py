@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from ..core import words
+from ..core import cells, words
 from ..core.published import Published
 from . import terminal
 from .operating import operate
@@ -72,7 +72,7 @@ class Choice:
                 rows[n] = Text(f">{row.plain[1:]}", "reverse bold")  # ">": visible without colours
         if not found:
             rows = [Text(" No session matches." if self._all else " No sessions yet.", "dim")]
-        return [head, *rows, Text(words.cut(f" {HINT}", columns), "dim")][:height]
+        return [head, *rows, Text(cells.cut(f" {HINT}", columns), "dim")][:height]
 
 
 def choose(sessions: Sequence[Published], icons: Mapping[str, str]) -> Published | None:

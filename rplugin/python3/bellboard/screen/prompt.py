@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from ..core import words
+from ..core import cells, words
 from ..core.request import Answer, Field, Question, Request, answer_of, check
 from .request import lines_of, value_of, wrapped
 from .styled import Text
@@ -110,7 +110,7 @@ class Prompt:
         more = len(body) - room - self._top
         self._is_read = self._is_read or more <= 0
         rule = f"── {more} more rows: Down " if more > 0 else ""
-        head = Text(words.cut(self._heading, columns), "bold red")
+        head = Text(cells.cut(self._heading, columns), "bold red")
         seen = body[self._top : self._top + room]
         return [head, *seen, Text(rule.ljust(columns, "─")[:columns], "dim"), *below][:height]
 
@@ -120,7 +120,7 @@ class Prompt:
         rows = [f"{_letter(n)}  {c.words}" for n, c in enumerate(self._offers)]
         rows = rows or [self.request.why]
         lines = [line for row in rows for line in wrapped(row, columns, " ")]
-        return [*lines, Text(words.cut(" g  go there    s  skip    Esc  leave", columns), "dim")]
+        return [*lines, Text(cells.cut(" g  go there    s  skip    Esc  leave", columns), "dim")]
 
     def _asks(self, columns: int, height: int) -> list[Text]:
         step = self._steps[0]
@@ -133,9 +133,9 @@ class Prompt:
             typed = ", t to type an answer" if step.field == "answers" else ""
             hint = f"a key or Space to choose{typed}, {hint}"
         else:
-            shown = words.head(words.plain(self._typed)[::-1], max(1, columns - 5))[::-1]
+            shown = cells.head(words.plain(self._typed)[::-1], max(1, columns - 5))[::-1]
             lines.append(Text(" > ", "bold").append(shown, "").append("█", "dim"))
-        return [*lines, Text(words.cut(f" {hint}", columns), "dim")]
+        return [*lines, Text(cells.cut(f" {hint}", columns), "dim")]
 
     def _option(self, n: int, columns: int) -> list[Text]:
         step = self._steps[0]

@@ -13,9 +13,10 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ..core import words
+from ..core.cells import cut, width
 from ..core.lenient import decimal
 from ..core.published import Published
-from ..core.words import cut, plain, width
+from ..core.words import plain
 from .styled import Text
 
 if TYPE_CHECKING:
