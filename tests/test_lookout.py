@@ -13,6 +13,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -270,6 +271,37 @@ def test_a_transcript_whose_folder_comes_later(
         path.write_text(json.dumps({**said, "timestamp": stamp}) + "\n")
         await desk.until(lambda: desk.status() == "working")
         assert str(home.claude / "projects") not in desk.lookout.watched
+
+    run(home, test)
+
+
+@pytest.mark.files
+def test_a_transcript_whose_folder_comes_before_it_can_be_watched(
+    home: Home, process: subprocess.Popen[bytes]
+) -> None:
+    """On a busy machine, time passes between the look at the folder and the watch on it."""
+    path = home.claude / "projects" / "first" / f"{SID}.jsonl"
+    path.parent.parent.mkdir(parents=True, exist_ok=True)
+    prompt = hook("UserPromptSubmit", home, process.pid, prompt="go")
+    prompt["hook"]["transcript_path"] = str(path)
+
+    async def test(desk: Desk) -> None:
+        gates = [threading.Event(), threading.Event()]
+
+        def block(n: int) -> None:
+            desk.reach.do("", partial(gates[n].wait, PATIENCE), lambda _: None, key=f"gate {n}")
+
+        block(0)
+        folded = asyncio.create_task(desk.fold(**prompt))
+        await desk.until(lambda: SID in desk.cli.transcripts.followed)
+        block(1)  # after the look at the folder, and before the watch on the one above
+        gates[0].set()
+        await desk.until(lambda: str(path.parent.parent) in desk.lookout.watched)
+        path.parent.mkdir()
+        path.write_text(json.dumps({"type": "custom-title", "customTitle": "Mine"}) + "\n")
+        gates[1].set()
+        await desk.until(lambda: desk.board.sessions[SID].title == "Mine")
+        await folded
 
     run(home, test)
 
