@@ -87,6 +87,13 @@ def test_what_fails_is_left_alone_and_named_until_it_succeeds() -> None:
     assert attempt.notes == {}
 
 
+def test_what_fails_for_hours_is_still_retried() -> None:
+    attempt = Attempts()
+    for _ in range(5000):
+        wait = attempt.failed("write", "", OSError(28, "No space left on device"))
+    assert 0 < wait <= 5.0
+
+
 def test_health_names_few_of_many_failures() -> None:
     """Of a thousand sessions that fail alike, three are named."""
     attempt = Attempts()

@@ -89,4 +89,5 @@ class Attempts:
 
 def pause(times: int, took: float) -> float:
     """Return the seconds to wait after `times` failures in a row, the last of which took `took`."""
-    return min(max(min(FIRST * 2.0 ** (times - 1), LONGEST_PAUSE), SHARE * took), RARELY)
+    doubled = FIRST * 2.0 ** min(times - 1, 10)  # any more would overflow one day
+    return min(max(min(doubled, LONGEST_PAUSE), SHARE * took), RARELY)
