@@ -12,7 +12,7 @@ import msgspec
 from ..core.feed import reply_of
 from ..core.lenient import value_of
 from ..system.failures import described
-from .subjects import INBOX, Subjects
+from .subjects import Subjects, inbox
 from .wire import Denied, Down, Message, Refused, Wire
 
 MOST: Final = 16  # requests that are carried out at the same time
@@ -56,9 +56,9 @@ class Incoming:
 
     async def take(self, message: Message) -> None:
         """Start what a member asks; only an inbox of theirs gets the reply."""
-        if not str(message.reply or "").startswith(f"{INBOX}."):
-            return
         do, member = self._subjects.asked(message.subject)
+        if not str(message.reply or "").startswith(f"{inbox(member)}."):
+            return
         if self._running >= MOST:
             await _reply(message, no("too many requests at the same time; try again"))
             return

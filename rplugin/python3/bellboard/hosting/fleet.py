@@ -294,7 +294,8 @@ class Fleet:
 
         by = f"{member}, a member of the fleet"
         asks = self._asks.setdefault(member, Asks(self._host, by))
-        return await asks.do(Ask(1, do, dict(fields)))
+        kept = {key: value for key, value in fields.items() if key != "by"}  # that name is proven
+        return await asks.do(Ask(1, do, kept))
 
 
 def _cursors(clerk: Clerk) -> dict[str, str]:

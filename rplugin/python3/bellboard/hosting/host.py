@@ -273,9 +273,11 @@ class Host:
         self.loop.round()  # at once, which saves 0.05 ms over waking the loop
 
     def _deliver(self, message: dict[str, Any]) -> None:
-        """Send a message to our reader, and to the fleet."""
-        self._push(message)
-        self.attempt.once("fleet", "", partial(self.fleet.note, message))
+        """Send a message to our reader, and to the fleet even if our reader is suspended."""
+        try:
+            self._push(message)
+        finally:
+            self.attempt.once("fleet", "", partial(self.fleet.note, message))
 
     # ------------------------------------------------------------ jobs
 
@@ -298,9 +300,8 @@ class Host:
             self.senses.expect()
             self.links.expect()
             self.attempt.once("rescan", "addresses", self.addresses.renew)
-            if self.upkeep.run() == 0.0:
-                self.loop.wake()
-        return min(self.senses.rescan(), self._rescanned + RESCAN - now)
+            self.upkeep.expect()
+        return min(self.senses.rescan(), self.upkeep.run(), self._rescanned + RESCAN - now)
 
     def _wait(self) -> float:
         """Look after the hooks that wait for an answer."""

@@ -11,7 +11,7 @@ from .connection import Connection
 from .folding import Clerk
 
 PRUNE: Final = 600.0
-CHECKING: Final = 0.2  # seconds between two looks whether a check of the database is done
+AGAIN: Final = 0.2  # seconds until more old rows are pruned, or a check of the database is done
 
 
 class Upkeep:
@@ -22,11 +22,19 @@ class Upkeep:
         self.counts: dict[str, Any] = {}
         self._refused = 0  # refused files at the last count
         self._pruned = -PRUNE
+        self._due = {"spool": 0.0, "database": 0.0}
+
+    def expect(self) -> None:
+        """Clean up in the next round."""
+        self._due = dict.fromkeys(self._due, 0.0)
 
     def run(self) -> float:
-        """Clean up; return the seconds until the next call."""
-        spool = self._attempt("rescan", "spool", self._sweep)
-        return min(spool, self._attempt("rescan", "database", self._tidy))
+        """Clean up what is due; return the seconds until the next call."""
+        now = time.monotonic()
+        for about, work in (("spool", self._sweep), ("database", self._tidy)):
+            if now >= self._due[about]:
+                self._due[about] = now + self._attempt("rescan", about, work)
+        return min(self._due.values()) - now
 
     def count(self, clerk: Clerk) -> None:
         """Count the files again if some were set aside."""
@@ -52,8 +60,9 @@ class Upkeep:
             self._connection.close()
             return 0.0
         goes_on = self._connection.use(lambda clerk: clerk.sweep(time.time()), otherwise=False)
-        if time.monotonic() >= self._pruned + PRUNE and not self._connection.use(
-            lambda clerk: clerk.store.prune(time.time()), otherwise=True
-        ):
-            self._pruned = time.monotonic()
-        return CHECKING if goes_on else NEVER
+        if time.monotonic() >= self._pruned + PRUNE:
+            is_more = self._connection.use(lambda clerk: clerk.store.prune(time.time()), None)
+            if is_more is False:  # None: it is busy, and the next rescan tries again
+                self._pruned = time.monotonic()
+            goes_on |= bool(is_more)
+        return AGAIN if goes_on else NEVER
