@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from typing import Any
@@ -90,6 +91,26 @@ def test_another_host_sends_what_a_dead_one_should_have_sent(
         ("desktop", "api", second.pid),
         ("desktop", "web", second.pid),
     ]
+
+
+def test_a_question_that_is_answered_before_its_machine_replies_notifies_nobody(
+    home: Home, start: Start, spool: Spool, desktop: Desktop
+) -> None:
+    dev, reply = FarFeed(home.root / "dev"), home.root / "dev/reply"
+    dev.moved("api", "working", project="api")
+    dev.say(dev.hello(), dev.state())
+    os.mkfifo(reply)  # it replies once this is written to
+    machines.change(spool.home, added={"dev": dev.command})
+    host = start("host", config=config("host", gap=0))
+    eventually(lambda: host.shown == {"dev/claude/api": "working"}, "dev")
+    dev.say(dev.moved("api", "blocked", project="api"))
+    eventually(lambda: [x for x in dev.asked if x["do"] == "claim"], "a request")
+    dev.say(dev.moved("api", "working", project="api"))
+    eventually(lambda: host.shown == {"dev/claude/api": "working"}, "the answer")
+    reply.write_text('{"ok": true, "granted": true}')
+    begins(spool, "web")
+    becomes(spool, "web", "blocked", host)
+    desktop.shows("web needs you")
 
 
 def test_a_host_that_dies_before_a_machine_replies_leaves_its_notification_to_the_others(

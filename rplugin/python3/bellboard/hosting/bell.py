@@ -126,7 +126,7 @@ class Bell:
         now = time.time()
         self.notices.zone = time.localtime(now).tm_gmtoff
         later = self._grants.ask_again(board.sessions, now)
-        if not self._send_granted(store):
+        if not self._send_granted(store, board):
             return PAUSE
         able, wait = self._able()
         while (notice := self.notices.next(now, able)) is not None:
@@ -171,9 +171,9 @@ class Bell:
         full = {c for c, program in programs.items() if not self._commands.has_room(program)}
         return able - full, self._commands.patience() if full else NEVER
 
-    def _send_granted(self, store: Store) -> bool:
+    def _send_granted(self, store: Store, board: Board) -> bool:
         """Send what our machine was granted, unless another host did; False: it has to wait."""
-        wishes = self._grants.take()
+        wishes = self._grants.take(board.sessions)
         while wishes:
             ours = claimed(store, _claim(wishes[0].notice), self.pid)
             if ours is None:

@@ -52,10 +52,10 @@ class Grants:
         """Ask the machine of a session for a notification, in the name of ours."""
         self._start(Wish(notice, s, token, send))
 
-    def take(self) -> list[Wish]:
-        """Return, once, what was granted."""
+    def take(self, sessions: Mapping[str, Session]) -> list[Wish]:
+        """Return, once, what was granted and is still due."""
         granted, self._granted = self._granted, []
-        return granted
+        return [wish for wish in granted if _is_due(wish, sessions)]
 
     def put_back(self, wishes: list[Wish]) -> None:
         """Keep what could not be claimed yet."""
@@ -65,9 +65,9 @@ class Grants:
         """Ask again for what is still due; return the seconds until the next time."""
         wishes, self._unasked, wait = self._unasked, [], NEVER
         for wish in wishes:
-            s = sessions.get(wish.notice.session_id)
-            if s is None or published_status(s) != wish.notice.status:
+            if not _is_due(wish, sessions):
                 continue
+            s = sessions[wish.notice.session_id]
             if now >= wish.again and not s.stale:
                 self._start(wish)
                 continue
@@ -93,6 +93,12 @@ class Grants:
                 self._granted.append(wish)
             else:
                 wish.tries += 1
-                wish.again = time.time() + min(2.0**wish.tries, LONGEST_PAUSE)
+                wish.again = time.time() + min(2.0 ** min(wish.tries, 10), LONGEST_PAUSE)
                 self._unasked.append(wish)
         self._replied()
+
+
+def _is_due(wish: Wish, sessions: Mapping[str, Session]) -> bool:
+    """Return whether the session still has the status that the notification is about."""
+    s = sessions.get(wish.notice.session_id)
+    return s is not None and published_status(s) == wish.notice.status
